@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static bool segment_ready(struct chunk_pool *pool, uint32_t number) {
+static bool chunk_segment_ready(struct chunk_pool *pool, uint32_t number) {
     _Atomic uintptr_t *const segment = &pool->segments[(number - 1) / CHUNKS_PER_SEGMENT];
     if (atomic_load_explicit(segment, memory_order_acquire))
         return true;
@@ -20,7 +20,7 @@ static bool segment_ready(struct chunk_pool *pool, uint32_t number) {
     return true;
 }
 
-static uint32_t pop_free(struct chunk_pool *pool) {
+static uint32_t chunk_pop_free(struct chunk_pool *pool) {
     uint64_t head = atomic_load_explicit(&pool->free_head, memory_order_acquire);
     while ((uint32_t)head != CHUNK_NONE) {
         /* another thread may take the chunk meanwhile: `next` is then stale, and the tag makes the
@@ -35,10 +35,10 @@ static uint32_t pop_free(struct chunk_pool *pool) {
     return CHUNK_NONE;
 }
 
-static uint32_t take_fresh(struct chunk_pool *pool, uint32_t limit) {
+static uint32_t chunk_take_fresh(struct chunk_pool *pool, uint32_t limit) {
     uint32_t taken = atomic_load_explicit(&pool->fresh, memory_order_relaxed);
     while (taken < limit) {
-        if (!segment_ready(pool, taken + 1))
+        if (!chunk_segment_ready(pool, taken + 1))
             return CHUNK_NONE;
         if (atomic_compare_exchange_weak_explicit(&pool->fresh, &taken, taken + 1,
                                                   memory_order_relaxed, memory_order_relaxed))
@@ -48,14 +48,13 @@ static uint32_t take_fresh(struct chunk_pool *pool, uint32_t limit) {
 }
 
 uint32_t chunk_pool_take(struct chunk_pool *pool, uint32_t limit) {
-    uint32_t number = pop_free(pool);
+    uint32_t number = chunk_pop_free(pool);
     if (number == CHUNK_NONE)
-        number = take_fresh(pool, limit);
+        number = chunk_take_fresh(pool, limit);
     if (number == CHUNK_NONE)
         return CHUNK_NONE;
     struct chunk *const chunk = chunk_at(pool, number);
-    __atomic_store_n(&chunk->next, CHUNK_NONE,
-                     __ATOMIC_RELAXED); /* atomic, because pop_free() may still read it */
+    __atomic_store_n(&chunk->next, CHUNK_NONE, __ATOMIC_RELAXED); /* see chunk_pop_free() */
     chunk->used = sizeof(struct chunk);
     return number;
 }

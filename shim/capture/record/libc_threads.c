@@ -22,9 +22,9 @@ void libc_threads_finish_init(void) {
 unsigned libc_threads_count(void) {
     struct stat status;
     const int saved = errno;
-    const bool told = syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &status, 0) == 0;
+    const bool has_count = syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &status, 0) == 0;
     errno = saved;
-    return told && status.st_nlink > 2 ? (unsigned)status.st_nlink - 2 : 0;
+    return has_count && status.st_nlink > 2 ? (unsigned)status.st_nlink - 2 : 0;
 }
 
 void libc_threads_are(bool single) {

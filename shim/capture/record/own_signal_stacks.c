@@ -46,7 +46,7 @@ static uintptr_t stack_of(const struct segment *segment, uint32_t place) {
 
 /* Unlocks the mapping. Otherwise a program that locks its future memory (MCL_FUTURE) would have 1
  * MiB of it resident. */
-static void unlock(void *memory) {
+static void unlock_segment(void *memory) {
     const int saved = errno;
     if (!seccomp_is_filtered())
         syscall(SYS_munlock, memory, (size_t)SEGMENT_BYTES);
@@ -61,7 +61,7 @@ static struct segment *map_segment(uint32_t index) {
     if (!memory)
         return NULL;
     if (number > 0)
-        unlock(memory);
+        unlock_segment(memory);
     struct segment *const segment =
         (struct segment *)(memory + GUARD_BYTES + OWN_SIGNAL_STACK_BYTES);
     const bool guarded = number < GUARDED_SEGMENTS;

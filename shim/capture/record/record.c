@@ -62,8 +62,8 @@ record_timed(const struct recorder *recorder, struct thread_state *thread, struc
     return added;
 }
 
-static bool add(const struct recorder *recorder, struct thread_state *thread,
-                struct sample *sample) {
+static bool record_add(const struct recorder *recorder, struct thread_state *thread,
+                       struct sample *sample) {
     const bool of_span = sample->context && context_has_span(sample->context);
     const bool added = of_span && settings_span_times(recorder->settings)
                            ? record_timed(recorder, thread, sample)
@@ -82,16 +82,17 @@ static enum drop_reason why_truncated(const struct unwind *unwind, enum unwind_e
 }
 
 /* Returns the present limit of frames; the buffer has room for the limit of the configuration. */
-static uint32_t depth(const struct recorder *recorder) {
+static uint32_t record_depth(const struct recorder *recorder) {
     return settings_max_stack_depth(recorder->settings);
 }
 
-static struct unwind walk_of(const struct recorder *recorder, const struct thread_state *thread,
-                             struct stack_range signal_stack) {
+static struct unwind record_walk_make(const struct recorder *recorder,
+                                      const struct thread_state *thread,
+                                      struct stack_range signal_stack) {
     return (struct unwind){.thread_stack = thread->stack,
                            .signal_stack = signal_stack,
                            .frames = thread->frames,
-                           .max = depth(recorder),
+                           .max = record_depth(recorder),
                            .own_unloads = own_tls.unloads,
                            .cold = !thread->sampled};
 }
@@ -107,8 +108,8 @@ static const struct sample_context *count_context(struct thread_state *thread,
 }
 
 /* Reads the calling thread's context. */
-static const struct sample_context *context_of(const struct recorder *recorder,
-                                               struct thread_state *thread) {
+static const struct sample_context *read_current_context(const struct recorder *recorder,
+                                                         struct thread_state *thread) {
     const enum context_outcome outcome =
         context_read(recorder->contexts, thread->own_context, thread->context);
     return count_context(thread, outcome, thread->context);
@@ -140,10 +141,10 @@ static struct stack_range loops_of(const struct unwind *unwind, uintptr_t sp) {
 }
 
 /* Walks the stack and inserts the thread's Python frames. */
-static enum unwind_end walk_with_python(const struct recorder *recorder,
-                                        struct thread_state *thread,
-                                        const uint64_t registers[REGISTER_COUNT],
-                                        struct unwind *unwind) {
+static enum unwind_end record_walk_python(const struct recorder *recorder,
+                                          struct thread_state *thread,
+                                          const uint64_t registers[REGISTER_COUNT],
+                                          struct unwind *unwind) {
     const struct stack_range loops = loops_of(unwind, registers[REGISTER_SP]);
     struct python_stack stack = {.python = recorder->python};
     if (stack_range_has(unwind->thread_stack, loops.low))
@@ -160,22 +161,23 @@ static enum unwind_end walk_with_python(const struct recorder *recorder,
     return end;
 }
 
-static enum unwind_end walk_frames(const struct recorder *recorder, struct thread_state *thread,
-                                   const uint64_t registers[REGISTER_COUNT],
-                                   struct unwind *unwind) {
+static enum unwind_end record_walk_frames(const struct recorder *recorder,
+                                          struct thread_state *thread,
+                                          const uint64_t registers[REGISTER_COUNT],
+                                          struct unwind *unwind) {
     if (!python_hold(recorder->python))
         return unwind_walk(recorder->unwinder, registers, unwind);
-    const enum unwind_end end = walk_with_python(recorder, thread, registers, unwind);
+    const enum unwind_end end = record_walk_python(recorder, thread, registers, unwind);
     python_release(recorder->python);
     return end;
 }
 
-static enum unwind_end walk(const struct recorder *recorder, struct thread_state *thread,
-                            const uint64_t registers[REGISTER_COUNT], struct unwind *unwind,
-                            struct sample *sample) {
+static enum unwind_end record_walk(const struct recorder *recorder, struct thread_state *thread,
+                                   const uint64_t registers[REGISTER_COUNT], struct unwind *unwind,
+                                   struct sample *sample) {
     if (!stack_range_has(thread->stack, registers[REGISTER_SP]) && unwind->signal_stack.high == 0)
         unwind->signal_stack = current_signal_stack(registers[REGISTER_SP]);
-    const enum unwind_end end = walk_frames(recorder, thread, registers, unwind);
+    const enum unwind_end end = record_walk_frames(recorder, thread, registers, unwind);
     sample->frames = unwind->frames;
     sample->frame_count = unwind->count;
     sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
@@ -198,15 +200,15 @@ static void mark_cut(struct thread_state *thread, const struct unwind *unwind, e
 bool record_stack(const struct recorder *recorder, struct thread_state *thread,
                   const uint64_t registers[REGISTER_COUNT], struct stack_range signal_stack,
                   struct sample *sample, enum unwind_end *end) {
-    struct unwind unwind = walk_of(recorder, thread, signal_stack);
+    struct unwind unwind = record_walk_make(recorder, thread, signal_stack);
     struct stack_copy copy;
-    *end = walk(recorder, thread, registers, &unwind, sample);
-    sample->context = context_of(recorder, thread);
+    *end = record_walk(recorder, thread, registers, &unwind, sample);
+    sample->context = read_current_context(recorder, thread);
     if (*end == UNWIND_EXPRESSION && prepare_copy(registers, &unwind, thread, &copy))
         sample->stack_copy = &copy;
     else
         mark_cut(thread, &unwind, *end, sample);
-    const bool added = add(recorder, thread, sample);
+    const bool added = record_add(recorder, thread, sample);
     sample->stack_copy = NULL; /* it pointed into this frame */
     thread->sampled |= added;
     return added;
@@ -214,8 +216,8 @@ bool record_stack(const struct recorder *recorder, struct thread_state *thread,
 
 void record_frames(const struct recorder *recorder, struct thread_state *thread,
                    const uint64_t registers[REGISTER_COUNT], struct sample *sample) {
-    struct unwind unwind = walk_of(recorder, thread, (struct stack_range){0, 0});
-    mark_cut(thread, &unwind, walk(recorder, thread, registers, &unwind, sample), sample);
+    struct unwind unwind = record_walk_make(recorder, thread, (struct stack_range){0, 0});
+    mark_cut(thread, &unwind, record_walk(recorder, thread, registers, &unwind, sample), sample);
 }
 
 bool record_own_time(const struct recorder *recorder, struct thread_state *thread,
@@ -223,9 +225,9 @@ bool record_own_time(const struct recorder *recorder, struct thread_state *threa
     sample->flags |= SAMPLE_OWN_TIME;
     sample->frames = thread->frames;
     sample->frame_count = 0;
-    sample->context = context_of(recorder, thread);
+    sample->context = read_current_context(recorder, thread);
     sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-    const bool added = add(recorder, thread, sample);
+    const bool added = record_add(recorder, thread, sample);
     thread->sampled |= added;
     return added;
 }
@@ -260,7 +262,7 @@ static uint32_t walk_from_end(const struct recorder *recorder, struct thread_sta
     REGISTERS_HERE(registers);
     struct unwind unwind = {.thread_stack = thread->stack,
                             .frames = thread->frames + 1,
-                            .max = depth(recorder) - 1,
+                            .max = record_depth(recorder) - 1,
                             .own_unloads = own_tls.unloads};
     const enum unwind_end end = unwind_walk(recorder->unwinder, registers, &unwind);
     thread->frames[0] = (uintptr_t)thread->start_routine;

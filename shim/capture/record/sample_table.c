@@ -44,14 +44,14 @@ static uint32_t record_bytes(uint32_t frame_count, const struct stack_copy *copy
     return bytes;
 }
 
-static uint64_t hash_of(const struct sample *sample, struct kept kept) {
+static uint64_t hash_sample(const struct sample *sample, struct kept kept) {
     const uint64_t seed = (uint64_t)kept.context << 40 ^ (uint64_t)kept.wait << 28 ^
                           (uint64_t)sample->tid << 16 ^ (uint64_t)sample->kind << 8 ^ sample->flags;
     return hash_words(hash_word(seed, sample->interval), sample->frames, sample->frame_count);
 }
 
-static bool equal(const struct record *record, const struct sample *sample, struct kept kept,
-                  uint64_t hash) {
+static bool record_is_equal(const struct record *record, const struct sample *sample,
+                            struct kept kept, uint64_t hash) {
     return record->hash == hash && record->frame_count == sample->frame_count &&
            record->kind == sample->kind && record->flags == sample->flags &&
            record->tid == sample->tid && record->interval == sample->interval &&
@@ -73,7 +73,8 @@ static bool open_table(struct sample_table *table, struct chunk_pool *pool) {
 }
 
 /* Reserves a record in the last chunk, or in another one. Returns 0 if there is no room. */
-static uint32_t reserve(struct sample_table *table, struct chunk_pool *pool, uint32_t bytes) {
+static uint32_t record_reserve(struct sample_table *table, struct chunk_pool *pool,
+                               uint32_t bytes) {
     struct chunk *chunk = chunk_at(pool, table->last_chunk);
     if (chunk->used + bytes > CHUNK_BYTES) {
         const uint32_t number = chunk_pool_take(pool, CHUNK_LIMIT_FURTHER);
@@ -90,8 +91,8 @@ static uint32_t reserve(struct sample_table *table, struct chunk_pool *pool, uin
     return reference;
 }
 
-static void fill(struct record *record, const struct sample *sample, struct kept kept,
-                 uint64_t hash) {
+static void record_fill(struct record *record, const struct sample *sample, struct kept kept,
+                        uint64_t hash) {
     *record = (struct record){.tid = sample->tid,
                               .hash = hash,
                               .frame_count = (uint16_t)sample->frame_count,
@@ -112,18 +113,18 @@ static void fill(struct record *record, const struct sample *sample, struct kept
 /* Returns the reference of the sample's record, new or known; 0: no room. */
 static uint32_t find_or_insert(struct sample_table *table, struct chunk_pool *pool,
                                const struct sample *sample, struct kept kept) {
-    const uint64_t hash = hash_of(sample, kept);
+    const uint64_t hash = hash_sample(sample, kept);
     uint32_t *const bucket = &buckets(table, pool)[hash % TABLE_BUCKETS];
     for (uint32_t at = sample->stack_copy ? 0 : *bucket; at; at = record_at(pool, at)->next)
-        if (equal(record_at(pool, at), sample, kept, hash))
+        if (record_is_equal(record_at(pool, at), sample, kept, hash))
             return at;
 
     const uint32_t reference =
-        reserve(table, pool, record_bytes(sample->frame_count, sample->stack_copy));
+        record_reserve(table, pool, record_bytes(sample->frame_count, sample->stack_copy));
     if (!reference)
         return 0;
     struct record *const record = record_at(pool, reference);
-    fill(record, sample, kept, hash);
+    record_fill(record, sample, kept, hash);
     record->next = *bucket;
     *bucket = reference;
     table->stack_copies += sample->stack_copy != NULL;

@@ -46,7 +46,7 @@ static double cost_of_clock(void) {
     return (double)least;
 }
 
-static void begin(struct sampling_costs *costs, pid_t pid) {
+static void costs_begin(struct sampling_costs *costs, pid_t pid) {
     *costs = (struct sampling_costs){.pid = pid, .clock_nano = cost_of_clock()};
     for (int i = 0; i < SAMPLING_WORKS; i++)
         costs->of[i].price = prices[i].first;
@@ -64,7 +64,7 @@ struct sums {
     uint64_t amount;
 };
 
-static struct sums sum_up(const struct thread_table *threads, enum sampling_work work) {
+static struct sums costs_sum(const struct thread_table *threads, enum sampling_work work) {
     struct sums sums = {0, 0, 0, 0, 0};
     for (uint32_t i = 0; i < thread_table_count(threads); i++) {
         const struct sampling_count *const count = &thread_table_at(threads, i)->costs[work];
@@ -78,7 +78,8 @@ static struct sums sum_up(const struct thread_table *threads, enum sampling_work
 }
 
 /* Measured time includes one reading of the clock; measuring costs two. */
-static void spend(struct sampling_costs *costs, enum sampling_work work, const struct sums *sums) {
+static void costs_add(struct sampling_costs *costs, enum sampling_work work,
+                      const struct sums *sums) {
     const double measured = (double)(sums->measured - costs->of[work].measured);
     const double took = (double)(sums->nano - costs->of[work].nano) - measured * costs->clock_nano;
     const double done = (double)(sums->done - costs->of[work].done);
@@ -99,13 +100,13 @@ void sampling_costs_look(struct sampling_costs *costs, const struct thread_table
         [WORK_FREE] = SAMPLING_ALLOCATIONS,
         [WORK_CONTENTION] = SAMPLING_LOCKS};
     if (costs->pid != pid)
-        begin(costs, pid);
+        costs_begin(costs, pid);
     for (int i = 0; i < SAMPLINGS; i++)
         now[i] = (struct sampling_cost){0, 0, 0, 0};
     for (int i = 0; i < SAMPLING_WORKS; i++) {
-        const struct sums sums = sum_up(threads, (enum sampling_work)i);
+        const struct sums sums = costs_sum(threads, (enum sampling_work)i);
         struct sampling_cost *const cost = &now[sampling_of[i]];
-        spend(costs, (enum sampling_work)i, &sums);
+        costs_add(costs, (enum sampling_work)i, &sums);
         cost->cpu_nano += (uint64_t)costs->of[i].spent;
         cost->objects += sums.objects;
         cost->amount += sums.amount;

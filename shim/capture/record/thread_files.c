@@ -23,7 +23,7 @@ static void make_path(char path[static PATH_BYTES], uint32_t tid, const char *na
 }
 
 /* Sets `text` to "" if the file cannot be read. */
-static void read_file(uint32_t tid, const char *name, char *text, size_t bytes) {
+static void read_thread_file(uint32_t tid, const char *name, char *text, size_t bytes) {
     char path[PATH_BYTES];
     make_path(path, tid, name);
     text[0] = 0;
@@ -37,7 +37,7 @@ static void read_file(uint32_t tid, const char *name, char *text, size_t bytes) 
 }
 
 void thread_name_read(uint32_t tid, char name[static THREAD_NAME_BYTES]) {
-    read_file(tid, "/comm", name, THREAD_NAME_BYTES);
+    read_thread_file(tid, "/comm", name, THREAD_NAME_BYTES);
     name[strcspn(name, "\n")] = 0;
 }
 
@@ -51,7 +51,7 @@ static uint64_t hexadecimal_at(const char *at) {
 bool thread_mask_read(uint32_t tid, uint64_t *mask) {
     static const char title[] = "\nSigBlk:\t";
     char text[STATUS_BYTES];
-    read_file(tid, "/status", text, sizeof text);
+    read_thread_file(tid, "/status", text, sizeof text);
     const char *const line = strstr(text, title);
     if (line)
         *mask = hexadecimal_at(line + sizeof title - 1);

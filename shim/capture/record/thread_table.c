@@ -42,7 +42,7 @@ struct thread_state *thread_table_at(const struct thread_table *table, uint32_t 
 
 /* --- slots --- */
 
-static bool segment_ready(struct thread_table *table, uint32_t index) {
+static bool slot_segment_ready(struct thread_table *table, uint32_t index) {
     _Atomic uintptr_t *const segment = &table->segments[index / THREADS_PER_SEGMENT];
     if (atomic_load_explicit(segment, memory_order_acquire))
         return true;
@@ -59,7 +59,7 @@ static bool segment_ready(struct thread_table *table, uint32_t index) {
 
 /* --- lists of slots: stacks whose head carries a tag against the ABA problem (Treiber 1986) --- */
 
-static struct thread_state *pop(const struct thread_table *table, _Atomic uint64_t *list) {
+static struct thread_state *slot_pop(const struct thread_table *table, _Atomic uint64_t *list) {
     uint64_t head = atomic_load_explicit(list, memory_order_acquire);
     while ((uint32_t)head != 0) {
         struct thread_state *const thread = thread_table_at(table, (uint32_t)head - 1);
@@ -72,7 +72,7 @@ static struct thread_state *pop(const struct thread_table *table, _Atomic uint64
     return NULL;
 }
 
-static void push(_Atomic uint64_t *list, struct thread_state *thread) {
+static void slot_push(_Atomic uint64_t *list, struct thread_state *thread) {
     uint64_t head = atomic_load_explicit(list, memory_order_relaxed);
     uint64_t replacement;
     do {
@@ -82,10 +82,10 @@ static void push(_Atomic uint64_t *list, struct thread_state *thread) {
                                                     memory_order_relaxed));
 }
 
-static struct thread_state *take_fresh(struct thread_table *table) {
+static struct thread_state *slot_take_fresh(struct thread_table *table) {
     uint32_t index = atomic_load_explicit(&table->fresh, memory_order_relaxed);
     while (index < THREAD_SEGMENTS * THREADS_PER_SEGMENT) {
-        if (!segment_ready(table, index))
+        if (!slot_segment_ready(table, index))
             return NULL;
         if (!atomic_compare_exchange_weak_explicit(&table->fresh, &index, index + 1,
                                                    memory_order_acq_rel, memory_order_relaxed))
@@ -100,9 +100,9 @@ static struct thread_state *take_fresh(struct thread_table *table) {
 }
 
 struct thread_state *thread_table_take(struct thread_table *table) {
-    struct thread_state *thread = pop(table, &table->free_head);
+    struct thread_state *thread = slot_pop(table, &table->free_head);
     if (!thread)
-        thread = take_fresh(table);
+        thread = slot_take_fresh(table);
     if (!thread) {
         atomic_fetch_add_explicit(&table->unregistered, 1, memory_order_relaxed);
         return NULL;
@@ -126,12 +126,12 @@ struct thread_state *thread_table_take(struct thread_table *table) {
 
 void thread_table_give_back(struct thread_table *table, struct thread_state *thread) {
     atomic_store_explicit(&thread->tid, 0, memory_order_release);
-    push(&table->free_head, thread);
+    slot_push(&table->free_head, thread);
 }
 
 void thread_table_retire(struct thread_table *table, struct thread_state *thread) {
     atomic_store(&thread->retired, true);
-    push(&table->retired_head, thread);
+    slot_push(&table->retired_head, thread);
 }
 
 /* Asks the kernel. A new thread may have the id already: then the slot is found free later. */
@@ -147,7 +147,7 @@ void thread_table_sweep(struct thread_table *table, uint32_t limit,
                         void (*gone)(struct thread_state *thread)) {
     uint32_t alive = 0; /* index + 1 of the first slot to put back */
     for (; limit > 0; limit--) {
-        struct thread_state *const thread = pop(table, &table->retired_head);
+        struct thread_state *const thread = slot_pop(table, &table->retired_head);
         if (!thread)
             break;
         if (thread_has_ended(thread)) {
@@ -193,7 +193,7 @@ bool thread_table_is_wiped(const struct thread_table *table) {
 
 enum { CLOSE_ROUNDS = 20000 }; /* of wait.h */
 
-static bool nobody_samples(void *context) {
+static bool no_thread_samples(void *context) {
     const struct thread_table *const table = context;
     for (uint32_t i = 0; i < thread_table_count(table); i++)
         if (atomic_load_explicit(&thread_table_at(table, i)->samples_now, memory_order_seq_cst))
@@ -204,7 +204,7 @@ static bool nobody_samples(void *context) {
 void thread_table_close(struct thread_table *table) {
     /* pairs with thread_begin_sample(): change, then check */
     atomic_store_explicit(&table->is_closed, true, memory_order_seq_cst);
-    (void)wait_for_rounds(nobody_samples, table, CLOSE_ROUNDS);
+    (void)wait_for_rounds(no_thread_samples, table, CLOSE_ROUNDS);
 }
 
 /* --- generations --- */
@@ -224,7 +224,7 @@ bool thread_record(struct thread_table *table, struct thread_state *thread,
 }
 
 /* Returns the generation that only the helper uses now, or -1 if its owner is still in it. */
-static int flip(struct thread_state *thread) {
+static int flip_generation(struct thread_state *thread) {
     const uint32_t old = atomic_load_explicit(&thread->generation, memory_order_relaxed);
     /* pairs with thread_record(): change, then check */
     atomic_store_explicit(&thread->generation, 1 - old, memory_order_seq_cst);
@@ -252,7 +252,7 @@ void thread_table_harvest(struct thread_table *table,
             sample_table_drain(&thread->tables[1 - now], &table->pool, visit, arg);
         if (!has_records(thread, now) || has_records(thread, 1 - now))
             continue;
-        const int old = flip(thread);
+        const int old = flip_generation(thread);
         if (old >= 0)
             sample_table_drain(&thread->tables[old], &table->pool, visit, arg);
     }

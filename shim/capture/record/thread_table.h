@@ -94,8 +94,8 @@ struct thread_local_state {
     bool loader_in_use;              /* when this thread began to fork: loader_state.h */
     bool tables_locked;              /* registered_tables.h, by the profiler around a fork */
     uint8_t registering;             /* hooks of hooks/generated_code.c that the thread is inside */
-    uint8_t list_looks : 7;          /* iterations that the thread is inside */
-    bool looks_are_held : 1;         /* by the profiler around a fork */
+    uint8_t list_iterations : 7;     /* iterations that the thread is inside */
+    bool list_iterations_held : 1;   /* by the profiler around a fork */
     struct own_context *own_context; /* as thread->own_context, for the same reason as `stack` */
 };
 /* Added to `inside` around calm work of the profiler itself (creating the helper): its allocations

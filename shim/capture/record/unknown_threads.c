@@ -33,7 +33,7 @@ struct tid_set {
 };
 
 /* Returns the place where the id is, or would be. */
-static uint32_t *place_of(const struct tid_set *set, uint32_t tid) {
+static uint32_t *tid_place(const struct tid_set *set, uint32_t tid) {
     uint32_t i = tid * UINT32_C(0x9e3779b1) & set->mask;
     while (set->tids[i] && set->tids[i] != tid)
         i = (i + 1) & set->mask;
@@ -55,7 +55,7 @@ static bool open_set(struct tid_set *set, const struct thread_table *table, uint
     for (uint32_t i = 0; set->tids && i < count; i++) {
         const uint32_t tid = tid_at(table, i);
         if (tid)
-            *place_of(set, tid) = tid;
+            *tid_place(set, tid) = tid;
     }
     return set->tids;
 }
@@ -77,7 +77,7 @@ static bool is_counted(const struct unknown_threads *unknown, uint32_t tid) {
 }
 
 /* Recognizes the helper's thread, and those of its libraries, by name: they are in no table. */
-static bool is_ours(uint32_t tid) {
+static bool has_profiler_name(uint32_t tid) {
     char name[THREAD_NAME_BYTES];
     thread_name_read(tid, name);
     return helper_name_is(name);
@@ -91,7 +91,7 @@ static void count_thread(void *arg, uint32_t tid) {
 }
 
 /* Returns 0 for "." and "..". */
-static uint32_t number_of(const char *name) {
+static uint32_t parse_tid(const char *name) {
     uint32_t number = 0;
     for (; *name >= '0' && *name <= '9'; name++)
         number = number * 10 + (uint32_t)(*name - '0');
@@ -113,12 +113,12 @@ struct listing {
     void *arg;
 };
 
-static void look_at(const struct listing *listing, uint32_t tid) {
-    if (tid && !*place_of(listing->known, tid) && !is_ours(tid))
+static void visit_if_unknown(const struct listing *listing, uint32_t tid) {
+    if (tid && !*tid_place(listing->known, tid) && !has_profiler_name(tid))
         listing->visit(listing->arg, tid);
 }
 
-static void look_at_all(const struct listing *listing) {
+static void visit_all_unknown(const struct listing *listing) {
     _Alignas(struct entry) char list[LIST_BYTES];
     uint32_t listed = 0;
     long size;
@@ -128,7 +128,7 @@ static void look_at_all(const struct listing *listing) {
     while (listed < MOST_LISTED && (size = syscall(SYS_getdents64, folder, list, LIST_BYTES)) > 0)
         for (long at = 0; at < size; listed++) {
             const struct entry *const entry = (const struct entry *)(list + at);
-            look_at(listing, number_of(entry->name));
+            visit_if_unknown(listing, parse_tid(entry->name));
             at += entry->bytes;
         }
     close(folder);
@@ -141,7 +141,7 @@ void unknown_threads_visit(const struct thread_table *known, void (*visit)(void 
     if (libc_threads_count() == live_threads(known) + 1 ||
         !open_set(&set, known, thread_table_count(known)))
         return;
-    look_at_all(&(struct listing){&set, visit, arg});
+    visit_all_unknown(&(struct listing){&set, visit, arg});
     own_memory_unmap(set.tids, set.bytes);
 }
 
