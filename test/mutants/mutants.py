@@ -181,11 +181,11 @@ BREAKS = [
     Break("any mark is a valid one", CONTEXT + "thread_context.c", "if (record.valid != VALID)", "if (!record.valid)", ("test_thread_context",)),
 
     # --- capture/wait ---
-    Break("a delay is recorded as often as it is read", WAIT + "wait_look.c", "wait_record_delay(waits, thread, account->tid, delay - told)",
-          "wait_record_delay(waits, thread, account->tid, delay)", ("test_wait_sampler",)),
-    Break("work within a hook's wait is a wait", WAIT + "wait_look.c", "        correct_owed(thread, account, off);\n",
-          "        (void)correct_owed;\n", ("test_wait_sampler",)),
-    Break("a sleep is a delay where the kernel says so", WAIT + "wait_look.c", "    times->delay = most;\n", "", ("test_wait_sampler",)),
+    Break("a delay is recorded as often as it is read", WAIT + "wait_look.c", "wait_record_delay(waits, thread, account->tid, delay_ns - accounted_ns)",
+          "wait_record_delay(waits, thread, account->tid, delay_ns)", ("test_wait_sampler",)),
+    Break("work within a hook's wait is a wait", WAIT + "wait_look.c", "        correct_pending(thread, account, off);\n",
+          "        (void)correct_pending;\n", ("test_wait_sampler",)),
+    Break("a sleep is a delay where the kernel says so", WAIT + "wait_look.c", "    times->delay_ns = most;\n", "", ("test_wait_sampler",)),
     Break("a thread that works is idle", WAIT + "idle_waits.c", "/ 100 * IDLE_PERCENT;", "/ 100 * 5;", ("test_idle_waits",)),
     Break("what was long ago counts for ever", WAIT + "idle_waits.c", "idle->waits[i].nano /= 2;", "idle->waits[i].nano /= 1;",
           ("test_idle_waits",)),

@@ -27,7 +27,7 @@ static void see(void *arg, const struct sample *sample) {
 }
 
 static void look(void) {
-    waits.next_look = 0;
+    waits.next_poll_ns = 0;
     wait_sampler_look(&waits);
 }
 

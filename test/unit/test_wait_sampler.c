@@ -50,7 +50,7 @@ static void see(void *arg, const struct sample *sample) {
 }
 
 static void look(void) {
-    waits.next_look = 0;
+    waits.next_poll_ns = 0;
     wait_sampler_look(&waits);
 }
 
@@ -85,10 +85,10 @@ static void a_wait_is_told_under_its_stack_as_long_as_it_lasts(void **state) {
     (void)state;
     const uint64_t before = monotonic_nano();
     begin_waiting();
-    const uint64_t begun = monotonic_nano();
+    const uint64_t begun_ns = monotonic_nano();
     look();
     usleep(HEARD_MS * 1000);
-    const double least = nano_since(begun);
+    const double least = nano_since(begun_ns);
     harvest(false);
     assert_true(told.has_function);
     assert_int_equal(told.kind, WAIT_IO);
@@ -101,7 +101,7 @@ static void a_wait_is_told_under_its_stack_as_long_as_it_lasts(void **state) {
 static void each_harvest_has_what_passed_since_the_one_before(void **state) {
     (void)state;
     begin_waiting();
-    const uint64_t begun = waiting.state->wall.begun;
+    const uint64_t begun_ns = waiting.state->wall.begun_ns;
     double sum = 0;
     for (int i = 0; i < 4; i++) {
         look();
@@ -110,8 +110,8 @@ static void each_harvest_has_what_passed_since_the_one_before(void **state) {
         assert_true(told.waited > 0 && told.has_function);
         sum += told.waited;
     }
-    assert_true(sum <= nano_since(begun));
-    const uint64_t told_in_all = atomic_load(&waiting.state->wall.told);
+    assert_true(sum <= nano_since(begun_ns));
+    const uint64_t told_in_all = atomic_load(&waiting.state->wall.accounted_ns);
     assert_true(sum == (double)told_in_all);
     end_waiting();
     give_back();
@@ -140,7 +140,7 @@ static void when_it_waited_for_a_span_is_told_if_somebody_asks(void **state) {
         settings_publish(&settings, &values);
         begin_waiting();
         give_span(id);
-        const uint64_t begun = monotonic_nano();
+        const uint64_t begun_ns = monotonic_nano();
         look();
         const uint64_t looked = monotonic_nano();
         usleep(HEARD_MS * 1000);
@@ -153,7 +153,7 @@ static void when_it_waited_for_a_span_is_told_if_somebody_asks(void **state) {
         usleep(1000);
         harvest(false);
         assert_true(told.waited > 0);
-        assert_in_range(told.seen.first_nano, asks ? begun : 0, asks ? looked : 0);
+        assert_in_range(told.seen.first_nano, asks ? begun_ns : 0, asks ? looked : 0);
         assert_in_range(told.seen.last_nano, asks ? later : 0, asks ? left : 0);
     }
 }
@@ -162,7 +162,7 @@ static void what_ends_unseen_is_told_once_by_the_thread(void **state) {
     (void)state;
     begin_waiting();
     look();
-    const uint64_t seen = atomic_load(&waiting.state->wall.told);
+    const uint64_t seen = atomic_load(&waiting.state->wall.accounted_ns);
     assert_true(seen > 0);
     assert_true(wall_take_rest(&waiting.state->wall, seen + 5) == 5);
     look(); /* it waits still, but has told all */
@@ -181,7 +181,7 @@ static void the_last_harvest_tells_what_no_look_has_met(void **state) {
     assert_true(told.waited == 0 && told.unseen == 0);
     harvest(true);
     assert_true(told.waited == 0 && told.unseen >= HEARD_MS * 1e6);
-    assert_true(told.unseen <= nano_since(self->wall.begun));
+    assert_true(told.unseen <= nano_since(self->wall.begun_ns));
     thread_table_give_back(&threads, self);
 }
 
@@ -256,7 +256,7 @@ static void what_no_look_has_met_until_it_is_off_is_told_without_its_stack(void 
     usleep(HEARD_MS * 1000);
     turn_off_cpu_off(true);
     wait_sampler_look(&waits);
-    const double most = nano_since(self->wall.begun);
+    const double most = nano_since(self->wall.begun_ns);
     harvest(false);
     assert_true(told.waited == 0);
     assert_true(told.unseen >= HEARD_MS * 1e6 && told.unseen <= most);
@@ -300,7 +300,7 @@ static void work_within_a_hooks_wait_is_not_told_as_one(void **state) {
     work_and_wait_on();
     look();
     harvest(false);
-    const double lived = nano_since(waiting.state->wall.begun);
+    const double lived = nano_since(waiting.state->wall.begun_ns);
     assert_true(told.waited > 0 && told.waited + told.unseen <= lived - WORK_NANO);
     end_waiting();
     give_back();
@@ -357,10 +357,10 @@ static void a_sleep_that_the_kernel_calls_delay_is_told_once(void **state) {
     const double before = told.waited;
     assert_true(before > 0);
     /* as Linux says after a sleep in which it has moved the thread to another processor */
-    say_delayed(wait_sampler_wait_of(&waits, waiting.state), UINT64_C(9000000000000));
+    say_delayed(wait_sampler_current_wait(&waits, waiting.state), UINT64_C(9000000000000));
     harvest(true);
     assert_true(before + told.waited + told.unseen + told.delayed <=
-                nano_since(waiting.state->wall.begun));
+                nano_since(waiting.state->wall.begun_ns));
     end_waiting();
     give_back();
 }
@@ -376,7 +376,7 @@ static void each_delay_is_told_once(void **state) {
     const uint64_t before = (uint64_t)told.delayed; /* the kernel's own */
     double sum = told.delayed;
     for (int i = 0; i < 2; i++) {
-        say_delayed(wait_sampler_wait_of(&waits, waiting.state), before + more[i]);
+        say_delayed(wait_sampler_current_wait(&waits, waiting.state), before + more[i]);
         usleep(HEARD_MS * 1000);
         work_and_wait_on();
         harvest(false);
@@ -397,7 +397,7 @@ static void nothing_is_looked_at_unless_a_type_needs_it(void **state) {
     assert_true(wait_sampler_next_look(&waits) == UINT64_MAX);
     struct thread_state *const thread = begin_thread(1);
     wait_sampler_expect(&waits, thread);
-    assert_int_equal(thread->wall.begun, 0);
+    assert_int_equal(thread->wall.begun_ns, 0);
 }
 
 int main(void) {

@@ -8,7 +8,7 @@
 struct contention_rate {
     uint64_t interval; /* ns of delay that a sample counts as: the settings' interval, */
     uint64_t bound;    /* or this longer one, which keeps samples few; 0: no bound */
-    uint64_t since;    /* CLOCK_MONOTONIC: when `samples` was last reset */
+    uint64_t since_ns; /* CLOCK_MONOTONIC: when `samples` was last reset */
     uint32_t samples;  /* since then */
 };
 

@@ -43,7 +43,7 @@ enum lock_layout {
 static inline enum wait_kind parked_kind(uint32_t kind) {
     return (enum wait_kind)(kind & 0xff);
 }
-static inline enum lock_layout parked_layout(uint32_t kind) {
+static inline enum lock_layout wait_slot_layout(uint32_t kind) {
     return (enum lock_layout)(kind & 0xff00);
 }
 
@@ -58,8 +58,8 @@ struct parked_caller {
 
 /* Writes the fields, even if a handler interrupts, and returns the number. The slot is not
  * published yet. */
-static inline uint64_t parked_write(struct parked_slot *slot, const struct parked_caller *caller,
-                                    enum wait_kind kind, uint64_t object) {
+static inline uint64_t wait_slot_write(struct parked_slot *slot, const struct parked_caller *caller,
+                                       enum wait_kind kind, uint64_t object) {
     const uint64_t number = (atomic_load_explicit(&slot->sequence, PARKED_RELAXED) | 1) + 1;
     atomic_store_explicit(&slot->sequence, number, PARKED_RELAXED);
     atomic_thread_fence(memory_order_release);
@@ -73,11 +73,11 @@ static inline uint64_t parked_write(struct parked_slot *slot, const struct parke
 
 /* Kept out of line: a loop costs the fast path registers. */
 __attribute__((noinline, cold, unused)) static uint64_t
-parked_write_again(struct parked_slot *slot, struct parked_caller caller, enum wait_kind kind,
-                   uint64_t object) {
+wait_slot_write_again(struct parked_slot *slot, struct parked_caller caller, enum wait_kind kind,
+                      uint64_t object) {
     uint64_t number;
     do
-        number = parked_write(slot, &caller, kind, object);
+        number = wait_slot_write(slot, &caller, kind, object);
     while (atomic_load_explicit(&slot->sequence, PARKED_RELAXED) != number);
     return number;
 }
@@ -85,10 +85,10 @@ parked_write_again(struct parked_slot *slot, struct parked_caller caller, enum w
 /* Context: the slot's thread. Async-signal-safe: yes. errno is preserved. */
 static inline void parked_begin(struct parked_slot *slot, const struct parked_caller *caller,
                                 enum wait_kind kind, uint64_t object) {
-    uint64_t number = parked_write(slot, caller, kind, object);
+    uint64_t number = wait_slot_write(slot, caller, kind, object);
     /* a handler in between has written its own number */
     if (__builtin_expect(atomic_load_explicit(&slot->sequence, PARKED_RELAXED) != number, 0))
-        number = parked_write_again(slot, *caller, kind, object);
+        number = wait_slot_write_again(slot, *caller, kind, object);
     atomic_store_explicit(&slot->sequence, number + 1, memory_order_release);
 }
 

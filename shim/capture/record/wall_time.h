@@ -15,55 +15,56 @@
 #define WALL_ENDED UINT64_MAX
 
 struct wall_time {
-    uint64_t begun;         /* CLOCK_MONOTONIC; 0: no account is kept */
-    uint64_t cpu_before;    /* CPU time that it had used by then */
-    uint64_t delay_before;  /* likewise */
-    _Atomic uint64_t told;  /* time off CPU that samples have; WALL_ENDED: all of it */
-    _Atomic uint64_t delay; /* on the run queue, at the helper's last observation */
-    _Atomic bool sampled;   /* some wait of it was recorded under its own id */
+    uint64_t begun_ns;             /* CLOCK_MONOTONIC; 0: no account is kept */
+    uint64_t cpu_before_ns;        /* CPU time that it had used by then */
+    uint64_t delay_before_ns;      /* likewise */
+    _Atomic uint64_t accounted_ns; /* time off CPU that samples have; WALL_ENDED: all of it */
+    _Atomic uint64_t delay_ns;     /* on the run queue, at the helper's last observation */
+    _Atomic bool sampled;          /* some wait of it was recorded under its own id */
 };
 
 /* Resets the account of a slot without a thread. */
 static inline void wall_clear(struct wall_time *wall) {
-    wall->begun = 0;
-    wall->cpu_before = 0;
-    wall->delay_before = 0;
-    atomic_store_explicit(&wall->told, 0, memory_order_relaxed);
-    atomic_store_explicit(&wall->delay, 0, memory_order_relaxed);
+    wall->begun_ns = 0;
+    wall->cpu_before_ns = 0;
+    wall->delay_before_ns = 0;
+    atomic_store_explicit(&wall->accounted_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&wall->delay_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&wall->sampled, false, memory_order_relaxed);
 }
 
 /* Returns the time off CPU until `now` of a thread that has used `cpu_ns` and was delayed for
  * `delay_ns`. 0 if the clocks disagree. Context: any. Async-signal-safe: yes. */
-static inline uint64_t wall_off_nano(const struct wall_time *wall, uint64_t now, uint64_t cpu,
-                                     uint64_t delay) {
-    const uint64_t spent = (cpu > wall->cpu_before ? cpu - wall->cpu_before : 0) +
-                           (delay > wall->delay_before ? delay - wall->delay_before : 0);
-    const uint64_t lived = now > wall->begun ? now - wall->begun : 0;
-    return wall->begun && lived > spent ? lived - spent : 0;
+static inline uint64_t wall_off_nano(const struct wall_time *wall, uint64_t now, uint64_t cpu_ns,
+                                     uint64_t delay_ns) {
+    const uint64_t spent =
+        (cpu_ns > wall->cpu_before_ns ? cpu_ns - wall->cpu_before_ns : 0) +
+        (delay_ns > wall->delay_before_ns ? delay_ns - wall->delay_before_ns : 0);
+    const uint64_t lived = now > wall->begun_ns ? now - wall->begun_ns : 0;
+    return wall->begun_ns && lived > spent ? lived - spent : 0;
 }
 
 /* Takes the time off CPU up to `off` that is not accounted yet. 0: none, or the thread has ended.
  * Context: any. Async-signal-safe: yes. */
 static inline uint64_t wall_take(struct wall_time *wall, uint64_t off) {
-    uint64_t told = atomic_load_explicit(&wall->told, memory_order_relaxed);
-    while (told < off) /* never, if it is WALL_ENDED */
-        if (atomic_compare_exchange_weak(&wall->told, &told, off))
-            return off - told;
+    uint64_t accounted_ns = atomic_load_explicit(&wall->accounted_ns, memory_order_relaxed);
+    while (accounted_ns < off) /* never, if it is WALL_ENDED */
+        if (atomic_compare_exchange_weak(&wall->accounted_ns, &accounted_ns, off))
+            return off - accounted_ns;
     return 0;
 }
 
 /* Takes the rest, for good. Context: the thread itself. */
 static inline uint64_t wall_take_rest(struct wall_time *wall, uint64_t off) {
-    const uint64_t told = atomic_exchange(&wall->told, WALL_ENDED);
-    return told < off ? off - told : 0;
+    const uint64_t accounted_ns = atomic_exchange(&wall->accounted_ns, WALL_ENDED);
+    return accounted_ns < off ? off - accounted_ns : 0;
 }
 
 /* Gives back time that found no memory; the next sample takes it. Context: the helper. */
 static inline void wall_give_back(struct wall_time *wall, uint64_t taken) {
-    uint64_t told = atomic_load_explicit(&wall->told, memory_order_relaxed);
-    while (told != WALL_ENDED && told >= taken)
-        if (atomic_compare_exchange_weak(&wall->told, &told, told - taken))
+    uint64_t accounted_ns = atomic_load_explicit(&wall->accounted_ns, memory_order_relaxed);
+    while (accounted_ns != WALL_ENDED && accounted_ns >= taken)
+        if (atomic_compare_exchange_weak(&wall->accounted_ns, &accounted_ns, accounted_ns - taken))
             return;
 }
 

@@ -21,38 +21,39 @@ static const uint64_t LONGEST_INTERVAL = 10 * UINT64_C(1000000000);
 /* Applies the settings' interval, but never one below the bound. The bound outlasts every change of
  * the settings: otherwise a program that pauses often, or a client that keeps changing the
  * interval, would escape it. */
-static void follow_settings(struct contention_rate *rate, const struct settings *settings) {
+static void contention_follow_settings(struct contention_rate *rate,
+                                       const struct settings *settings) {
     const uint64_t set = settings_lock_interval(settings);
     rate->interval = rate->bound > set ? rate->bound : set;
 }
 
 /* Adapts the bound to the samples so far. It never depends on how the present draw comes out, so it
  * adds no bias. */
-static void keep_within_bound(struct contention_rate *rate, uint64_t now) {
-    const bool is_over = now - rate->since >= NANO_PER_SECOND;
+static void contention_adapt_bound(struct contention_rate *rate, uint64_t now) {
+    const bool is_over = now - rate->since_ns >= NANO_PER_SECOND;
     if (rate->samples >= CONTENTION_MOST_SAMPLES && !is_over && rate->interval < LONGEST_INTERVAL)
         rate->bound = rate->interval * 2;
     else if (!is_over)
         return;
     else if (rate->samples < CONTENTION_MOST_SAMPLES / 4)
         rate->bound /= 2;
-    rate->since = now;
+    rate->since_ns = now;
     rate->samples = 0;
 }
 
 bool contention_is_sampled(struct thread_state *thread, const struct settings *settings,
-                           uint64_t now, uint64_t delay) {
+                           uint64_t now, uint64_t delay_ns) {
     struct contention_rate *const rate = &thread->contention;
-    keep_within_bound(rate, now);
-    follow_settings(rate, settings);
-    if (delay < rate->interval && random_next(&thread->random) % rate->interval >= delay)
+    contention_adapt_bound(rate, now);
+    contention_follow_settings(rate, settings);
+    if (delay_ns < rate->interval && random_next(&thread->random) % rate->interval >= delay_ns)
         return false;
     rate->samples++;
     return true;
 }
 
-double contention_weight(uint64_t interval, uint64_t delay) {
-    return delay < interval ? (double)interval / (double)delay : 1;
+double contention_weight(uint64_t interval, uint64_t delay_ns) {
+    return delay_ns < interval ? (double)interval / (double)delay_ns : 1;
 }
 
 /* --- the clock --- */
@@ -92,8 +93,8 @@ struct contention contention_begin(const struct recorder *recorder,
     struct contention contention = {.thread = own_tls.thread};
     if (!contention.thread || own_tls.inside || thread_is_wiped(contention.thread))
         return (struct contention){.thread = NULL};
-    contention.is_parked = atomic_load_explicit(&parked_on, memory_order_relaxed);
-    if (contention.is_parked)
+    contention.has_wait_slot = atomic_load_explicit(&parked_on, memory_order_relaxed);
+    if (contention.has_wait_slot)
         parked_begin(&contention.thread->parked, caller, what, (uintptr_t)lock);
     if (!are_sampled(recorder))
         return contention;
@@ -103,12 +104,11 @@ struct contention contention_begin(const struct recorder *recorder,
     return contention;
 }
 
-__attribute__((noinline)) static void record(const struct recorder *recorder,
-                                             const struct contention *contention,
-                                             const uint64_t registers[REGISTER_COUNT],
-                                             uint64_t delay) {
+__attribute__((noinline)) static void
+contention_record_stack(const struct recorder *recorder, const struct contention *contention,
+                        const uint64_t registers[REGISTER_COUNT], uint64_t delay_ns) {
     struct thread_state *const thread = contention->thread;
-    const double weight = contention_weight(thread->contention.interval, delay);
+    const double weight = contention_weight(thread->contention.interval, delay_ns);
     const struct wait_detail wait = {
         .kind = WAIT_LOCK, .object = contention->lock, .holder = contention->holder};
     const struct span_seen began = {.first_nano = contention->start_nano};
@@ -116,21 +116,23 @@ __attribute__((noinline)) static void record(const struct recorder *recorder,
         .kind = SAMPLE_LOCK,
         .seen = &began,
         .wait = &wait,
-        .values = {[MEASURED_OBJECTS] = weight, [MEASURED_DELAY] = weight * (double)delay}};
+        .values = {[MEASURED_OBJECTS] = weight, [MEASURED_DELAY] = weight * (double)delay_ns}};
     enum unwind_end end;
-    sampling_weigh(&thread->costs[WORK_CONTENTION], weight, weight * (double)delay);
+    sampling_weigh(&thread->costs[WORK_CONTENTION], weight, weight * (double)delay_ns);
     holder_names_want(contention->holder);
     (void)record_stack(recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
 }
 
-static void record_measured(const struct recorder *recorder, const struct contention *contention,
-                            const uint64_t registers[REGISTER_COUNT], uint64_t delay) {
+static void contention_record_measured(const struct recorder *recorder,
+                                       const struct contention *contention,
+                                       const uint64_t registers[REGISTER_COUNT],
+                                       uint64_t delay_ns) {
     struct thread_state *const thread = contention->thread;
     struct sampling_count *const cost = &thread->costs[WORK_CONTENTION];
     if (thread_begin_sample(recorder->threads, thread)) {
         const uint64_t begun = sampling_begin(cost, WORK_CONTENTION, &thread->random);
         const uint32_t floats = floats_begin();
-        record(recorder, contention, registers, delay);
+        contention_record_stack(recorder, contention, registers, delay_ns);
         floats_end(floats);
         sampling_end(cost, begun);
     }
@@ -140,14 +142,14 @@ static void record_measured(const struct recorder *recorder, const struct conten
 /* Records a contention in the same way as a sampled allocation: with all signals blocked, so that
  * no handler of the program runs in between. */
 OWN_TIME static void record_contention(const struct recorder *recorder,
-                                       const struct contention *contention, uint64_t delay) {
+                                       const struct contention *contention, uint64_t delay_ns) {
     const int saved = errno;
     signal_mask before;
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);
     if (signals_block(&before)) {
         own_tls.inside++;
-        record_measured(recorder, contention, registers, delay);
+        contention_record_measured(recorder, contention, registers, delay_ns);
         own_tls.inside--;
         signals_restore(&before);
     } else
@@ -159,12 +161,12 @@ void contention_end(const struct recorder *recorder, const struct contention *co
     struct thread_state *const thread = contention->thread;
     if (!thread || own_tls.thread != thread || thread_is_wiped(thread))
         return;
-    if (contention->is_parked)
+    if (contention->has_wait_slot)
         parked_end(&thread->parked);
     if (!contention->start_nano || own_tls.inside) /* a handler may have left the wait by a jump */
         return;
     const uint64_t now = now_nano();
-    const uint64_t delay = now > contention->start_nano ? now - contention->start_nano : 1;
-    if (contention_is_sampled(thread, recorder->settings, now, delay))
-        record_contention(recorder, contention, delay);
+    const uint64_t delay_ns = now > contention->start_nano ? now - contention->start_nano : 1;
+    if (contention_is_sampled(thread, recorder->settings, now, delay_ns))
+        record_contention(recorder, contention, delay_ns);
 }

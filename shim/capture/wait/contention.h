@@ -28,8 +28,8 @@ struct contention {
     struct thread_state *thread; /* NULL: this contention is not measured */
     uint64_t start_nano;         /* CLOCK_MONOTONIC; 0: contentions are not sampled */
     uint64_t lock;
-    uint32_t holder; /* as lock_holder() returns it */
-    bool is_parked;  /* the thread's wait slot is published for this wait */
+    uint32_t holder;    /* as lock_holder() returns it */
+    bool has_wait_slot; /* the thread's wait slot is published for this wait */
 };
 
 /* Finds libc's own clock_gettime(), even if another preloaded library defines one. It needs no
@@ -51,9 +51,9 @@ void contention_end(const struct recorder *recorder, const struct contention *co
 /* Decides whether to record a contention of `delay_ns` (> 0) that ended at `now`, and counts it if
  * so. Context: the thread itself. Async-signal-safe: yes. */
 bool contention_is_sampled(struct thread_state *thread, const struct settings *settings,
-                           uint64_t now, uint64_t delay);
+                           uint64_t now, uint64_t delay_ns);
 
 /* Returns the number of contentions of `delay_ns` that a recorded one counts as. Context: any. */
-double contention_weight(uint64_t interval, uint64_t delay);
+double contention_weight(uint64_t interval, uint64_t delay_ns);
 
 #endif

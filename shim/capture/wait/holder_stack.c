@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-static void keep(struct wait_detail *detail, const uint64_t *frames, uint32_t count,
-                 uint64_t interval) {
+static void keep_holder_frames(struct wait_detail *detail, const uint64_t *frames, uint32_t count,
+                               uint64_t interval) {
     const uint32_t most = WAIT_HOLDER_FRAMES;
     detail->holder_frame_count = (uint16_t)(count < most ? count : most);
     detail->holder_interval = interval;
@@ -16,7 +16,8 @@ static void keep(struct wait_detail *detail, const uint64_t *frames, uint32_t co
 }
 
 /* Returns NULL if the thread is not of this process, or is past its end. */
-static const struct thread_state *thread_of(const struct thread_table *threads, uint32_t tid) {
+static const struct thread_state *find_thread_by_tid(const struct thread_table *threads,
+                                                     uint32_t tid) {
     for (uint32_t i = 0; tid && i < thread_table_count(threads); i++) {
         const struct thread_state *const thread = thread_table_at(threads, i);
         if (atomic_load_explicit(&thread->tid, memory_order_relaxed) == tid)
@@ -26,39 +27,40 @@ static const struct thread_state *thread_of(const struct thread_table *threads, 
 }
 
 /* Returns the wait that the holder is in; NULL: it is not known to wait now. */
-static const struct wait_account *wait_of_holder(const struct wait_sampler *waits,
-                                                 const struct wait_account *account) {
+static const struct wait_account *find_holder_wait(const struct wait_sampler *waits,
+                                                   const struct wait_account *account) {
     const struct wait_account *const wait =
-        account->holder ? wait_sampler_wait_of(waits, account->holder) : NULL;
+        account->holder ? wait_sampler_current_wait(waits, account->holder) : NULL;
     const bool is_its = wait && wait->tid == account->detail.holder;
     return is_its && wait_is_same(account->holder, wait) ? wait : NULL;
 }
 
-static void find_stack(const struct wait_sampler *waits, struct wait_account *account) {
+static void find_holder_stack(const struct wait_sampler *waits, struct wait_account *account) {
     struct wait_detail *const detail = &account->detail;
-    const struct wait_account *const wait = wait_of_holder(waits, account);
+    const struct wait_account *const wait = find_holder_wait(waits, account);
     struct sample running;
     detail->holder_frame_count = 0;
     detail->holder_interval = 0;
-    account->holder_since = wait ? wait->since : 0;
+    account->holder_wait_start_ns = wait ? wait->wait_start_ns : 0;
     if (wait)
-        keep(detail, wait->frames, wait->frame_count, wait->interval);
+        keep_holder_frames(detail, wait->frames, wait->frame_count, wait->interval);
     else if (account->holder && last_stack_of(waits->recorder->threads, account->holder, &running))
-        keep(detail, running.frames, running.frame_count, running.interval);
+        keep_holder_frames(detail, running.frames, running.frame_count, running.interval);
 }
 
-static void tell(const struct wait_sampler *waits, struct wait_account *account, uint32_t holder) {
+static void set_holder(const struct wait_sampler *waits, struct wait_account *account,
+                       uint32_t holder) {
     account->detail.holder = holder;
     holder_names_want(holder);
-    account->holder = thread_of(waits->recorder->threads, holder);
-    find_stack(waits, account);
+    account->holder = find_thread_by_tid(waits->recorder->threads, holder);
+    find_holder_stack(waits, account);
 }
 
 void holder_stack_begin(const struct wait_sampler *waits, struct wait_account *account,
                         uint32_t slot_kind, uint64_t lock) {
     account->lock_kind = slot_kind;
     account->detail.object = lock;
-    tell(waits, account, lock_holder(slot_kind, lock, account->tid));
+    set_holder(waits, account, lock_holder(slot_kind, lock, account->tid));
 }
 
 /* Returns the holder later in the wait, or 0 if the waiter itself has received the lock from
@@ -74,11 +76,11 @@ bool holder_stack_has_moved(const struct wait_sampler *waits, const struct wait_
         return false;
     if (holder_now(account) != account->detail.holder)
         return true;
-    const struct wait_account *const wait = wait_of_holder(waits, account);
-    return wait && wait->since != account->holder_since;
+    const struct wait_account *const wait = find_holder_wait(waits, account);
+    return wait && wait->wait_start_ns != account->holder_wait_start_ns;
 }
 
 void holder_stack_follow(const struct wait_sampler *waits, struct wait_account *account) {
     if (holder_stack_has_moved(waits, account))
-        tell(waits, account, holder_now(account));
+        set_holder(waits, account, holder_now(account));
 }

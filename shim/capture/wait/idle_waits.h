@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 struct idle_waits {
-    uint64_t since; /* CLOCK_MONOTONIC: when the sums begin; 0: nothing is known */
+    uint64_t since_ns; /* CLOCK_MONOTONIC: when the sums begin; 0: nothing is known */
     struct {
         uint64_t place;
         uint64_t nano;
@@ -25,7 +25,7 @@ struct idle_waits {
 /* Adds `nano` of waiting, in a wait of that kind and stack, until `now`. The thread exists since
  * `thread_start_ns`. Returns true if the thread is idle in that wait. */
 bool idle_waits_add(struct idle_waits *idle, enum wait_kind kind, uint64_t stack, uint64_t nano,
-                    uint64_t born, uint64_t now);
+                    uint64_t thread_start_ns, uint64_t now);
 
 /* Returns the same without adding anything. */
 bool idle_waits_is(const struct idle_waits *idle, enum wait_kind kind, uint64_t stack,

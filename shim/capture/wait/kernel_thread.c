@@ -63,8 +63,8 @@ static void close_kept(struct kernel_view *view, int *kept) {
     view->open--;
 }
 
-static bool read_file(struct kernel_view *view, uint32_t tid, const char *name, int *kept,
-                      char text[static TEXT_BYTES]) {
+static bool kernel_read_file(struct kernel_view *view, uint32_t tid, const char *name, int *kept,
+                             char text[static TEXT_BYTES]) {
     if (!view->sees_threads)
         return false;
     if (*kept)
@@ -117,12 +117,13 @@ bool kernel_view_follow(struct kernel_view *view, bool is_separate) {
 
 /* --- a thread --- */
 
-enum thread_stand kernel_thread_stand(struct kernel_view *view, uint32_t tid,
-                                      struct thread_files *files, struct blocked_call *call) {
+enum thread_run_state kernel_thread_run_state(struct kernel_view *view, uint32_t tid,
+                                              struct thread_files *files,
+                                              struct blocked_call *call) {
     char text[TEXT_BYTES];
-    if (!read_file(view, tid, "/syscall", &files->call, text))
-        return STAND_UNKNOWN;
-    return blocked_call_parse(text, call) ? STAND_BLOCKED : STAND_RUNS;
+    if (!kernel_read_file(view, tid, "/syscall", &files->call, text))
+        return RUN_UNKNOWN;
+    return blocked_call_parse(text, call) ? RUN_BLOCKED : RUN_RUNNING;
 }
 
 static const char *parse_decimal(const char *at, uint64_t *number) {
@@ -135,7 +136,7 @@ static const char *parse_decimal(const char *at, uint64_t *number) {
 /* Parses "time on a processor, time on its queue, times" (Documentation/scheduler/sched-
  * stats.rst). */
 static void parse_times(const char *text, struct thread_times *times) {
-    (void)parse_decimal(parse_decimal(text, &times->cpu), &times->delay);
+    (void)parse_decimal(parse_decimal(text, &times->cpu_ns), &times->delay_ns);
 }
 
 /* Prefers the CPU clock to the file: the clock is exact while the thread runs, the file counts only
@@ -143,24 +144,24 @@ static void parse_times(const char *text, struct thread_times *times) {
 bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_files *files,
                          struct thread_times *times) {
     char text[TEXT_BYTES];
-    times->delay = 0;
-    if (read_file(view, tid, "/schedstat", &files->times, text))
+    times->delay_ns = 0;
+    if (kernel_read_file(view, tid, "/schedstat", &files->times, text))
         parse_times(text, times);
-    times->cpu = clock_nano(cpu_clock_of(tid));
-    return times->cpu != 0;
+    times->cpu_ns = clock_nano(cpu_clock_of(tid));
+    return times->cpu_ns != 0;
 }
 
 void kernel_own_times(struct thread_times *times) {
     char text[TEXT_BYTES];
     const int saved = errno;
     const int file = open_path("/proc/thread-self/schedstat");
-    times->delay = 0;
+    times->delay_ns = 0;
     if (file >= 0) {
         if (read_text(file, text))
             parse_times(text, times);
         close_file(file);
     }
-    times->cpu = thread_cpu_nano();
+    times->cpu_ns = thread_cpu_nano();
     errno = saved;
 }
 

@@ -32,19 +32,20 @@ struct kernel_view {
 };
 
 struct thread_times {
-    uint64_t cpu;
-    uint64_t delay;
+    uint64_t cpu_ns;
+    uint64_t delay_ns;
 };
 
-enum thread_stand { STAND_UNKNOWN, STAND_RUNS, STAND_BLOCKED };
+enum thread_run_state { RUN_UNKNOWN, RUN_RUNNING, RUN_BLOCKED };
 
 /* Prepares a poll. `is_separate`: the calling thread does not share its descriptor table. Returns
  * true if another thread called before; the caller must then forget all thread_files. */
 bool kernel_view_follow(struct kernel_view *view, bool is_separate);
 
 /* Returns RUN_UNKNOWN if the thread's files are missing. */
-enum thread_stand kernel_thread_stand(struct kernel_view *view, uint32_t tid,
-                                      struct thread_files *files, struct blocked_call *call);
+enum thread_run_state kernel_thread_run_state(struct kernel_view *view, uint32_t tid,
+                                              struct thread_files *files,
+                                              struct blocked_call *call);
 
 /* Reads the times that the thread has used so far; they are exact while it is blocked. Returns
  * false if the thread is gone. */

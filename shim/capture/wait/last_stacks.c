@@ -1,8 +1,8 @@
 #include "last_stacks.h"
 
 /* Rejects the stack of another thread that had the slot before. */
-static bool is_there(const struct thread_table *threads, uint32_t reference, uint32_t tid,
-                     struct sample *stack) {
+static bool has_last_stack(const struct thread_table *threads, uint32_t reference, uint32_t tid,
+                           struct sample *stack) {
     if (!reference || !tid)
         return false;
     *stack = sample_table_stack_at(&threads->pool, reference);
@@ -13,12 +13,12 @@ bool last_stack_of(const struct thread_table *threads, const struct thread_state
                    struct sample *stack) {
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
     const uint32_t now = atomic_load_explicit(&thread->generation, memory_order_relaxed);
-    return is_there(threads, sample_table_last_cpu(&thread->tables[now]), tid, stack) ||
-           is_there(threads, sample_table_last_cpu(&thread->tables[1 - now]), tid, stack) ||
-           is_there(threads, thread->last_stack, tid, stack);
+    return has_last_stack(threads, sample_table_last_cpu(&thread->tables[now]), tid, stack) ||
+           has_last_stack(threads, sample_table_last_cpu(&thread->tables[1 - now]), tid, stack) ||
+           has_last_stack(threads, thread->last_stack, tid, stack);
 }
 
-static void ignore(void *arg, const struct sample *sample) {
+static void ignore_sample(void *arg, const struct sample *sample) {
     (void)arg;
     (void)sample;
 }
@@ -32,7 +32,7 @@ void last_stacks_keep(struct last_stacks *stacks, struct thread_table *threads) 
         const bool had = last_stack_of(threads, thread, &stack);
         thread->last_stack = had ? sample_table_keep(&stacks->table, &threads->pool, &stack) : 0;
     }
-    sample_table_drain(&before, &threads->pool, ignore, NULL);
+    sample_table_drain(&before, &threads->pool, ignore_sample, NULL);
 }
 
 void last_stacks_after_fork(struct last_stacks *stacks) {

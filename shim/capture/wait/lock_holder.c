@@ -35,7 +35,7 @@ static uint32_t holder_of_mutex(const void *lock) {
 uint32_t lock_holder_here(uint32_t what, const void *lock) {
     if (parked_kind(what) != WAIT_LOCK)
         return 0;
-    switch (parked_layout(what)) {
+    switch (wait_slot_layout(what)) {
     case LOCK_MUTEX:
         return holder_of_mutex(lock);
     case LOCK_RWLOCK:
@@ -53,7 +53,7 @@ uint32_t lock_holder_here(uint32_t what, const void *lock) {
  * for a lock that it holds was the holder before: a mutex then has it as __owner, and glibc and the
  * kernel refuse to give other locks to one thread twice (EDEADLK). */
 static bool is_handed_over(uint32_t what, const void *lock, uint32_t holder) {
-    return parked_layout(what) != LOCK_MUTEX ||
+    return wait_slot_layout(what) != LOCK_MUTEX ||
            word_at(lock, offsetof(pthread_mutex_t, __data.__owner)) != holder;
 }
 
@@ -64,11 +64,11 @@ uint32_t lock_holder(uint32_t what, uint64_t lock, uint32_t waiter) {
         uint32_t word;
     } copy;
     size_t size = sizeof copy.word;
-    if (parked_kind(what) != WAIT_LOCK || parked_layout(what) == LOCK_SILENT)
+    if (parked_kind(what) != WAIT_LOCK || wait_slot_layout(what) == LOCK_SILENT)
         return 0;
-    if (parked_layout(what) == LOCK_MUTEX)
+    if (wait_slot_layout(what) == LOCK_MUTEX)
         size = sizeof copy.mutex;
-    if (parked_layout(what) == LOCK_RWLOCK)
+    if (wait_slot_layout(what) == LOCK_RWLOCK)
         size = sizeof copy.rwlock;
     if (!safe_read(lock, &copy, size))
         return 0;

@@ -10,7 +10,7 @@
 /* Most stacks fit into the first size. If a walk ends at the end of the copy, the next size is
  * copied. */
 static const size_t steps[] = {8 << 10, 64 << 10,
-                               STANDING_STACK_BYTES - 2 * ARCH_SMALLEST_PAGE_BYTES};
+                               BLOCKED_STACK_BYTES - 2 * ARCH_SMALLEST_PAGE_BYTES};
 enum { STEPS = sizeof steps / sizeof *steps };
 
 /* --- the copy --- */
@@ -28,13 +28,13 @@ static uintptr_t page_end(uintptr_t address) {
     return (address | (ARCH_SMALLEST_PAGE_BYTES - 1)) + 1;
 }
 
-static bool copy_range(struct standing_stack *stack, uintptr_t low, uintptr_t high) {
+static bool copy_range(struct blocked_stack *stack, uintptr_t low, uintptr_t high) {
     stack->copied = (struct stack_range){low, high};
     return high > low && safe_read(low, stack->copy, high - low);
 }
 
-static bool copy_stack(struct standing_stack *stack, const struct thread_state *thread,
-                       uintptr_t sp, size_t size) {
+static bool copy_stack(struct blocked_stack *stack, const struct thread_state *thread, uintptr_t sp,
+                       size_t size) {
     const uintptr_t low = low_end(sp);
     stack->is_foreign = !stack_range_has(thread->stack, sp);
     if (stack->is_foreign)
@@ -45,8 +45,8 @@ static bool copy_stack(struct standing_stack *stack, const struct thread_state *
 
 /* --- the walk --- */
 
-static struct unwind walk_of(const struct standing_stack *stack, const struct thread_state *thread,
-                             uint32_t listed) {
+static struct unwind blocked_walk_make(const struct blocked_stack *stack,
+                                       const struct thread_state *thread, uint32_t listed) {
     return (struct unwind){.thread_stack = thread->stack,
                            .frames = stack->frames + listed,
                            .max = stack->max - listed,
@@ -54,7 +54,7 @@ static struct unwind walk_of(const struct standing_stack *stack, const struct th
                            .moved_by = (uintptr_t)stack->copy - stack->copied.low};
 }
 
-static void set_registers(struct standing_stack *stack, uintptr_t pc, uintptr_t sp, uintptr_t fp) {
+static void set_registers(struct blocked_stack *stack, uintptr_t pc, uintptr_t sp, uintptr_t fp) {
     for (int i = 0; i < REGISTER_COUNT; i++)
         stack->registers[i] = 0;
     stack->registers[REGISTER_PC] = pc;
@@ -71,9 +71,9 @@ static bool has_come_to(const struct unwinder *unwinder, const struct unwind *un
 }
 
 /* Walks from stack->registers, and inserts the frames of the interpreter's thread `state`. */
-static enum unwind_end walk_with_python(struct standing_stack *stack,
-                                        const struct unwinder *unwinder, struct unwind *unwind,
-                                        uintptr_t state) {
+static enum unwind_end blocked_walk_python(struct blocked_stack *stack,
+                                           const struct unwinder *unwinder, struct unwind *unwind,
+                                           uintptr_t state) {
     const uintptr_t high = stack->is_foreign ? stack->copied.high : unwind->thread_stack.high;
     struct python_stack python = {
         .reader = {.of_another = true, .copies = python_threads_pages(stack->python_threads)}};
@@ -86,36 +86,37 @@ static enum unwind_end walk_with_python(struct standing_stack *stack,
     return end;
 }
 
-static enum unwind_end walk_frames(struct standing_stack *stack, const struct unwinder *unwinder,
-                                   uint32_t tid, struct unwind *unwind) {
+static enum unwind_end blocked_walk_frames(struct blocked_stack *stack,
+                                           const struct unwinder *unwinder, uint32_t tid,
+                                           struct unwind *unwind) {
     enum unwind_end end;
     if (!stack->python || !stack->python_threads || !python_hold(stack->python))
         return unwind_walk(unwinder, stack->registers, unwind);
     const uintptr_t state = python_threads_find(stack->python_threads, stack->python, tid);
     if (state)
-        end = walk_with_python(stack, unwinder, unwind, state);
+        end = blocked_walk_python(stack, unwinder, unwind, state);
     else
         end = unwind_walk(unwinder, stack->registers, unwind);
     python_release(stack->python);
     return end;
 }
 
-static enum unwind_end walk_from_kernel(struct standing_stack *stack,
+static enum unwind_end walk_from_kernel(struct blocked_stack *stack,
                                         const struct unwinder *unwinder,
                                         const struct thread_state *thread,
-                                        const struct standing *standing) {
-    struct unwind unwind = walk_of(stack, thread, 0);
+                                        const struct blocked_place *blocked_place) {
+    struct unwind unwind = blocked_walk_make(stack, thread, 0);
     unwind.fp_unknown = true;
-    set_registers(stack, standing->pc, standing->stack_pointer, 0);
+    set_registers(stack, blocked_place->pc, blocked_place->stack_pointer, 0);
     enum unwind_end end;
     if (stack->is_in_hook) { /* no interpreter runs below the hook */
-        unwind.copied.high = standing->hook.stack_pointer;
+        unwind.copied.high = blocked_place->hook.stack_pointer;
         end = unwind_walk(unwinder, stack->registers, &unwind);
     } else
-        end = walk_frames(stack, unwinder, atomic_load(&thread->tid), &unwind);
+        end = blocked_walk_frames(stack, unwinder, atomic_load(&thread->tid), &unwind);
     stack->count = unwind.count;
     stack->by_frame_pointer = unwind.by_frame_pointer;
-    stack->reached_hook = has_come_to(unwinder, &unwind, &standing->hook);
+    stack->reached_hook = has_come_to(unwinder, &unwind, &blocked_place->hook);
     stack->in_handler = stack->reached_hook && unwind.crossed_signal;
     stack->ended = unwind.ended_sp;
     return end;
@@ -124,7 +125,7 @@ static enum unwind_end walk_from_kernel(struct standing_stack *stack,
 /* Keeps only the first frame of the hook's callees: the function that the program called. The
  * frames inside libc differ from version to version. Frames of a signal handler that interrupted
  * the call all stay. Returns the number of frames. */
-static uint32_t keep_callee(struct standing_stack *stack, const struct parked_caller *hook) {
+static uint32_t keep_callee(struct blocked_stack *stack, const struct parked_caller *hook) {
     uint32_t listed = stack->reached_hook ? stack->count : 0;
     if (listed && stack->frames[listed - 1] == hook->pc - 1) /* the second walk lists it */
         listed--;
@@ -134,14 +135,15 @@ static uint32_t keep_callee(struct standing_stack *stack, const struct parked_ca
     return 1;
 }
 
-static enum unwind_end walk_from_hook(struct standing_stack *stack, const struct unwinder *unwinder,
+static enum unwind_end walk_from_hook(struct blocked_stack *stack, const struct unwinder *unwinder,
                                       const struct thread_state *thread,
                                       const struct parked_caller *hook) {
     const uint32_t listed = keep_callee(stack, hook);
-    struct unwind unwind = walk_of(stack, thread, listed);
+    struct unwind unwind = blocked_walk_make(stack, thread, listed);
     unwind.from_caller = true;
     set_registers(stack, hook->pc, hook->stack_pointer, hook->frame_pointer);
-    const enum unwind_end end = walk_frames(stack, unwinder, atomic_load(&thread->tid), &unwind);
+    const enum unwind_end end =
+        blocked_walk_frames(stack, unwinder, atomic_load(&thread->tid), &unwind);
     stack->by_frame_pointer |= unwind.by_frame_pointer;
     stack->count = listed + unwind.count;
     return end;
@@ -149,7 +151,7 @@ static enum unwind_end walk_from_hook(struct standing_stack *stack, const struct
 
 /* Returns true if the slot's return address is still on the stack. After a longjmp that left the
  * slot behind, mostly another value is there. */
-static bool is_in_hook(const struct standing_stack *stack, const struct parked_caller *hook) {
+static bool is_in_hook(const struct blocked_stack *stack, const struct parked_caller *hook) {
     const uintptr_t slot = hook->stack_pointer + (uintptr_t)(intptr_t)ARCH_PUSHED_RETURN;
     uintptr_t address;
     if (!hook->stack_pointer || !stack_range_has(stack->copied, slot) ||
@@ -161,23 +163,24 @@ static bool is_in_hook(const struct standing_stack *stack, const struct parked_c
     return address == hook->pc;
 }
 
-static enum unwind_end walk(struct standing_stack *stack, const struct unwinder *unwinder,
-                            const struct thread_state *thread, const struct standing *standing) {
+static enum unwind_end blocked_walk(struct blocked_stack *stack, const struct unwinder *unwinder,
+                                    const struct thread_state *thread,
+                                    const struct blocked_place *blocked_place) {
     enum unwind_end end = UNWIND_TRUNCATED;
     stack->count = 0;
     stack->by_frame_pointer = false;
     stack->reached_hook = false;
     stack->in_handler = false;
-    stack->is_in_hook = is_in_hook(stack, &standing->hook);
-    if (standing->stack_pointer)
-        end = walk_from_kernel(stack, unwinder, thread, standing);
-    if (standing->stack_pointer && stack->is_in_hook && !stack->reached_hook) {
+    stack->is_in_hook = is_in_hook(stack, &blocked_place->hook);
+    if (blocked_place->stack_pointer)
+        end = walk_from_kernel(stack, unwinder, thread, blocked_place);
+    if (blocked_place->stack_pointer && stack->is_in_hook && !stack->reached_hook) {
         stack->is_in_hook = false; /* unless no path past the hook is found */
-        end = walk_from_kernel(stack, unwinder, thread, standing);
-        stack->is_in_hook = stack->ended < standing->hook.stack_pointer;
+        end = walk_from_kernel(stack, unwinder, thread, blocked_place);
+        stack->is_in_hook = stack->ended < blocked_place->hook.stack_pointer;
     }
     if (stack->is_in_hook)
-        end = walk_from_hook(stack, unwinder, thread, &standing->hook);
+        end = walk_from_hook(stack, unwinder, thread, &blocked_place->hook);
     return end;
 }
 
@@ -185,25 +188,26 @@ static bool may_go_on(enum unwind_end end) {
     return end == UNWIND_TRUNCATED || end == UNWIND_EXPRESSION;
 }
 
-static uintptr_t innermost(const struct standing *standing) {
-    return standing->stack_pointer ? standing->stack_pointer : standing->hook.stack_pointer;
+static uintptr_t innermost(const struct blocked_place *blocked_place) {
+    return blocked_place->stack_pointer ? blocked_place->stack_pointer
+                                        : blocked_place->hook.stack_pointer;
 }
 
-enum unwind_end standing_stack_walk(struct standing_stack *stack, const struct unwinder *unwinder,
-                                    const struct thread_state *thread,
-                                    const struct standing *standing) {
+enum unwind_end blocked_stack_walk(struct blocked_stack *stack, const struct unwinder *unwinder,
+                                   const struct thread_state *thread,
+                                   const struct blocked_place *blocked_place) {
     enum unwind_end end = UNWIND_TRUNCATED;
     stack->count = 0;
     stack->is_doubtful = false;
     for (int i = 0; i < STEPS && may_go_on(end); i++) {
-        if (!copy_stack(stack, thread, innermost(standing), steps[i]))
+        if (!copy_stack(stack, thread, innermost(blocked_place), steps[i]))
             break;
-        end = walk(stack, unwinder, thread, standing);
+        end = blocked_walk(stack, unwinder, thread, blocked_place);
         if (stack->is_foreign || stack->copied.high + 8 > thread->stack.high)
             break;
     }
     if (stack->count == 0) {
-        stack->frames[0] = standing->pc ? standing->pc : standing->hook.pc - 1;
+        stack->frames[0] = blocked_place->pc ? blocked_place->pc : blocked_place->hook.pc - 1;
         stack->count = 1;
     }
     return end;
@@ -211,18 +215,19 @@ enum unwind_end standing_stack_walk(struct standing_stack *stack, const struct u
 
 /* Checks the caller of the system call. Walks do not list the profiler's frames, so this one uses
  * an unwinder that does not know their range. */
-bool standing_stack_is_ours(const struct standing_stack *stack, const struct unwinder *unwinder,
-                            const struct thread_state *thread, const struct standing *standing) {
+bool blocked_stack_is_own(const struct blocked_stack *stack, const struct unwinder *unwinder,
+                          const struct thread_state *thread,
+                          const struct blocked_place *blocked_place) {
     uint64_t registers[REGISTER_COUNT] = {0};
     uint64_t frames[2];
     struct unwinder all = *unwinder;
-    struct unwind unwind = walk_of(stack, thread, 0);
+    struct unwind unwind = blocked_walk_make(stack, thread, 0);
     all.own_end = all.own_start;
     unwind.frames = frames;
     unwind.max = 2;
     unwind.fp_unknown = true;
-    registers[REGISTER_PC] = standing->pc;
-    registers[REGISTER_SP] = standing->stack_pointer;
+    registers[REGISTER_PC] = blocked_place->pc;
+    registers[REGISTER_SP] = blocked_place->stack_pointer;
     (void)unwind_walk(&all, registers, &unwind);
     return unwind.count == 2 && unwinder_is_own(unwinder, frames[1]);
 }

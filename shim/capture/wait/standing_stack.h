@@ -25,18 +25,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    STANDING_STACK_BYTES = 256 << 10
-}; /* of a deeper stack only the innermost frames are found */
+enum { BLOCKED_STACK_BYTES = 256 << 10 }; /* a deeper stack is cut; its innermost frames stay */
 
-struct standing {
+struct blocked_place {
     uintptr_t stack_pointer; /* as the kernel reports it; 0: not known */
     uintptr_t pc;
     struct parked_caller hook; /* stack_pointer 0: the thread is in no hook */
 };
 
 /* Memory and results of a walk. */
-struct standing_stack {
+struct blocked_stack {
     struct python *python; /* interpreter whose frames are listed; NULL: none */
     struct python_threads *python_threads;
     uint8_t *copy; /* BLOCKED_STACK_BYTES, the first page of it below a stack pointer */
@@ -56,13 +54,14 @@ struct standing_stack {
 
 /* Walks the stack of `thread`. The thread may have gone on meanwhile; the caller must check that.
  * Finds at least one frame. */
-enum unwind_end standing_stack_walk(struct standing_stack *stack, const struct unwinder *unwinder,
-                                    const struct thread_state *thread,
-                                    const struct standing *standing);
+enum unwind_end blocked_stack_walk(struct blocked_stack *stack, const struct unwinder *unwinder,
+                                   const struct thread_state *thread,
+                                   const struct blocked_place *blocked_place);
 
 /* After a walk: returns true if the profiler's own code made the call that the thread is blocked
  * in. */
-bool standing_stack_is_ours(const struct standing_stack *stack, const struct unwinder *unwinder,
-                            const struct thread_state *thread, const struct standing *standing);
+bool blocked_stack_is_own(const struct blocked_stack *stack, const struct unwinder *unwinder,
+                          const struct thread_state *thread,
+                          const struct blocked_place *blocked_place);
 
 #endif

@@ -16,7 +16,7 @@ struct snapshot {
     struct sample_context room;
 };
 
-static void show(struct snapshot *snapshot, uint32_t tid, struct sample *sample) {
+static void snapshot_show(struct snapshot *snapshot, uint32_t tid, struct sample *sample) {
     sample->kind = SAMPLE_THREAD;
     sample->tid = tid;
     sample->values[MEASURED_OBJECTS] = 1;
@@ -28,7 +28,7 @@ static void show(struct snapshot *snapshot, uint32_t tid, struct sample *sample)
 static void show_waiting(struct snapshot *snapshot, const struct wait_account *account) {
     struct wait_detail detail = account->detail;
     detail.condition = CONDITION_BLOCKED;
-    detail.waited_nano = monotonic_nano() - account->since;
+    detail.waited_nano = monotonic_nano() - account->wait_start_ns;
     struct sample sample = {.flags = account->flags,
                             .interval = account->interval,
                             .context = account->has_context ? &account->context : NULL,
@@ -36,18 +36,18 @@ static void show_waiting(struct snapshot *snapshot, const struct wait_account *a
                             .wait = &detail,
                             .frames = account->frames,
                             .frame_count = account->frame_count};
-    show(snapshot, account->tid, &sample);
+    snapshot_show(snapshot, account->tid, &sample);
 }
 
 /* Reports a thread as running, also one that has begun to wait and could not be observed since: it
  * came there running. */
 static void show_running(struct snapshot *snapshot, struct thread_state *thread, uint32_t tid,
-                         enum thread_stand stand) {
+                         enum thread_run_state run_state) {
     const struct recorder *const recorder = snapshot->waits->recorder;
     const uintptr_t routine = (uintptr_t)thread->start_routine;
     const uint64_t start = routine ? routine : getauxval(AT_ENTRY);
-    const struct wait_detail detail = {.condition = stand == STAND_UNKNOWN ? CONDITION_UNKNOWN
-                                                                           : CONDITION_RUNNING};
+    const struct wait_detail detail = {.condition = run_state == RUN_UNKNOWN ? CONDITION_UNKNOWN
+                                                                             : CONDITION_RUNNING};
     struct sample sample = {.flags = SAMPLE_UNSAMPLED,
                             .interval = modules_interval(recorder->unwinder->modules),
                             .frames = &start,
@@ -55,25 +55,25 @@ static void show_running(struct snapshot *snapshot, struct thread_state *thread,
     (void)last_stack_of(recorder->threads, thread, &sample);
     sample.wait = &detail;
     sample.context = record_context_of(recorder, thread, &snapshot->room);
-    show(snapshot, tid, &sample);
+    snapshot_show(snapshot, tid, &sample);
 }
 
 /* Checks again a thread that was not blocked earlier in this harvest. */
-static enum thread_stand look_again(struct snapshot *snapshot, struct thread_state *thread,
-                                    struct wait_account *account) {
+static enum thread_run_state observe_again(struct snapshot *snapshot, struct thread_state *thread,
+                                           struct wait_account *account) {
     struct wait_sampler *const waits = snapshot->waits;
     struct blocked_call call;
-    const enum thread_stand stand =
-        kernel_thread_stand(&waits->kernel, account->tid, &account->files, &call);
-    if (stand == STAND_BLOCKED)
-        (void)wait_sampler_look_at(waits, thread);
-    return stand;
+    const enum thread_run_state run_state =
+        kernel_thread_run_state(&waits->kernel, account->tid, &account->files, &call);
+    if (run_state == RUN_BLOCKED)
+        (void)wait_sampler_observe(waits, thread);
+    return run_state;
 }
 
 /* Reads the context, without times: it is not known whether the thread had this context since the
  * wait was first seen. */
-static void find_context(struct snapshot *snapshot, struct thread_state *thread,
-                         struct wait_account *account) {
+static void read_wait_context(struct snapshot *snapshot, struct thread_state *thread,
+                              struct wait_account *account) {
     account->seen = (struct span_seen){0, 0};
     account->has_context = record_context_of(snapshot->waits->recorder, thread, &account->context);
 }
@@ -81,19 +81,19 @@ static void find_context(struct snapshot *snapshot, struct thread_state *thread,
 /* Skips retired threads: their id may be another thread's. */
 static void show_thread(struct snapshot *snapshot, struct thread_state *thread) {
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
-    enum thread_stand stand = STAND_UNKNOWN;
+    enum thread_run_state run_state = RUN_UNKNOWN;
     if (!tid || atomic_load(&thread->retired))
         return;
     struct wait_account *const account = wait_account_of(snapshot->waits, thread);
     if (account && !account->waits)
-        stand = look_again(snapshot, thread, account);
+        run_state = observe_again(snapshot, thread, account);
     if (account && account->waits) {
         holder_stack_follow(snapshot->waits, account); /* holders found later in the harvest */
         if (!account->has_context)                     /* its context may have been found since */
-            find_context(snapshot, thread, account);
+            read_wait_context(snapshot, thread, account);
         show_waiting(snapshot, account);
     } else
-        show_running(snapshot, thread, tid, stand);
+        show_running(snapshot, thread, tid, run_state);
 }
 
 /* --- an unknown thread --- */
@@ -102,10 +102,11 @@ static void show_thread(struct snapshot *snapshot, struct thread_state *thread) 
 static void walk_unknown(const struct snapshot *snapshot, uint32_t tid,
                          const struct blocked_call *call, struct sample *sample) {
     const struct recorder *const recorder = snapshot->waits->recorder;
-    const struct thread_state nobody = {.tid = tid};
-    const struct standing standing = {.stack_pointer = call->stack_pointer, .pc = call->pc};
-    const enum unwind_end end =
-        standing_stack_walk(&snapshot->waits->room, recorder->unwinder, &nobody, &standing);
+    const struct thread_state unknown_thread = {.tid = tid};
+    const struct blocked_place blocked_place = {.stack_pointer = call->stack_pointer,
+                                                .pc = call->pc};
+    const enum unwind_end end = blocked_stack_walk(&snapshot->waits->room, recorder->unwinder,
+                                                   &unknown_thread, &blocked_place);
     sample->frames = snapshot->waits->room.frames;
     sample->frame_count = snapshot->waits->room.count;
     if (end == UNWIND_DEPTH)
@@ -129,15 +130,16 @@ static void show_unknown_in(struct snapshot *snapshot, uint32_t tid, uint64_t *f
                             .frame_count = 1};
     waits->room.frames = frames;
     waits->room.max = settings_max_stack_depth(waits->recorder->settings);
-    const enum thread_stand stand = kernel_thread_stand(&waits->kernel, tid, &files, &call);
-    detail.condition = stand == STAND_RUNS ? CONDITION_RUNNING : CONDITION_UNKNOWN;
-    if (stand == STAND_BLOCKED) {
+    const enum thread_run_state run_state =
+        kernel_thread_run_state(&waits->kernel, tid, &files, &call);
+    detail.condition = run_state == RUN_RUNNING ? CONDITION_RUNNING : CONDITION_UNKNOWN;
+    if (run_state == RUN_BLOCKED) {
         detail.condition = CONDITION_BLOCKED;
         detail.kind = (uint8_t)blocked_call_kind(&call);
         walk_unknown(snapshot, tid, &call, &sample);
     }
     kernel_thread_close(&waits->kernel, &files);
-    show(snapshot, tid, &sample);
+    snapshot_show(snapshot, tid, &sample);
 }
 
 static void show_unknown(void *arg, uint32_t tid) {

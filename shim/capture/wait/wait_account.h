@@ -38,28 +38,28 @@
 #include <stdint.h>
 
 struct wait_account {
-    uint64_t begun; /* wall_time.begun_ns of the thread; 0: no thread */
+    uint64_t begun_ns; /* wall_time.begun_ns of the thread; 0: no thread */
     uint32_t tid;
-    bool waits;       /* the last observation found the thread in the wait below */
-    bool is_hooked;   /* the wait is that of its slot, with the number `sequence` */
-    uint8_t flags;    /* SAMPLE_* of the stack */
-    bool skips_delay; /* run-queue delay until now is not recorded: profiling was off */
+    bool waits;          /* the last observation found the thread in the wait below */
+    bool is_hooked;      /* the wait is that of its slot, with the number `sequence` */
+    uint8_t flags;       /* SAMPLE_* of the stack */
+    bool discards_delay; /* run-queue delay until now is not recorded: profiling was off */
     uint32_t frame_count;
     uint64_t sequence;
-    uint64_t interval;     /* of the frames, as harvest_sample.interval */
-    uint64_t since;        /* CLOCK_MONOTONIC: when this wait was first seen */
-    struct span_seen seen; /* when it was certainly in this wait; 0: not wanted (settings.h) */
-    uint64_t then;         /* CLOCK_MONOTONIC: when it was last observed or reconciled, */
-    uint64_t off_then;     /* its time off CPU until then, */
-    uint64_t cpu;          /* and its CPU clock at that time */
-    uint64_t owed;         /* time of this wait that is not recorded yet */
-    uint64_t delay;        /* run-queue delay that is recorded */
-    uint64_t false_delay;  /* the excess of the kernel's delay over the possible one */
-    uint64_t looked;       /* CLOCK_MONOTONIC: when its CPU clock was last read, */
-    uint64_t looked_cpu;
+    uint64_t interval;      /* of the frames, as harvest_sample.interval */
+    uint64_t wait_start_ns; /* CLOCK_MONOTONIC: when this wait was first seen */
+    struct span_seen seen;  /* when it was certainly in this wait; 0: not wanted (settings.h) */
+    uint64_t last_seen_ns;  /* CLOCK_MONOTONIC: when it was last observed or reconciled, */
+    uint64_t off_cpu_at_last_seen_ns; /* its time off CPU until then, */
+    uint64_t cpu_ns;                  /* and its CPU clock at that time */
+    uint64_t pending_ns;              /* time of this wait that is not recorded yet */
+    uint64_t delay_ns;                /* run-queue delay that is recorded */
+    uint64_t false_delay_ns;          /* the excess of the kernel's delay over the possible one */
+    uint64_t cpu_read_ns;             /* CLOCK_MONOTONIC: when its CPU clock was last read, */
+    uint64_t cpu_at_read_ns;
     struct thread_files files;
-    uint32_t lock_kind;    /* the slot's kind, if the wait is for a lock; 0: it is not */
-    uint64_t holder_since; /* start of the wait that the lock's holder is in; 0: none */
+    uint32_t lock_kind;            /* the slot's kind, if the wait is for a lock; 0: it is not */
+    uint64_t holder_wait_start_ns; /* start of the wait that the lock's holder is in; 0: none */
     const struct thread_state *holder; /* NULL: not known, or no thread of the table */
     struct wait_detail detail;
     struct idle_waits idle;

@@ -17,38 +17,39 @@ enum { LONG_WAIT_NANO = 500000000 };
 
 /* --- accounts --- */
 
-static bool is_gone(const struct thread_state *thread) {
-    return atomic_load(&thread->retired) || atomic_load(&thread->wall.told) == WALL_ENDED;
+static bool wait_thread_is_gone(const struct thread_state *thread) {
+    return atomic_load(&thread->retired) || atomic_load(&thread->wall.accounted_ns) == WALL_ENDED;
 }
 
-static void record_owed(struct wait_sampler *waits, struct thread_state *thread,
-                        struct wait_account *account) {
-    const uint64_t owed = account->owed;
-    account->owed = 0;
-    if (owed && !wait_record_off_cpu(waits, thread, account, owed) && !is_gone(thread))
-        wall_give_back(&thread->wall, owed);
+static void record_pending(struct wait_sampler *waits, struct thread_state *thread,
+                           struct wait_account *account) {
+    const uint64_t pending_ns = account->pending_ns;
+    account->pending_ns = 0;
+    if (pending_ns && !wait_record_off_cpu(waits, thread, account, pending_ns) &&
+        !wait_thread_is_gone(thread))
+        wall_give_back(&thread->wall, pending_ns);
 }
 
 /* Closes the account of a thread that is gone. */
 static void close_account(struct wait_sampler *waits, struct thread_state *thread,
                           struct wait_account *account) {
-    record_owed(waits, thread, account);
+    record_pending(waits, thread, account);
     kernel_thread_close(&waits->kernel, &account->files);
     memset(account, 0, sizeof *account);
 }
 
 struct wait_account *wait_account_of(struct wait_sampler *waits, struct thread_state *thread) {
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
-    const uint64_t begun = thread->wall.begun;
+    const uint64_t begun_ns = thread->wall.begun_ns;
     struct wait_account *const account = wait_account_at(waits->accounts, thread->index);
     if (!account)
         return NULL;
-    if (account->begun && (!tid || account->begun != begun || account->tid != tid))
+    if (account->begun_ns && (!tid || account->begun_ns != begun_ns || account->tid != tid))
         close_account(waits, thread, account);
-    if (!tid || !begun)
+    if (!tid || !begun_ns)
         return NULL;
-    if (!account->begun) {
-        account->begun = begun;
+    if (!account->begun_ns) {
+        account->begun_ns = begun_ns;
         account->tid = tid;
     }
     return account;
@@ -61,19 +62,19 @@ static uint64_t sequence_of(const struct thread_state *thread) {
 }
 
 bool wait_is_same(const struct thread_state *thread, const struct wait_account *account) {
-    if (!account->waits || is_gone(thread))
+    if (!account->waits || wait_thread_is_gone(thread))
         return false;
     if (sequence_of(thread) != account->sequence)
         return false;
-    return account->is_hooked || clock_nano(cpu_clock_of(account->tid)) == account->cpu;
+    return account->is_hooked || clock_nano(cpu_clock_of(account->tid)) == account->cpu_ns;
 }
 
 bool wait_has_worked(const struct wait_account *account) {
-    return account->waits && clock_nano(cpu_clock_of(account->tid)) != account->cpu;
+    return account->waits && clock_nano(cpu_clock_of(account->tid)) != account->cpu_ns;
 }
 
-uint64_t wait_look_price(const struct wait_sampler *waits, const struct thread_state *thread,
-                         const struct wait_account *account) {
+uint64_t wait_observe_price(const struct wait_sampler *waits, const struct thread_state *thread,
+                            const struct wait_account *account) {
     const uint64_t sequence = sequence_of(thread);
     if (account->waits && account->sequence == sequence)
         return account->is_hooked ? WAIT_COMPARE_NANO : WAIT_CLOCK_NANO;
@@ -82,33 +83,35 @@ uint64_t wait_look_price(const struct wait_sampler *waits, const struct thread_s
 
 /* Asks the kernel about a long wait now and then. If the thread is still blocked, the pending time
  * was certainly no run-queue delay and may be recorded as off-CPU time. */
-static bool still_waits(struct wait_sampler *waits, struct wait_account *account) {
+static bool is_still_blocked(struct wait_sampler *waits, struct wait_account *account) {
     struct blocked_call call;
-    return account->owed >= LONG_WAIT_NANO &&
-           kernel_thread_stand(&waits->kernel, account->tid, &account->files, &call) ==
-               STAND_BLOCKED;
+    return account->pending_ns >= LONG_WAIT_NANO &&
+           kernel_thread_run_state(&waits->kernel, account->tid, &account->files, &call) ==
+               RUN_BLOCKED;
 }
 
-static bool asks_when(const struct wait_sampler *waits) {
+static bool wants_span_times(const struct wait_sampler *waits) {
     return settings_span_times(waits->recorder->settings);
 }
 
 /* Extends the certain time of the wait to `last_seen_ns`, if the thread has never left it. */
-static void note_still(const struct wait_sampler *waits, const struct thread_state *thread,
-                       struct wait_account *account, uint64_t then) {
-    if (asks_when(waits) && account->seen.last_nano && then > account->seen.last_nano &&
-        wait_is_same(thread, account) && !wait_has_worked(account))
-        account->seen.last_nano = then;
+static void extend_seen(const struct wait_sampler *waits, const struct thread_state *thread,
+                        struct wait_account *account, uint64_t last_seen_ns) {
+    if (wants_span_times(waits) && account->seen.last_nano &&
+        last_seen_ns > account->seen.last_nano && wait_is_same(thread, account) &&
+        !wait_has_worked(account))
+        account->seen.last_nano = last_seen_ns;
 }
 
-void wait_go_on(struct wait_sampler *waits, struct thread_state *thread,
-                struct wait_account *account, uint64_t now) {
-    note_still(waits, thread, account, now);
-    if (now > account->then)
-        account->owed += wall_take(&thread->wall, account->off_then + (now - account->then));
+void wait_continue(struct wait_sampler *waits, struct thread_state *thread,
+                   struct wait_account *account, uint64_t now) {
+    extend_seen(waits, thread, account, now);
+    if (now > account->last_seen_ns)
+        account->pending_ns += wall_take(&thread->wall, account->off_cpu_at_last_seen_ns +
+                                                            (now - account->last_seen_ns));
     const bool moved = holder_stack_has_moved(waits, account);
-    if (moved || still_waits(waits, account))
-        record_owed(waits, thread, account); /* this time belongs to the holder until now */
+    if (moved || is_still_blocked(waits, account))
+        record_pending(waits, thread, account); /* this time belongs to the holder until now */
     if (moved)
         holder_stack_follow(waits, account);
 }
@@ -116,12 +119,13 @@ void wait_go_on(struct wait_sampler *waits, struct thread_state *thread,
 /* --- reconciling --- */
 
 static void record_delay(struct wait_sampler *waits, struct thread_state *thread,
-                         struct wait_account *account, uint64_t delay) {
-    const uint64_t before = thread->wall.delay_before;
-    const uint64_t told = account->delay > before ? account->delay : before;
-    if (delay > told &&
-        (account->skips_delay || wait_record_delay(waits, thread, account->tid, delay - told)))
-        account->delay = delay;
+                         struct wait_account *account, uint64_t delay_ns) {
+    const uint64_t before = thread->wall.delay_before_ns;
+    const uint64_t accounted_ns = account->delay_ns > before ? account->delay_ns : before;
+    if (delay_ns > accounted_ns &&
+        (account->discards_delay ||
+         wait_record_delay(waits, thread, account->tid, delay_ns - accounted_ns)))
+        account->delay_ns = delay_ns;
 }
 
 /* Returns the largest delay that is possible: the thread's life so far, less the time that is
@@ -129,90 +133,94 @@ static void record_delay(struct wait_sampler *waits, struct thread_state *thread
  * moves a thread to another processor before it has taken it off its queue (sched_delayed in
  * kernel/sched/fair.c). */
 static uint64_t most_delay(const struct thread_state *thread, const struct wait_account *account,
-                           uint64_t cpu) {
+                           uint64_t cpu_ns) {
     const struct wall_time *const wall = &thread->wall;
-    const uint64_t told = atomic_load(&wall->told);
-    if (told == WALL_ENDED)
+    const uint64_t accounted_ns = atomic_load(&wall->accounted_ns);
+    if (accounted_ns == WALL_ENDED)
         return UINT64_MAX;
-    const uint64_t off = wall_off_nano(wall, monotonic_nano(), cpu, 0);
-    const uint64_t sure = told > account->owed ? told - account->owed : 0;
-    return wall->delay_before + (off > sure ? off - sure : 0);
+    const uint64_t off = wall_off_nano(wall, monotonic_nano(), cpu_ns, 0);
+    const uint64_t sure =
+        accounted_ns > account->pending_ns ? accounted_ns - account->pending_ns : 0;
+    return wall->delay_before_ns + (off > sure ? off - sure : 0);
 }
 
 static void leave_out_false_delay(const struct thread_state *thread, struct wait_account *account,
                                   struct thread_times *times) {
-    times->delay -= times->delay < account->false_delay ? times->delay : account->false_delay;
-    const uint64_t most = most_delay(thread, account, times->cpu);
-    if (times->delay <= most)
+    times->delay_ns -=
+        times->delay_ns < account->false_delay_ns ? times->delay_ns : account->false_delay_ns;
+    const uint64_t most = most_delay(thread, account, times->cpu_ns);
+    if (times->delay_ns <= most)
         return;
-    account->false_delay += times->delay - most;
-    times->delay = most;
+    account->false_delay_ns += times->delay_ns - most;
+    times->delay_ns = most;
 }
 
 /* Records the known run-queue delay, which is subtracted from the time off CPU. If schedstat can no
  * longer be read, the last value stays. Returns false if the thread is gone. */
 static bool read_times(struct wait_sampler *waits, struct thread_state *thread,
                        struct wait_account *account, struct thread_times *times) {
-    const uint64_t known = atomic_load_explicit(&thread->wall.delay, memory_order_relaxed);
+    const uint64_t known = atomic_load_explicit(&thread->wall.delay_ns, memory_order_relaxed);
     if (!kernel_thread_times(&waits->kernel, account->tid, &account->files, times))
         return false;
     leave_out_false_delay(thread, account, times);
-    if (times->delay < known)
-        times->delay = known;
-    atomic_store_explicit(&thread->wall.delay, times->delay, memory_order_relaxed);
-    record_delay(waits, thread, account, times->delay);
+    if (times->delay_ns < known)
+        times->delay_ns = known;
+    atomic_store_explicit(&thread->wall.delay_ns, times->delay_ns, memory_order_relaxed);
+    record_delay(waits, thread, account, times->delay_ns);
     return true;
 }
 
 /* Gives back time that was taken in excess: the thread may have worked within a wait whose slot has
  * not changed (in a handler, or for a large read). */
-static void correct_owed(struct thread_state *thread, struct wait_account *account, uint64_t off) {
-    const uint64_t told = atomic_load(&thread->wall.told);
-    if (told == WALL_ENDED || told <= off || !account->owed)
+static void correct_pending(struct thread_state *thread, struct wait_account *account,
+                            uint64_t off) {
+    const uint64_t accounted_ns = atomic_load(&thread->wall.accounted_ns);
+    if (accounted_ns == WALL_ENDED || accounted_ns <= off || !account->pending_ns)
         return;
-    const uint64_t excess = told - off < account->owed ? told - off : account->owed;
-    account->owed -= excess;
+    const uint64_t excess =
+        accounted_ns - off < account->pending_ns ? accounted_ns - off : account->pending_ns;
+    account->pending_ns -= excess;
     wall_give_back(&thread->wall, excess);
 }
 
 static uint64_t off_now(const struct thread_state *thread, uint64_t now,
                         const struct thread_times *times) {
-    return wall_off_nano(&thread->wall, now, times->cpu, times->delay);
+    return wall_off_nano(&thread->wall, now, times->cpu_ns, times->delay_ns);
 }
 
-void wait_settle(struct wait_sampler *waits, struct thread_state *thread,
-                 struct wait_account *account) {
-    struct thread_times times;
-    const uint64_t now = monotonic_nano();
-    if (!is_gone(thread) && clock_nano(cpu_clock_of(account->tid)) != account->cpu &&
-        read_times(waits, thread, account, &times)) {
-        const uint64_t off = off_now(thread, now, &times);
-        correct_owed(thread, account, off);
-        account->then = now;
-        account->off_then = off;
-        account->cpu = times.cpu;
-    }
-    record_owed(waits, thread, account);
-}
-
-void wait_tell_rest(struct wait_sampler *waits, struct thread_state *thread,
+void wait_reconcile(struct wait_sampler *waits, struct thread_state *thread,
                     struct wait_account *account) {
     struct thread_times times;
-    if (is_gone(thread) || !read_times(waits, thread, account, &times))
+    const uint64_t now = monotonic_nano();
+    if (!wait_thread_is_gone(thread) && clock_nano(cpu_clock_of(account->tid)) != account->cpu_ns &&
+        read_times(waits, thread, account, &times)) {
+        const uint64_t off = off_now(thread, now, &times);
+        correct_pending(thread, account, off);
+        account->last_seen_ns = now;
+        account->off_cpu_at_last_seen_ns = off;
+        account->cpu_ns = times.cpu_ns;
+    }
+    record_pending(waits, thread, account);
+}
+
+void wait_record_remainder(struct wait_sampler *waits, struct thread_state *thread,
+                           struct wait_account *account) {
+    struct thread_times times;
+    if (wait_thread_is_gone(thread) || !read_times(waits, thread, account, &times))
         return;
     const uint64_t rest = wall_take(&thread->wall, off_now(thread, monotonic_nano(), &times));
     if (rest)
         (void)wait_record_unseen(waits, thread, account->tid, rest);
 }
 
-void wait_skip(struct wait_sampler *waits, struct thread_state *thread,
-               struct wait_account *account) {
+void wait_discard(struct wait_sampler *waits, struct thread_state *thread,
+                  struct wait_account *account) {
     struct thread_times times;
     account->waits = false;
-    account->skips_delay = true;
-    if (!is_gone(thread) && read_times(waits, thread, account, &times))
+    account->discards_delay = true;
+    if (!wait_thread_is_gone(thread) && read_times(waits, thread, account, &times))
         (void)wall_take(&thread->wall, off_now(thread, monotonic_nano(), &times));
-    account->skips_delay = false;
+    account->discards_delay = false;
 }
 
 /* --- a new wait --- */
@@ -221,21 +229,23 @@ struct found {
     uint64_t sequence;
     uint32_t kind; /* the slot's */
     uint64_t object;
-    struct standing standing;
+    struct blocked_place blocked_place;
     struct blocked_call call;
-    enum thread_stand stand;
+    enum thread_run_state run_state;
     uint64_t seen_nano; /* the thread was there then, if its clock has not moved; 0: not wanted */
 };
 
 /* Returns false if the slot is being written. */
 static bool read_slot(const struct parked_slot *slot, struct found *found) {
     found->sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
-    found->standing.hook = (struct parked_caller){0, 0, 0};
+    found->blocked_place.hook = (struct parked_caller){0, 0, 0};
     if (!(found->sequence & 1))
         return true;
-    found->standing.hook.stack_pointer = atomic_load_explicit(&slot->stack_pointer, PARKED_RELAXED);
-    found->standing.hook.frame_pointer = atomic_load_explicit(&slot->frame_pointer, PARKED_RELAXED);
-    found->standing.hook.pc = atomic_load_explicit(&slot->pc, PARKED_RELAXED);
+    found->blocked_place.hook.stack_pointer =
+        atomic_load_explicit(&slot->stack_pointer, PARKED_RELAXED);
+    found->blocked_place.hook.frame_pointer =
+        atomic_load_explicit(&slot->frame_pointer, PARKED_RELAXED);
+    found->blocked_place.hook.pc = atomic_load_explicit(&slot->pc, PARKED_RELAXED);
     found->object = atomic_load_explicit(&slot->object, PARKED_RELAXED);
     found->kind = atomic_load_explicit(&slot->kind, PARKED_RELAXED);
     atomic_thread_fence(memory_order_acquire);
@@ -244,32 +254,34 @@ static bool read_slot(const struct parked_slot *slot, struct found *found) {
 
 /* Reads where the kernel has the thread, and drops the slot's caller if it cannot be of that
  * call. */
-static void read_stand(struct wait_sampler *waits, struct wait_account *account,
-                       struct found *found) {
-    struct standing *const standing = &found->standing;
-    found->stand = kernel_thread_stand(&waits->kernel, account->tid, &account->files, &found->call);
-    if (found->stand != STAND_BLOCKED)
+static void read_run_state(struct wait_sampler *waits, struct wait_account *account,
+                           struct found *found) {
+    struct blocked_place *const blocked_place = &found->blocked_place;
+    found->run_state =
+        kernel_thread_run_state(&waits->kernel, account->tid, &account->files, &found->call);
+    if (found->run_state != RUN_BLOCKED)
         return;
-    standing->stack_pointer = found->call.stack_pointer;
-    standing->pc = found->call.pc;
-    const uintptr_t hook = standing->hook.stack_pointer;
-    if (hook && (standing->stack_pointer >= hook || hook - standing->stack_pointer > HOOK_DEPTH))
-        standing->hook.stack_pointer = 0;
+    blocked_place->stack_pointer = found->call.stack_pointer;
+    blocked_place->pc = found->call.pc;
+    const uintptr_t hook = blocked_place->hook.stack_pointer;
+    if (hook &&
+        (blocked_place->stack_pointer >= hook || hook - blocked_place->stack_pointer > HOOK_DEPTH))
+        blocked_place->hook.stack_pointer = 0;
 }
 
 /* Returns true for a thread that has worked for most of the time since the last check: without a
  * slot it is taken as running. */
-static bool worked_since(struct wait_account *account, uint64_t now, uint64_t cpu) {
-    const uint64_t worked = cpu - account->looked_cpu;
-    const uint64_t passed = now - account->looked;
-    const bool known = account->looked && cpu >= account->looked_cpu;
-    account->looked = now;
-    account->looked_cpu = cpu;
+static bool worked_since(struct wait_account *account, uint64_t now, uint64_t cpu_ns) {
+    const uint64_t worked = cpu_ns - account->cpu_at_read_ns;
+    const uint64_t passed = now - account->cpu_read_ns;
+    const bool known = account->cpu_read_ns && cpu_ns >= account->cpu_at_read_ns;
+    account->cpu_read_ns = now;
+    account->cpu_at_read_ns = cpu_ns;
     return known && worked > passed / RUNS_SHARE;
 }
 
-static void describe(const struct wait_sampler *waits, struct wait_account *account,
-                     const struct found *found, bool hooked) {
+static void describe_wait(const struct wait_sampler *waits, struct wait_account *account,
+                          const struct found *found, bool hooked) {
     struct wait_detail *const detail = &account->detail;
     memset(detail, 0, sizeof *detail);
     detail->kind = (uint8_t)(hooked ? parked_kind(found->kind) : blocked_call_kind(&found->call));
@@ -285,25 +297,25 @@ static enum drop_reason why_cut(const struct wait_sampler *waits, enum unwind_en
     return waits->room.is_foreign ? DROP_FOREIGN_STACK : DROP_TRUNCATED;
 }
 
-static bool is_of_ours(const struct recorder *recorder, const struct thread_state *thread,
-                       const struct found *found, struct standing_stack *room) {
-    return !room->is_in_hook && found->stand == STAND_BLOCKED &&
+static bool is_profiler_wait(const struct recorder *recorder, const struct thread_state *thread,
+                             const struct found *found, struct blocked_stack *room) {
+    return !room->is_in_hook && found->run_state == RUN_BLOCKED &&
            blocked_call_kind(&found->call) == WAIT_FUTEX &&
-           standing_stack_is_ours(room, recorder->unwinder, thread, &found->standing);
+           blocked_stack_is_own(room, recorder->unwinder, thread, &found->blocked_place);
 }
 
 /* Walks the stack into the account. Returns true if the thread waits. */
-static bool find_stack(struct wait_sampler *waits, struct thread_state *thread,
-                       struct wait_account *account, struct found *found) {
+static bool observe_stack(struct wait_sampler *waits, struct thread_state *thread,
+                          struct wait_account *account, struct found *found) {
     const struct recorder *const recorder = waits->recorder;
-    struct standing_stack *const room = &waits->room;
+    struct blocked_stack *const room = &waits->room;
     room->frames = account->frames;
     room->max = settings_max_stack_depth(recorder->settings);
     const enum unwind_end end =
-        standing_stack_walk(room, recorder->unwinder, thread, &found->standing);
+        blocked_stack_walk(room, recorder->unwinder, thread, &found->blocked_place);
     if (sequence_of(thread) != found->sequence)
         return false;
-    if (found->stand == STAND_UNKNOWN && !room->is_in_hook)
+    if (found->run_state == RUN_UNKNOWN && !room->is_in_hook)
         return false;
     if (room->is_doubtful)
         thread_count_drop(thread, DROP_PYTHON);
@@ -316,22 +328,23 @@ static bool find_stack(struct wait_sampler *waits, struct thread_state *thread,
     }
     account->flags |= room->by_frame_pointer ? SAMPLE_FRAME_POINTERS : 0;
     account->is_hooked = room->is_in_hook && !room->in_handler;
-    if (is_of_ours(recorder, thread, found, room)) { /* an exit that waits for the helper */
+    if (is_profiler_wait(recorder, thread, found, room)) { /* an exit that waits for the helper */
         account->flags = SAMPLE_OWN_TIME;
         account->frame_count = 0;
     }
     account->has_context = record_context_of(recorder, thread, &account->context);
-    describe(waits, account, found, account->is_hooked);
+    describe_wait(waits, account, found, account->is_hooked);
     return true;
 }
 
 static bool is_waiting(struct wait_sampler *waits, struct thread_state *thread,
                        struct wait_account *account, const struct thread_times *times,
                        struct found *found) {
-    if (found->stand == STAND_RUNS || (found->stand == STAND_UNKNOWN && !(found->sequence & 1)))
+    if (found->run_state == RUN_RUNNING ||
+        (found->run_state == RUN_UNKNOWN && !(found->sequence & 1)))
         return false;
-    return find_stack(waits, thread, account, found) &&
-           clock_nano(cpu_clock_of(account->tid)) == times->cpu;
+    return observe_stack(waits, thread, account, found) &&
+           clock_nano(cpu_clock_of(account->tid)) == times->cpu_ns;
 }
 
 static void begin_wait(struct thread_state *thread, struct wait_account *account,
@@ -341,31 +354,31 @@ static void begin_wait(struct thread_state *thread, struct wait_account *account
     account->seen = (struct span_seen){seen, seen};
     account->waits = true;
     account->sequence = found->sequence;
-    account->since = goes_on && account->since ? account->since : now;
-    account->then = now;
-    account->off_then = off_now(thread, now, times);
-    account->cpu = times->cpu;
-    account->owed += wall_take(&thread->wall, account->off_then);
+    account->wait_start_ns = goes_on && account->wait_start_ns ? account->wait_start_ns : now;
+    account->last_seen_ns = now;
+    account->off_cpu_at_last_seen_ns = off_now(thread, now, times);
+    account->cpu_ns = times->cpu_ns;
+    account->pending_ns += wall_take(&thread->wall, account->off_cpu_at_last_seen_ns);
     atomic_store_explicit(&thread->wall.sampled, true, memory_order_relaxed);
 }
 
-void wait_look_anew(struct wait_sampler *waits, struct thread_state *thread,
-                    struct wait_account *account) {
+void wait_observe(struct wait_sampler *waits, struct thread_state *thread,
+                  struct wait_account *account) {
     struct found found = {.sequence = 0};
     struct thread_times times;
-    if (account->owed)
-        wait_settle(waits, thread, account);
+    if (account->pending_ns)
+        wait_reconcile(waits, thread, account);
     account->waits = false;
     account->seen = (struct span_seen){0, 0};
-    if (is_gone(thread) || !read_slot(&thread->parked, &found))
+    if (wait_thread_is_gone(thread) || !read_slot(&thread->parked, &found))
         return;
     const uint64_t now = monotonic_nano();
     if (!(found.sequence & 1) && worked_since(account, now, clock_nano(cpu_clock_of(account->tid))))
         return;
     if (!read_times(waits, thread, account, &times)) /* it must not work after this */
         return;
-    found.seen_nano = asks_when(waits) ? monotonic_nano() : 0;
-    read_stand(waits, account, &found);
+    found.seen_nano = wants_span_times(waits) ? monotonic_nano() : 0;
+    read_run_state(waits, account, &found);
     if (!is_waiting(waits, thread, account, &times, &found))
         return;
     begin_wait(thread, account, &found, &times, monotonic_nano());

@@ -17,28 +17,28 @@ bool wait_is_same(const struct thread_state *thread, const struct wait_account *
 bool wait_has_worked(const struct wait_account *account);
 
 /* Returns the price of observing the thread, in nanoseconds. */
-uint64_t wait_look_price(const struct wait_sampler *waits, const struct thread_state *thread,
-                         const struct wait_account *account);
+uint64_t wait_observe_price(const struct wait_sampler *waits, const struct thread_state *thread,
+                            const struct wait_account *account);
 
 /* Call if the wait is the same: adds the time since the last observation to it. */
-void wait_go_on(struct wait_sampler *waits, struct thread_state *thread,
-                struct wait_account *account, uint64_t now);
+void wait_continue(struct wait_sampler *waits, struct thread_state *thread,
+                   struct wait_account *account, uint64_t now);
 
 /* Call if the wait is not the same, or may not be: records the pending time of the last wait, and
  * begins the wait that the thread is in now. */
-void wait_look_anew(struct wait_sampler *waits, struct thread_state *thread,
-                    struct wait_account *account);
+void wait_observe(struct wait_sampler *waits, struct thread_state *thread,
+                  struct wait_account *account);
 
 /* Records the pending time and the run-queue delay. */
-void wait_settle(struct wait_sampler *waits, struct thread_state *thread,
-                 struct wait_account *account);
-
-/* Records the time off CPU until now that no sample has, without a stack. */
-void wait_tell_rest(struct wait_sampler *waits, struct thread_state *thread,
+void wait_reconcile(struct wait_sampler *waits, struct thread_state *thread,
                     struct wait_account *account);
 
+/* Records the time off CPU until now that no sample has, without a stack. */
+void wait_record_remainder(struct wait_sampler *waits, struct thread_state *thread,
+                           struct wait_account *account);
+
 /* Excludes all time until now from every sample. */
-void wait_skip(struct wait_sampler *waits, struct thread_state *thread,
-               struct wait_account *account);
+void wait_discard(struct wait_sampler *waits, struct thread_state *thread,
+                  struct wait_account *account);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include <sys/auxv.h>
 
-static bool add(struct wait_sampler *waits, struct thread_state *thread,
-                const struct sample *sample) {
+static bool wait_record_add(struct wait_sampler *waits, struct thread_state *thread,
+                            const struct sample *sample) {
     const bool added = sample_table_add(&waits->table, &waits->recorder->threads->pool, sample);
     if (added)
         thread_count_sample(thread, sample->context && context_has_span(sample->context));
@@ -25,17 +25,17 @@ static uint64_t start_of(const struct thread_state *thread) {
 }
 
 /* Sets the idle flag for the samples of this wait, and for the thread in a thread profile. */
-static void judge_idle(struct wait_account *account, uint64_t nano) {
+static void update_idle(struct wait_account *account, uint64_t nano) {
     const uint64_t stack = hash_words(0, account->frames, account->frame_count);
     const bool is_idle = idle_waits_add(&account->idle, (enum wait_kind)account->detail.kind, stack,
-                                        nano, account->begun, monotonic_nano());
+                                        nano, account->begun_ns, monotonic_nano());
     account->flags &= (uint8_t)~SAMPLE_IDLE;
     account->flags |= is_idle ? SAMPLE_IDLE : 0;
 }
 
 bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
                          struct wait_account *account, uint64_t nano) {
-    judge_idle(account, nano);
+    update_idle(account, nano);
     const struct sample sample = {.kind = SAMPLE_OFF_CPU,
                                   .flags = account->flags,
                                   .tid = account->tid,
@@ -46,7 +46,7 @@ bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread
                                   .frames = account->frames,
                                   .frame_count = account->frame_count,
                                   .values = {[MEASURED_NANO] = (double)nano}};
-    return !(waits->on & PROFILE_OFF_CPU) || add(waits, thread, &sample);
+    return !(waits->on & PROFILE_OFF_CPU) || wait_record_add(waits, thread, &sample);
 }
 
 bool wait_record_unseen(struct wait_sampler *waits, struct thread_state *thread, uint32_t tid,
@@ -59,7 +59,7 @@ bool wait_record_unseen(struct wait_sampler *waits, struct thread_state *thread,
                                   .frames = &start,
                                   .frame_count = 1,
                                   .values = {[MEASURED_NANO] = (double)nano}};
-    return !(waits->on & PROFILE_OFF_CPU) || add(waits, thread, &sample);
+    return !(waits->on & PROFILE_OFF_CPU) || wait_record_add(waits, thread, &sample);
 }
 
 bool wait_record_delay(struct wait_sampler *waits, struct thread_state *thread, uint32_t tid,
@@ -73,5 +73,5 @@ bool wait_record_delay(struct wait_sampler *waits, struct thread_state *thread, 
     sample.kind = SAMPLE_SCHED_DELAY;
     sample.tid = tid;
     sample.values[MEASURED_NANO] = (double)nano;
-    return add(waits, thread, &sample);
+    return wait_record_add(waits, thread, &sample);
 }

@@ -8,13 +8,13 @@
 _Atomic uint8_t parked_on;
 
 enum { JITTER_SHARE = 4 }; /* of the period, each way */
-enum { UNLOOKED_PERIODS = 2 };
+enum { UNPOLLED_PERIODS = 2 };
 
 /* --- start and end --- */
 
-static bool open_rooms(struct wait_sampler *waits) {
+static bool open_memory(struct wait_sampler *waits) {
     waits->accounts = wait_accounts_open(waits->recorder->threads->max_depth);
-    waits->room.copy = own_memory_take(STANDING_STACK_BYTES);
+    waits->room.copy = own_memory_take(BLOCKED_STACK_BYTES);
     return waits->accounts && waits->room.copy;
 }
 
@@ -23,8 +23,8 @@ void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
     waits->recorder = recorder;
     waits->log = log;
     waits->types = config->types & (PROFILE_OFF_CPU | PROFILE_SCHED_DELAY | PROFILE_THREADS);
-    waits->next_look = UINT64_MAX;
-    if (waits->types && !open_rooms(waits)) {
+    waits->next_poll_ns = UINT64_MAX;
+    if (waits->types && !open_memory(waits)) {
         log_debug(log, "no memory to look at waiting threads; only CPU and memory are profiled");
         waits->types = 0;
     }
@@ -32,7 +32,7 @@ void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
         return;
     waits->random = monotonic_nano() | 1;
     waits->settings = settings_version(recorder->settings) - 1;
-    atomic_store(&parked_on, PARKED_ON);
+    atomic_store(&parked_on, WAIT_SLOTS_ON);
 }
 
 void wait_sampler_after_fork(struct wait_sampler *waits) {
@@ -44,7 +44,7 @@ void wait_sampler_after_fork(struct wait_sampler *waits) {
     waits->kernel = (struct kernel_view){.helper = 0};
     waits->budget = (struct wait_budget){.wanted = 0};
     waits->settings = settings_version(waits->recorder->settings) - 1;
-    waits->next_look = 0;
+    waits->next_poll_ns = 0;
     waits->next_thread = 0;
     atomic_store(&parked_on, PARKED_ALONE);
 }
@@ -53,7 +53,7 @@ void wait_sampler_after_fork(struct wait_sampler *waits) {
 
 void wait_sampler_expect(const struct wait_sampler *waits, struct thread_state *thread) {
     if (waits->types)
-        thread->wall.begun = monotonic_nano();
+        thread->wall.begun_ns = monotonic_nano();
 }
 
 void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_state *thread) {
@@ -61,46 +61,46 @@ void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_sta
     if (!waits->types)
         return;
     kernel_own_times(&times);
-    thread->wall.cpu_before = times.cpu;
-    thread->wall.delay_before = times.delay;
-    thread->wall.begun = monotonic_nano();
+    thread->wall.cpu_before_ns = times.cpu_ns;
+    thread->wall.delay_before_ns = times.delay_ns;
+    thread->wall.begun_ns = monotonic_nano();
 }
 
 void wait_sampler_end_thread(const struct wait_sampler *waits, struct thread_state *thread) {
-    const uint64_t delay = atomic_load_explicit(&thread->wall.delay, memory_order_relaxed);
-    if (!thread->wall.begun)
+    const uint64_t delay_ns = atomic_load_explicit(&thread->wall.delay_ns, memory_order_relaxed);
+    if (!thread->wall.begun_ns)
         return;
     const uint64_t rest = wall_take_rest(
-        &thread->wall, wall_off_nano(&thread->wall, monotonic_nano(), thread_cpu_nano(), delay));
+        &thread->wall, wall_off_nano(&thread->wall, monotonic_nano(), thread_cpu_nano(), delay_ns));
     if (rest && (settings_types(waits->recorder->settings) & PROFILE_OFF_CPU))
         record_unseen_wait(waits->recorder, thread, rest);
 }
 
 /* --- polls --- */
 
-static void look_at(struct wait_sampler *waits, struct thread_state *thread, uint64_t now) {
+static void poll_thread(struct wait_sampler *waits, struct thread_state *thread, uint64_t now) {
     struct wait_account *const account = wait_account_of(waits, thread);
     if (!account)
         return;
-    const uint64_t price = wait_look_price(waits, thread, account);
+    const uint64_t price = wait_observe_price(waits, thread, account);
     if (!wait_budget_allows(&waits->budget, &waits->random, price))
         return;
     if (wait_is_same(thread, account)) {
-        wait_go_on(waits, thread, account, now);
+        wait_continue(waits, thread, account, now);
         return;
     }
     const uint64_t before = thread_cpu_nano();
-    wait_look_anew(waits, thread, account);
+    wait_observe(waits, thread, account);
     wait_budget_learn(&waits->budget, thread_cpu_nano() - before);
 }
 
-static void look_at_all(struct wait_sampler *waits, uint64_t now) {
+static void poll_all_threads(struct wait_sampler *waits, uint64_t now) {
     const struct thread_table *const threads = waits->recorder->threads;
     const uint32_t count = thread_table_count(threads);
     const uint32_t most = count < WAIT_MOST_THREADS ? count : WAIT_MOST_THREADS;
     for (uint32_t i = 0; i < most; i++) {
         waits->next_thread = waits->next_thread + 1 < count ? waits->next_thread + 1 : 0;
-        look_at(waits, thread_table_at(threads, waits->next_thread), now);
+        poll_thread(waits, thread_table_at(threads, waits->next_thread), now);
     }
     /* another thread is first in the next poll, which may be cut short */
     waits->next_thread = count ? (uint32_t)(random_next(&waits->random) >> 32) % count : 0;
@@ -132,24 +132,24 @@ static void follow_helper(struct wait_sampler *waits) {
 }
 
 /* Records the wait of a thread until now, even if the budget never allowed to observe it. */
-static void settle(struct wait_sampler *waits, struct thread_state *thread,
-                   struct wait_account *account) {
+static void reconcile_thread(struct wait_sampler *waits, struct thread_state *thread,
+                             struct wait_account *account) {
     if (!wait_is_same(thread, account)) {
-        wait_look_anew(waits, thread, account);
-        wait_settle(waits, thread, account);
+        wait_observe(waits, thread, account);
+        wait_reconcile(waits, thread, account);
         return;
     }
-    wait_go_on(waits, thread, account, monotonic_nano());
-    wait_settle(waits, thread, account);
+    wait_continue(waits, thread, account, monotonic_nano());
+    wait_reconcile(waits, thread, account);
 }
 
 /* Observes a thread that is not in its known wait. Runs for all threads before any is recorded, so
  * that the holder of a lock is seen before the wait for it is recorded. A thread that has worked
  * may have left its call by a longjmp, or be in a handler. */
-static void find(struct wait_sampler *waits, struct thread_state *thread,
-                 struct wait_account *account) {
+static void observe_if_changed(struct wait_sampler *waits, struct thread_state *thread,
+                               struct wait_account *account) {
     if (!wait_is_same(thread, account) || wait_has_worked(account))
-        wait_look_anew(waits, thread, account);
+        wait_observe(waits, thread, account);
 }
 
 /* Closes a thread's time when the types change: records its wait until now for the types that were
@@ -157,14 +157,14 @@ static void find(struct wait_sampler *waits, struct thread_state *thread,
  * without a stack, as at the end of the process. */
 static void close_stretch(struct wait_sampler *waits, struct thread_state *thread,
                           struct wait_account *account) {
-    settle(waits, thread, account);
+    reconcile_thread(waits, thread, account);
     if (!account->waits)
-        wait_tell_rest(waits, thread, account);
+        wait_record_remainder(waits, thread, account);
 }
 
 /* Follows the settings. Time until a change of the types is recorded for the types that were on.
  * Time while none is on is in no profile. */
-static void follow_settings(struct wait_sampler *waits) {
+static void wait_follow_settings(struct wait_sampler *waits) {
     const struct settings *const settings = waits->recorder->settings;
     const uint32_t version = settings_version(settings);
     if (version == waits->settings)
@@ -172,36 +172,36 @@ static void follow_settings(struct wait_sampler *waits) {
     const unsigned before = waits->on;
     const unsigned on = settings_types(settings) & waits->types;
     waits->settings = version;
-    atomic_store(&parked_on, on ? PARKED_ON : PARKED_OFF);
+    atomic_store(&parked_on, on ? WAIT_SLOTS_ON : PARKED_OFF);
     if (waits->paused && on)
-        for_each(waits, wait_skip);
+        for_each(waits, wait_discard);
     else if (before && before != on) {
-        for_each(waits, find);
+        for_each(waits, observe_if_changed);
         for_each(waits, close_stretch);
     }
     waits->paused = !on;
     waits->on = on;
 }
 
-static void tell_unlooked(struct wait_sampler *waits, struct thread_state *thread,
-                          struct wait_account *account) {
+static void record_unpolled(struct wait_sampler *waits, struct thread_state *thread,
+                            struct wait_account *account) {
     const uint64_t period = settings_wait_period_nano(waits->recorder->settings);
-    if (monotonic_nano() - thread->wall.begun > UNLOOKED_PERIODS * period)
-        wait_tell_rest(waits, thread, account);
+    if (monotonic_nano() - thread->wall.begun_ns > UNPOLLED_PERIODS * period)
+        wait_record_remainder(waits, thread, account);
 }
 
 /* Begins in a forked child, whose helper starts late. The first place where a thread is seen does
  * not explain its waits before that: they are recorded without a stack, which is also done at the
  * end of the process if it had no helper until then. */
 static void begin_in_child(struct wait_sampler *waits) {
-    atomic_store(&parked_on, waits->on ? PARKED_ON : PARKED_OFF);
+    atomic_store(&parked_on, waits->on ? WAIT_SLOTS_ON : PARKED_OFF);
     if (waits->on)
-        for_each(waits, tell_unlooked);
+        for_each(waits, record_unpolled);
 }
 
 /* Notes an interpreter that was found since the last poll. */
 static void follow_python(struct wait_sampler *waits) {
-    struct standing_stack *const room = &waits->room;
+    struct blocked_stack *const room = &waits->room;
     struct python *const python = waits->recorder->python;
     if (room->python_threads || !python || !atomic_load(&python->on))
         return;
@@ -210,10 +210,10 @@ static void follow_python(struct wait_sampler *waits) {
 }
 
 /* Follows all changes. Returns true if threads are to be polled. */
-static bool follow(struct wait_sampler *waits) {
+static bool wait_follow(struct wait_sampler *waits) {
     const bool was_alone = atomic_load(&parked_on) == PARKED_ALONE;
     follow_helper(waits);
-    follow_settings(waits);
+    wait_follow_settings(waits);
     follow_python(waits);
     if (was_alone)
         begin_in_child(waits);
@@ -228,52 +228,53 @@ static uint64_t jittered(struct wait_sampler *waits, uint64_t period) {
 uint64_t wait_sampler_next_look(const struct wait_sampler *waits) {
     if (!waits->types)
         return UINT64_MAX;
-    return waits->settings == settings_version(waits->recorder->settings) ? waits->next_look : 0;
+    return waits->settings == settings_version(waits->recorder->settings) ? waits->next_poll_ns : 0;
 }
 
 void wait_sampler_look(struct wait_sampler *waits) {
     const uint64_t now = monotonic_nano();
     if (!waits->types || now < wait_sampler_next_look(waits))
         return;
-    if (!follow(waits)) {
-        waits->next_look = UINT64_MAX;
+    if (!wait_follow(waits)) {
+        waits->next_poll_ns = UINT64_MAX;
         return;
     }
     const uint64_t period = settings_wait_period_nano(waits->recorder->settings);
-    waits->next_look = now + jittered(waits, period);
+    waits->next_poll_ns = now + jittered(waits, period);
     wait_budget_begin(&waits->budget, period);
-    look_at_all(waits, now);
+    poll_all_threads(waits, now);
 }
 
 /* --- the harvest --- */
 
 void wait_sampler_harvest(struct wait_sampler *waits, bool is_last,
                           void (*visit)(void *arg, const struct sample *sample), void *arg) {
-    if (waits->types && follow(waits)) {
-        for_each(waits, find);
-        for_each(waits, settle);
+    if (waits->types && wait_follow(waits)) {
+        for_each(waits, observe_if_changed);
+        for_each(waits, reconcile_thread);
         if (is_last)
-            for_each(waits, wait_tell_rest);
+            for_each(waits, wait_record_remainder);
     }
     sample_table_drain(&waits->table, &waits->recorder->threads->pool, visit, arg);
 }
 
 /* --- queries --- */
 
-const struct wait_account *wait_sampler_wait_of(const struct wait_sampler *waits,
-                                                const struct thread_state *thread) {
+const struct wait_account *wait_sampler_current_wait(const struct wait_sampler *waits,
+                                                     const struct thread_state *thread) {
     const struct wait_account *const account =
         waits->accounts ? wait_account_at(waits->accounts, thread->index) : NULL;
-    const bool is_its = account && account->begun && account->begun == thread->wall.begun &&
+    const bool is_its = account && account->begun_ns &&
+                        account->begun_ns == thread->wall.begun_ns &&
                         account->tid == atomic_load(&thread->tid);
     return is_its && wait_is_same(thread, account) ? account : NULL;
 }
 
-const struct wait_account *wait_sampler_look_at(struct wait_sampler *waits,
+const struct wait_account *wait_sampler_observe(struct wait_sampler *waits,
                                                 struct thread_state *thread) {
     struct wait_account *const account = wait_account_of(waits, thread);
     if (!account)
         return NULL;
-    settle(waits, thread, account);
+    reconcile_thread(waits, thread, account);
     return account->waits ? account : NULL;
 }

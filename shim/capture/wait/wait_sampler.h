@@ -30,26 +30,26 @@
 struct wait_sampler {
     const struct recorder *recorder;
     const struct log *log;
-    unsigned types;       /* PROFILE_* bits that need it; 0: it does nothing */
-    unsigned on;          /* types of the present settings */
-    bool paused;          /* none of the types is on */
-    uint32_t settings;    /* version of the settings that it follows */
-    uint64_t next_look;   /* CLOCK_MONOTONIC, ns */
-    uint32_t next_thread; /* first thread of the next poll */
+    unsigned types;        /* PROFILE_* bits that need it; 0: it does nothing */
+    unsigned on;           /* types of the present settings */
+    bool paused;           /* none of the types is on */
+    uint32_t settings;     /* version of the settings that it follows */
+    uint64_t next_poll_ns; /* CLOCK_MONOTONIC, ns */
+    uint32_t next_thread;  /* first thread of the next poll */
     uint64_t random;
     struct wait_budget budget;
     struct sample_table table; /* records of the helper, in chunks of the threads' pool */
     struct last_stacks stacks; /* stacks in which threads were last seen running */
     struct wait_accounts *accounts;
     struct kernel_view kernel;
-    struct standing_stack room; /* memory for the walk of the present poll */
+    struct blocked_stack room; /* memory for the walk of the present poll */
 };
 
 /* Values of wait_slots_on, which the hooks read: they call wait_slot_begin() if a type that needs
  * it is on. */
 enum {
     PARKED_OFF,
-    PARKED_ON,
+    WAIT_SLOTS_ON,
     PARKED_ALONE, /* on, in a forked child that was never polled: it may have no helper */
 };
 extern _Atomic uint8_t parked_on;
@@ -82,11 +82,11 @@ void wait_sampler_harvest(struct wait_sampler *waits, bool is_last,
 
 /* Returns the wait in which a thread was found last, if it is still in it. Its frames, detail and
  * `wait_start_ns` are valid until the next poll. NULL: it was not found waiting. */
-const struct wait_account *wait_sampler_wait_of(const struct wait_sampler *waits,
-                                                const struct thread_state *thread);
+const struct wait_account *wait_sampler_current_wait(const struct wait_sampler *waits,
+                                                     const struct thread_state *thread);
 
-/* Observes one thread now, whatever the budget. Returns the same as wait_sampler_wait_of(). */
-const struct wait_account *wait_sampler_look_at(struct wait_sampler *waits,
+/* Observes one thread now, whatever the budget. Returns the same as wait_sampler_current_wait(). */
+const struct wait_account *wait_sampler_observe(struct wait_sampler *waits,
                                                 struct thread_state *thread);
 
 /* Forgets everything about the parent's threads. Context: fork handler. */
