@@ -7,7 +7,8 @@
 
 static const char bearer[] = "Bearer ";
 
-/* A host with or without a port. Names that lead to this machine may be anybody's in a browser. */
+/* `host` may have a port. Other names that resolve to this machine are refused: in a browser, any
+ * site can have such a name (DNS rebinding). */
 static bool is_this_machine(const char *host) {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -25,12 +26,13 @@ static bool is_own_origin(const char *origin, const char *host) {
                        strcmp(origin + sizeof scheme - 1, host) == 0);
 }
 
-/* What a browser says of where a request comes from (Fetch Metadata); others say nothing. */
+/* Fetch Metadata: browsers send the origin of the request in Sec-Fetch-Site; other clients send no
+ * such header. */
 static bool is_of_no_other_page(const char *site) {
     return !site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
 }
 
-/* In a time that does not tell how much of it is right. */
+/* Compares in constant time: the duration does not depend on how many bytes match. */
 static bool is_token(const char *given, const char *token) {
     const size_t size = strlen(token);
     unsigned differs = strlen(given) != size;

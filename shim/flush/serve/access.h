@@ -1,9 +1,11 @@
-/* Who may ask for what.
+/* Decides which client may send which request.
  *
- * Over a Unix socket: root and the process's user, anything. Over a port of this machine: whoever
- * is on it, with OTEL_PROFILER_LISTEN_TOKEN where that is set (`Authorization: Bearer TOKEN`), and
- * changes only with OTEL_PROFILER_LISTEN_CONTROL=true. A browser is no way in: the request must
- * name this machine as its host, and come from no other page. Context: flush.
+ * Over a Unix socket, root and the process's user may do anything. Over a TCP port of this machine,
+ * every local client may read, with OTEL_PROFILER_LISTEN_TOKEN if that is set (`Authorization:
+ * Bearer TOKEN`); changes also need OTEL_PROFILER_LISTEN_CONTROL=true. Web pages get no access
+ * through a browser: the Host header must name this machine, and the request must not come from
+ * another page.
+ * Context: flush.
  */
 #ifndef OTELPROF_ACCESS_H
 #define OTELPROF_ACCESS_H
@@ -12,7 +14,8 @@
 
 enum access_right { READ, CHANGE };
 
-/* NULL: it may. Otherwise why not, in one sentence, and the status. */
+/* Returns NULL if the request is allowed. Otherwise returns the reason as one sentence, and the
+ * HTTP status in *status. */
 const char *access_refusal(const struct config *config, const struct http_request *request,
                            enum access_right right, unsigned *status);
 

@@ -19,7 +19,7 @@ enum route {
 #define ROUTE(constant, method, path, right, help) constant,
 #include "routes.def"
 #undef ROUTE
-    ROUTE_PPROF, /* one of pprof_kinds.def */
+    ROUTE_PPROF, /* a profile of pprof_kinds.def */
     ROUTE_NONE
 };
 
@@ -35,18 +35,19 @@ static const struct {
 
 static const char pprof_folder[] = "/debug/pprof/";
 
-/* --- where a request goes --- */
+/* --- the route of a request --- */
 
 static bool is_head(const struct http_request *request) {
     return strcmp(request->method, "HEAD") == 0;
 }
 
-/* What has GET has HEAD, too. */
+/* Every path that has GET also has HEAD. */
 static bool is_asked_by(const struct http_request *request, const char *method) {
     return strcmp(method, request->method) == 0 || (is_head(request) && strcmp(method, "GET") == 0);
 }
 
-/* ROUTE_NONE: `method` is the one that the path has, or NULL: there is no such path. */
+/* Returns ROUTE_NONE if there is no such path (*method is NULL) or if the path has another method
+ * only (*method is that one). */
 static enum route route_of(const struct http_request *request, const char **method) {
     const char *const path = strcmp(request->path, "/") == 0 ? pprof_folder : request->path;
     enum route route = ROUTE_PPROF;
@@ -62,9 +63,7 @@ static enum route route_of(const struct http_request *request, const char **meth
     return *method && is_asked_by(request, *method) ? route : ROUTE_NONE;
 }
 
-/* --- profiles --- */
-
-/* Nanoseconds. false: it is no such number, which has been replied. */
+/* Parses `seconds` into nanoseconds. Returns false after a reply if it is not a valid number. */
 static bool length_of(struct http_request *request, uint64_t otherwise, uint64_t *length) {
     const char *const seconds = http_argument(request, "seconds");
     uint64_t number = otherwise;
@@ -81,7 +80,7 @@ static const char octets[] = "application/octet-stream";
 static const char plain_text[] = "text/plain; charset=utf-8";
 static const char pprof_file[] = "attachment; filename=\"profile.pb.gz\"";
 
-/* As GET would be answered, and without what it takes: nothing is recorded or exported. */
+/* Sends the headers of GET's reply. Nothing is recorded or exported for HEAD. */
 static void reply_to_head(struct http_request *request, enum window_form form) {
     const struct http_reply reply = {.status = MHD_HTTP_OK,
                                      .type = form == WINDOW_TEXT ? plain_text : octets,
@@ -90,7 +89,7 @@ static void reply_to_head(struct http_request *request, enum window_form form) {
     http_reply(request, &reply);
 }
 
-/* NULL: it has been answered. */
+/* Returns NULL if a reply has been sent already. */
 static struct window *wait_for(struct serve *serve, struct http_request *request,
                                enum window_form form, uint64_t length) {
     if (is_head(request)) {
@@ -147,12 +146,12 @@ static void begin_otlp(struct serve *serve, struct http_request *request) {
         (void)wait_for(serve, request, WINDOW_OTLP, length);
 }
 
-/* --- settings for as long as a profile takes --- */
+/* --- settings for the duration of one profile --- */
 
 struct lines {
     char text[1024];
     size_t size;
-    bool is_cut; /* there is no room for all */
+    bool is_cut; /* the lines do not fit into `text` */
 };
 
 static enum MHD_Result add_line(void *arg, enum MHD_ValueKind kind, const char *name,
@@ -170,7 +169,7 @@ static enum MHD_Result add_line(void *arg, enum MHD_ValueKind kind, const char *
     return MHD_YES;
 }
 
-/* false: they are refused, which has been replied. */
+/* Returns false if the settings are refused; the reply has been sent then. */
 static bool begin_recording(struct serve *serve, struct http_request *request,
                             uint32_t *recording) {
     char problem[CONTROL_PROBLEM];
@@ -216,7 +215,7 @@ static void begin_profile(struct serve *serve, struct http_request *request, enu
         control_record_end(serve->of.control, recording);
 }
 
-/* --- the other answers --- */
+/* --- the other routes --- */
 
 static void write_setting(void *arg, const char *name, const char *value) {
     text_add(arg, "%s=%s\n", name, value);
@@ -255,7 +254,7 @@ static void answer_route(struct serve *serve, struct http_request *request, enum
         write_metrics(serve, &written);
         reply_written(request, "text/plain; version=0.0.4; charset=utf-8", &written);
         return;
-    case ROUTE_SYMBOL: /* as many lines as it knows: profiles name what can be named */
+    case ROUTE_SYMBOL: /* no lookup: profiles have names already */
         reply_text(request, MHD_HTTP_OK, "num_symbols: 0");
         return;
     case ROUTE_CONTROL:
@@ -285,7 +284,7 @@ void answer_request(struct serve *serve, struct http_request *request) {
         answer_route(serve, request, route);
 }
 
-/* --- what exports have made --- */
+/* --- replies made from exports --- */
 
 static struct pprof_times times_of(const struct serve *serve, const struct window *window) {
     struct pprof_times times = {.unix_nano = window->end_unix};

@@ -1,5 +1,5 @@
-/* What the process says about itself and its profiler: as JSON, for Prometheus, as a page.
- * Context: flush. */
+/* Writes the state of the process and of its profiler: as JSON, in Prometheus' format, as an HTML
+ * page. Context: flush. */
 #ifndef OTELPROF_FACTS_H
 #define OTELPROF_FACTS_H
 

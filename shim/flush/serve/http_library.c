@@ -31,8 +31,8 @@ static bool find_all(void *library, struct http_library *found) {
     return all;
 }
 
-/* A copy that the program has is not ours to set up: what it does when it finds itself damaged is
- * one setting for the process. */
+/* The panic handler is one setting per copy of the library. If the program has loaded the library
+ * itself, its handler must not be replaced. */
 static bool is_the_programs(void) {
     return dlopen(HTTP_LIBRARY_NAME, RTLD_LAZY | RTLD_NOLOAD) != NULL;
 }

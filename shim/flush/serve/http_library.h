@@ -1,6 +1,6 @@
-/* libmicrohttpd, which is loaded only where the process is to answer: it would bring a TLS library
- * into every process. The bundle has it inside (HTTP_LIBRARY_LINKED), without TLS. Context: flush,
- * under the quiesce lock. */
+/* libmicrohttpd. It is loaded only if the process is to listen, because it would bring a TLS
+ * library into every process. The bundle contains it (HTTP_LIBRARY_LINKED), without TLS.
+ * Context: flush, under the quiesce lock. */
 #ifndef OTELPROF_HTTP_LIBRARY_H
 #define OTELPROF_HTTP_LIBRARY_H
 
@@ -14,7 +14,8 @@ struct http_library {
 
 #define HTTP_LIBRARY_NAME "libmicrohttpd.so.12"
 
-/* NULL: it is not there, is another than we know, or the program has it. Once loaded it stays. */
+/* Returns NULL if the library is missing, lacks a function, or is used by the program. Once loaded,
+ * it stays loaded. */
 const struct http_library *http_library(void);
 
 #endif

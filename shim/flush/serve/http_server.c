@@ -16,12 +16,13 @@ enum {
     MOST_BODY = 4 * 1024,
     IDLE_SECONDS = 10,
 };
-/* For a whole request, however it drips; for a whole answer. */
+/* Time limits for receiving a whole request, however slowly it arrives, and for sending a whole
+ * reply. */
 static const uint64_t asking_nano = UINT64_C(10) * NANO_PER_SECOND;
 static const uint64_t taking_nano = UINT64_C(60) * NANO_PER_SECOND;
 
-/* One request at a time. MHD calls first for its headers, then for pieces of its body, then for the
- * answer, and once more for that if it was suspended. */
+/* Progress of a request. MHD calls its access handler first for the headers, then for each piece of
+ * the body, then for the reply, and once more for the reply if the connection was suspended. */
 enum progress { READS_BODY, ASKED, HANDED_OVER, ANSWERED };
 
 struct http_connection {
@@ -36,11 +37,11 @@ struct http_connection {
     char body[MOST_BODY + 1];
 };
 
-/* A connection, from its beginning to its end: one request is asked over each. */
+/* A connection from accept to close. It carries one request. */
 struct http_peer {
     struct http_peer *next;
     struct MHD_Connection *mhd;
-    uint64_t deadline; /* CLOCK_MONOTONIC, ns; UINT64_MAX: it is our turn */
+    uint64_t deadline; /* CLOCK_MONOTONIC, ns; UINT64_MAX: while the reply is prepared */
 };
 
 struct http_server {
@@ -54,19 +55,19 @@ struct http_server {
     jmp_buf panic;
     http_gone *gone;
     void *arg;
-    struct http_connection *first; /* all requests under way */
+    struct http_connection *first; /* of all requests in progress, newest first */
     struct http_peer *peers;
 };
 
-/* --- out of the library when it finds itself damaged --- */
+/* --- recovery from the library's panic --- */
 
-static struct http_server *running; /* whose library code runs; one in a process */
+static struct http_server *running; /* inside library code; NULL otherwise */
 
 static void leave_library(void *cls, const char *file, unsigned line, const char *reason) {
     (void)cls, (void)file, (void)line, (void)reason;
     if (running)
         longjmp(running->panic, 1);
-    abort(); /* as the library does: a daemon of the program's own */
+    abort(); /* the library's default; reached only for a daemon of the program's own */
 }
 
 static bool work(struct http_server *server, void (*call)(struct http_server *server)) {
@@ -85,7 +86,7 @@ static void run(struct http_server *server) {
     (void)server->library->run(server->daemon);
 }
 
-/* --- one connection --- */
+/* --- connections --- */
 
 static int socket_of(const struct http_server *server, struct MHD_Connection *mhd) {
     const union MHD_ConnectionInfo *const info =
@@ -102,8 +103,7 @@ static void end_peer(struct http_server *server, struct http_peer *peer) {
     free(peer);
 }
 
-/* MHD's notification that a connection begins or ends. Without memory it has no bound of its own.
- */
+/* MHD calls this when a connection begins or ends. A connection without memory has no deadline. */
 static void notice(void *cls, struct MHD_Connection *mhd, void **peer,
                    enum MHD_ConnectionNotificationCode code) {
     struct http_server *const server = cls;
@@ -126,8 +126,8 @@ static void give_time(struct http_server *server, const struct MHD_Connection *m
             it->deadline = deadline;
 }
 
-/* MHD sees the end of those connections, and closes them. Where that is refused it closes them
- * later; each is tried once. */
+/* Shuts down connections past their deadline. MHD then sees their end and closes them. If
+ * shutdown(2) fails, MHD's own timeout closes the connection; each is tried once. */
 static void end_slow_ones(struct http_server *server) {
     const uint64_t now = monotonic_nano();
     for (struct http_peer *it = server->peers; it; it = it->next) {
@@ -146,7 +146,7 @@ static uint64_t next_deadline(const struct http_server *server) {
     return next;
 }
 
-/* --- one request --- */
+/* --- requests --- */
 
 static void list(struct http_server *server, struct http_connection *connection) {
     connection->next = server->first;
@@ -200,7 +200,7 @@ static enum MHD_Result send_reply(const struct http_connection *connection) {
                                                    MHD_RESPMEM_MUST_COPY);
     if (!response)
         return MHD_NO;
-    if (reply->is_unsized) /* not in chunks, of which libmicrohttpd sends the last one to HEAD */
+    if (reply->is_unsized) /* no chunks: libmicrohttpd would send the last one for HEAD */
         library->set_response_options(response, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
     library->add_response_header(response, "Content-Type", reply->type);
     library->add_response_header(response, "Connection", "close");
@@ -248,7 +248,7 @@ static enum MHD_Result take(void *cls, struct MHD_Connection *mhd, const char *p
     return server->closing ? MHD_NO : MHD_YES;
 }
 
-/* MHD's notification that a request is over. */
+/* MHD calls this when a request has ended. */
 static void end(void *cls, struct MHD_Connection *mhd, void **state,
                 enum MHD_RequestTerminationCode code) {
     struct http_server *const server = cls;
@@ -264,7 +264,7 @@ static void end(void *cls, struct MHD_Connection *mhd, void **state,
     *state = NULL;
 }
 
-/* --- the server --- */
+/* --- opening and closing --- */
 
 static struct MHD_Daemon *start(struct http_server *server, const struct listen_socket *at) {
     server->library->set_panic_func(leave_library, NULL);
@@ -328,13 +328,13 @@ static void resume(struct http_connection *connection) {
     connection->server->library->resume_connection(connection->mhd);
 }
 
-/* A daemon that is stopped while a connection is suspended counts as damaged. */
+/* Resumes all connections first: MHD panics if a daemon stops while a connection is suspended. */
 static void stop(struct http_server *server) {
     server->closing = true;
     for (struct http_connection *it = server->first; it; it = it->next)
         if (it->suspended)
             resume(it);
-    server->library->stop_daemon(server->daemon); /* closes the listening socket, too */
+    server->library->stop_daemon(server->daemon); /* also closes the listening socket */
 }
 
 void http_server_close(struct http_server *server) {
@@ -350,7 +350,7 @@ void http_server_close(struct http_server *server) {
 }
 
 static struct http_connection *oldest_asked(const struct http_server *server) {
-    struct http_connection *oldest = NULL; /* the last of the list */
+    struct http_connection *oldest = NULL; /* the list is newest first */
     for (struct http_connection *it = server->first; it; it = it->next)
         if (it->progress == ASKED)
             oldest = it;
@@ -388,7 +388,8 @@ void http_arguments(const struct http_request *request, MHD_KeyValueIterator vis
                                                        visit, arg);
 }
 
-/* Nobody who waits for an answer closes half of a connection; whatever it has sent since. */
+/* Any event counts as the client's end. HTTP clients do not half-close a connection while they wait
+ * for a response, and bytes after the request are not checked for. */
 bool http_is_abandoned(const struct http_request *request) {
     const struct http_connection *const connection = request->connection;
     struct pollfd peer = {.fd = socket_of(connection->server, connection->mhd),
@@ -425,7 +426,7 @@ uint64_t http_server_next_step(const struct http_server *server) {
     const uint64_t deadline = next_deadline(server);
     MHD_UNSIGNED_LONG_LONG milliseconds;
     if (oldest_asked(server))
-        return 0; /* it came with the last step */
+        return 0; /* the last step has received a request */
     if (server->damaged || server->library->get_timeout(server->daemon, &milliseconds) != MHD_YES)
         return server->damaged ? UINT64_MAX : deadline;
     const uint64_t timeout = monotonic_nano() + (milliseconds + 1) * NANO_PER_MILLI;

@@ -1,15 +1,19 @@
-/* Requests over HTTP, at a socket that listens: taken by libmicrohttpd without a thread of its own,
- * in the helper's waits, and answered when there is an answer.
+/* Takes HTTP requests at a listening socket and sends their replies. libmicrohttpd (MHD) runs
+ * without a thread of its own, during the helper's waits. A reply may be given at any later time:
  *
- *   MHD reads a request ──► it waits here, suspended ──► http_server_next() hands it over
- *        ▲                                                      │
- *        └── MHD sends the answer ◄── http_reply(), any time later
+ *   MHD receives a request ──► suspends its connection ──► http_server_next() hands it over
+ *                                                                     │
+ *   MHD sends the reply ◄── resumes its connection ◄────── http_reply(), any time later
  *
- * Bounds: 32 connections, 16 KiB of memory each, 4 KiB of a request's body (what is
- * more is read and left out), 10 s for a request, 60 s to take its answer, and one request a
- * connection. What goes over them is refused or closed. An answer that nobody takes ends with its
- * connection. Where the library finds itself damaged (its "panic", which would abort the process)
- * the server ends, and the program does not notice. Context of all: flush.
+ * Limits: 32 connections, 16 KiB of memory each, 4 KiB of a request's body (the rest is read and
+ * discarded), 10 s to receive a request, 60 s to send a reply, and one request per connection.
+ * Connections beyond a limit are refused or closed. A reply that the client does not read is freed
+ * with its connection.
+ *
+ * If the library detects corruption of its state (its "panic", which would abort the process), the
+ * server ends, and the program continues.
+ *
+ * Context of all: flush.
  */
 #ifndef OTELPROF_HTTP_SERVER_H
 #define OTELPROF_HTTP_SERVER_H
@@ -28,56 +32,57 @@ struct http_server;
 struct http_request {
     const char *method;
     const char *path;
-    const char *body; /* ends in NUL */
+    const char *body; /* NUL-terminated */
     size_t body_size;
-    bool is_cut; /* it had more than the bound: what is here is its beginning */
-    void *own;   /* the owner's, who gets it back in `gone` */
+    bool is_cut; /* the body exceeds the limit: `body` is its beginning */
+    void *own;   /* set by the caller, and passed back to it in `gone` */
     struct http_connection *connection;
 };
 
 struct http_reply {
-    unsigned status;   /* 200 */
+    unsigned status;   /* HTTP status, for example 200 */
     const char *type;  /* Content-Type; static */
-    const char *file;  /* a name for who saves it, or NULL; static */
-    const char *allow; /* the methods that the path has, or NULL; static */
-    bool is_unsized;   /* to HEAD: how long the body of GET would be is not known */
-    uint8_t *bytes;    /* malloc'ed; the server's from now on; not sent to HEAD */
+    const char *file;  /* suggested file name (Content-Disposition), or NULL; static */
+    const char *allow; /* value of the Allow header, or NULL; static */
+    bool is_unsized;   /* for HEAD: the length of GET's body is unknown */
+    uint8_t *bytes;    /* malloc'ed; the server takes ownership; not sent for HEAD */
     size_t size;
 };
 
-/* `gone` is called for each request that was handed over, when it is over: answered or not. It must
- * not reply. The descriptor of `at` is the server's from now on, also where it cannot be opened:
- * NULL, the library is not there, or refuses. */
+/* Opens a server. `gone` is called when a request that was handed over ends, with or without a
+ * reply; it must not reply. The server takes ownership of the descriptor in `at`, even on failure.
+ * Returns NULL if the library is missing or fails. */
 typedef void http_gone(void *arg, struct http_request *request);
 struct http_server *http_server_open(const struct capture_api *api, struct listen_socket *at,
                                      http_gone *gone, void *arg);
 
-/* Ends all connections. NULL will do. */
+/* Closes all connections and frees the server. `server` may be NULL. */
 void http_server_close(struct http_server *server);
 
-/* A request that has not been handed over yet, or NULL. It is there until http_reply(), or until it
- * is `gone` in http_server_step() or http_server_close(). */
+/* Returns the oldest request that has not been handed over yet, or NULL. It stays valid until
+ * http_reply(), or until http_server_step() or http_server_close() calls `gone` for it. */
 struct http_request *http_server_next(struct http_server *server);
 
-/* The answer. `request` is not to be used any more, but by `gone`. */
+/* Gives the reply. Afterwards, only `gone` may use `request`. */
 void http_reply(struct http_request *request, const struct http_reply *reply);
 
-/* Of the request: a header, or an argument behind `?`. NULL: none. Valid as long as the request. */
+/* Return a header, or an argument of the query string; NULL: there is none. The text is valid as
+ * long as the request. */
 const char *http_header(const struct http_request *request, const char *name);
 const char *http_argument(const struct http_request *request, const char *name);
 
-/* Visits all arguments behind `?`; libmicrohttpd's MHD_KeyValueIterator. */
+/* Visits all arguments of the query string. `visit` is libmicrohttpd's MHD_KeyValueIterator. */
 void http_arguments(const struct http_request *request, MHD_KeyValueIterator visit, void *arg);
 
-/* Whether who asked has gone away meanwhile. */
+/* Returns true if the client has closed its connection. */
 bool http_is_abandoned(const struct http_request *request);
 
-/* Whether it came over a Unix socket, where the kernel tells who asks; then whether that is root or
- * the process's user. */
+/* http_is_from_unix() returns true for a Unix socket, where the kernel reports the client's user;
+ * http_is_trusted() returns true if that is root or the process's user. */
 bool http_is_from_unix(const struct http_request *request);
 bool http_is_trusted(const struct http_request *request);
 
-/* What is due: time limits, answers to be sent. false: the server is damaged; close it. */
+/* Enforces time limits and sends replies. Returns false if the server is damaged: close it. */
 bool http_server_step(struct http_server *server);
 uint64_t http_server_next_step(const struct http_server *server); /* CLOCK_MONOTONIC, ns */
 

@@ -16,7 +16,7 @@ static const char head[] =
     "code,pre{font:14px/1.5 ui-monospace,monospace}\n"
     "</style>\n</head>\n<body>\n";
 
-/* Text of our lists: what stands in backquotes is code. */
+/* Writes text of the profiler's own tables; text between backquotes becomes <code>. */
 static void write_help(struct wire *to, const char *help) {
     bool code = false;
     for (const char *part = help;; part++) {

@@ -11,11 +11,11 @@ enum { MOST_PORT = 65535 };
 static const char unix_prefix[] = "unix:";
 static const char not_known[] = "is neither unix:/PATH nor 127.0.0.1:PORT";
 
-/* --- a path --- */
+/* --- Unix sockets --- */
 
 struct place {
     char *at;
-    char *end; /* where the NUL must be, at the latest */
+    char *end; /* last place where the NUL may be */
 };
 
 static bool put(struct place *place, const char *text, size_t size) {
@@ -48,7 +48,7 @@ static const char *parse_path(const char *text, pid_t process, struct listen_add
     return "is too long";
 }
 
-/* --- a port of this machine's own --- */
+/* --- loopback ports --- */
 
 static void set_v4(struct listen_address *address, uint16_t port) {
     struct sockaddr_in *const inet = (void *)&address->inet;

@@ -16,20 +16,21 @@
 
 enum {
     KIND = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-    WAITING = 64,        /* connections that are not accepted yet */
+    WAITING = 64,        /* backlog: connections not yet accepted */
     PRIVATE_MODE = 0600, /* only the process's user may connect */
-    OVERFLOW_ID = 65534, /* as own_file.c has it */
-    SPARE = 5,           /* the socket's file, epoll's, one connection; two for the log */
-    TRIES = 3,           /* while other processes take and leave the name */
+    OVERFLOW_ID = 65534, /* the overflow uid, as in own_file.c */
+    SPARE = 5, /* descriptors: the socket's file, epoll's, one connection, and two for the log */
+    TRIES = 3, /* attempts while other processes take and release the name */
     ASIDE_SIZE = 48,     /* ".otelprof-", a process id, nanoseconds */
-    MOST_ENTRIES = 4096, /* of a folder, that are searched for sockets that were left */
-    LEFT_SECONDS = 60    /* between bind(2) and listen(2), of a process that has not ended */
+    MOST_ENTRIES = 4096, /* directory entries that are searched for stale sockets */
+    LEFT_SECONDS = 60    /* longest time between bind(2) and listen(2) of a live process */
 };
 static const char aside_prefix[] = ".otelprof-";
 
-/* --- a socket --- */
+/* --- both kinds of socket --- */
 
-/* Who connects where no descriptor is left would wait for ever, and nothing could be said of it. */
+/* Without free descriptors, no connection can be accepted: clients would wait for ever, and the log
+ * could not report it. */
 static bool has_spare_descriptors(int descriptor) {
     int spare[SPARE];
     int count = 0;
@@ -41,7 +42,7 @@ static bool has_spare_descriptors(int descriptor) {
     return all;
 }
 
-/* -errno: none. */
+/* Returns 0 or -errno. */
 static int new_socket(struct listen_socket *opened, int family) {
     opened->descriptor = socket(family, KIND, 0);
     if (opened->descriptor < 0)
@@ -49,9 +50,10 @@ static int new_socket(struct listen_socket *opened, int family) {
     return has_spare_descriptors(opened->descriptor) ? 0 : -EMFILE;
 }
 
-/* --- a Unix socket --- */
+/* --- Unix sockets --- */
 
-/* By the folder's descriptor: whatever its path leads to by now, and however long that is. */
+/* Names the file by the folder's descriptor, which stays valid if the folder's path changes, and
+ * which fits sun_path however long that path is. */
 static bool name_in(struct sockaddr_un *address, int folder, const char *name) {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     const int size = snprintf(address->sun_path, sizeof address->sun_path,
@@ -62,7 +64,7 @@ static bool name_in(struct sockaddr_un *address, int folder, const char *name) {
 static bool is_answered(const struct sockaddr_un *address) {
     const int descriptor = socket(AF_UNIX, KIND, 0);
     if (descriptor < 0)
-        return true; /* not known: it stays */
+        return true; /* unknown: do not replace the socket */
     const bool refused =
         connect(descriptor, (const struct sockaddr *)address, sizeof *address) != 0 &&
         errno == ECONNREFUSED;
@@ -70,8 +72,8 @@ static bool is_answered(const struct sockaddr_un *address) {
     return !refused;
 }
 
-/* Whether this process may have the name: nothing has it (*is_free), or a process of this user has
- * left a socket there and has ended. 0, or why not. */
+/* Returns 0 if this process may take the name: either no file has it (*is_free), or it is a stale
+ * socket of this user. Otherwise returns a negative error. */
 static int check_name(int folder, const char *name, bool *is_free) {
     struct sockaddr_un address;
     struct stat status;
@@ -85,8 +87,8 @@ static int check_name(int folder, const char *name, bool *is_free) {
     return is_answered(&address) ? -LISTEN_TAKEN : 0;
 }
 
-/* Binds it under a name that no other process uses. The mode of the descriptor's inode is that of
- * the file: the process's umask stays as it is. */
+/* Binds the socket under a name that no other process uses. On Linux, fchmod(2) of the unbound
+ * socket sets the mode of the file that bind(2) makes: the process's umask stays unchanged. */
 static int bind_aside(const struct listen_socket *opened, char *aside) {
     struct sockaddr_un address;
     if (fchmod(opened->descriptor, PRIVATE_MODE) != 0)
@@ -108,9 +110,9 @@ static bool rename_in(int folder, const char *from, const char *to, unsigned fla
     return syscall(SYS_renameat2, folder, from, folder, to, flags) == 0;
 }
 
-/* Gives it its name, in place of nothing or of what a process that has ended has left. What was
- * there is `aside` then. Between the check and the renaming another process may have taken the
- * name: it keeps it. */
+/* Renames `aside` to the final name, replacing a stale socket if there is one, which is then called
+ * `aside`. Another process may take the name between the check and the renaming; it is then given
+ * back. */
 static int take_name(const struct listen_socket *opened, const char *aside) {
     const int folder = opened->folder;
     const char *const name = opened->name;
@@ -123,8 +125,9 @@ static int take_name(const struct listen_socket *opened, const char *aside) {
         if (!rename_in(folder, aside, name, is_free ? RENAME_NOREPLACE : RENAME_EXCHANGE)) {
             if (errno == EEXIST || errno == ENOENT)
                 continue;
-            /* a file system without these flags: of two processes at this moment the later has it,
-             * and the other one sees at its next export that it is lost */
+            /* The file system has no flags of renameat2(2). If two processes rename at the same
+             * time, the later one gets the name, and the other one finds at its next export that
+             * its file is lost. */
             return errno == EINVAL && rename_in(folder, aside, name, 0) ? 0 : -errno;
         }
         const int mistake = is_free ? 0 : check_name(folder, aside, &is_gone);
@@ -138,17 +141,16 @@ static int take_name(const struct listen_socket *opened, const char *aside) {
 static int listen_as(struct listen_socket *opened, const char *aside) {
     opened->file = openat(opened->folder, aside, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (opened->file < 0 && errno == ENOENT)
-        return -LISTEN_TAKEN; /* this process slept so long that the name was taken for a dead one's
-                               */
+        return -LISTEN_TAKEN; /* this process was slow: another one removed the file as stale */
     if (opened->file < 0 || fstat(opened->file, &opened->own) != 0 ||
         listen(opened->descriptor, WAITING) != 0)
         return -errno;
     return take_name(opened, aside);
 }
 
-/* --- what others have left --- */
+/* --- stale sockets of other processes --- */
 
-/* A name of bind_aside(). */
+/* Returns true for a name that bind_aside() makes. */
 static bool is_aside(const char *name) {
     const size_t prefix = sizeof aside_prefix - 1;
     if (strncmp(name, aside_prefix, prefix) != 0)
@@ -158,9 +160,9 @@ static bool is_aside(const char *name) {
     return process > 0 && time[-1] == '-' && *time && time[strspn(time, "0123456789abcdef")] == 0;
 }
 
-/* Whether a process of this user has left it. One that a live process has made just now refuses
- * connections, too, until that process listens: it is younger. The process id in its name may be
- * that of another namespace. */
+/* Returns true if a process of this user has left the socket behind. A socket that a live process
+ * has just bound also refuses connections until listen(2): its age distinguishes it. The process id
+ * in the name does not help: it may be of another namespace. */
 static bool is_left(const struct listen_socket *opened, const char *name) {
     struct sockaddr_un address;
     struct stat status;
@@ -186,8 +188,8 @@ static void remove_left(const struct listen_socket *opened) {
     closedir(entries);
 }
 
-/* A connection to a socket that does not listen yet is refused, as it is where the process has
- * ended. So the socket listens before it has the name. */
+/* The socket listens before it gets its final name, because a bound socket that does not listen
+ * refuses connections, like a stale one. */
 static int bind_in(struct listen_socket *opened) {
     char aside[ASIDE_SIZE];
     bool is_free;
@@ -217,11 +219,11 @@ static int open_unix(struct listen_socket *opened, const char *path) {
     return error ? error : bind_in(opened);
 }
 
-/* --- a port --- */
+/* --- ports --- */
 
 static void name_port(struct listen_socket *opened, struct listen_address *address) {
     socklen_t size = sizeof address->inet;
-    struct sockaddr_in v4; /* whose port is where version 6 has it */
+    struct sockaddr_in v4; /* sockaddr_in6 has its port at the same offset */
     if (getsockname(opened->descriptor, (struct sockaddr *)&address->inet, &size) != 0)
         return;
     memcpy(&v4, &address->inet, sizeof v4);
@@ -243,7 +245,7 @@ static int open_port(struct listen_socket *opened, struct listen_address *addres
     return 0;
 }
 
-/* --- both --- */
+/* --- the interface --- */
 
 int listen_socket_open(struct listen_socket *opened, struct listen_address *address) {
     *opened = (struct listen_socket){.descriptor = -1, .folder = -1, .file = -1};
@@ -274,7 +276,8 @@ static bool is_own_file(const struct listen_socket *opened) {
            is_same_file(&status, &opened->own);
 }
 
-/* A process that has given up its rights may not be able to look. */
+/* Reports an error other than ENOENT as "not lost": a process that has dropped its privileges may
+ * be unable to read the folder. */
 bool listen_socket_is_lost(const struct listen_socket *opened) {
     struct stat status;
     if (opened->folder < 0)

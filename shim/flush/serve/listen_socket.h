@@ -1,11 +1,12 @@
-/* The socket that the process answers at, in the helper's own table of descriptors.
+/* The listening socket, in the helper's own descriptor table.
  *
- * A Unix socket is made with mode 0600, in a folder that nobody but root and the process's user can
- * change (common/own_file.h). One that is left of a process that has ended is replaced; one at
- * which another process answers is not. It listens under a name of its own, ".otelprof-PID-TIME",
- * before it gets the name that others see: so a name that refuses a connection is a dead one's. A
- * process that is killed between the two leaves that file. The next process that listens in the
- * folder removes those of its own user. Context: flush.
+ * A Unix socket gets mode 0600, in a folder that only root and the process's user can change
+ * (common/own_file.h). A stale socket of a process that has ended is replaced; a socket at which
+ * another process listens is not. It listens under a temporary name, ".otelprof-PID-TIME", before
+ * it is renamed to its final name: so a final name that refuses connections is always stale. A
+ * process that is killed between the two steps leaves the temporary file. The next process that
+ * listens in the folder removes those of its own user.
+ * Context: flush.
  */
 #ifndef OTELPROF_LISTEN_SOCKET_H
 #define OTELPROF_LISTEN_SOCKET_H
@@ -17,35 +18,36 @@
 
 struct listen_socket {
     int descriptor;  /* -1: none */
-    int folder;      /* of a Unix socket, to remove it from; -1: none */
-    int file;        /* that Unix socket's (O_PATH): /proc shows by which name it is there */
-    struct stat own; /* the same */
+    int folder;      /* of a Unix socket, to remove the file from; -1: none */
+    int file;        /* the Unix socket's file (O_PATH): /proc shows its current name */
+    struct stat own; /* status of `file`, to recognise it */
     char name[LISTEN_PATH];
-    char where[LISTEN_PATH + 32]; /* for people: "unix:/run/x.sock", "http://127.0.0.1:4000" */
+    char where[LISTEN_PATH + 32]; /* for messages: "unix:/run/x.sock", "http://127.0.0.1:4000" */
 };
 
-/* The values of errno, and this: somebody answers there. */
+/* Beyond errno's values: another process listens at the address. */
 enum { LISTEN_TAKEN = 8192 };
 
-/* A port that was left open is in `address` then, to be the same the next time. 0, or -errno, or a
- * negative value of own_file.h's, or -LISTEN_TAKEN. -EMFILE: also where no descriptors would be
- * left to answer with. */
+/* Opens the socket. If `address` has port 0, the kernel chooses one, which is stored in `address`
+ * for later calls. Returns 0, -errno, a negative value of own_file.h, or -LISTEN_TAKEN. Returns
+ * -EMFILE also if too few descriptors would be left to serve a connection. */
 int listen_socket_open(struct listen_socket *opened, struct listen_address *address);
 
-/* Whether nobody finds it any more: its file was removed, or is another's by now. */
+/* Returns true if clients cannot find the socket any more: its file was removed or replaced. */
 bool listen_socket_is_lost(const struct listen_socket *opened);
 
-/* What such an error is: never NULL. */
+/* Describes an error; never NULL. */
 const char *listen_socket_problem(int error);
 
-/* Closes it, and removes its file if that is still its own. */
+/* Closes the socket, and removes its file if that has not been replaced. */
 void listen_socket_close(struct listen_socket *opened);
 
-/* Forgets it where the thread whose descriptors it used has ended. */
+/* Drops the descriptors without closing them. For use after the end of the thread whose descriptor
+ * table they were in. */
 void listen_socket_forget(struct listen_socket *opened);
 
-/* Who is at the other end of a connection to a Unix socket: whether it is root or the process's
- * user. Users that the process's namespace does not know are nobody. */
+/* Returns true if the client of a Unix socket is root or the process's user. A user without a
+ * mapping in the process's user namespace is not trusted. */
 bool listen_socket_peer_is_trusted(int connection);
 
 #endif

@@ -3,8 +3,8 @@
 #include "drop_reason.h"
 #include "written_text.h"
 
-/* Prometheus' text format, 0.0.4; names as OpenTelemetry's are for Prometheus: dots become `_`,
- * units and `_total` stand behind. */
+/* Writes Prometheus' text format 0.0.4. Names follow OpenTelemetry's conversion for Prometheus:
+ * dots become `_`; unit and `_total` are suffixes. */
 
 static void begin(struct wire *to, const char *name, const char *type, const char *help) {
     text_add(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);

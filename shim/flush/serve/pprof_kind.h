@@ -1,4 +1,4 @@
-/* The list of pprof_kinds.def as tables. Context: any. */
+/* Tables made from pprof_kinds.def. Context: any. */
 #ifndef OTELPROF_PPROF_KIND_H
 #define OTELPROF_PPROF_KIND_H
 
@@ -14,10 +14,10 @@ enum pprof_kind {
 
 enum pprof_begin { AT_REQUEST, AT_START, NOW };
 enum pprof_measure { PLAIN, TIMES_PERIOD };
-enum { PPROF_VALUES = 4 }; /* of a sample, at most */
+enum { PPROF_VALUES = 4 }; /* most values of a sample */
 
 struct pprof_value {
-    const char *of; /* the type of our profile */
+    const char *of; /* the OTLP profile's sample type */
     const char *type;
     const char *unit;
     enum pprof_measure measure;
@@ -35,10 +35,10 @@ struct pprof_facts {
 
 const struct pprof_facts *pprof_facts(enum pprof_kind kind);
 
-/* Its values, in their order; how many. */
+/* Stores the values of a kind in their order. Returns their number. */
 size_t pprof_values(enum pprof_kind kind, struct pprof_value values[static PPROF_VALUES]);
 
-/* By its name; PPROF_KINDS: there is none. */
+/* Returns the kind of that name, or PPROF_KINDS if there is none. */
 enum pprof_kind pprof_kind_named(const char *name);
 
 #endif

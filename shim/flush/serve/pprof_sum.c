@@ -14,18 +14,18 @@ typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit otlp_attr
 
 enum { MOST_BYTES = 16 << 20, SINCE_BYTES = 16 + UTC_TIME_BYTES };
 
-/* A label of a sample's key. */
+/* A label; part of a sample's key. */
 struct label {
     int64_t number;
     int32_t key;
-    int32_t text; /* 0: it is a number */
+    int32_t text; /* 0: the label is a number */
 };
 
-/* A key of the samples: no padding. */
+/* Key of a sample. Compared byte by byte: it must have no padding. */
 struct sample_key {
     int32_t stack;
     int32_t label_count;
-    struct label labels[PPROF_LABELS]; /* so many of them are the key's */
+    struct label labels[PPROF_LABELS]; /* the first label_count are part of the key */
 };
 
 struct pprof_sum {
@@ -36,26 +36,24 @@ struct pprof_sum {
     struct intern samples;
     int64_t (*sums)[PPROF_VALUES]; /* by sample */
     size_t capacity;
-    uint64_t period;     /* the last one */
-    bool whole_identity; /* threads: each is one */
+    uint64_t period;     /* of the last profile added */
+    bool whole_identity; /* keeps numeric labels, for lists of single threads */
     bool is_early;       /* a difference whose time has not begun */
-    bool is_of_moments;  /* a difference with values of a moment */
+    bool is_of_moments;  /* a difference that has values of one moment */
     uint64_t missed;
-    int64_t (*begun)[PPROF_VALUES]; /* values of a moment, at the begin, of the first samples */
+    int64_t (*begun)[PPROF_VALUES]; /* values of one moment at the begin */
     int32_t begun_count;
-    int32_t other; /* the sample of [other], once the sum is full; -1: it is not */
+    int32_t other; /* number of the sample [other], once the sum is full; -1: not full */
 };
 
-/* Fields of pprof's messages, as in pprof_tables.c. */
+/* Field numbers of pprof's messages, as in pprof_tables.c. */
 enum { PROFILE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_TIME = 9, PROFILE_DURATION = 10 };
 enum { PROFILE_PERIOD_TYPE = 11, PROFILE_PERIOD = 12, PROFILE_COMMENT = 13, PROFILE_DEFAULT = 14 };
 enum { TYPE_TYPE = 1, TYPE_UNIT = 2 };
 enum { SAMPLE_LOCATIONS = 1, SAMPLE_VALUE_LIST = 2, SAMPLE_LABEL = 3 };
 enum { LABEL_KEY = 1, LABEL_TEXT = 2, LABEL_NUMBER = 3 };
 
-/* --- opening --- */
-
-/* Whether the profile of ours that a value is taken from is of one moment. */
+/* Returns true if the OTLP profile with sample type `of` describes one moment. */
 static bool is_of_moment(const char *of) {
     for (unsigned i = 0; i < PROFILE_VALUES; i++)
         if (strcmp(profile_values[i].type, of) == 0)
@@ -102,7 +100,8 @@ size_t pprof_sum_bytes(const struct pprof_sum *sum) {
 
 /* --- adding --- */
 
-/* Without memory numbers may be lacking in what was added last: it begins anew. */
+/* After a failed allocation, the data added last may lack indices: drops everything and starts
+ * again from zero. */
 static void begin_anew(struct pprof_sum *sum) {
     pprof_tables_free(&sum->tables);
     free(sum->sums);
@@ -139,7 +138,7 @@ void pprof_sum_begin(struct pprof_sum *sum) {
     sum->begun_count = (int32_t)count;
 }
 
-/* Before its time, a difference lacks only values of a moment. */
+/* Before its begin, a difference reads only values of one moment, so only those can be missed. */
 void pprof_sum_miss(struct pprof_sum *sum) {
     sum->missed += !sum->is_early || sum->is_of_moments;
 }
@@ -157,7 +156,7 @@ static bool has_room_for(struct pprof_sum *sum, size_t count) {
     return true;
 }
 
-/* Addresses and stacks of others would make each sample one of its own. */
+/* Excludes lock addresses and holders' stacks: they would make almost every sample unique. */
 static bool is_wanted_text(const char *key) {
     return strcmp(key, "otelprof.lock.address") != 0 &&
            strcmp(key, "otelprof.lock.holder.stack") != 0;
@@ -201,7 +200,7 @@ static int compare_labels(const void *a, const void *b) {
                                      : (first->text > second->text) - (first->text < second->text);
 }
 
-/* false: one of them cannot be listed. */
+/* Returns false if a label cannot be stored. */
 static bool read_labels(struct pprof_sum *sum, const struct pprof_reading *reading,
                         const otlp_sample *sample, struct sample_key *key) {
     for (size_t i = 0; i < sample->n_attribute_indices && key->label_count < PPROF_LABELS; i++) {
@@ -214,7 +213,8 @@ static bool read_labels(struct pprof_sum *sum, const struct pprof_reading *readi
     return true;
 }
 
-/* Its number, with a place in the sums; -1: no memory, or it is not there and the sum is full. */
+/* Returns the number of the key's sample, with room in `sums`; -1: no memory, or the key is new and
+ * the sum is full. */
 static int32_t number_of_key(struct pprof_sum *sum, const struct sample_key *key) {
     const size_t size =
         offsetof(struct sample_key, labels) + (size_t)key->label_count * sizeof *key->labels;
@@ -223,7 +223,7 @@ static int32_t number_of_key(struct pprof_sum *sum, const struct sample_key *key
     return pprof_number(&sum->tables, &sum->samples, key, size);
 }
 
-/* From now on what is new is counted as [other]. */
+/* Once the sum is full, new stacks are counted under [other]. */
 static void freeze_if_full(struct pprof_sum *sum) {
     if (sum->other >= 0 || sum->tables.arena.total <= MOST_BYTES)
         return;
@@ -232,7 +232,7 @@ static void freeze_if_full(struct pprof_sum *sum) {
     sum->tables.frozen = sum->other >= 0;
 }
 
-/* -1: no memory. */
+/* Returns -1 without memory. */
 static int32_t sample_number(struct pprof_sum *sum, struct pprof_reading *reading,
                              const otlp_sample *sample) {
     struct sample_key key = {.stack = -1};
@@ -364,7 +364,8 @@ static void write_sample(const struct pprof_sum *sum, int32_t number, struct wir
     wire_end(wire, begun);
 }
 
-/* Strings that the profile itself needs; they are in the table when it is written. */
+/* String numbers of the profile's own texts, which must be interned before the string table is
+ * written. */
 struct names {
     int32_t types[PPROF_VALUES];
     int32_t units[PPROF_VALUES];
@@ -380,7 +381,7 @@ static const char *comment_of(const struct pprof_sum *sum) {
     return sum->other >= 0 ? "stacks that were new above 16 MiB are in [other]" : "";
 }
 
-/* What a profile without a duration says of its time. */
+/* Returns the comment that gives the start of cumulative sums; such a profile has no duration. */
 static const char *since(const struct pprof_times *times, char text[static SINCE_BYTES]) {
     static const char words[] = "sums since ";
     if (!times->since_unix_nano)
@@ -436,10 +437,10 @@ uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind,
                           const struct pprof_times *times, size_t *size) {
     struct wire wire = {.bytes = NULL};
     if (sum->is_of_moments && sum->missed)
-        return NULL; /* what was there at the begin might seem to have been freed since */
+        return NULL; /* live objects might seem to have been freed */
     write_profile(sum, kind, times, &wire);
     wire.failed |= sum->tables.arena.failed;
-    sum->tables.arena.failed = false; /* a name is lacking, and nothing else */
+    sum->tables.arena.failed = false; /* only one of the profile's own texts is missing */
     uint8_t *bytes = wire_take(&wire, size);
     if (bytes && compress_in_place(COMPRESSION_GZIP, &bytes, size))
         return bytes;

@@ -1,11 +1,11 @@
-/* The sums of one kind of profile (pprof_kinds.def) over several exports, and their form for pprof.
+/* Sums one kind of profile (pprof_kinds.def) over several exports, and encodes the sum for pprof.
  *
- * What exports say of a time adds up; what they say of a moment (the live heap, threads) holds
- * until the next one says it. Above 16 MiB new stacks are counted under `[other]`, so that sums
- * stay whole. Where there is no memory, a sum begins anew, and says that it is incomplete.
+ * Values of a period add up. Values of one moment (live heap, threads) hold until the next export
+ * replaces them. Above 16 MiB, new stacks are counted under `[other]`, so that totals stay
+ * complete. After a failed allocation, a sum starts again from zero and is marked as incomplete.
  *
- * A difference is a sum of a time between two moments. Values of a moment are those of its end less
- * those of its begin: they are negative where less is there in the end, as Go's are.
+ * A difference covers the time between two moments. Its values of one moment are those at the end
+ * minus those at the begin; they may be negative, as Go's are.
  * Context of all: flush.
  */
 #ifndef OTELPROF_PPROF_SUM_H
@@ -22,50 +22,49 @@ typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfiles
 
 struct pprof_sum;
 
-/* NULL: no memory. */
+/* Returns NULL without memory. */
 struct pprof_sum *pprof_sum_open(enum pprof_kind kind);
-/* A difference, whose time has not begun: of what is added, values of a moment count until it does.
- * Threads are told apart by texts alone in it, not by what differs from moment to moment.
- */
+/* Opens a difference whose time has not begun. Until pprof_sum_begin(), only values of one moment
+ * are added. Threads are distinguished by text labels alone, because numeric labels change from
+ * moment to moment. */
 struct pprof_sum *pprof_sum_open_difference(enum pprof_kind kind);
-void pprof_sum_close(struct pprof_sum *sum); /* NULL will do */
+void pprof_sum_close(struct pprof_sum *sum); /* `sum` may be NULL */
 
-/* The first request of another export follows: what the last one said of a moment is over. */
+/* Call before the first request of another export: clears the values of one moment. */
 void pprof_sum_next_export(struct pprof_sum *sum);
-/* The time of a difference begins: the last export was the one before it. Other sums do not change.
- */
+/* Begins the time of a difference, after the export that precedes it. Ignores other sums. */
 void pprof_sum_begin(struct pprof_sum *sum);
-/* Adds what is of the kind. */
+/* Adds the profiles of this kind. */
 void pprof_sum_add(struct pprof_sum *sum, const otlp_request *request);
-/* What could not be added, because there was no memory to read it: the profile says so. */
+/* Marks the sum as incomplete: there was no memory to read a request. */
 void pprof_sum_miss(struct pprof_sum *sum);
 
-/* When it was: begin and length of a time. What sums up since a start has none, as Go's: scrapers
- * sort it in by the moment at which it is asked for, and see by the length that it is no
- * difference. */
+/* Time of a profile. Cumulative sums have a duration of 0, as Go's do: scrapers file them under the
+ * time of the request, and take a profile with a duration for a difference. */
 struct pprof_times {
     uint64_t unix_nano;
     uint64_t duration_nano;
-    uint64_t since_unix_nano; /* 0: no such start */
+    uint64_t since_unix_nano; /* start of cumulative sums; 0: the profile is not cumulative */
 };
 
-/* gzip'd, malloc'ed, the caller's; NULL: no memory, or there was none for a part of a difference of
- * moments, which would be wrong without it. `kind`: another with the same values will do. */
+/* Encodes the sum with gzip. Returns malloc'ed memory that the caller owns. Returns NULL without
+ * memory, or if a difference of moments is incomplete and therefore wrong. `kind` may be another
+ * one with the same values. */
 uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind,
                           const struct pprof_times *times, size_t *size);
 
-/* Of memory, at present. */
+/* Returns the memory in use. */
 size_t pprof_sum_bytes(const struct pprof_sum *sum);
 
 /* --- for text --- */
 
 struct pprof_label {
     const char *key;
-    const char *text; /* NULL: it is a number */
+    const char *text; /* NULL: the label is a number */
     int64_t number;
 };
 
-enum { PPROF_LABELS = 12 }; /* of a sample, at most */
+enum { PPROF_LABELS = 12 }; /* most labels of a sample */
 
 struct pprof_sample {
     int32_t stack;
@@ -74,7 +73,7 @@ struct pprof_sample {
     size_t label_count;
 };
 
-/* How many samples there are, those without values among them; one. */
+/* pprof_sum_count() counts samples, even those with zero values; pprof_sum_sample() reads one. */
 size_t pprof_sum_count(const struct pprof_sum *sum);
 void pprof_sum_sample(const struct pprof_sum *sum, size_t number, struct pprof_sample *sample);
 const struct pprof_tables *pprof_sum_tables(const struct pprof_sum *sum);

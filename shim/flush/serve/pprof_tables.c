@@ -14,7 +14,7 @@ typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit otlp_attr
 enum { MOST_LINES = 64, MOST_FRAMES = 1025 };
 enum { NO_MAPPING = -1, FAILED = -2 };
 
-/* Keys of the tables. They are compared byte by byte: no padding, or it is 0. */
+/* Keys of the tables are compared byte by byte: they have no padding, or it is 0 (`nothing`). */
 struct mapping {
     uint64_t start;
     uint64_t limit;
@@ -37,27 +37,28 @@ struct line {
     int32_t nothing;
 };
 
-/* Code of a file that has a build id is one thing, however it is named: symbols are there at once,
- * and lines and inlined functions once debug information was read. */
+/* A location is identified by its address and mapping if the file has a build id. Its names are not
+ * part of the key then, because they improve over time: symbols are known at once, lines and
+ * inlined functions only after debug information was read. */
 struct location {
     uint64_t address;
-    uint64_t names;  /* where address and mapping do not tell all: the hash of its lines */
+    uint64_t names;  /* if address and mapping do not identify it: a hash of its lines */
     int32_t mapping; /* or NO_MAPPING */
     int32_t nothing;
 };
 
-/* Of a location, innermost first; as a key so many of them as there are. */
+/* Lines of a location, innermost first. As a key, only the first `count` are used. */
 struct lines {
     struct line line[MOST_LINES];
     int32_t count;
 };
 
-/* Scrapers tell stacks apart by addresses alone, so what has none (functions of an interpreter)
- * gets one made of its names. No code of x86-64 or aarch64 can be there: bits 48 to 62 are all 0 or
- * all 1. */
+/* Scrapers distinguish stacks by address alone, so a location without an address (functions of an
+ * interpreter) gets one that is made from its names. Bit 48 is set and bits 49 to 62 are 0: no code
+ * of x86-64 or aarch64 has such an address, because there these bits are all 0 or all 1. */
 #define MADE_ADDRESS (UINT64_C(1) << 48)
 
-/* Fields of pprof's messages: github.com/google/pprof, proto/profile.proto. */
+/* Field numbers of pprof's messages: github.com/google/pprof, proto/profile.proto. */
 enum { PROFILE_MAPPING = 3, PROFILE_LOCATION = 4, PROFILE_FUNCTION = 5, PROFILE_STRING = 6 };
 enum { MAPPING_ID = 1, MAPPING_START, MAPPING_LIMIT, MAPPING_OFFSET, MAPPING_FILE, MAPPING_BUILD };
 enum { MAPPING_FUNCTIONS = 7, MAPPING_FILES, MAPPING_LINES, MAPPING_INLINED };
@@ -124,7 +125,7 @@ static const char *build_id_of(const struct pprof_reading *reading, const otlp_m
     return "";
 }
 
-/* Number 0 of the dictionary: none. */
+/* Number 0 of the dictionary means no mapping. */
 static int32_t mapping_of(struct pprof_tables *tables, const struct pprof_reading *reading,
                           int32_t index) {
     if (index == 0 || !is_in(index, reading->dictionary->n_mapping_table))
@@ -205,7 +206,7 @@ static const struct line *lines_of(const struct pprof_tables *tables, int32_t lo
     return key ? key->bytes : NULL;
 }
 
-/* How much lines tell: functions, files, lines. */
+/* Counts the known details: functions, files, lines. */
 static int detail(const struct pprof_tables *tables, const struct line *lines, int32_t count) {
     int told = 0;
     for (int32_t i = 0; i < count; i++)
@@ -213,7 +214,7 @@ static int detail(const struct pprof_tables *tables, const struct line *lines, i
     return told;
 }
 
-/* false: no memory. */
+/* Returns false without memory. */
 static bool has_room_for_lines(struct pprof_tables *tables, int32_t location) {
     if (location < tables->lined)
         return true;
@@ -227,7 +228,7 @@ static bool has_room_for_lines(struct pprof_tables *tables, int32_t location) {
     return true;
 }
 
-/* What tells more is kept. */
+/* Keeps the more detailed lines. */
 static void take_lines(struct pprof_tables *tables, int32_t location, const struct lines *lines) {
     int32_t count;
     const struct line *const known = lines_of(tables, location, &count);
@@ -248,7 +249,7 @@ static int32_t intern_location(struct pprof_tables *tables, const struct locatio
     return number;
 }
 
-/* false: one of the functions cannot be listed. */
+/* Returns false if a function cannot be stored. */
 static bool read_lines(struct pprof_tables *tables, const struct pprof_reading *reading,
                        const otlp_location *of, struct lines *lines) {
     for (size_t i = 0; i < of->n_lines && i < MOST_LINES; i++) {
@@ -269,7 +270,7 @@ static int32_t new_location(struct pprof_tables *tables, const struct pprof_read
     if (!read_lines(tables, reading, of, &lines)) {
         if (!tables->frozen)
             return -1;
-        lines.count = 0; /* known code may be named better than what there is room for */
+        lines.count = 0; /* the table is full: a known location is found without lines */
     }
     const struct location key = key_of(tables, of->address, mapping, &lines);
     return intern_location(tables, &key, &lines);
@@ -318,8 +319,6 @@ int32_t pprof_named_stack(struct pprof_tables *tables, const char *name) {
     return place < 0 ? -1 : intern_stack(tables, &place, 1);
 }
 
-/* --- frames --- */
-
 static size_t location_frames(const struct pprof_tables *tables, int32_t number,
                               struct pprof_frame *frames, size_t most) {
     const struct location *const location = tables->locations.keys[number].bytes;
@@ -350,7 +349,7 @@ size_t pprof_stack_frames(const struct pprof_tables *tables, int32_t stack,
     return count;
 }
 
-/* --- writing: ids are numbers plus one --- */
+/* --- writing: an id is the number plus 1 --- */
 
 void pprof_write_stack(const struct pprof_tables *tables, struct wire *wire, unsigned field,
                        int32_t stack) {
@@ -364,8 +363,8 @@ void pprof_write_stack(const struct pprof_tables *tables, struct wire *wire, uns
     wire_end(wire, begun);
 }
 
-/* What some code of a mapping lacks: tools look for it in its file, and Pyroscope drops the
- * addresses of a mapping that lacks no function. */
+/* Details that some location of a mapping lacks. pprof tools then read them from the mapping's
+ * file; Pyroscope drops the addresses of a mapping whose functions are all named. */
 struct unnamed {
     bool functions;
     bool files;

@@ -1,6 +1,5 @@
-/* The tables of one profile in pprof's format, in which nothing is listed twice: strings,
- * functions, mappings, locations, stacks. They outlive the requests whose dictionaries are read
- * into them. Context: flush. */
+/* The tables of one pprof profile: strings, functions, mappings, locations, stacks. Each item is
+ * stored once. They outlive the requests whose dictionaries are read into them. Context: flush. */
 #ifndef OTELPROF_PPROF_TABLES_H
 #define OTELPROF_PPROF_TABLES_H
 
@@ -15,43 +14,44 @@ typedef Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary otlp_d
 
 struct pprof_tables {
     struct arena arena;
-    bool frozen;           /* nothing is added: what is not there has the number -1 */
-    struct intern strings; /* 0: "" */
+    bool frozen;           /* adds nothing any more: a missing item has number -1 */
+    struct intern strings; /* number 0 is "" */
     struct intern mappings;
     struct intern functions;
     struct intern locations;
-    struct intern lines; /* lists of them: what functions a location is of */
+    struct intern lines; /* lists of lines: functions of a location */
     struct intern stacks;
     int32_t *lines_of; /* by location; -1: none */
-    int32_t lined;     /* room for so many */
+    int32_t lined;     /* capacity of lines_of */
 };
 
-/* A request's dictionary that is being read: which of its items are in the tables already. */
+/* A request's dictionary that is being read, with the table numbers of the items found so far. */
 struct pprof_reading {
     const otlp_dictionary *dictionary;
-    int32_t *locations; /* plus one; 0: not yet */
+    int32_t *locations; /* number plus 1; 0: not read yet */
     int32_t *stacks;
 };
 
-/* false: no memory. Close it in any case. */
+/* Returns false without memory. Call pprof_reading_close() in either case. */
 bool pprof_reading_open(struct pprof_reading *reading, const otlp_dictionary *dictionary);
 void pprof_reading_close(struct pprof_reading *reading);
 
-/* Text of the dictionary; "" for what it does not have. */
+/* Returns a string of the dictionary, or "" if there is none. */
 const char *pprof_text(const struct pprof_reading *reading, int32_t string);
 
-/* The number of a key in one of the tables, or in another index of the same arena. */
+/* Returns the number of a key in a table, or in another index of the same arena. */
 int32_t pprof_number(struct pprof_tables *tables, struct intern *index, const void *key,
                      size_t size);
 
-/* Numbers from 0; -1: no memory, the dictionary has no such thing, or the tables are frozen. */
+/* Return numbers from 0, or -1: no memory, the dictionary has no such item, or the tables are
+ * frozen. */
 int32_t pprof_string(struct pprof_tables *tables, const char *text);
 int32_t pprof_stack(struct pprof_tables *tables, struct pprof_reading *reading, int32_t stack);
-/* A stack of one function without a place. */
+/* Makes a stack of one function, which has no address. */
 int32_t pprof_named_stack(struct pprof_tables *tables, const char *function);
 
-/* How many frames it has; the name of the function of one, which is inlined into the others of its
- * location where it is not the last; its file, and line (0: not known). Leaf first. */
+/* Stores the frames of a stack, leaf first, and returns their number. `line` is 0 if unknown.
+ * `is_inlined` is set for all lines of a location but the last: they are inlined into it. */
 struct pprof_frame {
     const char *function;
     const char *file;
@@ -62,11 +62,11 @@ struct pprof_frame {
 size_t pprof_stack_frames(const struct pprof_tables *tables, int32_t stack,
                           struct pprof_frame *frames, size_t most);
 
-/* Location ids of a stack, as a packed field. */
+/* Writes the location ids of a stack as a packed field. */
 void pprof_write_stack(const struct pprof_tables *tables, struct wire *wire, unsigned field,
                        int32_t stack);
 
-/* Everything but samples. */
+/* Writes everything except samples. */
 void pprof_write_tables(const struct pprof_tables *tables, struct wire *wire);
 
 void pprof_tables_free(struct pprof_tables *tables);

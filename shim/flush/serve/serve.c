@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* How often it is looked whether who waits for a profile of a time is still there. */
+/* Period of the check whether clients with an open window are still connected. */
 enum { LOOK_NANO = 1000 * 1000 * 1000 };
-/* What all windows may hold. */
+/* Most memory of all windows together. */
 enum { WINDOWS_MOST_BYTES = 64 << 20 };
 
 /* --- opening --- */
@@ -28,8 +28,8 @@ static bool is_taken(int error) {
     return error == -LISTEN_TAKEN || error == -EADDRINUSE;
 }
 
-/* The processes that a program starts, by whatever means, find it where they all are to answer, and
- * sometimes come before it: that is no fault. */
+/* Logs a taken address at debug level if related processes exist: they inherit one
+ * OTEL_PROFILER_LISTEN, so all but one find it taken, which is no fault. */
 static void report_closed(const struct serve *serve, int error) {
     log_write(serve->of.api->log, is_taken(error) && process_tree_has_kin() ? LOG_DEBUG : LOG_WARN,
               "OTEL_PROFILER_LISTEN: cannot answer at %s: %s; the process does not answer",
@@ -44,7 +44,8 @@ static void report_without_library(const struct serve *serve) {
 }
 
 static bool leaves_port_open(const struct listen_address *address) {
-    const struct sockaddr_in *const inet = (const void *)&address->inet; /* as of version 6 */
+    const struct sockaddr_in *const inet =
+        (const void *)&address->inet; /* same offset in sockaddr_in6 */
     return !address->is_unix && inet->sin_port == 0;
 }
 
@@ -53,12 +54,12 @@ static void report_open(const struct serve *serve, bool was_open) {
               serve->socket.where);
 }
 
-/* `heap` and `allocs` are one sum. */
+/* `heap` and `allocs` share one sum. */
 static enum pprof_kind summed_as(enum pprof_kind kind) {
     return kind == PPROF_ALLOCS ? PPROF_HEAP : kind;
 }
 
-/* Of what came while another process answered nothing is kept. */
+/* Starts cumulative sums, without exports made while another process held the address. */
 static void open_sums(struct serve *serve) {
     serve->sums_since_unix = serve->taken_unix ? serve->taken_unix : serve->of.api->start_unix_nano;
     for (unsigned kind = 0; kind < PPROF_KINDS; kind++) {
@@ -78,7 +79,8 @@ static bool open_server(struct serve *serve) {
     return false;
 }
 
-/* What has answered once does so again when it can. Why it cannot is said once. */
+/* A process that has listened before tries again at each export, whatever the error. The reason is
+ * logged once. */
 static bool begin(struct serve *serve) {
     const bool was_waiting = serve->waits;
     const int error = listen_socket_open(&serve->socket, &serve->address);
@@ -144,7 +146,7 @@ static void end_all_windows(struct serve *serve) {
     }
 }
 
-/* Who waits is told, as far as that goes without waiting. */
+/* Replies to all open windows first, as far as this is possible without blocking. */
 void serve_pause(struct serve *serve) {
     end_all_windows(serve);
     if (serve->server)
@@ -158,8 +160,8 @@ void serve_resume(struct serve *serve) {
     (void)begin(serve);
 }
 
-/* The socket's file may have been removed, or replaced by that of another process where the file
- * system renames without flags (listen_socket.c): then no client finds this process. */
+/* The socket's file may have been removed, or replaced by another process where the file system
+ * renames without flags (listen_socket.c): clients cannot find this process then. */
 static bool is_lost(const struct serve *serve) {
     return serve->server && listen_socket_is_lost(&serve->socket);
 }
@@ -214,7 +216,7 @@ static void sum_since_start(struct serve *serve, const otlp_request *decoded, bo
     }
 }
 
-/* Those that came last go over the bound first. */
+/* The newest windows are refused first. */
 static void bound_windows(struct serve *serve) {
     size_t bytes = 0;
     for (const struct window *it = serve->windows; it; it = it->next)
@@ -232,7 +234,7 @@ void serve_refuse(struct serve *serve) {
 }
 
 void serve_take(struct serve *serve, const uint8_t *request, size_t size) {
-    if (!serve->has_sums) /* nobody has been answered yet */
+    if (!serve->has_sums) /* the process has not listened yet */
         return;
     otlp_request *const decoded =
         opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
@@ -257,13 +259,13 @@ void serve_taken(struct serve *serve, uint64_t now, uint64_t now_unix) {
         window_taken(it, now, now_unix);
 }
 
-/* --- answering --- */
+/* --- requests --- */
 
 static bool is_over(const struct window *window) {
     return !window->request || window->state == WINDOW_DONE;
 }
 
-/* Who has gone away gets an answer that nobody reads: so the connection ends. */
+/* Ends the window of a client that has disconnected: the reply closes the connection. */
 static bool is_left(const struct window *window) {
     return window->request && window->state != WINDOW_DONE && http_is_abandoned(window->request);
 }

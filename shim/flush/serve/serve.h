@@ -1,8 +1,8 @@
-/* The process answers while it runs (OTEL_PROFILER_LISTEN): pprof, OTLP, its state, and control.
+/* The HTTP endpoint of the process (OTEL_PROFILER_LISTEN): pprof, OTLP, status, and control.
  *
- * Requests arrive in the helper's waits and are answered by its loop. Who asks for a profile of a
- * time gets what exports hold that begin and end with it: so the loop makes exports at the moments
- * that serve_next_export() tells, and hands every request of every export over.
+ * Requests arrive during the helper's waits, and the export loop replies to them. A profile over a
+ * time is made from exports that begin and end with that time. So the loop exports at the moments
+ * that serve_next_export() returns, and passes every request of every export to serve_take().
  * Context of all: flush.
  */
 #ifndef OTELPROF_SERVE_H
@@ -18,7 +18,7 @@
 
 struct serve;
 
-/* Who and what is answered from. All stay where they are. */
+/* Sources of the replies. All must outlive the endpoint. */
 struct serve_of {
     const struct capture_api *api;
     const struct resource *resource;
@@ -26,33 +26,37 @@ struct serve_of {
     const struct sender *sender; /* NULL: nothing is sent */
 };
 
-/* Listens where `api->config->listen` says. NULL: it cannot, which has been logged. Where another
- * process answers there, it waits until serve_try_again() finds the place free. */
+/* Listens at `api->config->listen`. Returns NULL if that fails, which has been logged. If another
+ * process holds the address, waits for it: see serve_try_again(). */
 struct serve *serve_open(const struct serve_of *of);
-void serve_close(struct serve *serve); /* NULL will do */
+void serve_close(struct serve *serve); /* `serve` may be NULL */
 
 bool serve_answers(const struct serve *serve);
-/* It has answered once, so all exports belong to its sums, also while it waits. */
+/* Returns true if the process has listened once: from then on all exports are part of its sums,
+ * also while it waits for its address. */
 bool serve_sums(const struct serve *serve);
-/* Where it waits, or its socket's file is gone. true: it answers from now on. */
+/* Tries to listen again if the process waits for its address or has lost its socket's file. Returns
+ * true if it has begun to listen. */
 bool serve_try_again(struct serve *serve);
 
-/* This thread ends, and another goes on: descriptors are lost, connections with them. */
+/* Suspend and resume across the end of a helper thread: descriptors and connections are lost with
+ * it. */
 void serve_pause(struct serve *serve);
 void serve_resume(struct serve *serve);
 
-/* When somebody wants an export (CLOCK_MONOTONIC, ns); UINT64_MAX: nobody does. */
+/* Returns when a client needs an export (CLOCK_MONOTONIC, ns); UINT64_MAX: never. */
 uint64_t serve_next_export(const struct serve *serve);
 
-/* An encoded ExportProfilesServiceRequest of the export under way; the caller's. */
+/* Adds an encoded ExportProfilesServiceRequest of the current export; the caller keeps it. */
 void serve_take(struct serve *serve, const uint8_t *request, size_t size);
-/* There is no memory for an export: who wants one now is told so. */
+/* Reports to clients that need an export now that there is no memory for it. */
 void serve_refuse(struct serve *serve);
-/* That was all of it: what was recorded up to `now` (CLOCK_MONOTONIC, ns), which is `now_unix`. */
+/* Ends the current export, which covers samples up to `now` (CLOCK_MONOTONIC, ns), equal to
+ * `now_unix`. */
 void serve_taken(struct serve *serve, uint64_t now, uint64_t now_unix);
 
-/* What is due: time limits of connections, answers that have become possible. */
+/* Does what is due: time limits of connections, and replies that have become possible. */
 void serve_step(struct serve *serve);
-uint64_t serve_next_step(const struct serve *serve); /* CLOCK_MONOTONIC, ns; UINT64_MAX */
+uint64_t serve_next_step(const struct serve *serve); /* CLOCK_MONOTONIC, ns; UINT64_MAX: never */
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-/* A member that is a text; an attribute that is not known is "". */
+/* Writes a string member. An unknown attribute is written as "". */
 static void member(struct wire *to, const char *name, const char *value) {
     text_add(to, "  ");
     text_add_json(to, name);

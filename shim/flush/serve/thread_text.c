@@ -20,7 +20,7 @@ static const char *text(const struct pprof_sample *sample, const char *key) {
     return found && found->text ? found->text : "";
 }
 
-/* As others wrote it: within its line. */
+/* The program chose the name: escapes whatever would break the line. */
 static void write_name(const struct pprof_sample *sample, const char *key, struct wire *to) {
     char shown[SHOWN_MOST + 1];
     const char *const name = text(sample, key);
@@ -53,7 +53,7 @@ static void write_stack(const struct pprof_sum *sum, int32_t stack, struct wire 
     text_add(to, "\n");
 }
 
-/* "thread 4711 "worker" [blocked, lock, 12.000000000 s, of holder "main"]:" */
+/* Writes: thread 4711 "worker" [blocked, lock, 12.000000000 s, lock NAME, held by "main"]: */
 static void write_thread(const struct pprof_sum *sum, const struct pprof_sample *sample,
                          struct wire *to) {
     const int64_t waited = number(sample, "otelprof.wait.duration");
@@ -93,7 +93,7 @@ static size_t count_threads(const struct pprof_sum *sum) {
 static void write_group(const struct pprof_sum *sum, const struct pprof_sample *sample,
                         size_t *counts, struct wire *to) {
     if (counts[sample->stack] == 0)
-        return; /* it has been written */
+        return; /* written with an earlier sample */
     text_add(to, "%zu [%s]", counts[sample->stack], text(sample, "otelprof.thread.state"));
     if (counts[sample->stack] == 1) {
         text_add(to, " ");
@@ -104,7 +104,7 @@ static void write_group(const struct pprof_sum *sum, const struct pprof_sample *
     write_stack(sum, sample->stack, to);
 }
 
-/* Threads by stack. NULL: no memory. */
+/* Counts threads by stack. Returns NULL without memory. */
 static size_t *count_by_stack(const struct pprof_sum *sum) {
     struct pprof_sample sample;
     size_t *const counts = calloc((size_t)pprof_sum_tables(sum)->stacks.count + 1, sizeof *counts);

@@ -1,13 +1,12 @@
-/* Every thread with its stack, as text: what `goroutine?debug=1` and `debug=2` answer. Context:
- * flush.
- */
+/* Writes every thread with its stack as text: the replies to `goroutine?debug=1` and `debug=2`.
+ * Context: flush. */
 #ifndef OTELPROF_THREAD_TEXT_H
 #define OTELPROF_THREAD_TEXT_H
 
 #include "pprof_sum.h"
 
-/* Of the kind PPROF_GOROUTINE; NULL: there was no memory for it, which is written. `full`: one
- * block a thread; otherwise one for threads of equal stacks. */
+/* `sum` is of PPROF_GOROUTINE; NULL: writes that there was no memory. `full` writes one block per
+ * thread; otherwise, threads with equal stacks share a block. */
 void write_threads(const struct pprof_sum *sum, bool full, struct wire *to);
 
 #endif

@@ -1,10 +1,10 @@
-/* Who waits for an answer that exports make: the next one, or those of a time.
+/* A window is a request that waits for exports: the next one, or those of a period.
  *
- *   BEGINS ──an export ends: the time begins──► TAKES ──its time is over, and an export──► DONE
- *   NEXT ──an export──► DONE
+ *   BEGINS ──an export: the period begins──► TAKES ──an export after the period──► DONE
+ *   NEXT ────an export───────────────────────────────────────────────────────────► DONE
  *
- * The export with which a time begins is not of it, but says what is there at that moment: the sum
- * of a window takes it for the begin of a difference.
+ * The export that begins a period is not part of it. It has the values at that moment, which the
+ * window's sum uses as the start of a difference.
  *
  * Context of all: flush.
  */
@@ -17,7 +17,7 @@
 enum window_state { WINDOW_NEXT, WINDOW_BEGINS, WINDOW_TAKES, WINDOW_DONE };
 enum window_form { WINDOW_PPROF, WINDOW_TEXT, WINDOW_OTLP, WINDOW_FLUSH };
 
-enum { WINDOW_MOST_BYTES = 64 << 20 }; /* of exports as they are */
+enum { WINDOW_MOST_BYTES = 64 << 20 }; /* of raw exports */
 
 struct window {
     struct window *next;
@@ -25,36 +25,36 @@ struct window {
     enum window_state state;
     enum window_form form;
     enum pprof_kind kind;
-    bool full;           /* WINDOW_TEXT: debug=2 */
-    bool refused;        /* it is DONE, and there was no memory for it */
-    uint64_t length;     /* nanoseconds; 0: the next export alone */
-    uint64_t begin_unix; /* of what is in it */
-    uint64_t begin;      /* the same moment of CLOCK_MONOTONIC */
+    bool full;           /* for WINDOW_TEXT: debug=2 */
+    bool refused;        /* DONE without a result, for lack of memory */
+    uint64_t length;     /* nanoseconds; 0: the next export only */
+    uint64_t begin_unix; /* of the period covered */
+    uint64_t begin;      /* the same moment, CLOCK_MONOTONIC */
     uint64_t end_unix;
-    uint32_t recording;    /* control.h; 0: none */
-    struct pprof_sum *sum; /* NULL: none of its own */
-    struct wire exports;   /* WINDOW_OTLP: each behind its length, in 4 bytes of network order */
+    uint32_t recording;    /* see control.h; 0: none */
+    struct pprof_sum *sum; /* NULL: the window has no sum of its own */
+    struct wire exports; /* WINDOW_OTLP: each message after its length, 4 bytes in network order */
 };
 
-/* One with a state; `length` as above. NULL: no memory. */
+/* Opens a window. `length` is as in struct window. Returns NULL without memory. */
 struct window *window_open(struct http_request *request, enum window_form form, uint64_t length);
 void window_close(struct window *window);
 
-/* What it takes of an export under way. `decoded`: NULL: there was no memory for it. `first` of it.
- */
+/* Adds a request of the current export. `decoded` is NULL if there was no memory to decode it.
+ * `first`: it is the export's first request. */
 void window_take(struct window *window, const otlp_request *decoded, bool first);
 void window_take_bytes(struct window *window, const uint8_t *request, size_t size);
 
-/* An export has ended, with samples up to that moment. */
+/* Ends an export, which covers samples up to `now`. */
 void window_taken(struct window *window, uint64_t now, uint64_t now_unix);
 
-/* There is no memory for it. */
+/* Ends the window for lack of memory. */
 void window_refuse(struct window *window);
 
-/* Of memory, at present. */
+/* Returns the memory in use. */
 size_t window_bytes(const struct window *window);
 
-/* When it wants an export (CLOCK_MONOTONIC, ns): 0: at once; UINT64_MAX: not any more. */
+/* Returns when the window needs an export (CLOCK_MONOTONIC, ns). 0: now; UINT64_MAX: never. */
 uint64_t window_wants(const struct window *window);
 
 #endif

@@ -1,24 +1,25 @@
-/* Text for people and programs, written piece by piece into a buffer that grows (wire.h): JSON,
- * HTML, Prometheus' format. Context: flush. */
+/* Writes text piece by piece into a growing buffer (wire.h): JSON, HTML, Prometheus' format.
+ * Context: flush. */
 #ifndef OTELPROF_WRITTEN_TEXT_H
 #define OTELPROF_WRITTEN_TEXT_H
 
 #include "wire.h"
 
-/* As printf(3) has it. No number with a decimal point: that would be the program's locale's. */
+/* Formats as printf(3) does. Do not print floating-point numbers: the decimal point depends on the
+ * program's locale. */
 void text_add(struct wire *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A string of JSON with its quotes. What is no UTF-8 is replaced. */
+/* Adds a JSON string with quotes. Replaces invalid UTF-8. */
 void text_add_json(struct wire *text, const char *string);
 
-/* A label's value in Prometheus' text format, with its quotes: it has no other escapes than those
- * of a quote, a backslash and the end of a line. */
+/* Adds a label value of Prometheus' text format with quotes. Escapes only quotes, backslashes and
+ * newlines: the format has no other escapes. */
 void text_add_prometheus(struct wire *text, const char *string);
 
-/* Inside of HTML. */
+/* Escapes text for HTML. */
 void text_add_html(struct wire *text, const char *string);
 
-/* Nanoseconds as seconds, with nine digits behind the point. */
+/* Adds nanoseconds as seconds with nine decimals. */
 void text_add_seconds(struct wire *text, uint64_t nano);
 
 #endif
