@@ -7,7 +7,8 @@
 
 static const double least_processors = 0.1;
 static const double millionth = 1e-6;
-/* Of what sampling may take: what rates are lowered and raised to, and where neither happens. */
+/* Shares of the time that sampling may take: the target of every change, the upper bound that is
+ * tolerated, and the lower bound below which rates rise. */
 static const double aim = 0.95;
 static const double tolerated = 1.05;
 static const double spare = 0.8;
@@ -40,7 +41,7 @@ static uint64_t most_of(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* --- what may be spent --- */
+/* --- the allowed cost --- */
 
 static void forget_old_peaks(struct budget *budget, uint64_t nano) {
     const uint64_t passed = budget->minute_nano + nano;
@@ -51,7 +52,7 @@ static void forget_old_peaks(struct budget *budget, uint64_t nano) {
     }
 }
 
-/* Processors by which the budget goes. */
+/* Returns the number of processors that the budget is a share of. */
 static double program_of(struct budget *budget, const struct overhead *seen) {
     const double used = (double)seen->program_nano / (double)seen->nano;
     double peak = used > least_processors ? used : least_processors;
@@ -64,7 +65,7 @@ static double program_of(struct budget *budget, const struct overhead *seen) {
     return peak;
 }
 
-/* Nanoseconds of the stretch that sampling may take. */
+/* Returns the nanoseconds that sampling may take in the stretch. */
 static double room_of(const struct budget *budget, const struct overhead *seen, double processors) {
     const double whole = processors * (double)budget->limit * millionth * (double)seen->nano;
     const double rest = whole - (double)seen->helper_nano;
@@ -85,7 +86,7 @@ static bool is_over(struct budget *budget, double cost, double room) {
     return cost > room * tolerated && budget->debt > (double)BUDGET_BURST_NANO;
 }
 
-/* --- who may spend how much --- */
+/* --- distribution over the kinds --- */
 
 static void which_are_lowered(const struct settings_values *set,
                               const struct settings_values *in_force, bool lowered[SAMPLINGS]) {
@@ -94,8 +95,8 @@ static void which_are_lowered(const struct settings_values *set,
     lowered[SAMPLING_LOCKS] = in_force->lock_interval > set->lock_interval;
 }
 
-/* The level that no kind may be above so that all fit into `room`. Those that are lowered would
- * take as much as they get; the others take what they take, if that is less. */
+/* Returns the cost that no kind may exceed so that all fit into `room`. A lowered kind is assumed
+ * to use all it may; another kind uses its present cost, if that is less. */
 static double level_of(const struct overhead *seen, const bool lowered[SAMPLINGS], double room) {
     bool fits[SAMPLINGS] = {false};
     double level = 0;
@@ -115,9 +116,10 @@ static double level_of(const struct overhead *seen, const bool lowered[SAMPLINGS
     return level;
 }
 
-/* --- from cost to rate: `ratio` is what the kind may cost, by what it has cost --- */
+/* --- from cost to rate: `ratio` is a kind's allowed cost divided by its present cost --- */
 
-/* Timers expire on the kernel's tick: a frequency above it costs what the tick does. */
+/* Timers expire on the kernel's tick: a frequency above the tick rate costs as much as the tick
+ * rate. */
 static double lower_frequency(const struct overhead *seen, uint64_t in_force, double ratio) {
     const double program = (double)seen->program_nano / NANO_PER_SECOND;
     const double real = (double)seen->of[SAMPLING_CPU].samples / program;
@@ -127,9 +129,9 @@ static double lower_frequency(const struct overhead *seen, uint64_t in_force, do
     return frequency * ratio;
 }
 
-/* Of n objects of mean size m an interval R samples n (1 - e^(-m/R)): of objects of many sizes not
- * more than that, nor more than their bytes divided by R. And not less than in proportion: that is
- * exact where objects are small beside the interval. */
+/* An interval R samples, of n objects of mean size m, n (1 - e^(-m/R)). If sizes differ, fewer are
+ * sampled, and never more than total bytes / R. The result is at least the proportional interval,
+ * which is exact for objects that are small compared with the interval. */
 static double longer_interval(const struct sampling_cost *cost, uint64_t in_force, double ratio) {
     const double wanted = (double)cost->samples * ratio;
     const double proportional = (double)in_force / ratio;
@@ -174,7 +176,7 @@ static void fall(struct budget *budget, const struct overhead *seen,
             in_force->lock_interval, most_of(set->lock_interval, BUDGET_LONGEST_LOCK_INTERVAL));
 }
 
-/* By how much a kind that is lowered may rise; 1: not. */
+/* Returns the factor by which a lowered kind may rise; 1: not at all. */
 static double rise_of(const struct overhead *seen, enum sampling_kind sampling, bool lowered,
                       double level) {
     const double ratio = ratio_of(seen, sampling, level);
@@ -183,7 +185,7 @@ static double rise_of(const struct overhead *seen, enum sampling_kind sampling, 
     return ratio > most_rise ? most_rise : ratio;
 }
 
-/* In proportion: that is never too much. */
+/* Raises rates in proportion to the room. This never overshoots. */
 static bool rise(struct budget *budget, const struct overhead *seen, const bool lowered[SAMPLINGS],
                  const struct settings_values *in_force, double level) {
     const double cpu = rise_of(seen, SAMPLING_CPU, lowered[SAMPLING_CPU], level);

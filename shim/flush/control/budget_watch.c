@@ -2,9 +2,9 @@
 
 #include "clock.h"
 
-/* Less says nothing: an export may be asked for every 100 ms. */
+/* Shorter stretches are not significant: the program may request an export every 100 ms. */
 static const uint64_t shortest_nano = UINT64_C(200) * NANO_PER_MILLI;
-/* Where the first samples were dear, it was so for all of the time before the first look. */
+/* First stretch if the process's first samples were expensive: they count fully in it. */
 static const uint64_t first_nano = UINT64_C(250) * NANO_PER_MILLI;
 
 static uint64_t process_cpu_nano(void) {
@@ -28,8 +28,9 @@ static uint64_t all_costs(const struct sampling_cost costs[SAMPLINGS]) {
     return sum;
 }
 
-/* What a program has used before it was profiled, under another name even, is not known: nor what
- * share its first samples have. If they cost little, that can wait. */
+/* The CPU time that the program used before profiling began, perhaps before an exec, is unknown,
+ * and so is the cost of the first samples relative to it. If they were cheap, the next regular
+ * check is enough. */
 struct budget_watch budget_watch_open(const struct capture_api *api,
                                       const struct settings_values *in_force) {
     struct budget_watch watch = {.api = api, .budget = budget_open(api->config->max_overhead)};
@@ -41,7 +42,7 @@ struct budget_watch budget_watch_open(const struct capture_api *api,
     return watch;
 }
 
-/* The stretch goes on, with these rates among its own. */
+/* Adds these rates to the present stretch, which continues. */
 static void mix(struct budget_watch *watch, const struct settings_values *in_force) {
     struct settings_values *const densest = &watch->densest;
     if (in_force->cpu_frequency > densest->cpu_frequency)
@@ -70,8 +71,8 @@ static uint64_t grown(uint64_t now, uint64_t before) {
     return now > before ? now - before : 0;
 }
 
-/* An export is most of what the helper does, and comes once in an interval: what it does in an
- * interval counts in all stretches of the next. */
+/* Most of the helper's work is the export, once in an interval. So the helper's share of one
+ * interval is applied to all stretches of the next interval. */
 static void end_interval(struct budget_watch *watch) {
     const uint64_t nano = grown(watch->begun, watch->interval_begun);
     if (nano < shortest_nano)
@@ -82,12 +83,12 @@ static void end_interval(struct budget_watch *watch) {
     watch->interval_helper_nano = watch->helper_nano;
 }
 
-/* Since the stretch began; another begins. */
+/* Ends the stretch, returns its measurements, and begins another. */
 static struct overhead end_stretch(struct budget_watch *watch,
                                    const struct settings_values *in_force, bool interval_ends) {
     const struct budget_watch before = *watch;
     begin_stretch(watch, in_force);
-    if (before.is_mixed) /* of its last rates little may be known */
+    if (before.is_mixed) /* the last of its rates may have been measured too briefly */
         watch->next = watch->begun + NANO_PER_SECOND;
     if (interval_ends)
         end_interval(watch);
@@ -104,7 +105,7 @@ static struct overhead end_stretch(struct budget_watch *watch,
     return seen;
 }
 
-/* Hundredths of a percent. */
+/* Returns hundredths of a percent. */
 static unsigned share(uint64_t cost, uint64_t program) {
     const double share = 10000 * (double)cost / (double)(program ? program : 1);
     return share < 1000000 ? (unsigned)share : 1000000;

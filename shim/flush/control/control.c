@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 enum { MOST_RECORDINGS = 16 };
-/* Until what capture refuses is tried again: that is over soon, or not at all (change_settings.h).
- */
+/* Delays between retries of a change that capture has refused. The cause usually ends soon, or
+ * never (change_settings.h). */
 static const uint64_t first_pause = UINT64_C(50) * NANO_PER_MILLI;
 static const uint64_t longest_pause = NANO_PER_SECOND;
 
@@ -29,19 +29,19 @@ struct control {
     uint32_t last_number;
     struct shedding shedding;
     struct export_condition condition;
-    uint64_t max_overhead; /* as decided */
+    uint64_t max_overhead; /* decided value */
     struct budget_watch watch;
-    struct settings_values set; /* as decided, before the budget lowers it */
+    struct settings_values set; /* decided values, before the budget lowers them */
     struct settings_values wanted;
     struct settings_values in_force;
-    bool waits;     /* for capture to follow */
-    uint64_t retry; /* when */
-    uint64_t pause; /* until the one after it */
+    bool waits;     /* until capture accepts `wanted` */
+    uint64_t retry; /* time of the next attempt, CLOCK_MONOTONIC, ns */
+    uint64_t pause; /* delay after that attempt */
 };
 
 /* --- the decision --- */
 
-/* As it was at the start: a log file gets all lines, unless a level is set. */
+/* Returns the level of the start: with a log file, the default is debug. */
 static enum log_level log_level_configured(const struct capture_api *api) {
     const struct config *const config = api->config;
     return *api->log->file && !config->log_level_set ? LOG_DEBUG : config->log_level;
@@ -68,7 +68,7 @@ static bool are_equal(const struct settings_values *a, const struct settings_val
            a->max_stack_depth == b->max_stack_depth && a->span_times == b->span_times;
 }
 
-/* --- capture --- */
+/* --- applying it --- */
 
 static void tell(struct control *control) {
     const uint64_t now = monotonic_nano();
@@ -93,12 +93,12 @@ static void keep_within_budget(struct control *control) {
     control->pause = first_pause;
 }
 
-/* Somebody has a say who had none, or says something else. */
+/* Decides again after the file, the requests, the recordings or the load have changed. */
 static void decide_anew(struct control *control) {
     const struct settable_values values = decide(control);
     struct settings_values settings = settable_settings(&values);
     shedding_limit(&control->shedding, values.cpu_threshold);
-    settings.shed = control->shedding.is_on; /* whoever wants it */
+    settings.shed = control->shedding.is_on; /* regardless of recordings */
     control->condition.bounds = values.condition;
     control->set = settings_within(&settings, control->api->config);
     shedding_idle(&control->shedding, !control->set.on || !control->set.types);
@@ -109,7 +109,7 @@ static void decide_anew(struct control *control) {
     keep_within_budget(control);
 }
 
-/* What is due. */
+/* Does what is due. */
 static void look(struct control *control, bool interval_ends) {
     const uint64_t now = monotonic_nano();
     const bool file = now >= control->file.next && control_file_look(&control->file);
@@ -122,8 +122,8 @@ static void look(struct control *control, bool interval_ends) {
     tell(control);
 }
 
-/* Whether capture may have been told something else than what the configuration says, here or in
- * the process that this one was forked from, whose rates a budget may have lowered. */
+/* Returns true if capture may use other settings than the configured ones, because of this process
+ * or of its parent at fork, whose rates a budget may have lowered. */
 static bool may_differ(const struct capture_api *api, const struct settings_values *first) {
     const struct config *const config = api->config;
     return *config->config_file || *config->control_file || *config->listen ||
@@ -153,7 +153,7 @@ struct control *control_open(const struct capture_api *api) {
     if (*api->config->control_file)
         (void)control_file_look(&control->file);
     if (control->waits)
-        decide_anew(control); /* the level of the log, too */
+        decide_anew(control); /* also sets the log level */
     tell(control);
     return control;
 }
@@ -180,14 +180,14 @@ void control_look_again(struct control *control) {
     look(control, false);
 }
 
-/* --- who has a say --- */
+/* --- requests --- */
 
 struct reading {
     char *problem;
     bool wrong;
 };
 
-/* The first is told. */
+/* Reports the first error only. */
 static void refuse(void *arg, unsigned line, const char *what) {
     struct reading *const reading = arg;
     if (!reading->wrong)
@@ -227,7 +227,7 @@ static struct recording *find_recording(struct control *control, uint32_t number
     return NULL;
 }
 
-/* One that is not in use. */
+/* Returns a number that is not in use. */
 static uint32_t next_number(struct control *control) {
     do
         control->last_number++;
@@ -262,14 +262,14 @@ void control_record_end(struct control *control, uint32_t number) {
     tell(control);
 }
 
-/* --- what is in force --- */
+/* --- the settings in force --- */
 
 static uint64_t longer(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* The live heap may have made the interval of allocations longer than it was set, and the program
- * may have turned all off by a call. */
+/* The heap profiler may have lengthened the allocation interval, and the program may have stopped
+ * profiling by an API call. */
 static struct settable_values in_force(const struct control *control) {
     const struct settings_values *const told = &control->in_force;
     const bool is_on = told->on && !told->shed && !control->api->is_paused();

@@ -20,9 +20,9 @@ struct control_file control_file_open(const struct capture_api *api) {
         .api = api, .path = path, .seen.error = -1, .next = *path ? 0 : UINT64_MAX};
 }
 
-/* --- what is said --- */
+/* --- logging --- */
 
-/* Those that it starts, or that were forked with it, have the same file. */
+/* Only one process of a tree logs warnings: its children and siblings have the same file. */
 static bool is_speaker(const struct capture_api *api) {
     return !process_tree_has_reported(REPORTER_PROFILED) &&
            log_level_in_tree(api->log, LOG_CONTROLLED, LOG_WARN) == LOG_WARN;
@@ -72,7 +72,7 @@ static const char *open_problem(const char *path) {
            "put another in its place";
 }
 
-/* NULL, or what is wrong with the whole. */
+/* Returns NULL, or what is wrong with the whole file. */
 static const char *read_trusted(struct control_file *file) {
     struct declared_file read = {NULL, 0};
     struct reading reading = {.file = file};
@@ -88,7 +88,7 @@ static const char *read_trusted(struct control_file *file) {
     return NULL;
 }
 
-/* That it is not there is nothing wrong: it may come, and go. */
+/* A missing file is no error: it may appear and disappear. */
 static bool is_gone(int error) {
     return error == ENOENT || error == ENOTDIR;
 }
@@ -101,7 +101,7 @@ static void follow(struct control_file *file) {
         say_problem(file, problem, is_gone(error) ? LOG_DEBUG : level_of_warnings(file));
 }
 
-/* --- looking --- */
+/* --- polling --- */
 
 static uint64_t nano_of(struct statx_timestamp time) {
     return (uint64_t)time.tv_sec * NANO_PER_SECOND + time.tv_nsec;
@@ -127,7 +127,7 @@ static bool is_same(const struct file_seen *a, const struct file_seen *b) {
            a->error == b->error;
 }
 
-/* The path leads elsewhere now. */
+/* Returns true if the program has changed its root or mounts, so the path means another file. */
 static bool is_hidden(struct control_file *file) {
     const bool before = file->hidden;
     file->hidden = !may_open_by_path();

@@ -1,14 +1,16 @@
-/* The watched file (OTEL_PROFILER_CONTROL_FILE): settings that hold while they stand in it.
+/* The watched file (OTEL_PROFILER_CONTROL_FILE): its settings hold as long as they are in it.
  *
- * It is looked at once a second, by one system call, and read again when that shows another file or
- * a changed one: a ConfigMap's symbolic link leads to another inode then. What holds depends on
- * nothing but what it says now, so that processes that start later have the same:
- * - a line that is wrong is ignored, and the others hold;
- * - a file that is not there, or that is refused, sets nothing;
- * - it is refused unless only root and the process's user can write it or put another in its place
+ * It is checked once a second with one system call, and read again if it has changed or is another
+ * file; a ConfigMap's symbolic link then leads to another inode. The result depends only on the
+ * present contents, so that processes that start later get the same settings:
+ * - a wrong line is ignored, and the others hold;
+ * - a file that is missing or refused sets nothing;
+ * - it is refused unless only root and the process's user can write or replace it
  *   (files/trusted_file.h).
- * Where it cannot be looked at, because the program has changed its root, what it said last holds.
- * What is wrong is said once for each change, by one process of a tree. Context of all: flush.
+ * If the program has changed its root, the file cannot be checked, and its last contents hold.
+ * Errors are logged once per change, by one process of a tree.
+ *
+ * Context of all: flush.
  */
 #ifndef OTELPROF_CONTROL_FILE_H
 #define OTELPROF_CONTROL_FILE_H
@@ -19,31 +21,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One file, unchanged since: all 0, but for the error, if there is none. */
+/* Identity of the file. Equal values mean that it has not changed. All 0 but `error` if it is
+ * missing. */
 struct file_seen {
     uint64_t device;
     uint64_t inode;
     uint64_t size;
-    uint64_t modified_nano; /* its contents, or its owner, mode or name */
+    uint64_t modified_nano; /* `changed_nano` also covers owner, mode and links */
     uint64_t changed_nano;
-    int error; /* errno of the look; 0: it is there */
+    int error; /* errno of statx(2); 0: the file exists */
 };
 
 struct control_file {
     const struct capture_api *api;
-    const char *path; /* of the configuration; "" = none */
+    const char *path; /* of the configuration; "": none */
     struct file_seen seen;
-    uint64_t next; /* when it is looked at next: CLOCK_MONOTONIC, ns; UINT64_MAX: never */
-    bool hidden;   /* it was out of sight at the last look */
+    uint64_t next; /* time of the next check, CLOCK_MONOTONIC, ns; UINT64_MAX: never */
+    bool hidden;   /* the path was not usable at the last check */
     bool asked_who_speaks;
-    bool speaks; /* it is this process that says what is wrong */
+    bool speaks; /* this process logs warnings */
     struct overlay overlay;
 };
 
-/* Not looked at yet; that is due at once. */
+/* Prepares the watch. The first check is due at once. */
 struct control_file control_file_open(const struct capture_api *api);
 
-/* true: it has changed, and so may have what the overlay says. */
+/* Checks the file. Returns true if it has changed; the overlay may be different then. */
 bool control_file_look(struct control_file *file);
 
 #endif

@@ -24,7 +24,7 @@ bool export_condition_holds(struct condition bounds, struct interval_figures fig
     return bounds.rss_kib && (figures.rss_kib < 0 || figures.rss_kib > bounds.rss_kib);
 }
 
-/* proc(5), statm: the second number is of pages. */
+/* proc(5), statm: the second number is the resident pages. */
 static double resident_kib(void) {
     char text[KERNEL_TEXT_BYTES];
     if (!may_open_by_path() || !kernel_text("/proc/self", "statm", text))
@@ -45,7 +45,7 @@ static struct interval_figures look(struct export_condition *condition, uint64_t
     const bool knew = condition->began;
     condition->cpu_nano = program_cpu_nano(condition->api);
     condition->began = true;
-    /* of two clocks, one of which may lag behind */
+    /* CPU time is the difference of two clocks, and one may lag behind */
     const uint64_t used = condition->cpu_nano > before ? condition->cpu_nano - before : 0;
     return (struct interval_figures){.cpu_percent = knew ? 100 * (double)used / (double)nano : -1,
                                      .rss_kib = condition->bounds.rss_kib ? resident_kib() : -1};

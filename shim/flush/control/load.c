@@ -12,7 +12,7 @@
 
 /* --- the machine --- */
 
-/* proc(5): user nice system idle iowait irq softirq steal; guests are in the first two. */
+/* proc(5): user nice system idle iowait irq softirq steal; user and nice include guest time. */
 bool load_parse_machine(const char *text, struct load *load) {
     enum { IDLE = 3, IOWAIT = 4, COLUMNS = 8 };
     load->busy = load->all = 0;
@@ -53,7 +53,7 @@ static void visit_group(void *arg, const char *folder) {
     char *end;
     if (!kernel_text(folder, "cpu.max", text))
         return;
-    const double quota = (double)strtoull(text, &end, 10); /* "max": 0 */
+    const double quota = (double)strtoull(text, &end, 10); /* "max" is read as 0 */
     const double period = (double)strtoull(end, NULL, 10);
     if (quota > 0 && kernel_text(folder, "cpu.stat", text))
         add_group(arg, folder, quota, period, kernel_value(text, "usage_usec") * 1000);
@@ -64,12 +64,12 @@ struct first_version {
     const char *mount;
 };
 
-/* Limits and CPU time are counted by two controllers, which may be mounted apart. */
+/* cgroup v1 has limits in one controller and CPU time in another, which may be mounted apart. */
 static void visit_first_version(void *arg, const char *folder) {
     const struct first_version *const of = arg;
     char counted[4096];
     const char *const below = folder + strlen(of->mount) + strlen("/cpu");
-    const uint64_t quota = kernel_number(folder, "cpu.cfs_quota_us"); /* "-1": none */
+    const uint64_t quota = kernel_number(folder, "cpu.cfs_quota_us"); /* "-1": no limit */
     const uint64_t period = kernel_number(folder, "cpu.cfs_period_us");
     if (quota == UINT64_MAX || period == UINT64_MAX ||
         snprintf(counted, sizeof counted, "%s/cpuacct%s", of->mount, below) >= (int)sizeof counted)
@@ -107,7 +107,7 @@ static const struct group_load *find_group(const struct load *load, uint64_t nam
     return NULL;
 }
 
-/* Less than 0: it was not there before, or has begun anew. */
+/* Returns a negative number if the group was not known before, or if its counter has been reset. */
 static double percent_of_group(const struct load *before, const struct load *after,
                                const struct group_load *group) {
     const struct group_load *const was = find_group(before, group->name);

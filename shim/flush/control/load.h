@@ -1,9 +1,10 @@
-/* How busy processors are: those of the machine, and those that a control group may use.
+/* Measures how busy processors are: the machine's, and the share that a control group may use.
  *
- * The kernel counts for ever, so two readings are compared. Of the machine, all processors count
- * alike; time that a hypervisor gave to others (steal) was busy, waiting for disks was not. A
- * control group counts where its CPU time is limited (cpu.max of version 2, cpu.cfs_quota_us of
- * version 1), against that limit; without one it cannot be busier than the machine.
+ * The kernel's counters only grow, so two readings are compared. All processors of the machine
+ * count alike. Time that a hypervisor gave to other guests (steal) counts as busy, waiting for
+ * disks does not. A control group counts only if its CPU time is limited (cpu.max of v2,
+ * cpu.cfs_quota_us of v1), relative to that limit; without a limit it cannot be busier than the
+ * machine.
  * Context of all: flush.
  */
 #ifndef OTELPROF_LOAD_H
@@ -17,32 +18,33 @@ enum { MOST_GROUPS = 16 };
 
 /* A control group with a limit. */
 struct group_load {
-    uint64_t name;      /* of its folder: a hash */
+    uint64_t name;      /* hash of its folder */
     uint64_t used_nano; /* CPU time so far */
     double limit;       /* in processors */
 };
 
 struct load {
-    uint64_t nano; /* CLOCK_MONOTONIC, when it was read */
+    uint64_t nano; /* time of the reading, CLOCK_MONOTONIC */
     uint64_t busy; /* ticks so far, of all processors together */
     uint64_t all;
     size_t group_count;
     struct group_load groups[MOST_GROUPS];
 };
 
-/* Of this process, now. false: it cannot be read, or the paths lead elsewhere (by_path.h). */
+/* Reads the values of this process. Returns false if they cannot be read, or if paths must not be
+ * used (by_path.h). */
 bool load_read(struct load *load);
 
-/* The busiest of them from one reading to the next, in percent; less than 0: nothing is known. */
+/* Returns the highest load between two readings, in percent. Negative: unknown. */
 double load_percent(const struct load *before, const struct load *after);
 
-/* --- what load_read() is made of: pure but for files below `mount` --- */
+/* --- parts of load_read(): pure, except for files below `mount` --- */
 
-/* The first line of /proc/stat. false: it is something else. */
+/* Parses the first line of /proc/stat. Returns false for anything else. */
 bool load_parse_machine(const char *text, struct load *load);
 
-/* The process's group and those above it where control groups are mounted at `mount`; `groups` is
- * the text of /proc/PID/cgroup. */
+/* Reads the process's group and its ancestors. `mount` is the mount point of control groups,
+ * `groups` the text of /proc/PID/cgroup. */
 void load_read_groups(const char *mount, const char *groups, struct load *load);
 
 #endif

@@ -14,7 +14,7 @@ static const struct row {
     const char *name;
     enum config_kind kind;
     enum finer finer;
-    size_t at; /* in struct settable_values */
+    size_t at; /* offset in struct settable_values */
     size_t size;
 } rows[SETTABLES] = {
 #define SETTABLE(field, kind, name, finer)                                                         \
@@ -30,7 +30,8 @@ static bool has(const struct overlay *overlay, size_t settable) {
 
 /* --- values --- */
 
-/* As one number of 64 bits; of a struct condition, which nobody compares, its beginning. */
+/* Returns the value as 64 bits. Of a struct condition it returns the beginning; conditions are
+ * never compared. */
 static uint64_t get(const struct settable_values *values, const struct row *row) {
     uint64_t number = 0;
     unsigned small;
@@ -83,7 +84,7 @@ static void write_set(unsigned bits, const char *const *words, size_t count, cha
         text[-1] = 0;
 }
 
-/* One bound, in the largest unit that it is a whole number of, and a comma. Returns the end. */
+/* Writes one bound and a comma, in the largest unit that gives a whole number. Returns the end. */
 static char *write_bound(char *text, const char *name, uint32_t bound, const char *const units[],
                          const uint32_t factors[]) {
     if (!bound)
@@ -144,12 +145,12 @@ static const struct row *find(struct part name) {
     return NULL;
 }
 
-/* "all" is what there is. NULL, or what is wrong. */
+/* "all" means all types of the configuration. Returns NULL, or what is wrong. */
 static const char *check_types(unsigned *types, const struct config *config) {
     if (*types == (1u << PROFILE_WORDS) - 1)
         *types = config->types;
     if (*types & PROFILE_HEAP_PEAK)
-        *types |= PROFILE_HEAP; /* as at the start: a heap that is not followed has no peak */
+        *types |= PROFILE_HEAP; /* as at the start: the heap's peak needs the heap profile */
     if (*types & ~config->types)
         return "has a type that was not in OTEL_PROFILER_TYPES when the program started";
     if (*types == PROFILE_MMAP)
@@ -166,7 +167,7 @@ static const char *check(struct settable_values *values, const struct row *row,
     return NULL;
 }
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or what is wrong. */
 static const char *set(struct overlay *overlay, const struct row *row, struct part value,
                        const struct config *config) {
     char text[SETTABLE_VALUE_BYTES];
@@ -190,7 +191,8 @@ static const char *set(struct overlay *overlay, const struct row *row, struct pa
     return NULL;
 }
 
-/* Of what stands in a file nothing is repeated that is not meant for us: it may be another file. */
+/* Quotes a name only if it is one of the profiler's variables: the file may be another one by
+ * mistake, with secrets in it. */
 static void say_unknown(struct sentence *sentence, struct part name) {
     const bool is_ours = config_names_have(name.at, name.size);
     sentence_say_value(sentence, name.at, is_ours ? name.size : 0);
@@ -200,7 +202,7 @@ static void say_unknown(struct sentence *sentence, struct part name) {
 
 static bool read_pair(struct overlay *overlay, struct part name, struct part value,
                       const struct config *config, struct sentence *sentence) {
-    enum { SHOWN = 60 }; /* bytes of what somebody else wrote */
+    enum { SHOWN = 60 }; /* bytes of another writer's text */
     const struct row *const row = find(name);
     if (!row) {
         say_unknown(sentence, name);
@@ -262,7 +264,7 @@ static bool turns_on(const struct overlay *overlay) {
     return has(overlay, SETTABLE_start) && overlay->values.start == START_ON;
 }
 
-/* One that turns all on without saying which types asks for those that there are. */
+/* A recording that only turns profiling on asks for all configured types. */
 static unsigned types_asked(const struct settable_values *values, const struct overlay *overlay) {
     if (has(overlay, SETTABLE_types))
         return overlay->values.types;

@@ -1,11 +1,11 @@
 /* The variables that may change while the program runs (settable.def), and texts that set them:
- * lines of NAME=value, as a request or the watched file has them.
+ * lines of NAME=value, in a request or in the watched file.
  *
- * Blank lines and those that begin with # say nothing; blanks around a name and a value are no part
- * of them; there are no quotes. An empty value takes back what the same text, or one before it, has
- * said. A name that is there twice counts as its last.
- * What was not made ready at the start cannot be set: a type that the configuration has not, and a
- * deeper stack. Pure functions. Context of all: flush.
+ * Blank lines and lines that begin with # are ignored; blanks around a name and a value are
+ * removed; there are no quotes. An empty value removes an earlier setting of the same source. If a
+ * name occurs twice, the last line holds. Only what was prepared at the start can be set: no type
+ * that the configuration lacks, and no deeper stack.
+ * Pure functions. Context of all: flush.
  */
 #ifndef OTELPROF_SETTABLE_H
 #define OTELPROF_SETTABLE_H
@@ -24,7 +24,7 @@ enum settable {
     SETTABLES
 };
 
-/* Of their kinds' types in struct config. */
+/* Fields have the types of struct config. */
 struct settable_values {
     enum at_start start;
     unsigned types;
@@ -39,37 +39,38 @@ struct settable_values {
     struct condition condition;
 };
 
-/* Some of the variables. */
+/* Values of some of the variables. */
 struct overlay {
-    unsigned has; /* 1u << enum settable */
+    unsigned has; /* bits: 1u << enum settable */
     struct settable_values values;
 };
 
-enum { SETTABLE_VALUE_BYTES = 128 }; /* of the longest value, a list of all types */
+enum { SETTABLE_VALUE_BYTES = 128 }; /* fits the longest value, a list of all types */
 
-/* What the configuration says. */
+/* Returns the configured values. */
 struct settable_values settable_configured(const struct config *config);
 
-/* What capture is told of it. */
+/* Converts them into settings for capture. */
 struct settings_values settable_settings(const struct settable_values *values);
 
-/* The name of a variable, and its value as the environment would have it. */
+/* Return the name of a variable, and write its value as the environment would have it. */
 const char *settable_name(enum settable settable);
 void settable_write(const struct settable_values *values, enum settable settable,
                     char text[static SETTABLE_VALUE_BYTES]);
 
-/* Receives what is wrong with a line, which is left out: "NAME="x" is not a number of bytes". */
+/* Receives the error of a line, which is ignored: "NAME="x" is not a number of bytes". */
 typedef void overlay_wrong(void *arg, unsigned line, const char *what);
 
-/* Adds what the lines of `text` say to `overlay`, in a process that started with `config`. */
+/* Adds the lines of `text` to `overlay`. `config` is the process's start configuration. */
 void overlay_read(struct overlay *overlay, const char *text, size_t size,
                   const struct config *config, overlay_wrong *wrong, void *arg);
 
-/* `overlay` holds where it says something. */
+/* Replaces the values that `overlay` has. */
 void overlay_lay(struct settable_values *values, const struct overlay *overlay);
 
-/* The finer of each, of `count` overlays at once: nothing becomes coarser, and no type is lost. Of
- * types that are off by `values` those alone are turned on that an overlay asks for. */
+/* Combines `values` with `count` overlays: each variable gets the finest of the values, so nothing
+ * becomes coarser and no type is lost. If profiling is off in `values`, only types that an overlay
+ * asks for are turned on. */
 void overlay_refine(struct settable_values *values, const struct overlay *const overlays[],
                     size_t count);
 

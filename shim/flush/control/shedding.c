@@ -49,7 +49,7 @@ uint64_t shedding_nano(const struct shedding *shedding) {
            (shedding_sheds(shedding) ? monotonic_nano() - shedding->since : 0);
 }
 
-/* --- looking --- */
+/* --- polling --- */
 
 static void say(const struct shedding *shedding, double percent) {
     if (shedding->is_on)

@@ -1,10 +1,11 @@
-/* The profiler gives way (OTEL_PROFILER_CPU_THRESHOLD): while the machine, or a control group of
- * the process, is busier than that, nothing is sampled.
+/* Load shedding (OTEL_PROFILER_CPU_THRESHOLD): nothing is sampled while the machine, or a control
+ * group of the process, is busier than the threshold.
  *
- * It is looked once a second, and only where there is a threshold: from one look to the next is
- * what counts. One look above it is enough to stop; sampling goes on once five looks in a row were
- * below nine tenths of it, so that a load at the threshold does not turn it on and off. What is not
- * known is not busy. Context of all: flush.
+ * If there is a threshold, the load since the last poll is measured once a second. One measurement
+ * above the threshold stops sampling; it continues after five successive measurements below nine
+ * tenths of the threshold, so that a load near the threshold does not toggle it. An unknown load
+ * counts as not busy.
+ * Context of all: flush.
  */
 #ifndef OTELPROF_SHEDDING_H
 #define OTELPROF_SHEDDING_H
@@ -17,36 +18,36 @@
 
 struct shedding {
     const struct capture_api *api;
-    uint64_t threshold; /* percent; 0 = none */
-    bool is_on;         /* nothing is to be sampled, */
-    bool is_idle;       /* and nothing would be: no sample is missing for it */
-    bool is_blind;      /* the last look saw nothing */
-    unsigned calm;      /* looks in a row that were below */
-    uint64_t next;      /* when it is looked next: CLOCK_MONOTONIC, ns; UINT64_MAX: never */
-    uint64_t since;     /* the last change: the same clock */
-    uint64_t shed_nano; /* before that */
+    uint64_t threshold; /* percent; 0: none */
+    bool is_on;         /* sampling is stopped */
+    bool is_idle;       /* sampling is off for another reason, so no sample is lost by shedding */
+    bool is_blind;      /* the last poll could not read the load */
+    unsigned calm;      /* successive polls below the threshold */
+    uint64_t next;      /* time of the next poll: CLOCK_MONOTONIC, ns; UINT64_MAX: never */
+    uint64_t since;     /* time of the last change: the same clock */
+    uint64_t shed_nano; /* total before that change */
     struct load last;
 };
 
-/* No threshold yet. */
+/* Starts without a threshold. */
 struct shedding shedding_open(const struct capture_api *api);
 
-/* 0: never; what was off goes on. */
+/* Sets the threshold. 0 disables shedding and lets sampling continue. */
 void shedding_limit(struct shedding *shedding, uint64_t threshold);
 
-/* Looks, if it is due. true: `is_on` has changed. */
+/* Polls if it is due. Returns true if `is_on` has changed. */
 bool shedding_look(struct shedding *shedding);
 
-/* Whether nothing would be sampled without it, either: such time does not count. */
+/* Sets whether sampling is off for another reason: such time is not counted. */
 void shedding_idle(struct shedding *shedding, bool is_idle);
 
-/* Whether samples are missing for it at present. */
+/* Returns true if samples are being lost by shedding. */
 bool shedding_sheds(const struct shedding *shedding);
 
-/* How long that was so far. */
+/* Returns the total time of that. */
 uint64_t shedding_nano(const struct shedding *shedding);
 
-/* The decision alone, of a look that saw `percent`; less than 0: nothing is known. */
+/* Makes the decision only, for a measured `percent`; negative: unknown. */
 bool shedding_follow(struct shedding *shedding, double percent);
 
 #endif
