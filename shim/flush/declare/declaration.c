@@ -11,7 +11,7 @@
 
 enum {
     FILE_MOST = 1 << 20,
-    /* Without a budget of CPU time: the work grows with the square of the number of anchors. */
+    /* Used where CPU time has no limit: the work grows with the square of the anchors' number. */
     UNTIMED_FILE_MOST = 64 << 10,
 };
 static const struct work_budget budget = {500 * NANO_PER_MILLI, 32 << 20};
@@ -21,12 +21,12 @@ struct reading {
     struct declaration *declaration;
     struct declared_file file;
     struct declared_values values;
-    enum log_level level; /* of what is said */
+    enum log_level level; /* level of the warnings; LOG_NONE: not determined yet */
 };
 
 /* --- the file --- */
 
-/* On the helper's thread that is the environment of the start (hooks/environment.h). */
+/* The helper thread sees the environment of the process's start (hooks/environment.h). */
 static const char *look_up(const char *name) {
     return getenv(name);
 }
@@ -41,7 +41,7 @@ static void refuse(struct declaration *declaration, const char *what, size_t lin
     declaration->refused_line = line;
 }
 
-/* What a guard has left is not looked at again. */
+/* If the guard ends the reader, the partial values are discarded: they may be inconsistent. */
 static void read_file(struct reading *reading) {
     const struct capture_api *const api = reading->api;
     struct declaration *const declaration = reading->declaration;
@@ -59,9 +59,9 @@ static void read_file(struct reading *reading) {
     refuse(declaration, reading->values.refusal.what, reading->values.refusal.line);
 }
 
-/* --- what is said --- */
+/* --- logging --- */
 
-/* One process of a tree says it: the others have the same file. */
+/* Only one process of a tree logs at this level: the others read the same file. */
 static enum log_level level_of(const struct capture_api *api, enum log_level level) {
     if (process_tree_has_reported(REPORTER_PROFILED))
         return LOG_DEBUG;
@@ -85,8 +85,8 @@ static void note(struct reading *reading, const char *key, const char *what) {
     complain(&reading->values.complaints, 0, "distribution.otelprof.", key, what);
 }
 
-/* A sentence of config_parse() begins with a variable's name, without PROFILES_ where the pairs in
- * its value are wrong. */
+/* Returns true if a message of config_parse() is about `entry`. It begins with the variable's name;
+ * for errors inside a list of pairs, the name lacks PROFILES_. */
 static bool is_about(const char *message, const char *entry) {
     static const char profiles[] = "PROFILES_";
     const size_t length = strcspn(entry, "=");
@@ -100,7 +100,7 @@ static bool is_about(const char *message, const char *entry) {
            strchr("= ", message[front + length - back]) != NULL;
 }
 
-/* What the environment has wrong was said at the start. */
+/* Errors of the environment were logged at the start; only those of the file are logged here. */
 static void report_wrong_setting(void *arg, const char *message) {
     struct reading *const reading = arg;
     for (size_t i = 0; i < reading->values.count; i++) {
@@ -117,7 +117,8 @@ static void report_wrong_setting(void *arg, const char *message) {
 
 /* --- the settings --- */
 
-/* The file's settings stand first, and the first of a name counts. NULL: no memory. */
+/* Puts the file's settings first, because config_parse() uses the first entry of a name. Returns
+ * NULL without memory. */
 static const char **environment_of(const struct reading *reading) {
     const char *const *const variables = reading->api->variables;
     const size_t first = reading->values.count;
@@ -135,7 +136,7 @@ static const char **environment_of(const struct reading *reading) {
     return all;
 }
 
-/* What was not made ready at the start cannot be turned on: settings.h. */
+/* Removes what was not prepared at the start and so cannot be turned on (settings.h). */
 static void keep_within_start(struct reading *reading) {
     const struct config *const start = reading->api->config;
     struct config *const config = &reading->declaration->config;
@@ -164,7 +165,7 @@ static void ignore_wrong_setting(void *unused, const char *message) {
     (void)message;
 }
 
-/* The level first: what the file has wrong is said by it. */
+/* Parses twice. The first pass gets the log level, at which the second pass logs errors. */
 static bool settle(struct reading *reading) {
     struct declaration *const declaration = reading->declaration;
     struct config *const config = &declaration->config;
@@ -182,7 +183,7 @@ static bool settle(struct reading *reading) {
     return true;
 }
 
-/* --- all of it --- */
+/* --- the interface --- */
 
 static bool read_declaration(struct reading *reading) {
     struct declaration *const declaration = reading->declaration;

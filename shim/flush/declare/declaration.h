@@ -1,11 +1,12 @@
-/* What OTEL_CONFIG_FILE says: OpenTelemetry's declarative configuration, as far as it is about us.
+/* The result of OTEL_CONFIG_FILE: the part of OpenTelemetry's declarative configuration that
+ * concerns the profiler.
  *
- * Its model has no section for profiles. So `disabled`, `log_level`, `resource` and
- * distribution.otelprof are read, what is for the other signals is left alone, and the environment
- * variables hold for what the file does not say. A file that cannot be read, or is not what it
- * should be, refuses the process as a whole: it may have said `disabled`, or which names to hide.
- * A wrong value is said, and the rest holds.
- * It is read once in a process and its forked children. Context: flush.
+ * OpenTelemetry's model has no section for profiles yet. So the profiler reads `disabled`,
+ * `log_level`, `resource` and distribution.otelprof, and ignores sections of other signals.
+ * Environment variables set what the file does not. A file that is unreadable or malformed disables
+ * profiling in the process: it might have contained `disabled`, or names to hide. A wrong value is
+ * logged, and the rest holds. The file is read once for a process and its forked children.
+ * Context: flush.
  */
 #ifndef OTELPROF_DECLARATION_H
 #define OTELPROF_DECLARATION_H
@@ -20,15 +21,16 @@
 enum { DECLARED_CONFIG_BYTES = 16384 };
 
 struct declaration {
-    const char *refused; /* nothing is profiled: why, a constant; NULL otherwise */
-    size_t refused_line; /* 0: of no line */
+    const char
+        *refused; /* the reason why nothing is profiled, a constant; NULL: the file was accepted */
+    size_t refused_line; /* 0: no single line */
     bool disabled;
-    struct config config; /* the settings of both, the file's before the environment's */
+    struct config config; /* merged settings: the file's override the environment's */
     struct attribute_set attributes;
-    char text[DECLARED_CONFIG_BYTES]; /* the configuration's */
+    char text[DECLARED_CONFIG_BYTES]; /* storage of the configuration's strings */
 };
 
-/* Reads api->config->config_file, and says what is wrong with it. NULL: no memory. */
+/* Reads api->config->config_file and logs its errors. Returns NULL without memory. */
 struct declaration *declaration_open(const struct capture_api *api);
 void declaration_close(struct declaration *declaration);
 

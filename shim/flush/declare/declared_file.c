@@ -38,7 +38,7 @@ static const char *kind_problem(const struct stat *status, size_t most) {
     return status->st_size > (off_t)most ? "is too large" : NULL;
 }
 
-/* It may grow meanwhile. */
+/* Reads at most `most` bytes, even if the file grows meanwhile. */
 static const char *read_all(int descriptor, size_t most, struct declared_file *file) {
     file->size = 0;
     file->text = malloc(most + 1);
@@ -70,7 +70,8 @@ const char *declared_file_take(int descriptor, size_t most, struct declared_file
     return problem;
 }
 
-/* What it is, before it is opened: to open a device may do something. And then what was opened. */
+/* Checks the kind of the file before opening it, because opening a device may have effects; then
+ * checks the opened file again. */
 const char *declared_file_read(const char *path, size_t most, struct declared_file *file) {
     struct stat status;
     *file = (struct declared_file){NULL, 0};

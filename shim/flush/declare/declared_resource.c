@@ -22,7 +22,8 @@ static enum wanted wanted_of(const char *type) {
     return is_array ? WANTED_ARRAY : WANTED_UNKNOWN;
 }
 
-/* A text is what was written, though it look like a number. false: it is not of that type. */
+/* A string attribute keeps the written text, even if it reads as a number. Returns false if the
+ * value is of another type. */
 static bool convert(const struct value *from, enum wanted wanted, struct attribute_value *to) {
     const struct scalar *const scalar = &from->scalar;
     switch (wanted) {
@@ -56,7 +57,7 @@ static const char *set_attribute(struct attribute_set *set, const char *name,
     return attributes_find(set, name) ? NULL : "is one too many (64 are taken); it is left out";
 }
 
-/* NULL: all is well; otherwise what is wrong. `name` is "" where it is not known. */
+/* Returns NULL on success; otherwise the error. Stores the entry's name, or "" if it has none. */
 static const char *read_attribute(struct document *document, const yaml_node_t *item,
                                   struct attribute_set *set, struct value *name) {
     struct value value;
@@ -97,7 +98,7 @@ static void read_attributes(struct document *document, const yaml_node_t *list,
     }
 }
 
-/* --- the text with pairs --- */
+/* --- the list of pairs --- */
 
 static void add_pair(void *set, const char *key, const char *text) {
     if (*text || strcmp(key, "service.name") != 0)
@@ -117,7 +118,7 @@ static void read_list(struct document *document, const yaml_node_t *node, struct
     free(scratch);
 }
 
-/* --- all of it --- */
+/* --- the whole section --- */
 
 static bool is_known(const char *key) {
     static const char *const keys[] = {"attributes", "attributes_list", "schema_url",

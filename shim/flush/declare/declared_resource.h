@@ -1,8 +1,9 @@
-/* The `resource` of a configuration file: attributes, which win over attributes_list.
+/* Reads the `resource` section of a configuration file: attributes, which override attributes_list.
  *
- * An attribute is a text, a truth value, a whole number or a number. Arrays are not taken: no
- * attribute of ours has them. Resource detection is OTEL_PROFILER_RESOURCE's, and the schema URL
- * that of what we detect. Context: flush.
+ * An attribute is a string, a boolean, an integer or a double. Arrays are refused, because no
+ * attribute of the profiler's output has one. Resource detection is set by OTEL_PROFILER_RESOURCE,
+ * and the schema URL belongs to the detected attributes; the file's are ignored.
+ * Context: flush.
  */
 #ifndef OTELPROF_DECLARED_RESOURCE_H
 #define OTELPROF_DECLARED_RESOURCE_H
@@ -11,7 +12,7 @@
 #include "document.h"
 #include "encode/attribute_set.h"
 
-/* Adds to `set` what `resource` says. */
+/* Adds the attributes of `resource` to `set`. */
 void declared_resource_read(struct document *document, const yaml_node_t *resource,
                             struct attribute_set *set, struct complaints *complaints);
 

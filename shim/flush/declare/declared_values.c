@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the file format: 0.3 had today's resource for the first time; see NEWEST_MINOR for the last
- * that was looked at. */
+/* Supported versions of the file format: 0.3, the first with today's resource section, to 1.x. */
 enum { OLDEST_MINOR_OF_0 = 3, MAJOR = 1 };
 
 static const char section[] = "distribution.otelprof.";
@@ -29,7 +28,7 @@ static bool is_null(const yaml_node_t *node, const struct value *value) {
 
 /* --- file_format --- */
 
-/* "1.0", "1.1-rc.2" */
+/* Accepts for example "1.0" and "1.1-rc.2". */
 static bool format_fits(const char *text) {
     char *end;
     const unsigned long major = strtoul(text, &end, 10);
@@ -92,13 +91,13 @@ static void read_disabled(struct reader *r, const yaml_node_t *node) {
         complain_of(r, node, "", "disabled", "is neither true nor false; taken as false");
 }
 
-/* The least severity that is said, of 24, in the words that we have: a line of ours has the first
- * severity of its kind. */
+/* Maps the lowest severity to log, one of OpenTelemetry's 24, to the profiler's level. Each line of
+ * the profiler's log has the first severity of its group. */
 static const char *level_of(const char *text) {
     static const struct {
         const char *word;
-        const char *exactly; /* the level at which lines of that severity are said */
-        const char *above;   /* and where they are not: trace2, say */
+        const char *exactly; /* level for the first severity of the group */
+        const char *above;   /* level for a later severity, such as trace2: excludes the group */
     } levels[] = {{"trace", "debug", "debug"}, {"debug", "debug", "info"},
                   {"info", "info", "warn"},    {"warn", "warn", "error"},
                   {"error", "error", "none"},  {"fatal", "none", "none"}};
@@ -131,7 +130,8 @@ static void read_log_level(struct reader *r, const yaml_node_t *node) {
 
 /* --- distribution.otelprof --- */
 
-/* A list is written with commas in the environment. false: it is not of texts. */
+/* Joins a list with commas, as the environment has it. Returns false if an item is no text, has a
+ * comma, or does not fit. */
 static bool join(struct reader *r, const yaml_node_t *sequence, char *text, size_t size) {
     struct value value;
     yaml_node_t *item;
@@ -148,7 +148,7 @@ static bool join(struct reader *r, const yaml_node_t *sequence, char *text, size
     return true;
 }
 
-/* What must not be sent stays here where its list cannot be read. */
+/* If a list that protects data cannot be read, assumes the strictest value. */
 static void refuse_value(struct reader *r, const yaml_node_t *node, const char *key,
                          const char *variable) {
     if (strcmp(variable, "OTEL_PROFILER_REDACT") == 0) {
@@ -193,7 +193,7 @@ static void read_setting(struct reader *r, const yaml_node_t *node, const char *
     }
 }
 
-/* It might say what is to be hidden. */
+/* Refuses the file if the section is malformed: it might name values to hide. */
 static void refuse_section(struct reader *r, const yaml_node_t *node, const char *what) {
     struct value value;
     const bool says_nothing = !node || node->type == YAML_MAPPING_NODE ||
@@ -212,7 +212,7 @@ static void read_distribution(struct reader *r, const yaml_node_t *distribution)
         read_setting(r, node, key);
 }
 
-/* --- all of it --- */
+/* --- the whole file --- */
 
 static void read_root(struct reader *r, const yaml_node_t *root) {
     struct declared_values *const values = r->values;

@@ -1,6 +1,6 @@
-/* What a configuration file says, before it meets the environment: settings as "NAME=value", as the
- * environment would have them, so that one parser rules over both. Context: flush, under a guard.
- */
+/* Values of a configuration file before they are merged with the environment. Settings have the
+ * form "NAME=value" of the environment, so that one parser handles both.
+ * Context: flush, under a guard. */
 #ifndef OTELPROF_DECLARED_VALUES_H
 #define OTELPROF_DECLARED_VALUES_H
 
@@ -27,10 +27,10 @@ struct declared_values {
     struct complaints complaints;
 };
 
-/* Fills `values`, which is all zero. */
+/* Fills `values`, which must be all zero. */
 void declared_values_read(const char *text, size_t size, substitution_look_up *look_up,
                           struct declared_values *values);
-/* But for the attributes, which are the caller's. */
+/* Frees everything except the attributes, which the caller owns. */
 void declared_values_free(struct declared_values *values);
 
 #endif

@@ -18,7 +18,7 @@ static void refuse(struct document *document, const char *what, size_t line) {
         document->refusal = (struct refusal){what, line};
 }
 
-/* In a document that is not looked at might stand what is to be hidden. */
+/* Refuses a second document: it is not read, and might name values to hide. */
 static bool is_the_only_one(struct document *document, yaml_parser_t *parser) {
     yaml_document_t next;
     if (!yaml_parser_load(parser, &next)) {
@@ -63,7 +63,7 @@ size_t document_line(const yaml_node_t *node) {
     return node->start_mark.line + 1;
 }
 
-/* --- walking --- */
+/* --- traversal --- */
 
 static yaml_node_t *node_at(struct document *document, int index) {
     return yaml_document_get_node(&document->yaml, index);

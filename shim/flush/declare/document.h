@@ -1,9 +1,10 @@
-/* A YAML document, by libyaml, as far as a configuration needs it: mappings, sequences, and scalars
- * whose references to environment variables are replaced.
+/* A YAML document, parsed by libyaml: mappings, sequences, and scalars whose references to
+ * environment variables are replaced.
  *
- * An alias is the node that it names, never a copy of it, so that no file grows beyond its size.
- * The readers above go to a fixed depth and no further, so an alias to a node that holds it does
- * not make them turn in a circle. Context: flush; where memory may run out, under a guard.
+ * An alias refers to its anchor's node and is never copied, so memory is bounded by the file's
+ * size. Readers descend to a fixed depth, so an alias to an enclosing node cannot cause endless
+ * recursion.
+ * Context: flush; under a guard, because memory may run out.
  */
 #ifndef OTELPROF_DOCUMENT_H
 #define OTELPROF_DOCUMENT_H
@@ -17,46 +18,49 @@
 
 enum { VALUE_BYTES = 8192 };
 
-/* Why a file is refused as a whole. `what` is a constant. */
+/* The reason why a file is refused as a whole. `what` is a constant. */
 struct refusal {
-    const char *what; /* NULL: it is not */
-    size_t line;      /* 0: not known */
+    const char *what; /* NULL: not refused */
+    size_t line;      /* 0: unknown */
 };
 
 struct document {
     yaml_document_t yaml;
     substitution_look_up *look_up;
-    struct refusal refusal; /* for a value or a key that was asked for, too */
+    struct refusal
+        refusal; /* also set by an access that finds a malformed value or a duplicate key */
 };
 
-/* false: it is not YAML, more than one document, or no memory; see `refusal`. Otherwise close it.
- */
+/* Returns false if the text is not YAML, has more than one document, or without memory; see
+ * `refusal`. Otherwise call document_close(). */
 bool document_open(struct document *document, const char *text, size_t size,
                    substitution_look_up *look_up);
 void document_close(struct document *document);
 
-/* The first node; NULL: there is none. */
+/* Returns the top node, or NULL if there is none. */
 yaml_node_t *document_root(struct document *document);
 size_t document_line(const yaml_node_t *node);
 
-/* The pairs of a mapping, and the items of a sequence, one after the other; `index` counts from 0.
- * false: there is no more, or it is no such node. A key that is no text is "". */
+/* Iterate over the pairs of a mapping and the items of a sequence; `index` counts from 0. Return
+ * false past the end, or if the node is of another kind. A key that is no text is returned as "".
+ */
 bool document_pair(struct document *document, const yaml_node_t *mapping, size_t index,
                    const char **key, yaml_node_t **value);
 bool document_item(struct document *document, const yaml_node_t *sequence, size_t index,
                    yaml_node_t **item);
-/* The value of that key; NULL: there is none. The file is refused where there are two: which of
- * them is meant, nobody knows. */
+/* Returns the value of a key, or NULL. Refuses the file if the key occurs twice, because the
+ * intended value is unknown. */
 yaml_node_t *document_child(struct document *document, const yaml_node_t *mapping, const char *key);
-/* Refuses it for that value, of a key that had one. */
+/* Refuses the file because of a duplicate key with this value. */
 void document_refuse_twice(struct document *document, const yaml_node_t *value);
 
 struct value {
     char text[VALUE_BYTES];
-    struct scalar scalar; /* SCALAR_TEXT where it is quoted */
+    struct scalar scalar; /* SCALAR_TEXT if quoted */
 };
 
-/* false: it is no scalar, or too long, or has a 0 byte, or a malformed reference. */
+/* Reads a scalar. Returns false for another kind of node, a text that is too long or has a NUL
+ * byte, and a malformed reference. */
 bool document_value(struct document *document, const yaml_node_t *node, struct value *value);
 
 #endif

@@ -23,9 +23,9 @@ static const char *skip_sign(const char *at) {
     return at + (*at == '-' || *at == '+');
 }
 
-/* --- whole numbers --- */
+/* --- integers --- */
 
-/* 10, 8 (0o17) or 16 (0x1f); 0: it is not one. */
+/* Returns 10, 8 (0o17) or 16 (0x1f); 0: not an integer. */
 static int base_of(const char *text) {
     const char *const digits = skip_sign(text);
     if (digits[0] == '0' && digits[1] == 'o' && digits[2])
@@ -35,7 +35,7 @@ static int base_of(const char *text) {
     return *digits && !*skip_digits(digits) ? 10 : 0;
 }
 
-/* false: more than 64 bits. */
+/* Returns false beyond 64 bits. */
 static bool read_integer(const char *text, int base, int64_t *integer) {
     const bool negative = text[0] == '-';
     const char *const digits = skip_sign(text) + (base == 10 ? 0 : 2);
@@ -80,7 +80,7 @@ static bool is_special_real(const char *text, double *real) {
     return is_one_of(skip_sign(text), infinities, 3);
 }
 
-/* With a point, whatever the program's locale has. */
+/* Always reads a decimal point, independent of the program's locale. */
 static double read_real(const char *text) {
     const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!plain)

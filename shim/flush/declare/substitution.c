@@ -7,7 +7,7 @@ enum { NAME_BYTES = 256 };
 
 struct output {
     char *at;
-    char *end; /* one byte is left for the 0 */
+    char *end; /* leaves one byte for the NUL */
     bool whole;
 };
 
@@ -20,12 +20,12 @@ static void add(struct output *out, const char *text, size_t size) {
     out->at += size;
 }
 
-/* Not isalpha(), which asks the locale. */
+/* Replaces isalpha(), which depends on the locale. */
 static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* How many bytes of `at` are a name. */
+/* Returns the length of the variable name at `at`. */
 static size_t name_length(const char *at, const char *end) {
     const char *const start = at;
     if (at == end || !(is_letter(*at) || *at == '_'))
@@ -35,7 +35,7 @@ static size_t name_length(const char *at, const char *end) {
     return (size_t)(at - start);
 }
 
-/* What stands between the braces: NAME, or NAME:-default. */
+/* Adds the value of a reference, given the text between its braces: NAME or NAME:-default. */
 static bool add_variable(struct output *out, const char *at, const char *end,
                          substitution_look_up *look_up) {
     char name[NAME_BYTES];
@@ -54,7 +54,7 @@ static bool add_variable(struct output *out, const char *at, const char *end,
     return true;
 }
 
-/* "NAME:-default" looks like a prefix, and is none. */
+/* Removes the prefix "env:". "env:-default" is a variable called env with a default. */
 static bool add_reference(struct output *out, const char *at, const char *end,
                           substitution_look_up *look_up) {
     static const char environment[] = "env:";
@@ -64,7 +64,7 @@ static bool add_reference(struct output *out, const char *at, const char *end,
     return add_variable(out, at, end, look_up);
 }
 
-/* Text without an escape in it. */
+/* Adds a part of the text that has no "$$" in it. */
 static bool add_part(struct output *out, const char *at, const char *end,
                      substitution_look_up *look_up) {
     while (at < end) {

@@ -1,26 +1,27 @@
-/* References to environment variables in the values of a declarative configuration file:
- * ${NAME}, ${env:NAME}, ${NAME:-default}, and $$ for a dollar sign.
+/* Replaces references to environment variables in the values of a configuration file: ${NAME},
+ * ${env:NAME}, ${NAME:-default}, and $$ for a dollar sign.
  *
- * By the rules of OpenTelemetry's configuration data model: $$ is found first, from left to right,
- * and references lie between two of them; what a variable holds is never looked through again; a
- * variable that is empty is as one that is not set. Context: flush.
+ * It follows OpenTelemetry's configuration data model: $$ is found first, from left to right, and
+ * references lie between two of them. The value of a variable is not substituted again. An empty
+ * variable counts as unset.
+ * Context: flush.
  */
 #ifndef OTELPROF_SUBSTITUTION_H
 #define OTELPROF_SUBSTITUTION_H
 
 #include <stddef.h>
 
-/* The value of a variable, or NULL. */
+/* Returns the value of a variable, or NULL. */
 typedef const char *substitution_look_up(const char *name);
 
 enum substitution {
     SUBSTITUTED,
-    SUBSTITUTION_MALFORMED, /* a reference, or one of another prefix than env */
-    SUBSTITUTION_TOO_LONG,  /* for `out` */
+    SUBSTITUTION_MALFORMED, /* a malformed reference, or a prefix other than env */
+    SUBSTITUTION_TOO_LONG,  /* the result does not fit into `out` */
 };
 
-/* Writes `text` with its references replaced, and a 0 behind it, to `out` of `size` bytes, one at
- * least. */
+/* Writes `text` with its references replaced and NUL-terminated to `out`, whose `size` is at least
+ * 1. */
 enum substitution substitute(const char *text, substitution_look_up *look_up, char *out,
                              size_t size);
 
