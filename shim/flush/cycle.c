@@ -1,4 +1,4 @@
-/* One cycle: harvest, merge, encode, and hand over. */
+/* One cycle: harvest, merge, encode, and pass on. */
 #include "clock.h"
 #include "encode/contexts.h"
 #include "encode/merge.h"
@@ -9,11 +9,12 @@
 
 #include <stdlib.h>
 
-/* The steady clock and the other are read a moment apart. */
+/* The two clocks are read a moment apart, so a smaller difference does not mean that the wall clock
+ * was set. */
 enum { CLOCK_WAS_SET_NANO = 100 * 1000 * 1000 };
-/* What an export takes at most for a moment, measured: of a program of some hundred threads, and
- * the names of new functions on top. Debug information comes on top of that (symbolize.c). Under a
- * limit of memory that leaves less the kernel would end the program. */
+/* Most memory that an export needs at once, measured with a program of some hundred threads, and
+ * what the names of new functions add. Debug information is additional (symbolize.c). If a memory
+ * limit leaves less, the export would make the kernel kill the program. */
 enum { EXPORT_BYTES = 3 << 20, NAMES_BYTES = 5 << 20 };
 
 unsigned flush_sent_form(const struct config *config) {
@@ -34,7 +35,7 @@ static void write_to_file(struct flush *f, struct encoded_export *export) {
         file_export_write(f->file, encoded->bytes, encoded->size, export->samples);
 }
 
-/* The sender takes the bytes over. */
+/* The sender takes ownership of the bytes. */
 static void send_on(struct flush *f, struct encoded_export *export) {
     struct encoded *const encoded = in_form(export, flush_sent_form(f->api->config));
     if (encoded->bytes)
@@ -52,7 +53,8 @@ static void free_export(struct encoded_export *export) {
     free(export->json.bytes);
 }
 
-/* What would be refused for its size goes in parts. At most as deep as samples can be halved. */
+/* Splits an export that the receiver would refuse for its size. The recursion depth is bounded by
+ * how often the samples can be halved. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static void export_part(struct flush *f, const struct merge *merge, struct export_part part,
                         uint64_t end_unix) {
@@ -84,8 +86,8 @@ static void write_to_console(struct flush *f, const struct merge *merge, uint64_
     f->api->export_ended(true);
 }
 
-/* The end of an interval is its start plus what the steady clock measured, so that a step of the
- * wall clock neither stretches nor reverses it. */
+/* The end of an interval is its start plus the duration measured by the monotonic clock, so that a
+ * step of the wall clock neither stretches nor reverses it. */
 static void export_interval(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
     const uint64_t end_unix = f->interval_start_unix + length;
     profile_export_begin(&f->exporter, merge, complete);
@@ -96,7 +98,8 @@ static void export_interval(struct flush *f, struct merge *merge, bool complete,
     export_part(f, merge, export_part_whole(merge), end_unix);
 }
 
-/* A snapshot is whole in the next export. */
+/* Counts the samples that are lost if they are not exported now. Snapshots are complete in the next
+ * export. */
 static uint64_t passing_samples(const struct merge *merge) {
     uint64_t count = 0;
     for (size_t i = 0; i < merge->items.count; i++) {
@@ -116,8 +119,8 @@ static uint64_t passing_of_long_spans(const struct flush *f, const struct merge 
     return count;
 }
 
-/* Who has asked the process gets what it asked for. Exporters get nothing of it, now or later: no
- * part of a period, and what they know of a snapshot is what they had before. */
+/* Exports for the process's own clients only. Exporters must not notice: their period is not
+ * consumed, and what they have sent of a snapshot stays as it was. */
 static void answer_alone(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
     const struct profile_exporter exported = f->exporter;
     f->audience = THOSE_WHO_ASK;
@@ -132,7 +135,7 @@ static void answer_alone(struct flush *f, struct merge *merge, bool complete, ui
     f->audience = EVERYBODY;
 }
 
-/* Of the merge nothing else is left. What it lacks of a snapshot is still there. */
+/* Reduces the merge to long spans. Snapshot samples that this removes appear in the next export. */
 static void export_long_spans(struct flush *f, struct merge *merge, uint64_t length) {
     merge_keep(merge, long_spans_has, &f->long_spans);
     if (merge->items.count == 0)
@@ -142,7 +145,7 @@ static void export_long_spans(struct flush *f, struct merge *merge, uint64_t len
     f->audience = EVERYBODY;
 }
 
-/* OTEL_PROFILER_CONDITION does not hold in the interval: exporters get its long spans alone. */
+/* OTEL_PROFILER_CONDITION does not hold in the interval: exporters get only its long spans. */
 static void hold_back(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
     f->api->count_drop(DROP_CONDITION, passing_samples(merge) - passing_of_long_spans(f, merge));
     if (f->serve && serve_sums(f->serve))
@@ -150,7 +153,7 @@ static void hold_back(struct flush *f, struct merge *merge, bool complete, uint6
     export_long_spans(f, merge, length);
 }
 
-/* Where one interval ends the next begins, unless the clock was set meanwhile. */
+/* Starts the next interval at the end of the last one, unless the clock was set meanwhile. */
 static uint64_t start_behind(uint64_t end_unix, uint64_t now_unix) {
     const uint64_t apart = end_unix > now_unix ? end_unix - now_unix : now_unix - end_unix;
     return apart < CLOCK_WAS_SET_NANO ? end_unix : now_unix;
@@ -187,8 +190,8 @@ void flush_cycle(struct flush *f) {
     f->interval_start_unix = start_behind(f->interval_start_unix + length, now_unix);
 }
 
-/* The next export is about as large as the last. Measured from 3,000 samples to 8,000, of 1,000
- * threads: it takes twice what its merged samples do, and 1.5 MiB. */
+/* Expects the next export to be as large as the last one. Measured with 3,000 to 8,000 samples of
+ * 1,000 threads: it needs twice the memory of its merged samples, and 1.5 MiB. */
 static uint64_t export_bytes(const struct flush *f) {
     const uint64_t expected = EXPORT_BYTES / 2 + 2 * (uint64_t)f->merged_bytes;
     return expected > EXPORT_BYTES ? expected : EXPORT_BYTES;

@@ -1,5 +1,6 @@
-/* The flush side's state, and one cycle of it: from the harvest to exports that are written, handed
- * to the sender and to who has asked. Context of all: flush. */
+/* State of the flush side, and one cycle of it: from the harvest to exports that are written to a
+ * file, handed to the sender, and passed to the process's clients.
+ * Context of all: flush. */
 #ifndef OTELPROF_FLUSH_H
 #define OTELPROF_FLUSH_H
 
@@ -14,49 +15,49 @@
 #include "memory_alarm.h"
 #include "serve/serve.h"
 
-/* See cycle.c. */
+/* Recipients of an export: see cycle.c. */
 enum audience {
     EVERYBODY,
-    THOSE_WHO_ASK, /* the process: serve.h */
-    EXPORTERS,     /* the others */
+    THOSE_WHO_ASK, /* the process itself, for its clients: serve.h */
+    EXPORTERS,     /* the sender and the file only */
 };
 
 struct flush {
-    struct capture_api own;        /* as it was given, but for the configuration */
-    const struct capture_api *api; /* that one */
+    struct capture_api own;        /* as given by capture, with the merged configuration */
+    const struct capture_api *api; /* points to the copy above */
     struct resource *resource;
     struct symbolizer *symbolizer;
     struct sender *sender;    /* NULL: nothing is sent */
     struct file_export *file; /* NULL: no file is written */
     struct control *control;
     struct memory_alarm alarm;
-    struct serve *serve;    /* NULL: the process does not answer */
-    struct idle_code *code; /* NULL: stays resident */
+    struct serve *serve;    /* NULL: the process does not listen */
+    struct idle_code *code; /* NULL: idle code stays resident */
     struct profile_exporter exporter;
-    enum audience audience;            /* of what is encoded */
-    struct remainders held_remainders; /* of what is for those who ask alone */
+    enum audience audience;            /* recipients of the export being encoded */
+    struct remainders held_remainders; /* remainders of exports for the process's clients only */
     struct long_spans long_spans;
     struct schedule schedule;
     uint64_t random;
     uint64_t interval_start_unix;
     uint64_t interval_start; /* CLOCK_MONOTONIC */
-    uint64_t refused_at;     /* the last time that there was no memory for an export; the same */
-    bool worked;             /* since memory and code were given back */
-    size_t merged_bytes;     /* of the samples of the last export */
-    uint32_t covered;        /* requests of the program's that the last export follows */
-    uint32_t made;           /* the same, and nothing of it waits any more */
+    uint64_t refused_at; /* time of the last export without memory; 0: the last one had memory */
+    bool worked;         /* since memory and code were released */
+    size_t merged_bytes; /* merged samples of the last export */
+    uint32_t covered;    /* number of the program's last request that an export has followed */
+    uint32_t made;       /* number of the last request whose export has left completely */
 };
 
-/* What is sent, and what is written to a file: FORM_*. */
+/* Formats of what is sent and of what is written to a file: FORM_*. */
 unsigned flush_sent_form(const struct config *config);
 unsigned flush_written_form(const struct config *config);
 
-/* Harvests, and exports what was recorded since the last cycle. */
+/* Harvests and exports what was recorded since the last cycle. */
 void flush_cycle(struct flush *f);
 
-/* Whether there is memory for a cycle; if there is little, its functions get no names. false: what
- * was recorded waits, within its bounds, for an export that there is memory for. `last`: it is made
- * in any case. */
+/* Returns true if there is memory for a cycle; with little memory, new functions get no names. If
+ * false, recorded data waits, within its bounds, for an export that has memory. `last`: always
+ * returns true. */
 bool flush_has_room(struct flush *f, bool last);
 
 #endif

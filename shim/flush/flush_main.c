@@ -1,5 +1,5 @@
-/* The flush side's one entry: harvest at each interval, hand over to the exporter, and between
- * intervals let the sender get on. A transfer never holds up a harvest. */
+/* The entry of the flush side. It harvests at each interval, passes the export on, and lets the
+ * sender work between intervals. A transfer never delays a harvest. */
 #include "clock.h"
 #include "declare/declaration.h"
 #include "export/random_seed.h"
@@ -13,18 +13,19 @@
 
 #include <stdlib.h>
 
-/* Between an export and one that the program asks for: it may ask in a loop. */
+/* Shortest time between an export and one that the program requests: it may request exports in a
+ * loop. */
 enum { LEAST_APART_NANO = 100 * 1000 * 1000 };
-/* Between two tries where there is no memory. */
+/* Time between two attempts without enough memory. */
 static const uint64_t refused_apart_nano = NANO_PER_SECOND;
-/* A sleep that is worth giving memory and code back for. */
+/* Shortest sleep that is worth releasing memory and code for. */
 enum { IDLE_NANO = 200 * 1000 * 1000 };
 
-/* What a forked child goes on with: a symbolizer costs megabytes and milliseconds to fill, and the
- * configuration file may be out of sight. */
+/* State that a forked child takes over. A symbolizer costs megabytes and milliseconds to fill, and
+ * the child may be unable to read the configuration file. */
 struct kept {
     struct symbolizer *symbolizer;
-    struct declaration *declaration; /* NULL: there is no file */
+    struct declaration *declaration; /* NULL: there is no configuration file */
     struct foreign_code foreign;
 };
 
@@ -32,13 +33,33 @@ __attribute__((visibility("default"))) int otelprof_flush_main(const struct capt
 extern __attribute__((visibility("default"))) const char otelprof_flush_release[];
 const char otelprof_flush_release[] = OTELPROF_RELEASE;
 
-/* --- the loop --- */
+/* --- the loop ---
+ *
+ *           otelprof_flush_main()                   ┌──── WAIT_SUSPEND ────► suspended
+ *                    │ open, or resume              │      called again: resumes here
+ *                    ▼                              │
+ *   ┌────────► wait for a request ──────────────────┤
+ *   │   until an export, a poll or a step is due    └──── WAIT_ABANDON ────► return
+ *   │                │
+ *   │                ├── WAIT_STOP, or next_export() is due: export_now()
+ *   │                │      harvest, merge, encode ──► file, console, clients, sender
+ *   │                │      may_export() is false ──────────────────────────► return
+ *   │                ▼
+ *   │          sender_step(): goes on with transfers, without blocking
+ *   │                │      0: the quiesce lock is closed ──────────────────► return
+ *   │                │      UINT64_MAX: all is sent; after the last export ─► return
+ *   │                ▼
+ *   │          flush_poll(), unless the last export is done:
+ *   │                │      settings, load, memory limits, requests of clients
+ *   └────────────────┘
+ *
+ * After WAIT_STOP there is one last export; the loop then only waits for its transfers. */
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* What a look at a file once a second needs stays. */
+/* Releases memory and code before a long sleep. What polling once a second needs stays resident. */
 static int sleep_until(struct flush *f, uint64_t moment) {
     if (f->worked && moment > monotonic_nano() + IDLE_NANO) {
         f->api->give_back_memory();
@@ -48,7 +69,7 @@ static int sleep_until(struct flush *f, uint64_t moment) {
     return f->api->wait(moment);
 }
 
-/* A descriptor of a transfer under way would end with the thread. */
+/* Ends transfers and connections first: their descriptors are closed with the thread. */
 static bool suspend(struct flush *f) {
     if (f->sender)
         sender_pause(f->sender);
@@ -58,8 +79,8 @@ static bool suspend(struct flush *f) {
     return true;
 }
 
-/* The schedule's, or the program's, or that of somebody who has asked the process, or the one
- * before memory runs out. */
+/* Returns when the next export is due: by the schedule, by a request of the program or of a client,
+ * or before memory runs out. */
 static uint64_t next_export(const struct flush *f, uint32_t wanted) {
     const uint64_t apart = f->interval_start + LEAST_APART_NANO;
     const uint64_t again = f->refused_at ? f->refused_at + refused_apart_nano : 0;
@@ -70,7 +91,7 @@ static uint64_t next_export(const struct flush *f, uint32_t wanted) {
     return earlier(f->schedule.next, asked > least ? asked : least);
 }
 
-/* What is due between exports: when to look again. */
+/* Returns when the next poll between exports is due. */
 static uint64_t next_look(const struct flush *f) {
     const uint64_t next = earlier(control_next_look(f->control), f->alarm.next);
     return f->serve ? earlier(next, serve_next_step(f->serve)) : next;
@@ -88,7 +109,7 @@ static void look(struct flush *f) {
         serve_step(f->serve);
 }
 
-/* What there is no memory for is not made later because of a request. */
+/* If there is not enough memory, a requested export fails, and is not retried later. */
 static void export_now(struct flush *f, uint32_t wanted, bool last) {
     f->worked = true;
     const bool has_room = flush_has_room(f, last);
@@ -101,11 +122,12 @@ static void export_now(struct flush *f, uint32_t wanted, bool last) {
         serve_refuse(f->serve);
     f->covered = wanted;
     f->alarm.wants_export = false;
-    /* when it is over: what it was too slow for is left out, or nothing would be sent */
+    /* computed after the export: intervals that a slow export has missed are skipped, or nothing
+     * would be sent */
     schedule_advance(&f->schedule, monotonic_nano());
 }
 
-/* The process that answered where this one is to, its parent for one, may have ended. */
+/* The process that held the address, for example the parent, may have ended. */
 static void try_to_answer(struct flush *f) {
     if (f->serve && serve_try_again(f->serve))
         f->api->libraries_ready(false);
@@ -117,10 +139,10 @@ static void report_made(struct flush *f) {
     f->made = f->covered;
 }
 
-/* true: only suspended. */
+/* Runs the loop above. Returns true if it was suspended. */
 static bool run(struct flush *f) {
     int request = f->api->wait(0);
-    bool ended = false; /* the last cycle is done */
+    bool ended = false; /* the last export is done */
     while (request != WAIT_ABANDON) {
         if (request == WAIT_SUSPEND)
             return suspend(f);
@@ -151,7 +173,7 @@ static bool run(struct flush *f) {
 
 /* --- opening and closing --- */
 
-/* The symbolizer stays: a fork may be under way. */
+/* Keeps the symbolizer: a fork may be in progress, and the child takes it over. */
 static void close_flush(struct flush *f) {
     serve_close(f->serve);
     control_close(f->control);
@@ -178,7 +200,7 @@ static struct symbolizer *symbolizer_of(const struct capture_api *api, struct ke
     return kept->symbolizer;
 }
 
-/* These two ask the loader, whose lock a forked child must not inherit. */
+/* These two use the loader, whose lock a forked child must not inherit. */
 
 static void find_idle_code(struct flush *f) {
     if (!f->api->lock_enter())
@@ -209,7 +231,7 @@ static bool open_exporters(struct flush *f) {
            (f->file || !(config->exporters & EXPORTER_OTLP_FILE));
 }
 
-/* From here on the configuration is the file's, too. */
+/* From here on, the configuration includes the file's settings. */
 static void follow_declaration(struct flush *f, const struct declaration *declaration) {
     if (!declaration)
         return;
@@ -225,8 +247,8 @@ static void open_resource(struct flush *f, const struct declaration *declaration
         resource_declare(f->resource, &declaration->attributes);
 }
 
-/* With no exporter beside it there is nothing left to profile for where nobody can ask, now or once
- * its place is free. */
+/* Without an exporter, profiling is useless unless the process listens, now or once its address is
+ * free. */
 static void open_serve(struct flush *f) {
     const struct capture_api *const api = f->api;
     if (*api->config->listen)
@@ -259,7 +281,7 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     api->libraries_ready(!answers && exporter_libraries_outlive_exit());
     if (!opened)
         return false;
-    /* what was recorded before we were loaded belongs to the first interval */
+    /* the first interval includes what was recorded before this code was loaded */
     f->interval_start_unix = api->start_unix_nano;
     f->interval_start = api->start_nano;
     f->random = random_seed();
@@ -269,7 +291,7 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     return true;
 }
 
-/* NULL: no memory, or the process ends. */
+/* Returns NULL without memory, or if the process is ending. */
 static struct flush *open_flush(const struct capture_api *api, struct kept *kept) {
     struct flush *const suspended = *api->suspended;
     if (suspended) {
@@ -302,7 +324,8 @@ static void report_disabled(const struct capture_api *api) {
         api->config->config_file, (unsigned long long)samples);
 }
 
-/* Before anything is opened that may be sent to. false: nothing is to be profiled. */
+/* Reads the configuration file before anything that sends is opened. Returns false if nothing is to
+ * be profiled. */
 static bool is_wanted(const struct capture_api *api, struct kept *kept) {
     if (!api->config->config_file[0] || !kept)
         return true;
@@ -328,7 +351,7 @@ int otelprof_flush_main(const struct capture_api *api) {
         return FLUSH_DISABLED;
     struct flush *const flush = open_flush(api, kept);
     if (!flush) {
-        if (api->wait(0) != WAIT_ABANDON) /* which closes the quiesce lock for good */
+        if (api->wait(0) != WAIT_ABANDON) /* closes the quiesce lock for good */
             log_debug(api->log, "no memory for the exporter; nothing is profiled");
         return -1;
     }

@@ -12,7 +12,7 @@ static uint64_t longer(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* What was seen last before this moment has left. */
+/* Spans that were last seen before the returned time are forgotten. */
 static uint64_t forgotten_before(uint64_t bound, struct span_interval interval) {
     const uint64_t length = interval.ended_nano - interval.begun_nano;
     const uint64_t kept = longer(longer(bound, least_kept), 2 * length);

@@ -2,11 +2,14 @@
 
 #include "clock.h"
 
-/* Of usage, between an alarm and the next. */
+/* Factors of the usage at an alarm: at GROWN the next alarm is due; below FALLEN the alarm is
+ * reset. */
 #define GROWN  1.05
 #define FALLEN 0.95
 
-enum { STALLED_PART = 10 }; /* one part in so many of the time between two looks */
+enum {
+    STALLED_PART = 10
+}; /* the group is held up if it stalled for this fraction of the time between two polls */
 static const uint64_t look_nano = NANO_PER_SECOND;
 static const uint64_t look_without_nano = UINT64_C(10) * NANO_PER_SECOND;
 static const uint64_t first_pause = UINT64_C(10) * NANO_PER_SECOND;
@@ -19,7 +22,7 @@ struct memory_alarm memory_alarm_open(const struct capture_api *api) {
 
 /* --- the decision --- */
 
-/* The kernel has had to act since the last look at this group. */
+/* Returns true if the kernel had to act on this group since the last poll. */
 static bool is_held_up(const struct memory_alarm *alarm, const struct memory_limit *limit,
                        uint64_t now) {
     const struct memory_limit *const last = &alarm->last;
@@ -62,9 +65,9 @@ bool memory_alarm_follow(struct memory_alarm *alarm, const struct memory_limit *
     return due;
 }
 
-/* --- looking --- */
+/* --- polling --- */
 
-/* While nothing is sampled nothing is known of the heap. */
+/* While nothing is sampled, the state of the heap is unknown. */
 static bool is_profiled(const struct memory_alarm *alarm) {
     return alarm->api->types() & PROFILE_HEAP_PEAK;
 }

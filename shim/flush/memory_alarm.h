@@ -1,12 +1,13 @@
-/* An export before memory runs out, where the heap's peak is profiled: the kernel ends a process
- * that passes its limit without a word, and with it goes the peak that one wants to know.
+/* Exports before memory runs out, if the heap's peak is profiled: the kernel kills a process that
+ * exceeds its limit without notice, and the peak that matters most would be lost.
  *
- * Once a second it is looked how near a limit is (memory_limit.h). A process that is near makes one
- * export; one that is not far, and is held up for memory, does, too. The next comes after it has
- * grown by 5 % more, or has fallen by 5 % and has risen again, and not within ten seconds; where
- * one comes right after such a pause, the next is twice as long, up to five minutes. So a process
- * that lives at its limit goes on nearly as one that does not. Where there is no limit it is looked
- * each ten seconds, as one may be set. Context of all: flush.
+ * It polls once a second how near a memory limit is (memory_limit.h). A process near its limit
+ * makes one export; so does one that is not far from it and is held up for memory. The next export
+ * follows after usage has grown by another 5 %, or has fallen by 5 % and risen again, but not
+ * within ten seconds. If an alarm comes right after such a pause, the next pause is twice as long,
+ * up to five minutes: so a process that runs at its limit is hardly disturbed. Without a limit it
+ * polls every ten seconds, because a limit may be set later.
+ * Context of all: flush.
  */
 #ifndef OTELPROF_MEMORY_ALARM_H
 #define OTELPROF_MEMORY_ALARM_H
@@ -19,22 +20,23 @@
 
 struct memory_alarm {
     const struct capture_api *api;
-    bool wants_export;   /* until it is made: who makes it says so */
-    uint64_t next;       /* when it is looked next: CLOCK_MONOTONIC, ns; UINT64_MAX: never */
-    double told;         /* the nearness at the last alarm; 0: it has fallen since */
-    uint64_t not_before; /* the next alarm: the same clock */
-    uint64_t pause;      /* that was the last one; ns */
-    uint64_t looked;     /* when `last` was read */
+    bool wants_export;   /* the export loop clears it */
+    uint64_t next;       /* time of the next poll: CLOCK_MONOTONIC, ns; UINT64_MAX: never */
+    double told;         /* 0: it has fallen since */
+    uint64_t not_before; /* earliest time of the next alarm: CLOCK_MONOTONIC */
+    uint64_t pause;      /* length of the last pause; ns */
+    uint64_t looked;     /* time when `last` was read */
     struct memory_limit last;
 };
 
-/* Looks if OTEL_PROFILER_TYPES has `heap_peak`. */
+/* Polls only if OTEL_PROFILER_TYPES has `heap_peak`. */
 struct memory_alarm memory_alarm_open(const struct capture_api *api);
 
-/* Looks, if it is due. */
+/* Polls if it is due. */
 void memory_alarm_look(struct memory_alarm *alarm);
 
-/* The decision alone, of a look at `now` that saw `limit`. true: an export is wanted. */
+/* Makes the decision only, for a poll at `now` that read `limit`. Returns true if an export is
+ * wanted. */
 bool memory_alarm_follow(struct memory_alarm *alarm, const struct memory_limit *limit,
                          uint64_t now);
 

@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* What is to be left for an export: what one takes with its names (cycle.c), and half as much. */
+/* Memory to keep free for an export: the memory of one with its names (cycle.c), and half as much
+ * again. */
 static const uint64_t export_room = UINT64_C(12) << 20;
 
-/* Where there is no limit version 1 says the highest number of pages that it knows, in bytes. */
+/* Above this there is no limit: cgroup v1 then shows the highest number of pages that it can
+ * represent, in bytes. */
 static const uint64_t no_limit = UINT64_C(1) << 60;
 
 static uint64_t lesser(uint64_t a, uint64_t b) {
@@ -37,7 +39,7 @@ static uint64_t name_of(const char *folder) {
     return hash;
 }
 
-/* Pages of files are looked for where they make a difference. */
+/* Reads details (file pages, stalls) only if they can make a difference. */
 static void visit(void *arg, const struct group_memory *memory) {
     struct memory_limit *const nearest = arg;
     const uint64_t limit = lesser(memory->limit, group_memory_high(memory));
@@ -65,7 +67,7 @@ struct memory_limit memory_limit_of_groups(const char *mount, const char *groups
 
 /* --- the process --- */
 
-/* proc(5): a limit that there is not is "unlimited"; sizes are in pages. */
+/* proc(5): a missing limit is "unlimited"; sizes are in pages. */
 struct memory_limit memory_limit_of_process(const char *limits, const char *statm) {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     unsigned long long size;

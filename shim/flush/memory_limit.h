@@ -1,8 +1,8 @@
-/* How near the process is to a limit of memory: those of its control groups (group_memory.h), and
- * RLIMIT_AS and RLIMIT_DATA, its own.
+/* Measures how near the process is to a memory limit: those of its control groups (group_memory.h),
+ * and its own RLIMIT_AS and RLIMIT_DATA.
  *
- * A limit is near where nine tenths of it are used, of a small one where less is left than an
- * export may need (flush_has_room). Pages of files do not count: the kernel takes them back first.
+ * A limit is near if nine tenths of it are used; a small limit is near if less is left than an
+ * export may need (flush_has_room). File pages do not count: the kernel reclaims them first.
  * Context: flush.
  */
 #ifndef OTELPROF_MEMORY_LIMIT_H
@@ -12,28 +12,27 @@
 
 /* The limit that the process is nearest to. */
 struct memory_limit {
-    const char *of;   /* what sets it, as a message says it; NULL: there is no limit */
-    uint64_t name;    /* of the control group: a hash; 0: the limit is the process's */
+    const char *of;   /* source of the limit, as messages name it; NULL: no limit */
+    uint64_t name;    /* hash of the control group; 0: a limit of the process */
     uint64_t limit;   /* bytes */
     uint64_t used;    /* bytes */
-    double nearness;  /* 1: the limit is near; proportional to what is used */
-    uint64_t hits;    /* how often the group's usage has met a limit so far, */
-    uint64_t stalled; /* and for how long its tasks have waited for memory, microseconds: where */
-                      /* it is not far away; otherwise 0 */
+    double nearness;  /* 1: the limit is near; proportional to usage */
+    uint64_t hits;    /* how often usage has reached a limit; 0 if the limit is far */
+    uint64_t stalled; /* how long tasks have waited for memory, us; 0 if the limit is far */
 };
 
-/* From this nearness on the last two are read: three quarters of a limit are used. */
+/* From this nearness on, the last two are read: three quarters of a limit are used. */
 #define MEMORY_NOT_FAR (0.75 / 0.9)
 
-/* Now, as far as paths may be followed (by_path.h). */
+/* Reads the present state, as far as paths may be used (by_path.h). */
 struct memory_limit memory_limit_read(void);
 
-/* --- what it is made of: pure but for files below `mount` --- */
+/* --- parts of it: pure, except for files below `mount` --- */
 
-/* Of control groups that are mounted at `mount`; `groups` is the text of /proc/PID/cgroup. */
+/* Reads control groups mounted at `mount`; `groups` is the text of /proc/PID/cgroup. */
 struct memory_limit memory_limit_of_groups(const char *mount, const char *groups);
 
-/* Of the process itself; the texts of /proc/PID/limits and /proc/PID/statm. */
+/* Evaluates the texts of /proc/PID/limits and /proc/PID/statm. */
 struct memory_limit memory_limit_of_process(const char *limits, const char *statm);
 
 #endif

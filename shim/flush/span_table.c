@@ -9,14 +9,14 @@ enum { FEWEST_PLACES = 64, SPAN_WORDS = (TRACE_ID_BYTES + SPAN_ID_BYTES) / 8 };
 
 struct span_entry {
     uint64_t ids[SPAN_WORDS];
-    struct span_seen seen; /* last_nano 0: the place is free */
+    struct span_seen seen; /* last_nano 0: the entry is free */
 };
 
 static size_t most_in(size_t places) {
     return places / 4 * 3;
 }
 
-/* The place of the span, or the free one where it would be. */
+/* Returns the span's entry, or the free entry where it belongs. */
 static struct span_entry *place_of(const struct span_table *table,
                                    const uint64_t ids[static SPAN_WORDS]) {
     size_t at = hash_words(0, ids, SPAN_WORDS) & (table->places - 1);
@@ -31,7 +31,8 @@ static void read_ids(const struct sample_context *context, uint64_t ids[static S
     memcpy(&ids[TRACE_ID_BYTES / 8], context->span_id, SPAN_ID_BYTES);
 }
 
-/* Moves what was seen at `since` or later into a table of so many places. false: no memory. */
+/* Moves the spans seen at `since` or later into a table with that many places. Returns false
+ * without memory. */
 static bool move(struct span_table *table, size_t places, uint64_t since) {
     struct span_table moved = *table;
     moved.entries = calloc(places, sizeof *moved.entries);
@@ -102,7 +103,7 @@ void span_table_see(struct span_table *table, const struct sample_context *conte
             table->lost++;
             return;
         }
-        entry = place_of(table, ids); /* it may have moved */
+        entry = place_of(table, ids); /* span_table_has_room() may have moved the table */
         memcpy(entry->ids, ids, sizeof entry->ids);
         table->count++;
     }

@@ -1,10 +1,12 @@
-/* The spans that samples were taken of, and when: the first sample and the last, of all threads.
+/* The spans that samples were taken of, with the times of their first and last sample on any
+ * thread.
  *
- * A span is known by both of its ids. What was not seen for some time is forgotten, by whoever
- * knows how long that is. There are SPANS_MOST at most: when one more comes, those are forgotten
- * that were seen before the interval that is being looked at, and if that is not enough it is
- * refused. Both are counted. Either way a span seems shorter than it is, never longer.
- * An open hash table that doubles; a span costs 40 bytes. Context of all: flush.
+ * A span is identified by trace id and span id. The caller removes spans that were not seen for
+ * some time. The table holds at most SPANS_MOST spans: if it is full, spans that were last seen
+ * before the current interval are removed, and if that is not enough, the new span is refused. Both
+ * are counted. In either case a span seems shorter than it is, never longer. The table is an open
+ * hash table that doubles; a span costs 40 bytes.
+ * Context of all: flush.
  */
 #ifndef OTELPROF_SPAN_TABLE_H
 #define OTELPROF_SPAN_TABLE_H
@@ -24,25 +26,25 @@ struct span_table {
     struct span_entry *entries;
     size_t places; /* a power of two, or 0 */
     size_t count;
-    uint64_t recent_nano; /* when the interval began that is being looked at */
-    bool thinned;         /* in it */
-    uint64_t lost;        /* spans forgotten before their time, and samples of spans refused */
+    uint64_t recent_nano; /* begin of the current interval */
+    bool thinned;         /* old spans were removed in the current interval */
+    uint64_t lost;        /* spans that were removed too early, and samples of refused spans */
 };
 
-/* An interval is looked at that began at `nano` (CLOCK_MONOTONIC). */
+/* Begins an interval, at `nano` (CLOCK_MONOTONIC). */
 void span_table_begin(struct span_table *table, uint64_t nano);
 
-/* `context` names a span, of which samples were taken then; `seen` of all 0 says nothing. */
+/* Records when samples of the span in `context` were taken. Ignores `seen` of all 0. */
 void span_table_see(struct span_table *table, const struct sample_context *context,
                     struct span_seen seen);
 
-/* From the first sample of the span to its last, in nanoseconds; 0: it is not known. */
+/* Returns the nanoseconds from the span's first sample to its last; 0: unknown span. */
 uint64_t span_table_length(const struct span_table *table, const struct sample_context *context);
 
-/* Forgets what was seen last before `nano`: how many spans. Without memory nothing changes. */
+/* Removes spans last seen before `nano`, and returns their number. Does nothing without memory. */
 size_t span_table_forget(struct span_table *table, uint64_t nano);
 
-/* Forgets all, and gives the memory back. */
+/* Removes all spans, and frees the memory. */
 void span_table_close(struct span_table *table);
 
 #endif

@@ -5,8 +5,8 @@
 #include <link.h>
 #include <sys/auxv.h>
 
-/* The executable's, as the kernel passes them. None: it has no PT_PHDR, which would say where it
- * lies. */
+/* Returns the segments of the executable, as the kernel passes them; none if there is no PT_PHDR,
+ * which is needed to compute the load address. */
 static struct object_segments executable(void) {
     const uintptr_t headers = getauxval(AT_PHDR);
     struct object_segments object = {(const ElfW(Phdr) *)headers, (uint32_t)getauxval(AT_PHNUM), 0};

@@ -1,8 +1,9 @@
-/* Whether the end of this process is one that nobody in it sees.
+/* Detects programs that exit without libc, so that no exit handler runs.
  *
- * Go's runtime ends the process by a system call of its own, behind libc: there is no last export.
- * Such programs export more often while they are young (schedule.h). They are recognised by the
- * note that Go's linker leaves in every executable; a library that is written in Go ends nothing.
+ * Go's runtime exits by a system call of its own: there is no last export. Such programs export
+ * more often while they are young (schedule.h). They are recognised by the note that Go's linker
+ * puts into every executable; a library written in Go does not count, because it does not end the
+ * process.
  * Context: flush.
  */
 #ifndef OTELPROF_UNSEEN_END_H
