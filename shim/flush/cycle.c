@@ -1,4 +1,4 @@
-/* One cycle: harvest, merge, encode, and pass on. */
+/* Runs one cycle: harvest, merge, encode, and pass on. */
 #include "clock.h"
 #include "encode/contexts.h"
 #include "encode/merge.h"
@@ -29,14 +29,14 @@ static struct encoded *in_form(struct encoded_export *export, unsigned form) {
     return form == FORM_JSON ? &export->json : &export->protobuf;
 }
 
-static void write_to_file(struct flush *f, struct encoded_export *export) {
+static void flush_write_file(struct flush *f, struct encoded_export *export) {
     const struct encoded *const encoded = in_form(export, flush_written_form(f->api->config));
     if (encoded->bytes)
         file_export_write(f->file, encoded->bytes, encoded->size, export->samples);
 }
 
 /* The sender takes ownership of the bytes. */
-static void send_on(struct flush *f, struct encoded_export *export) {
+static void flush_send(struct flush *f, struct encoded_export *export) {
     struct encoded *const encoded = in_form(export, flush_sent_form(f->api->config));
     if (encoded->bytes)
         sender_add(f->sender, encoded->bytes, encoded->size, export->samples);
@@ -72,12 +72,12 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
     if (!export.protobuf.bytes && !export.json.bytes)
         log_debug(f->api->log, "nothing to export: nothing was sampled, and less than a sample's "
                                "worth of CPU time used");
-    if (f->serve && f->audience != EXPORTERS && export.protobuf.bytes)
+    if (f->serve && f->audience != AUDIENCE_EXPORTERS && export.protobuf.bytes)
         serve_take(f->serve, export.protobuf.bytes, export.protobuf.size);
-    if (f->file && f->audience != THOSE_WHO_ASK)
-        write_to_file(f, &export);
-    if (f->sender && f->audience != THOSE_WHO_ASK)
-        send_on(f, &export);
+    if (f->file && f->audience != AUDIENCE_CLIENTS)
+        flush_write_file(f, &export);
+    if (f->sender && f->audience != AUDIENCE_CLIENTS)
+        flush_send(f, &export);
     free_export(&export);
 }
 
@@ -100,7 +100,7 @@ static void export_interval(struct flush *f, struct merge *merge, bool complete,
 
 /* Counts the samples that are lost if they are not exported now. Snapshots are complete in the next
  * export. */
-static uint64_t passing_samples(const struct merge *merge) {
+static uint64_t count_passing_samples(const struct merge *merge) {
     uint64_t count = 0;
     for (size_t i = 0; i < merge->items.count; i++) {
         const struct harvest_sample *const sample = merge->items.items[i];
@@ -109,7 +109,7 @@ static uint64_t passing_samples(const struct merge *merge) {
     return count;
 }
 
-static uint64_t passing_of_long_spans(const struct flush *f, const struct merge *merge) {
+static uint64_t count_passing_of_long_spans(const struct flush *f, const struct merge *merge) {
     uint64_t count = 0;
     for (size_t i = 0; i < merge->items.count; i++) {
         const struct harvest_sample *const sample = merge->items.items[i];
@@ -121,9 +121,10 @@ static uint64_t passing_of_long_spans(const struct flush *f, const struct merge 
 
 /* Exports for the process's own clients only. Exporters must not notice: their period is not
  * consumed, and what they have sent of a snapshot stays as it was. */
-static void answer_alone(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
+static void export_for_clients(struct flush *f, struct merge *merge, bool complete,
+                               uint64_t length) {
     const struct profile_exporter exported = f->exporter;
-    f->audience = THOSE_WHO_ASK;
+    f->audience = AUDIENCE_CLIENTS;
     f->exporter.forms = FORM_PROTOBUF;
     f->exporter.remainders = f->held_remainders;
     profile_export_begin(&f->exporter, merge, complete);
@@ -132,7 +133,7 @@ static void answer_alone(struct flush *f, struct merge *merge, bool complete, ui
     const unsigned filled = f->exporter.filled;
     f->exporter = exported;
     f->exporter.filled |= filled;
-    f->audience = EVERYBODY;
+    f->audience = AUDIENCE_ALL;
 }
 
 /* Reduces the merge to long spans. Snapshot samples that this removes appear in the next export. */
@@ -140,21 +141,22 @@ static void export_long_spans(struct flush *f, struct merge *merge, uint64_t len
     merge_keep(merge, long_spans_has, &f->long_spans);
     if (merge->items.count == 0)
         return;
-    f->audience = EXPORTERS;
+    f->audience = AUDIENCE_EXPORTERS;
     export_interval(f, merge, false, length);
-    f->audience = EVERYBODY;
+    f->audience = AUDIENCE_ALL;
 }
 
 /* OTEL_PROFILER_CONDITION does not hold in the interval: exporters get only its long spans. */
 static void hold_back(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
-    f->api->count_drop(DROP_CONDITION, passing_samples(merge) - passing_of_long_spans(f, merge));
+    f->api->count_drop(DROP_CONDITION,
+                       count_passing_samples(merge) - count_passing_of_long_spans(f, merge));
     if (f->serve && serve_sums(f->serve))
-        answer_alone(f, merge, complete, length);
+        export_for_clients(f, merge, complete, length);
     export_long_spans(f, merge, length);
 }
 
 /* Starts the next interval at the end of the last one, unless the clock was set meanwhile. */
-static uint64_t start_behind(uint64_t end_unix, uint64_t now_unix) {
+static uint64_t next_interval_start(uint64_t end_unix, uint64_t now_unix) {
     const uint64_t apart = end_unix > now_unix ? end_unix - now_unix : now_unix - end_unix;
     return apart < CLOCK_WAS_SET_NANO ? end_unix : now_unix;
 }
@@ -170,10 +172,10 @@ void flush_cycle(struct flush *f) {
     const uint64_t now_unix = realtime_nano();
     const uint64_t now = monotonic_nano();
     const uint64_t length = now > f->interval_start ? now - f->interval_start : 1;
-    control_look(f->control, length);
+    control_poll(f->control, length);
     const bool complete = merge_harvest(&merge, f->api);
-    long_spans_look(&f->long_spans, &merge, control_span_bound(f->control),
-                    (struct span_interval){now - length, now}, f->api);
+    long_spans_update(&f->long_spans, &merge, control_span_bound(f->control),
+                      (struct span_interval){now - length, now}, f->api);
     update_resource(f, &merge);
     symbolizer_trim(f->symbolizer);
     f->exporter.shed_nano = control_shed_nano(f->control);
@@ -182,12 +184,12 @@ void flush_cycle(struct flush *f) {
     else
         hold_back(f, &merge, complete, length);
     if (f->serve)
-        serve_taken(f->serve, now, f->interval_start_unix + length);
+        serve_end_export(f->serve, now, f->interval_start_unix + length);
     symbolizer_rest(f->symbolizer);
     f->merged_bytes = merge.arena.total;
     merge_free(&merge);
     f->interval_start = now;
-    f->interval_start_unix = start_behind(f->interval_start_unix + length, now_unix);
+    f->interval_start_unix = next_interval_start(f->interval_start_unix + length, now_unix);
 }
 
 /* Expects the next export to be as large as the last one. Measured with 3,000 to 8,000 samples of

@@ -17,9 +17,9 @@
 
 /* Recipients of an export: see cycle.c. */
 enum audience {
-    EVERYBODY,
-    THOSE_WHO_ASK, /* the process itself, for its clients: serve.h */
-    EXPORTERS,     /* the sender and the file only */
+    AUDIENCE_ALL,
+    AUDIENCE_CLIENTS,   /* the process itself, for its clients: serve.h */
+    AUDIENCE_EXPORTERS, /* the sender and the file only */
 };
 
 struct flush {

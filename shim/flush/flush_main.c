@@ -21,7 +21,7 @@ static const uint64_t refused_apart_nano = NANO_PER_SECOND;
 /* Shortest sleep that is worth releasing memory and code for. */
 enum { IDLE_NANO = 200 * 1000 * 1000 };
 
-/* State that a forked child takes over. A symbolizer costs megabytes and milliseconds to fill, and
+/* A forked child takes over this state. A symbolizer costs megabytes and milliseconds to fill, and
  * the child may be unable to read the configuration file. */
 struct kept {
     struct symbolizer *symbolizer;
@@ -35,32 +35,32 @@ const char otelprof_flush_release[] = OTELPROF_RELEASE;
 
 /* --- the loop ---
  *
- *           otelprof_flush_main()                   ┌──── WAIT_SUSPEND ────► suspended
+ *           otelprof_flush_main()                   ┌──── REQUEST_SUSPEND ────► suspended
  *                    │ open, or resume              │      called again: resumes here
  *                    ▼                              │
  *   ┌────────► wait for a request ──────────────────┤
- *   │   until an export, a poll or a step is due    └──── WAIT_ABANDON ────► return
+ *   │   until an export, a poll or a step is due    └──── REQUEST_ABANDON ────► return
  *   │                │
- *   │                ├── WAIT_STOP, or next_export() is due: export_now()
+ *   │                ├── REQUEST_STOP, or next_export() is due: export_now()
  *   │                │      harvest, merge, encode ──► file, console, clients, sender
- *   │                │      may_export() is false ──────────────────────────► return
+ *   │                │      may_export() is false ─────────────────────────────► return
  *   │                ▼
  *   │          sender_step(): goes on with transfers, without blocking
- *   │                │      0: the quiesce lock is closed ──────────────────► return
- *   │                │      UINT64_MAX: all is sent; after the last export ─► return
+ *   │                │      0: the quiesce lock is closed ─────────────────────► return
+ *   │                │      UINT64_MAX: all is sent; after the last export ────► return
  *   │                ▼
  *   │          flush_poll(), unless the last export is done:
  *   │                │      settings, load, memory limits, requests of clients
  *   └────────────────┘
  *
- * After WAIT_STOP there is one last export; the loop then only waits for its transfers. */
+ * After REQUEST_STOP there is one last export; the loop then only waits for its transfers. */
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
 /* Releases memory and code before a long sleep. What polling once a second needs stays resident. */
-static int sleep_until(struct flush *f, uint64_t moment) {
+static int flush_sleep_until(struct flush *f, uint64_t moment) {
     if (f->worked && moment > monotonic_nano() + IDLE_NANO) {
         f->api->give_back_memory();
         idle_code_drop(f->code);
@@ -70,7 +70,7 @@ static int sleep_until(struct flush *f, uint64_t moment) {
 }
 
 /* Ends transfers and connections first: their descriptors are closed with the thread. */
-static bool suspend(struct flush *f) {
+static bool flush_suspend(struct flush *f) {
     if (f->sender)
         sender_pause(f->sender);
     if (f->serve)
@@ -92,19 +92,19 @@ static uint64_t next_export(const struct flush *f, uint32_t wanted) {
 }
 
 /* Returns when the next poll between exports is due. */
-static uint64_t next_look(const struct flush *f) {
-    const uint64_t next = earlier(control_next_look(f->control), f->alarm.next);
+static uint64_t flush_next_poll(const struct flush *f) {
+    const uint64_t next = earlier(control_next_poll(f->control), f->alarm.next);
     return f->serve ? earlier(next, serve_next_step(f->serve)) : next;
 }
 
 static uint64_t next_moment(const struct flush *f, uint32_t wanted) {
-    return earlier(next_export(f, wanted), next_look(f));
+    return earlier(next_export(f, wanted), flush_next_poll(f));
 }
 
-static void look(struct flush *f) {
-    if (monotonic_nano() >= control_next_look(f->control))
-        control_look_again(f->control);
-    memory_alarm_look(&f->alarm);
+static void flush_poll(struct flush *f) {
+    if (monotonic_nano() >= control_next_poll(f->control))
+        control_poll_again(f->control);
+    memory_alarm_poll(&f->alarm);
     if (f->serve)
         serve_step(f->serve);
 }
@@ -128,7 +128,7 @@ static void export_now(struct flush *f, uint32_t wanted, bool last) {
 }
 
 /* The process that held the address, for example the parent, may have ended. */
-static void try_to_answer(struct flush *f) {
+static void try_to_listen(struct flush *f) {
     if (f->serve && serve_try_again(f->serve))
         f->api->libraries_ready(false);
 }
@@ -140,12 +140,12 @@ static void report_made(struct flush *f) {
 }
 
 /* Runs the loop above. Returns true if it was suspended. */
-static bool run(struct flush *f) {
+static bool flush_run(struct flush *f) {
     int request = f->api->wait(0);
     bool ended = false; /* the last export is done */
     while (request != WAIT_ABANDON) {
         if (request == WAIT_SUSPEND)
-            return suspend(f);
+            return flush_suspend(f);
         const uint64_t now = monotonic_nano();
         const bool last = request == WAIT_STOP;
         const uint32_t wanted = f->api->exports_wanted();
@@ -155,7 +155,7 @@ static bool run(struct flush *f) {
             export_now(f, wanted, last);
             ended = last;
             if (!last)
-                try_to_answer(f);
+                try_to_listen(f);
         }
         const uint64_t sent = f->sender ? sender_step(f->sender, last) : UINT64_MAX;
         f->worked |= sent != UINT64_MAX || f->serve;
@@ -164,9 +164,9 @@ static bool run(struct flush *f) {
         if (sent == 0 || (ended && sent == UINT64_MAX))
             return false;
         if (!ended)
-            look(f);
-        request =
-            ended ? f->api->wait(sent) : sleep_until(f, earlier(sent, next_moment(f, wanted)));
+            flush_poll(f);
+        request = ended ? f->api->wait(sent)
+                        : flush_sleep_until(f, earlier(sent, next_moment(f, wanted)));
     }
     return false;
 }
@@ -188,13 +188,13 @@ static void close_flush(struct flush *f) {
     free(f);
 }
 
-static struct kept *kept_of(const struct capture_api *api) {
+static struct kept *open_kept(const struct capture_api *api) {
     if (!*api->kept)
         *api->kept = calloc(1, sizeof(struct kept));
     return *api->kept;
 }
 
-static struct symbolizer *symbolizer_of(const struct capture_api *api, struct kept *kept) {
+static struct symbolizer *open_symbolizer(const struct capture_api *api, struct kept *kept) {
     if (!kept->symbolizer)
         kept->symbolizer = symbolizer_open(api->config->symbols, api->guarded);
     return kept->symbolizer;
@@ -265,7 +265,7 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     follow_declaration(f, kept->declaration);
     const struct capture_api *const api = f->api;
     open_resource(f, kept->declaration);
-    f->symbolizer = symbolizer_of(api, kept);
+    f->symbolizer = open_symbolizer(api, kept);
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
     find_idle_code(f);
@@ -277,17 +277,17 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     const bool opened = f->resource && f->symbolizer && f->control && open_exporters(f);
     if (opened)
         open_serve(f);
-    const bool answers = f->serve && serve_answers(f->serve);
-    api->libraries_ready(!answers && exporter_libraries_outlive_exit());
+    const bool is_listening = f->serve && serve_is_listening(f->serve);
+    api->libraries_ready(!is_listening && exporter_libraries_outlive_exit());
     if (!opened)
         return false;
     /* the first interval includes what was recorded before this code was loaded */
     f->interval_start_unix = api->start_unix_nano;
     f->interval_start = api->start_nano;
     f->random = random_seed();
-    f->schedule = schedule_begin(f->interval_start, monotonic_nano(),
-                                 api->config->interval_ms * NANO_PER_MILLI, unseen_end_is_to_come(),
-                                 &f->random);
+    f->schedule =
+        schedule_begin(f->interval_start, monotonic_nano(),
+                       api->config->interval_ms * NANO_PER_MILLI, exits_without_libc(), &f->random);
     return true;
 }
 
@@ -326,7 +326,7 @@ static void report_disabled(const struct capture_api *api) {
 
 /* Reads the configuration file before anything that sends is opened. Returns false if nothing is to
  * be profiled. */
-static bool is_wanted(const struct capture_api *api, struct kept *kept) {
+static bool is_profiling_wanted(const struct capture_api *api, struct kept *kept) {
     if (!api->config->config_file[0] || !kept)
         return true;
     const bool inherited = kept->declaration != NULL;
@@ -344,10 +344,10 @@ static bool is_wanted(const struct capture_api *api, struct kept *kept) {
 
 int otelprof_flush_main(const struct capture_api *api) {
     by_path_ask(api->may_open_by_path);
-    struct kept *const kept = kept_of(api);
+    struct kept *const kept = open_kept(api);
     if (kept)
         find_foreign_code(api, kept);
-    if (!is_wanted(api, kept))
+    if (!is_profiling_wanted(api, kept))
         return FLUSH_DISABLED;
     struct flush *const flush = open_flush(api, kept);
     if (!flush) {
@@ -355,7 +355,7 @@ int otelprof_flush_main(const struct capture_api *api) {
             log_debug(api->log, "no memory for the exporter; nothing is profiled");
         return -1;
     }
-    if (run(flush))
+    if (flush_run(flush))
         return FLUSH_SUSPENDED;
     close_flush(flush);
     return 0;

@@ -19,8 +19,8 @@ static uint64_t forgotten_before(uint64_t bound, struct span_interval interval) 
     return interval.ended_nano > kept ? interval.ended_nano - kept : 0;
 }
 
-void long_spans_look(struct long_spans *spans, const struct merge *merge, uint64_t bound_nano,
-                     struct span_interval interval, const struct capture_api *api) {
+void long_spans_update(struct long_spans *spans, const struct merge *merge, uint64_t bound_nano,
+                       struct span_interval interval, const struct capture_api *api) {
     struct span_table *const table = &spans->table;
     const uint64_t lost = table->lost;
     spans->bound_nano = bound_nano;
@@ -32,7 +32,7 @@ void long_spans_look(struct long_spans *spans, const struct merge *merge, uint64
     for (size_t i = 0; i < merge->items.count; i++) {
         const struct harvest_sample *const sample = merge->items.items[i];
         if (is_of_span(sample))
-            span_table_see(table, sample->context, sample->seen);
+            span_table_record(table, sample->context, sample->seen);
     }
     (void)span_table_forget(table, forgotten_before(bound_nano, interval));
     if (table->lost != lost)

@@ -29,8 +29,8 @@ struct span_interval {
 
 /* Processes all samples of an interval, with the bound that holds at its end. Counts lost spans
  * (DROP_SPANS_FULL). */
-void long_spans_look(struct long_spans *spans, const struct merge *merge, uint64_t bound_nano,
-                     struct span_interval interval, const struct capture_api *api);
+void long_spans_update(struct long_spans *spans, const struct merge *merge, uint64_t bound_nano,
+                       struct span_interval interval, const struct capture_api *api);
 
 /* Returns true if a sample of the last processed interval belongs to a long span. `spans` is a
  * struct long_spans. Usable as a merge_choice. */

@@ -10,14 +10,14 @@
 enum {
     STALLED_PART = 10
 }; /* the group is held up if it stalled for this fraction of the time between two polls */
-static const uint64_t look_nano = NANO_PER_SECOND;
-static const uint64_t look_without_nano = UINT64_C(10) * NANO_PER_SECOND;
+static const uint64_t poll_nano = NANO_PER_SECOND;
+static const uint64_t poll_unlimited_nano = UINT64_C(10) * NANO_PER_SECOND;
 static const uint64_t first_pause = UINT64_C(10) * NANO_PER_SECOND;
 static const uint64_t longest_pause = UINT64_C(300) * NANO_PER_SECOND;
 
 struct memory_alarm memory_alarm_open(const struct capture_api *api) {
-    const bool looks = api->config->types & PROFILE_HEAP_PEAK;
-    return (struct memory_alarm){.api = api, .next = looks ? 0 : UINT64_MAX, .pause = first_pause};
+    const bool polls = api->config->types & PROFILE_HEAP_PEAK;
+    return (struct memory_alarm){.api = api, .next = polls ? 0 : UINT64_MAX, .pause = first_pause};
 }
 
 /* --- the decision --- */
@@ -28,18 +28,18 @@ static bool is_held_up(const struct memory_alarm *alarm, const struct memory_lim
     const struct memory_limit *const last = &alarm->last;
     if (!limit->name || last->name != limit->name || last->nearness < MEMORY_NOT_FAR)
         return false;
-    const uint64_t apart = now - alarm->looked;
+    const uint64_t apart = now - alarm->polled_at;
     return limit->hits > last->hits ||
            (limit->stalled > last->stalled &&
             (limit->stalled - last->stalled) * 1000 >= apart / STALLED_PART);
 }
 
-static bool is_due(const struct memory_alarm *alarm, const struct memory_limit *limit,
-                   uint64_t now) {
+static bool alarm_is_due(const struct memory_alarm *alarm, const struct memory_limit *limit,
+                         uint64_t now) {
     if (now < alarm->not_before)
         return false;
-    if (alarm->told > 0)
-        return limit->nearness >= GROWN * alarm->told;
+    if (alarm->alarm_nearness > 0)
+        return limit->nearness >= GROWN * alarm->alarm_nearness;
     return limit->nearness >= 1 ||
            (limit->nearness >= MEMORY_NOT_FAR && is_held_up(alarm, limit, now));
 }
@@ -53,15 +53,15 @@ static void set_pause(struct memory_alarm *alarm, uint64_t now) {
 
 bool memory_alarm_follow(struct memory_alarm *alarm, const struct memory_limit *limit,
                          uint64_t now) {
-    if (limit->nearness < FALLEN * (alarm->told < 1 ? alarm->told : 1))
-        alarm->told = 0;
-    const bool due = limit->of && is_due(alarm, limit, now);
+    if (limit->nearness < FALLEN * (alarm->alarm_nearness < 1 ? alarm->alarm_nearness : 1))
+        alarm->alarm_nearness = 0;
+    const bool due = limit->of && alarm_is_due(alarm, limit, now);
     if (due) {
-        alarm->told = limit->nearness;
+        alarm->alarm_nearness = limit->nearness;
         set_pause(alarm, now);
     }
     alarm->last = *limit;
-    alarm->looked = now;
+    alarm->polled_at = now;
     return due;
 }
 
@@ -72,16 +72,16 @@ static bool is_profiled(const struct memory_alarm *alarm) {
     return alarm->api->types() & PROFILE_HEAP_PEAK;
 }
 
-void memory_alarm_look(struct memory_alarm *alarm) {
+void memory_alarm_poll(struct memory_alarm *alarm) {
     const uint64_t now = monotonic_nano();
     if (now < alarm->next)
         return;
-    alarm->next = now + look_nano;
+    alarm->next = now + poll_nano;
     if (!is_profiled(alarm))
         return;
     const struct memory_limit limit = memory_limit_read();
     if (!limit.of)
-        alarm->next = now + look_without_nano;
+        alarm->next = now + poll_unlimited_nano;
     if (!memory_alarm_follow(alarm, &limit, now))
         return;
     alarm->wants_export = true;

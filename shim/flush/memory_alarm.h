@@ -20,12 +20,12 @@
 
 struct memory_alarm {
     const struct capture_api *api;
-    bool wants_export;   /* the export loop clears it */
-    uint64_t next;       /* time of the next poll: CLOCK_MONOTONIC, ns; UINT64_MAX: never */
-    double told;         /* 0: it has fallen since */
-    uint64_t not_before; /* earliest time of the next alarm: CLOCK_MONOTONIC */
-    uint64_t pause;      /* length of the last pause; ns */
-    uint64_t looked;     /* time when `last` was read */
+    bool wants_export;     /* the export loop clears it */
+    uint64_t next;         /* time of the next poll: CLOCK_MONOTONIC, ns; UINT64_MAX: never */
+    double alarm_nearness; /* 0: it has fallen since */
+    uint64_t not_before;   /* earliest time of the next alarm: CLOCK_MONOTONIC */
+    uint64_t pause;        /* length of the last pause; ns */
+    uint64_t polled_at;    /* time when `last` was read */
     struct memory_limit last;
 };
 
@@ -33,7 +33,7 @@ struct memory_alarm {
 struct memory_alarm memory_alarm_open(const struct capture_api *api);
 
 /* Polls if it is due. */
-void memory_alarm_look(struct memory_alarm *alarm);
+void memory_alarm_poll(struct memory_alarm *alarm);
 
 /* Makes the decision only, for a poll at `now` that read `limit`. Returns true if an export is
  * wanted. */

@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Memory to keep free for an export: the memory of one with its names (cycle.c), and half as much
- * again. */
+/* An export needs this much free memory: that of one with its names (cycle.c), and half again. */
 static const uint64_t export_room = UINT64_C(12) << 20;
 
 /* Above this there is no limit: cgroup v1 then shows the highest number of pages that it can
@@ -32,7 +31,7 @@ static struct memory_limit nearer(const struct memory_limit *a, const struct mem
 
 /* --- control groups --- */
 
-static uint64_t name_of(const char *folder) {
+static uint64_t limit_hash_folder(const char *folder) {
     uint64_t hash = 1;
     for (; *folder; folder++)
         hash = hash_word(hash, (unsigned char)*folder);
@@ -40,13 +39,13 @@ static uint64_t name_of(const char *folder) {
 }
 
 /* Reads details (file pages, stalls) only if they can make a difference. */
-static void visit(void *arg, const struct group_memory *memory) {
+static void memory_limit_visit(void *arg, const struct group_memory *memory) {
     struct memory_limit *const nearest = arg;
     const uint64_t limit = lesser(memory->limit, group_memory_high(memory));
     if (limit >= no_limit || memory->usage == UINT64_MAX)
         return;
     struct memory_limit it = {.of = limit == memory->limit ? "the control group" : "memory.high",
-                              .name = name_of(memory->folder),
+                              .name = limit_hash_folder(memory->folder),
                               .limit = limit,
                               .used = memory->usage};
     if (nearness(it.used, limit) >= MEMORY_NOT_FAR)
@@ -61,7 +60,7 @@ static void visit(void *arg, const struct group_memory *memory) {
 
 struct memory_limit memory_limit_of_groups(const char *mount, const char *groups) {
     struct memory_limit nearest = {.of = NULL};
-    group_memory_each(mount, groups, visit, &nearest);
+    group_memory_each(mount, groups, memory_limit_visit, &nearest);
     return nearest;
 }
 

@@ -3,7 +3,7 @@
 #include "files/group_memory.h"
 #include "files/kernel_text.h"
 
-static void visit(void *arg, const struct group_memory *memory) {
+static void memory_room_visit(void *arg, const struct group_memory *memory) {
     uint64_t *const least = arg;
     if (memory->limit == UINT64_MAX || memory->usage == UINT64_MAX)
         return;
@@ -15,7 +15,7 @@ static void visit(void *arg, const struct group_memory *memory) {
 
 uint64_t memory_room_in(const char *mount, const char *groups) {
     uint64_t least = UINT64_MAX;
-    group_memory_each(mount, groups, visit, &least);
+    group_memory_each(mount, groups, memory_room_visit, &least);
     return least;
 }
 

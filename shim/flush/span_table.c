@@ -17,8 +17,8 @@ static size_t most_in(size_t places) {
 }
 
 /* Returns the span's entry, or the free entry where it belongs. */
-static struct span_entry *place_of(const struct span_table *table,
-                                   const uint64_t ids[static SPAN_WORDS]) {
+static struct span_entry *find_entry(const struct span_table *table,
+                                     const uint64_t ids[static SPAN_WORDS]) {
     size_t at = hash_words(0, ids, SPAN_WORDS) & (table->places - 1);
     while (table->entries[at].seen.last_nano &&
            memcmp(table->entries[at].ids, ids, sizeof table->entries->ids) != 0)
@@ -33,7 +33,7 @@ static void read_ids(const struct sample_context *context, uint64_t ids[static S
 
 /* Moves the spans seen at `since` or later into a table with that many places. Returns false
  * without memory. */
-static bool move(struct span_table *table, size_t places, uint64_t since) {
+static bool span_table_move(struct span_table *table, size_t places, uint64_t since) {
     struct span_table moved = *table;
     moved.entries = calloc(places, sizeof *moved.entries);
     moved.places = places;
@@ -44,7 +44,7 @@ static bool move(struct span_table *table, size_t places, uint64_t since) {
         const struct span_entry *const entry = &table->entries[i];
         if (!entry->seen.last_nano || entry->seen.last_nano < since)
             continue;
-        *place_of(&moved, entry->ids) = *entry;
+        *find_entry(&moved, entry->ids) = *entry;
         moved.count++;
     }
     free(table->entries);
@@ -65,45 +65,45 @@ size_t span_table_forget(struct span_table *table, uint64_t nano) {
     size_t places = FEWEST_PLACES;
     while (most_in(places) < kept)
         places *= 2;
-    if (kept == before || !move(table, places, nano))
+    if (kept == before || !span_table_move(table, places, nano))
         return 0;
     return before - kept;
 }
 
-static void thin(struct span_table *table) {
-    if (!table->thinned)
+static void remove_old_spans(struct span_table *table) {
+    if (!table->removed_old)
         table->lost += span_table_forget(table, table->recent_nano);
-    table->thinned = true;
+    table->removed_old = true;
 }
 
-static bool has_room(struct span_table *table) {
+static bool span_table_has_room(struct span_table *table) {
     if (table->count == SPANS_MOST)
-        thin(table);
+        remove_old_spans(table);
     if (table->count == SPANS_MOST)
         return false;
     if (table->count < most_in(table->places))
         return true;
-    return move(table, table->places ? table->places * 2 : FEWEST_PLACES, 0);
+    return span_table_move(table, table->places ? table->places * 2 : FEWEST_PLACES, 0);
 }
 
 void span_table_begin(struct span_table *table, uint64_t nano) {
     table->recent_nano = nano;
-    table->thinned = false;
+    table->removed_old = false;
 }
 
-void span_table_see(struct span_table *table, const struct sample_context *context,
-                    struct span_seen seen) {
+void span_table_record(struct span_table *table, const struct sample_context *context,
+                       struct span_seen seen) {
     uint64_t ids[SPAN_WORDS];
     if (!seen.last_nano)
         return;
     read_ids(context, ids);
-    struct span_entry *entry = table->places ? place_of(table, ids) : NULL;
+    struct span_entry *entry = table->places ? find_entry(table, ids) : NULL;
     if (!entry || !entry->seen.last_nano) {
-        if (!has_room(table)) {
+        if (!span_table_has_room(table)) {
             table->lost++;
             return;
         }
-        entry = place_of(table, ids); /* span_table_has_room() may have moved the table */
+        entry = find_entry(table, ids); /* span_table_has_room() may have moved the table */
         memcpy(entry->ids, ids, sizeof entry->ids);
         table->count++;
     }
@@ -115,7 +115,7 @@ uint64_t span_table_length(const struct span_table *table, const struct sample_c
     if (!table->places)
         return 0;
     read_ids(context, ids);
-    const struct span_seen seen = place_of(table, ids)->seen;
+    const struct span_seen seen = find_entry(table, ids)->seen;
     return seen.last_nano > seen.first_nano ? seen.last_nano - seen.first_nano : 0;
 }
 

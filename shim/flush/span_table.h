@@ -27,7 +27,7 @@ struct span_table {
     size_t places; /* a power of two, or 0 */
     size_t count;
     uint64_t recent_nano; /* begin of the current interval */
-    bool thinned;         /* old spans were removed in the current interval */
+    bool removed_old;     /* old spans were removed in the current interval */
     uint64_t lost;        /* spans that were removed too early, and samples of refused spans */
 };
 
@@ -35,8 +35,8 @@ struct span_table {
 void span_table_begin(struct span_table *table, uint64_t nano);
 
 /* Records when samples of the span in `context` were taken. Ignores `seen` of all 0. */
-void span_table_see(struct span_table *table, const struct sample_context *context,
-                    struct span_seen seen);
+void span_table_record(struct span_table *table, const struct sample_context *context,
+                       struct span_seen seen);
 
 /* Returns the nanoseconds from the span's first sample to its last; 0: unknown span. */
 uint64_t span_table_length(const struct span_table *table, const struct sample_context *context);

@@ -7,7 +7,7 @@
 
 /* Returns the segments of the executable, as the kernel passes them; none if there is no PT_PHDR,
  * which is needed to compute the load address. */
-static struct object_segments executable(void) {
+static struct object_segments find_executable(void) {
     const uintptr_t headers = getauxval(AT_PHDR);
     struct object_segments object = {(const ElfW(Phdr) *)headers, (uint32_t)getauxval(AT_PHNUM), 0};
     for (uint32_t i = 0; headers && i < object.count && object.count <= MAX_OBJECT_SEGMENTS; i++) {
@@ -18,7 +18,7 @@ static struct object_segments executable(void) {
     return (struct object_segments){NULL, 0, 0};
 }
 
-bool unseen_end_is_to_come(void) {
-    const struct object_segments object = executable();
+bool exits_without_libc(void) {
+    const struct object_segments object = find_executable();
     return object_has_go_note(&object);
 }

@@ -11,6 +11,6 @@
 
 #include <stdbool.h>
 
-bool unseen_end_is_to_come(void);
+bool exits_without_libc(void);
 
 #endif

@@ -23,10 +23,10 @@ static void nobody_wakes_where_nothing_is_lowered(void **state) {
     (void)state;
     struct capture_api api = fake_capture((const char *const[]){NULL});
     struct control *const control = control_open(&api);
-    assert_int_equal(control_next_look(control), UINT64_MAX);
+    assert_int_equal(control_next_poll(control), UINT64_MAX);
     now_nano += 10 * SECOND;
-    control_look(control, 10 * SECOND);
-    assert_int_equal(control_next_look(control), UINT64_MAX);
+    control_poll(control, 10 * SECOND);
+    assert_int_equal(control_next_poll(control), UINT64_MAX);
     assert_false(control_is_lowered(control));
     control_close(control);
 }
@@ -44,17 +44,17 @@ static void spend(struct control *control) {
     fake.costs[SAMPLING_ALLOCATIONS].samples += 200000;
     fake.costs[SAMPLING_ALLOCATIONS].objects += 200000;
     fake.costs[SAMPLING_ALLOCATIONS].amount += 20000000;
-    control_look(control, SECOND);
+    control_poll(control, SECOND);
 }
 
 static void what_was_dear_from_the_start_is_looked_at_soon(void **state) {
     (void)state;
     struct capture_api api;
     struct control *control = open_dear(&api, (const char *const[]){NULL});
-    assert_int_equal(control_next_look(control), now_nano + SECOND / 4);
+    assert_int_equal(control_next_poll(control), now_nano + SECOND / 4);
     control_close(control);
     control = open_dear(&api, (const char *const[]){"OTEL_PROFILER_MAX_OVERHEAD=none", NULL});
-    assert_int_equal(control_next_look(control), UINT64_MAX);
+    assert_int_equal(control_next_poll(control), UINT64_MAX);
     control_close(control);
 }
 
@@ -81,7 +81,7 @@ static void what_is_lowered_is_looked_at_in_a_second(void **state) {
     assert_true(control_is_lowered(control));
     assert_true(fake.settings.alloc_interval > 100);
     assert_int_equal(control_in_force(control).alloc_interval, fake.settings.alloc_interval);
-    assert_true(control_next_look(control) <= monotonic_nano() + SECOND);
+    assert_true(control_next_poll(control) <= monotonic_nano() + SECOND);
     control_close(control);
 }
 
@@ -122,8 +122,8 @@ static void go_by(struct control *control, uint64_t nano, bool are_dear) {
         fake.costs[SAMPLING_ALLOCATIONS].objects += nano / 5000;
         fake.costs[SAMPLING_ALLOCATIONS].amount += nano / 50;
     }
-    if (control_next_look(control) <= now_nano)
-        control_look_again(control);
+    if (control_next_poll(control) <= now_nano)
+        control_poll_again(control);
 }
 
 static void a_client_that_sets_another_rate_again_and_again_puts_nothing_off(void **state) {
@@ -149,7 +149,7 @@ static void what_a_look_could_hardly_see_is_looked_at_again(void **state) {
     set_interval(control, 1);
     go_by(control, SECOND / 64, true);
     assert_false(control_is_lowered(control));
-    assert_int_equal(control_next_look(control), now_nano + SECOND);
+    assert_int_equal(control_next_poll(control), now_nano + SECOND);
     go_by(control, SECOND, true);
     assert_true(control_is_lowered(control));
     control_close(control);
@@ -163,10 +163,10 @@ static void what_has_no_limit_any_more_is_not_looked_at_again(void **state) {
     struct capture_api api = fake_capture((const char *const[]){NULL});
     struct control *const control = control_open(&api);
     set_interval(control, 1);
-    assert_int_equal(control_next_look(control), now_nano + SECOND);
+    assert_int_equal(control_next_poll(control), now_nano + SECOND);
     assert_true(control_set(control, freely, sizeof freely - 1, problem));
     go_by(control, SECOND, true);
-    assert_int_equal(control_next_look(control), UINT64_MAX);
+    assert_int_equal(control_next_poll(control), UINT64_MAX);
     control_close(control);
 }
 

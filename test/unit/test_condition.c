@@ -155,12 +155,12 @@ static void cpu_time_counts_from_one_export_to_the_next(void **state) {
     struct capture_api api;
     struct export_condition condition = opened(&api, "OTEL_PROFILER_CONDITION=cpu>50%");
     burn(50 * NANO_PER_MILLI);
-    export_condition_look(&condition, 50 * NANO_PER_MILLI);
+    export_condition_update(&condition, 50 * NANO_PER_MILLI);
     assert_true(condition.holds);
-    export_condition_look(&condition, UINT64_C(3600) * NANO_PER_SECOND);
+    export_condition_update(&condition, UINT64_C(3600) * NANO_PER_SECOND);
     assert_false(condition.holds);
     burn(50 * NANO_PER_MILLI);
-    export_condition_look(&condition, 50 * NANO_PER_MILLI);
+    export_condition_update(&condition, 50 * NANO_PER_MILLI);
     assert_true(condition.holds);
 }
 
@@ -172,11 +172,11 @@ static void what_was_used_before_an_exec_is_in_no_interval(void **state) {
     burn(50 * NANO_PER_MILLI);
     api.start_cpu_nano = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     struct export_condition condition = export_condition_open(&api);
-    export_condition_look(&condition, 50 * NANO_PER_MILLI);
+    export_condition_update(&condition, 50 * NANO_PER_MILLI);
     assert_false(condition.holds);
     condition = export_condition_open(&api);
     burn(50 * NANO_PER_MILLI);
-    export_condition_look(&condition, 50 * NANO_PER_MILLI);
+    export_condition_update(&condition, 50 * NANO_PER_MILLI);
     assert_true(condition.holds);
 }
 
@@ -184,10 +184,10 @@ static void the_profilers_own_time_is_not_the_programs(void **state) {
     (void)state;
     struct capture_api api;
     struct export_condition condition = opened(&api, "OTEL_PROFILER_CONDITION=cpu>50%");
-    export_condition_look(&condition, 1);
+    export_condition_update(&condition, 1);
     burn(50 * NANO_PER_MILLI);
     own_nano = UINT64_C(3600) * NANO_PER_SECOND;
-    export_condition_look(&condition, 50 * NANO_PER_MILLI);
+    export_condition_update(&condition, 50 * NANO_PER_MILLI);
     assert_false(condition.holds);
 }
 
@@ -196,12 +196,12 @@ static void what_has_no_beginning_is_exported(void **state) {
     (void)state;
     struct capture_api api;
     struct export_condition condition = opened(&api, NULL);
-    export_condition_look(&condition, NANO_PER_SECOND);
+    export_condition_update(&condition, NANO_PER_SECOND);
     assert_true(condition.holds);
     condition.bounds.cpu_percent = 1000000;
-    export_condition_look(&condition, NANO_PER_SECOND);
+    export_condition_update(&condition, NANO_PER_SECOND);
     assert_true(condition.holds);
-    export_condition_look(&condition, NANO_PER_SECOND);
+    export_condition_update(&condition, NANO_PER_SECOND);
     assert_false(condition.holds);
 }
 
@@ -210,16 +210,16 @@ static void memory_counts_at_the_end_of_an_interval(void **state) {
     enum { BYTES = 192 << 20 };
     struct capture_api api;
     struct export_condition condition = opened(&api, "OTEL_PROFILER_CONDITION=rss>128MiB");
-    export_condition_look(&condition, NANO_PER_SECOND);
+    export_condition_update(&condition, NANO_PER_SECOND);
     assert_false(condition.holds);
     char *const memory =
         mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(memory != MAP_FAILED);
     memset(memory, 1, BYTES);
-    export_condition_look(&condition, NANO_PER_SECOND);
+    export_condition_update(&condition, NANO_PER_SECOND);
     assert_true(condition.holds);
     munmap(memory, BYTES);
-    export_condition_look(&condition, NANO_PER_SECOND);
+    export_condition_update(&condition, NANO_PER_SECOND);
     assert_false(condition.holds);
 }
 

@@ -389,9 +389,9 @@ static void there_are_sixteen_recordings_at_most(void **state) {
 
 static void where_nobody_asks_capture_is_told_nothing(void **state) {
     (void)state;
-    control_look(control, NANO_PER_SECOND);
+    control_poll(control, NANO_PER_SECOND);
     assert_int_equal(fake.settings.cpu_frequency, 0);
-    assert_true(control_next_look(control) == UINT64_MAX);
+    assert_true(control_next_poll(control) == UINT64_MAX);
     assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=99")); /* as it is */
     assert_int_equal(fake.settings.cpu_frequency, 0);
 }
@@ -404,14 +404,14 @@ static void wait_until(uint64_t moment) {
 /* Where there is no threshold nobody wakes up for it. */
 static void a_threshold_is_looked_at_once_a_second(void **state) {
     (void)state;
-    assert_true(control_next_look(control) == UINT64_MAX);
+    assert_true(control_next_poll(control) == UINT64_MAX);
     const uint64_t before = monotonic_nano();
     assert_true(set("OTEL_PROFILER_CPU_THRESHOLD=100"));
-    assert_in_range(control_next_look(control), before + NANO_PER_SECOND,
+    assert_in_range(control_next_poll(control), before + NANO_PER_SECOND,
                     monotonic_nano() + NANO_PER_SECOND);
     assert_false(control_sheds(control)); /* more than all is never */
     assert_true(set("OTEL_PROFILER_CPU_THRESHOLD="));
-    assert_true(control_next_look(control) == UINT64_MAX);
+    assert_true(control_next_poll(control) == UINT64_MAX);
 }
 
 /* It is in force when capture has been told, and soon. */
@@ -422,19 +422,19 @@ static void what_capture_refuses_is_tried_again(void **state) {
     const uint64_t now = monotonic_nano();
     assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=500"));
     assert_int_equal(in_force().cpu_frequency, 99);
-    const uint64_t due = control_next_look(control);
+    const uint64_t due = control_next_poll(control);
     assert_in_range(due, now + 50 * NANO_PER_MILLI, monotonic_nano() + 50 * NANO_PER_MILLI);
-    control_look_again(control); /* too early */
+    control_poll_again(control); /* too early */
     assert_int_equal(fake.settings_refused, 1);
     wait_until(due);
-    control_look_again(control);
+    control_poll_again(control);
     assert_int_equal(fake.settings_refused, 0);
-    const uint64_t next = control_next_look(control);
+    const uint64_t next = control_next_poll(control);
     assert_true(next >= due + 100 * NANO_PER_MILLI); /* later each time */
     wait_until(next);
-    control_look(control, NANO_PER_SECOND); /* at an export, too */
+    control_poll(control, NANO_PER_SECOND); /* at an export, too */
     assert_int_equal(in_force().cpu_frequency, 500);
-    assert_true(control_next_look(control) == UINT64_MAX);
+    assert_true(control_next_poll(control) == UINT64_MAX);
 }
 
 int main(void) {

@@ -76,7 +76,7 @@ static bool sets(enum settable settable) {
 static void its_lines_hold(void **state) {
     (void)state;
     put("# of this service\n\nOTEL_PROFILER_START=off\nOTEL_PROFILER_CPU_FREQUENCY=500");
-    assert_true(control_file_look(&file));
+    assert_true(control_file_poll(&file));
     assert_int_equal(file.overlay.has, 1u << SETTABLE_start | 1u << SETTABLE_cpu_frequency);
     assert_int_equal(file.overlay.values.start, START_OFF);
     assert_int_equal(file.overlay.values.cpu_frequency, 500);
@@ -86,7 +86,7 @@ static void a_wrong_line_is_said_and_the_others_hold(void **state) {
     (void)state;
     put("OTEL_PROFILER_START=maybe\nOTEL_PROFILER_CPU_FREQUENCY=500\n"
         "OTEL_PROFILER_TYPES=cpu,threads\n");
-    assert_true(control_file_look(&file));
+    assert_true(control_file_poll(&file));
     assert_int_equal(file.overlay.has, 1u << SETTABLE_cpu_frequency);
     const char *const text = said();
     char line[256];
@@ -97,14 +97,14 @@ static void a_wrong_line_is_said_and_the_others_hold(void **state) {
     assert_non_null(strstr(text, line));
     assert_non_null(strstr(text, ":3: OTEL_PROFILER_TYPES=\"cpu,threads\" has a type that was not "
                                  "in OTEL_PROFILER_TYPES when the program started; the line"));
-    assert_false(control_file_look(&file));
+    assert_false(control_file_poll(&file));
     assert_string_equal(said(), ""); /* once */
 }
 
 static void many_wrong_lines_are_few_warnings(void **state) {
     (void)state;
     put("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n");
-    assert_true(control_file_look(&file));
+    assert_true(control_file_poll(&file));
     const char *const text = said();
     assert_non_null(strstr(text, ":8: "));
     assert_null(strstr(text, ":9: "));
@@ -116,28 +116,28 @@ static void many_wrong_lines_are_few_warnings(void **state) {
 static void an_unchanged_file_is_not_read_again(void **state) {
     (void)state;
     put("OTEL_PROFILER_START=off\n");
-    assert_true(control_file_look(&file));
+    assert_true(control_file_poll(&file));
     assert_true(file.next > monotonic_nano() + NANO_PER_SECOND / 2);
     file.overlay.has = 0;
-    assert_false(control_file_look(&file));
+    assert_false(control_file_poll(&file));
     assert_int_equal(file.overlay.has, 0);
 }
 
 static void what_is_no_longer_said_no_longer_holds(void **state) {
     (void)state;
     put("OTEL_PROFILER_START=off\nOTEL_LOG_LEVEL=none\n");
-    assert_true(control_file_look(&file));
+    assert_true(control_file_poll(&file));
     put("OTEL_PROFILER_START=off\n");
-    assert_true(control_file_look(&file));
+    assert_true(control_file_poll(&file));
     assert_true(sets(SETTABLE_start) && !sets(SETTABLE_log_level));
     assert_int_equal(unlink(path), 0);
     (void)said();
-    assert_true(control_file_look(&file));
+    assert_true(control_file_poll(&file));
     assert_int_equal(file.overlay.has, 0);
     assert_true(says("debug: OTEL_PROFILER_CONTROL_FILE: ")); /* nothing is wrong */
-    assert_false(control_file_look(&file));
+    assert_false(control_file_poll(&file));
     put("OTEL_PROFILER_START=off\n"); /* it comes back */
-    assert_true(control_file_look(&file));
+    assert_true(control_file_poll(&file));
     assert_true(sets(SETTABLE_start));
 }
 
@@ -159,18 +159,18 @@ static void a_swapped_link_is_a_change(void **state) {
     (void)state;
     write_version("..1", "OTEL_PROFILER_CPU_FREQUENCY=100\n");
     assert_int_equal(symlink("..data/control", path), 0);
-    assert_true(control_file_look(&file));
+    assert_true(control_file_poll(&file));
     assert_int_equal(file.overlay.values.cpu_frequency, 100);
     write_version("..2", "OTEL_PROFILER_CPU_FREQUENCY=200\n");
-    assert_true(control_file_look(&file));
+    assert_true(control_file_poll(&file));
     assert_int_equal(file.overlay.values.cpu_frequency, 200);
-    assert_false(control_file_look(&file));
+    assert_false(control_file_poll(&file));
 }
 
 /* --- what is refused --- */
 
 static void refused(const char *why) {
-    assert_true(control_file_look(&file));
+    assert_true(control_file_poll(&file));
     assert_int_equal(file.overlay.has, 0);
     const char *const text = said();
     assert_non_null(strstr(text, "warn: OTEL_PROFILER_CONTROL_FILE: "));
@@ -182,7 +182,7 @@ static const char others[] = "others than root and the user of the process can w
                              "another in its place";
 
 static void taken(void) {
-    assert_true(control_file_look(&file));
+    assert_true(control_file_poll(&file));
     assert_true(sets(SETTABLE_start));
 }
 
@@ -236,7 +236,7 @@ static int look_at_mount(unsigned long more) {
     if (mount(folder, folder, "", MS_BIND, "") != 0 ||
         mount("", folder, "", MS_REMOUNT | MS_BIND | more, "") != 0)
         return 77;
-    (void)control_file_look(&file);
+    (void)control_file_poll(&file);
     return sets(SETTABLE_start);
 }
 
@@ -257,7 +257,7 @@ static void a_read_only_mount_vouches_for_its_folder(void **state) {
         return; /* no mounts can be made here */
     assert_int_equal(seen_in_child(MS_RDONLY), 1);
     assert_int_equal(seen_in_child(MS_NOSUID), 0);
-    (void)control_file_look(&file);
+    (void)control_file_poll(&file);
     assert_false(sets(SETTABLE_start)); /* without a mount */
 }
 

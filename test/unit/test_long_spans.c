@@ -17,7 +17,7 @@ static struct sample_context span(uint64_t number) {
 
 static void see(struct span_table *table, uint64_t number, uint64_t first, uint64_t last) {
     const struct sample_context context = span(number);
-    span_table_see(table, &context, (struct span_seen){first, last});
+    span_table_record(table, &context, (struct span_seen){first, last});
 }
 
 static uint64_t length(const struct span_table *table, uint64_t number) {
@@ -49,7 +49,7 @@ static void a_span_is_known_by_both_of_its_ids(void **state) {
     struct sample_context other = span(1);
     other.trace_id[0] ^= 1;
     see(&table, 1, 100, 300);
-    span_table_see(&table, &other, (struct span_seen){900, 901});
+    span_table_record(&table, &other, (struct span_seen){900, 901});
     assert_int_equal(length(&table, 1), 200);
     assert_int_equal(span_table_length(&table, &other), 1);
     span_table_close(&table);
@@ -149,7 +149,8 @@ static size_t left_of(struct long_spans *spans, uint64_t bound, uint64_t begun,
                       const struct harvest_sample *samples, size_t count) {
     const struct capture_api api = fake_capture(quiet);
     struct merge merge = merged(&api, samples, count);
-    long_spans_look(spans, &merge, bound, (struct span_interval){begun, begun + 10 * second}, &api);
+    long_spans_update(spans, &merge, bound, (struct span_interval){begun, begun + 10 * second},
+                      &api);
     merge_keep(&merge, long_spans_has, spans);
     const size_t left = merge.items.count;
     merge_free(&merge);
@@ -168,7 +169,7 @@ static void samples_of_long_spans_alone_are_left(void **state) {
         sample_of(NULL, 3, second, 9 * second), sample_of(&labels, 4, second, 9 * second)};
     struct merge merge = merged(&api, samples, 4);
     const struct span_interval interval = {0, 10 * second};
-    long_spans_look(&spans, &merge, second, interval, &api);
+    long_spans_update(&spans, &merge, second, interval, &api);
     merge_keep(&merge, long_spans_has, &spans);
     assert_int_equal(merge.items.count, 1);
     assert_int_equal(((const struct harvest_sample *)merge.items.items[0])->tid, 2);
@@ -255,7 +256,7 @@ static void what_finds_no_room_is_counted(void **state) {
     }
     struct merge merge = merged(&api, samples, SPANS_MOST + 2);
     const struct span_interval interval = {0, 10 * second};
-    long_spans_look(&spans, &merge, second, interval, &api);
+    long_spans_update(&spans, &merge, second, interval, &api);
     assert_int_equal(fake.dropped[DROP_SPANS_FULL], 2);
     merge_keep(&merge, long_spans_has, &spans);
     assert_int_equal(merge.items.count, SPANS_MOST);
@@ -277,7 +278,7 @@ static void what_is_left_keeps_its_link(void **state) {
                                              sample_of(&of_long, 1, second, 3 * second)};
     struct merge merge = merged(&api, samples, 2);
     const struct span_interval interval = {0, 10 * second};
-    long_spans_look(&spans, &merge, second, interval, &api);
+    long_spans_update(&spans, &merge, second, interval, &api);
     profile_export_begin(&exporter, &merge, true);
     merge_keep(&merge, long_spans_has, &spans);
     profile_export_begin(&exporter, &merge, false);

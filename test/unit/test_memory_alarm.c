@@ -154,12 +154,12 @@ static void while_nothing_is_sampled_nothing_is_read(void **state) {
     (void)state;
     struct memory_alarm alarm = opened();
     fake.off = PROFILE_HEAP_PEAK;
-    memory_alarm_look(&alarm);
-    assert_true(alarm.looked == 0 && alarm.next > 0 && alarm.next < UINT64_MAX);
+    memory_alarm_poll(&alarm);
+    assert_true(alarm.polled_at == 0 && alarm.next > 0 && alarm.next < UINT64_MAX);
     fake.off = 0;
     alarm.next = 0;
-    memory_alarm_look(&alarm);
-    assert_true(alarm.looked > 0);
+    memory_alarm_poll(&alarm);
+    assert_true(alarm.polled_at > 0);
 }
 
 static void the_first_time_near_is_told_once(void **state) {
@@ -196,12 +196,12 @@ static void it_is_told_again_after_a_fall(void **state) {
 static void who_lives_at_its_limit_is_told_ever_more_rarely(void **state) {
     (void)state;
     struct memory_alarm alarm = opened();
-    unsigned told = 0;
+    unsigned alarms = 0;
     for (int i = 0; i < 1800; i++, now += 2 * second) {
         (void)follows(&alarm, 0.5);
-        told += follows(&alarm, 1);
+        alarms += follows(&alarm, 1);
     }
-    assert_in_range(told, 10, 20);
+    assert_in_range(alarms, 10, 20);
     now += 1000 * second;
     (void)follows(&alarm, 0.5);
     assert_true(follows(&alarm, 1));

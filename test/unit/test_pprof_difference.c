@@ -62,7 +62,7 @@ static void a_difference_without_moments_begins_with_its_time(void **state) {
     (void)state;
     begin();
     struct pprof_sum *const sum = pprof_sum_open_difference(PPROF_PROFILE);
-    pprof_sum_miss(sum);
+    pprof_sum_mark_incomplete(sum);
     add(sum, samples, 1);
     assert_int_equal(pprof_sum_count(sum), 0);
     pprof_sum_begin(sum);
@@ -117,11 +117,11 @@ static void a_difference_that_lacks_a_moment_is_not_written(void **state) {
         begin();
         struct pprof_sum *const sum = pprof_sum_open_difference(PPROF_HEAP);
         if (when == 1)
-            pprof_sum_miss(sum);
+            pprof_sum_mark_incomplete(sum);
         add(sum, samples, 1);
         pprof_sum_begin(sum);
         if (when == 2)
-            pprof_sum_miss(sum);
+            pprof_sum_mark_incomplete(sum);
         uint8_t *const bytes = pprof_sum_encode(sum, PPROF_HEAP, &times, &size);
         assert_true((bytes != NULL) == (when == 0));
         free(bytes);
@@ -146,7 +146,7 @@ static void a_window_takes_what_is_there_at_its_begin(void **state) {
         struct encoded_export export = export_once(&exporter, &api);
         Request *const decoded = decode(&export);
         window_take(window, decoded, true);
-        window_taken(window, 1000 + 100 * i, 5000);
+        window_end_export(window, 1000 + 100 * i, 5000);
         release(decoded);
         free(export.protobuf.bytes);
     }

@@ -61,7 +61,7 @@ static void it_is_compressed_and_says_what_it_lacks(void **state) {
     begin();
     struct pprof_sum *const sum = pprof_sum_open(PPROF_PROFILE);
     add(sum, samples, 1);
-    pprof_sum_miss(sum);
+    pprof_sum_mark_incomplete(sum);
     uint8_t *const bytes = pprof_sum_encode(sum, PPROF_PROFILE, &times, &size);
     assert_non_null(bytes);
     const size_t unpacked_size = decompress(bytes, size, unpacked, sizeof unpacked);
@@ -267,12 +267,12 @@ static void a_window_begins_and_ends_with_exports(void **state) {
     struct window *const window = window_open(&request, WINDOW_PPROF, 100);
     assert_int_equal(window->state, WINDOW_BEGINS);
     assert_int_equal(window_wants(window), 0); /* an export at once */
-    window_taken(window, 1000, 5000);
+    window_end_export(window, 1000, 5000);
     assert_int_equal(window->state, WINDOW_TAKES);
     assert_int_equal(window_wants(window), 1100);
-    window_taken(window, 1050, 5050); /* another's */
+    window_end_export(window, 1050, 5050); /* another's */
     assert_int_equal(window->state, WINDOW_TAKES);
-    window_taken(window, 1101, 5101);
+    window_end_export(window, 1101, 5101);
     assert_int_equal(window->state, WINDOW_DONE);
     assert_int_equal(window->begin_unix, 5000);
     assert_int_equal(window->end_unix, 5101);
@@ -284,7 +284,7 @@ static void a_window_without_length_ends_with_the_next_export(void **state) {
     (void)state;
     struct window *const window = window_open(&request, WINDOW_FLUSH, 0);
     assert_int_equal(window_wants(window), 0);
-    window_taken(window, 1000, 5000);
+    window_end_export(window, 1000, 5000);
     assert_int_equal(window->state, WINDOW_DONE);
     window_close(window);
 }
@@ -295,7 +295,7 @@ static void what_comes_before_a_window_begins_is_not_in_it(void **state) {
     struct window *const window = window_open(&request, WINDOW_OTLP, 100);
     window_take_bytes(window, message, sizeof message);
     assert_int_equal(window->exports.size, 0);
-    window_taken(window, 1000, 5000);
+    window_end_export(window, 1000, 5000);
     window_take_bytes(window, message, sizeof message);
     assert_int_equal(window->exports.size, 7);
     assert_memory_equal(window->exports.bytes, "\0\0\0\3\1\2\3", 7);

@@ -202,7 +202,7 @@ static void without_a_threshold_it_goes_on_at_once(void **state) {
     const uint64_t last = shedding_nano(&shedding);
     assert_true(last > first);
     assert_true(shedding_nano(&shedding) == last);
-    assert_false(shedding_look(&shedding));
+    assert_false(shedding_poll(&shedding));
 }
 
 /* Profiling is turned off, and on again. */

@@ -100,12 +100,12 @@ static void plain_scalars_have_the_types_of_yaml(void **state) {
                  {"nan", SCALAR_TEXT},     {"infinity", SCALAR_TEXT},
                  {"1.2.3", SCALAR_TEXT},   {"9223372036854775808", SCALAR_DOUBLE}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(scalar_of(cases[i].text).type, cases[i].type);
-    assert_true(scalar_of("0xdeadbeef").integer == 3735928559);
-    assert_true(scalar_of("-9223372036854775808").integer == INT64_MIN);
-    assert_true(scalar_of("0o17").integer == 15);
-    assert_true(scalar_of("1.5e1").real == 15.0);
-    assert_true(scalar_of("3").real == 3.0);
+        assert_int_equal(scalar_parse(cases[i].text).type, cases[i].type);
+    assert_true(scalar_parse("0xdeadbeef").integer == 3735928559);
+    assert_true(scalar_parse("-9223372036854775808").integer == INT64_MIN);
+    assert_true(scalar_parse("0o17").integer == 15);
+    assert_true(scalar_parse("1.5e1").real == 15.0);
+    assert_true(scalar_parse("3").real == 3.0);
 }
 
 int main(void) {

@@ -21,7 +21,7 @@ struct budget budget_open(uint64_t limit) {
     return (struct budget){.limit = limit, .most_frequency = UINT64_MAX};
 }
 
-static void let_go(struct budget *budget) {
+static void restore_configured(struct budget *budget) {
     budget->most_frequency = UINT64_MAX;
     budget->least_interval = 0;
     budget->least_lock_interval = 0;
@@ -30,7 +30,7 @@ static void let_go(struct budget *budget) {
 void budget_limit(struct budget *budget, uint64_t limit) {
     budget->limit = limit;
     if (limit == BUDGET_NONE)
-        let_go(budget);
+        restore_configured(budget);
 }
 
 static uint64_t least_of(uint64_t a, uint64_t b) {
@@ -53,7 +53,7 @@ static void forget_old_peaks(struct budget *budget, uint64_t nano) {
 }
 
 /* Returns the number of processors that the budget is a share of. */
-static double program_of(struct budget *budget, const struct overhead *seen) {
+static double budget_processors(struct budget *budget, const struct overhead *seen) {
     const double used = (double)seen->program_nano / (double)seen->nano;
     double peak = used > least_processors ? used : least_processors;
     forget_old_peaks(budget, seen->nano);
@@ -66,20 +66,21 @@ static double program_of(struct budget *budget, const struct overhead *seen) {
 }
 
 /* Returns the nanoseconds that sampling may take in the stretch. */
-static double room_of(const struct budget *budget, const struct overhead *seen, double processors) {
+static double sampling_room(const struct budget *budget, const struct overhead *seen,
+                            double processors) {
     const double whole = processors * (double)budget->limit * millionth * (double)seen->nano;
     const double rest = whole - (double)seen->helper_nano;
     return rest > whole / 2 ? rest : whole / 2;
 }
 
-static double cost_of(const struct overhead *seen) {
+static double total_cost(const struct overhead *seen) {
     double cost = 0;
     for (int i = 0; i < SAMPLINGS; i++)
         cost += (double)seen->of[i].cpu_nano;
     return cost;
 }
 
-static bool is_over(struct budget *budget, double cost, double room) {
+static bool budget_is_exceeded(struct budget *budget, double cost, double room) {
     budget->debt += cost - room;
     if (budget->debt < 0)
         budget->debt = 0;
@@ -88,8 +89,8 @@ static bool is_over(struct budget *budget, double cost, double room) {
 
 /* --- distribution over the kinds --- */
 
-static void which_are_lowered(const struct settings_values *set,
-                              const struct settings_values *in_force, bool lowered[SAMPLINGS]) {
+static void find_lowered(const struct settings_values *set, const struct settings_values *in_force,
+                         bool lowered[SAMPLINGS]) {
     lowered[SAMPLING_CPU] = in_force->cpu_frequency < set->cpu_frequency;
     lowered[SAMPLING_ALLOCATIONS] = in_force->alloc_interval > set->alloc_interval;
     lowered[SAMPLING_LOCKS] = in_force->lock_interval > set->lock_interval;
@@ -97,7 +98,8 @@ static void which_are_lowered(const struct settings_values *set,
 
 /* Returns the cost that no kind may exceed so that all fit into `room`. A lowered kind is assumed
  * to use all it may; another kind uses its present cost, if that is less. */
-static double level_of(const struct overhead *seen, const bool lowered[SAMPLINGS], double room) {
+static double allowed_level(const struct overhead *seen, const bool lowered[SAMPLINGS],
+                            double room) {
     bool fits[SAMPLINGS] = {false};
     double level = 0;
     for (int round = 0; round <= SAMPLINGS; round++) {
@@ -151,25 +153,26 @@ static uint64_t whole(double number, uint64_t low, uint64_t high) {
     return number < (double)high ? (uint64_t)(number + 0.5) : high;
 }
 
-static double ratio_of(const struct overhead *seen, enum sampling_kind sampling, double level) {
+static double allowed_ratio(const struct overhead *seen, enum sampling_kind sampling,
+                            double level) {
     const double cost = (double)seen->of[sampling].cpu_nano;
     return cost > 0 ? level / cost : most_rise;
 }
 
-static void fall(struct budget *budget, const struct overhead *seen,
-                 const struct settings_values *set, const struct settings_values *in_force,
-                 double level) {
-    double ratio = ratio_of(seen, SAMPLING_CPU, level);
+static void lower_rates(struct budget *budget, const struct overhead *seen,
+                        const struct settings_values *set, const struct settings_values *in_force,
+                        double level) {
+    double ratio = allowed_ratio(seen, SAMPLING_CPU, level);
     const uint64_t slowest = least_of(set->cpu_frequency, BUDGET_LEAST_FREQUENCY);
     if (ratio < 1)
         budget->most_frequency = whole(lower_frequency(seen, in_force->cpu_frequency, ratio),
                                        slowest, in_force->cpu_frequency);
-    ratio = ratio_of(seen, SAMPLING_ALLOCATIONS, level);
+    ratio = allowed_ratio(seen, SAMPLING_ALLOCATIONS, level);
     if (ratio < 1)
         budget->least_interval =
             whole(longer_interval(&seen->of[SAMPLING_ALLOCATIONS], in_force->alloc_interval, ratio),
                   in_force->alloc_interval, most_of(set->alloc_interval, BUDGET_LONGEST_INTERVAL));
-    ratio = ratio_of(seen, SAMPLING_LOCKS, level);
+    ratio = allowed_ratio(seen, SAMPLING_LOCKS, level);
     if (ratio < 1)
         budget->least_lock_interval = whole(
             longer_interval(&seen->of[SAMPLING_LOCKS], in_force->lock_interval, ratio),
@@ -177,21 +180,22 @@ static void fall(struct budget *budget, const struct overhead *seen,
 }
 
 /* Returns the factor by which a lowered kind may rise; 1: not at all. */
-static double rise_of(const struct overhead *seen, enum sampling_kind sampling, bool lowered,
-                      double level) {
-    const double ratio = ratio_of(seen, sampling, level);
+static double rise_factor(const struct overhead *seen, enum sampling_kind sampling, bool lowered,
+                          double level) {
+    const double ratio = allowed_ratio(seen, sampling, level);
     if (!lowered || ratio < least_rise)
         return 1;
     return ratio > most_rise ? most_rise : ratio;
 }
 
 /* Raises rates in proportion to the room. This never overshoots. */
-static bool rise(struct budget *budget, const struct overhead *seen, const bool lowered[SAMPLINGS],
-                 const struct settings_values *in_force, double level) {
-    const double cpu = rise_of(seen, SAMPLING_CPU, lowered[SAMPLING_CPU], level);
+static bool raise_rates(struct budget *budget, const struct overhead *seen,
+                        const bool lowered[SAMPLINGS], const struct settings_values *in_force,
+                        double level) {
+    const double cpu = rise_factor(seen, SAMPLING_CPU, lowered[SAMPLING_CPU], level);
     const double allocations =
-        rise_of(seen, SAMPLING_ALLOCATIONS, lowered[SAMPLING_ALLOCATIONS], level);
-    const double locks = rise_of(seen, SAMPLING_LOCKS, lowered[SAMPLING_LOCKS], level);
+        rise_factor(seen, SAMPLING_ALLOCATIONS, lowered[SAMPLING_ALLOCATIONS], level);
+    const double locks = rise_factor(seen, SAMPLING_LOCKS, lowered[SAMPLING_LOCKS], level);
     if (cpu > 1)
         budget->most_frequency = (uint64_t)((double)in_force->cpu_frequency * cpu) + 1;
     if (allocations > 1)
@@ -207,27 +211,27 @@ static bool any(const bool lowered[SAMPLINGS]) {
     return lowered[SAMPLING_CPU] || lowered[SAMPLING_ALLOCATIONS] || lowered[SAMPLING_LOCKS];
 }
 
-static enum budget_change step(struct budget *budget, const struct overhead *seen,
-                               const struct settings_values *set,
-                               const struct settings_values *in_force, bool may_rise) {
+static enum budget_change decide_rates(struct budget *budget, const struct overhead *seen,
+                                       const struct settings_values *set,
+                                       const struct settings_values *in_force, bool may_rise) {
     bool lowered[SAMPLINGS];
-    const double processors = program_of(budget, seen);
-    const double room = room_of(budget, seen, processors);
-    const double cost = cost_of(seen);
-    const bool over = is_over(budget, cost, room);
-    which_are_lowered(set, in_force, lowered);
-    const double level = level_of(seen, lowered, room * aim);
+    const double processors = budget_processors(budget, seen);
+    const double room = sampling_room(budget, seen, processors);
+    const double cost = total_cost(seen);
+    const bool over = budget_is_exceeded(budget, cost, room);
+    find_lowered(set, in_force, lowered);
+    const double level = allowed_level(seen, lowered, room * aim);
     if (any(lowered) && processors > jump * budget->lowered_at) {
         budget->lowered_at = processors;
-        let_go(budget);
+        restore_configured(budget);
         return BUDGET_RETURNS;
     }
     if (over) {
         budget->lowered_at = processors;
-        fall(budget, seen, set, in_force, level);
+        lower_rates(budget, seen, set, in_force, level);
         return BUDGET_FALLS;
     }
-    if (may_rise && cost < room * spare && rise(budget, seen, lowered, in_force, level))
+    if (may_rise && cost < room * spare && raise_rates(budget, seen, lowered, in_force, level))
         return BUDGET_RISES;
     return BUDGET_STAYS;
 }
@@ -238,7 +242,7 @@ enum budget_change budget_step(struct budget *budget, const struct overhead *see
     if (budget->limit == BUDGET_NONE || seen->nano == 0)
         return BUDGET_STAYS;
     const enum budget_change change =
-        step(budget, seen, set, in_force, interval_ends && !budget->fell);
+        decide_rates(budget, seen, set, in_force, interval_ends && !budget->fell);
     budget->fell = change == BUDGET_FALLS || (budget->fell && !interval_ends);
     return change;
 }

@@ -43,7 +43,7 @@ struct budget_watch budget_watch_open(const struct capture_api *api,
 }
 
 /* Adds these rates to the present stretch, which continues. */
-static void mix(struct budget_watch *watch, const struct settings_values *in_force) {
+static void budget_mix_rates(struct budget_watch *watch, const struct settings_values *in_force) {
     struct settings_values *const densest = &watch->densest;
     if (in_force->cpu_frequency > densest->cpu_frequency)
         densest->cpu_frequency = in_force->cpu_frequency;
@@ -57,7 +57,7 @@ static void mix(struct budget_watch *watch, const struct settings_values *in_for
 void budget_watch_begin(struct budget_watch *watch, const struct settings_values *in_force) {
     const bool has_limit = watch->budget.limit != BUDGET_NONE;
     if (has_limit && watch->next != UINT64_MAX && !watch->has_decided) {
-        mix(watch, in_force);
+        budget_mix_rates(watch, in_force);
         return;
     }
     begin_stretch(watch, in_force);
@@ -111,8 +111,8 @@ static unsigned share(uint64_t cost, uint64_t program) {
     return share < 1000000 ? (unsigned)share : 1000000;
 }
 
-static void report(const struct budget_watch *watch, const struct overhead *seen,
-                   const struct settings_values *set) {
+static void budget_report(const struct budget_watch *watch, const struct overhead *seen,
+                          const struct settings_values *set) {
     const struct settings_values now = budget_lower(&watch->budget, set);
     const unsigned sampling = share(all_costs(seen->of), seen->program_nano);
     const unsigned helper = share(seen->helper_nano, seen->program_nano);
@@ -131,7 +131,7 @@ static bool are_same(const struct settings_values *a, const struct settings_valu
            a->lock_interval == b->lock_interval;
 }
 
-bool budget_watch_look(struct budget_watch *watch, const struct settings_values *set,
+bool budget_watch_poll(struct budget_watch *watch, const struct settings_values *set,
                        const struct settings_values *in_force, bool interval_ends) {
     if (watch->budget.limit == BUDGET_NONE)
         watch->next = UINT64_MAX;
@@ -148,6 +148,6 @@ bool budget_watch_look(struct budget_watch *watch, const struct settings_values 
         return false;
     watch->is_rising = change == BUDGET_RISES && !was_mixed;
     watch->has_decided = true;
-    report(watch, &seen, set);
+    budget_report(watch, &seen, set);
     return true;
 }

@@ -43,7 +43,7 @@ void budget_watch_begin(struct budget_watch *watch, const struct settings_values
 
 /* Call when an interval ends, and at `next`. Returns true if budget_lower() has another result than
  * before. */
-bool budget_watch_look(struct budget_watch *watch, const struct settings_values *set,
+bool budget_watch_poll(struct budget_watch *watch, const struct settings_values *set,
                        const struct settings_values *in_force, bool interval_ends);
 
 #endif

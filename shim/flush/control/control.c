@@ -47,7 +47,7 @@ static enum log_level log_level_configured(const struct capture_api *api) {
     return *api->log->file && !config->log_level_set ? LOG_DEBUG : config->log_level;
 }
 
-static struct settable_values decide(const struct control *control) {
+static struct settable_values control_decide(const struct control *control) {
     const struct overlay *overlays[MOST_RECORDINGS];
     size_t count = 0;
     struct settable_values values = settable_configured(control->api->config);
@@ -70,7 +70,7 @@ static bool are_equal(const struct settings_values *a, const struct settings_val
 
 /* --- applying it --- */
 
-static void tell(struct control *control) {
+static void control_apply(struct control *control) {
     const uint64_t now = monotonic_nano();
     if (!control->waits || now < control->retry)
         return;
@@ -94,8 +94,8 @@ static void keep_within_budget(struct control *control) {
 }
 
 /* Decides again after the file, the requests, the recordings or the load have changed. */
-static void decide_anew(struct control *control) {
-    const struct settable_values values = decide(control);
+static void decide_again(struct control *control) {
+    const struct settable_values values = control_decide(control);
     struct settings_values settings = settable_settings(&values);
     shedding_limit(&control->shedding, values.cpu_threshold);
     settings.shed = control->shedding.is_on; /* regardless of recordings */
@@ -110,16 +110,16 @@ static void decide_anew(struct control *control) {
 }
 
 /* Does what is due. */
-static void look(struct control *control, bool interval_ends) {
+static void control_poll_due(struct control *control, bool interval_ends) {
     const uint64_t now = monotonic_nano();
-    const bool file = now >= control->file.next && control_file_look(&control->file);
-    const bool load = shedding_look(&control->shedding);
+    const bool file = now >= control->file.next && control_file_poll(&control->file);
+    const bool load = shedding_poll(&control->shedding);
     if (file || load)
-        decide_anew(control);
+        decide_again(control);
     if (!control->waits && (interval_ends || now >= control->watch.next) &&
-        budget_watch_look(&control->watch, &control->set, &control->in_force, interval_ends))
+        budget_watch_poll(&control->watch, &control->set, &control->in_force, interval_ends))
         keep_within_budget(control);
-    tell(control);
+    control_apply(control);
 }
 
 /* Returns true if capture may use other settings than the configured ones, because of this process
@@ -151,10 +151,10 @@ struct control *control_open(const struct capture_api *api) {
                                 .waits = may_differ(api, &first),
                                 .pause = first_pause};
     if (*api->config->control_file)
-        (void)control_file_look(&control->file);
+        (void)control_file_poll(&control->file);
     if (control->waits)
-        decide_anew(control); /* also sets the log level */
-    tell(control);
+        decide_again(control); /* also sets the log level */
+    control_apply(control);
     return control;
 }
 
@@ -162,22 +162,22 @@ void control_close(struct control *control) {
     free(control);
 }
 
-void control_look(struct control *control, uint64_t nano) {
-    look(control, true);
-    export_condition_look(&control->condition, nano);
+void control_poll(struct control *control, uint64_t nano) {
+    control_poll_due(control, true);
+    export_condition_update(&control->condition, nano);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-uint64_t control_next_look(const struct control *control) {
-    const uint64_t looks = earlier(control->file.next, control->shedding.next);
-    return earlier(looks, control->waits ? control->retry : control->watch.next);
+uint64_t control_next_poll(const struct control *control) {
+    const uint64_t next_poll = earlier(control->file.next, control->shedding.next);
+    return earlier(next_poll, control->waits ? control->retry : control->watch.next);
 }
 
-void control_look_again(struct control *control) {
-    look(control, false);
+void control_poll_again(struct control *control) {
+    control_poll_due(control, false);
 }
 
 /* --- requests --- */
@@ -188,18 +188,18 @@ struct reading {
 };
 
 /* Reports the first error only. */
-static void refuse(void *arg, unsigned line, const char *what) {
+static void report_first_error(void *arg, unsigned line, const char *what) {
     struct reading *const reading = arg;
     if (!reading->wrong)
         snprintf(reading->problem, CONTROL_PROBLEM, "line %u: %s; nothing changes", line, what);
     reading->wrong = true;
 }
 
-static bool read_all(const struct control *control, struct overlay *overlay, const char *text,
-                     size_t size, char *problem) {
+static bool read_overlay(const struct control *control, struct overlay *overlay, const char *text,
+                         size_t size, char *problem) {
     struct reading reading = {.problem = problem};
     struct overlay read = *overlay;
-    overlay_read(&read, text, size, control->api->config, refuse, &reading);
+    overlay_read(&read, text, size, control->api->config, report_first_error, &reading);
     if (!reading.wrong)
         *overlay = read;
     return !reading.wrong;
@@ -207,17 +207,17 @@ static bool read_all(const struct control *control, struct overlay *overlay, con
 
 bool control_set(struct control *control, const char *text, size_t size,
                  char problem[static CONTROL_PROBLEM]) {
-    if (!read_all(control, &control->requests, text, size, problem))
+    if (!read_overlay(control, &control->requests, text, size, problem))
         return false;
-    decide_anew(control);
-    tell(control);
+    decide_again(control);
+    control_apply(control);
     return true;
 }
 
 bool control_check(const struct control *control, const char *text, size_t size,
                    char problem[static CONTROL_PROBLEM]) {
     struct overlay overlay = {.has = 0};
-    return read_all(control, &overlay, text, size, problem);
+    return read_overlay(control, &overlay, text, size, problem);
 }
 
 static struct recording *find_recording(struct control *control, uint32_t number) {
@@ -228,7 +228,7 @@ static struct recording *find_recording(struct control *control, uint32_t number
 }
 
 /* Returns a number that is not in use. */
-static uint32_t next_number(struct control *control) {
+static uint32_t next_recording_number(struct control *control) {
     do
         control->last_number++;
     while (control->last_number == 0 || find_recording(control, control->last_number));
@@ -245,11 +245,11 @@ uint32_t control_record(struct control *control, const char *text, size_t size,
                  MOST_RECORDINGS);
         return 0;
     }
-    if (!read_all(control, &overlay, text, size, problem))
+    if (!read_overlay(control, &overlay, text, size, problem))
         return 0;
-    *recording = (struct recording){next_number(control), overlay};
-    decide_anew(control);
-    tell(control);
+    *recording = (struct recording){next_recording_number(control), overlay};
+    decide_again(control);
+    control_apply(control);
     return recording->number;
 }
 
@@ -258,8 +258,8 @@ void control_record_end(struct control *control, uint32_t number) {
     if (!recording)
         return;
     recording->number = 0;
-    decide_anew(control);
-    tell(control);
+    decide_again(control);
+    control_apply(control);
 }
 
 /* --- the settings in force --- */
@@ -271,17 +271,17 @@ static uint64_t longer(uint64_t a, uint64_t b) {
 /* The heap profiler may have lengthened the allocation interval, and the program may have stopped
  * profiling by an API call. */
 static struct settable_values in_force(const struct control *control) {
-    const struct settings_values *const told = &control->in_force;
-    const bool is_on = told->on && !told->shed && !control->api->is_paused();
+    const struct settings_values *const applied = &control->in_force;
+    const bool is_on = applied->on && !applied->shed && !control->api->is_paused();
     const uint64_t grown = control->api->period(ALLOC_INTERVAL);
     return (struct settable_values){.start = is_on ? START_ON : START_OFF,
-                                    .types = told->types,
-                                    .cpu_frequency = told->cpu_frequency,
-                                    .alloc_interval = longer(told->alloc_interval, grown),
-                                    .wait_frequency = told->wait_frequency,
-                                    .lock_interval = told->lock_interval,
+                                    .types = applied->types,
+                                    .cpu_frequency = applied->cpu_frequency,
+                                    .alloc_interval = longer(applied->alloc_interval, grown),
+                                    .wait_frequency = applied->wait_frequency,
+                                    .lock_interval = applied->lock_interval,
                                     .max_overhead = control->max_overhead,
-                                    .max_stack_depth = told->max_stack_depth,
+                                    .max_stack_depth = applied->max_stack_depth,
                                     .log_level = control->api->log->level,
                                     .cpu_threshold = control->shedding.threshold,
                                     .condition = control->condition.bounds};
@@ -317,8 +317,8 @@ uint64_t control_shed_nano(const struct control *control) {
 }
 
 bool control_is_lowered(const struct control *control) {
-    const struct settings_values *const told = &control->in_force;
-    return told->cpu_frequency < control->set.cpu_frequency ||
-           told->alloc_interval > control->set.alloc_interval ||
-           told->lock_interval > control->set.lock_interval;
+    const struct settings_values *const applied = &control->in_force;
+    return applied->cpu_frequency < control->set.cpu_frequency ||
+           applied->alloc_interval > control->set.alloc_interval ||
+           applied->lock_interval > control->set.lock_interval;
 }

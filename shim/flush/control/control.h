@@ -25,7 +25,7 @@ struct control *control_open(const struct capture_api *api);
 void control_close(struct control *control); /* `control` may be NULL */
 
 /* Call at each export, before its harvest. `nano` have passed since the last export. */
-void control_look(struct control *control, uint64_t nano);
+void control_poll(struct control *control, uint64_t nano);
 
 /* Returns true if the whole interval that control_poll() ended last is to be exported
  * (OTEL_PROFILER_CONDITION). */
@@ -42,8 +42,8 @@ uint64_t control_shed_nano(const struct control *control);
 /* Returns when control_poll_again() is due (CLOCK_MONOTONIC, ns); UINT64_MAX: only at exports. A
  * retry may be due soon after a request, so code that runs inside a wait() must end the wait after
  * it changes settings. */
-uint64_t control_next_look(const struct control *control);
-void control_look_again(struct control *control);
+uint64_t control_next_poll(const struct control *control);
+void control_poll_again(struct control *control);
 
 /* --- requests --- */
 

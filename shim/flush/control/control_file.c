@@ -23,19 +23,19 @@ struct control_file control_file_open(const struct capture_api *api) {
 /* --- logging --- */
 
 /* Only one process of a tree logs warnings: its children and siblings have the same file. */
-static bool is_speaker(const struct capture_api *api) {
+static bool is_reporting_process(const struct capture_api *api) {
     return !process_tree_has_reported(REPORTER_PROFILED) &&
            log_level_in_tree(api->log, LOG_CONTROLLED, LOG_WARN) == LOG_WARN;
 }
 
 static enum log_level level_of_warnings(struct control_file *file) {
-    if (!file->asked_who_speaks)
-        file->speaks = is_speaker(file->api);
-    file->asked_who_speaks = true;
-    return file->speaks ? LOG_WARN : LOG_DEBUG;
+    if (!file->has_chosen_reporter)
+        file->reports_problems = is_reporting_process(file->api);
+    file->has_chosen_reporter = true;
+    return file->reports_problems ? LOG_WARN : LOG_DEBUG;
 }
 
-static void say_problem(struct control_file *file, const char *problem, enum log_level level) {
+static void report_problem(struct control_file *file, const char *problem, enum log_level level) {
     log_write(file->api->log, level, "OTEL_PROFILER_CONTROL_FILE: %s %s; it sets nothing",
               file->path, problem);
 }
@@ -47,7 +47,7 @@ struct reading {
     unsigned wrong;
 };
 
-static void say_wrong(void *arg, unsigned line, const char *what) {
+static void report_wrong_line(void *arg, unsigned line, const char *what) {
     struct reading *const reading = arg;
     struct control_file *const file = reading->file;
     if (reading->wrong++ > MOST_WRONG)
@@ -67,7 +67,7 @@ static const char *open_problem(const char *path) {
     if (*path != '/')
         return "is no absolute path";
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
-        return file_problem_of(errno);
+        return file_problem_text(errno);
     return "is no regular file, or others than root and the user of the process can write it or "
            "put another in its place";
 }
@@ -81,7 +81,8 @@ static const char *read_trusted(struct control_file *file) {
                                                : declared_file_take(descriptor, MOST_BYTES, &read);
     if (problem)
         return problem;
-    overlay_read(&file->overlay, read.text, read.size, file->api->config, say_wrong, &reading);
+    overlay_read(&file->overlay, read.text, read.size, file->api->config, report_wrong_line,
+                 &reading);
     free(read.text);
     log_debug(file->api->log, "OTEL_PROFILER_CONTROL_FILE: %s has been read; it sets %d variables",
               file->path, __builtin_popcount(file->overlay.has));
@@ -89,25 +90,26 @@ static const char *read_trusted(struct control_file *file) {
 }
 
 /* A missing file is no error: it may appear and disappear. */
-static bool is_gone(int error) {
+static bool is_missing_error(int error) {
     return error == ENOENT || error == ENOTDIR;
 }
 
-static void follow(struct control_file *file) {
+static void reload_overlay(struct control_file *file) {
     const int error = file->seen.error;
     file->overlay = (struct overlay){.has = 0};
-    const char *const problem = error ? file_problem_of(error) : read_trusted(file);
+    const char *const problem = error ? file_problem_text(error) : read_trusted(file);
     if (problem)
-        say_problem(file, problem, is_gone(error) ? LOG_DEBUG : level_of_warnings(file));
+        report_problem(file, problem,
+                       is_missing_error(error) ? LOG_DEBUG : level_of_warnings(file));
 }
 
 /* --- polling --- */
 
-static uint64_t nano_of(struct statx_timestamp time) {
+static uint64_t timestamp_nano(struct statx_timestamp time) {
     return (uint64_t)time.tv_sec * NANO_PER_SECOND + time.tv_nsec;
 }
 
-static struct file_seen look_at(const char *path) {
+static struct file_seen read_identity(const char *path) {
     struct statx status;
     const unsigned wanted = STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME;
     if (statx(AT_FDCWD, path, 0, wanted, &status) != 0)
@@ -116,19 +118,19 @@ static struct file_seen look_at(const char *path) {
         .device = (uint64_t)status.stx_dev_major << 32 | status.stx_dev_minor,
         .inode = status.stx_ino,
         .size = status.stx_size,
-        .modified_nano = nano_of(status.stx_mtime),
-        .changed_nano = nano_of(status.stx_ctime),
+        .modified_nano = timestamp_nano(status.stx_mtime),
+        .changed_nano = timestamp_nano(status.stx_ctime),
     };
 }
 
-static bool is_same(const struct file_seen *a, const struct file_seen *b) {
+static bool is_same_identity(const struct file_seen *a, const struct file_seen *b) {
     return a->device == b->device && a->inode == b->inode && a->size == b->size &&
            a->modified_nano == b->modified_nano && a->changed_nano == b->changed_nano &&
            a->error == b->error;
 }
 
 /* Returns true if the program has changed its root or mounts, so the path means another file. */
-static bool is_hidden(struct control_file *file) {
+static bool path_is_hidden(struct control_file *file) {
     const bool before = file->hidden;
     file->hidden = !may_open_by_path();
     if (file->hidden && !before)
@@ -139,14 +141,14 @@ static bool is_hidden(struct control_file *file) {
     return file->hidden;
 }
 
-bool control_file_look(struct control_file *file) {
+bool control_file_poll(struct control_file *file) {
     file->next = monotonic_nano() + NANO_PER_SECOND;
-    if (is_hidden(file))
+    if (path_is_hidden(file))
         return false;
-    const struct file_seen seen = look_at(file->path);
-    if (is_same(&seen, &file->seen))
+    const struct file_seen seen = read_identity(file->path);
+    if (is_same_identity(&seen, &file->seen))
         return false;
     file->seen = seen;
-    follow(file);
+    reload_overlay(file);
     return true;
 }

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Identity of the file. Equal values mean that it has not changed. All 0 but `error` if it is
+/* Identifies the file. Equal values mean that it has not changed. All 0 but `error` if it is
  * missing. */
 struct file_seen {
     uint64_t device;
@@ -38,8 +38,8 @@ struct control_file {
     struct file_seen seen;
     uint64_t next; /* time of the next check, CLOCK_MONOTONIC, ns; UINT64_MAX: never */
     bool hidden;   /* the path was not usable at the last check */
-    bool asked_who_speaks;
-    bool speaks; /* this process logs warnings */
+    bool has_chosen_reporter;
+    bool reports_problems; /* this process logs warnings */
     struct overlay overlay;
 };
 
@@ -47,6 +47,6 @@ struct control_file {
 struct control_file control_file_open(const struct capture_api *api);
 
 /* Checks the file. Returns true if it has changed; the overlay may be different then. */
-bool control_file_look(struct control_file *file);
+bool control_file_poll(struct control_file *file);
 
 #endif

@@ -40,7 +40,7 @@ static uint64_t program_cpu_nano(const struct capture_api *api) {
     return all > own ? all - own : 0;
 }
 
-static struct interval_figures look(struct export_condition *condition, uint64_t nano) {
+static struct interval_figures measure_interval(struct export_condition *condition, uint64_t nano) {
     const uint64_t before = condition->cpu_nano;
     const bool knew = condition->began;
     condition->cpu_nano = program_cpu_nano(condition->api);
@@ -51,10 +51,11 @@ static struct interval_figures look(struct export_condition *condition, uint64_t
                                      .rss_kib = condition->bounds.rss_kib ? resident_kib() : -1};
 }
 
-void export_condition_look(struct export_condition *condition, uint64_t nano) {
+void export_condition_update(struct export_condition *condition, uint64_t nano) {
     condition->holds = true;
     if (condition_is_set(condition->bounds))
-        condition->holds = export_condition_holds(condition->bounds, look(condition, nano));
+        condition->holds =
+            export_condition_holds(condition->bounds, measure_interval(condition, nano));
     else
         condition->began = false;
 }

@@ -35,7 +35,7 @@ struct export_condition {
 struct export_condition export_condition_open(const struct capture_api *api);
 
 /* Call at the end of an interval, with its length. */
-void export_condition_look(struct export_condition *condition, uint64_t nano);
+void export_condition_update(struct export_condition *condition, uint64_t nano);
 
 /* Makes the decision only. */
 bool export_condition_holds(struct condition bounds, struct interval_figures figures);

@@ -33,7 +33,7 @@ bool load_parse_machine(const char *text, struct load *load) {
 
 /* --- control groups --- */
 
-static uint64_t name_of(const char *folder) {
+static uint64_t load_hash_folder(const char *folder) {
     uint64_t hash = 0;
     for (; *folder; folder++)
         hash = hash_word(hash, (unsigned char)*folder);
@@ -45,10 +45,10 @@ static void add_group(struct load *load, const char *folder, double quota, doubl
     if (load->group_count == MOST_GROUPS || quota <= 0 || period <= 0)
         return;
     load->groups[load->group_count++] =
-        (struct group_load){name_of(folder), used_nano, quota / period};
+        (struct group_load){load_hash_folder(folder), used_nano, quota / period};
 }
 
-static void visit_group(void *arg, const char *folder) {
+static void load_visit_group(void *arg, const char *folder) {
     char text[KERNEL_TEXT_BYTES];
     char *end;
     if (!kernel_text(folder, "cpu.max", text))
@@ -82,7 +82,7 @@ static void visit_first_version(void *arg, const char *folder) {
 void load_read_groups(const char *mount, const char *groups, struct load *load) {
     struct first_version first = {load, mount};
     load->group_count = 0;
-    control_groups_visit(mount, groups, (struct group_hierarchy){"", ""}, visit_group, load);
+    control_groups_visit(mount, groups, (struct group_hierarchy){"", ""}, load_visit_group, load);
     control_groups_visit(mount, groups, (struct group_hierarchy){"cpu", "/cpu"},
                          visit_first_version, &first);
 }

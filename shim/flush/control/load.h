@@ -16,7 +16,7 @@
 
 enum { MOST_GROUPS = 16 };
 
-/* A control group with a limit. */
+/* Describes a control group with a limit. */
 struct group_load {
     uint64_t name;      /* hash of its folder */
     uint64_t used_nano; /* CPU time so far */

@@ -32,7 +32,7 @@ static bool has(const struct overlay *overlay, size_t settable) {
 
 /* Returns the value as 64 bits. Of a struct condition it returns the beginning; conditions are
  * never compared. */
-static uint64_t get(const struct settable_values *values, const struct row *row) {
+static uint64_t settable_get(const struct settable_values *values, const struct row *row) {
     uint64_t number = 0;
     unsigned small;
     const char *const at = (const char *)values + row->at;
@@ -44,7 +44,7 @@ static uint64_t get(const struct settable_values *values, const struct row *row)
     return small;
 }
 
-static void put(struct settable_values *values, const struct row *row, uint64_t number) {
+static void settable_put(struct settable_values *values, const struct row *row, uint64_t number) {
     const unsigned small = (unsigned)number;
     const bool is_small = row->size != sizeof number;
     memcpy((char *)values + row->at, is_small ? (const void *)&small : &number, row->size);
@@ -121,7 +121,7 @@ static void write_percent(uint64_t millionths, char text[static SETTABLE_VALUE_B
 void settable_write(const struct settable_values *values, enum settable settable,
                     char text[static SETTABLE_VALUE_BYTES]) {
     const struct row *const row = &rows[settable];
-    const uint64_t number = get(values, row);
+    const uint64_t number = settable_get(values, row);
     size_t count;
     const char *const *const words = config_kind_words(row->kind, &count);
     if (row->kind == OPTION_TYPES)
@@ -138,7 +138,7 @@ void settable_write(const struct settable_values *values, enum settable settable
 
 /* --- reading a line --- */
 
-static const struct row *find(struct part name) {
+static const struct row *settable_find(struct part name) {
     for (size_t i = 0; i < SETTABLES; i++)
         if (strlen(rows[i].name) == name.size && memcmp(rows[i].name, name.at, name.size) == 0)
             return &rows[i];
@@ -168,8 +168,8 @@ static const char *check(struct settable_values *values, const struct row *row,
 }
 
 /* Returns NULL, or what is wrong. */
-static const char *set(struct overlay *overlay, const struct row *row, struct part value,
-                       const struct config *config) {
+static const char *overlay_set(struct overlay *overlay, const struct row *row, struct part value,
+                               const struct config *config) {
     char text[SETTABLE_VALUE_BYTES];
     const unsigned bit = 1u << (row - rows);
     struct settable_values values = overlay->values;
@@ -193,22 +193,23 @@ static const char *set(struct overlay *overlay, const struct row *row, struct pa
 
 /* Quotes a name only if it is one of the profiler's variables: the file may be another one by
  * mistake, with secrets in it. */
-static void say_unknown(struct sentence *sentence, struct part name) {
-    const bool is_ours = config_names_have(name.at, name.size);
-    sentence_say_value(sentence, name.at, is_ours ? name.size : 0);
-    sentence_say(sentence, is_ours ? " cannot be changed while the program runs"
-                                   : "what stands there is no variable that can be changed");
+static void describe_unknown(struct sentence *sentence, struct part name) {
+    const bool is_profiler_variable = config_names_have(name.at, name.size);
+    sentence_say_value(sentence, name.at, is_profiler_variable ? name.size : 0);
+    sentence_say(sentence, is_profiler_variable
+                               ? " cannot be changed while the program runs"
+                               : "what stands there is no variable that can be changed");
 }
 
 static bool read_pair(struct overlay *overlay, struct part name, struct part value,
                       const struct config *config, struct sentence *sentence) {
     enum { SHOWN = 60 }; /* bytes of another writer's text */
-    const struct row *const row = find(name);
+    const struct row *const row = settable_find(name);
     if (!row) {
-        say_unknown(sentence, name);
+        describe_unknown(sentence, name);
         return false;
     }
-    const char *const wrong = set(overlay, row, value, config);
+    const char *const wrong = overlay_set(overlay, row, value, config);
     if (!wrong)
         return true;
     sentence_say(sentence, row->name);
@@ -219,8 +220,8 @@ static bool read_pair(struct overlay *overlay, struct part name, struct part val
     return false;
 }
 
-static bool read_line(struct overlay *overlay, struct part line, const struct config *config,
-                      struct sentence *sentence) {
+static bool overlay_read_line(struct overlay *overlay, struct part line,
+                              const struct config *config, struct sentence *sentence) {
     struct part name;
     struct part value;
     if (setting_is_nothing(line))
@@ -239,7 +240,7 @@ void overlay_read(struct overlay *overlay, const char *text, size_t size,
         const char *const feed = memchr(text, '\n', (size_t)(end - text));
         const char *const line_end = feed ? feed : end;
         const struct part line = setting_line(text, (size_t)(line_end - text));
-        if (!read_line(overlay, line, config, &sentence))
+        if (!overlay_read_line(overlay, line, config, &sentence))
             wrong(arg, number, sentence.text);
         text = line_end + 1;
     }
@@ -285,7 +286,8 @@ void overlay_refine(struct settable_values *values, const struct overlay *const 
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < SETTABLES; j++)
             if (has(overlays[i], j) && rows[j].finer != KEPT)
-                put(values, &rows[j],
-                    finer_of(&rows[j], get(values, &rows[j]), get(&overlays[i]->values, &rows[j])));
+                settable_put(values, &rows[j],
+                             finer_of(&rows[j], settable_get(values, &rows[j]),
+                                      settable_get(&overlays[i]->values, &rows[j])));
     values->types = types;
 }

@@ -2,8 +2,8 @@
 
 #include "clock.h"
 
-enum { CALM_LOOKS = 5 };
-static const uint64_t look_nano = NANO_PER_SECOND;
+enum { CALM_POLLS = 5 };
+static const uint64_t poll_nano = NANO_PER_SECOND;
 
 struct shedding shedding_open(const struct capture_api *api) {
     return (struct shedding){.api = api, .next = UINT64_MAX};
@@ -11,21 +11,21 @@ struct shedding shedding_open(const struct capture_api *api) {
 
 /* --- the decision --- */
 
-static void count(struct shedding *shedding) {
+static void shedding_count(struct shedding *shedding) {
     const uint64_t now = monotonic_nano();
     if (shedding_sheds(shedding))
         shedding->shed_nano += now - shedding->since;
     shedding->since = now;
 }
 
-static void turn(struct shedding *shedding, bool on) {
-    count(shedding);
+static void shedding_turn(struct shedding *shedding, bool on) {
+    shedding_count(shedding);
     shedding->is_on = on;
     shedding->calm = 0;
 }
 
 void shedding_idle(struct shedding *shedding, bool is_idle) {
-    count(shedding);
+    shedding_count(shedding);
     shedding->is_idle = is_idle;
 }
 
@@ -38,9 +38,9 @@ bool shedding_follow(struct shedding *shedding, double percent) {
     const bool before = shedding->is_on;
     shedding->calm = percent < 0.9 * threshold ? shedding->calm + 1 : 0;
     if (!before && percent > threshold)
-        turn(shedding, true);
-    else if (before && shedding->calm == CALM_LOOKS)
-        turn(shedding, false);
+        shedding_turn(shedding, true);
+    else if (before && shedding->calm == CALM_POLLS)
+        shedding_turn(shedding, false);
     return shedding->is_on != before;
 }
 
@@ -51,7 +51,7 @@ uint64_t shedding_nano(const struct shedding *shedding) {
 
 /* --- polling --- */
 
-static void say(const struct shedding *shedding, double percent) {
+static void shedding_report(const struct shedding *shedding, double percent) {
     if (shedding->is_on)
         log_debug(shedding->api->log,
                   "OTEL_PROFILER_CPU_THRESHOLD: %u percent busy; nothing is sampled",
@@ -62,7 +62,7 @@ static void say(const struct shedding *shedding, double percent) {
                   (unsigned long long)(shedding->shed_nano / NANO_PER_MILLI));
 }
 
-static void see(struct shedding *shedding, bool seen) {
+static void shedding_record_reading(struct shedding *shedding, bool seen) {
     if (!seen && !shedding->is_blind)
         log_debug(shedding->api->log, "OTEL_PROFILER_CPU_THRESHOLD: how busy the machine is cannot "
                                       "be read; it has no effect");
@@ -73,26 +73,26 @@ void shedding_limit(struct shedding *shedding, uint64_t threshold) {
     const bool began = threshold && !shedding->threshold;
     shedding->threshold = threshold;
     if (!threshold && shedding->is_on)
-        turn(shedding, false);
+        shedding_turn(shedding, false);
     if (began)
-        see(shedding, load_read(&shedding->last));
+        shedding_record_reading(shedding, load_read(&shedding->last));
     if (began)
-        shedding->next = monotonic_nano() + look_nano;
+        shedding->next = monotonic_nano() + poll_nano;
     if (!threshold)
         shedding->next = UINT64_MAX;
 }
 
-bool shedding_look(struct shedding *shedding) {
+bool shedding_poll(struct shedding *shedding) {
     struct load load;
     if (monotonic_nano() < shedding->next)
         return false;
-    shedding->next = monotonic_nano() + look_nano;
+    shedding->next = monotonic_nano() + poll_nano;
     const bool knew = !shedding->is_blind;
-    see(shedding, load_read(&load));
+    shedding_record_reading(shedding, load_read(&load));
     const double percent = knew && !shedding->is_blind ? load_percent(&shedding->last, &load) : -1;
     shedding->last = load;
     if (!shedding_follow(shedding, percent))
         return false;
-    say(shedding, percent);
+    shedding_report(shedding, percent);
     return true;
 }

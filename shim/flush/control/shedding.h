@@ -36,7 +36,7 @@ struct shedding shedding_open(const struct capture_api *api);
 void shedding_limit(struct shedding *shedding, uint64_t threshold);
 
 /* Polls if it is due. Returns true if `is_on` has changed. */
-bool shedding_look(struct shedding *shedding);
+bool shedding_poll(struct shedding *shedding);
 
 /* Sets whether sampling is off for another reason: such time is not counted. */
 void shedding_idle(struct shedding *shedding, bool is_idle);

@@ -27,42 +27,43 @@ struct reading {
 /* --- the file --- */
 
 /* The helper thread sees the environment of the process's start (hooks/environment.h). */
-static const char *look_up(const char *name) {
+static const char *environment_look_up(const char *name) {
     return getenv(name);
 }
 
-static void read_values(void *arg) {
+static void declaration_read_values(void *arg) {
     struct reading *const reading = arg;
-    declared_values_read(reading->file.text, reading->file.size, look_up, &reading->values);
+    declared_values_read(reading->file.text, reading->file.size, environment_look_up,
+                         &reading->values);
 }
 
-static void refuse(struct declaration *declaration, const char *what, size_t line) {
+static void declaration_refuse(struct declaration *declaration, const char *what, size_t line) {
     declaration->refused = what;
     declaration->refused_line = line;
 }
 
 /* If the guard ends the reader, the partial values are discarded: they may be inconsistent. */
-static void read_file(struct reading *reading) {
+static void declaration_read_file(struct reading *reading) {
     const struct capture_api *const api = reading->api;
     struct declaration *const declaration = reading->declaration;
     const size_t most = api->is_timed() ? FILE_MOST : UNTIMED_FILE_MOST;
     const char *const problem = declared_file_read(api->config->config_file, most, &reading->file);
     if (problem) {
-        refuse(declaration, problem, 0);
+        declaration_refuse(declaration, problem, 0);
         return;
     }
-    if (!api->guarded(read_values, reading, &budget)) {
+    if (!api->guarded(declaration_read_values, reading, &budget)) {
         memset(&reading->values, 0, sizeof reading->values);
-        refuse(declaration, "takes too long to read, or too much memory", 0);
+        declaration_refuse(declaration, "takes too long to read, or too much memory", 0);
         return;
     }
-    refuse(declaration, reading->values.refusal.what, reading->values.refusal.line);
+    declaration_refuse(declaration, reading->values.refusal.what, reading->values.refusal.line);
 }
 
 /* --- logging --- */
 
 /* Only one process of a tree logs at this level: the others read the same file. */
-static enum log_level level_of(const struct capture_api *api, enum log_level level) {
+static enum log_level level_in_tree(const struct capture_api *api, enum log_level level) {
     if (process_tree_has_reported(REPORTER_PROFILED))
         return LOG_DEBUG;
     return log_level_in_tree(api->log, LOG_DECLARED, level);
@@ -71,7 +72,7 @@ static enum log_level level_of(const struct capture_api *api, enum log_level lev
 static void report_refusal(const struct reading *reading) {
     const struct capture_api *const api = reading->api;
     const struct declaration *const declaration = reading->declaration;
-    const enum log_level level = level_of(api, LOG_ERROR);
+    const enum log_level level = level_in_tree(api, LOG_ERROR);
     const char *const path = api->config->config_file;
     if (declaration->refused_line)
         log_write(api->log, level, "OTEL_CONFIG_FILE: %s:%zu: %s; nothing is profiled", path,
@@ -81,7 +82,7 @@ static void report_refusal(const struct reading *reading) {
                   declaration->refused);
 }
 
-static void note(struct reading *reading, const char *key, const char *what) {
+static void complain_of_key(struct reading *reading, const char *key, const char *what) {
     complain(&reading->values.complaints, 0, "distribution.otelprof.", key, what);
 }
 
@@ -108,7 +109,7 @@ static void report_wrong_setting(void *arg, const char *message) {
         if (!is_about(message, setting->text))
             continue;
         if (reading->level == LOG_NONE)
-            reading->level = level_of(reading->api, LOG_WARN);
+            reading->level = level_in_tree(reading->api, LOG_WARN);
         log_write(reading->api->log, reading->level, "OTEL_CONFIG_FILE: %s:%zu: %s",
                   reading->api->config->config_file, setting->line, message);
         return;
@@ -119,7 +120,7 @@ static void report_wrong_setting(void *arg, const char *message) {
 
 /* Puts the file's settings first, because config_parse() uses the first entry of a name. Returns
  * NULL without memory. */
-static const char **environment_of(const struct reading *reading) {
+static const char **merge_environment(const struct reading *reading) {
     const char *const *const variables = reading->api->variables;
     const size_t first = reading->values.count;
     size_t count = 0;
@@ -141,21 +142,22 @@ static void keep_within_start(struct reading *reading) {
     const struct config *const start = reading->api->config;
     struct config *const config = &reading->declaration->config;
     if (config->types & ~start->types)
-        note(reading, "types",
-             "has what OTEL_PROFILER_TYPES did not have at the start; without it");
+        complain_of_key(reading, "types",
+                        "has what OTEL_PROFILER_TYPES did not have at the start; without it");
     config->types &= start->types;
     if (!(config->types & (PROFILE_ALLOC | PROFILE_HEAP)))
         config->types &= ~(unsigned)PROFILE_MMAP;
     if (!(config->types & PROFILE_HEAP))
         config->types &= ~(unsigned)PROFILE_HEAP_PEAK;
     if (config->max_stack_depth > start->max_stack_depth) {
-        note(reading, "max_stack_depth", "is more than OTEL_PROFILER_MAX_STACK_DEPTH; using that");
+        complain_of_key(reading, "max_stack_depth",
+                        "is more than OTEL_PROFILER_MAX_STACK_DEPTH; using that");
         config->max_stack_depth = start->max_stack_depth;
     }
     if (config->exporters & ~start->exporters & EXPORTER_OTLP_FILE) {
-        note(reading, "exporter",
-             "has otlp_file, which OTEL_PROFILES_EXPORTER did not have at the "
-             "start; without it");
+        complain_of_key(reading, "exporter",
+                        "has otlp_file, which OTEL_PROFILES_EXPORTER did not have at the "
+                        "start; without it");
         config->exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
     }
 }
@@ -166,10 +168,10 @@ static void ignore_wrong_setting(void *unused, const char *message) {
 }
 
 /* Parses twice. The first pass gets the log level, at which the second pass logs errors. */
-static bool settle(struct reading *reading) {
+static bool merge_settings(struct reading *reading) {
     struct declaration *const declaration = reading->declaration;
     struct config *const config = &declaration->config;
-    const char **const environment = environment_of(reading);
+    const char **const environment = merge_environment(reading);
     if (!environment)
         return false;
     config_parse(environment, config, declaration->text, sizeof declaration->text,
@@ -188,17 +190,17 @@ static bool settle(struct reading *reading) {
 static bool read_declaration(struct reading *reading) {
     struct declaration *const declaration = reading->declaration;
     struct declared_values *const values = &reading->values;
-    read_file(reading);
+    declaration_read_file(reading);
     declaration->attributes = values->attributes;
     declaration->disabled = values->disabled;
     if (declaration->refused) {
         report_refusal(reading);
         return true;
     }
-    if (!settle(reading))
+    if (!merge_settings(reading))
         return false;
     if (values->complaints.count && reading->level == LOG_NONE)
-        reading->level = level_of(reading->api, LOG_WARN);
+        reading->level = level_in_tree(reading->api, LOG_WARN);
     complaints_log(&values->complaints, reading->api->config->config_file, reading->api->log,
                    reading->level);
     return true;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *file_problem_of(int error) {
+const char *file_problem_text(int error) {
     switch (error) {
     case ENOENT:
         return "does not exist";
@@ -30,7 +30,7 @@ const char *file_problem_of(int error) {
     }
 }
 
-static const char *kind_problem(const struct stat *status, size_t most) {
+static const char *file_kind_problem(const struct stat *status, size_t most) {
     if (S_ISDIR(status->st_mode))
         return "is a folder";
     if (!S_ISREG(status->st_mode))
@@ -39,7 +39,7 @@ static const char *kind_problem(const struct stat *status, size_t most) {
 }
 
 /* Reads at most `most` bytes, even if the file grows meanwhile. */
-static const char *read_all(int descriptor, size_t most, struct declared_file *file) {
+static const char *declared_file_read_all(int descriptor, size_t most, struct declared_file *file) {
     file->size = 0;
     file->text = malloc(most + 1);
     if (!file->text)
@@ -49,7 +49,7 @@ static const char *read_all(int descriptor, size_t most, struct declared_file *f
         got = read(descriptor, file->text + file->size, most + 1 - file->size);
         file->size += got > 0 ? (size_t)got : 0;
     }
-    const char *const problem = got < 0             ? file_problem_of(errno)
+    const char *const problem = got < 0             ? file_problem_text(errno)
                                 : file->size > most ? "is too large"
                                                     : NULL;
     if (problem) {
@@ -62,10 +62,10 @@ static const char *read_all(int descriptor, size_t most, struct declared_file *f
 const char *declared_file_take(int descriptor, size_t most, struct declared_file *file) {
     struct stat status;
     *file = (struct declared_file){NULL, 0};
-    const char *problem =
-        fstat(descriptor, &status) == 0 ? kind_problem(&status, most) : file_problem_of(errno);
+    const char *problem = fstat(descriptor, &status) == 0 ? file_kind_problem(&status, most)
+                                                          : file_problem_text(errno);
     if (!problem)
-        problem = read_all(descriptor, most, file);
+        problem = declared_file_read_all(descriptor, most, file);
     close(descriptor);
     return problem;
 }
@@ -78,12 +78,12 @@ const char *declared_file_read(const char *path, size_t most, struct declared_fi
     if (!may_open_by_path())
         return "is out of sight: the program has changed its root or its mounts";
     if (stat(path, &status) != 0)
-        return file_problem_of(errno);
-    const char *const problem = kind_problem(&status, most);
+        return file_problem_text(errno);
+    const char *const problem = file_kind_problem(&status, most);
     if (problem)
         return problem;
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0)
-        return file_problem_of(errno);
+        return file_problem_text(errno);
     return declared_file_take(descriptor, most, file);
 }

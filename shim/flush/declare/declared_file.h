@@ -22,6 +22,6 @@ const char *declared_file_read(const char *path, size_t most, struct declared_fi
 const char *declared_file_take(int descriptor, size_t most, struct declared_file *file);
 
 /* Describes an errno of a file operation, for example "does not exist"; a constant. */
-const char *file_problem_of(int error);
+const char *file_problem_text(int error);
 
 #endif

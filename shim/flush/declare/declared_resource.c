@@ -12,7 +12,7 @@ static const char attribute_section[] = "resource.attributes: ";
 
 enum wanted { WANTED_STRING, WANTED_BOOL, WANTED_INT, WANTED_DOUBLE, WANTED_ARRAY, WANTED_UNKNOWN };
 
-static enum wanted wanted_of(const char *type) {
+static enum wanted parse_wanted(const char *type) {
     static const char *const words[] = {"string", "bool", "int", "double"};
     for (int i = WANTED_STRING; i < WANTED_ARRAY; i++)
         if (strcmp(type, words[i]) == 0)
@@ -72,7 +72,7 @@ static const char *read_attribute(struct document *document, const yaml_node_t *
     const enum wanted wanted = !type_node                        ? WANTED_STRING
                                : !has_type                       ? WANTED_UNKNOWN
                                : type.scalar.type == SCALAR_NULL ? WANTED_STRING
-                                                                 : wanted_of(type.text);
+                                                                 : parse_wanted(type.text);
     if (wanted == WANTED_UNKNOWN)
         return "has a type that is not one of string, bool, int, double; it is left out";
     if (wanted == WANTED_ARRAY || (value_node && value_node->type == YAML_SEQUENCE_NODE))
@@ -82,8 +82,8 @@ static const char *read_attribute(struct document *document, const yaml_node_t *
     return value.scalar.type == SCALAR_NULL ? NULL : set_attribute(set, name->text, &value, wanted);
 }
 
-static void read_attributes(struct document *document, const yaml_node_t *list,
-                            struct attribute_set *set, struct complaints *complaints) {
+static void read_attribute_list(struct document *document, const yaml_node_t *list,
+                                struct attribute_set *set, struct complaints *complaints) {
     yaml_node_t *item;
     struct value name;
     if (list->type != YAML_SEQUENCE_NODE) {
@@ -120,7 +120,7 @@ static void read_list(struct document *document, const yaml_node_t *node, struct
 
 /* --- the whole section --- */
 
-static bool is_known(const char *key) {
+static bool is_known_key(const char *key) {
     static const char *const keys[] = {"attributes", "attributes_list", "schema_url",
                                        "detection/development"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -142,8 +142,8 @@ void declared_resource_read(struct document *document, const yaml_node_t *resour
     if (list)
         read_list(document, list, set, complaints);
     if (attributes && !(attributes->type == YAML_SCALAR_NODE && !attributes->data.scalar.length))
-        read_attributes(document, attributes, set, complaints);
+        read_attribute_list(document, attributes, set, complaints);
     for (size_t i = 0; document_pair(document, resource, i, &key, &value); i++)
-        if (!is_known(key))
+        if (!is_known_key(key))
             complain(complaints, document_line(value), section, key, "is not known; it is ignored");
 }

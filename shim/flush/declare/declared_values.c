@@ -54,7 +54,7 @@ static void read_format(struct reader *r, const yaml_node_t *root) {
 
 /* --- settings --- */
 
-static bool is_set(const struct declared_values *values, const char *variable) {
+static bool has_setting(const struct declared_values *values, const char *variable) {
     const size_t length = strlen(variable);
     for (size_t i = 0; i < values->count; i++)
         if (strncmp(values->settings[i].text, variable, length) == 0 &&
@@ -66,7 +66,7 @@ static bool is_set(const struct declared_values *values, const char *variable) {
 static void add_setting(struct reader *r, const yaml_node_t *node, const char *variable,
                         const char *text) {
     struct declared_values *const values = r->values;
-    if (is_set(values, variable))
+    if (has_setting(values, variable))
         document_refuse_twice(&r->document, node);
     if (values->count == MAX_DECLARED_SETTINGS)
         return;
@@ -93,7 +93,7 @@ static void read_disabled(struct reader *r, const yaml_node_t *node) {
 
 /* Maps the lowest severity to log, one of OpenTelemetry's 24, to the profiler's level. Each line of
  * the profiler's log has the first severity of its group. */
-static const char *level_of(const char *text) {
+static const char *convert_severity(const char *text) {
     static const struct {
         const char *word;
         const char *exactly; /* level for the first severity of the group */
@@ -120,7 +120,7 @@ static void read_log_level(struct reader *r, const yaml_node_t *node) {
     const bool known = document_value(&r->document, node, &value);
     if (known && is_null(node, &value))
         return;
-    const char *const level = known ? level_of(value.text) : NULL;
+    const char *const level = known ? convert_severity(value.text) : NULL;
     if (level)
         add_setting(r, node, "OTEL_LOG_LEVEL", level);
     else
@@ -132,7 +132,7 @@ static void read_log_level(struct reader *r, const yaml_node_t *node) {
 
 /* Joins a list with commas, as the environment has it. Returns false if an item is no text, has a
  * comma, or does not fit. */
-static bool join(struct reader *r, const yaml_node_t *sequence, char *text, size_t size) {
+static bool join_list(struct reader *r, const yaml_node_t *sequence, char *text, size_t size) {
     struct value value;
     yaml_node_t *item;
     size_t length = 0;
@@ -166,7 +166,7 @@ static void read_value(struct reader *r, const yaml_node_t *node, const char *ke
                        const char *variable) {
     struct value value;
     if (node->type == YAML_SEQUENCE_NODE) {
-        if (join(r, node, value.text, sizeof value.text))
+        if (join_list(r, node, value.text, sizeof value.text))
             add_setting(r, node, variable, value.text);
         else
             refuse_value(r, node, key, variable);
@@ -196,19 +196,20 @@ static void read_setting(struct reader *r, const yaml_node_t *node, const char *
 /* Refuses the file if the section is malformed: it might name values to hide. */
 static void refuse_section(struct reader *r, const yaml_node_t *node, const char *what) {
     struct value value;
-    const bool says_nothing = !node || node->type == YAML_MAPPING_NODE ||
-                              (document_value(&r->document, node, &value) && is_null(node, &value));
-    if (!says_nothing && !r->values->refusal.what)
+    const bool is_absent = !node || node->type == YAML_MAPPING_NODE ||
+                           (document_value(&r->document, node, &value) && is_null(node, &value));
+    if (!is_absent && !r->values->refusal.what)
         r->values->refusal = (struct refusal){what, document_line(node)};
 }
 
 static void read_distribution(struct reader *r, const yaml_node_t *distribution) {
     const char *key;
     yaml_node_t *node;
-    const yaml_node_t *const ours = document_child(&r->document, distribution, "otelprof");
+    const yaml_node_t *const profiler_section =
+        document_child(&r->document, distribution, "otelprof");
     refuse_section(r, distribution, "has a distribution that is no mapping");
-    refuse_section(r, ours, "has a distribution.otelprof that is no mapping");
-    for (size_t i = 0; document_pair(&r->document, ours, i, &key, &node); i++)
+    refuse_section(r, profiler_section, "has a distribution.otelprof that is no mapping");
+    for (size_t i = 0; document_pair(&r->document, profiler_section, i, &key, &node); i++)
         read_setting(r, node, key);
 }
 

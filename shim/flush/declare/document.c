@@ -13,7 +13,7 @@ static const char *problem_of(const yaml_parser_t *parser) {
     }
 }
 
-static void refuse(struct document *document, const char *what, size_t line) {
+static void document_refuse(struct document *document, const char *what, size_t line) {
     if (!document->refusal.what)
         document->refusal = (struct refusal){what, line};
 }
@@ -22,12 +22,12 @@ static void refuse(struct document *document, const char *what, size_t line) {
 static bool is_the_only_one(struct document *document, yaml_parser_t *parser) {
     yaml_document_t next;
     if (!yaml_parser_load(parser, &next)) {
-        refuse(document, problem_of(parser), parser->problem_mark.line + 1);
+        document_refuse(document, problem_of(parser), parser->problem_mark.line + 1);
         return false;
     }
     const yaml_node_t *const root = yaml_document_get_root_node(&next);
     if (root)
-        refuse(document, "has a second document", document_line(root));
+        document_refuse(document, "has a second document", document_line(root));
     yaml_document_delete(&next);
     return !root;
 }
@@ -43,7 +43,7 @@ bool document_open(struct document *document, const char *text, size_t size,
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
     const bool loaded = yaml_parser_load(&parser, &document->yaml);
     if (!loaded)
-        refuse(document, problem_of(&parser), parser.problem_mark.line + 1);
+        document_refuse(document, problem_of(&parser), parser.problem_mark.line + 1);
     const bool alone = loaded && is_the_only_one(document, &parser);
     if (loaded && !alone)
         document_close(document);
@@ -117,7 +117,7 @@ yaml_node_t *document_child(struct document *document, const yaml_node_t *mappin
 }
 
 void document_refuse_twice(struct document *document, const yaml_node_t *value) {
-    refuse(document, "has a key for the second time", document_line(value));
+    document_refuse(document, "has a key for the second time", document_line(value));
 }
 
 /* --- values --- */
@@ -131,11 +131,11 @@ bool document_value(struct document *document, const yaml_node_t *node, struct v
     const enum substitution done =
         substitute(text, document->look_up, value->text, sizeof value->text);
     if (done == SUBSTITUTION_MALFORMED)
-        refuse(document, "has a malformed reference to an environment variable",
-               document_line(node));
+        document_refuse(document, "has a malformed reference to an environment variable",
+                        document_line(node));
     if (done != SUBSTITUTED)
         return false;
     const bool plain = node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    value->scalar = plain ? scalar_of(value->text) : (struct scalar){.type = SCALAR_TEXT};
+    value->scalar = plain ? scalar_parse(value->text) : (struct scalar){.type = SCALAR_TEXT};
     return true;
 }

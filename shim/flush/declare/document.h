@@ -18,7 +18,7 @@
 
 enum { VALUE_BYTES = 8192 };
 
-/* The reason why a file is refused as a whole. `what` is a constant. */
+/* Describes why a file is refused as a whole. `what` is a constant. */
 struct refusal {
     const char *what; /* NULL: not refused */
     size_t line;      /* 0: unknown */

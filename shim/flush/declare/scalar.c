@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_one_of(const char *text, const char *const *words, size_t count) {
+static bool scalar_is_one_of(const char *text, const char *const *words, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(text, words[i]) == 0)
             return true;
@@ -26,7 +26,7 @@ static const char *skip_sign(const char *at) {
 /* --- integers --- */
 
 /* Returns 10, 8 (0o17) or 16 (0x1f); 0: not an integer. */
-static int base_of(const char *text) {
+static int integer_base(const char *text) {
     const char *const digits = skip_sign(text);
     if (digits[0] == '0' && digits[1] == 'o' && digits[2])
         return digits[2 + strspn(digits + 2, "01234567")] ? 0 : 8;
@@ -72,16 +72,16 @@ static bool is_real(const char *text) {
 static bool is_special_real(const char *text, double *real) {
     static const char *const infinities[] = {".inf", ".Inf", ".INF"};
     static const char *const nans[] = {".nan", ".NaN", ".NAN"};
-    if (is_one_of(text, nans, 3)) {
+    if (scalar_is_one_of(text, nans, 3)) {
         *real = __builtin_nan("");
         return true;
     }
     *real = text[0] == '-' ? -__builtin_inf() : __builtin_inf();
-    return is_one_of(skip_sign(text), infinities, 3);
+    return scalar_is_one_of(skip_sign(text), infinities, 3);
 }
 
 /* Always reads a decimal point, independent of the program's locale. */
-static double read_real(const char *text) {
+static double scalar_read_real(const char *text) {
     const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!plain)
         return 0;
@@ -90,9 +90,9 @@ static double read_real(const char *text) {
     return real;
 }
 
-static struct scalar number_of(const char *text) {
+static struct scalar scalar_parse_number(const char *text) {
     struct scalar scalar = {.type = SCALAR_TEXT};
-    const int base = base_of(text);
+    const int base = integer_base(text);
     if (base && read_integer(text, base, &scalar.integer)) {
         scalar.type = SCALAR_INT;
         scalar.real = (double)scalar.integer;
@@ -100,20 +100,20 @@ static struct scalar number_of(const char *text) {
         scalar.type = SCALAR_DOUBLE;
     } else if (is_real(text)) {
         scalar.type = SCALAR_DOUBLE;
-        scalar.real = read_real(text);
+        scalar.real = scalar_read_real(text);
     }
     return scalar;
 }
 
-struct scalar scalar_of(const char *text) {
+struct scalar scalar_parse(const char *text) {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
     static const char *const truths[] = {"true", "True", "TRUE"};
     static const char *const lies[] = {"false", "False", "FALSE"};
-    if (is_one_of(text, nulls, 5))
+    if (scalar_is_one_of(text, nulls, 5))
         return (struct scalar){.type = SCALAR_NULL};
-    if (is_one_of(text, truths, 3))
+    if (scalar_is_one_of(text, truths, 3))
         return (struct scalar){.type = SCALAR_BOOL, .truth = true};
-    if (is_one_of(text, lies, 3))
+    if (scalar_is_one_of(text, lies, 3))
         return (struct scalar){.type = SCALAR_BOOL};
-    return number_of(text);
+    return scalar_parse_number(text);
 }

@@ -17,6 +17,6 @@ struct scalar {
 };
 
 /* Returns the type and value of `text`. An integer beyond 64 bits becomes SCALAR_DOUBLE. */
-struct scalar scalar_of(const char *text);
+struct scalar scalar_parse(const char *text);
 
 #endif

@@ -11,7 +11,7 @@ struct output {
     bool whole;
 };
 
-static void add(struct output *out, const char *text, size_t size) {
+static void substitution_add(struct output *out, const char *text, size_t size) {
     if (size > (size_t)(out->end - out->at)) {
         out->whole = false;
         return;
@@ -48,9 +48,9 @@ static bool add_variable(struct output *out, const char *at, const char *end,
     name[length] = 0;
     const char *const value = look_up(name);
     if (value && *value)
-        add(out, value, strlen(value));
+        substitution_add(out, value, strlen(value));
     else if (has_default)
-        add(out, rest + 2, (size_t)(end - rest - 2));
+        substitution_add(out, rest + 2, (size_t)(end - rest - 2));
     return true;
 }
 
@@ -72,7 +72,7 @@ static bool add_part(struct output *out, const char *at, const char *end,
         const bool opens = dollar && end - dollar > 2 && dollar[1] == '{' && dollar[2] != '}';
         const char *const close = opens ? memchr(dollar, '}', (size_t)(end - dollar)) : NULL;
         const char *const plain = close ? dollar : dollar ? dollar + 1 : end;
-        add(out, at, (size_t)(plain - at));
+        substitution_add(out, at, (size_t)(plain - at));
         at = plain;
         if (!close)
             continue;
@@ -91,7 +91,7 @@ enum substitution substitute(const char *text, substitution_look_up *look_up, ch
         const char *const escape = strstr(at, "$$");
         formed = add_part(&output, at, escape ? escape : at + strlen(at), look_up);
         if (escape)
-            add(&output, "$", 1);
+            substitution_add(&output, "$", 1);
         at = escape ? escape + 2 : NULL;
     }
     *output.at = 0;

@@ -42,13 +42,13 @@ static bool is_head(const struct http_request *request) {
 }
 
 /* Every path that has GET also has HEAD. */
-static bool is_asked_by(const struct http_request *request, const char *method) {
+static bool has_method(const struct http_request *request, const char *method) {
     return strcmp(method, request->method) == 0 || (is_head(request) && strcmp(method, "GET") == 0);
 }
 
 /* Returns ROUTE_NONE if there is no such path (*method is NULL) or if the path has another method
  * only (*method is that one). */
-static enum route route_of(const struct http_request *request, const char **method) {
+static enum route find_route(const struct http_request *request, const char **method) {
     const char *const path = strcmp(request->path, "/") == 0 ? pprof_folder : request->path;
     enum route route = ROUTE_PPROF;
     *method = NULL;
@@ -60,11 +60,11 @@ static enum route route_of(const struct http_request *request, const char **meth
     if (!*method && strncmp(path, pprof_folder, sizeof pprof_folder - 1) == 0 &&
         pprof_kind_named(path + sizeof pprof_folder - 1) != PPROF_KINDS)
         *method = "GET";
-    return *method && is_asked_by(request, *method) ? route : ROUTE_NONE;
+    return *method && has_method(request, *method) ? route : ROUTE_NONE;
 }
 
 /* Parses `seconds` into nanoseconds. Returns false after a reply if it is not a valid number. */
-static bool length_of(struct http_request *request, uint64_t otherwise, uint64_t *length) {
+static bool parse_length(struct http_request *request, uint64_t otherwise, uint64_t *length) {
     const char *const seconds = http_argument(request, "seconds");
     uint64_t number = otherwise;
     if (seconds && !parse_number(seconds, 1, MOST_SECONDS, &number)) {
@@ -90,8 +90,8 @@ static void reply_to_head(struct http_request *request, enum window_form form) {
 }
 
 /* Returns NULL if a reply has been sent already. */
-static struct window *wait_for(struct serve *serve, struct http_request *request,
-                               enum window_form form, uint64_t length) {
+static struct window *open_window(struct serve *serve, struct http_request *request,
+                                  enum window_form form, uint64_t length) {
     if (is_head(request)) {
         reply_to_head(request, form);
         return NULL;
@@ -120,7 +120,7 @@ static void begin_pprof(struct serve *serve, struct http_request *request, enum 
         refuse_kind(request, facts);
         return;
     }
-    if (!length_of(request, facts->begins == AT_REQUEST ? DEFAULT_SECONDS : 0, &length))
+    if (!parse_length(request, facts->begins == AT_REQUEST ? DEFAULT_SECONDS : 0, &length))
         return;
     if (length && is_text && facts->begins != AT_REQUEST) {
         reply_text(request, MHD_HTTP_BAD_REQUEST,
@@ -129,7 +129,7 @@ static void begin_pprof(struct serve *serve, struct http_request *request, enum 
     }
     const bool text = is_text && facts->begins == NOW;
     struct window *const window =
-        wait_for(serve, request, text ? WINDOW_TEXT : WINDOW_PPROF, length);
+        open_window(serve, request, text ? WINDOW_TEXT : WINDOW_PPROF, length);
     if (!window)
         return;
     window->kind = kind;
@@ -142,8 +142,8 @@ static void begin_pprof(struct serve *serve, struct http_request *request, enum 
 
 static void begin_otlp(struct serve *serve, struct http_request *request) {
     uint64_t length;
-    if (length_of(request, 0, &length))
-        (void)wait_for(serve, request, WINDOW_OTLP, length);
+    if (parse_length(request, 0, &length))
+        (void)open_window(serve, request, WINDOW_OTLP, length);
 }
 
 /* --- settings for the duration of one profile --- */
@@ -154,8 +154,8 @@ struct lines {
     bool is_cut; /* the lines do not fit into `text` */
 };
 
-static enum MHD_Result add_line(void *arg, enum MHD_ValueKind kind, const char *name,
-                                const char *value) {
+static enum MHD_Result add_setting_line(void *arg, enum MHD_ValueKind kind, const char *name,
+                                        const char *value) {
     struct lines *const lines = arg;
     (void)kind;
     if (strncmp(name, "OTEL_", 5) != 0)
@@ -175,7 +175,7 @@ static bool begin_recording(struct serve *serve, struct http_request *request,
     char problem[CONTROL_PROBLEM];
     unsigned status;
     struct lines lines = {.size = 0};
-    http_arguments(request, add_line, &lines);
+    http_arguments(request, add_setting_line, &lines);
     if (lines.size == 0 && !lines.is_cut)
         return true;
     const char *const refusal = access_refusal(serve->of.api->config, request, CHANGE, &status);
@@ -217,18 +217,18 @@ static void begin_profile(struct serve *serve, struct http_request *request, enu
 
 /* --- the other routes --- */
 
-static void write_setting(void *arg, const char *name, const char *value) {
+static void write_setting_line(void *arg, const char *name, const char *value) {
     text_add(arg, "%s=%s\n", name, value);
 }
 
-static void change(struct serve *serve, struct http_request *request) {
+static void reply_to_change(struct serve *serve, struct http_request *request) {
     char problem[CONTROL_PROBLEM];
     struct wire written = {.bytes = NULL};
     if (!control_set(serve->of.control, request->body, request->body_size, problem)) {
         reply_text(request, MHD_HTTP_BAD_REQUEST, problem);
         return;
     }
-    control_list(serve->of.control, write_setting, &written);
+    control_list(serve->of.control, write_setting_line, &written);
     reply_written(request, plain_text, &written);
 }
 
@@ -239,7 +239,7 @@ static void reply_none(struct http_request *request, const char *method) {
         reply_text(request, MHD_HTTP_NOT_FOUND, "There is no such page; /debug/pprof/ lists all.");
 }
 
-static void answer_route(struct serve *serve, struct http_request *request, enum route route) {
+static void reply_to_route(struct serve *serve, struct http_request *request, enum route route) {
     struct wire written = {.bytes = NULL};
     switch (route) {
     case ROUTE_INDEX:
@@ -258,20 +258,20 @@ static void answer_route(struct serve *serve, struct http_request *request, enum
         reply_text(request, MHD_HTTP_OK, "num_symbols: 0");
         return;
     case ROUTE_CONTROL:
-        change(serve, request);
+        reply_to_change(serve, request);
         return;
     case ROUTE_FLUSH:
-        (void)wait_for(serve, request, WINDOW_FLUSH, 0);
+        (void)open_window(serve, request, WINDOW_FLUSH, 0);
         return;
     default:
         begin_profile(serve, request, route);
     }
 }
 
-void answer_request(struct serve *serve, struct http_request *request) {
+void route_request(struct serve *serve, struct http_request *request) {
     const char *method;
     unsigned status;
-    const enum route route = route_of(request, &method);
+    const enum route route = find_route(request, &method);
     const enum access_right right = route < ROUTE_PPROF ? routes[route].right : READ;
     const char *const refusal = access_refusal(serve->of.api->config, request, right, &status);
     if (refusal)
@@ -281,12 +281,12 @@ void answer_request(struct serve *serve, struct http_request *request) {
     else if (request->is_cut && route != ROUTE_SYMBOL)
         reply_text(request, MHD_HTTP_CONTENT_TOO_LARGE, "A request's body has at most 4 KiB.");
     else
-        answer_route(serve, request, route);
+        reply_to_route(serve, request, route);
 }
 
 /* --- replies made from exports --- */
 
-static struct pprof_times times_of(const struct serve *serve, const struct window *window) {
+static struct pprof_times window_times(const struct serve *serve, const struct window *window) {
     struct pprof_times times = {.unix_nano = window->end_unix};
     if (window->length)
         times = (struct pprof_times){.unix_nano = window->begin_unix,
@@ -299,7 +299,7 @@ static struct pprof_times times_of(const struct serve *serve, const struct windo
 static void reply_pprof(struct serve *serve, struct window *window) {
     struct pprof_sum *const sum =
         window->sum || window->length ? window->sum : serve_since_start(serve, window->kind);
-    const struct pprof_times times = times_of(serve, window);
+    const struct pprof_times times = window_times(serve, window);
     struct http_reply reply = {.status = MHD_HTTP_OK, .type = octets, .file = pprof_file};
     if (sum)
         reply.bytes = pprof_sum_encode(sum, window->kind, &times, &reply.size);
@@ -318,7 +318,7 @@ static void reply_exports(struct window *window) {
         reply_written(window->request, octets, &window->exports);
 }
 
-void answer_window(struct serve *serve, struct window *window) {
+void reply_to_window(struct serve *serve, struct window *window) {
     struct wire written = {.bytes = NULL};
     if (window->refused || window->state != WINDOW_DONE) {
         reply_text(window->request, MHD_HTTP_SERVICE_UNAVAILABLE,

@@ -1,14 +1,14 @@
 /* Routes requests to their replies (routes.def), after checking the client's rights (access.h).
  * Context: flush. */
-#ifndef OTELPROF_ANSWERS_H
-#define OTELPROF_ANSWERS_H
+#ifndef OTELPROF_ROUTES_H
+#define OTELPROF_ROUTES_H
 
 #include "serve_state.h"
 
 /* Replies to the request, or opens a window for it. */
-void answer_request(struct serve *serve, struct http_request *request);
+void route_request(struct serve *serve, struct http_request *request);
 
 /* Replies to the request of a finished window. */
-void answer_window(struct serve *serve, struct window *window);
+void reply_to_window(struct serve *serve, struct window *window);
 
 #endif

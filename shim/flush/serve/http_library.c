@@ -17,15 +17,15 @@ const struct http_library *http_library(void) {
 
 #else
 
-static bool find(void *library, const char *name, void *function) {
+static bool http_find_function(void *library, const char *name, void *function) {
     void *const found = dlsym(library, name);
     memcpy(function, &found, sizeof found);
     return found != NULL;
 }
 
-static bool find_all(void *library, struct http_library *found) {
+static bool http_find_all_functions(void *library, struct http_library *found) {
     bool all = true;
-#define HTTP_FUNCTION(name) all = all && find(library, "MHD_" #name, &found->name);
+#define HTTP_FUNCTION(name) all = all && http_find_function(library, "MHD_" #name, &found->name);
 #include "http_library.def"
 #undef HTTP_FUNCTION
     return all;
@@ -33,7 +33,7 @@ static bool find_all(void *library, struct http_library *found) {
 
 /* The panic handler is one setting per copy of the library. If the program has loaded the library
  * itself, its handler must not be replaced. */
-static bool is_the_programs(void) {
+static bool program_has_library(void) {
     return dlopen(HTTP_LIBRARY_NAME, RTLD_LAZY | RTLD_NOLOAD) != NULL;
 }
 
@@ -42,10 +42,10 @@ const struct http_library *http_library(void) {
     static bool is_found;
     if (is_found)
         return &found;
-    if (is_the_programs())
+    if (program_has_library())
         return NULL;
     void *const library = dlopen(HTTP_LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
-    is_found = library && find_all(library, &found);
+    is_found = library && http_find_all_functions(library, &found);
     return is_found ? &found : NULL;
 }
 

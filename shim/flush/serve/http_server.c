@@ -18,12 +18,12 @@ enum {
 };
 /* Time limits for receiving a whole request, however slowly it arrives, and for sending a whole
  * reply. */
-static const uint64_t asking_nano = UINT64_C(10) * NANO_PER_SECOND;
-static const uint64_t taking_nano = UINT64_C(60) * NANO_PER_SECOND;
+static const uint64_t receive_nano = UINT64_C(10) * NANO_PER_SECOND;
+static const uint64_t send_nano = UINT64_C(60) * NANO_PER_SECOND;
 
 /* Progress of a request. MHD calls its access handler first for the headers, then for each piece of
  * the body, then for the reply, and once more for the reply if the connection was suspended. */
-enum progress { READS_BODY, ASKED, HANDED_OVER, ANSWERED };
+enum progress { READS_BODY, RECEIVED, HANDED_OVER, REPLIED };
 
 struct http_connection {
     struct http_request request;
@@ -37,7 +37,7 @@ struct http_connection {
     char body[MOST_BODY + 1];
 };
 
-/* A connection from accept to close. It carries one request. */
+/* Lives from accept to close of a connection, which carries one request. */
 struct http_peer {
     struct http_peer *next;
     struct MHD_Connection *mhd;
@@ -70,7 +70,7 @@ static void leave_library(void *cls, const char *file, unsigned line, const char
     abort(); /* the library's default; reached only for a daemon of the program's own */
 }
 
-static bool work(struct http_server *server, void (*call)(struct http_server *server)) {
+static bool call_library(struct http_server *server, void (*call)(struct http_server *server)) {
     if (server->damaged)
         return false;
     running = server;
@@ -104,8 +104,8 @@ static void end_peer(struct http_server *server, struct http_peer *peer) {
 }
 
 /* MHD calls this when a connection begins or ends. A connection without memory has no deadline. */
-static void notice(void *cls, struct MHD_Connection *mhd, void **peer,
-                   enum MHD_ConnectionNotificationCode code) {
+static void http_notify_connection(void *cls, struct MHD_Connection *mhd, void **peer,
+                                   enum MHD_ConnectionNotificationCode code) {
     struct http_server *const server = cls;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
         end_peer(server, *peer);
@@ -115,12 +115,12 @@ static void notice(void *cls, struct MHD_Connection *mhd, void **peer,
     *peer = added;
     if (!added)
         return;
-    *added = (struct http_peer){server->peers, mhd, monotonic_nano() + asking_nano};
+    *added = (struct http_peer){server->peers, mhd, monotonic_nano() + receive_nano};
     server->peers = added;
 }
 
-static void give_time(struct http_server *server, const struct MHD_Connection *mhd,
-                      uint64_t deadline) {
+static void set_deadline(struct http_server *server, const struct MHD_Connection *mhd,
+                         uint64_t deadline) {
     for (struct http_peer *it = server->peers; it; it = it->next)
         if (it->mhd == mhd)
             it->deadline = deadline;
@@ -128,7 +128,7 @@ static void give_time(struct http_server *server, const struct MHD_Connection *m
 
 /* Shuts down connections past their deadline. MHD then sees their end and closes them. If
  * shutdown(2) fails, MHD's own timeout closes the connection; each is tried once. */
-static void end_slow_ones(struct http_server *server) {
+static void shut_down_slow_peers(struct http_server *server) {
     const uint64_t now = monotonic_nano();
     for (struct http_peer *it = server->peers; it; it = it->next) {
         if (now < it->deadline)
@@ -148,12 +148,13 @@ static uint64_t next_deadline(const struct http_server *server) {
 
 /* --- requests --- */
 
-static void list(struct http_server *server, struct http_connection *connection) {
+static void http_list_request(struct http_server *server, struct http_connection *connection) {
     connection->next = server->first;
     server->first = connection;
 }
 
-static void unlist(struct http_server *server, const struct http_connection *connection) {
+static void http_unlist_request(struct http_server *server,
+                                const struct http_connection *connection) {
     struct http_connection **at = &server->first;
     while (*at && *at != connection)
         at = &(*at)->next;
@@ -161,8 +162,9 @@ static void unlist(struct http_server *server, const struct http_connection *con
         *at = connection->next;
 }
 
-static struct http_connection *begin(struct http_server *server, struct MHD_Connection *mhd,
-                                     const char *path, const char *method) {
+static struct http_connection *http_begin_request(struct http_server *server,
+                                                  struct MHD_Connection *mhd, const char *path,
+                                                  const char *method) {
     struct http_connection *const connection = calloc(1, sizeof *connection);
     if (!connection)
         return NULL;
@@ -171,11 +173,11 @@ static struct http_connection *begin(struct http_server *server, struct MHD_Conn
     connection->from_unix = server->is_unix;
     connection->request = (struct http_request){
         .method = method, .path = path, .body = connection->body, .connection = connection};
-    list(server, connection);
+    http_list_request(server, connection);
     return connection;
 }
 
-static void take_body(struct http_connection *connection, const char *bytes, size_t size) {
+static void http_take_body(struct http_connection *connection, const char *bytes, size_t size) {
     struct http_request *const request = &connection->request;
     if (size > MOST_BODY - request->body_size) {
         request->is_cut = true;
@@ -218,39 +220,39 @@ static enum MHD_Result send_reply(const struct http_connection *connection) {
     return queued;
 }
 
-static void suspend(struct http_connection *connection) {
-    connection->progress = ASKED;
+static void http_suspend(struct http_connection *connection) {
+    connection->progress = RECEIVED;
     connection->suspended = true;
-    give_time(connection->server, connection->mhd, UINT64_MAX);
+    set_deadline(connection->server, connection->mhd, UINT64_MAX);
     connection->server->library->suspend_connection(connection->mhd);
 }
 
 /* MHD's access handler. */
-static enum MHD_Result take(void *cls, struct MHD_Connection *mhd, const char *path,
-                            const char *method, const char *version, const char *body,
-                            size_t *body_size, void **state) {
+static enum MHD_Result http_take_request(void *cls, struct MHD_Connection *mhd, const char *path,
+                                         const char *method, const char *version, const char *body,
+                                         size_t *body_size, void **state) {
     struct http_server *const server = cls;
     struct http_connection *const connection = *state;
     (void)version;
     if (!connection) {
-        *state = begin(server, mhd, path, method);
+        *state = http_begin_request(server, mhd, path, method);
         return *state ? MHD_YES : MHD_NO;
     }
     if (*body_size) {
-        take_body(connection, body, *body_size);
+        http_take_body(connection, body, *body_size);
         *body_size = 0;
         return MHD_YES;
     }
-    if (connection->progress == ANSWERED)
+    if (connection->progress == REPLIED)
         return send_reply(connection);
     if (!server->closing)
-        suspend(connection);
+        http_suspend(connection);
     return server->closing ? MHD_NO : MHD_YES;
 }
 
 /* MHD calls this when a request has ended. */
-static void end(void *cls, struct MHD_Connection *mhd, void **state,
-                enum MHD_RequestTerminationCode code) {
+static void http_end_request(void *cls, struct MHD_Connection *mhd, void **state,
+                             enum MHD_RequestTerminationCode code) {
     struct http_server *const server = cls;
     struct http_connection *const connection = *state;
     (void)mhd, (void)code;
@@ -258,7 +260,7 @@ static void end(void *cls, struct MHD_Connection *mhd, void **state,
         return;
     if (connection->progress == HANDED_OVER)
         server->gone(server->arg, &connection->request);
-    unlist(server, connection);
+    http_unlist_request(server, connection);
     free(connection->reply.bytes);
     free(connection);
     *state = NULL;
@@ -266,28 +268,28 @@ static void end(void *cls, struct MHD_Connection *mhd, void **state,
 
 /* --- opening and closing --- */
 
-static struct MHD_Daemon *start(struct http_server *server, const struct listen_socket *at) {
+static struct MHD_Daemon *http_start(struct http_server *server, const struct listen_socket *at) {
     server->library->set_panic_func(leave_library, NULL);
     return server->library->start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, take, server,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, http_take_request, server,
         MHD_OPTION_LISTEN_SOCKET, at->descriptor, MHD_OPTION_CONNECTION_LIMIT, MOST_CONNECTIONS,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_OF_EACH, MHD_OPTION_CONNECTION_TIMEOUT,
-        IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, end, server, MHD_OPTION_NOTIFY_CONNECTION,
-        notice, server, MHD_OPTION_END);
+        IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, http_end_request, server,
+        MHD_OPTION_NOTIFY_CONNECTION, http_notify_connection, server, MHD_OPTION_END);
 }
 
-static void ready(void *arg, int descriptor, unsigned events) {
+static void epoll_is_ready(void *arg, int descriptor, unsigned events) {
     struct http_server *const server = arg;
     (void)descriptor, (void)events;
-    (void)work(server, run);
+    (void)call_library(server, run);
     server->api->end_wait();
 }
 
-static bool attend(struct http_server *server) {
+static bool watch_epoll(struct http_server *server) {
     const union MHD_DaemonInfo *const info =
         server->library->get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     server->epoll = info ? info->epoll_fd : -1;
-    const struct served_descriptor served = {server->epoll, POLLIN, ready, server};
+    const struct served_descriptor served = {server->epoll, POLLIN, epoll_is_ready, server};
     return server->epoll >= 0 && server->api->serve(&served);
 }
 
@@ -295,10 +297,10 @@ static bool open_locked(struct http_server *server, const struct listen_socket *
     server->library = http_library();
     server->is_unix = at->folder >= 0;
     if (server->library)
-        server->daemon = start(server, at);
+        server->daemon = http_start(server, at);
     else
         close(at->descriptor);
-    if (!server->daemon || attend(server))
+    if (!server->daemon || watch_epoll(server))
         return server->daemon != NULL;
     server->library->stop_daemon(server->daemon);
     return false;
@@ -322,18 +324,18 @@ struct http_server *http_server_open(const struct capture_api *api, struct liste
     return NULL;
 }
 
-static void resume(struct http_connection *connection) {
+static void http_resume(struct http_connection *connection) {
     connection->suspended = false;
-    give_time(connection->server, connection->mhd, monotonic_nano() + taking_nano);
+    set_deadline(connection->server, connection->mhd, monotonic_nano() + send_nano);
     connection->server->library->resume_connection(connection->mhd);
 }
 
 /* Resumes all connections first: MHD panics if a daemon stops while a connection is suspended. */
-static void stop(struct http_server *server) {
+static void http_stop(struct http_server *server) {
     server->closing = true;
     for (struct http_connection *it = server->first; it; it = it->next)
         if (it->suspended)
-            resume(it);
+            http_resume(it);
     server->library->stop_daemon(server->daemon); /* also closes the listening socket */
 }
 
@@ -342,23 +344,23 @@ void http_server_close(struct http_server *server) {
         return;
     server->api->serve_no_more(server->epoll);
     if (server->api->lock_enter()) {
-        (void)work(server, stop);
+        (void)call_library(server, http_stop);
         server->api->lock_leave();
     }
     if (!server->damaged)
         free(server);
 }
 
-static struct http_connection *oldest_asked(const struct http_server *server) {
+static struct http_connection *oldest_received(const struct http_server *server) {
     struct http_connection *oldest = NULL; /* the list is newest first */
     for (struct http_connection *it = server->first; it; it = it->next)
-        if (it->progress == ASKED)
+        if (it->progress == RECEIVED)
             oldest = it;
     return oldest;
 }
 
 struct http_request *http_server_next(struct http_server *server) {
-    struct http_connection *const oldest = oldest_asked(server);
+    struct http_connection *const oldest = oldest_received(server);
     if (!oldest)
         return NULL;
     oldest->progress = HANDED_OVER;
@@ -367,7 +369,7 @@ struct http_request *http_server_next(struct http_server *server) {
 
 void http_reply(struct http_request *request, const struct http_reply *reply) {
     request->connection->reply = *reply;
-    request->connection->progress = ANSWERED;
+    request->connection->progress = REPLIED;
 }
 
 const char *http_header(const struct http_request *request, const char *name) {
@@ -406,18 +408,18 @@ bool http_is_trusted(const struct http_request *request) {
     return listen_socket_peer_is_trusted(socket_of(connection->server, connection->mhd));
 }
 
-static void send_answers(struct http_server *server) {
+static void send_replies(struct http_server *server) {
     for (struct http_connection *it = server->first; it; it = it->next)
-        if (it->suspended && it->progress == ANSWERED)
-            resume(it);
-    end_slow_ones(server);
+        if (it->suspended && it->progress == REPLIED)
+            http_resume(it);
+    shut_down_slow_peers(server);
     run(server);
 }
 
 bool http_server_step(struct http_server *server) {
     if (!server->api->lock_enter())
         return true;
-    const bool sound = work(server, send_answers);
+    const bool sound = call_library(server, send_replies);
     server->api->lock_leave();
     return sound;
 }
@@ -425,7 +427,7 @@ bool http_server_step(struct http_server *server) {
 uint64_t http_server_next_step(const struct http_server *server) {
     const uint64_t deadline = next_deadline(server);
     MHD_UNSIGNED_LONG_LONG milliseconds;
-    if (oldest_asked(server))
+    if (oldest_received(server))
         return 0; /* the last step has received a request */
     if (server->damaged || server->library->get_timeout(server->daemon, &milliseconds) != MHD_YES)
         return server->damaged ? UINT64_MAX : deadline;

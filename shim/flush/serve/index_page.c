@@ -35,7 +35,8 @@ static void write_help(struct wire *to, const char *help) {
     }
 }
 
-static void write_row(struct wire *to, const char *folder, const char *name, const char *help) {
+static void index_write_row(struct wire *to, const char *folder, const char *name,
+                            const char *help) {
     text_add(to, "<tr><td><a href=\"%s%s\"><code>%s</code></a></td><td>", folder, name, name);
     write_help(to, help);
     text_add(to, "</td></tr>\n");
@@ -45,7 +46,7 @@ static void write_profiles(const struct serve *serve, struct wire *to) {
     text_add(to, "<h2>Profiles for <code>go tool pprof</code></h2>\n<table>\n");
     for (unsigned kind = 0; kind < PPROF_KINDS; kind++)
         if (pprof_facts(kind)->profiles & serve->of.api->config->types)
-            write_row(to, "/debug/pprof/", pprof_facts(kind)->name, pprof_facts(kind)->help);
+            index_write_row(to, "/debug/pprof/", pprof_facts(kind)->name, pprof_facts(kind)->help);
     text_add(to, "</table>\n");
 }
 
@@ -62,11 +63,11 @@ static void write_routes(struct wire *to) {
     text_add(to, "<h2>More</h2>\n<table>\n");
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
         if (strcmp(routes[i].method, "GET") == 0)
-            write_row(to, "", routes[i].path, routes[i].help);
+            index_write_row(to, "", routes[i].path, routes[i].help);
     text_add(to, "</table>\n");
 }
 
-static void write_setting(void *arg, const char *name, const char *value) {
+static void index_write_setting(void *arg, const char *name, const char *value) {
     struct wire *const to = arg;
     text_add_html(to, name);
     text_add(to, "=");
@@ -83,6 +84,6 @@ void write_index(const struct serve *serve, struct wire *to) {
     write_profiles(serve, to);
     write_routes(to);
     text_add(to, "<h2>Settings in force</h2>\n<pre>");
-    control_list(serve->of.control, write_setting, to);
+    control_list(serve->of.control, index_write_setting, to);
     text_add(to, "</pre>\n</body>\n</html>\n");
 }

@@ -18,7 +18,7 @@ struct place {
     char *end; /* last place where the NUL may be */
 };
 
-static bool put(struct place *place, const char *text, size_t size) {
+static bool path_put(struct place *place, const char *text, size_t size) {
     if ((size_t)(place->end - place->at) < size)
         return false;
     memcpy(place->at, text, size);
@@ -29,9 +29,9 @@ static bool put(struct place *place, const char *text, size_t size) {
 
 static bool expand(const char *text, const char *pid, struct place *place) {
     for (const char *mark; (mark = strstr(text, "%p")); text = mark + 2)
-        if (!put(place, text, (size_t)(mark - text)) || !put(place, pid, strlen(pid)))
+        if (!path_put(place, text, (size_t)(mark - text)) || !path_put(place, pid, strlen(pid)))
             return false;
-    return put(place, text, strlen(text));
+    return path_put(place, text, strlen(text));
 }
 
 static const char *parse_path(const char *text, pid_t process, struct listen_address *address) {
@@ -43,7 +43,7 @@ static const char *parse_path(const char *text, pid_t process, struct listen_add
     address->is_unix = true;
     const bool is_folder = text[strlen(text) - 1] == '/';
     if (expand(text, pid, &place) &&
-        (!is_folder || (put(&place, pid, strlen(pid)) && put(&place, ".sock", 5))))
+        (!is_folder || (path_put(&place, pid, strlen(pid)) && path_put(&place, ".sock", 5))))
         return NULL;
     return "is too long";
 }

@@ -23,7 +23,7 @@ enum {
     TRIES = 3, /* attempts while other processes take and release the name */
     ASIDE_SIZE = 48,     /* ".otelprof-", a process id, nanoseconds */
     MOST_ENTRIES = 4096, /* directory entries that are searched for stale sockets */
-    LEFT_SECONDS = 60    /* longest time between bind(2) and listen(2) of a live process */
+    STALE_SECONDS = 60   /* longest time between bind(2) and listen(2) of a live process */
 };
 static const char aside_prefix[] = ".otelprof-";
 
@@ -54,14 +54,14 @@ static int new_socket(struct listen_socket *opened, int family) {
 
 /* Names the file by the folder's descriptor, which stays valid if the folder's path changes, and
  * which fits sun_path however long that path is. */
-static bool name_in(struct sockaddr_un *address, int folder, const char *name) {
+static bool set_socket_name(struct sockaddr_un *address, int folder, const char *name) {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     const int size = snprintf(address->sun_path, sizeof address->sun_path,
                               "/proc/thread-self/fd/%d/%s", folder, name);
     return size > 0 && (size_t)size < sizeof address->sun_path;
 }
 
-static bool is_answered(const struct sockaddr_un *address) {
+static bool is_listening(const struct sockaddr_un *address) {
     const int descriptor = socket(AF_UNIX, KIND, 0);
     if (descriptor < 0)
         return true; /* unknown: do not replace the socket */
@@ -77,14 +77,14 @@ static bool is_answered(const struct sockaddr_un *address) {
 static int check_name(int folder, const char *name, bool *is_free) {
     struct sockaddr_un address;
     struct stat status;
-    if (!name_in(&address, folder, name))
+    if (!set_socket_name(&address, folder, name))
         return -ENAMETOOLONG;
     *is_free = fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0;
     if (*is_free)
         return errno == ENOENT ? 0 : -errno;
     if (!S_ISSOCK(status.st_mode) || status.st_uid != (uid_t)syscall(SYS_geteuid))
         return -EEXIST;
-    return is_answered(&address) ? -LISTEN_TAKEN : 0;
+    return is_listening(&address) ? -LISTEN_TAKEN : 0;
 }
 
 /* Binds the socket under a name that no other process uses. On Linux, fchmod(2) of the unbound
@@ -96,7 +96,7 @@ static int bind_aside(const struct listen_socket *opened, char *aside) {
     for (int i = 0; i < TRIES; i++) {
         snprintf(aside, ASIDE_SIZE, "%s%d-%llx", aside_prefix, (int)getpid(),
                  (unsigned long long)monotonic_nano());
-        if (!name_in(&address, opened->folder, aside))
+        if (!set_socket_name(&address, opened->folder, aside))
             return -ENAMETOOLONG;
         if (bind(opened->descriptor, (const struct sockaddr *)&address, sizeof address) == 0)
             return 0;
@@ -142,7 +142,7 @@ static int listen_as(struct listen_socket *opened, const char *aside) {
     opened->file = openat(opened->folder, aside, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (opened->file < 0 && errno == ENOENT)
         return -LISTEN_TAKEN; /* this process was slow: another one removed the file as stale */
-    if (opened->file < 0 || fstat(opened->file, &opened->own) != 0 ||
+    if (opened->file < 0 || fstat(opened->file, &opened->identity) != 0 ||
         listen(opened->descriptor, WAITING) != 0)
         return -errno;
     return take_name(opened, aside);
@@ -163,17 +163,17 @@ static bool is_aside(const char *name) {
 /* Returns true if a process of this user has left the socket behind. A socket that a live process
  * has just bound also refuses connections until listen(2): its age distinguishes it. The process id
  * in the name does not help: it may be of another namespace. */
-static bool is_left(const struct listen_socket *opened, const char *name) {
+static bool is_stale(const struct listen_socket *opened, const char *name) {
     struct sockaddr_un address;
     struct stat status;
-    return is_aside(name) && name_in(&address, opened->folder, name) &&
+    return is_aside(name) && set_socket_name(&address, opened->folder, name) &&
            fstatat(opened->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
            S_ISSOCK(status.st_mode) && status.st_uid == (uid_t)syscall(SYS_geteuid) &&
-           status.st_mtim.tv_sec < opened->own.st_mtim.tv_sec - LEFT_SECONDS &&
-           !is_answered(&address);
+           status.st_mtim.tv_sec < opened->identity.st_mtim.tv_sec - STALE_SECONDS &&
+           !is_listening(&address);
 }
 
-static void remove_left(const struct listen_socket *opened) {
+static void remove_stale(const struct listen_socket *opened) {
     const int descriptor = openat(opened->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *const entries = descriptor < 0 ? NULL : fdopendir(descriptor);
     const struct dirent *entry;
@@ -183,7 +183,7 @@ static void remove_left(const struct listen_socket *opened) {
         return;
     }
     for (int i = 0; i < MOST_ENTRIES && (entry = readdir(entries)); i++)
-        if (is_left(opened, entry->d_name))
+        if (is_stale(opened, entry->d_name))
             (void)unlinkat(opened->folder, entry->d_name, 0);
     closedir(entries);
 }
@@ -201,7 +201,7 @@ static int bind_in(struct listen_socket *opened) {
     error = listen_as(opened, aside);
     (void)unlinkat(opened->folder, aside, 0);
     if (!error)
-        remove_left(opened);
+        remove_stale(opened);
     return error;
 }
 
@@ -257,12 +257,12 @@ int listen_socket_open(struct listen_socket *opened, struct listen_address *addr
 }
 
 const char *listen_socket_problem(int error) {
-    const char *const own = own_file_problem(error);
+    const char *const identity = own_file_problem(error);
     if (error == -LISTEN_TAKEN || error == -EADDRINUSE)
         return "another process answers there (it is tried again at each export)";
     if (error == -EEXIST)
         return "a file that is no socket of this user's is there";
-    return own ? own : strerrordesc_np(-error);
+    return identity ? identity : strerrordesc_np(-error);
 }
 
 static bool is_same_file(const struct stat *a, const struct stat *b) {
@@ -271,9 +271,9 @@ static bool is_same_file(const struct stat *a, const struct stat *b) {
 
 static bool is_own_file(const struct listen_socket *opened) {
     struct stat status;
-    return opened->own.st_ino != 0 &&
+    return opened->identity.st_ino != 0 &&
            fstatat(opened->folder, opened->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-           is_same_file(&status, &opened->own);
+           is_same_file(&status, &opened->identity);
 }
 
 /* Reports an error other than ENOENT as "not lost": a process that has dropped its privileges may
@@ -284,7 +284,7 @@ bool listen_socket_is_lost(const struct listen_socket *opened) {
         return false;
     if (fstatat(opened->folder, opened->name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT;
-    return !is_same_file(&status, &opened->own);
+    return !is_same_file(&status, &opened->identity);
 }
 
 void listen_socket_close(struct listen_socket *opened) {
@@ -304,7 +304,7 @@ void listen_socket_forget(struct listen_socket *opened) {
     opened->descriptor = -1;
     opened->folder = -1;
     opened->file = -1;
-    opened->own = (struct stat){.st_ino = 0};
+    opened->identity = (struct stat){.st_ino = 0};
 }
 
 bool listen_socket_peer_is_trusted(int connection) {

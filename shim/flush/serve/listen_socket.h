@@ -17,10 +17,10 @@
 #include <sys/stat.h>
 
 struct listen_socket {
-    int descriptor;  /* -1: none */
-    int folder;      /* of a Unix socket, to remove the file from; -1: none */
-    int file;        /* the Unix socket's file (O_PATH): /proc shows its current name */
-    struct stat own; /* status of `file`, to recognise it */
+    int descriptor;       /* -1: none */
+    int folder;           /* of a Unix socket, to remove the file from; -1: none */
+    int file;             /* the Unix socket's file (O_PATH): /proc shows its current name */
+    struct stat identity; /* status of `file`, to recognise it */
     char name[LISTEN_PATH];
     char where[LISTEN_PATH + 32]; /* for messages: "unix:/run/x.sock", "http://127.0.0.1:4000" */
 };

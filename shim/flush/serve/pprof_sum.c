@@ -21,7 +21,7 @@ struct label {
     int32_t text; /* 0: the label is a number */
 };
 
-/* Key of a sample. Compared byte by byte: it must have no padding. */
+/* Keys of samples are compared byte by byte: they must have no padding. */
 struct sample_key {
     int32_t stack;
     int32_t label_count;
@@ -102,7 +102,7 @@ size_t pprof_sum_bytes(const struct pprof_sum *sum) {
 
 /* After a failed allocation, the data added last may lack indices: drops everything and starts
  * again from zero. */
-static void begin_anew(struct pprof_sum *sum) {
+static void pprof_sum_reset(struct pprof_sum *sum) {
     pprof_tables_free(&sum->tables);
     free(sum->sums);
     free(sum->begun);
@@ -139,7 +139,7 @@ void pprof_sum_begin(struct pprof_sum *sum) {
 }
 
 /* Before its begin, a difference reads only values of one moment, so only those can be missed. */
-void pprof_sum_miss(struct pprof_sum *sum) {
+void pprof_sum_mark_incomplete(struct pprof_sum *sum) {
     sum->missed += !sum->is_early || sum->is_of_moments;
 }
 
@@ -162,12 +162,12 @@ static bool is_wanted_text(const char *key) {
            strcmp(key, "otelprof.lock.holder.stack") != 0;
 }
 
-static bool is_text(const Opentelemetry__Proto__Common__V1__AnyValue *value) {
+static bool is_text_value(const Opentelemetry__Proto__Common__V1__AnyValue *value) {
     return value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE &&
            *value->string_value;
 }
 
-static bool number_of(const Opentelemetry__Proto__Common__V1__AnyValue *value, int64_t *number) {
+static bool label_number(const Opentelemetry__Proto__Common__V1__AnyValue *value, int64_t *number) {
     const bool is_int =
         value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE;
     const bool is_double =
@@ -176,8 +176,8 @@ static bool number_of(const Opentelemetry__Proto__Common__V1__AnyValue *value, i
     return is_int || is_double;
 }
 
-static bool label_of(struct pprof_sum *sum, const struct pprof_reading *reading, int32_t index,
-                     struct label *label) {
+static bool pprof_read_label(struct pprof_sum *sum, const struct pprof_reading *reading,
+                             int32_t index, struct label *label) {
     if (index < 0 || (size_t)index >= reading->dictionary->n_attribute_table)
         return false;
     const otlp_attribute *const attribute = reading->dictionary->attribute_table[index];
@@ -185,9 +185,9 @@ static bool label_of(struct pprof_sum *sum, const struct pprof_reading *reading,
     *label = (struct label){.number = 0};
     if (!attribute->value)
         return false;
-    if (is_text(attribute->value) && is_wanted_text(key))
+    if (is_text_value(attribute->value) && is_wanted_text(key))
         label->text = pprof_string(&sum->tables, attribute->value->string_value);
-    else if (!sum->whole_identity || !number_of(attribute->value, &label->number))
+    else if (!sum->whole_identity || !label_number(attribute->value, &label->number))
         return false;
     label->key = pprof_string(&sum->tables, key);
     return true;
@@ -205,7 +205,7 @@ static bool read_labels(struct pprof_sum *sum, const struct pprof_reading *readi
                         const otlp_sample *sample, struct sample_key *key) {
     for (size_t i = 0; i < sample->n_attribute_indices && key->label_count < PPROF_LABELS; i++) {
         struct label *const label = &key->labels[key->label_count];
-        key->label_count += label_of(sum, reading, sample->attribute_indices[i], label);
+        key->label_count += pprof_read_label(sum, reading, sample->attribute_indices[i], label);
         if (label->key < 0 || label->text < 0)
             return false;
     }
@@ -215,7 +215,7 @@ static bool read_labels(struct pprof_sum *sum, const struct pprof_reading *readi
 
 /* Returns the number of the key's sample, with room in `sums`; -1: no memory, or the key is new and
  * the sum is full. */
-static int32_t number_of_key(struct pprof_sum *sum, const struct sample_key *key) {
+static int32_t intern_key_of_sample(struct pprof_sum *sum, const struct sample_key *key) {
     const size_t size =
         offsetof(struct sample_key, labels) + (size_t)key->label_count * sizeof *key->labels;
     if (key->stack < 0 || !has_room_for(sum, (size_t)sum->samples.count + 1))
@@ -228,7 +228,7 @@ static void freeze_if_full(struct pprof_sum *sum) {
     if (sum->other >= 0 || sum->tables.arena.total <= MOST_BYTES)
         return;
     const struct sample_key key = {.stack = pprof_named_stack(&sum->tables, "[other]")};
-    sum->other = number_of_key(sum, &key);
+    sum->other = intern_key_of_sample(sum, &key);
     sum->tables.frozen = sum->other >= 0;
 }
 
@@ -239,7 +239,7 @@ static int32_t sample_number(struct pprof_sum *sum, struct pprof_reading *readin
     freeze_if_full(sum);
     key.stack = pprof_stack(&sum->tables, reading, sample->stack_index);
     const bool listed = key.stack >= 0 && read_labels(sum, reading, sample, &key);
-    const int32_t number = listed ? number_of_key(sum, &key) : -1;
+    const int32_t number = listed ? intern_key_of_sample(sum, &key) : -1;
     return number < 0 ? sum->other : number;
 }
 
@@ -291,10 +291,10 @@ void pprof_sum_add(struct pprof_sum *sum, const otlp_request *request) {
     if (pprof_reading_open(&reading, request->dictionary))
         add_profiles(sum, &reading, request);
     else
-        pprof_sum_miss(sum);
+        pprof_sum_mark_incomplete(sum);
     pprof_reading_close(&reading);
     if (sum->tables.arena.failed)
-        begin_anew(sum);
+        pprof_sum_reset(sum);
 }
 
 /* --- reading --- */
@@ -307,8 +307,8 @@ const struct pprof_tables *pprof_sum_tables(const struct pprof_sum *sum) {
     return &sum->tables;
 }
 
-static void values_of(const struct pprof_sum *sum, int32_t number,
-                      int64_t values[static PPROF_VALUES]) {
+static void sum_values(const struct pprof_sum *sum, int32_t number,
+                       int64_t values[static PPROF_VALUES]) {
     for (size_t i = 0; i < PPROF_VALUES; i++)
         values[i] = sum->sums[number][i] - (number < sum->begun_count ? sum->begun[number][i] : 0);
 }
@@ -316,7 +316,7 @@ static void values_of(const struct pprof_sum *sum, int32_t number,
 void pprof_sum_sample(const struct pprof_sum *sum, size_t number, struct pprof_sample *sample) {
     const struct sample_key *const key = sum->samples.keys[number].bytes;
     *sample = (struct pprof_sample){.stack = key->stack, .label_count = (size_t)key->label_count};
-    values_of(sum, (int32_t)number, sample->values);
+    sum_values(sum, (int32_t)number, sample->values);
     for (size_t i = 0; i < sample->label_count; i++) {
         const struct label *const label = &key->labels[i];
         sample->labels[i] = (struct pprof_label){
@@ -347,10 +347,10 @@ static void write_label(struct wire *wire, const struct label *label) {
     wire_end(wire, begun);
 }
 
-static void write_sample(const struct pprof_sum *sum, int32_t number, struct wire *wire) {
+static void pprof_write_sample(const struct pprof_sum *sum, int32_t number, struct wire *wire) {
     const struct sample_key *const key = sum->samples.keys[number].bytes;
     int64_t values[PPROF_VALUES];
-    values_of(sum, number, values);
+    sum_values(sum, number, values);
     if (!has_value(values))
         return;
     const size_t begun = wire_begin(wire, PROFILE_SAMPLE);
@@ -375,14 +375,14 @@ struct names {
     int32_t comments[2]; /* 0: none */
 };
 
-static const char *comment_of(const struct pprof_sum *sum) {
+static const char *incomplete_comment(const struct pprof_sum *sum) {
     if (sum->missed)
         return "incomplete: there was too little memory to read all exports";
     return sum->other >= 0 ? "stacks that were new above 16 MiB are in [other]" : "";
 }
 
 /* Returns the comment that gives the start of cumulative sums; such a profile has no duration. */
-static const char *since(const struct pprof_times *times, char text[static SINCE_BYTES]) {
+static const char *since_comment(const struct pprof_times *times, char text[static SINCE_BYTES]) {
     static const char words[] = "sums since ";
     if (!times->since_unix_nano)
         return "";
@@ -391,8 +391,8 @@ static const char *since(const struct pprof_times *times, char text[static SINCE
     return text;
 }
 
-static struct names names_of(struct pprof_sum *sum, enum pprof_kind kind,
-                             const struct pprof_times *times) {
+static struct names intern_names(struct pprof_sum *sum, enum pprof_kind kind,
+                                 const struct pprof_times *times) {
     const struct pprof_facts *const facts = pprof_facts(kind);
     struct pprof_tables *const tables = &sum->tables;
     const bool frozen = tables->frozen;
@@ -406,28 +406,28 @@ static struct names names_of(struct pprof_sum *sum, enum pprof_kind kind,
     names.period_type = pprof_string(tables, facts->period_type);
     names.period_unit = pprof_string(tables, facts->period_unit);
     names.default_type = pprof_string(tables, facts->default_type);
-    names.comments[0] = pprof_string(tables, since(times, text));
-    names.comments[1] = pprof_string(tables, comment_of(sum));
+    names.comments[0] = pprof_string(tables, since_comment(times, text));
+    names.comments[1] = pprof_string(tables, incomplete_comment(sum));
     tables->frozen = frozen;
     return names;
 }
 
-static uint64_t period_of(const struct pprof_sum *sum, enum pprof_kind kind) {
+static uint64_t pprof_period(const struct pprof_sum *sum, enum pprof_kind kind) {
     return strcmp(pprof_facts(kind)->period_unit, "count") == 0 ? 1 : sum->period;
 }
 
-static void write_profile(struct pprof_sum *sum, enum pprof_kind kind,
-                          const struct pprof_times *times, struct wire *wire) {
-    const struct names names = names_of(sum, kind, times);
+static void pprof_write_profile(struct pprof_sum *sum, enum pprof_kind kind,
+                                const struct pprof_times *times, struct wire *wire) {
+    const struct names names = intern_names(sum, kind, times);
     for (size_t i = 0; i < sum->value_count; i++)
         write_type(wire, PROFILE_TYPE, names.types[i], names.units[i]);
     for (int32_t i = 0; i < sum->samples.count; i++)
-        write_sample(sum, i, wire);
+        pprof_write_sample(sum, i, wire);
     pprof_write_tables(&sum->tables, wire);
     wire_number(wire, PROFILE_TIME, times->unix_nano);
     wire_number(wire, PROFILE_DURATION, times->duration_nano);
     write_type(wire, PROFILE_PERIOD_TYPE, names.period_type, names.period_unit);
-    wire_number(wire, PROFILE_PERIOD, period_of(sum, kind));
+    wire_number(wire, PROFILE_PERIOD, pprof_period(sum, kind));
     for (size_t i = 0; i < sizeof names.comments / sizeof *names.comments; i++)
         wire_number(wire, PROFILE_COMMENT, (uint64_t)names.comments[i]);
     wire_number(wire, PROFILE_DEFAULT, (uint64_t)names.default_type);
@@ -438,7 +438,7 @@ uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind,
     struct wire wire = {.bytes = NULL};
     if (sum->is_of_moments && sum->missed)
         return NULL; /* live objects might seem to have been freed */
-    write_profile(sum, kind, times, &wire);
+    pprof_write_profile(sum, kind, times, &wire);
     wire.failed |= sum->tables.arena.failed;
     sum->tables.arena.failed = false; /* only one of the profile's own texts is missing */
     uint8_t *bytes = wire_take(&wire, size);

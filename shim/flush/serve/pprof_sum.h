@@ -37,7 +37,7 @@ void pprof_sum_begin(struct pprof_sum *sum);
 /* Adds the profiles of this kind. */
 void pprof_sum_add(struct pprof_sum *sum, const otlp_request *request);
 /* Marks the sum as incomplete: there was no memory to read a request. */
-void pprof_sum_miss(struct pprof_sum *sum);
+void pprof_sum_mark_incomplete(struct pprof_sum *sum);
 
 /* Time of a profile. Cumulative sums have a duration of 0, as Go's do: scrapers file them under the
  * time of the request, and take a profile with a duration for a difference. */

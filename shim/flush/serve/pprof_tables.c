@@ -81,13 +81,13 @@ void pprof_reading_close(struct pprof_reading *reading) {
     free(reading->stacks);
 }
 
-static bool is_in(int32_t index, size_t count) {
+static bool is_index_in(int32_t index, size_t count) {
     return index >= 0 && (size_t)index < count;
 }
 
 const char *pprof_text(const struct pprof_reading *reading, int32_t string) {
     const otlp_dictionary *const dictionary = reading->dictionary;
-    return is_in(string, dictionary->n_string_table) ? dictionary->string_table[string] : "";
+    return is_index_in(string, dictionary->n_string_table) ? dictionary->string_table[string] : "";
 }
 
 int32_t pprof_number(struct pprof_tables *tables, struct intern *index, const void *key,
@@ -104,16 +104,16 @@ int32_t pprof_string(struct pprof_tables *tables, const char *text) {
     return pprof_number(tables, &tables->strings, text, strlen(text));
 }
 
-static int32_t string_of(struct pprof_tables *tables, const struct pprof_reading *reading,
-                         int32_t string) {
+static int32_t intern_string(struct pprof_tables *tables, const struct pprof_reading *reading,
+                             int32_t string) {
     return pprof_string(tables, pprof_text(reading, string));
 }
 
-static const char *build_id_of(const struct pprof_reading *reading, const otlp_mapping *mapping) {
+static const char *find_build_id(const struct pprof_reading *reading, const otlp_mapping *mapping) {
     const otlp_dictionary *const dictionary = reading->dictionary;
     for (size_t i = 0; i < mapping->n_attribute_indices; i++) {
         const int32_t index = mapping->attribute_indices[i];
-        if (!is_in(index, dictionary->n_attribute_table))
+        if (!is_index_in(index, dictionary->n_attribute_table))
             continue;
         const otlp_attribute *const attribute = dictionary->attribute_table[index];
         const char *const key = pprof_text(reading, attribute->key_strindex);
@@ -126,32 +126,32 @@ static const char *build_id_of(const struct pprof_reading *reading, const otlp_m
 }
 
 /* Number 0 of the dictionary means no mapping. */
-static int32_t mapping_of(struct pprof_tables *tables, const struct pprof_reading *reading,
-                          int32_t index) {
-    if (index == 0 || !is_in(index, reading->dictionary->n_mapping_table))
+static int32_t intern_mapping(struct pprof_tables *tables, const struct pprof_reading *reading,
+                              int32_t index) {
+    if (index == 0 || !is_index_in(index, reading->dictionary->n_mapping_table))
         return NO_MAPPING;
     const otlp_mapping *const mapping = reading->dictionary->mapping_table[index];
     const struct mapping key = {.start = mapping->memory_start,
                                 .limit = mapping->memory_limit,
                                 .offset = mapping->file_offset,
-                                .file = string_of(tables, reading, mapping->filename_strindex),
-                                .build_id = pprof_string(tables, build_id_of(reading, mapping))};
+                                .file = intern_string(tables, reading, mapping->filename_strindex),
+                                .build_id = pprof_string(tables, find_build_id(reading, mapping))};
     if (key.file < 0 || key.build_id < 0)
         return FAILED;
     const int32_t number = pprof_number(tables, &tables->mappings, &key, sizeof key);
     return number < 0 ? FAILED : number;
 }
 
-static int32_t function_of(struct pprof_tables *tables, const struct pprof_reading *reading,
-                           int32_t index) {
-    if (!is_in(index, reading->dictionary->n_function_table))
+static int32_t intern_function(struct pprof_tables *tables, const struct pprof_reading *reading,
+                               int32_t index) {
+    if (!is_index_in(index, reading->dictionary->n_function_table))
         return -1;
     const otlp_function *const function = reading->dictionary->function_table[index];
-    const struct function key = {.name = string_of(tables, reading, function->name_strindex),
-                                 .system_name =
-                                     string_of(tables, reading, function->system_name_strindex),
-                                 .file = string_of(tables, reading, function->filename_strindex),
-                                 .start_line = function->start_line};
+    const struct function key = {
+        .name = intern_string(tables, reading, function->name_strindex),
+        .system_name = intern_string(tables, reading, function->system_name_strindex),
+        .file = intern_string(tables, reading, function->filename_strindex),
+        .start_line = function->start_line};
     if (key.name < 0 || key.system_name < 0 || key.file < 0)
         return -1;
     return pprof_number(tables, &tables->functions, &key, sizeof key);
@@ -163,35 +163,35 @@ static uint64_t hash_text(uint64_t hash, const char *text) {
     return hash_word(hash, 0);
 }
 
-static const char *text_of(const struct pprof_tables *tables, int32_t string) {
+static const char *string_text(const struct pprof_tables *tables, int32_t string) {
     return string < 0 ? "" : tables->strings.keys[string].bytes;
 }
 
-static const struct function *function_at(const struct pprof_tables *tables,
-                                          const struct line *line) {
+static const struct function *line_function(const struct pprof_tables *tables,
+                                            const struct line *line) {
     return tables->functions.keys[line->function].bytes;
 }
 
 static uint64_t hash_lines(const struct pprof_tables *tables, const struct lines *lines) {
     uint64_t hash = 1;
     for (int32_t i = 0; i < lines->count; i++) {
-        const struct function *const function = function_at(tables, &lines->line[i]);
-        hash = hash_text(hash, text_of(tables, function->name));
-        hash = hash_text(hash, text_of(tables, function->file));
+        const struct function *const function = line_function(tables, &lines->line[i]);
+        hash = hash_text(hash, string_text(tables, function->name));
+        hash = hash_text(hash, string_text(tables, function->file));
         hash = hash_word(hash, (uint64_t)lines->line[i].line);
     }
     return hash;
 }
 
-static bool has_build_id(const struct pprof_tables *tables, int32_t mapping) {
+static bool mapping_has_build_id(const struct pprof_tables *tables, int32_t mapping) {
     return mapping >= 0 &&
            ((const struct mapping *)tables->mappings.keys[mapping].bytes)->build_id > 0;
 }
 
-static struct location key_of(const struct pprof_tables *tables, uint64_t address, int32_t mapping,
-                              const struct lines *lines) {
+static struct location make_location_key(const struct pprof_tables *tables, uint64_t address,
+                                         int32_t mapping, const struct lines *lines) {
     struct location key = {.address = address, .mapping = mapping};
-    if (!address || !has_build_id(tables, mapping))
+    if (!address || !mapping_has_build_id(tables, mapping))
         key.names = hash_lines(tables, lines);
     if (!address && lines->count)
         key.address = MADE_ADDRESS | (key.names & (MADE_ADDRESS - 1));
@@ -208,10 +208,10 @@ static const struct line *lines_of(const struct pprof_tables *tables, int32_t lo
 
 /* Counts the known details: functions, files, lines. */
 static int detail(const struct pprof_tables *tables, const struct line *lines, int32_t count) {
-    int told = 0;
+    int known_details = 0;
     for (int32_t i = 0; i < count; i++)
-        told += 1 + (function_at(tables, &lines[i])->file > 0) + (lines[i].line > 0);
-    return told;
+        known_details += 1 + (line_function(tables, &lines[i])->file > 0) + (lines[i].line > 0);
+    return known_details;
 }
 
 /* Returns false without memory. */
@@ -229,7 +229,8 @@ static bool has_room_for_lines(struct pprof_tables *tables, int32_t location) {
 }
 
 /* Keeps the more detailed lines. */
-static void take_lines(struct pprof_tables *tables, int32_t location, const struct lines *lines) {
+static void keep_better_lines(struct pprof_tables *tables, int32_t location,
+                              const struct lines *lines) {
     int32_t count;
     const struct line *const known = lines_of(tables, location, &count);
     if (detail(tables, lines->line, lines->count) <= detail(tables, known, count))
@@ -245,7 +246,7 @@ static int32_t intern_location(struct pprof_tables *tables, const struct locatio
     const int32_t number = pprof_number(tables, &tables->locations, key, sizeof *key);
     if (number < 0 || !has_room_for_lines(tables, number))
         return -1;
-    take_lines(tables, number, lines);
+    keep_better_lines(tables, number, lines);
     return number;
 }
 
@@ -253,7 +254,7 @@ static int32_t intern_location(struct pprof_tables *tables, const struct locatio
 static bool read_lines(struct pprof_tables *tables, const struct pprof_reading *reading,
                        const otlp_location *of, struct lines *lines) {
     for (size_t i = 0; i < of->n_lines && i < MOST_LINES; i++) {
-        const int32_t function = function_of(tables, reading, of->lines[i]->function_index);
+        const int32_t function = intern_function(tables, reading, of->lines[i]->function_index);
         if (function < 0)
             return false;
         lines->line[lines->count++] = (struct line){of->lines[i]->line, function, 0};
@@ -261,10 +262,10 @@ static bool read_lines(struct pprof_tables *tables, const struct pprof_reading *
     return true;
 }
 
-static int32_t new_location(struct pprof_tables *tables, const struct pprof_reading *reading,
-                            const otlp_location *of) {
+static int32_t read_location(struct pprof_tables *tables, const struct pprof_reading *reading,
+                             const otlp_location *of) {
     struct lines lines = {.count = 0};
-    const int32_t mapping = mapping_of(tables, reading, of->mapping_index);
+    const int32_t mapping = intern_mapping(tables, reading, of->mapping_index);
     if (mapping == FAILED)
         return -1;
     if (!read_lines(tables, reading, of, &lines)) {
@@ -272,17 +273,17 @@ static int32_t new_location(struct pprof_tables *tables, const struct pprof_read
             return -1;
         lines.count = 0; /* the table is full: a known location is found without lines */
     }
-    const struct location key = key_of(tables, of->address, mapping, &lines);
+    const struct location key = make_location_key(tables, of->address, mapping, &lines);
     return intern_location(tables, &key, &lines);
 }
 
-static int32_t location_of(struct pprof_tables *tables, struct pprof_reading *reading,
-                           int32_t index) {
-    if (!is_in(index, reading->dictionary->n_location_table))
+static int32_t find_or_read_location(struct pprof_tables *tables, struct pprof_reading *reading,
+                                     int32_t index) {
+    if (!is_index_in(index, reading->dictionary->n_location_table))
         return -1;
     int32_t *const known = &reading->locations[index];
     if (!*known)
-        *known = new_location(tables, reading, reading->dictionary->location_table[index]) + 1;
+        *known = read_location(tables, reading, reading->dictionary->location_table[index]) + 1;
     return *known - 1;
 }
 
@@ -292,7 +293,7 @@ static int32_t intern_stack(struct pprof_tables *tables, const int32_t *location
 
 int32_t pprof_stack(struct pprof_tables *tables, struct pprof_reading *reading, int32_t stack) {
     int32_t locations[MOST_FRAMES];
-    if (!is_in(stack, reading->dictionary->n_stack_table))
+    if (!is_index_in(stack, reading->dictionary->n_stack_table))
         return -1;
     int32_t *const known = &reading->stacks[stack];
     if (*known)
@@ -300,7 +301,7 @@ int32_t pprof_stack(struct pprof_tables *tables, struct pprof_reading *reading, 
     const otlp_stack *const of = reading->dictionary->stack_table[stack];
     size_t count = 0;
     while (count < of->n_location_indices && count < MOST_FRAMES) {
-        locations[count] = location_of(tables, reading, of->location_indices[count]);
+        locations[count] = find_or_read_location(tables, reading, of->location_indices[count]);
         if (locations[count++] < 0)
             return -1;
     }
@@ -329,9 +330,9 @@ static size_t location_frames(const struct pprof_tables *tables, int32_t number,
         frames[count++] =
             (struct pprof_frame){.function = "", .file = "", .address = location->address};
     for (int32_t i = 0; i < line_count && count < most; i++) {
-        const struct function *const function = function_at(tables, &lines[i]);
-        frames[count++] = (struct pprof_frame){.function = text_of(tables, function->name),
-                                               .file = text_of(tables, function->file),
+        const struct function *const function = line_function(tables, &lines[i]);
+        frames[count++] = (struct pprof_frame){.function = string_text(tables, function->name),
+                                               .file = string_text(tables, function->file),
                                                .line = lines[i].line,
                                                .address = location->address,
                                                .is_inlined = i + 1 < line_count};
@@ -378,7 +379,7 @@ static void note_names(const struct pprof_tables *tables, int32_t location,
     const struct line *const lines = lines_of(tables, location, &count);
     bool has_name = false, has_file = false, has_line = false;
     for (int32_t i = 0; i < count; i++) {
-        const struct function *const function = function_at(tables, &lines[i]);
+        const struct function *const function = line_function(tables, &lines[i]);
         has_name |= function->name > 0;
         has_file |= function->file > 0;
         has_line |= lines[i].line > 0;

@@ -10,28 +10,29 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Period of the check whether clients with an open window are still connected. */
-enum { LOOK_NANO = 1000 * 1000 * 1000 };
-/* Most memory of all windows together. */
+/* Clients with an open window are checked this often for having disconnected. */
+enum { CLIENT_CHECK_NANO = 1000 * 1000 * 1000 };
+/* All windows together use at most this much memory. */
 enum { WINDOWS_MOST_BYTES = 64 << 20 };
 
 /* --- opening --- */
 
 static void forget_request(void *arg, struct http_request *request) {
-    struct window *const window = request->own;
+    struct window *const window = request->owner_data;
     (void)arg;
     if (window)
         window->request = NULL;
 }
 
-static bool is_taken(int error) {
+static bool address_is_taken(int error) {
     return error == -LISTEN_TAKEN || error == -EADDRINUSE;
 }
 
 /* Logs a taken address at debug level if related processes exist: they inherit one
  * OTEL_PROFILER_LISTEN, so all but one find it taken, which is no fault. */
 static void report_closed(const struct serve *serve, int error) {
-    log_write(serve->of.api->log, is_taken(error) && process_tree_has_kin() ? LOG_DEBUG : LOG_WARN,
+    log_write(serve->of.api->log,
+              address_is_taken(error) && process_tree_has_kin() ? LOG_DEBUG : LOG_WARN,
               "OTEL_PROFILER_LISTEN: cannot answer at %s: %s; the process does not answer",
               serve->of.api->config->listen, listen_socket_problem(error));
 }
@@ -81,10 +82,10 @@ static bool open_server(struct serve *serve) {
 
 /* A process that has listened before tries again at each export, whatever the error. The reason is
  * logged once. */
-static bool begin(struct serve *serve) {
+static bool serve_begin(struct serve *serve) {
     const bool was_waiting = serve->waits;
     const int error = listen_socket_open(&serve->socket, &serve->address);
-    serve->waits = error && (is_taken(error) || serve->has_sums);
+    serve->waits = error && (address_is_taken(error) || serve->has_sums);
     if (error && !was_waiting)
         report_closed(serve, error);
     if (error || !open_server(serve))
@@ -110,7 +111,7 @@ struct serve *serve_open(const struct serve_of *of) {
         log_warn(of->api->log, "OTEL_PROFILER_LISTEN: %s %s; the process does not answer",
                  of->api->config->listen, problem);
     const bool was_open = leaves_port_open(&serve->address);
-    if (!problem && begin(serve))
+    if (!problem && serve_begin(serve))
         report_open(serve, was_open);
     if (serve->server || serve->waits)
         return serve;
@@ -118,7 +119,7 @@ struct serve *serve_open(const struct serve_of *of) {
     return NULL;
 }
 
-bool serve_answers(const struct serve *serve) {
+bool serve_is_listening(const struct serve *serve) {
     return serve->server != NULL;
 }
 
@@ -130,8 +131,8 @@ bool serve_sums(const struct serve *serve) {
 
 static void end_window(struct serve *serve, struct window *window) {
     if (window->request) {
-        window->request->own = NULL;
-        answer_window(serve, window);
+        window->request->owner_data = NULL;
+        reply_to_window(serve, window);
     }
     if (window->recording)
         control_record_end(serve->of.control, window->recording);
@@ -157,7 +158,7 @@ void serve_pause(struct serve *serve) {
 }
 
 void serve_resume(struct serve *serve) {
-    (void)begin(serve);
+    (void)serve_begin(serve);
 }
 
 /* The socket's file may have been removed, or replaced by another process where the file system
@@ -171,7 +172,7 @@ bool serve_try_again(struct serve *serve) {
         serve_pause(serve);
     else if (serve->server || !serve->waits)
         return false;
-    if (!begin(serve))
+    if (!serve_begin(serve))
         return false;
     report_open(serve, false);
     return true;
@@ -189,7 +190,7 @@ void serve_close(struct serve *serve) {
 /* --- exports --- */
 
 void serve_add_window(struct serve *serve, struct window *window) {
-    window->request->own = window;
+    window->request->owner_data = window;
     window->next = serve->windows;
     serve->windows = window;
 }
@@ -212,7 +213,7 @@ static void sum_since_start(struct serve *serve, const otlp_request *decoded, bo
         if (decoded)
             pprof_sum_add(sum, decoded);
         else
-            pprof_sum_miss(sum);
+            pprof_sum_mark_incomplete(sum);
     }
 }
 
@@ -252,21 +253,21 @@ void serve_take(struct serve *serve, const uint8_t *request, size_t size) {
             decoded, NULL);
 }
 
-void serve_taken(struct serve *serve, uint64_t now, uint64_t now_unix) {
+void serve_end_export(struct serve *serve, uint64_t now, uint64_t now_unix) {
     serve->in_export = false;
     serve->taken_unix = now_unix;
     for (struct window *it = serve->windows; it; it = it->next)
-        window_taken(it, now, now_unix);
+        window_end_export(it, now, now_unix);
 }
 
 /* --- requests --- */
 
-static bool is_over(const struct window *window) {
+static bool window_is_over(const struct window *window) {
     return !window->request || window->state == WINDOW_DONE;
 }
 
 /* Ends the window of a client that has disconnected: the reply closes the connection. */
-static bool is_left(const struct window *window) {
+static bool client_is_gone(const struct window *window) {
     return window->request && window->state != WINDOW_DONE && http_is_abandoned(window->request);
 }
 
@@ -274,7 +275,7 @@ static void end_windows(struct serve *serve) {
     struct window **at = &serve->windows;
     while (*at) {
         struct window *const window = *at;
-        if (!is_over(window) && !is_left(window)) {
+        if (!window_is_over(window) && !client_is_gone(window)) {
             at = &window->next;
             continue;
         }
@@ -288,7 +289,7 @@ void serve_step(struct serve *serve) {
         return;
     end_windows(serve);
     for (struct http_request *request; (request = http_server_next(serve->server));)
-        answer_request(serve, request);
+        route_request(serve, request);
     if (http_server_step(serve->server))
         return;
     log_warn(serve->of.api->log, "%s has found itself damaged; the process answers no more",
@@ -300,6 +301,7 @@ uint64_t serve_next_step(const struct serve *serve) {
     if (!serve->server)
         return UINT64_MAX;
     const uint64_t next = http_server_next_step(serve->server);
-    const uint64_t look = serve->windows ? monotonic_nano() + LOOK_NANO : UINT64_MAX;
-    return next < look ? next : look;
+    const uint64_t client_check =
+        serve->windows ? monotonic_nano() + CLIENT_CHECK_NANO : UINT64_MAX;
+    return next < client_check ? next : client_check;
 }

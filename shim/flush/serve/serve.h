@@ -31,7 +31,7 @@ struct serve_of {
 struct serve *serve_open(const struct serve_of *of);
 void serve_close(struct serve *serve); /* `serve` may be NULL */
 
-bool serve_answers(const struct serve *serve);
+bool serve_is_listening(const struct serve *serve);
 /* Returns true if the process has listened once: from then on all exports are part of its sums,
  * also while it waits for its address. */
 bool serve_sums(const struct serve *serve);
@@ -53,7 +53,7 @@ void serve_take(struct serve *serve, const uint8_t *request, size_t size);
 void serve_refuse(struct serve *serve);
 /* Ends the current export, which covers samples up to `now` (CLOCK_MONOTONIC, ns), equal to
  * `now_unix`. */
-void serve_taken(struct serve *serve, uint64_t now, uint64_t now_unix);
+void serve_end_export(struct serve *serve, uint64_t now, uint64_t now_unix);
 
 /* Does what is due: time limits of connections, and replies that have become possible. */
 void serve_step(struct serve *serve);

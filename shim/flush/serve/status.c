@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* Writes a string member. An unknown attribute is written as "". */
-static void member(struct wire *to, const char *name, const char *value) {
+static void status_member(struct wire *to, const char *name, const char *value) {
     text_add(to, "  ");
     text_add_json(to, name);
     text_add(to, ": ");
@@ -15,11 +15,11 @@ static void member(struct wire *to, const char *name, const char *value) {
     text_add(to, ",\n");
 }
 
-static void number(struct wire *to, const char *name, uint64_t value) {
+static void status_number(struct wire *to, const char *name, uint64_t value) {
     text_add(to, "  \"%s\": %llu,\n", name, (unsigned long long)value);
 }
 
-static void seconds(struct wire *to, const char *name, uint64_t nano) {
+static void status_seconds(struct wire *to, const char *name, uint64_t nano) {
     text_add(to, "  \"%s\": ", name);
     text_add_seconds(to, nano);
     text_add(to, ",\n");
@@ -35,7 +35,7 @@ static void begin_item(struct list *list) {
     list->separator = ",";
 }
 
-static void write_setting(void *arg, const char *name, const char *value) {
+static void status_write_setting(void *arg, const char *name, const char *value) {
     struct list *const list = arg;
     begin_item(list);
     text_add_json(list->to, name);
@@ -46,14 +46,14 @@ static void write_setting(void *arg, const char *name, const char *value) {
 static void write_settings(const struct serve *serve, struct wire *to) {
     struct list list = {to, ""};
     text_add(to, "  \"settings\": {");
-    control_list(serve->of.control, write_setting, &list);
+    control_list(serve->of.control, status_write_setting, &list);
     text_add(to, "\n  },\n");
 }
 
 static const char *const sampling_names[SAMPLINGS] = {
     [SAMPLING_CPU] = "cpu", [SAMPLING_ALLOCATIONS] = "alloc", [SAMPLING_LOCKS] = "lock"};
 
-static void write_sampling(const struct serve *serve, struct wire *to) {
+static void status_write_sampling(const struct serve *serve, struct wire *to) {
     struct sampling_cost costs[SAMPLINGS];
     struct list list = {to, ""};
     serve->of.api->sampling_cost(costs);
@@ -66,7 +66,7 @@ static void write_sampling(const struct serve *serve, struct wire *to) {
     text_add(to, "\n  },\n");
 }
 
-static void write_drops(const struct serve *serve, struct wire *to) {
+static void status_write_drops(const struct serve *serve, struct wire *to) {
     uint64_t counts[DROP_REASON_COUNT];
     struct list list = {to, ""};
     serve->of.api->dropped(counts);
@@ -78,14 +78,14 @@ static void write_drops(const struct serve *serve, struct wire *to) {
     text_add(to, "\n  },\n");
 }
 
-static void write_shed(const struct control *control, struct wire *to) {
+static void status_write_shed(const struct control *control, struct wire *to) {
     text_add(to, "  \"shed\": {\n    \"now\": %s,\n    \"seconds\": ",
              control_sheds(control) ? "true" : "false");
     text_add_seconds(to, control_shed_nano(control));
     text_add(to, "\n  },\n");
 }
 
-static void write_exports(const struct serve *serve, struct wire *to) {
+static void status_write_exports(const struct serve *serve, struct wire *to) {
     const struct capture_api *const api = serve->of.api;
     const char *const problem = serve->of.sender ? sender_problem(serve->of.sender) : "";
     text_add(to, "  \"exports\": {\n    \"delivered\": %llu,\n    \"failed\": %llu,\n",
@@ -100,23 +100,23 @@ void write_status(const struct serve *serve, struct wire *to) {
     const struct capture_api *const api = serve->of.api;
     const struct resource *const resource = serve->of.resource;
     text_add(to, "{\n");
-    member(to, "profiler", "libotelprof");
-    member(to, "version", OTELPROF_VERSION);
-    number(to, "pid", (uint64_t)getpid());
-    member(to, "executable", resource_find(resource, "process.executable.path"));
-    member(to, "service.name", resource_find(resource, "service.name"));
-    member(to, "service.instance.id", resource_find(resource, "service.instance.id"));
-    seconds(to, "profiled_seconds", monotonic_nano() - api->start_nano);
-    number(to, "threads", api->threads());
-    seconds(to, "process_cpu_seconds", clock_nano(CLOCK_PROCESS_CPUTIME_ID));
-    seconds(to, "own_cpu_seconds", api->own_cpu_nano());
-    write_sampling(serve, to);
+    status_member(to, "profiler", "libotelprof");
+    status_member(to, "version", OTELPROF_VERSION);
+    status_number(to, "pid", (uint64_t)getpid());
+    status_member(to, "executable", resource_find(resource, "process.executable.path"));
+    status_member(to, "service.name", resource_find(resource, "service.name"));
+    status_member(to, "service.instance.id", resource_find(resource, "service.instance.id"));
+    status_seconds(to, "profiled_seconds", monotonic_nano() - api->start_nano);
+    status_number(to, "threads", api->threads());
+    status_seconds(to, "process_cpu_seconds", clock_nano(CLOCK_PROCESS_CPUTIME_ID));
+    status_seconds(to, "own_cpu_seconds", api->own_cpu_nano());
+    status_write_sampling(serve, to);
     text_add(to, "  \"lowered_by_budget\": %s,\n",
              control_is_lowered(serve->of.control) ? "true" : "false");
     text_add(to, "  \"paused_by_program\": %s,\n", api->is_paused() ? "true" : "false");
     write_settings(serve, to);
-    write_shed(serve->of.control, to);
-    write_drops(serve, to);
-    write_exports(serve, to);
+    status_write_shed(serve->of.control, to);
+    status_write_drops(serve, to);
+    status_write_exports(serve, to);
     text_add(to, "}\n");
 }

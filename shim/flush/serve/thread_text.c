@@ -8,7 +8,7 @@
 
 enum { MOST_FRAMES = 1024 };
 
-static const struct pprof_label *label(const struct pprof_sample *sample, const char *key) {
+static const struct pprof_label *find_label(const struct pprof_sample *sample, const char *key) {
     for (size_t i = 0; i < sample->label_count; i++)
         if (strcmp(sample->labels[i].key, key) == 0)
             return &sample->labels[i];
@@ -16,7 +16,7 @@ static const struct pprof_label *label(const struct pprof_sample *sample, const 
 }
 
 static const char *text(const struct pprof_sample *sample, const char *key) {
-    const struct pprof_label *const found = label(sample, key);
+    const struct pprof_label *const found = find_label(sample, key);
     return found && found->text ? found->text : "";
 }
 
@@ -29,7 +29,7 @@ static void write_name(const struct pprof_sample *sample, const char *key, struc
 }
 
 static int64_t number(const struct pprof_sample *sample, const char *key) {
-    const struct pprof_label *const found = label(sample, key);
+    const struct pprof_label *const found = find_label(sample, key);
     return found ? found->number : 0;
 }
 
@@ -69,7 +69,7 @@ static void write_thread(const struct pprof_sum *sum, const struct pprof_sample 
         text_add(to, " s");
     }
     text_add(to, *lock ? ", lock %s" : "%s", lock);
-    if (label(sample, "otelprof.lock.holder.thread.name")) {
+    if (find_label(sample, "otelprof.lock.holder.thread.name")) {
         text_add(to, ", held by ");
         write_name(sample, "otelprof.lock.holder.thread.name", to);
     }
@@ -77,7 +77,8 @@ static void write_thread(const struct pprof_sum *sum, const struct pprof_sample 
     write_stack(sum, sample->stack, to);
 }
 
-static bool is_there(const struct pprof_sum *sum, size_t index, struct pprof_sample *sample) {
+static bool read_if_present(const struct pprof_sum *sum, size_t index,
+                            struct pprof_sample *sample) {
     pprof_sum_sample(sum, index, sample);
     return sample->values[0] != 0;
 }
@@ -86,7 +87,7 @@ static size_t count_threads(const struct pprof_sum *sum) {
     struct pprof_sample sample;
     size_t count = 0;
     for (size_t i = 0; i < pprof_sum_count(sum); i++)
-        count += is_there(sum, i, &sample) ? (size_t)sample.values[0] : 0;
+        count += read_if_present(sum, i, &sample) ? (size_t)sample.values[0] : 0;
     return count;
 }
 
@@ -109,7 +110,7 @@ static size_t *count_by_stack(const struct pprof_sum *sum) {
     struct pprof_sample sample;
     size_t *const counts = calloc((size_t)pprof_sum_tables(sum)->stacks.count + 1, sizeof *counts);
     for (size_t i = 0; counts && i < pprof_sum_count(sum); i++)
-        if (is_there(sum, i, &sample))
+        if (read_if_present(sum, i, &sample))
             counts[sample.stack] += (size_t)sample.values[0];
     return counts;
 }
@@ -118,7 +119,7 @@ static void write_groups(const struct pprof_sum *sum, struct wire *to) {
     struct pprof_sample sample;
     size_t *const counts = count_by_stack(sum);
     for (size_t i = 0; counts && i < pprof_sum_count(sum); i++)
-        if (is_there(sum, i, &sample))
+        if (read_if_present(sum, i, &sample))
             write_group(sum, &sample, counts, to);
     free(counts);
 }
@@ -133,6 +134,6 @@ void write_threads(const struct pprof_sum *sum, bool full, struct wire *to) {
     if (!full)
         write_groups(sum, to);
     for (size_t i = 0; full && i < pprof_sum_count(sum); i++)
-        if (is_there(sum, i, &sample))
+        if (read_if_present(sum, i, &sample))
             write_thread(sum, &sample, to);
 }

@@ -21,7 +21,7 @@ void window_close(struct window *window) {
     free(window);
 }
 
-static bool takes(const struct window *window) {
+static bool window_takes(const struct window *window) {
     return window->state == WINDOW_NEXT || window->state == WINDOW_TAKES;
 }
 
@@ -33,13 +33,13 @@ void window_take(struct window *window, const otlp_request *decoded, bool first)
     if (decoded)
         pprof_sum_add(window->sum, decoded);
     else
-        pprof_sum_miss(window->sum);
+        pprof_sum_mark_incomplete(window->sum);
 }
 
 void window_take_bytes(struct window *window, const uint8_t *request, size_t size) {
     const uint32_t length = htonl((uint32_t)size);
     struct wire *const to = &window->exports;
-    if (window->form != WINDOW_OTLP || !takes(window))
+    if (window->form != WINDOW_OTLP || !window_takes(window))
         return;
     to->failed |= to->size + size > WINDOW_MOST_BYTES;
     if (!wire_reserve(to, sizeof length + size))
@@ -49,7 +49,7 @@ void window_take_bytes(struct window *window, const uint8_t *request, size_t siz
     to->size += sizeof length + size;
 }
 
-void window_taken(struct window *window, uint64_t now, uint64_t now_unix) {
+void window_end_export(struct window *window, uint64_t now, uint64_t now_unix) {
     if (window->state == WINDOW_BEGINS) {
         if (window->sum)
             pprof_sum_begin(window->sum);

@@ -46,7 +46,7 @@ void window_take(struct window *window, const otlp_request *decoded, bool first)
 void window_take_bytes(struct window *window, const uint8_t *request, size_t size);
 
 /* Ends an export, which covers samples up to `now`. */
-void window_taken(struct window *window, uint64_t now, uint64_t now_unix);
+void window_end_export(struct window *window, uint64_t now, uint64_t now_unix);
 
 /* Ends the window for lack of memory. */
 void window_refuse(struct window *window);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add(struct wire *text, const char *bytes, size_t size) {
+static void text_add_bytes(struct wire *text, const char *bytes, size_t size) {
     if (!wire_reserve(text, size))
         return;
     memcpy(text->bytes + text->size, bytes, size);
@@ -28,38 +28,38 @@ void text_add(struct wire *text, const char *format, ...) {
 }
 
 void text_add_json(struct wire *text, const char *string) {
-    add(text, "\"", 1);
+    text_add_bytes(text, "\"", 1);
     while (*string) {
         const size_t size = utf8_sequence(string);
         const unsigned char first = (unsigned char)*string;
         if (size == 0)
-            add(text, "?", 1);
+            text_add_bytes(text, "?", 1);
         else if (first < 0x20 || first == 0x7f)
             text_add(text, "\\u%04x", first);
         else if (first == '"' || first == '\\')
             text_add(text, "\\%c", first);
         else
-            add(text, string, size);
+            text_add_bytes(text, string, size);
         string += size ? size : 1;
     }
-    add(text, "\"", 1);
+    text_add_bytes(text, "\"", 1);
 }
 
 void text_add_prometheus(struct wire *text, const char *string) {
-    add(text, "\"", 1);
+    text_add_bytes(text, "\"", 1);
     while (*string) {
         const size_t size = utf8_sequence(string);
         if (size == 0)
-            add(text, "?", 1);
+            text_add_bytes(text, "?", 1);
         else if (*string == '\n')
-            add(text, "\\n", 2);
+            text_add_bytes(text, "\\n", 2);
         else if (*string == '"' || *string == '\\')
             text_add(text, "\\%c", *string);
         else
-            add(text, string, size);
+            text_add_bytes(text, string, size);
         string += size ? size : 1;
     }
-    add(text, "\"", 1);
+    text_add_bytes(text, "\"", 1);
 }
 
 void text_add_html(struct wire *text, const char *string) {
@@ -68,7 +68,7 @@ void text_add_html(struct wire *text, const char *string) {
         if (special)
             text_add(text, "&#%d;", *special);
         else
-            add(text, string, 1);
+            text_add_bytes(text, string, 1);
     }
 }
 
