@@ -266,7 +266,8 @@ include scripts/bundle/bundle.mk
 .PHONY: check format clean help
 C_FILES := $(wildcard common/*.[ch] common/*/*.[ch] common/*/*/*.[ch] shim/*.[ch] shim/*/*.[ch] shim/*/*/*.[ch] shim/*/*/*/*.[ch] \
                       test/*/*.c test/*/*.h test/*/*.cpp)
-check: proto-c ## formatting, clang-tidy, cppcheck, shellcheck, both compilers with warnings as errors
+check: proto-c ## words, formatting, clang-tidy, cppcheck, shellcheck, both compilers with warnings as errors
+	@echo "  words"; scripts/words
 	@echo "  format"; clang-format --dry-run --Werror $(C_FILES)
 	@echo "  clang-tidy"; clang-tidy --quiet $(ALL_SRC) -- $(BASE) $(TEST_INCLUDES)
 	@echo "  cppcheck"; cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --suppress=missingIncludeSystem \

@@ -1,0 +1,36 @@
+"""scripts/words: the sources and the documents keep to plain English."""
+
+import subprocess
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def words():
+    loader = SourceFileLoader("words", str(ROOT / "scripts" / "words"))
+    module = module_from_spec(spec_from_loader("words", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_no_private_word_is_in_the_sources_or_the_documents():
+    done = subprocess.run([ROOT / "scripts" / "words"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_names_comments_and_strings_of_c_are_read():
+    text = '/* What the helper does. */\nint told_twice; // nobody asks\nconst char *s = "it answers";\nint lookup;\n/* Looks it up. */\n'
+    found = [(text.count("\n", 0, offset) + 1, word) for offset, word, _ in words().faults_of_c(text)]
+    assert found == [(1, "What"), (2, "told"), (2, "nobody"), (3, "answers")]
+
+
+def test_documents_are_read_outside_code_blocks():
+    text = "The helper tells it.\n\n```sh\ntell me\n```\nWho reads `look_at` settles it.\n"
+    assert [word for _, word, _ in words().faults_of_document(text)] == ["tells", "look", "settles"]
+
+
+def test_the_list_of_exceptions_is_short():
+    rows = [row for row in words().EXCEPTIONS.read_text().splitlines() if row and not row.startswith("#")]
+    assert len(rows) <= words().MAX_EXCEPTIONS
