@@ -1,8 +1,8 @@
 /* Memory of one flush cycle: taken piece by piece, given back all at once.
  *
- * The messages of one export are thousands of small objects that die together; with an arena no
- * message has a destructor and nothing can leak. When malloc fails the arena remembers it in
- * `failed`, and whoever packs the messages checks that once more.
+ * The messages of one export are thousands of small objects of the same lifetime; with an arena no
+ * message has a destructor and nothing can leak. When malloc fails the arena records it in
+ * `failed`, and the code that packs the messages checks that once more.
  * Context: flush. Not thread-safe.
  */
 #ifndef OTELPROF_ARENA_H
@@ -20,13 +20,14 @@ struct arena {
     bool failed;
 };
 
-/* Zeroed memory, aligned to 16 bytes, that lives until arena_free(); NULL without memory. */
+/* Returns zeroed memory, aligned to 16 bytes, that lives until arena_free(); NULL without memory.
+ */
 void *arena_take(struct arena *arena, size_t size);
 
-/* The same, but with anything in it: for what is about to be filled. */
+/* Does the same without zeroing: for memory that the caller fills at once. */
 void *arena_take_raw(struct arena *arena, size_t size);
 
-/* A copy of `size` bytes and a terminating NUL. */
+/* Returns a copy of `size` bytes and a terminating NUL. */
 char *arena_copy(struct arena *arena, const void *bytes, size_t size);
 
 /* Gives everything back; the arena is empty and usable again. */
@@ -39,7 +40,7 @@ struct arena_list {
     size_t capacity;
 };
 
-/* false: no memory. */
+/* Returns false without memory. */
 bool arena_list_add(struct arena *arena, struct arena_list *list, void *item);
 
 #endif

@@ -18,7 +18,7 @@ static uint32_t hash_bytes(const unsigned char *bytes, size_t size) {
     return (uint32_t)hash_word(hash, rest);
 }
 
-/* How many keys that many slots are for: a quarter stays empty, so that searches end. */
+/* Returns how many keys that many slots are for: a quarter stays empty, so that searches end. */
 static uint32_t room(uint32_t capacity) {
     return capacity / 4 * 3;
 }
@@ -38,7 +38,7 @@ static struct intern_slot *find(const struct intern *index, uint32_t hash, const
     }
 }
 
-/* All keys are distinct: any empty slot will do. */
+/* Copies a slot to any empty one: all keys are distinct. */
 static void take_over(struct intern *larger, const struct intern_slot *slot) {
     uint32_t at = slot->hash & (larger->capacity - 1);
     while (larger->slots[at].number)

@@ -3,7 +3,7 @@
  *
  * Keys are byte strings, copied into the arena; numbers count from 0 in order of first appearance,
  * which makes the output deterministic. Open addressing, doubling at three quarters full; a slot is
- * eight bytes, and the keys stand in a list of their own, so that the index of keys already seen is
+ * eight bytes, and the keys are in a list of their own, so that the index of keys already seen is
  * the table itself.
  * Context: flush.
  */
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 struct intern_key {
-    const void *bytes; /* aligned to 16 bytes, followed by a NUL; as long as the arena */
+    const void *bytes; /* aligned to 16 bytes, followed by a NUL; lives as long as the arena */
     size_t size;
 };
 
@@ -31,11 +31,11 @@ struct intern {
     int32_t count;
 };
 
-/* The number of the key; `*is_new` says whether it was given just now. -1: no memory. */
+/* Returns the number of the key; `*is_new` is set if this call has assigned it. -1: no memory. */
 int32_t intern(struct arena *arena, struct intern *index, const void *key, size_t size,
                bool *is_new);
 
-/* The number of a key that is there already; -1: it is not. */
+/* Returns the number of a key that is there already; -1: it is not. */
 int32_t intern_find(const struct intern *index, const void *key, size_t size);
 
 /* Makes room for `count` keys at once: growing step by step leaves the smaller tables behind in the

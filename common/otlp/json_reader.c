@@ -11,7 +11,8 @@ static bool fail(struct json_reader *r) {
     return false;
 }
 
-/* The next character that is no blank, not consumed; 0: the end, or failed before. */
+/* Returns the next character that is no blank, without consuming it; 0: the end, or failed before.
+ */
 static char peek(struct json_reader *r) {
     while (r->at < r->end && memchr(" \t\r\n", *r->at, 4))
         r->at++;
@@ -47,7 +48,7 @@ struct target {
     bool full;
 };
 
-/* Whole characters only, so that a cut string is still UTF-8. */
+/* Keeps whole characters only, so that a cut string is still UTF-8. */
 static void keep(struct target *target, const char *bytes, size_t count) {
     target->full = target->full || target->size - target->used <= count;
     if (target->full)
@@ -79,7 +80,7 @@ static void keep_code_point(struct target *target, uint32_t c) {
     }
 }
 
-/* Four hexadecimal digits. */
+/* Reads four hexadecimal digits. */
 static bool take_code_unit(struct json_reader *r, uint32_t *unit) {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     *unit = 0;
@@ -101,7 +102,7 @@ static bool is_low_surrogate(uint32_t unit) {
     return unit >= 0xdc00 && unit < 0xe000;
 }
 
-/* Behind "\u". A pair of surrogates is one character. */
+/* Reads the digits behind "\u". A pair of surrogates is one character. */
 static bool take_unicode(struct json_reader *r, struct target *target) {
     uint32_t first;
     uint32_t second;
@@ -137,7 +138,7 @@ static bool take_escape(struct json_reader *r, struct target *target) {
     return true;
 }
 
-/* How many bytes the character that begins with `lead` has; strays count as one. */
+/* Returns how many bytes the character that begins with `lead` has; stray bytes count as one. */
 static size_t length_by_lead(unsigned char lead) {
     return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
@@ -177,7 +178,7 @@ bool json_string(struct json_reader *r, char *text, size_t size) {
 
 /* --- numbers --- */
 
-/* Consumes what JSON calls a number, or something that is none. */
+/* Consumes the characters of a JSON number, also if they make no valid one. */
 static size_t take_number(struct json_reader *r, char text[static NUMBER_BYTES]) {
     size_t size = 0;
     (void)peek(r);
@@ -226,7 +227,7 @@ static bool enter(struct json_reader *r, char c) {
     return take(r, c) && (r->depth++ < MAX_DEPTH || fail(r));
 }
 
-/* Behind an item: whether another follows. Consumes the comma, or `close`. */
+/* Called behind an item: returns whether another follows. Consumes the comma, or `close`. */
 static bool goes_on(struct json_reader *r, char close) {
     if (peek(r) == ',')
         return take(r, ',');

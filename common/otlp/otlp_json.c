@@ -91,7 +91,7 @@ static void put_string(struct text *text, const char *string) {
     put_char(text, '"');
 }
 
-/* snake_case as lowerCamelCase. */
+/* Writes snake_case as lowerCamelCase. */
 static void put_name(struct text *text, const char *name) {
     put_char(text, '"');
     for (; *name; name++) {
@@ -111,7 +111,7 @@ static void put_hex(struct text *text, const ProtobufCBinaryData *data) {
     }
 }
 
-/* RFC 4648, section 4: three bytes as four characters, padded. */
+/* RFC 4648, section 4: three bytes become four characters, padded. */
 static void put_base64(struct text *text, const ProtobufCBinaryData *data) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < data->len; i += 3) {
@@ -161,8 +161,8 @@ static void put_signed(struct text *text, int64_t value) {
     put_unsigned(text, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
-/* As many digits as it takes to read back the same value, from 15 on. The application's locale may
- * have another decimal point, of several bytes even. */
+/* Writes as many digits, from 15 on, as are needed to read back the same value. The application's
+ * locale may have another decimal point, even one of several bytes. */
 static void put_double(struct text *text, double value) {
     char digits[64];
     for (int precision = 15; precision <= 17; precision++) {
@@ -187,7 +187,7 @@ static void put_real(struct text *text, double value) {
     else if (isinf(value))
         put_word(text, value < 0 ? "\"-Infinity\"" : "\"Infinity\"");
     else if (value == 0 && signbit(value))
-        put_word(text, "-0.0"); /* some read "-0" as an integer, which has no sign */
+        put_word(text, "-0.0"); /* some readers take "-0" for an integer, which has no sign */
     else
         put_double(text, value);
 }
@@ -304,8 +304,8 @@ static bool is_zero(const void *value, size_t size) {
     return memcmp(value, zeros, size) == 0;
 }
 
-/* Whether a field that is no list has something to say. A field of proto3's own kind without
- * presence has none at its default; the bits decide, so -0.0 is said. */
+/* Returns whether a field that is no list is to be written. A proto3 field without presence is left
+ * out at its default; the bits decide, so -0.0 is written. */
 static bool is_present(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
     const char *const base = (const char *)message;
     const void *const value = base + field->offset;

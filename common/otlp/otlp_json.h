@@ -1,11 +1,11 @@
-/* A message as OTLP's JSON: what `http/json` sends and what a line of a .jsonl file is.
+/* Writes a message as OTLP's JSON: the body of an `http/json` request, or a line of a .jsonl file.
  *
  * There is no code for any message and no list of fields to keep: the descriptors that the protobuf
  * compiler generates from proto/ are the one table, and the writer walks a message along them. The
  * mapping is protobuf's, with OTLP's exceptions: names in lowerCamelCase; trace_id, span_id and
- * profile_id in hex, other bytes in base64; 64-bit integers as strings; enums as integers; what has
- * its default value is left out, except in lists and oneofs. Strings that are not UTF-8 get U+FFFD
- * for each byte that is none. The text has no line breaks.
+ * profile_id in hex, other bytes in base64; 64-bit integers as strings; enums as integers; default
+ * values are left out, except in lists and oneofs. In strings, each byte that is not UTF-8 becomes
+ * U+FFFD. The text has no line breaks.
  * Specification: opentelemetry.io/docs/specs/otlp, "JSON Protobuf Encoding".
  * Context: flush.
  */
@@ -15,8 +15,8 @@
 #include <protobuf-c/protobuf-c.h>
 #include <stddef.h>
 
-/* The text, `*size` bytes without a terminating NUL, malloc'ed, the caller's. NULL: no memory, or
- * messages nested more than 100 deep (as deep as protobuf's own decoders go). */
+/* Returns the text, `*size` bytes without a terminating NUL, malloc'ed, the caller's. NULL: no
+ * memory, or messages nested more than 100 deep (as deep as protobuf's own decoders go). */
 char *otlp_json(const ProtobufCMessage *message, size_t *size);
 
 #endif

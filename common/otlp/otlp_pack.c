@@ -48,7 +48,7 @@ static void put_table(struct wire *out, unsigned field, const struct intern *tab
 
 struct use {
     uint32_t count;
-    int32_t location; /* as the callers know it */
+    int32_t location; /* the number that the callers use */
 };
 
 static int most_used_first(const void *a, const void *b) {
@@ -70,14 +70,14 @@ static void count_uses(const struct otlp_writer *w, struct use *uses) {
     }
 }
 
-/* In which order the locations are listed, and the place of each. */
+/* The order in which the locations are listed, and the place of each. */
 struct ranking {
     struct use *uses;
     int32_t *places;
 };
 
-/* Those that most stacks have get the numbers that take one byte: stacks are the larger part of an
- * export. false: no memory. */
+/* Gives the locations of most stacks the numbers that take one byte: stacks are the larger part of
+ * an export. false: no memory. */
 static bool rank(struct otlp_writer *w, struct ranking *ranking) {
     const size_t count = (size_t)w->locations.count;
     struct use *const uses = arena_take(&w->arena, count * sizeof *uses);
@@ -184,7 +184,8 @@ static void put_resource_profiles(struct wire *out, const struct otlp_writer *w)
 
 /* --- the request --- */
 
-/* Not less than most exports take: a number is rarely larger than two bytes on the wire. */
+/* Estimates at least the size of most exports: a number is rarely larger than two bytes on the
+ * wire. */
 static size_t expected_size(const struct otlp_writer *w) {
     size_t size = w->resource.size;
     const struct intern *const tables[] = {&w->strings,  &w->attributes, &w->functions,

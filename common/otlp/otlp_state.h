@@ -1,6 +1,5 @@
-/* What a writer has listed so far: otlp_writer.c lists, otlp_pack.c makes the message of it.
- * Context: flush.
- */
+/* The items that a writer has listed so far: otlp_writer.c lists them, otlp_pack.c makes the
+ * message of them. Context: flush. */
 #ifndef OTELPROF_OTLP_STATE_H
 #define OTELPROF_OTLP_STATE_H
 
@@ -11,7 +10,7 @@
 
 enum { ID_BYTES = 16 };
 
-/* Where the parts of a sample's identity are among its numbers. */
+/* Indexes of a sample's identity's parts among its numbers. */
 enum { IDENTITY_STACK, IDENTITY_LINK, IDENTITY_ATTRIBUTES };
 
 struct value_type {
@@ -32,8 +31,8 @@ struct otlp_profile {
     struct intern attributes; /* int32_t */
 };
 
-/* A table is the index of its items: an item is the same as another exactly if its encoding is. A
- * stack is kept as its locations' numbers, since these are given only when all are known. */
+/* A table is the index of its items: two items are the same exactly if their encodings are. A stack
+ * is kept as its locations' numbers, since these are final only when all are known. */
 struct otlp_writer {
     struct arena arena;
     struct intern strings, attributes, functions, mappings, locations, stacks, links;
@@ -41,7 +40,7 @@ struct otlp_writer {
     struct wire resource;       /* their content */
     struct wire scope;
     const char *schema_url;
-    struct wire item; /* the one that is being encoded */
+    struct wire item; /* being encoded */
 };
 
 #endif

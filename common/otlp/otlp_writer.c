@@ -33,7 +33,7 @@ static int32_t known(struct otlp_writer *w, struct intern *table, const void *ke
     return number < 0 ? 0 : number;
 }
 
-/* The item that has just been encoded. */
+/* Adds the item that has just been encoded. */
 static int32_t listed(struct otlp_writer *w, struct intern *table) {
     if (w->item.failed)
         w->arena.failed = true;
@@ -55,7 +55,7 @@ static bool is_valid(const char *string) {
     return true;
 }
 
-/* The string itself, or a copy that is UTF-8; "" without memory. */
+/* Returns the string itself, or a copy that is UTF-8; "" without memory. */
 static const char *text(struct otlp_writer *w, const char *string) {
     if (is_valid(string))
         return string;
@@ -84,7 +84,7 @@ static void put_double(struct wire *wire, double value) {
     wire_fixed64_present(wire, ANY_DOUBLE, bits);
 }
 
-/* Begins an attribute of the table; the value is to be written next. */
+/* Begins an attribute of the table; the caller writes the value next. */
 static size_t begin_attribute(struct otlp_writer *w, const char *key) {
     const int32_t number = string_index(w, key);
     struct wire *const item = new_item(w);
@@ -271,7 +271,7 @@ void otlp_profile_attribute(struct otlp_writer *w, struct otlp_profile *profile,
     (void)known(w, &profile->attributes, &attribute, sizeof attribute);
 }
 
-/* The same set of attributes must look the same. */
+/* Sorts the numbers, so that equal sets of attributes have equal encodings. */
 static void put_in_order(int32_t *numbers, size_t count) {
     for (size_t i = 1; i < count; i++)
         for (size_t at = i; at > 0 && numbers[at - 1] > numbers[at]; at--) {

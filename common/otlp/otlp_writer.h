@@ -1,10 +1,10 @@
 /* Builds one ExportProfilesServiceRequest: a resource, one scope, several profiles, and the
  * dictionary that they share.
  *
- * The writer keeps what a receiver may hold us to: every dictionary table begins with its zero
- * value, no item is listed twice, one sample per identity (stack, link and set of attributes),
- * indexes in range. Whoever calls it lists only what a sample refers to, so there are no orphans
- * either. The output depends on the calls alone, byte for byte: items stand in the order of the
+ * The writer keeps the rules that a receiver may enforce: every dictionary table begins with its
+ * zero value, no item is listed twice, one sample per identity (stack, link and set of attributes),
+ * indexes in range. Its caller lists only items that a sample refers to, so there are no orphans
+ * either. The output depends on the calls alone, byte for byte: items are in the order of the
  * calls, locations by how many stacks have them, so that the frequent ones have short numbers.
  * Items are encoded as they are listed (wire.h). All memory is given back by otlp_writer_close().
  * Functions that return an index return 0 ("not set") when memory ran out; otlp_writer_pack() then
@@ -43,7 +43,7 @@ struct otlp_profile_type {
     int64_t period;
 };
 
-/* NULL: no memory. */
+/* Returns NULL without memory. */
 struct otlp_writer *otlp_writer_open(void);
 void otlp_writer_close(struct otlp_writer *writer);
 
@@ -53,8 +53,8 @@ void otlp_resource_int(struct otlp_writer *writer, const char *key, int64_t valu
 void otlp_resource_double(struct otlp_writer *writer, const char *key, double value);
 void otlp_resource_bool(struct otlp_writer *writer, const char *key, bool value);
 void otlp_scope(struct otlp_writer *writer, const char *name, const char *version);
-/* Which version of the conventions the names of attributes are of. `url` must outlive the writer.
- */
+/* Sets the version of the conventions that the attributes' names follow. `url` must outlive the
+ * writer. */
 void otlp_schema(struct otlp_writer *writer, const char *url);
 
 /* --- the dictionary: each returns the index of the item, old or new --- */
@@ -76,14 +76,14 @@ int32_t otlp_stack(struct otlp_writer *writer, const int32_t *locations, size_t 
 int32_t otlp_link(struct otlp_writer *writer, const uint8_t trace_id[16], const uint8_t span_id[8]);
 
 /* --- profiles, in the order of the calls --- */
-/* `id`: 16 bytes. `expected`: samples to make room for at once; more are no harm. Returns NULL
+/* `id`: 16 bytes. `expected`: samples to make room for at once; more may follow. Returns NULL
  * without memory. */
 struct otlp_profile *otlp_profile(struct otlp_writer *writer, const struct otlp_profile_type *type,
                                   const uint8_t id[16], uint64_t time_unix_nano,
                                   uint64_t duration_nano, size_t expected);
 void otlp_profile_attribute(struct otlp_writer *writer, struct otlp_profile *profile,
                             int32_t attribute);
-/* Who a sample belongs to. */
+/* The identity of a sample. */
 enum { OTLP_SAMPLE_ATTRIBUTES = 40 };
 struct otlp_identity {
     int32_t stack;
@@ -95,9 +95,9 @@ struct otlp_identity {
 void otlp_sample(struct otlp_writer *writer, struct otlp_profile *profile,
                  const struct otlp_identity *identity, int64_t value);
 
-/* The request as protobuf, malloc'ed, the caller's. NULL: no memory (at some point). */
+/* Returns the request as protobuf, malloc'ed, the caller's. NULL: no memory (at some point). */
 uint8_t *otlp_writer_pack(struct otlp_writer *writer, size_t *size);
-/* The same request as JSON (otlp_json.h). */
+/* Returns the same request as JSON (otlp_json.h). */
 uint8_t *otlp_writer_json(struct otlp_writer *writer, size_t *size);
 
 #endif

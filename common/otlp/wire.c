@@ -26,7 +26,7 @@ uint8_t *wire_take(struct wire *wire, size_t *size) {
 
 static bool fail(struct wire *wire) {
     wire->failed = true;
-    wire->capacity = wire->size; /* so that one comparison tells */
+    wire->capacity = wire->size; /* so that one comparison finds both */
     return false;
 }
 
@@ -114,7 +114,7 @@ void wire_bytes(struct wire *wire, unsigned field, const void *bytes, size_t siz
     end_at(wire, at + size);
 }
 
-/* One byte is left for the length, which is all that most need. */
+/* Leaves one byte for the length, which is enough for most fields. */
 size_t wire_begin(struct wire *wire, unsigned field) {
     if (!has_room(wire, MAX_VARINT + 1))
         return 0;
