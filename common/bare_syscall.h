@@ -1,7 +1,7 @@
-/* A system call that nobody else sees.
+/* Makes a system call without libc's syscall().
  *
- * syscall() is a function as any other: a preload may have its own, which refuses the calls that it
- * does not know, or makes them by libc's functions (torsocks does both) and so comes back to ours.
+ * Another preload may replace syscall() by a function that refuses unknown calls, or makes them by
+ * libc's functions (torsocks does both) and so calls the profiler's hooks again.
  */
 #ifndef OTELPROF_BARE_SYSCALL_H
 #define OTELPROF_BARE_SYSCALL_H
@@ -10,8 +10,8 @@
 
 #include <errno.h>
 
-/* As syscall(), with all six arguments: -1 and errno where it fails.
- * Context: any. Async-signal-safe: yes. */
+/* Works as syscall() with all six arguments: -1 and errno on failure. Context: any.
+ * Async-signal-safe: yes. */
 static inline long bare_syscall(long number, long a, long b, long c, long d, long e, long f) {
     enum { MOST_ERRNO = 4095 }; /* linux/err.h, MAX_ERRNO */
     const long result = arch_system_call(number, a, b, c, d, e, f);

@@ -1,6 +1,5 @@
-/* A note, and the GNU build id, among the notes of an ELF object, wherever they were read from: a
- * segment in memory or a section of a file. Context: any. Async-signal-safe: yes.
- */
+/* Finds a note, or the GNU build id, among the notes of an ELF object. The notes may come from a
+ * segment in memory or a section of a file. Context: any. Async-signal-safe: yes. */
 #ifndef OTELPROF_BUILD_ID_NOTE_H
 #define OTELPROF_BUILD_ID_NOTE_H
 
@@ -11,13 +10,13 @@
 
 enum { MAX_BUILD_ID_BYTES = 64 }; /* linkers write 8, 16 or 20 */
 
-/* Where a note's part of that size ends: all are padded to four bytes. */
+/* Returns the end of a note's part of that size: all parts are padded to four bytes. */
 static inline uint64_t note_padded(uint64_t size) {
     return (size + 3) & ~UINT64_C(3);
 }
 
-/* What the note says that is of `type` and by `owner`, whose name is of three letters or padded to
- * that: points into `notes`; NULL: there is none, or the notes do not fit into `size`. */
+/* Returns the contents of the note of that `type` and `owner` (a name of three letters, or padded
+ * to that), as a pointer into `notes`. NULL: there is none, or the notes do not fit into `size`. */
 static inline const uint8_t *note_find(const void *notes, size_t size, const char owner[static 4],
                                        uint32_t type, uint32_t *said_size) {
     const uint8_t *const bytes = notes;
@@ -38,8 +37,8 @@ static inline const uint8_t *note_find(const void *notes, size_t size, const cha
     return NULL;
 }
 
-/* The build id among the notes; NULL: there is none, it is empty, or longer than any linker writes.
- */
+/* Returns the build id among the notes. NULL: there is none, it is empty, or it is longer than any
+ * linker writes. */
 static inline const uint8_t *build_id_note(const void *notes, size_t size, uint32_t *id_size) {
     uint32_t said = 0;
     const uint8_t *const id = note_find(notes, size, "GNU", NT_GNU_BUILD_ID, &said);

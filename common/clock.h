@@ -1,8 +1,8 @@
 /* The clocks that the profiler reads, in nanoseconds.
  *
- * The kernel is asked, not libc: another preload (libfaketime) may have a clock_gettime that takes
- * locks, and whose time is not that of futexes. The thread's CPU clock, the only one that the
- * handler reads, is a system call in any case.
+ * They come from the kernel, not from libc: another preload (libfaketime) may have a clock_gettime
+ * that takes locks, and whose time differs from that of futexes. The thread's CPU clock, the only
+ * one that the handler reads, is a system call in any case.
  *
  * Context: any. Async-signal-safe: yes; errno is preserved.
  */
@@ -15,14 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* 64 bits, whatever they are multiplied by: 5 seconds are more than 32 hold. */
+/* They have 64 bits, so that products have, too: 5 seconds do not fit into 32. */
 #define NANO_PER_SECOND UINT64_C(1000000000)
 #define NANO_PER_MILLI  UINT64_C(1000000)
 
 static inline uint64_t clock_nano(clockid_t clock) {
     struct timespec now;
     const int saved = errno;
-    /* libc's answer where a sandbox refuses the call: most clocks need none there (vDSO) */
+    /* falls back to libc where a sandbox refuses the call: the vDSO reads most clocks without one
+     */
     if (syscall(SYS_clock_gettime, clock, &now) != 0 && clock_gettime(clock, &now) != 0)
         now = (struct timespec){0, 0};
     errno = saved;
@@ -37,12 +38,12 @@ static inline uint64_t realtime_nano(void) {
     return clock_nano(CLOCK_REALTIME);
 }
 
-/* CPU time, user and system, that the calling thread has used. */
+/* Returns the CPU time, user and system, that the calling thread has used. */
 static inline uint64_t thread_cpu_nano(void) {
     return clock_nano(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* The CPU clock of another thread of this process, by its id (the kernel's
+/* Returns the CPU clock of another thread of this process, by its id (the kernel's
  * include/linux/posix-timers.h: complement of the id, per-thread bit, scheduler's clock). */
 static inline clockid_t cpu_clock_of(uint32_t tid) {
     return (clockid_t)(~tid << 3 | 4 | 2);

@@ -7,7 +7,7 @@
 enum { LONGEST = 32 };
 static const uint64_t most_percent = 1000000; /* 10,000 processors */
 
-/* None is the end of one behind it. */
+/* No unit is the end of a later one in its list. */
 struct unit {
     const char *name; /* NULL: the end of the list */
     uint32_t factor;
@@ -47,7 +47,7 @@ static bool parse_amount(char *text, const struct unit *unit, uint32_t *bound) {
     return true;
 }
 
-/* One of the list, without the blanks around it. */
+/* Parses one bound of the list, with the blanks around it. */
 static bool parse_bound(const char *text, size_t size, struct condition *condition) {
     char bound[LONGEST];
     if (size >= sizeof bound)

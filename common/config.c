@@ -23,13 +23,13 @@ struct option {
 struct parse {
     const char *const *envp;
     struct config *config;
-    char *at; /* what is left of the caller's buffer */
+    char *at; /* the unused rest of the caller's buffer */
     char *end;
     config_warn *warn;
     void *arg;
 };
 
-/* --- saying what is wrong --- */
+/* --- warnings --- */
 
 static void complain(const struct parse *p, const char *name, const char *value, const char *what,
                      const char *instead) {
@@ -59,7 +59,7 @@ static const char *look_up(const struct parse *p, const char *name) {
     return config_names_value(p->envp, name);
 }
 
-/* Copies `a` and `b`, joined, into the caller's buffer; NULL if they do not fit. */
+/* Copies `a` and `b`, joined, into the caller's buffer. NULL: they do not fit. */
 static const char *keep(struct parse *p, const char *a, const char *b) {
     const size_t left = strlen(a);
     const size_t right = strlen(b) + 1;
@@ -82,7 +82,7 @@ static bool set_text(const struct option *option, const char *text) {
     return true;
 }
 
-/* The value of one form of a variable with two; NULL: neither is set. */
+/* Returns the value of one form of a variable with two. NULL: neither is set. */
 static const char *look_up_either(const struct parse *p, const char *profiles_name,
                                   const char *generic_name) {
     const char *const text = look_up(p, profiles_name);
@@ -94,8 +94,8 @@ static bool says_false(const struct parse *p, const char *name) {
     return text && text_equals_ignoring_case(text, "false");
 }
 
-/* A Unix socket has no scheme, and is without TLS unless that is asked for: by saying so, or by
- * naming a certificate or key. It was asked for even where the file's name cannot be kept. */
+/* A Unix socket has no scheme, and uses TLS only if a variable requests it, or names a certificate
+ * or key. A certificate counts even if there was no room for its file's name. */
 static bool wants_unix_tls(const struct parse *p) {
     if (p->config->insecure)
         return false;
@@ -148,18 +148,19 @@ static bool has_two_forms(enum config_kind kind) {
            kind == OPTION_MILLISECONDS_OTLP;
 }
 
-/* "user:password@host" is one, whatever else is wrong with it, and so may be "?key=...". */
+/* A URL may hold a password, "user:password@host", even if it is wrong otherwise, or a key,
+ * "?key=...". */
 static bool is_secret(const struct option *option, const char *text) {
     return strstr(option->name, "HEADERS") != NULL ||
            (option->kind == OPTION_ENDPOINT_OTLP && strpbrk(text, "@?"));
 }
 
-/* Lists that say what must not be sent, or what may be. */
+/* Recognises lists of names that must not be sent, or of those that may be. */
 static bool withholds(const struct option *option) {
     return option->kind == OPTION_REDACT || option->kind == OPTION_LABELS;
 }
 
-/* A text of the right form is only refused for want of room. */
+/* A text of the right form is refused only if there is no room for it. */
 static bool is_too_long(const struct parse *p, const struct option *option, const char *text) {
     struct endpoint ignored;
     return option->kind == OPTION_STRING || option->kind == OPTION_STRING_OTLP ||
@@ -168,7 +169,7 @@ static bool is_too_long(const struct parse *p, const struct option *option, cons
             read_endpoint(p, text, false, &ignored) == ENDPOINT_TOO_LONG);
 }
 
-/* The default, as the user would write it; that of the endpoint depends on the protocol. */
+/* Returns the default, as the user would write it. The endpoint's depends on the protocol. */
 static const char *standard_of(const struct parse *p, const struct option *option) {
     return option->kind == OPTION_ENDPOINT_OTLP
                ? endpoint_default_base(p->config->protocol == PROTOCOL_GRPC)
@@ -182,8 +183,9 @@ static void refuse(const struct parse *p, const struct option *option, const cha
              too_long ? "is too long to keep" : expectation(p, option->kind), instead);
 }
 
-/* Where both forms are set, the one for profiles counts; where its value is wrong the generic one,
- * if that is usable, and the warning says so by name: a value might be a secret. */
+/* If both forms are set, the one for profiles wins. If its value is wrong, the generic one is used,
+ * provided that it is valid. The warning then names that variable and not its value, which might be
+ * a secret. */
 static bool read_profiles_form(struct parse *p, const struct option *option) {
     char name[64] = PROFILES_PREFIX;
     const char *const rest = option->name + sizeof GENERIC_PREFIX - 1;
@@ -199,7 +201,7 @@ static bool read_profiles_form(struct parse *p, const struct option *option) {
     return used;
 }
 
-/* A list that cannot be kept must not let anything out: then every name is hidden, and no label is
+/* If a list cannot be kept, nothing may be sent by mistake: every name is hidden, and no label is
  * sent. */
 static void withhold_all(const struct parse *p, const struct option *option, const char *text) {
     const char *const nothing_sent = option->kind == OPTION_REDACT ? "*" : "";
@@ -225,12 +227,12 @@ static void read_option(struct parse *p, const struct option *option) {
         (void)set(p, option, option->standard, false);
 }
 
-/* Mappings are listed among allocations and live objects, and nowhere else. */
+/* Mappings appear only among allocations and live objects. */
 static void complete_types(const struct parse *p) {
     static const char name[] = "OTEL_PROFILER_TYPES";
     unsigned *const types = &p->config->types;
     if (*types & PROFILE_HEAP_PEAK)
-        *types |= PROFILE_HEAP; /* whose peak it is */
+        *types |= PROFILE_HEAP; /* the peak is one of the live heap */
     if (!(*types & PROFILE_MMAP) || (*types & (PROFILE_ALLOC | PROFILE_HEAP)))
         return;
     *types |= PROFILE_ALLOC;
@@ -238,7 +240,7 @@ static void complete_types(const struct parse *p) {
              *types & PROFILE_CPU ? "cpu,mmap,alloc" : "mmap,alloc");
 }
 
-/* Those that are lists of pairs: an error anywhere discards everything. */
+/* Checks lists of pairs: an error anywhere discards the whole list. */
 static void check_pairs(const struct parse *p, const char *name, const char **list, bool secret) {
     if (keyvalues_are_valid(*list))
         return;
@@ -252,8 +254,8 @@ static bool is_explicit(const struct parse *p, const char *name, uint64_t value)
     return text && parse_number(text, 0, UINT64_MAX, &parsed) && parsed == value;
 }
 
-/* Every process reads its configuration, and environments are long: the few entries that can be
- * ours, or all of them if they are not few. */
+/* Selects the profiler's entries: every process reads its configuration, and environments are long.
+ * Returns all entries if more than MAX_NARROW match. */
 static const char *const *narrow(const char *const *envp, const char *ours[static MAX_NARROW]) {
     size_t count = 0;
     for (size_t i = 0; envp && envp[i]; i++) {
@@ -303,7 +305,7 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
     config->log_level_set = look_up(&p, "OTEL_LOG_LEVEL") != NULL;
 }
 
-/* --- what follows of it --- */
+/* --- derived facts --- */
 
 bool config_writes_to_output(const struct config *config) {
     return strcmp(config->file, "stdout") == 0 || strcmp(config->file, "-") == 0;

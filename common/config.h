@@ -1,10 +1,10 @@
 /* The configuration: every OTEL_* variable, read once.
  *
  * config_parse() is a pure function over an environment: it keeps no state, calls no getenv (bash
- * exports its own) and allocates nothing but from the caller's buffer, so that the constructor of
- * the preloaded object, the unit tests and the fuzzer use the same code. A value that cannot be
- * used yields one warning through `warn` and the default; the program always runs on.
- * What the variables are is one list, options.def; the tables in docs/ are generated from it.
+ * exports its own) and takes memory only from the caller's buffer. So the constructor of the
+ * preloaded object, the unit tests and the fuzzer use the same code. A value that cannot be used
+ * yields one warning through `warn` and the default; the program always runs on. options.def
+ * lists all variables; the tables in docs/ are generated from it.
  */
 #ifndef OTELPROF_CONFIG_H
 #define OTELPROF_CONFIG_H
@@ -33,16 +33,16 @@ struct config {
     const char *resource_attributes; /* raw text; common/keyvalues.h decodes it */
     enum resource_detail resource;
     enum log_level log_level;
-    bool log_level_set;   /* false: the default, which is of stderr (log.h) */
+    bool log_level_set;   /* false: the default, which applies to stderr (log.h) */
     const char *log_file; /* "" = stderr */
     unsigned exporters;   /* EXPORTER_* bits */
-    const char *file;     /* "" = a name of our own; shim/flush/export/file_export.h */
+    const char *file;     /* "" = a generated name; shim/flush/export/file_export.h */
     enum file_format file_format;
     enum protocol protocol;
-    bool insecure;           /* what an endpoint without a scheme means, a Unix socket's too */
-    const char *endpoint;    /* complete URL, the signal's or the call's path included */
-    bool endpoint_set;       /* false: the default, where nobody need listen */
-    const char *unix_socket; /* absolute path to connect to instead of its host; "" = none */
+    bool insecure;           /* applies to an endpoint without a scheme, a Unix socket's too */
+    const char *endpoint;    /* complete URL, the path of the signal or the call included */
+    bool endpoint_set;       /* false: the default, where perhaps nothing listens */
+    const char *unix_socket; /* absolute path to connect to instead of the URL's host; "" = none */
     const char *headers;     /* raw text, never logged */
     enum compression compression;
     uint64_t timeout_ms;
@@ -74,39 +74,40 @@ struct config {
     const char *redact; /* a list of globs, too: encode/redact.h */
     uint64_t min_lifetime_ms;
     uint64_t shutdown_timeout_ms;
-    const char *config_file; /* "" = unset; read by the exporter alone: flush/declare */
-    const char *listen;      /* "" = nobody is answered: flush/serve */
+    const char *config_file; /* "" = unset; only the exporter reads it: flush/declare */
+    const char *listen;      /* "" = no server: flush/serve */
     bool listen_control;
-    const char *listen_token; /* "" = none is asked for; never logged */
-    enum at_start start;      /* START_OFF: not before it is turned on */
-    const char *control_file; /* "" = unset; looked at by flush/control */
+    const char *listen_token; /* "" = requests need none; never logged */
+    enum at_start start;      /* START_OFF: profiling waits until it is turned on */
+    const char *control_file; /* "" = unset; flush/control polls it */
     uint64_t cpu_threshold;   /* percent; 0 = none: flush/control/shedding.h */
     struct condition condition;
-    bool shutdown_timeout_set; /* false: the default, which is shorter while no export succeeded */
+    bool shutdown_timeout_set; /* false: the default, which is shorter until an export has succeeded
+                                */
 };
 
-/* Receives one complete sentence per wrong value, no newline. */
+/* Receives one complete sentence per wrong value, without a newline. */
 typedef void config_warn(void *arg, const char *message);
 
-/* Reads `envp` (NULL-terminated "NAME=value" strings, as environ) into `*config`. Strings of the
- * configuration are copied into `buffer` of `size` bytes, which must live as long as the
- * configuration; what does not fit is treated as unset, with a warning. A name that appears twice
- * counts as its first appearance, as getenv() has it.
+/* Reads `envp` (NULL-terminated "NAME=value" strings, as environ) into `*config`. Copies the
+ * configuration's strings into `buffer` of `size` bytes, which must live as long as the
+ * configuration. A string that does not fit counts as unset, with a warning. If a name appears
+ * twice, the first counts, as for getenv().
  * Context: calm. Async-signal-safe: yes (no libc state is touched). */
 void config_parse(const char *const *envp, struct config *config, char *buffer, size_t size,
                   config_warn *warn, void *arg);
 
-/* Whether otlp_file, if it is asked for, writes to standard output; whether it is, and writes to a
- * file. Context: any. Async-signal-safe: yes. */
+/* Return whether otlp_file is configured and writes to standard output, or to a file. Context: any.
+ * Async-signal-safe: yes. */
 bool config_writes_to_output(const struct config *config);
 bool config_writes_file(const struct config *config);
 
-/* Whether anybody gets profiles: an exporter, or who asks the process (OTEL_PROFILER_LISTEN).
- * Context: any. Async-signal-safe: yes. */
+/* Returns whether profiles can leave the process: by an exporter, or on request
+ * (OTEL_PROFILER_LISTEN). Context: any. Async-signal-safe: yes. */
 bool config_has_receiver(const struct config *config);
 
-/* Whether a setting says where profiles go: whoever made it expects them there. Context: any.
- * Async-signal-safe: yes. */
+/* Returns whether a setting names a destination for profiles: the user then expects them there.
+ * Context: any. Async-signal-safe: yes. */
 bool config_says_where(const struct config *config);
 
 #endif

@@ -9,7 +9,7 @@
 
 struct reader {
     const char *file;
-    char *text; /* all of it; entries are made in their places */
+    char *text; /* all of it; entries are written over their lines */
     struct config_lines *lines;
     uint64_t number; /* of the line, from 1 on */
     unsigned wrong;
@@ -17,9 +17,9 @@ struct reader {
     void *arg;
 };
 
-/* --- saying what is wrong --- */
+/* --- warnings --- */
 
-/* `name`: whose setting it is; of no size: nothing is named. */
+/* `name` is the setting that the warning names; if its size is 0, none. */
 static void refuse(struct reader *reader, struct part name, const char *why) {
     struct sentence sentence = {.length = 0};
     if (reader->wrong++ > CONFIG_WRONG_MOST)
@@ -44,7 +44,7 @@ static void refuse(struct reader *reader, struct part name, const char *why) {
 
 /* --- a line and its parts --- */
 
-/* A NUL among them, which would end the entry. */
+/* Finds control characters. A NUL among them would end the entry. */
 static bool has_control_character(struct part line) {
     for (size_t i = 0; i < line.size; i++)
         if (((unsigned char)line.at[i] < ' ' && line.at[i] != '\t') || line.at[i] == '\x7f')
@@ -52,7 +52,7 @@ static bool has_control_character(struct part line) {
     return false;
 }
 
-/* Takes the quotes from `value`; NULL, or what is wrong. */
+/* Removes the quotes from `value`. Returns NULL, or the reason why that failed. */
 static const char *unquote(struct part *value) {
     const char quote = value->size ? *value->at : 0;
     if (quote != '"' && quote != '\'')
@@ -69,7 +69,7 @@ static const char *unquote(struct part *value) {
     return NULL;
 }
 
-/* "KEY=VALUE" where the line was, which is as long at least. */
+/* Writes "KEY=VALUE" over its line, which is at least as long. */
 static void keep(struct reader *reader, struct part key, struct part value) {
     char *const entry = reader->text + (key.at - reader->text);
     char *const at = entry + key.size;

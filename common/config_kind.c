@@ -10,7 +10,7 @@
 
 static const uint64_t day_ms = UINT64_C(1000) * 60 * 60 * 24;
 
-/* Those of profile_kinds.def; test_config.c compares. */
+/* The words of profile_kinds.def; test_config.c compares both. */
 #define TYPE_WORDS "cpu, alloc, heap, heap_peak, off_cpu, sched_delay, lock, threads, mmap"
 
 const char *config_kind_expectation(enum config_kind kind) {
@@ -69,7 +69,7 @@ const char *config_kind_expectation(enum config_kind kind) {
 
 /* --- words --- */
 
-/* Enums have the size of an unsigned; a test of the defaults would show if not. */
+/* Enums have the size of an unsigned; otherwise a test of the defaults would fail. */
 static const struct choice {
     enum config_kind kind;
     unsigned count;
@@ -121,7 +121,7 @@ static bool parse_bool(const char *text, bool *value) {
 
 /* --- sets of words --- */
 
-/* `whole` is a word for the set `all`. */
+/* The word `whole` stands for the set `all`. */
 static bool parse_bits(const char *text, const char *const *words, size_t count, const char *whole,
                        unsigned all, unsigned *bits) {
     unsigned found = all;
@@ -147,7 +147,7 @@ static bool parse_exporters(const char *text, unsigned *bits) {
     return parse_bits(text, words, 3, "none", 0, bits);
 }
 
-/* --- any of them --- */
+/* --- any kind --- */
 
 static bool parse_within(const char *text, uint64_t low, uint64_t high, uint64_t *field) {
     uint64_t value;

@@ -1,14 +1,12 @@
-/* The kinds of values that variables have (third column of options.def), and the one parser of each
- * whose values are numbers: they need no room for text. Pure functions. Context: any.
- * Async-signal-safe: yes.
- */
+/* The kinds of values that variables have (third column of options.def), and one parser for all
+ * kinds that need no room for text. Pure functions. Context: any. Async-signal-safe: yes. */
 #ifndef OTELPROF_CONFIG_KIND_H
 #define OTELPROF_CONFIG_KIND_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* *_OTLP: those with a second form for profiles. */
+/* The kinds *_OTLP have a second form for profiles. */
 enum config_kind {
     OPTION_BOOL,
     OPTION_BOOL_OTLP,
@@ -42,16 +40,16 @@ enum config_kind {
     OPTION_CONDITION,
 };
 
-/* From `text` into `field`, which is a bool, a uint64_t, a struct condition, or an enum or a set of
- * bits of the size of an unsigned, as the kind has it in struct config. false: `text` is not of the
- * kind, which is not one of texts; the field is as it was. */
+/* Parses `text` into `field`: a bool, a uint64_t, a struct condition, or an enum or a set of bits
+ * of the size of an unsigned, as struct config has it for the kind. Returns false, and leaves the
+ * field unchanged, if `text` is not of the kind or the kind is one of texts. */
 bool config_kind_parse(enum config_kind kind, const char *text, void *field);
 
-/* What a text is that is not of the kind: "is not a number of bytes". */
+/* Returns why a text is not of the kind: "is not a number of bytes". */
 const char *config_kind_expectation(enum config_kind kind);
 
-/* The words of a kind that is one of some words, or a set of them (OPTION_TYPES), in the order of
- * their numbers or bits. NULL: the kind is another. */
+/* Returns the words of a kind whose value is a word or a set of words (OPTION_TYPES), in the order
+ * of their numbers or bits. NULL: it is another kind. */
 const char *const *config_kind_words(enum config_kind kind, size_t *count);
 
 #endif

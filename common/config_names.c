@@ -10,7 +10,7 @@ static bool begins_with(const char *text, size_t size, const char *beginning) {
     return size >= length && memcmp(text, beginning, length) == 0;
 }
 
-/* `beginning` and `rest`, joined. */
+/* Compares `name` with `beginning` and `rest`, joined. */
 static bool is_joined(const char *name, size_t size, const char *beginning, const char *rest) {
     const size_t length = strlen(beginning);
     return begins_with(name, size, beginning) && size - length == strlen(rest) &&
@@ -26,7 +26,7 @@ static bool is_one(const char *name, size_t size, const char *option) {
 }
 
 bool config_names_have(const char *name, size_t size) {
-    /* behind one another: a pointer to each would be relocated in each process */
+    /* one string: pointers would be relocated in each process */
     static const char names[] =
 #define OPTION(field, kind, name, standard, help) name "\0"
 #include "options.def"
@@ -41,7 +41,7 @@ bool config_names_have(const char *name, size_t size) {
 
 const char *config_names_value(const char *const *entries, const char *name) {
     const size_t size = strlen(name);
-    for (; entries && *entries; entries++) /* most are told by their first letter */
+    for (; entries && *entries; entries++) /* most entries differ in the first letter */
         if (**entries == *name && strncmp(*entries, name, size) == 0 && (*entries)[size] == '=')
             return (*entries)[size + 1] ? *entries + size + 1 : NULL;
     return NULL;

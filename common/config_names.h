@@ -6,13 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether the first `size` bytes of `name` are one: of options.def, in either form, or
- * OTEL_CONFIG_FILE. */
+/* Returns whether the first `size` bytes of `name` are a setting's name: one of options.def, in
+ * either form, or OTEL_CONFIG_FILE. */
 bool config_names_have(const char *name, size_t size);
 
-/* The value of `name` among `entries` ("NAME=value", ending in NULL; NULL: none): where it appears
- * first, as getenv() has it. NULL: it does not, or is empty, which the specification treats alike.
- */
+/* Returns the first value of `name` among `entries` ("NAME=value", ending in NULL; NULL: none), as
+ * getenv() does. NULL: there is none, or it is empty, which the specification treats alike. */
 const char *config_names_value(const char *const *entries, const char *name);
 
 #endif

@@ -33,7 +33,7 @@ bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value
     return number >= low && number <= high;
 }
 
-/* The digits behind the point, as ten thousandths: four at most. */
+/* Parses the digits behind the point, at most four, as ten thousandths. */
 static bool parse_digits(const char *text, uint64_t *number) {
     char padded[] = "0000";
     const size_t length = strlen(text);
@@ -129,12 +129,12 @@ static bool is_usable(uint64_t number) {
     for (size_t i = 0; i < sizeof never; i++)
         if (number == never[i])
             return false;
-    /* between the standard and the real-time signals lie libc's own */
+    /* the numbers between the standard and the real-time signals are libc's own */
     return number >= 1 && (number < SIGSYS || number >= (uint64_t)SIGRTMIN) &&
            number <= (uint64_t)SIGRTMAX;
 }
 
-/* "SIGRTMIN", "SIGRTMIN+3": `base` and its sign come first. */
+/* Parses "SIGRTMIN" or "SIGRTMIN+3"; `base` is the text up to the sign, which it includes. */
 static bool parse_real_time(const char *text, const char *base, int origin, int sign,
                             uint64_t *number) {
     const size_t size = strlen(base);

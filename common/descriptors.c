@@ -17,8 +17,8 @@ enum { PATH_BYTES = 32, INFO_BYTES = 512 };
 
 /* --- behind a seccomp filter ---
  *
- * Nothing can be borrowed there, and what has a position, or no name, cannot be opened again. Such
- * a stderr is kept, if nobody waits for its end as the reader of a pipe does. */
+ * Nothing can be borrowed there, and a file with a position, or without a name, cannot be opened
+ * again. Such a stderr is kept, unless a reader may wait for its end, as a pipe's does. */
 
 static bool is_journal(int number) {
     static const char path[] = "/run/systemd/journal/stdout"; /* sd-journal(3) */
@@ -34,7 +34,7 @@ static bool may_be_kept(int number) {
            (S_ISREG(status.st_mode) || (S_ISSOCK(status.st_mode) && is_journal(number)));
 }
 
-/* While the process has the same file there. */
+/* Duplicates the kept descriptor while the process still has the same file there. */
 static int duplicate_kept(int number, const char *path) {
     struct stat kept;
     struct stat present;
@@ -57,7 +57,7 @@ bool descriptors_separate(void) {
     if (keeps)
         (void)syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0);
     for (int i = 0; i <= (keeps ? STDERR_FILENO - 1 : STDERR_FILENO); i++)
-        (void)syscall(SYS_epoll_create1, 0); /* works in any root; reading and writing fail */
+        (void)syscall(SYS_epoll_create1, 0); /* they work in any root; reading and writing fail */
     return true;
 }
 
@@ -73,7 +73,7 @@ static int duplicate(int number) {
     return borrowed < 0 ? -error : borrowed;
 }
 
-/* /proc/self is the process's main thread. `number` is a digit. */
+/* /proc/self is the process's main thread. `number` has one digit. */
 static void path_of(char path[static PATH_BYTES], const char *folder, int number) {
     char *const end = stpcpy(stpcpy(path, "/proc/self/"), folder);
     end[0] = '/';
@@ -81,7 +81,7 @@ static void path_of(char path[static PATH_BYTES], const char *folder, int number
     end[2] = 0;
 }
 
-/* 0: it is not there. */
+/* Returns 0 if the word is not there. */
 static unsigned octal_behind(const char *text, const char *word) {
     const char *const found = strstr(text, word);
     const char *at = found ? found + strlen(word) : "";
@@ -103,8 +103,8 @@ static bool appends(int number) {
     return octal_behind(text, "flags:\t") & O_APPEND;
 }
 
-/* Each opening of a file has a position of its own: the program's next line would be written over
- * ours, unless every line goes to the end. */
+/* Each opening of a file has its own position: the program's next line would overwrite the
+ * profiler's, unless every line is appended. */
 static bool has_one_position(int file, int number) {
     struct stat status;
     return syscall(SYS_fstat, file, &status) == 0 && (!S_ISREG(status.st_mode) || appends(number));
@@ -115,8 +115,8 @@ static int set_blocking(int file) {
     return flags < 0 || syscall(SYS_fcntl, file, F_SETFL, flags & ~O_NONBLOCK) != 0 ? -errno : file;
 }
 
-/* The same file by its name in /proc; a socket has none. Not blocking while it is opened: nobody
- * may have the pipe open for reading. */
+/* Opens the same file by its name in /proc, which a socket lacks. Does not block: the pipe may have
+ * no reader. */
 static int open_again(int number) {
     char path[PATH_BYTES];
     path_of(path, "fd", number);

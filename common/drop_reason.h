@@ -1,4 +1,5 @@
-/* Why samples are given up: one list (drop_reasons.def) makes the enum, the counters, the names. */
+/* Reasons for dropping samples: one list (drop_reasons.def) makes the enum, the counters, the
+ * names. */
 #ifndef OTELPROF_DROP_REASON_H
 #define OTELPROF_DROP_REASON_H
 

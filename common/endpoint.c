@@ -23,7 +23,7 @@ const char *endpoint_default_url(bool grpc) {
 
 /* --- the forms --- */
 
-/* The absolute path in unix:/path or unix:///path; NULL: the text is something else. */
+/* Returns the absolute path in unix:/path or unix:///path. NULL: the text is something else. */
 static const char *unix_path_in(const char *text) {
     if (strncmp(text, "unix:", 5) != 0)
         return NULL;
@@ -31,8 +31,8 @@ static const char *unix_path_in(const char *text) {
     return path[0] == '/' && path[1] ? path : NULL;
 }
 
-/* "host", "host:port", "[address]", "[address]:port": of a colon in the host's name nobody could
- * tell what it means, and a slash would begin a path or belong to another scheme. */
+/* Accepts "host", "host:port", "[address]", "[address]:port". A colon in the host's name would be
+ * ambiguous, and a slash would begin a path or belong to another scheme. */
 static bool is_host_and_port(const char *text) {
     const size_t size = *text == '[' ? strcspn(text, "]") + 1 : strcspn(text, ":");
     const size_t least = *text == '[' ? 3 : 1;
@@ -43,7 +43,7 @@ static bool is_host_and_port(const char *text) {
     return !*rest || (*rest == ':' && parse_number(rest + 1, 1, UINT16_MAX, &port));
 }
 
-/* --- putting together --- */
+/* --- output --- */
 
 struct pen {
     char *at;
@@ -51,7 +51,7 @@ struct pen {
     bool full;
 };
 
-/* Without the final NUL, which end() writes. */
+/* Adds text without the final NUL, which end() writes. */
 static void add(struct pen *pen, const char *text, size_t size) {
     if (pen->full || size >= pen->room) { /* one byte stays for the NUL */
         pen->full = true;
@@ -75,7 +75,7 @@ static void add_text(struct pen *pen, const char *text) {
     add(pen, text, strlen(text));
 }
 
-/* The path goes before a query, in which some receivers want a key. A fragment is never sent. */
+/* Puts the path before a query, in which some receivers want a key. A fragment is never sent. */
 static void add_url(struct pen *pen, const char *text, const char *path,
                     struct endpoint_rules rules) {
     const char *const rest = path + strcspn(path, "?#");

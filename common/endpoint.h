@@ -1,12 +1,12 @@
-/* From the text of OTEL_EXPORTER_OTLP_ENDPOINT to what a client connects to.
+/* Turns the text of OTEL_EXPORTER_OTLP_ENDPOINT into a destination for a client.
  *
  * Three forms: a URL (http:// or https://), a Unix socket (unix:/path or unix:///path), and for
  * gRPC alone "host:port" without a scheme, which means TLS unless the variable for insecure
- * connections is true. A socket's text cannot say whether TLS is meant: other variables do, and the
- * name to be found in the receiver's certificate is "localhost". All become one complete URL, and
- * the socket's path where there is one. The generic variable is a base to which HTTP's path of the
- * signal is appended, the one for profiles is used as it is; a gRPC call has a path of its own, so
- * that a URL's is not used there. Context: calm. Async-signal-safe: yes.
+ * connections is true. A socket's text cannot request TLS: other variables do, and the receiver's
+ * certificate must name "localhost". Each becomes one complete URL, and the socket's path if there
+ * is one. The generic variable is a base to which HTTP's path of the signal is appended; the one
+ * for profiles is used as it is. A gRPC call has a path of its own, so a URL's path is ignored
+ * there. Context: calm. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_ENDPOINT_H
 #define OTELPROF_ENDPOINT_H
@@ -16,7 +16,7 @@
 
 struct endpoint_rules {
     bool grpc;
-    bool insecure;     /* what no scheme means */
+    bool insecure;     /* applies to a text without a scheme */
     bool unix_tls;     /* TLS through a Unix socket */
     bool for_profiles; /* the text is the ..._PROFILES_ENDPOINT form */
 };
@@ -24,17 +24,17 @@ struct endpoint_rules {
 struct endpoint {
     const char *url;
     const char *unix_socket; /* absolute path; "" = none, connect to the URL's host */
-    size_t size;             /* bytes of the buffer that both take */
+    size_t size;             /* bytes of the buffer that both use */
 };
 
 enum endpoint_result { ENDPOINT_FITS, ENDPOINT_MALFORMED, ENDPOINT_TOO_LONG };
 
-/* Fills in `*endpoint`, whose strings are written to `buffer` of `size` bytes. On any other result
- * than ENDPOINT_FITS nothing of it may be used. A socket's path must fit in a sockaddr_un. */
+/* Fills in `*endpoint`, whose strings are written to `buffer` of `size` bytes. They are valid only
+ * if the result is ENDPOINT_FITS. A socket's path must fit in a sockaddr_un. */
 enum endpoint_result endpoint_parse(const char *text, struct endpoint_rules rules, char *buffer,
                                     size_t size, struct endpoint *endpoint);
 
-/* Where a Collector listens that nobody configured: of static storage. */
+/* Return the default address of a Collector, in static storage. */
 const char *endpoint_default_base(bool grpc); /* as the user would write it */
 const char *endpoint_default_url(bool grpc);  /* complete */
 

@@ -1,5 +1,5 @@
-/* Which file a descriptor was: programs close what they do not use, and open others in its place.
- * Context: any. */
+/* The identity of the file behind a descriptor: programs close descriptors that they do not use,
+ * and later open other files under the same number. Context: any. */
 #ifndef OTELPROF_FILE_IDENTITY_H
 #define OTELPROF_FILE_IDENTITY_H
 
@@ -7,14 +7,14 @@
 #include <sys/types.h>
 
 struct file_identity {
-    bool known; /* false: there was none */
+    bool known; /* false: there was no file */
     dev_t device;
     ino_t inode;
 };
 
 struct file_identity file_identity_of(int descriptor);
 
-/* Whether `descriptor` is that file. */
+/* Returns whether `descriptor` is that file. */
 bool file_identity_is(const struct file_identity *identity, int descriptor);
 
 #endif

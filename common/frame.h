@@ -1,15 +1,15 @@
-/* A frame of a stack: one word, whose top byte says what it is.
+/* A frame of a stack is one word; its top byte is its kind.
  *
- * A native frame is its address, as it is: no address of user space has anything in its top byte
- * (57 bits at most on x86-64, 52 on aarch64, where no tag is in a program counter), and the
- * kernel's half, with the vsyscall page, has its highest bit set. So native stacks are recorded,
- * hashed, compared and kept as they always were; only who names frames looks at the byte. Frames
- * that have no address of their own (an interpreter's, a JIT's whose code is gone) have one of the
- * bytes from 1 to 127, one for each source of such frames, and seven bytes of the source's own: the
- * number under which it has interned the function, and a position in that. So a walker in a signal
- * handler interns functions only, and the helper finds the line. capture_api.name_frame() tells
- * what such a frame stands for. An address out of a broken stack may look like such a frame: a
- * frame that nobody can name is taken for an address.
+ * A native frame is its plain address: no address of user space uses the top byte (57 bits at most
+ * on x86-64, 52 on aarch64, where a program counter holds no tag), and the kernel's half, with the
+ * vsyscall page, has its highest bit set. So native stacks are recorded, hashed, compared and kept
+ * as plain addresses; only code that names frames checks the byte. Frames that have no address of
+ * their own (an interpreter's, or a JIT's whose code is gone) have a byte from 1 to 127, one for
+ * each source of such frames, and seven bytes that the source defines: the number under which it
+ * has interned the function, and a position in that. So a walker in a signal handler interns
+ * functions only, and the helper finds the line. capture_api.name_frame() names such a frame. An
+ * address out of a broken stack may resemble such a frame, so a frame that cannot be named counts
+ * as an address.
  */
 #ifndef OTELPROF_FRAME_H
 #define OTELPROF_FRAME_H
@@ -19,16 +19,16 @@
 
 enum { FRAME_SOURCE_SHIFT = 56, FRAME_POSITION_SHIFT = 32, FRAME_LAST_SOURCE = 127 };
 
-/* Sources. Of CPython: the function is one of python_functions.h, the position an offset in code
+/* Sources. CPYTHON: the function is one of python_functions.h, the position an offset in code
  * units. */
 enum { FRAME_CPYTHON = 1 };
 
-/* No frame, but where the interpreter's frames that follow belong, up to the next such word: where
- * on the native stack the frame is that runs them. In stacks that flush has to finish; there they
- * go. */
+/* Marks a place, and is no frame: the interpreter's frames up to the next such word belong at the
+ * native frame whose place on the stack this is. Only stacks that flush has to finish have such
+ * words; flush merges the frames there. */
 enum { FRAME_PLACE = FRAME_LAST_SOURCE };
 
-/* What an interned frame stands for. The strings are the answerer's; "" = not known. */
+/* The name of an interned frame. The callee owns the strings; "" = not known. */
 struct named_frame {
     const char *type; /* of OpenTelemetry's profile.frame.type, such as "cpython" */
     const char *function;
@@ -48,7 +48,7 @@ static inline uint64_t frame_interned(uint8_t source, uint32_t position, uint32_
            (uint64_t)(position & 0xffffff) << FRAME_POSITION_SHIFT | function;
 }
 
-/* Of an interned one. */
+/* These two take an interned frame. */
 static inline uint32_t frame_position(uint64_t frame) {
     return (uint32_t)(frame >> FRAME_POSITION_SHIFT) & 0xffffff;
 }
@@ -69,7 +69,7 @@ static inline uint64_t frame_place_at(uint64_t frame) {
     return frame & ((UINT64_C(1) << FRAME_SOURCE_SHIFT) - 1);
 }
 
-/* Leaves them out. Returns how many frames there are; `to` may be `frames`. */
+/* Removes the places. Returns the number of frames; `to` may be `frames`. */
 static inline uint32_t frames_without_places(const uint64_t *frames, uint32_t count, uint64_t *to) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++)

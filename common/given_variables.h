@@ -1,8 +1,8 @@
 /* The variables that exec gave to a process, which the kernel shows in /proc/PID/environ.
  *
- * They are those of before any code of the process ran: libraries that are initialised before us
- * may have taken some out of `environ` (a preload that hides itself does). A title that the program
- * wrote over them (setproctitle) is what is seen then.
+ * They date from before any code of the process ran: libraries that are initialised before the
+ * profiler may have removed some from `environ` (a preload that hides itself does). A title that
+ * the program wrote over them (setproctitle) replaces them.
  */
 #ifndef OTELPROF_GIVEN_VARIABLES_H
 #define OTELPROF_GIVEN_VARIABLES_H
@@ -13,11 +13,12 @@
 
 enum { GIVEN_MOST = 4096 }; /* bytes of one that are shown, with the 0 at its end */
 
-/* `text`: "NAME=value", cut at GIVEN_MOST; `hash` is that of all of it. */
+/* `text`: "NAME=value", cut at GIVEN_MOST; `hash` covers the uncut text. */
 typedef void given_visit(void *arg, const char *text, uint64_t hash);
 
-/* Visits each in turn. false: they cannot be read: no /proc, another user's process, no descriptor.
- * One descriptor of the calling thread's table is used meanwhile. Context: calm | flush. */
+/* Visits each variable in turn. false: they cannot be read (no /proc, another user's process, no
+ * descriptor). Uses one descriptor of the calling thread's table meanwhile. Context: calm | flush.
+ */
 bool given_variables(pid_t pid, given_visit *visit, void *arg);
 
 #endif

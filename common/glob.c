@@ -6,8 +6,8 @@
 
 /* --- one byte --- */
 
-/* One byte of the pattern, or one behind a backslash. A backslash that ends the pattern matches
- * nothing, as in fnmatch(). */
+/* Takes one byte of the pattern, or the byte behind a backslash. A backslash that ends the pattern
+ * matches nothing, as in fnmatch(). */
 static bool take_byte(const char **at, const char *end, unsigned char *byte) {
     if (**at == '\\' && ++*at == end)
         return false;
@@ -15,7 +15,8 @@ static bool take_byte(const char **at, const char *end, unsigned char *byte) {
     return true;
 }
 
-/* The set whose `[` is at `at`: the position behind its `]`, NULL if it is not closed. */
+/* Matches the set whose `[` is at `at`. Returns the position behind its `]`, NULL if it is not
+ * closed. */
 static const char *match_set(const char *at, const char *end, unsigned char c, bool *matched) {
     const char *p = at + 1;
     const bool inverted = p < end && (*p == '!' || *p == '^');
@@ -37,7 +38,7 @@ static const char *match_set(const char *at, const char *end, unsigned char c, b
     return p < end ? p + 1 : NULL;
 }
 
-/* The element of the pattern at `*at`, which is no `*`, against one byte. */
+/* Matches the pattern's element at `*at`, which is no `*`, against one byte. */
 static bool match_one(const char **at, const char *end, unsigned char c) {
     unsigned char byte;
     bool matched;
@@ -55,12 +56,13 @@ static bool match_one(const char **at, const char *end, unsigned char c) {
 
 /* --- a text --- */
 
-/* Only the last of several `*` need ever take more: whatever the ones before took can stay. */
+/* Only the last of several `*` ever needs to take more: the matches of the earlier ones can stay.
+ */
 bool glob_matches(struct glob glob, const char *text) {
     const char *at = glob.text;
     const char *const end = at + glob.size;
     const char *behind_star = NULL;
-    const char *taken = text; /* up to here by the last star */
+    const char *taken = text; /* the last star has taken the text up to here */
     while (*text) {
         if (at < end && *at == '*') {
             behind_star = ++at;

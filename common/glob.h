@@ -1,12 +1,12 @@
 /* Shell patterns, and comma-separated lists of them, by which the user names programs, functions
  * and files.
  *
- * As fnmatch() without flags: `*` any text, slashes and leading dots included, `?` one byte,
- * `[a-z]` and `[!a-z]` one byte of a set, a backslash takes the next byte as it is; an unclosed `[`
- * is itself. There are no classes ([:alpha:]), equivalents or collating symbols. fnmatch() itself
- * is not used, because it reads the application's locale. In a UTF-8 locale it fails on a text that
- * is not UTF-8, as a symbol may be; then a name that should be hidden would be shown. It may also
- * allocate. The time is at most the product of both lengths; nothing recurses.
+ * They work as in fnmatch() without flags: `*` any text, slashes and leading dots included, `?` one
+ * byte, `[a-z]` and `[!a-z]` one byte of a set, a backslash takes the next byte literally; an
+ * unclosed `[` is itself. There are no classes ([:alpha:]), equivalents or collating symbols.
+ * fnmatch() itself is not used, because it reads the application's locale. In a UTF-8 locale it
+ * fails on a text that is not UTF-8, as a symbol may be; then a name that should be hidden would be
+ * shown. It may also allocate. The time is at most the product of both lengths; nothing recurses.
  * Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_GLOB_H
@@ -15,27 +15,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A piece of a list: not terminated. */
+/* A piece of a list, without a terminating NUL. */
 struct glob {
     const char *text;
     size_t size;
 };
 
-/* Whether the whole of `text` fits `glob`. */
+/* Returns whether the whole of `text` matches `glob`. */
 bool glob_matches(struct glob glob, const char *text);
 
-/* Takes the first element off `*list` (elements are separated by commas, always: a comma in a name
- * is met by `?`), without the blanks around it. false: there is none left. Empty elements are
- * passed over. */
+/* Takes the first element off `*list`, without the blanks around it. A comma always separates
+ * elements; `?` matches a comma in a name. Skips empty elements. false: there is none left. */
 bool glob_next(const char **list, struct glob *element);
 
-/* Whether the whole of `text` fits one of a list. */
+/* Returns whether the whole of `text` matches one of a list. */
 bool glob_list_matches(const char *list, const char *text);
 
-/* Whether `glob` is the word, in capitals or not: as other variables take theirs. */
+/* Returns whether `glob` is the word, in any case, as for other variables. */
 bool glob_is_word(struct glob glob, const char *word);
 
-/* The part of `path` behind its last slash. */
+/* Returns the part of `path` behind its last slash. */
 const char *glob_base_name(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* Whether Go's linker has made an object: it leaves a note in each.
+/* Detects objects made by Go's linker, which leaves a note in each.
  *
  * Context: any. Async-signal-safe: yes.
  */

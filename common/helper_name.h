@@ -1,7 +1,7 @@
 /* The names of the helper's thread, and of the threads that its libraries create, which inherit its
- * name. The kernel, and so every process of the machine, sees them.
+ * name. The kernel shows them to every process of the machine.
  *
- * This is the only list. Code that finds the helper by its name asks helper_name_is();
+ * This is the only list. Code that finds the helper by its name calls helper_name_is();
  * scripts/otelprof_lib/answering.py has a copy for Python, which test/scripts compares with this.
  */
 #ifndef OTELPROF_HELPER_NAME_H
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define HELPER_NAME "otelprof"
-/* From the first export that does not arrive until one does (process_tree.h). */
+/* Used from the first export that does not arrive until one does (process_tree.h). */
 #define HELPER_NAME_UNSENT "otelprof unsent"
 
 /* `name` has no newline. Async-signal-safe: yes. */

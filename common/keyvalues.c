@@ -67,7 +67,7 @@ bool keyvalues_are_valid(const char *text) {
 
 /* --- decoding what is valid --- */
 
-/* In place; it only ever gets shorter. */
+/* Decodes in place; the text only ever gets shorter. */
 static void decode(char *text) {
     char *to = text;
     for (const char *from = text; *from; from++) {

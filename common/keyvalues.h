@@ -1,8 +1,8 @@
-/* "key=value,key2=value2" with percent-encoding, as OTEL_RESOURCE_ATTRIBUTES and
- * OTEL_EXPORTER_OTLP_HEADERS have it (W3C Baggage without properties).
+/* Lists "key=value,key2=value2" with percent-encoding, as OTEL_RESOURCE_ATTRIBUTES and
+ * OTEL_EXPORTER_OTLP_HEADERS have them (W3C Baggage without properties).
  *
  * The text is checked and decoded as a whole before the first pair is reported: an error anywhere
- * discards everything, as the specification says.
+ * discards everything, as the specification requires.
  * Context: any; allocates nothing.
  */
 #ifndef OTELPROF_KEYVALUES_H
@@ -11,15 +11,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* false: an element without "=", an empty key, a wrong percent escape, an encoded NUL. Blanks
- * around keys, values and elements are ignored, empty elements too. */
+/* Returns false for an element without "=", an empty key, a wrong percent escape, an encoded NUL.
+ * Blanks around keys, values and elements are ignored, empty elements too. */
 bool keyvalues_are_valid(const char *text);
 
 typedef void keyvalues_visit(void *arg, const char *key, const char *value);
 
 /* Calls `visit` for each pair, decoded, in order. `scratch` has room for strlen(text) + 1 bytes and
- * is overwritten; keys and values point into it. false: `text` is not valid; nothing was
- * visited. */
+ * is overwritten; keys and values point into it. false: `text` is not valid; nothing was visited.
+ */
 bool keyvalues_parse(const char *text, char *scratch, keyvalues_visit *visit, void *arg);
 
 #endif

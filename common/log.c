@@ -28,7 +28,7 @@ void log_init(struct log *log, enum log_level level, const char *file) {
         .level = level, .file = file, .standard_error = file_identity_of(STDERR_FILENO)};
 }
 
-/* --- once in a tree --- */
+/* --- once per tree of processes --- */
 
 static uint32_t bit_of(enum log_topic topic) {
     return UINT32_C(1) << topic;
@@ -56,7 +56,7 @@ void log_forget(const struct log *log, enum log_topic topic) {
 
 /* --- formatting --- */
 
-/* One byte stays free for the newline. */
+/* Leaves one byte free for the newline. */
 static void add_bytes(struct line *line, const char *bytes, size_t count) {
     const size_t room = LINE_BYTES - 1 - line->length;
     if (count > room)
@@ -69,7 +69,7 @@ static void add_text(struct line *line, const char *text) {
     add_bytes(line, text, strlen(text));
 }
 
-/* Whatever the caller was given: see shown_text.h. */
+/* Adds any text of the caller's, made printable: see shown_text.h. */
 static void add_shown(struct line *line, const char *text, size_t size) {
     const size_t room = LINE_BYTES - 1 - line->length;
     line->length +=
@@ -106,7 +106,7 @@ static void add_slice(struct line *line, va_list *arguments) {
     add_shown(line, text, precision > 0 ? (size_t)precision : 0);
 }
 
-/* The conversion at `at`, just behind the percent sign. Returns what follows it. */
+/* Formats the conversion at `at`, just behind the percent sign. Returns the rest of the format. */
 static const char *add_conversion(struct line *line, const char *at, va_list *arguments) {
     int longs = 0;
     if (strncmp(at, ".*s", 3) == 0) {

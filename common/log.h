@@ -3,14 +3,14 @@
  *
  * A program's stderr is mailed (cron), compared (tests), parsed (man, dovecot). So there is one
  * rule for the level of a line:
- *   error  nothing is profiled or sent, by a fault of the installation
+ *   error  nothing is profiled or sent, because of a fault in the installation
  *   warn   a setting is wrong, or profiles do not arrive where a setting sends them, or are refused
- *   info   that is over
- *   debug  all else: what the program is or does, what the machine or a sandbox refuses, what is
- *          excluded, what is lost and counted
- * The first three are what an operator must know and can act on; they are there by default, and one
- * process of a tree says them: log_level_in_tree(). A log file is there to be read: where
- * OTEL_LOG_LEVEL is not set all lines go to it, but for those of programs that are excluded.
+ *   info   such a condition is over
+ *   debug  all else: facts about the program, refusals by the machine or a sandbox, excluded
+ *          programs, losses that are counted
+ * An operator must know of the first three and can act on them. They are on by default, and one
+ * process of a tree logs them: log_level_in_tree(). A log file is there to be read: if
+ * OTEL_LOG_LEVEL is not set all lines go to it, except those of excluded programs.
  *
  * Each line is formatted into a buffer on the stack and leaves in one write(2): no stdio, no
  * locale, no malloc. The state is one struct that its world owns (the helper gets it through
@@ -31,15 +31,15 @@ struct log {
     _Atomic enum log_level level;
     const char *file;                    /* "" = stderr; opened, written and closed for each line */
     struct file_identity standard_error; /* at start; lines go there only while it is the same */
-    _Atomic pid_t
-        separate_thread; /* whose descriptors are not the program's (descriptors.h); or 0 */
-    /* Bits of enum log_topic: what this process has said, or those that it was forked from or has
-     * forked. NULL: not kept, everything is said. */
+    /* Its descriptors are not the program's (descriptors.h); 0: none. */
+    _Atomic pid_t separate_thread;
+    /* Bits of enum log_topic that this process has logged, or those that it was forked from or has
+     * forked. NULL: not kept, everything is logged. */
     _Atomic uint32_t *_Atomic said;
 };
 
 enum log_topic {
-    /* Profiles do not arrive: programs that this one starts find that it has said so. */
+    /* Profiles do not arrive. Programs that this one starts can see that it has logged this. */
     LOG_AWAY,
     LOG_REFUSED,
     LOG_UNWRITTEN,
@@ -53,31 +53,31 @@ enum log_topic {
     LOG_CONTROLLED,
 };
 
-/* Remembers which file stderr is. Context: calm. */
+/* Records which file stderr is. Context: calm. */
 void log_init(struct log *log, enum log_level level, const char *file);
 
 /* Writes one line if `level` is enabled; lines over 1 KiB are cut. errno is preserved. Understands
- * the conversions %s %d %u %ld %lu %lld %llu %zu %x %lx %p %c %% and %.*s only (a formatter of our
- * own: vsnprintf may allocate and read the locale). Texts are shown as shown_text.h has it: whoever
- * wrote them, they stay within their line. Context: any but never in a signal handler or
- * malloc hook: these count, and calm code reports. */
+ * only the conversions %s %d %u %ld %lu %lld %llu %zu %x %lx %p %c %% and %.*s (it has its own
+ * formatter: vsnprintf may allocate and read the locale). Texts are made printable as in
+ * shown_text.h, so that any text stays within its line. Context: any but never in a signal handler
+ * or malloc hook: these count, and calm code reports. */
 void log_write(const struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* `level` for the process of a tree that is the first to say this, LOG_DEBUG for the others
- * (process_tree.h), which are those that were forked, and of LOG_UNSENT those that were started by
- * any means. Wrong settings are found and said before main, by the constructor. Context: flush;
- * but for LOG_UNSENT: any, async-signal-safe. */
+/* Returns `level` for the first process of a tree that reports this, LOG_DEBUG for the others
+ * (process_tree.h): the forked ones, and for LOG_UNSENT those that were started by any means. The
+ * constructor finds and reports wrong settings before main. Context: flush; but for LOG_UNSENT:
+ * any, async-signal-safe. */
 enum log_level log_level_in_tree(const struct log *log, enum log_topic topic, enum log_level level);
 
-/* One of LOG_UNSENT is over, and may be said again. Context: flush. */
+/* A topic of LOG_UNSENT is over, and may be logged again. Context: flush. */
 void log_forget(const struct log *log, enum log_topic topic);
 
-/* Whether the calling thread has descriptors of its own (descriptors.h). Context: any. */
+/* Returns whether the calling thread has descriptors of its own (descriptors.h). Context: any. */
 bool log_thread_is_separate(const struct log *log);
 
-/* A descriptor of the stderr that the process started with; -1 if its descriptor 2 is another file
- * by now. Give it back with log_close_stderr(). Context: any. */
+/* Returns a descriptor of the stderr that the process started with; -1 if its descriptor 2 is
+ * another file by now. Close it with log_close_stderr(). Context: any. */
 int log_open_stderr(const struct log *log);
 void log_close_stderr(int descriptor);
 

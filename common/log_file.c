@@ -24,7 +24,7 @@ const char *log_file_absolute(const char *name, char *path, size_t size) {
     return path;
 }
 
-/* Whether the folder of `path` answers faccessat(); errno says why not. */
+/* Returns whether faccessat() accepts the folder of `path`; errno is the reason if not. */
 static bool folder_is(int mode, const char *path) {
     char folder[PATH_MAX];
     const char *const slash = strrchr(path, '/');
@@ -41,7 +41,7 @@ static bool folder_is_missing(const char *path) {
     return !folder_is(F_OK, path) && errno == ENOENT;
 }
 
-/* Without the rule of own_file.h. */
+/* Checks permissions without the rule of own_file.h. */
 static bool might_be_written(const char *path) {
     return syscall(SYS_faccessat, AT_FDCWD, path, W_OK) == 0 || folder_is(W_OK, path);
 }

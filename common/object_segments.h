@@ -1,8 +1,9 @@
-/* What of a loaded object may be read: its PT_LOAD segments with read permission, one by one.
+/* The readable parts of a loaded object: its PT_LOAD segments with read permission, one by one.
  *
- * An object's tables hold addresses, and where its file is damaged they point anywhere: between two
- * segments, say, where nothing is mapped. The object may run for all that, as nobody but a profiler
- * looks there. So whatever is read at an address that an object has named is asked for here first.
+ * An object's tables hold addresses, which point anywhere if its file is damaged: between two
+ * segments, for example, where nothing is mapped. The object may run all the same, as only a
+ * profiler reads those tables. So every address that comes from an object is checked here before it
+ * is read.
  * Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_OBJECT_SEGMENTS_H
@@ -19,7 +20,7 @@ struct object_segments {
     uintptr_t bias;
 };
 
-/* Empty: start == end. */
+/* Empty if start == end. */
 struct readable_range {
     uintptr_t start;
     uintptr_t end;
@@ -27,7 +28,8 @@ struct readable_range {
 
 enum { MAX_OBJECT_SEGMENTS = 64 }; /* program headers; linkers write a dozen */
 
-/* The segment around `address` that has all of those permissions (PF_*); empty: there is none. */
+/* Returns the segment around `address` that has all of those permissions (PF_*); empty: there is
+ * none. */
 static inline struct readable_range object_part_around(const struct object_segments *object,
                                                        uintptr_t address, uint32_t permissions) {
     for (uint32_t i = 0; i < object->count; i++) {
@@ -41,7 +43,7 @@ static inline struct readable_range object_part_around(const struct object_segme
     return (struct readable_range){0, 0};
 }
 
-/* The segment around `address`; empty: there is none, or it cannot be read. */
+/* Returns the segment around `address`; empty: there is none, or it cannot be read. */
 static inline struct readable_range object_readable_around(const struct object_segments *object,
                                                            uintptr_t address) {
     return object_part_around(object, address, PF_R);
@@ -53,8 +55,8 @@ static inline bool object_is_readable(const struct object_segments *object, uint
     return range.end != range.start && size <= range.end - address;
 }
 
-/* The segments of the object that is mapped from `start` on, by its headers there, in the first
- * page. None: they are not there. */
+/* Returns the segments of the object that is mapped from `start` on, by its headers there, in the
+ * first page; none if the headers are not there. */
 static inline struct object_segments object_segments_at(uintptr_t start) {
     enum { FIRST_PAGE = 4096 };
     const ElfW(Ehdr) *const file = (const void *)start;

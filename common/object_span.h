@@ -1,4 +1,4 @@
-/* Which loaded object an address lies in, while dl_iterate_phdr() visits them. */
+/* Tests which loaded object an address lies in, while dl_iterate_phdr() visits them. */
 #ifndef OTELPROF_OBJECT_SPAN_H
 #define OTELPROF_OBJECT_SPAN_H
 
@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether one of the object's PT_LOAD segments spans `address`. Context: async-signal-safe. */
+/* Returns whether one of the object's PT_LOAD segments spans `address`. Context: async-signal-safe.
+ */
 static inline bool object_spans(const struct dl_phdr_info *object, uintptr_t address) {
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *const segment = &object->dlpi_phdr[i];

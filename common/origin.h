@@ -1,7 +1,6 @@
-/* Where the process was when the profiler started: its working directory and its standard output.
- * Programs change both (a daemon goes to "/" and closes what it does not use), and what is
- * configured by the environment means the place where the program was started.
- */
+/* The state of the process when the profiler started: its working directory and its standard
+ * output. Programs change both (a daemon goes to "/" and closes unused descriptors), but settings
+ * in the environment refer to the place where the program was started. */
 #ifndef OTELPROF_ORIGIN_H
 #define OTELPROF_ORIGIN_H
 
@@ -17,7 +16,7 @@ struct origin {
 /* Context: calm. */
 void origin_remember(struct origin *origin);
 
-/* Whether descriptor 1 is still the standard output of the start. Context: any. */
+/* Returns whether descriptor 1 is still the standard output of the start. Context: any. */
 bool origin_output_is_ours(const struct origin *origin);
 
 #endif

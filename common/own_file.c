@@ -12,13 +12,13 @@
 
 enum {
     HOW = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
-    TRIES = 3,          /* others of our user may create it at the same moment */
+    TRIES = 3,          /* other processes of the same user may create it at the same moment */
     OVERFLOW_ID = 65534 /* Linux: DEFAULT_OVERFLOWUID, of users that a namespace does not know */
 };
 
 /* --- the folders --- */
 
-/* The first namespace knows every user: one line, from 0 on, all of them. */
+/* The first namespace knows every user: its map is one line, from 0 on, of all of them. */
 static bool knows_every_user(void) {
     char map[64];
     const int file = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
@@ -111,11 +111,11 @@ static int file_problem(const struct stat *status) {
     if (status->st_uid != (uid_t)syscall(SYS_geteuid))
         return -OWN_FILE_OF_ANOTHER;
     if (status->st_uid == OVERFLOW_ID && !knows_every_user())
-        return -EACCES; /* anybody's */
+        return -EACCES; /* may be any user's */
     return status->st_nlink > 1 ? -OWN_FILE_LINKED : 0;
 }
 
-/* By what it is before it is opened: to open a device or a pipe may do something already. */
+/* Checks the kind before opening: to open a device or a pipe may already have an effect. */
 static int kind_problem(int folder, const char *name) {
     struct stat status;
     const int error = kind_of(folder, name, &status);

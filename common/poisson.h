@@ -1,10 +1,10 @@
-/* Poisson sampling by bytes: where the next sample falls, and what a sampled allocation stands for.
+/* Poisson sampling by bytes: the gap to the next sample, and the weight of a sampled allocation.
  *
  * Sample points lie on the axis of allocated bytes with exponentially distributed gaps of mean R.
- * An allocation of S bytes is sampled if at least one point falls into it, which has probability
- * p = 1 - e^(-S/R); it then stands for 1/p allocations and S/p bytes, which makes both sums
- * unbiased. (Weights per allocation, never a sum unbiased afterwards: that is wrong for stacks that
- * mix sizes.) Since the preloaded object links libc alone, log and exp are computed here, to about
+ * An allocation of S bytes is sampled if at least one point falls into it, which has probability p
+ * = 1 - e^(-S/R); it then stands for 1/p allocations and S/p bytes, which makes both sums unbiased.
+ * (The weight applies per allocation. Unbiasing a sum afterwards would be wrong for stacks that mix
+ * sizes.) Since the preloaded object links libc alone, log and exp are computed here, to about
  * 1e-12, by textbook series.
  * Context: any. Async-signal-safe: yes.
  */
@@ -25,12 +25,13 @@ static inline uint64_t random_next(uint64_t *state) {
     return x * 0x2545F4914F6CDD1Du;
 }
 
-/* Uniform in (0, 1]. */
+/* Returns a number uniform in (0, 1]. */
 static inline double random_unit(uint64_t *state) {
     return ((double)(random_next(state) >> 11) + 1.0) * 0x1p-53;
 }
 
-/* ln(x) for a normal x > 0: x = m 2^e with m in [1/√2, √2), ln m = 2 artanh((m-1)/(m+1)). */
+/* Computes ln(x) for a normal x > 0: x = m 2^e with m in [1/√2, √2), ln m = 2 artanh((m-1)/(m+1)).
+ */
 static inline double natural_log(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -52,8 +53,8 @@ static inline double natural_log(double x) {
     return 2 * sum + exponent * 0.6931471805599453;
 }
 
-/* 1 - e^(-x) for x >= 0: the power series, halved until it converges fast, then
- * 1 - e^(-2y) = q (2 - q) with q = 1 - e^(-y). */
+/* Computes 1 - e^(-x) for x >= 0: the power series, halved until it converges fast, then 1 -
+ * e^(-2y) = q (2 - q) with q = 1 - e^(-y). */
 static inline double one_minus_exp(double x) {
     if (x > 40)
         return 1;
@@ -71,15 +72,15 @@ static inline double one_minus_exp(double x) {
     return q;
 }
 
-/* Bytes until the next sample point, at least 1. `mean` in bytes, >= 1; 1 means every allocation.
- */
+/* Returns the bytes until the next sample point, at least 1. `mean` in bytes, >= 1; 1 means every
+ * allocation. */
 static inline uint64_t poisson_gap(uint64_t *random, uint64_t mean) {
     if (mean <= 1)
         return 0;
     return (uint64_t)(-natural_log(random_unit(random)) * (double)mean) + 1;
 }
 
-/* How many allocations of `size` bytes (> 0) a sampled one stands for. */
+/* Returns how many allocations of `size` bytes (> 0) a sampled one stands for. */
 static inline double poisson_weight(uint64_t size, uint64_t mean) {
     if (mean <= 1)
         return 1;

@@ -20,7 +20,7 @@
 #define NAME "OTEL_CTX"
 enum { CONTEXT_VERSION = 2, CLOEXEC = 1 /* linux/memfd.h: MFD_CLOEXEC */ };
 
-/* As the OTEP has it: native byte order, naturally aligned. */
+/* The OTEP's layout: native byte order, naturally aligned. */
 struct published_header {
     char signature[8];
     uint32_t version;
@@ -45,7 +45,7 @@ enum {
     DELIMITED = 2,
 };
 
-/* Counts where there is no room. */
+/* A buffer; it only counts if it has no room. */
 struct payload {
     uint8_t *to;
     size_t room;
@@ -73,7 +73,7 @@ static void put_text(struct payload *p, unsigned field, const char *text) {
     put(p, text, size);
 }
 
-/* A message within a message has its size in front: what `write` would write is counted first. */
+/* A nested message begins with its size, so the output of `write` is counted first. */
 static void put_message(struct payload *p, unsigned field,
                         void (*write)(struct payload *p, const void *what), const void *what) {
     struct payload counted = {.to = NULL};
@@ -130,7 +130,8 @@ bool process_context_is_published(void) {
     return there;
 }
 
-/* "... [anon:OTEL_CTX]", of another range than ours. The kernel makes one of two that adjoin. */
+/* Finds "... [anon:OTEL_CTX]" in another range than the profiler's. The kernel merges two adjacent
+ * ones. */
 static bool is_another(void *ours, const struct process_mapping *mapping) {
     const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t bytes = (sizeof(struct published_header) + page_bytes - 1) & -page_bytes;
@@ -156,7 +157,7 @@ static void unmap(void *memory) {
     syscall(SYS_munmap, memory, sizeof(struct published_header));
 }
 
-/* By the name that the kernel gives to anonymous memory; most kernels can do that. */
+/* Maps anonymous memory, which most kernels can name. */
 static void *map_named(void) {
     void *const memory = map(MAP_ANONYMOUS, -1);
     if (!memory ||
@@ -177,7 +178,7 @@ static void *map_file(void) {
     return memory;
 }
 
-/* Nothing that a child could read is left in it: without that it is not published. */
+/* Excludes the mapping from children. If that fails, nothing is published. */
 static struct published_header *map_header(void) {
     void *memory = map_named();
     if (!memory)
@@ -189,7 +190,7 @@ static struct published_header *map_header(void) {
     return memory;
 }
 
-/* --- both --- */
+/* --- publication --- */
 
 static bool has_header(struct process_context_publication *publication) {
     if (publication->header && publication->owner != getpid())
@@ -200,7 +201,7 @@ static bool has_header(struct process_context_publication *publication) {
     return publication->header != NULL;
 }
 
-/* Another time than before, also where two publications meet in one tick. */
+/* Returns a time that differs from the one before, even for two publications in one clock tick. */
 static uint64_t time_after(uint64_t before) {
     const uint64_t now = clock_nano(CLOCK_BOOTTIME);
     return now > before ? now : before + 1;
@@ -216,7 +217,7 @@ bool process_context_publish(struct process_context_publication *publication,
     struct published_header *const header = publication->header;
     uint8_t *const place = header->payloads[publication->turn++ % 2];
     const uint64_t before = atomic_load_explicit(&header->published_nano, memory_order_relaxed);
-    /* readers look at the time before and after what they read */
+    /* readers compare the times before and after their read */
     atomic_store_explicit(&header->published_nano, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     memcpy(place, payload, size);

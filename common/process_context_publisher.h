@@ -1,13 +1,13 @@
-/* Publishing a process context (OTEP 4719): what a process says about itself, in a mapping named
- * OTEL_CTX that readers of other processes, and our exporter, find.
+/* Publishes a process context (OTEP 4719): a process's description of itself, in a mapping named
+ * OTEL_CTX. Readers in other processes, and the profiler's exporter, find it.
  *
- * A process has one: whoever wants to publish looks first whether there is one already. Readers
- * believe what they have read if the time of publication was the same before and after, so a change
- * never writes over what was published last. A forked child has nothing of its parent's.
+ * A process has one: check whether there is one before publishing. Readers accept what they have
+ * read if the time of publication was the same before and after, so a change never overwrites the
+ * last publication. A forked child does not inherit its parent's.
  *
- * The mapping is named by prctl where the kernel can do that, and is a memfd elsewhere: then one
- * descriptor is open for a moment. No libc malloc, no lock: who shares a publication between
- * threads orders its calls. Context of all: calm. errno is preserved.
+ * The mapping is named by prctl if the kernel can do that. Otherwise it is a memfd: then one
+ * descriptor is open for a moment. No libc malloc, no lock: if threads share a publication, they
+ * order their calls. Context of all: calm. errno is preserved.
  */
 #ifndef OTELPROF_PROCESS_CONTEXT_PUBLISHER_H
 #define OTELPROF_PROCESS_CONTEXT_PUBLISHER_H
@@ -31,11 +31,11 @@ struct published_attributes {
     size_t count;
 };
 
-/* Zeroed: nothing is published. */
+/* A zeroed struct publishes nothing. */
 struct process_context_publication {
     struct published_header *_Atomic header;
-    unsigned turn; /* which of two places the next payload takes */
-    pid_t owner;   /* a forked child has the struct, and not the mapping */
+    unsigned turn; /* the one of two places that the next payload takes */
+    pid_t owner;   /* a forked child has the struct, but not the mapping */
 };
 
 /* Writes the message ProcessContext with these attributes of the resource, and these beside it.
@@ -43,18 +43,20 @@ struct process_context_publication {
 size_t process_context_payload(uint8_t *to, size_t room, struct published_attributes resource,
                                struct published_attributes beside);
 
-/* Whether the process publishes one, whoever did. Reads /proc/self/maps. */
+/* Returns whether the process publishes a context, the profiler's or another. Reads
+ * /proc/self/maps. */
 bool process_context_is_published(void);
 
-/* Whether somebody else publishes one, beside `ours`, which may be another thread's. Likewise. */
+/* Returns whether the process publishes one beside `ours`, which may be another thread's. Likewise.
+ */
 bool process_context_is_published_beside(const struct process_context_publication *ours);
 
-/* Publishes `size` bytes, which are copied; again: in the place of what was there. false: too many,
- * or the kernel refused a mapping or its name; what was published before stays. */
+/* Publishes `size` bytes, which are copied, and replaces an earlier publication. false: too many,
+ * or the kernel refused a mapping or its name; the earlier publication stays. */
 bool process_context_publish(struct process_context_publication *publication,
                              const uint8_t *payload, size_t size);
 
-/* Takes it back. Nothing happens where nothing is published. */
+/* Removes the publication, if there is one. */
 void process_context_withdraw(struct process_context_publication *publication);
 
 #endif

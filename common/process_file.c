@@ -7,7 +7,7 @@
 
 enum { PATH_BYTES = 64, TEXT_MOST = 256, PIECE_BYTES = 4096 };
 
-/* Puts "/proc/PID/" at the beginning of `path`; how long that is. */
+/* Puts "/proc/PID/" at the beginning of `path`; returns its length. */
 static size_t put_folder(char *path, pid_t pid) {
     static const char proc[] = "/proc/";
     char digits[16];
@@ -28,13 +28,13 @@ int process_file_open(pid_t pid, const char *name) {
     if (folder + size > sizeof path)
         return -1;
     memcpy(path + folder, name, size);
-    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* another root may have a pipe there */
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* in another root it may be a pipe */
 }
 
 bool process_file_has(pid_t pid, const char *name, const char *text) {
     char piece[TEXT_MOST + PIECE_BYTES];
     const size_t length = strlen(text);
-    size_t kept = 0; /* of the piece before, in which `text` may begin */
+    size_t kept = 0; /* bytes of the previous piece, in which `text` may begin */
     bool found = false;
     const int file = length <= TEXT_MOST ? process_file_open(pid, name) : -1;
     while (file >= 0 && !found) {

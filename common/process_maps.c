@@ -17,7 +17,7 @@ static const char *read_hexadecimal(const char *text, uintptr_t *value) {
     }
 }
 
-/* "55d0c0000000-55d0c0021000 rw-p ..." */
+/* Parses "55d0c0000000-55d0c0021000 rw-p ..." */
 static struct process_mapping mapping_in(const char *line) {
     struct process_mapping mapping = {.end = 0};
     const char *const dash = read_hexadecimal(line, &mapping.start);

@@ -12,15 +12,15 @@
 #include <unistd.h>
 
 enum {
-    FURTHEST = 32,         /* ancestors that are looked at */
-    MOST_THREADS = 4096,   /* of one of them; ours is among its first */
+    FURTHEST = 32,         /* ancestors that are checked */
+    MOST_THREADS = 4096,   /* of one of them; the profiler's is among its first */
     ENTRIES_BYTES = 2048,  /* of a folder, at a time */
     CHILDREN_BYTES = 4096, /* of the numbers of a thread's children: some 500 */
     THREAD_FILE = 32,      /* "task/0000000000/children" */
-    STAT_BYTES = 512,      /* /proc/PID/stat: the parent stands fourth, behind 15 bytes of a name */
+    STAT_BYTES = 512,      /* /proc/PID/stat: the parent is fourth, behind a name of 15 bytes */
 };
 
-/* --- what a process was given --- */
+/* --- variables of a process --- */
 
 static bool begins_with(const char *text, const char *beginning) {
     return strncmp(text, beginning, strlen(beginning)) == 0;
@@ -37,7 +37,7 @@ static bool sum_of(pid_t pid, uint64_t *sum) {
     return given_variables(pid, add_ours, sum);
 }
 
-/* --- what it is --- */
+/* --- kind of process --- */
 
 static pid_t number_of(const char *text) {
     pid_t number = 0;
@@ -46,7 +46,7 @@ static pid_t number_of(const char *text) {
     return number;
 }
 
-/* 0: not known, or outside of this namespace of process ids. */
+/* Returns 0 if it is not known, or outside of this namespace of process ids. */
 static pid_t parent_of(pid_t pid) {
     char text[STAT_BYTES];
     const int file = process_file_open(pid, "stat");
@@ -67,7 +67,7 @@ static size_t append(char name[static THREAD_FILE], size_t at, const char *text)
     return at + size;
 }
 
-/* A file of a thread whose number the kernel wrote. false: it is no number. */
+/* Makes the name of a file of a thread whose number the kernel wrote. false: it is no number. */
 static bool name_thread_file(char name[static THREAD_FILE], const char *number, const char *file) {
     const size_t at = append(name, append(name, 0, "task/"), number);
     return number[0] != '.' && append(name, at, file) < THREAD_FILE;
@@ -80,7 +80,7 @@ static bool is_our_thread(pid_t pid, const char *number, enum process_tree_repor
             (reporter != REPORTER_UNSENT && process_file_has(pid, name, HELPER_NAME "\n")));
 }
 
-/* As getdents64(2) writes it. */
+/* The kernel's record as getdents64(2) writes it. */
 static const struct dirent64 *entry_at(const char *entries, long at) {
     return (const struct dirent64 *)(const void *)(entries + at);
 }
@@ -102,7 +102,7 @@ static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter repo
     return found;
 }
 
-/* Whether it is the thread that started a reporter. */
+/* Returns whether that thread has started such a reporter, a child of its own. */
 static bool has_started(pid_t pid, const char *number, enum process_tree_reporter reporter) {
     char name[THREAD_FILE];
     char children[CHILDREN_BYTES];

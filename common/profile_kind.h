@@ -1,6 +1,5 @@
-/* What is profiled: one list (profile_kinds.def) makes the kinds of samples, their attributes, the
- * profiles, and the words and bits of OTEL_PROFILER_TYPES.
- */
+/* The kinds of profiles. One list (profile_kinds.def) makes the kinds of samples, their attributes,
+ * the profiles, and the words and bits of OTEL_PROFILER_TYPES. */
 #ifndef OTELPROF_PROFILE_KIND_H
 #define OTELPROF_PROFILE_KIND_H
 
@@ -26,7 +25,7 @@ enum {
 #include "profile_kinds.def"
 };
 
-/* Attributes that samples can have; sets of them. */
+/* Attributes that samples can have, and sets of them. */
 enum sample_attribute {
 #define ATTRIBUTE(constant, flag, key, meaning) constant##_INDEX,
 #include "profile_kinds.def"
@@ -37,7 +36,7 @@ enum {
 #include "profile_kinds.def"
 };
 
-/* Where in harvest_sample.values the measurements of a kind are. */
+/* Indexes of a kind's measurements in harvest_sample.values. */
 enum {
     MEASURED_NANO = 0,
     MEASURED_OBJECTS = 0,
@@ -56,7 +55,7 @@ struct profile_attribute {
 };
 
 struct profile_kind {
-    unsigned profile; /* PROFILE_* bit that asks for it */
+    unsigned profile; /* the PROFILE_* bit that selects it */
     const char *title;
     enum profile_time time;
     enum profile_period period;
@@ -84,7 +83,7 @@ extern const struct profile_attribute profile_attributes[SAMPLE_ATTRIBUTES];
 extern const struct profile_kind profile_kinds[SAMPLE_KINDS];
 extern const struct profile_value profile_values[PROFILE_VALUES]; /* in the order of the message */
 
-/* The value of a kind that tables for people show, and the unit in which samples have it. */
+/* Return the value of a kind that tables for people show, and the unit in which samples have it. */
 const struct profile_value *profile_shown(enum sample_kind kind);
 const char *profile_shown_unit(enum sample_kind kind);
 

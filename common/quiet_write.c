@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* A signal of a write goes to the writing thread: blocked there and taken back, nobody sees it. One
- * that waited for the process before is not ours to take. */
+/* A write's signal goes to the writing thread: it is blocked there and taken back, so the program
+ * does not receive it. A signal that was pending for the process before is left alone. */
 static void take_back(sigset_t *raised, const sigset_t *pending_before) {
     const struct timespec now = {0};
     if (sigismember(pending_before, SIGPIPE))
@@ -20,7 +20,7 @@ static void take_back(sigset_t *raised, const sigset_t *pending_before) {
         ;
 }
 
-/* libc's function has a hook of ours, which is for the program. */
+/* Uses the system call: the profiler hooks libc's function for the program. */
 static bool set_mask(int how, const sigset_t *set, sigset_t *before) {
     enum { KERNEL_SIGSET_BYTES = 8 };
     return bare_syscall(SYS_rt_sigprocmask, how, (long)set, (long)before, KERNEL_SIGSET_BYTES, 0,

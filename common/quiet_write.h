@@ -1,4 +1,4 @@
-/* Writing that raises no signal: a reader that is gone (SIGPIPE) and a limit on the size of files
+/* Writes without raising a signal: a reader that is gone (SIGPIPE) and a limit on the size of files
  * (SIGXFSZ) would by default end the program.
  * Context: calm; no locks.
  */
@@ -8,11 +8,11 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* As writev(2), tried again when interrupted; -errno instead of -1. */
+/* Works as writev(2), tried again when interrupted; returns -errno instead of -1. */
 ssize_t quiet_writev(int descriptor, const struct iovec *pieces, int count);
 
-/* Moves `pieces` on by `done` bytes; returns how many of the `count` still hold something, which
- * are the last ones. */
+/* Advances `pieces` by `done` bytes; returns how many of the `count` still hold something: always
+ * the last ones. */
 int pieces_advance(struct iovec *pieces, int count, size_t done);
 
 size_t pieces_size(const struct iovec *pieces, int count);

@@ -1,7 +1,7 @@
-/* What of a mapped file can be read in fact: a file that was cut short while it is mapped raises
- * SIGBUS behind its end, pages that a program has closed raise SIGSEGV. The kernel is asked, by a
- * call that changes nothing and that every sandbox allows: a tenth of a microsecond for each page.
- */
+/* Checks how much of a mapped file can really be read: a file that was cut short while it is mapped
+ * raises SIGBUS behind its end, pages that a program has closed raise SIGSEGV. The kernel checks
+ * it, in a call that changes nothing and that every sandbox allows: a tenth of a microsecond for
+ * each page. */
 #ifndef OTELPROF_READABLE_MEMORY_H
 #define OTELPROF_READABLE_MEMORY_H
 
@@ -13,10 +13,10 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-/* Whether the kernel can copy the eight bytes around `address`. rt_sigprocmask copies the new set
- * before it looks at the operation: EFAULT if it cannot, EINVAL for an operation that does not
- * exist. Every sandbox that a C program runs in allows the call; to one that does not, all memory
- * is unreadable. errno is preserved. Context: any. Async-signal-safe: yes. */
+/* Returns whether the kernel can copy the eight bytes around `address`. rt_sigprocmask copies the
+ * new set before it checks the operation: EFAULT if it cannot, EINVAL for an operation that does
+ * not exist. Every sandbox that a C program runs in allows the call; in one that does not, all
+ * memory is unreadable. errno is preserved. Context: any. Async-signal-safe: yes. */
 static inline bool word_is_readable(uintptr_t address) {
     enum { NO_SUCH_OPERATION = -1, KERNEL_SIGSET_BYTES = 8 };
     const int saved = errno;
@@ -27,8 +27,8 @@ static inline bool word_is_readable(uintptr_t address) {
     return readable;
 }
 
-/* How many bytes from `address` on can be read, at most `size`; they are to be read at once.
- * errno is preserved. Context: any. Async-signal-safe: yes. */
+/* Returns how many bytes from `address` on can be read, at most `size`; read them at once. errno is
+ * preserved. Context: any. Async-signal-safe: yes. */
 size_t readable_memory(uintptr_t address, size_t size);
 
 #endif

@@ -8,7 +8,8 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-/* By this thread's id: once the main thread has ended, the process's stands for no memory. */
+/* Uses this thread's id: once the main thread has ended, the process's id gives no access to
+ * memory. */
 static bool read_at_once(uint64_t address, void *to, size_t size) {
     const struct iovec local = {to, size};
     const struct iovec remote = {(void *)(uintptr_t)address, size};
@@ -17,14 +18,14 @@ static bool read_at_once(uint64_t address, void *to, size_t size) {
            (long)size;
 }
 
-/* An empty pipe has room for PIPE_BUF bytes. */
+/* Moves a piece through an empty pipe, which has room for PIPE_BUF bytes. */
 static bool read_piece(const int ends[2], uint64_t address, void *to, size_t size) {
     return bare_syscall(SYS_write, ends[1], (long)address, (long)size, 0, 0, 0) == (long)size &&
            bare_syscall(SYS_read, ends[0], (long)to, (long)size, 0, 0, 0) == (long)size;
 }
 
 static bool read_through_pipe(uint64_t address, void *to, size_t size) {
-    int ends[2] = {-1, -1}; /* a bare call fills them unseen by analysers */
+    int ends[2] = {-1, -1}; /* a bare call fills them; analysers do not see that */
     size_t done = 0;
     bool fits = true;
     if (bare_syscall(SYS_pipe2, (long)ends, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0) != 0)

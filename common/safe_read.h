@@ -1,6 +1,6 @@
-/* Reads memory of this process that may be gone, or go, at any moment: what the application maps
- * and unmaps is its own affair. By process_vm_readv(), which fails where a load would be a fault;
- * behind a seccomp filter through a pipe of its own, which does, too.
+/* Reads memory of this process that may be unmapped at any moment: the application maps and unmaps
+ * memory as it likes. Uses process_vm_readv(), which fails where a load would be a fault; behind a
+ * seccomp filter it uses a pipe of its own, which fails, too.
  * Context: the helper. errno is changed.
  */
 #ifndef OTELPROF_SAFE_READ_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All of it, or false: some of it is not there, or the system call is refused. */
+/* Reads all of it. false: some of it is not there, or the system call is refused. */
 bool safe_read(uint64_t address, void *to, size_t size);
 
 #endif

@@ -1,15 +1,16 @@
-/* What a thread works for at the moment of a sample: a span of a trace, and attributes (labels).
+/* The context of a thread's work at the moment of a sample: a span of a trace, and attributes
+ * (labels).
  *
- * The reader in the signal handler makes one from what the program publishes about its thread; a
- * sample's identity holds it; the exporter turns it into a link and attributes. It is bounded, so
- * that it can be compared and kept as bytes: what does not fit is left out and counted
- * (DROP_CONTEXT_CUT).
+ * The reader in the signal handler makes one from the data that the program publishes about its
+ * thread; a sample's identity holds it; the exporter turns it into a link and attributes. It is
+ * bounded, so that it can be compared and kept as bytes: entries that do not fit are left out and
+ * counted (DROP_CONTEXT_CUT).
  *
  * `attributes` holds entries without padding, `attribute_bytes` in all:
  *   {key_bytes, value_bytes, key, value}     a key by its name; key_bytes is not 0
  *   {0, value_bytes, key_index, value}       a key by its place in the process context's list of
  *                                            names (OTEP 4947: threadlocal.attribute_key_map)
- * Each length, and the index, is one byte. A key stands in it once.
+ * Each length, and the index, is one byte. A key appears only once.
  */
 #ifndef OTELPROF_SAMPLE_CONTEXT_H
 #define OTELPROF_SAMPLE_CONTEXT_H
@@ -36,8 +37,8 @@ struct sample_context {
 };
 _Static_assert(sizeof(struct sample_context) == CONTEXT_WORDS * 8, "compared as words");
 
-/* When samples with a context were taken: the first and the last (CLOCK_MONOTONIC, ns). All 0:
- * nobody asked, or it is not known. */
+/* The times of the first and the last sample with a context (CLOCK_MONOTONIC, ns). All 0: not
+ * requested, or not known. */
 struct span_seen {
     uint64_t first_nano;
     uint64_t last_nano;
@@ -52,21 +53,21 @@ struct context_attribute {
     uint8_t value_bytes;
 };
 
-/* How many words of it are in use; what is behind the attributes in the last one must be 0.
- * Context: any. Async-signal-safe: yes. */
+/* Returns how many words of it are in use; the bytes behind the attributes in the last one must be
+ * 0. Context: any. Async-signal-safe: yes. */
 static inline uint32_t context_words(const struct sample_context *context) {
     return (uint32_t)(offsetof(struct sample_context, attributes) + context->attribute_bytes + 7) /
            8;
 }
 
-/* Whether it names a span: both ids must be there (W3C Trace Context). Context: any. */
+/* Returns whether it names a span: both ids must be there (W3C Trace Context). Context: any. */
 static inline bool context_has_span(const struct sample_context *context) {
     static const uint8_t none[TRACE_ID_BYTES];
     return memcmp(context->trace_id, none, TRACE_ID_BYTES) != 0 &&
            memcmp(context->span_id, none, SPAN_ID_BYTES) != 0;
 }
 
-/* Adds what `other` has seen to `seen`. Context: any. Async-signal-safe: yes. */
+/* Extends `seen` by the times of `other`. Context: any. Async-signal-safe: yes. */
 static inline void span_seen_add(struct span_seen *seen, struct span_seen other) {
     if (!other.last_nano)
         return;
@@ -76,7 +77,7 @@ static inline void span_seen_add(struct span_seen *seen, struct span_seen other)
         seen->last_nano = other.last_nano;
 }
 
-/* Reads the entry at *at and moves *at behind it. false: there is none, or not all of it.
+/* Reads the entry at *at and moves *at behind it. false: there is none, or it is incomplete.
  * Context: any. */
 static inline bool context_next_attribute(const struct sample_context *context, uint32_t *at,
                                           struct context_attribute *attribute) {

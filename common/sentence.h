@@ -1,5 +1,5 @@
-/* A sentence of a warning, put together by hand: vsnprintf may read the locale. It is cut where it
- * would be longer than its room. Context: any. Async-signal-safe: yes. */
+/* Builds a sentence of a warning by hand: vsnprintf may read the locale. A sentence that is longer
+ * than its room is cut. Context: any. Async-signal-safe: yes. */
 #ifndef OTELPROF_SENTENCE_H
 #define OTELPROF_SENTENCE_H
 
@@ -14,10 +14,10 @@ struct sentence {
     size_t length;
 };
 
-/* Adds our own words. */
+/* Adds the profiler's own words. */
 void sentence_say(struct sentence *sentence, const char *text);
 
-/* Adds what somebody else wrote, `size` bytes of it: as shown_text.h has it, 128 bytes at most. */
+/* Adds `size` bytes of foreign text, made printable as in shown_text.h: 128 bytes at most. */
 void sentence_say_value(struct sentence *sentence, const char *value, size_t size);
 
 void sentence_say_number(struct sentence *sentence, uint64_t number);

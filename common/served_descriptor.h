@@ -1,10 +1,10 @@
-/* A descriptor of the helper's own table that is looked at while the helper waits
+/* A descriptor of the helper's own table that the helper polls while it waits
  * (process/served_descriptors.h). */
 #ifndef OTELPROF_SERVED_DESCRIPTOR_H
 #define OTELPROF_SERVED_DESCRIPTOR_H
 
-/* `ready` is as poll(2) has it. It must not wait; it may add and remove descriptors. Context: the
- * helper, under the quiesce lock. */
+/* `ready` has the bits of poll(2). The function must not wait; it may add and remove descriptors.
+ * Context: the helper, under the quiesce lock. */
 typedef void serve_descriptor(void *arg, int descriptor, unsigned ready);
 
 struct served_descriptor {

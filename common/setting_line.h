@@ -1,9 +1,8 @@
-/* A line KEY=VALUE, in a configuration file as in what is set at run time: one rule for both.
+/* A line KEY=VALUE: one rule for configuration files and for settings at run time.
  *
  * A line ends at a newline, which may have a carriage return before it. Spaces and tabs around the
- * line, the key and the value do not count; nor does a line of nothing else, or one that begins
- * with
- * `#` or `;`. Context: any. Async-signal-safe: yes.
+ * line, the key and the value are ignored; so are blank lines and those that begin with `#` or `;`.
+ * Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_SETTING_LINE_H
 #define OTELPROF_SETTING_LINE_H
@@ -29,7 +28,7 @@ static inline struct part part_trim(struct part part) {
     return part;
 }
 
-/* What counts of a line; `size` is without its newline. */
+/* Returns the significant part of a line; `size` is without its newline. */
 static inline struct part setting_line(const char *text, size_t size) {
     const bool has_return = size && text[size - 1] == '\r';
     return part_trim((struct part){text, size - has_return});
@@ -39,7 +38,7 @@ static inline bool setting_is_nothing(struct part line) {
     return line.size == 0 || *line.at == '#' || *line.at == ';';
 }
 
-/* false: it has no `=`; the key is all of it then. */
+/* Splits a line. false: it has no `=`; the key is all of it then. */
 static inline bool setting_split(struct part line, struct part *key, struct part *value) {
     const char *const equals = line.size ? memchr(line.at, '=', line.size) : NULL;
     const size_t before = equals ? (size_t)(equals - line.at) : line.size;

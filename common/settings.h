@@ -1,13 +1,12 @@
 /* The settings that may change while the program runs, apart from the configuration, which is
  * const.
  *
- * There is one `struct settings` in a process. Who changes it writes the values, then a new
- * version. Its readers are threads in the middle of anything: they read single values by relaxed
- * loads, and wait for nobody. A reader may see some values of the new version and some of the one
- * before; then it sees the new version soon, and reads all of them again. So each reader of more
- * than one value remembers the version that it has followed, and reads that first.
- * What is not in the configuration at the start was not made ready, and cannot be turned on later:
- * hooks have not watched for it.
+ * There is one `struct settings` in a process. A writer stores the values, then a new version. Its
+ * readers are threads at any point of their work: they read single values by relaxed loads, and
+ * never wait. A reader may see some values of the new version and some of the one before; then it
+ * sees the new version soon, and reads all of them again. So each reader of more than one value
+ * remembers the version that it has followed, and reads that first. A kind that the configuration
+ * lacks at the start was not prepared, and cannot be turned on later: no hook has watched for it.
  */
 #ifndef OTELPROF_SETTINGS_H
 #define OTELPROF_SETTINGS_H
@@ -18,17 +17,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* As one sets them. */
+/* The values that a caller sets. */
 struct settings_values {
     bool on;
-    bool shed;               /* off all the same, for now; a forked child decides for itself */
-    unsigned types;          /* PROFILE_* bits: what is sampled while it is on */
+    bool shed;               /* off in spite of `on`, for now; a forked child decides for itself */
+    unsigned types;          /* PROFILE_* bits: sampled while it is on */
     uint64_t cpu_frequency;  /* Hz, >= 1 */
     uint64_t alloc_interval; /* bytes, >= 1 */
     uint64_t wait_frequency; /* Hz, >= 1 */
     uint64_t lock_interval;  /* nanoseconds, >= 1 */
     uint32_t max_stack_depth;
-    bool span_times; /* when samples of spans are taken is recorded */
+    bool span_times; /* the times of samples of spans are recorded */
 };
 
 struct settings {
@@ -42,11 +41,11 @@ struct settings {
     _Atomic bool span_times;
 };
 
-/* What the configuration says. Context: any. */
+/* Returns the values of the configuration. Context: any. */
 struct settings_values settings_configured(const struct config *config);
 
-/* `values`, as far as a process that started with `config` can follow them: its own types and no
- * others, stacks of at most its depth, rates within the bounds of the variables. Context: any. */
+/* Returns `values`, as far as a process that started with `config` can follow them: only its own
+ * types, stacks of at most its depth, rates within the bounds of the variables. Context: any. */
 struct settings_values settings_within(const struct settings_values *values,
                                        const struct config *config);
 
@@ -56,7 +55,7 @@ void settings_publish(struct settings *settings, const struct settings_values *v
 
 /* --- for readers. Context: any. Async-signal-safe: yes --- */
 
-/* To be read before the values: pairs with the release in settings_publish(). */
+/* Must be read before the values: pairs with the release in settings_publish(). */
 static inline uint32_t settings_version(const struct settings *settings) {
     return atomic_load_explicit(&settings->version, memory_order_acquire);
 }

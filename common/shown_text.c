@@ -16,15 +16,16 @@ static uint32_t code_point(const char *sequence, size_t length) {
     return code;
 }
 
-/* C0 and DEL, C1, line and paragraph separators, embeddings, overrides and isolates. */
+/* Excludes C0 and DEL, C1, line and paragraph separators, embeddings, overrides and isolates. */
 static bool is_plain(uint32_t code) {
     return code >= 0x20 && (code < 0x7f || code > 0x9f) && (code < 0x2028 || code > 0x202e) &&
            (code < 0x2066 || code > 0x2069);
 }
 
-/* The length of the character at `at` that can be shown as it is; 0: its first byte cannot. */
+/* Returns the length of the character at `at` if it can be shown unchanged; 0: its first byte
+ * cannot. */
 static size_t plain_length(const char *at, size_t left) {
-    char sequence[LONGEST_SEQUENCE + 1] = {0}; /* what is behind the text is not read */
+    char sequence[LONGEST_SEQUENCE + 1] = {0}; /* nothing behind the text is read */
     memcpy(sequence, at, left < LONGEST_SEQUENCE ? left : LONGEST_SEQUENCE);
     const size_t length = utf8_sequence(sequence);
     return length && is_plain(code_point(sequence, length)) ? length : 0;
@@ -38,8 +39,8 @@ static void escape(char to[static ESCAPED_BYTES], unsigned char byte) {
     to[3] = digits[byte & 15];
 }
 
-/* How many bytes of `text` there is room for as they are shown, and `*length` what that takes;
- * `to`: NULL only counts. */
+/* Returns how many bytes of `text` fit into the room when shown, and in `*length` the bytes that
+ * takes; if `to` is NULL it only counts. */
 static size_t show(char *to, size_t room, const char *text, size_t size, size_t *length) {
     size_t at = 0;
     *length = 0;

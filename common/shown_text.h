@@ -1,10 +1,10 @@
-/* What others wrote, as it is shown to people: a value of a variable, a path, a receiver's message,
- * a function's name. In a line of a log, a table, a terminal it may neither begin another line nor
- * command the terminal, and it ends.
+/* Makes foreign text printable: a value of a variable, a path, a receiver's message, a function's
+ * name. In a line of a log, a table, a terminal it can neither begin another line nor command the
+ * terminal, and its length is bounded.
  *
- * Control characters (of ASCII, of Latin-1, and those that turn the direction of writing or end a
- * line in Unicode) and what is no UTF-8 are shown as bytes, "\x1b"; the rest as it is. What is too
- * long is cut, and ends in "...". What was shown so before stays as it is.
+ * Control characters (of ASCII, of Latin-1, and Unicode's that turn the direction of writing or end
+ * a line) and invalid UTF-8 are shown as bytes, "\x1b"; the rest is unchanged. A text that is too
+ * long is cut, and ends in "...". Text that has been through this function is not changed again.
  * Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_SHOWN_TEXT_H
@@ -12,11 +12,11 @@
 
 #include <stddef.h>
 
-/* The most that a log line has of one value. */
+/* Bytes of one value in a log line, at most. */
 enum { SHOWN_MOST = 512 };
 
-/* Writes `size` bytes of `text`, or up to its NUL, as at most `room` bytes to `to`, without a NUL
- * behind them. Returns how many it wrote. */
+/* Writes `size` bytes of `text`, or up to its NUL, to `to`, as at most `room` bytes without a
+ * terminating NUL. Returns how many it wrote. */
 size_t shown_text(char *to, size_t room, const char *text, size_t size);
 
 #endif

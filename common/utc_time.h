@@ -1,7 +1,7 @@
 /* A moment's date and time of day in UTC, and as text: RFC 3339.
  *
- * Not by gmtime_r() or strftime(): they take libc's lock of time zones, which a fork at that moment
- * leaves held in the child for ever, for the program's own calls, too.
+ * Avoids gmtime_r() and strftime(): they take libc's lock of time zones. A fork at that moment
+ * would leave it held in the child for ever, for the program's own calls, too.
  * Context: any. Async-signal-safe: yes, but for the text (snprintf).
  */
 #ifndef OTELPROF_UTC_TIME_H
@@ -45,7 +45,7 @@ static inline struct tm utc_fields(uint32_t seconds) {
 
 static inline void utc_time(uint32_t seconds, char text[UTC_TIME_BYTES]) {
     const struct tm t = utc_fields(seconds);
-    /* (the remainders tell the compiler how much room they take) */
+    /* (the remainders show the compiler how much room they take) */
     snprintf(text, UTC_TIME_BYTES, "%04u-%02u-%02uT%02u:%02u:%02uZ",
              (unsigned)(t.tm_year + 1900) % 10000, (unsigned)(t.tm_mon + 1) % 100,
              (unsigned)t.tm_mday % 100, (unsigned)t.tm_hour % 100, (unsigned)t.tm_min % 100,

@@ -1,15 +1,17 @@
-/* Protobuf strings must be UTF-8; file names, thread names and symbols need not be. */
+/* Checks UTF-8: protobuf strings must be UTF-8; file names, thread names and symbols need not be.
+ */
 #ifndef OTELPROF_UTF8_H
 #define OTELPROF_UTF8_H
 
 #include <stddef.h>
 
-/* The length in bytes of the well-formed sequence (Unicode 15, table 3-7) at `text`, 0 if there is
- * none; the terminating NUL is a sequence of one. Reads nothing behind the NUL. Context: any. */
+/* Returns the length in bytes of the well-formed sequence (Unicode 15, table 3-7) at `text`, 0 if
+ * there is none; the terminating NUL is a sequence of one. Reads nothing behind the NUL. Context:
+ * any. */
 size_t utf8_sequence(const char *text);
 
-/* Where a text of at least `size` bytes may be cut, `size` or some bytes before it, so that no
- * character loses its end. Context: any. */
+/* Returns where a text of at least `size` bytes may be cut, `size` or some bytes before it, so that
+ * no character is cut in two. Context: any. */
 size_t utf8_cut(const char *text, size_t size);
 
 /* Replaces every byte that is not part of a well-formed sequence by '?'. Context: any. */

@@ -1,4 +1,5 @@
-/* What a waiting thread waits for: a part of the identity of wait, lock and thread samples.
+/* The object that a thread waits for, and its holder: a part of the identity of wait, lock and
+ * thread samples.
  *
  * Like a context it is bounded, kept and compared as words: `wait_words()` of them.
  */
@@ -15,7 +16,7 @@ enum wait_kind {
     WAIT_KINDS
 };
 
-/* What a thread does, in a profile of all threads. */
+/* A thread's state, in a profile of all threads. */
 enum thread_condition {
     CONDITION_UNKNOWN,
     CONDITION_RUNNING, /* on a processor, or ready for one */
@@ -28,7 +29,7 @@ struct wait_detail {
     uint8_t kind;      /* enum wait_kind */
     uint8_t condition; /* enum thread_condition: SAMPLE_THREAD */
     uint16_t holder_frame_count;
-    uint32_t holder;          /* thread id of who holds the lock; 0: not known */
+    uint32_t holder;          /* thread id of the lock's holder; 0: not known */
     uint64_t object;          /* address of the lock or futex; 0: none, or not a lock */
     uint64_t waited_nano;     /* so far: SAMPLE_THREAD */
     uint64_t holder_interval; /* of holder_frames, as harvest_sample.interval */
@@ -36,12 +37,12 @@ struct wait_detail {
 };
 _Static_assert(sizeof(struct wait_detail) == WAIT_WORDS * 8, "compared as words");
 
-/* How many words of it are in use. Context: any. Async-signal-safe: yes. */
+/* Returns how many words of it are in use. Context: any. Async-signal-safe: yes. */
 static inline uint32_t wait_words(const struct wait_detail *detail) {
     return (uint32_t)offsetof(struct wait_detail, holder_frames) / 8 + detail->holder_frame_count;
 }
 
-/* "lock" ...; "" for WAIT_NONE. Context: any. */
+/* Returns "lock" ...; "" for WAIT_NONE. Context: any. */
 const char *wait_kind_word(enum wait_kind kind);
 
 #endif

@@ -1,7 +1,7 @@
-/* Where the process is now.
+/* Returns the working directory of the process.
  *
- * By the system call: libc's getcwd() falls back on searching folders, with malloc, and takes what
- * is out of sight ("(unreachable)...") for a path. Context: any. Async-signal-safe: yes.
+ * Uses the system call: libc's getcwd() falls back on searching folders, with malloc, and returns
+ * an unreachable place ("(unreachable)...") as a path. Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_WORKING_DIRECTORY_H
 #define OTELPROF_WORKING_DIRECTORY_H
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* An absolute path. false, and "": it has none, or one that does not fit. */
+/* Gives an absolute path. false, and "": there is none, or one that does not fit. */
 static inline bool working_directory(char *path, size_t size) {
     if (syscall(SYS_getcwd, path, size) <= 0 || path[0] != '/')
         path[0] = 0;

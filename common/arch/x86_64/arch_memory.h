@@ -1,4 +1,4 @@
-/* How large a page is, and what lies at a fixed address. */
+/* Sizes of a page, and addresses that are fixed on this architecture. */
 #ifndef OTELPROF_ARCH_MEMORY_H
 #define OTELPROF_ARCH_MEMORY_H
 
@@ -6,15 +6,15 @@
 #include <stdint.h>
 
 enum {
-    ARCH_SMALLEST_PAGE_BYTES = 4096, /* what lies in one of these can be read or not as a whole */
-    ARCH_LARGEST_PAGE_BYTES = 4096,  /* what is a multiple of this is whole pages on any kernel */
+    ARCH_SMALLEST_PAGE_BYTES = 4096, /* memory is readable or not by units of this */
+    ARCH_LARGEST_PAGE_BYTES = 4096,  /* a multiple of this is whole pages on any kernel */
 };
 
-/* Where AddressSanitizer has its shadow memory: AddressSanitizerAlgorithm, "Mapping" (LLVM and GCC
- * alike). Nothing else is mapped there when a program starts. */
+/* The address of AddressSanitizer's shadow memory: AddressSanitizerAlgorithm, "Mapping" (LLVM and
+ * GCC alike). Nothing else is mapped there when a program starts. */
 #define ARCH_ASAN_SHADOW UINT64_C(0x7fff8000)
 
-/* The page of the running kernel. Context: any. Async-signal-safe: yes. */
+/* Returns the page size of the running kernel. Context: any. Async-signal-safe: yes. */
 static inline size_t arch_page_bytes(void) {
     return ARCH_SMALLEST_PAGE_BYTES;
 }

@@ -1,4 +1,4 @@
-/* What ELF files and systems say of this architecture.
+/* Constants of this architecture in ELF files, and its names.
  *
  * Sources: System V psABI for AMD64, 4.1 and table 4.9; "Thread-Local Storage Descriptors for IA32
  * and AMD64/EM64T"; OpenTelemetry's attribute host.arch.
@@ -11,21 +11,22 @@
 
 enum {
     ARCH_ELF_MACHINE = EM_X86_64,
-    /* Relocations that put a function's address into an object: its PLT, its GOT, a variable of
-     * its own. The first two leave the address as it is. */
+    /* Relocations that put a function's address into an object: into its PLT, its GOT, a variable.
+     * The first two store the address without an addend. */
     ARCH_RELOCATION_PLT = R_X86_64_JUMP_SLOT,
     ARCH_RELOCATION_GOT = R_X86_64_GLOB_DAT,
     ARCH_RELOCATION_DATA = R_X86_64_64,
-    /* Those of a thread-local variable. A descriptor: the second of its words is the variable's
-     * offset from the thread pointer, which is negative here, or the address of a module's number
-     * and an offset in its block. Two words, a module's number and such an offset. An offset from
-     * the thread pointer. */
+    /* Relocations of a thread-local variable.
+     * DESCRIPTOR: two words; the second is the variable's offset from the thread pointer, which is
+     * negative here, or the address of a module's number and an offset in its block.
+     * MODULE: two words, a module's number and such an offset.
+     * OFFSET: an offset from the thread pointer. */
     ARCH_RELOCATION_TLS_DESCRIPTOR = 36, /* R_X86_64_TLSDESC; older headers lack it */
     ARCH_RELOCATION_TLS_MODULE = R_X86_64_DTPMOD64,
     ARCH_RELOCATION_TLS_OFFSET = R_X86_64_TPOFF64,
 };
 
-/* uname's name of the machine, and OpenTelemetry's. */
+/* The machine's name in uname, and in OpenTelemetry. */
 #define ARCH_MACHINE_NAME "x86_64"
 #define ARCH_HOST_NAME    "amd64"
 

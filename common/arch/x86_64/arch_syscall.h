@@ -1,18 +1,19 @@
-/* The kernel of this architecture, and how a program enters it.
+/* The kernel's interface on this architecture: constants, and the entry into it.
  *
  * Sources: System V psABI for AMD64, A.2.1; linux/audit.h.
  */
 #ifndef OTELPROF_ARCH_SYSCALL_H
 #define OTELPROF_ARCH_SYSCALL_H
 
-/* What the kernel tells a seccomp filter: struct seccomp_data, `arch`. In <linux/audit.h>. */
+/* The kernel passes this value to a seccomp filter: struct seccomp_data, `arch`. In
+ * <linux/audit.h>. */
 #define ARCH_OF_SYSTEM_CALLS AUDIT_ARCH_X86_64
 
-/* The first version that has CONFIG_POSIX_CPU_TIMERS_TASK_WORK. */
+/* The first kernel version that has CONFIG_POSIX_CPU_TIMERS_TASK_WORK. */
 enum { ARCH_TASK_WORK_MAJOR = 5, ARCH_TASK_WORK_MINOR = 9 };
 
-/* Makes the system call with all six arguments. Returns what the kernel does: -errno where it
- * fails. Context: any. Async-signal-safe: yes. */
+/* Makes the system call with all six arguments. Returns the kernel's result: -errno on failure.
+ * Context: any. Async-signal-safe: yes. */
 static inline long arch_system_call(long number, long a, long b, long c, long d, long e, long f) {
     register long fourth __asm__("r10") = d;
     register long fifth __asm__("r8") = e;
