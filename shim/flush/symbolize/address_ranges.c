@@ -37,7 +37,7 @@ void address_ranges_sort(struct address_ranges *ranges) {
             ranges->items[i].reach = ranges->items[i - 1].reach;
 }
 
-/* How many begin at `address` or before. */
+/* Returns how many ranges begin at `address` or before. */
 static size_t begun_at(const struct address_ranges *ranges, uint64_t address) {
     size_t low = 0;
     size_t high = ranges->count;

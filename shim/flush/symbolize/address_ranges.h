@@ -1,6 +1,5 @@
-/* Ranges of addresses and what lies in each, found by bisection. Ranges may overlap: then the one
- * that begins last is meant, which is the innermost of nested ones. Context: flush.
- */
+/* Ranges of addresses and a value for each, found by bisection. If ranges overlap, the one that
+ * begins last is found: the innermost of nested ones. Context: flush. */
 #ifndef OTELPROF_ADDRESS_RANGES_H
 #define OTELPROF_ADDRESS_RANGES_H
 
@@ -11,7 +10,7 @@
 struct address_range {
     uint64_t low;
     uint64_t high;  /* exclusive */
-    uint64_t reach; /* the highest `high` of this and of all before */
+    uint64_t reach; /* the highest `high` of this range and all before it */
     uint64_t value;
 };
 
@@ -25,7 +24,7 @@ struct address_ranges {
 /* Adds [low, high), unless it is empty or there is no memory. */
 void address_ranges_add(struct address_ranges *ranges, uint64_t low, uint64_t high, uint64_t value);
 
-/* Once, behind the last that is added and before the first that is looked for. */
+/* Sorts them: call once, after the last is added and before the first search. */
 void address_ranges_sort(struct address_ranges *ranges);
 
 /* Gives the value of the range around `address`. false: there is none. */

@@ -5,20 +5,20 @@
 
 enum { BATCH = 1 << 14 };
 
-/* Two sorted lists of disjoint ranges become one. */
+/* Merges two sorted lists of disjoint ranges. */
 struct overlay {
     struct code_range_entry *out;
     size_t count;
     const struct code_range_entry *older;
     size_t older_left;
-    uint64_t covered; /* by the newer, up to here */
+    uint64_t covered; /* by the newer ranges, up to here */
 };
 
 static uint64_t end_of(const struct code_range_entry *entry) {
     return entry->start + entry->size;
 }
 
-/* What of the older lies behind what is covered, and before `limit`. */
+/* Puts the older ranges that are behind the covered part, and before `limit`. */
 static void put_older(struct overlay *o, uint64_t limit) {
     for (; o->older_left && o->older->start < limit; o->older++, o->older_left--) {
         const uint64_t older_end = end_of(o->older);
@@ -32,7 +32,7 @@ static void put_older(struct overlay *o, uint64_t limit) {
     }
 }
 
-/* `out` has room for older_count + 2 * newer_count: a newer range may part an older one. */
+/* `out` has room for older_count + 2 * newer_count: a newer range may split an older one. */
 static size_t lay_over(struct code_range_entry *out, const struct code_range_entry *older,
                        size_t older_count, const struct code_range_entry *newer,
                        size_t newer_count) {
@@ -49,7 +49,7 @@ static size_t lay_over(struct code_range_entry *out, const struct code_range_ent
 /* --- a batch --- */
 
 /* The batch as runs, each of disjoint ranges in their order: a JIT mostly goes upwards. Pairs of
- * neighbours become one, until there is one. `ends` of runs are in `from`. */
+ * adjacent runs are merged until one is left. `ends` of runs are in `from`. */
 struct runs {
     struct code_range_entry *from;
     struct code_range_entry *to;
@@ -85,7 +85,7 @@ static void join_pairs(struct runs *runs) {
     runs->count = joined;
 }
 
-/* n ranges that overlap as they like have at most 2n parts. */
+/* Merges all runs: n ranges with any overlap have at most 2n parts. */
 static bool sort_batch(struct runs *runs, const struct code_map *map) {
     runs->from = calloc(2 * map->batched, sizeof *runs->from);
     runs->to = calloc(2 * map->batched, sizeof *runs->to);
@@ -109,7 +109,7 @@ static bool lay_batch_over(struct code_map *map, const struct runs *batch) {
     return true;
 }
 
-/* false: no memory, and the batch is lost. */
+/* Merges the batch into the map. false: no memory, and the batch is lost. */
 static bool settle(struct code_map *map) {
     if (map->batched == 0)
         return true;
@@ -145,7 +145,7 @@ bool code_map_find(struct code_map *map, uint64_t address, uint32_t *value) {
     size_t low = 0;
     if (!settle(map))
         return false;
-    size_t high = map->count; /* of those that begin at `address` or before, the last is meant */
+    size_t high = map->count; /* finds the last that begins at `address` or before */
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (map->entries[middle].start <= address)

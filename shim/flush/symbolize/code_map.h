@@ -1,10 +1,10 @@
-/* Which piece of generated code is at an address: what a JIT compiler has reported, piece by piece,
- * where later code takes the place of earlier.
+/* A map from addresses to pieces of generated code, as a JIT compiler reports them one by one.
+ * Later code replaces earlier code at the same place.
  *
- * Sorted ranges that do not overlap, 16 bytes each, found by bisection. What is added waits in a
- * batch; a batch is laid over what was known in one pass, so a million pieces in any order cost a
- * million times the logarithm. Whoever reports pieces without end reaches MAX_CODE_RANGES and no
- * more. Context: flush.
+ * It holds sorted ranges that do not overlap, 16 bytes each, found by bisection. Additions wait in
+ * a batch; a batch is merged in one pass, so a million pieces in any order cost a million times the
+ * logarithm. A runtime that reports pieces without end reaches MAX_CODE_RANGES, and no further
+ * piece is kept. Context: flush.
  */
 #ifndef OTELPROF_CODE_MAP_H
 #define OTELPROF_CODE_MAP_H
@@ -30,14 +30,14 @@ struct code_map {
     size_t batched;
 };
 
-/* Code of `size` bytes at `start`, from now on. Pieces without a byte or beyond the end of the
- * address space are none. false: there is no room, or no memory. */
+/* Adds code of `size` bytes at `start`. Pieces without a byte or beyond the end of the address
+ * space are ignored. false: there is no room, or no memory. */
 bool code_map_add(struct code_map *map, uint64_t start, uint64_t size, uint32_t value);
 
-/* The value of the last piece that was added around `address`. false: there is none. */
+/* Gives the value of the piece around `address` that was added last. false: there is none. */
 bool code_map_find(struct code_map *map, uint64_t address, uint32_t *value);
 
-/* Empty again, and usable. */
+/* Empties the map, which stays usable. */
 void code_map_free(struct code_map *map);
 
 #endif

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* What functions, lines and inlined functions are read from; those that are read in parts come
+/* The sections with functions, lines and inlined functions; those that are read in parts come
  * first. Left out are locations of variables, macros, types of other units; .gnu_debugaltlink,
- * which would have libdw open files. */
+ * which would make libdw open files. */
 static const char *const wanted[] = {
     [DEBUG_INFO] = ".debug_info",
     [DEBUG_ABBREV] = ".debug_abbrev",
@@ -29,14 +29,14 @@ enum {
     ALIGNMENT = 16,
 };
 
-/* What stands before the sections: one for the whole file, one for each unit. */
+/* The headers of a file: one for the whole file, one for each unit. */
 struct head {
     Elf64_Ehdr file;
     Elf64_Shdr sections[SECTIONS];
     char names[SECTIONS][NAME_BYTES];
 } __attribute__((aligned(ALIGNMENT)));
 
-/* It is in the mapping, for few units are looked into: of what is not touched there is nothing. */
+/* Lies in the mapping: few units are read, and untouched pages take no memory. */
 struct debug_room {
     struct section_parts parts[DEBUG_PARTS];
     struct debug_file units[MAX_UNIT_IMAGES];
@@ -126,7 +126,8 @@ bool debug_image_open(struct debug_image *image, const struct elf_sections *sect
     if (bytes == MAP_FAILED)
         return false;
     (void)madvise(bytes, image->size, MADV_DONTDUMP);
-    (void)madvise(bytes, image->size, MADV_NOHUGEPAGE); /* one would stay for each byte touched */
+    (void)madvise(bytes, image->size,
+                  MADV_NOHUGEPAGE); /* a huge page would stay for each byte touched */
     image->bytes = bytes;
     image->room = bytes;
     elf_version(EV_CURRENT);
@@ -136,7 +137,7 @@ bool debug_image_open(struct debug_image *image, const struct elf_sections *sect
     return false;
 }
 
-/* --- what is read of it --- */
+/* --- reading it --- */
 
 const uint8_t *debug_image_need(struct debug_image *image, enum debug_part part, uint64_t at,
                                 uint64_t size) {
@@ -151,7 +152,7 @@ static bool read_all(struct debug_image *image) {
     return true;
 }
 
-/* What the head of that number describes. */
+/* Opens the file that the head of that number describes. */
 static bool begin(struct debug_image *image, unsigned number, struct debug_file *file) {
     uint8_t *const head = (uint8_t *)&image->room->heads[number];
     file->elf = elf_memory((char *)head, image->size - (size_t)(head - image->bytes));

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A mangled name refers back to its own parts: written out, 300 bytes can become a gigabyte. The
- * longer form is never finished; who needs it has the mangled name. */
+/* A mangled name refers back to its own parts: in full, 300 bytes can become a gigabyte. A longer
+ * form is never completed; the mangled name is used instead. */
 enum { MAX_MANGLED = 2048, MAX_READABLE = 16 << 10 };
 
 struct readable {
@@ -17,8 +17,8 @@ struct readable {
     char text[MAX_READABLE];
 };
 
-/* libiberty offers no way to stop but to leave: its callback forms keep their state on the stack,
- * so nothing is lost. */
+/* libiberty's output can be stopped only by leaving it: its callback forms keep their state on the
+ * stack, so nothing leaks. */
 static void append(const char *text, size_t size, void *arg) {
     struct readable *const readable = arg;
     if (size >= MAX_READABLE - readable->length)

@@ -1,20 +1,18 @@
-/* Names as people write them, for C++ (Itanium ABI) and Rust (both manglings), by libiberty.
- * Context: flush.
- */
+/* Readable names for C++ (Itanium ABI) and Rust (both manglings), by libiberty. Context: flush. */
 #ifndef OTELPROF_DEMANGLE_H
 #define OTELPROF_DEMANGLE_H
 
 #include "harvest.h"
 
-/* By its beginning. */
+/* Decides by the name's beginning. */
 bool is_mangled(const char *name);
 
-/* The readable form of `name`, malloc'ed, the caller's; NULL if it is not mangled, too long to be
- * worth it, or there is no memory. Parameters are left out: the mangled name tells overloads apart.
- */
+/* Returns the readable form of `name`, malloc'ed, the caller's; NULL if it is not mangled, too long
+ * to be worth it, or there is no memory. Parameters are left out: the mangled name distinguishes
+ * overloads. */
 char *demangle(const char *name);
 
-/* The same within a budget. false: it was exceeded. */
+/* Does the same within a budget. false: it was exceeded. */
 bool demangle_within(memory_guard *guarded, const struct work_budget *budget, const char *name,
                      char **text);
 

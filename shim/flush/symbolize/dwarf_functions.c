@@ -10,12 +10,12 @@
 enum {
     MAX_NESTING = 64,
     /* Ranges of one entry, and of a unit's functions or a file's units in all: a list of ranges
-     * takes no more room for being named by many entries. The kernel's largest unit has some ten
-     * thousand functions. */
+     * that many entries name takes no more room. The kernel's largest unit has some ten thousand
+     * functions. */
     MAX_RANGES_OF_ONE = 4096,
     MAX_RANGES = 1 << 18,
-    /* Bytes of line programs: the largest units (sqlite3.c, V8's) have 0.4 MB; and in all, until
-     * the image is closed. */
+    /* Bytes of a line program: the largest units (sqlite3.c, V8's) have 0.4 MB; and of all of them,
+     * until the image is closed. */
     MAX_LINE_PROGRAM = 1 << 20,
     MAX_LINE_PROGRAMS = 4 << 20,
 };
@@ -23,15 +23,15 @@ enum {
 struct unit_functions {
     const struct Dwarf_CU *unit;
     bool lines_read;
-    struct address_ranges ranges; /* to the offsets of functions' entries */
+    struct address_ranges ranges; /* values: offsets of functions' entries */
 };
 
 struct dwarf_functions {
     struct debug_image *image;
     uint64_t line_bytes;            /* of line programs that were read */
-    struct address_ranges separate; /* to the offsets of units */
+    struct address_ranges separate; /* values: offsets of units */
     bool has_units;
-    struct address_ranges units; /* of the whole file; to the offsets of units' entries */
+    struct address_ranges units; /* of the whole file; values: offsets of units' entries */
     void *known;                 /* tsearch's tree of struct unit_functions, by unit */
 };
 
@@ -59,7 +59,7 @@ static void read_units(struct dwarf_functions *functions, Dwarf *whole) {
     functions->has_units = true;
 }
 
-/* clang writes no .debug_aranges, which libdw would look into. */
+/* clang writes no .debug_aranges, which libdw would search. */
 static bool find_in_whole(struct dwarf_functions *functions, uint64_t address, Dwarf_Die *unit) {
     uint64_t offset;
     Dwarf *const whole = debug_image_whole(functions->image);
@@ -80,8 +80,8 @@ bool dwarf_functions_unit(struct dwarf_functions *functions, uint64_t address, D
 
 /* --- functions of a unit --- */
 
-/* In a file that is in order, entries come at ever higher offsets; what does not is not followed,
- * so that every one is met once at most. */
+/* Entries of a correct file have ascending offsets. An entry that has not ends the walk, so that
+ * each is visited at most once. */
 struct walk {
     struct address_ranges *ranges;
     Dwarf_Off last;

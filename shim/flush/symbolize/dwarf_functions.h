@@ -1,8 +1,8 @@
-/* Which function of a file an address lies in, by its debug information.
+/* Finds the function of a file around an address, by its debug information.
  *
- * libdw looks through a unit's entries from the beginning for each address, and not into those of
- * namespaces, where clang and rustc put functions. Here a unit is gone through once, when the first
- * address in it is asked for. Context: flush.
+ * libdw searches a unit's entries from the beginning for each address, but not those of namespaces,
+ * where clang and rustc put functions. Here a unit is read once, at the first address in it.
+ * Context: flush.
  */
 #ifndef OTELPROF_DWARF_FUNCTIONS_H
 #define OTELPROF_DWARF_FUNCTIONS_H
@@ -14,24 +14,24 @@
 
 struct dwarf_functions;
 
-/* Opens the functions of an image that stays open for longer. NULL: no memory. */
+/* Opens the functions of an image, which must stay open longer. NULL: no memory. */
 struct dwarf_functions *dwarf_functions_open(struct debug_image *image);
 
 /* Gives the unit around the ELF virtual `address`. false: the debug information does not cover it.
  */
 bool dwarf_functions_unit(struct dwarf_functions *functions, uint64_t address, Dwarf_Die *unit);
 
-/* Gives the function of `unit` around the address: its entry with code, not the one that it was
- * declared by. false: there is none, or no memory. */
+/* Gives the function of `unit` around the address: its entry with code, not its declaration. false:
+ * there is none, or no memory. */
 bool dwarf_functions_find(struct dwarf_functions *functions, Dwarf_Die *unit, uint64_t address,
                           Dwarf_Die *function);
 
-/* Whether the lines of `unit` may be read: libdw makes a hundred bytes of each byte of a line
- * program, at worst, and keeps them while the image is open. */
+/* Returns whether the lines of `unit` may be read: libdw makes a hundred bytes of each byte of a
+ * line program, at worst, and keeps them while the image is open. */
 enum dwarf_lines_answer {
     LINES_NEVER,   /* there are none, or too many */
-    LINES_FULL,    /* so much was read since the image was opened; another time */
-    LINES_ALLOWED, /* and taken for read */
+    LINES_FULL,    /* too many were read since the image was opened; another time */
+    LINES_ALLOWED, /* and counted as read */
 };
 enum dwarf_lines_answer dwarf_functions_lines(struct dwarf_functions *functions, Dwarf_Die *unit);
 

@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Scopes within a function, beyond which inner ones are left out. */
+/* Scopes within a function; inner ones beyond them are left out. */
 enum { MAX_SCOPES = 64 };
 
-/* What is longer is not known. */
+/* Treats a longer text as not known. */
 static const char *within(const char *text, size_t max) {
     return text && strnlen(text, max) < max ? text : NULL;
 }
@@ -20,7 +20,7 @@ static const char *string_attribute(Dwarf_Die *die, unsigned name) {
     return within(dwarf_formstring(dwarf_attr_integrate(die, name, &attribute)), MAX_SYMBOL_NAME);
 }
 
-/* The linkage name tells more: it has the scope. */
+/* Prefers the linkage name, because it has the scope. */
 static const char *name_of(Dwarf_Die *die) {
     const char *name = string_attribute(die, DW_AT_linkage_name);
     if (!name)
@@ -52,7 +52,7 @@ static const char *call_file(Dwarf_Die *unit, Dwarf_Die *inlined, bool lines_all
     return name ? name : "";
 }
 
-/* Where the innermost code is; each inlined function then says where it was called. */
+/* The place of the innermost code; each inlined function then gives its call site. */
 struct place {
     const char *file;
     int line;
@@ -70,7 +70,7 @@ static struct place place_of(Dwarf_Die *unit, uint64_t address, bool lines_allow
     return place;
 }
 
-/* `scopes` are one within another, the function first. */
+/* `scopes` are nested, the function first. */
 static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, struct place place,
                               struct symbol_line *lines, size_t max) {
     size_t found = 0;
@@ -94,14 +94,14 @@ static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, str
     return found;
 }
 
-/* false: the last one, or in a broken file one that was seen before. */
+/* Returns false at the last one, or in a broken file at one that was seen before. */
 static bool next_sibling(Dwarf_Die *die) {
     const Dwarf_Off here = dwarf_dieoffset(die);
     return dwarf_siblingof(die, die) == 0 && dwarf_dieoffset(die) > here;
 }
 
-/* The entry right below `parent` whose code is around `address`. Where code was inlined, and not
- * where that was declared: dwarf_getscopes() goes on there. */
+/* Finds the entry right below `parent` whose code is around `address`. Follows the places where
+ * code was inlined; dwarf_getscopes() would follow their declarations. */
 static bool scope_below(Dwarf_Die *parent, uint64_t address, Dwarf_Die *scope) {
     if (dwarf_child(parent, scope) != 0)
         return false;
@@ -130,8 +130,8 @@ size_t dwarf_lines(struct dwarf_functions *functions, uint64_t address, struct s
     }
     if (found > 0 || place.line == 0)
         return found;
-    /* functions may be left out (clang's -g1), or in other files (-gsplit-dwarf), which can be
-     * large */
+    /* functions may be missing (clang's -g1), or in other files (-gsplit-dwarf), which can be large
+     */
     lines[0] = (struct symbol_line){.file = place.file, .line = place.line};
     return 1;
 }

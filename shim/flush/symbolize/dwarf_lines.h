@@ -1,16 +1,14 @@
-/* Files, lines and inlined functions of one address, from DWARF by libdw.
- * Context: flush.
- */
+/* Files, lines and inlined functions of one address, from DWARF by libdw. Context: flush. */
 #ifndef OTELPROF_DWARF_LINES_H
 #define OTELPROF_DWARF_LINES_H
 
 #include "dwarf_functions.h"
 #include "symbolize.h"
 
-/* The chain of functions at the ELF virtual `address`, inlined callee first. Names are as the file
- * has them (`system_name`; `function` is left NULL), strings belong to the image that `functions`
- * are of. Returns 0 if the debug information does not cover the address; where it has the line but
- * no function, one without a name. `*partial` is set where lines are left out that may be read when
+/* Gives the chain of functions at the ELF virtual `address`, inlined callee first. Names are the
+ * file's (`system_name`; `function` is left NULL), strings belong to the image behind `functions`.
+ * Returns 0 if the debug information does not cover the address; if it has the line but no
+ * function, one entry without a name. Sets `*partial` if lines are left out that may be read when
  * the image is opened another time. */
 size_t dwarf_lines(struct dwarf_functions *functions, uint64_t address, struct symbol_line *lines,
                    size_t max, bool *partial);

@@ -15,15 +15,16 @@
 #include <zlib.h>
 
 enum {
-    /* Bytes of inflated debug information, with what dwz made common; half of it would be some
-     * millions of lines of C++. More costs the program more memory than the names are worth. */
+    /* Bytes of inflated debug information, with dwz's common file; half of it would be some
+     * millions of lines of C++. More would cost the program more memory than the names are worth.
+     */
     MAX_DWARF_BYTES = 128 << 20,
-    MAX_LINKED_BYTES = 128 << 20, /* of a debug file whose CRC is asked for: 0.1 s */
+    MAX_LINKED_BYTES = 128 << 20, /* of a debug file whose CRC is computed: 0.1 s */
     MAX_MINIDEBUG_PACKED = 16 << 20,
     MAX_MINIDEBUG_BYTES = 32 << 20, /* distributions' are below 1 MiB */
     MAX_MINIDEBUG_MEMORY = 32 << 20,
     MAX_LINK_BYTES = PATH_MAX + 64, /* of a section that names a file */
-    LEAST_STORED = 16, /* of a file's size the part that must be on disk: the rest is holes */
+    LEAST_STORED = 16, /* at least 1/16 of a file's size must be on disk: the rest is holes */
 };
 
 static const char debug_folder[] = "/usr/lib/debug";
@@ -46,7 +47,7 @@ static bool open_descriptor(struct elf_sections *sections, int descriptor) {
     return descriptor >= 0 && elf_sections_open(sections, descriptor);
 }
 
-/* A file of the same build id; `size` 0: any. */
+/* Opens a file of the same build id; `size` 0: any. */
 static bool open_with_id(struct elf_sections *sections, int descriptor, const uint8_t *id,
                          size_t size) {
     if (!open_descriptor(sections, descriptor))
@@ -106,7 +107,7 @@ static bool open_by_build_id(struct elf_sections *sections, const uint8_t *id, s
 static bool has_crc(const struct elf_sections *sections, uint32_t wanted) {
     uint8_t bytes[16 << 10];
     uLong crc = 0;
-    const uint64_t stored = (uint64_t)sections->status.st_blocks * 512; /* stat(2): their unit */
+    const uint64_t stored = (uint64_t)sections->status.st_blocks * 512; /* in the unit of stat(2) */
     if (sections->size > MAX_LINKED_BYTES || stored < sections->size / LEAST_STORED)
         return false;
     for (uint64_t at = 0; at < sections->size;) {
@@ -119,7 +120,8 @@ static bool has_crc(const struct elf_sections *sections, uint32_t wanted) {
     return crc == wanted;
 }
 
-/* What a section that names a file says: the name, its folder "" or another, and what follows. */
+/* The contents of a section that names a file: the name, its folder "" or another, and the bytes
+ * that follow. */
 struct link {
     char name[MAX_LINK_BYTES];
     size_t rest; /* where the bytes behind the name begin */
@@ -140,7 +142,7 @@ static bool read_link(struct link *link, const struct elf_sections *sections, co
     return link->rest > 1 && link->rest <= size;
 }
 
-/* A module with a build id is content with no CRC: sums are easily made to agree. */
+/* A CRC does not replace a module's build id: a file with the same sum is easily made. */
 static bool open_linked(struct elf_file *file, const char *path, uint32_t crc) {
     uint8_t id[64];
     struct elf_sections *const debug = &file->parts[PART_DEBUG];
@@ -184,8 +186,9 @@ static const struct elf_sections *dwarf_source(const struct elf_file *file) {
     return has_dwarf(&file->parts[PART_MAIN]) ? &file->parts[PART_MAIN] : &file->parts[PART_DEBUG];
 }
 
-/* .gnu_debugaltlink: a file name, and that file's build id. Distributions' lead below
- * /usr/lib/debug, absolutely or from where the debug file is; by its id it is found there, too. */
+/* .gnu_debugaltlink: a file name, and that file's build id. Distributions' names lead below
+ * /usr/lib/debug, absolutely or relative to the debug file; the build id finds the file there, too.
+ */
 static void open_alternate(struct elf_file *file) {
     struct link link;
     if (!read_link(&link, dwarf_source(file), ".gnu_debugaltlink"))
@@ -246,7 +249,7 @@ static bool open_named(struct elf_file *file, const struct harvest_module *modul
             open_with_id(main, trusted_file_open_mapped(module->path, module->start), id, size));
 }
 
-/* The kernel opens a running program's own file even when it has been deleted or replaced. */
+/* The kernel opens a running program's own file even if it has been deleted or replaced. */
 static bool open_executable(struct elf_file *file, const struct harvest_module *module) {
     return module->build_id && may_open_by_path() &&
            open_with_id(&file->parts[PART_MAIN],

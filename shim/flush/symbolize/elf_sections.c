@@ -13,7 +13,7 @@ enum {
     MAX_NAMES_BYTES = 64 << 10, /* of section names: some forty of twenty bytes */
     MAX_NOTE_BYTES = 64 << 10,  /* of one section of notes: build ids are in one of 36 bytes */
     MAX_NOTE_SECTIONS = 16,     /* three are usual */
-    MAX_INFLATION = 1032,       /* deflate can do no more: zlib's "Technical Details" */
+    MAX_INFLATION = 1032,       /* deflate's maximum: zlib's "Technical Details" */
     INFLATE_AT_ONCE = 16 << 10,
 };
 
@@ -141,7 +141,7 @@ uint64_t elf_section_size(const struct elf_sections *s, const Elf64_Shdr *header
     return packed.ch_size;
 }
 
-/* All of `[at, end)` of the file, through `stream`, whose output has been set. */
+/* Inflates all of `[at, end)` of the file through `stream`, whose output has been set. */
 static bool inflate_range(const struct elf_sections *s, uint64_t at, uint64_t end,
                           z_stream *stream) {
     uint8_t input[INFLATE_AT_ONCE];

@@ -1,10 +1,11 @@
 /* The sections of one ELF file, read piece by piece.
  *
- * A file may be anybody's work and may change while it is read. So nothing of it is mapped: the
- * section headers are copied once, and of the sections only those that somebody asks for, by
- * pread(). Every size is compared with the file's before memory is taken; what a compressed section
- * claims to become, with what its bytes can become. A file that has been shortened gives a short
- * read, which is an error like any other. Only 64-bit little-endian files are read. Context: flush.
+ * Any user may have written the file, and it may change while it is read. So nothing of it is
+ * mapped: the section headers are copied once, and the sections only on request, by pread(). Every
+ * size is checked against the file's before memory is taken; the size that a compressed section
+ * claims is checked against the most that its bytes can become. A file that has been shortened
+ * gives a short read, which is an error like any other. Only 64-bit little-endian files are read.
+ * Context: flush.
  */
 #ifndef OTELPROF_ELF_SECTIONS_H
 #define OTELPROF_ELF_SECTIONS_H
@@ -29,24 +30,24 @@ struct elf_sections {
 
 void elf_sections_init(struct elf_sections *sections);
 
-/* Takes over `descriptor`, of a regular file, whatever comes of it. false: no ELF file, or none
+/* Takes over `descriptor`, of a regular file, whatever the result. false: no ELF file, or none
  * within bounds; `sections` is closed then. */
 bool elf_sections_open(struct elf_sections *sections, int descriptor);
 
-/* The same of malloc'ed bytes. */
+/* Does the same for malloc'ed bytes. */
 bool elf_sections_of_memory(struct elf_sections *sections, void *bytes, size_t size);
 
 static inline bool elf_sections_are_open(const struct elf_sections *sections) {
     return sections->headers != NULL;
 }
 
-/* Closed is closed: may be called again. */
+/* May be called again on closed sections. */
 void elf_sections_close(struct elf_sections *sections);
 
-/* NULL: none of that name, or one without contents. */
+/* Returns NULL if there is none of that name, or only one without contents. */
 const Elf64_Shdr *elf_section_named(const struct elf_sections *sections, const char *name);
 
-/* The size of the contents, inflated. 0: they cannot be read. */
+/* Returns the size of the contents, inflated. 0: they cannot be read. */
 uint64_t elf_section_size(const struct elf_sections *sections, const Elf64_Shdr *header);
 bool elf_section_is_compressed(const Elf64_Shdr *header);
 
@@ -54,19 +55,20 @@ bool elf_section_is_compressed(const Elf64_Shdr *header);
 bool elf_section_read(const struct elf_sections *sections, const Elf64_Shdr *header, uint8_t *to,
                       uint64_t size);
 
-/* Part of a section as it is in the file. false: it does not reach so far, or is compressed. */
+/* Reads part of a section as it is in the file. false: the section is shorter, or compressed. */
 bool elf_section_read_part(const struct elf_sections *sections, const Elf64_Shdr *header,
                            uint64_t at, void *to, size_t size);
 
-/* Part of a compressed section as it is in the file, behind the header that says so. */
+/* Reads part of a compressed section as it is in the file, behind the compression header. */
 bool elf_section_read_packed(const struct elf_sections *sections, const Elf64_Shdr *header,
                              uint64_t at, void *to, size_t size);
 
-/* A small section, malloc'ed, the caller's; NULL: it is larger than `max`, or cannot be read. */
+/* Returns a small section, malloc'ed, the caller's; NULL: it is larger than `max`, or cannot be
+ * read. */
 uint8_t *elf_section_copy(const struct elf_sections *sections, const Elf64_Shdr *header, size_t max,
                           size_t *size);
 
-/* The GNU build id; its size, 0: none. */
+/* Gives the GNU build id; returns its size, 0: none. */
 size_t elf_sections_build_id(const struct elf_sections *sections, uint8_t id[64]);
 
 #endif

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* A part of the text that is read. */
+/* A part of the text. */
 struct part {
     const char *at;
     size_t size;
@@ -22,7 +22,7 @@ static struct part between(const char *start, const char *end) {
     return (struct part){start, (size_t)(end - start)};
 }
 
-/* What follows `prefix`, or NULL. */
+/* Returns the text behind `prefix`, or NULL. */
 static const char *behind(const char *text, const char *prefix) {
     const size_t length = strlen(prefix);
     return strncmp(text, prefix, length) == 0 ? text + length : NULL;
@@ -35,8 +35,7 @@ static void set_function(struct arena *arena, struct generated_name *name, struc
     name->type = type;
 }
 
-/* A decimal number that ends the part, behind a colon, which both are taken off. -1: there is none.
- */
+/* Removes a decimal number at the part's end, and the colon before it. -1: there is none. */
 static int take_number(struct part *part) {
     size_t digits = 0;
     long value = 0;
@@ -56,12 +55,13 @@ static int take_number(struct part *part) {
 
 /* --- V8 --- */
 
-/* Its source: v8's logging/code-events.h. */
+/* Source: v8's logging/code-events.h. */
 static const char *const v8_functions[] = {
     "JS:", "LazyCompile:", "Function:", "Script:", "Eval:", "InterpretedFunction:"};
 static const char *const v8_others[] = {"Builtin:", "BytecodeHandler:", "RegExp:"};
 
-/* A function's name may have blanks in it ("get size"), and a path, too: a path begins like one. */
+/* Finds the file. A function's name may have blanks in it ("get size"), and so may a path; so a
+ * path is found by its beginning. */
 static const char *v8_file(const char *text) {
     static const char *const beginnings[] = {"/", "file:", "node:", "http:", "https:", "ext:"};
     for (const char *blank = strchr(text, ' '); blank; blank = strchr(blank + 1, ' '))
@@ -80,18 +80,18 @@ static void read_v8_place(struct arena *arena, const char *text, struct generate
     name->line.file = kept(arena, file);
 }
 
-/* "*" or, for one context alone, "*'". No name has a quote in front. */
+/* Skips the tier: "*" or, for one context alone, "*'". No name begins with a quote. */
 static const char *behind_tier(const char *text) {
     const char *const tier = *text && strchr("~^+*", *text) ? text + 1 : text;
     return tier > text && *tier == '\'' ? tier + 1 : tier;
 }
 
-/* "*sum /app/a.js:3:10": how it was compiled, the name if it has one, the place where it begins. */
+/* Reads "*sum /app/a.js:3:10": the tier, the name if it has one, the place where it begins. */
 static void read_v8_function(struct arena *arena, const char *text, struct generated_name *name) {
     const char *const function = behind_tier(text);
     const char *const file = v8_file(function);
     const struct part part = file ? between(function, file) : whole(function);
-    name->line.function = "(anonymous)"; /* as V8's own profiler says */
+    name->line.function = "(anonymous)"; /* V8's own profiler uses this name */
     set_function(arena, name, part, "v8js");
     if (file)
         read_v8_place(arena, file + 1, name);
@@ -116,7 +116,7 @@ static bool is_v8(struct arena *arena, const char *text, struct generated_name *
 
 /* --- others with a prefix --- */
 
-/* No qualified name has a colon. */
+/* A qualified name has no colon. */
 static bool is_cpython(struct arena *arena, const char *text, struct generated_name *name) {
     const char *const function = behind(text, "py::");
     const char *const colon = function ? strchr(function, ':') : NULL;
@@ -130,13 +130,14 @@ static bool is_cpython(struct arena *arena, const char *text, struct generated_n
 static bool is_beam(struct arena *arena, const char *text, struct generated_name *name) {
     const char *const function = behind(text, "$");
     const char *const colon = function ? strchr(function, ':') : NULL;
-    if (!colon || colon == function || (colon[1] != ':' && !strchr(colon, '/'))) /* or a stub */
+    if (!colon || colon == function ||
+        (colon[1] != ':' && !strchr(colon, '/'))) /* a path or a stub's name */
         return false;
     set_function(arena, name, whole(function), "beam");
     return true;
 }
 
-/* "JIT$pay", "TRACE-7$pay$12", where 7 is one of many and 12 the line that it begins in; or
+/* Accepts "JIT$pay", "TRACE-7$pay$12", where 7 is the trace's number and 12 its first line; or
  * "JIT$$assign_cv", which belongs to no function. */
 static bool is_php(struct arena *arena, const char *text, struct generated_name *name) {
     const char *const compiled = behind(text, "JIT$");
@@ -156,7 +157,7 @@ static bool is_php(struct arena *arena, const char *text, struct generated_name 
 
 /* --- those with signatures --- */
 
-/* "void [Shop] Shop.Bank::Pay(int)[Tier1]" */
+/* Accepts "void [Shop] Shop.Bank::Pay(int)[Tier1]". */
 static bool is_dotnet(struct arena *arena, const char *text, struct generated_name *name) {
     const char *const assembly = strchr(text, '[');
     const char *const end = assembly ? strstr(assembly, "] ") : NULL;
@@ -172,7 +173,7 @@ static bool is_dotnet(struct arena *arena, const char *text, struct generated_na
     return true;
 }
 
-/* "Lshop/Bank;::pay(J)V", or without what is behind the name */
+/* Accepts "Lshop/Bank;::pay(J)V", or the same without the text behind the name. */
 static bool is_descriptor(struct arena *arena, const char *text, struct generated_name *name) {
     const char *const class = behind(text, "L");
     const char *const end = class ? strstr(class, ";::") : NULL;
@@ -194,7 +195,7 @@ static bool is_descriptor(struct arena *arena, const char *text, struct generate
     return true;
 }
 
-/* "int shop.Bank.pay(long)"; what is no method is the machine's own. */
+/* Reads "int shop.Bank.pay(long)"; any other text names code of the virtual machine. */
 static void read_hotspot(struct arena *arena, const char *text, struct generated_name *name) {
     const char *const end = strchr(text, '(');
     const char *start = end;

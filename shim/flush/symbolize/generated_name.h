@@ -1,7 +1,7 @@
-/* What the name of a piece of generated code says, which its compiler has written as one text.
+/* Parses the name of a piece of generated code, which its compiler has written as one text.
  *
- * Each runtime has a form of its own, by which its names are known; the frame has the type that
- * OpenTelemetry's profile.frame.type has for that runtime then, and is "native" otherwise:
+ * Each runtime has a form of its own, which identifies its names; the frame then has that runtime's
+ * value of OpenTelemetry's profile.frame.type, and "native" otherwise:
  *
  *   JS:*sum /app/a.js:3:10              V8 (LazyCompile:, Function:, Script:, Eval: too), v8js
  *   py::Account.pay:/app/bank.py        CPython, cpython
@@ -11,8 +11,8 @@
  *   int shop.Bank.pay(long)             HotSpot, jvm: only where libjvm.so is loaded
  *   Lshop/Bank;::pay                    perf-map-agent, jvm
  *
- * How far a function is optimised is left out: the function is one, in each of its forms. What
- * tells overloads apart stays, in system_name. Context: flush.
+ * The optimisation tier is left out: a function is one, in each of its forms. The parts that
+ * distinguish overloads stay, in system_name. Context: flush.
  */
 #ifndef OTELPROF_GENERATED_NAME_H
 #define OTELPROF_GENERATED_NAME_H
@@ -20,10 +20,10 @@
 #include "arena.h"
 #include "symbolize.h"
 
-/* Of a name, its end included; what is longer is cut. */
+/* Bytes of a name, its end included; a longer name is cut. */
 enum { MAX_GENERATED_NAME = 2048 };
 
-/* Whose process it is, where names alone do not tell. */
+/* The runtime of the process, for names that are ambiguous. */
 enum runtime { RUNTIME_ANY, RUNTIME_JVM, RUNTIME_BEAM };
 
 struct generated_name {
@@ -31,8 +31,8 @@ struct generated_name {
     const char *type; /* profile.frame.type */
 };
 
-/* Takes `text`, which is not empty, apart. The strings live as long as the arena; without memory
- * they are "", but for the function, which is never NULL. */
+/* Parses `text`, which is not empty. The strings live as long as the arena; without memory they are
+ * "", except the function, which is never NULL. */
 void generated_name_read(struct arena *arena, const char *text, enum runtime runtime,
                          struct generated_name *name);
 

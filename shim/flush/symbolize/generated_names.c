@@ -16,18 +16,18 @@
 enum {
     MAX_CACHE_BYTES = 8 << 20,
     PATH_BYTES = 64,
-    /* Exports in which a jitdump file is looked for in /proc, and of later ones each so many: that
-     * takes a millisecond or more where there are thousands of mappings. */
+    /* A search for a jitdump file in /proc takes a millisecond or more if there are thousands of
+     * mappings. So it takes place in this many exports at first, and then once in so many. */
     EARLY_LOOKS = 4,
     LOOK_EVERY = 8,
 };
 
-/* As symbolize.c has it. */
+/* The same budget as in symbolize.c. */
 static const struct work_budget name_budget = {50 * NANO_PER_MILLI, 1 << 20};
 
 enum source { SOURCE_JITDUMP, SOURCE_PERF_MAP, SOURCES };
 
-/* Where an address was found. */
+/* The place where an address was found. */
 struct place {
     enum source source;
     uint32_t number;
@@ -37,7 +37,7 @@ struct place {
 struct generated_names {
     memory_guard *guarded;
     const struct capture_api *api; /* NULL: nothing is counted */
-    pid_t pid;                     /* whose reports these are */
+    pid_t pid;                     /* of the process that made these reports */
     bool looked;                   /* in this export */
     enum runtime runtime;
     bool logged_excess;
@@ -49,7 +49,7 @@ struct generated_names {
     /* Names that were read, by source, number and address. */
     struct arena arena;
     struct intern known;
-    struct arena_list results; /* struct generated_name, or NULL: not to be read */
+    struct arena_list results; /* struct generated_name, or NULL: it cannot be read */
 };
 
 static struct generated_names *make(memory_guard *guarded) {
@@ -109,7 +109,7 @@ void generated_names_rest(struct generated_names *names) {
     perf_map_rest(&names->perf_map);
 }
 
-/* --- what was reported since --- */
+/* --- new reports --- */
 
 static void count_excess(struct generated_names *names, const char *what) {
     if (!names->api)
@@ -132,7 +132,7 @@ static void read_perf_map(struct generated_names *names) {
         count_excess(names, path);
 }
 
-/* One that is closed, or whose marker is gone, has nothing new; another may be there. */
+/* A file that is closed, or has lost its marker, has nothing new; then another is searched. */
 static void read_jitdump(struct generated_names *names) {
     enum jitdump_answer answer = jitdump_read(&names->jitdump);
     if (answer == JITDUMP_NONE && (names->looks < EARLY_LOOKS || names->looks % LOOK_EVERY == 0) &&
@@ -161,7 +161,7 @@ static bool read_text(struct generated_names *names, const struct place *place,
     return perf_map_name(&names->perf_map, place->address, place->number, text);
 }
 
-/* Numba and clang-repl, for two, report what their linker calls a function. */
+/* Demangles names: for example Numba and clang-repl report their linker's names. */
 static void make_readable(struct generated_names *names, struct symbol_line *line) {
     char *text;
     if (!is_mangled(line->function) ||
@@ -173,7 +173,7 @@ static void make_readable(struct generated_names *names, struct symbol_line *lin
     free(text);
 }
 
-/* Where a function's name has its file and where it begins, what is elsewhere was inlined. */
+/* If a function's name has its file and first line, code at a line elsewhere was inlined. */
 static void add_line(struct generated_names *names, const struct place *place,
                      struct symbol_line *line) {
     char file[PATH_MAX];
@@ -201,7 +201,7 @@ static struct generated_name *read_name(struct generated_names *names, const str
     return name;
 }
 
-/* NULL: it cannot be read, or there is no memory. */
+/* Returns NULL if it cannot be read, or there is no memory. */
 static const struct generated_name *known_name(struct generated_names *names,
                                                const struct place *place) {
     bool is_new;
@@ -236,7 +236,7 @@ static void look(struct generated_names *names, const struct harvest_module *mod
     read_perf_map(names);
 }
 
-/* Of objects in memory nothing is kept longer than they: not even the name of an address. */
+/* Names from objects in memory are not cached: they are valid only as long as the objects. */
 static const struct generated_name *name_in_objects(struct generated_names *names,
                                                     const struct harvest_module *modules,
                                                     size_t count, uint64_t address) {

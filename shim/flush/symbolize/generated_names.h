@@ -1,10 +1,10 @@
-/* Names of code that lies in no file: what JIT compilers report of it, for the Linux tool perf or
- * for debuggers. The one door to all of that.
+/* Names of code that lies in no file: reports of JIT compilers for the Linux tool perf or for
+ * debuggers. This is the one interface to all of them.
  *
- * Nothing is opened or looked for before an export has an address outside of all objects; then, for
- * that export, what the runtime has reported since is read once. No program reports for us: a
- * process whose runtime writes no perf map costs one failing open() an export. Where several
- * sources know an address, the one that knows more is asked first. A forked child begins anew: its
+ * Nothing is opened or searched before an export has an address outside of all objects; then the
+ * runtime's new reports are read, once for that export. No program reports for the profiler's sake:
+ * a process whose runtime writes no perf map costs one failing open() an export. If several sources
+ * have an address, the one with more details comes first. A forked child begins with nothing: its
  * runtime reports under its own number. Context: flush.
  */
 #ifndef OTELPROF_GENERATED_NAMES_H
@@ -15,15 +15,15 @@
 
 struct generated_names;
 
-/* Another export begins, in which losses are counted in `api`, which may be NULL: what was answered
- * before may be gone. The first makes `*names`, which is NULL, unless there is no memory. NULL has
+/* Begins another export, whose losses are counted in `api`, which may be NULL: earlier results may
+ * become invalid. The first call makes `*names`, which is NULL, unless there is no memory. NULL has
  * no names. */
 void generated_names_begin(struct generated_names **names, memory_guard *guarded,
                            const struct capture_api *api);
 void generated_names_close(struct generated_names *names);
 
-/* Whose code is at the run-time `address`, which lies in none of the `count` modules. false: nobody
- * has reported it. Strings live until the next generated_names_begin(). */
+/* Names the code at the run-time `address`, which lies in none of the `count` modules. false: no
+ * report covers it. Strings live until the next generated_names_begin(). */
 bool generated_names_find(struct generated_names *names, const struct harvest_module *modules,
                           size_t count, uint64_t address, struct generated_name *found);
 

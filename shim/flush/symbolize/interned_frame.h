@@ -1,6 +1,4 @@
-/* What a frame stands for that is no address (common/frame.h).
- * Context: flush.
- */
+/* Names frames that are no addresses (common/frame.h). Context: flush. */
 #ifndef OTELPROF_INTERNED_FRAME_H
 #define OTELPROF_INTERNED_FRAME_H
 
@@ -12,8 +10,8 @@ struct interned_frame {
     const char *type; /* profile.frame.type */
 };
 
-/* false: it is an address, or nobody knows it, and it has to be taken for one. The strings are
- * capture's, until the next harvest. */
+/* Returns false if the frame is an address, or is not known, and then counts as an address. The
+ * strings are capture's, until the next harvest. */
 bool interned_frame_find(const struct capture_api *api, uint64_t frame,
                          struct interned_frame *found);
 

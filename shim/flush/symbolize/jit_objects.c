@@ -14,7 +14,7 @@
 static const char variable[] = "__jit_debug_descriptor";
 
 enum {
-    MAX_LISTS = 4096,   /* modules that are known to have one, or none */
+    MAX_LISTS = 4096,   /* modules with a list, or without, that are remembered */
     MAX_OBJECTS = 8192, /* of a list */
     MAX_SECTIONS = 1024,
     MAX_TABLE = 4 << 20, /* bytes of a table of symbols, or of its names */
@@ -24,7 +24,7 @@ enum {
     PIECE = 64 << 10,
 };
 
-/* As GDB's manual has them. */
+/* The layout in GDB's manual. */
 struct descriptor {
     uint32_t version;
     uint32_t action;
@@ -39,10 +39,10 @@ struct entry {
     uint64_t size;
 };
 
-/* --- where the lists are --- */
+/* --- finding the lists --- */
 
 struct jit_list {
-    uint64_t start; /* of the module, and since when it is there */
+    uint64_t start; /* of the module, and its first interval */
     uint64_t interval;
     uint64_t descriptor; /* 0: it has none */
 };
@@ -52,7 +52,7 @@ struct jit_lists {
     struct jit_list all[MAX_LISTS];
 };
 
-/* Where in a table of names the variable's is. -1: nowhere. */
+/* Returns the offset of the variable's name in a table of names. -1: it has none. */
 static int64_t name_in(const struct elf_sections *sections, const Elf64_Shdr *names, char *piece) {
     const size_t overlap = sizeof variable;
     for (uint64_t at = 0; at + overlap < names->sh_size; at += PIECE - overlap) {
@@ -96,8 +96,8 @@ static uint64_t value_in_table(const struct elf_sections *sections, const Elf64_
     return value;
 }
 
-/* A library that has LLVM in it does not export it: only its file tells. If that is another one by
- * now, no list is there: objects have marks of their own. */
+/* Searches the file: a library that contains LLVM does not export the variable. If the file has
+ * been replaced, the address holds no list: objects have marks of their own. */
 static uint64_t descriptor_in_file(const struct harvest_module *module) {
     struct elf_sections sections;
     uint64_t value = 0;
@@ -131,12 +131,12 @@ static uint64_t descriptor_of(struct jit_lists *lists, const struct harvest_modu
 struct object {
     uint64_t at;
     uint64_t size;
-    size_t *left; /* bytes that may still be read; 0 from the first that may not */
+    size_t *left; /* bytes that may still be read; 0 from the first refusal on */
     Elf64_Ehdr head;
     Elf64_Shdr *sections;
 };
 
-/* Part of the file, malloc'ed, the caller's. NULL: it is not there. */
+/* Returns part of the file, malloc'ed, the caller's. NULL: it is not there. */
 static void *read_part(const struct object *object, uint64_t at, uint64_t size, size_t max) {
     if (size == 0 || size > max || at > object->size || size > object->size - at)
         return NULL;
@@ -158,7 +158,8 @@ static bool is_elf(const Elf64_Ehdr *head) {
            head->e_shentsize == sizeof(Elf64_Shdr) && head->e_shnum <= MAX_SECTIONS;
 }
 
-/* Where the function is; 0: it is none. What is not linked has its section's address in front. */
+/* Returns the address of the function; 0: it is none. In an unlinked object the section's address
+ * is added. */
 static uint64_t function_address(const struct object *object, const Elf64_Sym *symbol) {
     if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx >= object->head.e_shnum)
         return 0;
@@ -168,7 +169,7 @@ static uint64_t function_address(const struct object *object, const Elf64_Sym *s
     return object->head.e_type == ET_REL ? home->sh_addr + symbol->st_value : symbol->st_value;
 }
 
-/* false: no more is kept. */
+/* Returns false if no more is kept. */
 static bool add(struct jit_objects *objects, uint64_t address, uint64_t size, const char *name) {
     const size_t length = strnlen(name, MAX_GENERATED_NAME);
     const size_t kept =
@@ -216,7 +217,7 @@ static bool add_object(struct jit_objects *objects, uint64_t at, uint64_t size) 
 
 /* --- the list --- */
 
-/* It may be cut, or lead in circles, while it changes. */
+/* The list may be cut, or circular, while it changes. */
 bool jit_objects_read_list(struct jit_objects *objects, uint64_t at) {
     struct descriptor descriptor;
     struct entry entry = {0};

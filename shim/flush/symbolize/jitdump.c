@@ -22,7 +22,7 @@ enum {
     MAX_LINES_BYTES = 64 << 10, /* of one piece of code: some 1,500 lines */
 };
 
-static const uint64_t max_file = (uint64_t)16 << 30; /* there is code in it */
+static const uint64_t max_file = (uint64_t)16 << 30; /* the file contains code, too */
 
 /* jitdump-specification.txt */
 struct file_head {
@@ -74,13 +74,13 @@ struct line_entry {
     uint32_t discriminator;
 };
 
-/* What is known of a piece: where its records are. */
+/* The places of a piece's records. */
 struct jitdump_code {
     uint64_t name_at;
     uint64_t lines_at; /* 0: it has none */
 };
 
-/* --- finding it --- */
+/* --- finding the file --- */
 
 /* "7f0000000000-7f0000001000 r-xp 00000000 08:01 1234    /tmp/jit-42.dump" */
 static const char *marker_in(char *line, const char *name, uint64_t *address) {
@@ -130,7 +130,7 @@ bool jitdump_look(struct jitdump *dump, pid_t pid) {
     return found;
 }
 
-/* --- reading on --- */
+/* --- reading new records --- */
 
 static bool read_at(const struct jitdump *dump, uint64_t at, void *to, size_t size) {
     return pread(dump->file, to, size, (off_t)at) == (ssize_t)size;
@@ -149,7 +149,7 @@ static bool has_room(struct jitdump *dump) {
     return true;
 }
 
-/* Each returns false when no more is kept. */
+/* Each of these returns false when no more is kept. */
 
 static bool take_load(struct jitdump *dump, uint64_t at) {
     struct record_load load;
@@ -199,7 +199,7 @@ static bool begin(struct jitdump *dump) {
     return true;
 }
 
-/* A record is taken when all of it is there. */
+/* Takes a record only if it is complete. */
 static void read_on(struct jitdump *dump, uint64_t end) {
     struct record_head head;
     for (int i = 0; i < READ_AT_ONCE && !dump->full; i++) {
@@ -287,7 +287,7 @@ struct lines {
     const char *file; /* of the entry before */
 };
 
-/* "\xff" stands for the file of the entry before. */
+/* "\xff" means the file of the entry before. */
 static bool next_line(struct lines *lines, struct line_entry *entry) {
     if (lines->left <= sizeof *entry)
         return false;
@@ -303,7 +303,7 @@ static bool next_line(struct lines *lines, struct line_entry *entry) {
     return true;
 }
 
-/* V8 12 and older name files by memory that is no longer theirs. */
+/* V8 12 and older write file names from freed memory. */
 static bool is_text(const char *file) {
     for (const char *at = file; *at; at += utf8_sequence(at))
         if (utf8_sequence(at) == 0 || (unsigned char)*at < ' ' || *at == 0x7f)
@@ -311,7 +311,7 @@ static bool is_text(const char *file) {
     return *file && strlen(file) < PATH_MAX;
 }
 
-/* The entry that begins last at `address` or before. */
+/* Finds the last entry that begins at `address` or before. */
 static int line_in(struct lines *lines, uint64_t count, uint64_t address,
                    char file[static PATH_MAX]) {
     struct line_entry entry;
@@ -329,7 +329,7 @@ static int line_in(struct lines *lines, uint64_t count, uint64_t address,
     return (int)best.line;
 }
 
-/* What was moved has no lines: they are of where it was. */
+/* Moved code has no lines: they refer to its former place. */
 static bool was_loaded_at(const struct jitdump *dump, uint32_t number, uint64_t address) {
     struct record_load load;
     return read_at(dump, dump->code[number].name_at - sizeof load, &load, sizeof load) &&

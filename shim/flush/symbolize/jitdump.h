@@ -2,11 +2,11 @@
  * `perf inject`, in a folder of its choice (tools/perf/Documentation/jitdump-specification.txt of
  * Linux).
  *
- * A runtime that writes one maps its first page as code, so that perf sees where it is; that is how
- * we find it, too, in /proc. It is a list of records: code was loaded, with its name, its lines
- * before it and its bytes behind it; code was moved. It is read on like a perf map, by record heads
- * alone: names and lines are read when they are asked for. It must be the file that is mapped, and
- * belong to root or the process's user. Context: flush.
+ * A runtime that writes one maps its first page as code, which shows perf the place; the profiler
+ * finds it in the same way, in /proc. It is a list of records: code was loaded, with its name, its
+ * lines before it and its bytes behind it; code was moved. Like a perf map it is read
+ * incrementally, by record heads alone: names and lines are read on request. It must be the file
+ * that is mapped, and belong to root or the process's user. Context: flush.
  */
 #ifndef OTELPROF_JITDUMP_H
 #define OTELPROF_JITDUMP_H
@@ -24,7 +24,7 @@ enum jitdump_answer {
     JITDUMP_NONE,
     JITDUMP_READ,
     JITDUMP_ANEW,
-    JITDUMP_EXCESS, /* as perf_map_answer has them */
+    JITDUMP_EXCESS, /* as in enum perf_map_result */
 };
 
 struct jitdump_code;
@@ -35,10 +35,10 @@ struct jitdump {
     dev_t device;
     ino_t inode; /* 0: none was found yet */
     char path[PATH_MAX];
-    uint64_t at; /* what is before it was read */
+    uint64_t at; /* everything before it was read */
     bool full;
-    uint64_t lines_at; /* of the last record of lines */
-    uint64_t lines_of; /* the code that they are of */
+    uint64_t lines_at; /* place of the last record of lines */
+    uint64_t lines_of; /* address of the code that they belong to */
     struct jitdump_code *code;
     size_t code_count;
     size_t code_room;
@@ -47,21 +47,21 @@ struct jitdump {
 
 void jitdump_init(struct jitdump *dump);
 
-/* Looks for the file that the process `pid`, which is this one, has mapped. false: none. */
+/* Searches the mappings of the process `pid`, which is this one, for the file. false: none. */
 bool jitdump_look(struct jitdump *dump, pid_t pid);
 
-/* Opens the file that was found and reads on; it stays open until jitdump_rest(). */
+/* Opens the file that was found and reads its new records; it stays open until jitdump_rest(). */
 enum jitdump_answer jitdump_read(struct jitdump *dump);
 
-/* The same of a descriptor, which is taken over. */
+/* Does the same for a descriptor, which is taken over. */
 enum jitdump_answer jitdump_read_file(struct jitdump *dump, int file);
 
-/* The piece of code at `address`. false: none is known. */
+/* Finds the piece of code at `address`. false: none is known. */
 bool jitdump_find(struct jitdump *dump, uint64_t address, uint32_t *number);
 bool jitdump_name(const struct jitdump *dump, uint32_t number,
                   char name[static MAX_GENERATED_NAME]);
 
-/* Where it comes from; 0 and "" if that is not known. */
+/* Return the source line; 0 and "" if that is not known. */
 int jitdump_line(const struct jitdump *dump, uint32_t number, uint64_t address,
                  char file[static PATH_MAX]);
 

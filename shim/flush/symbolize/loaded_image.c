@@ -16,7 +16,7 @@ enum {
     MAX_BUCKETS = 1 << 20,
     CHAIN_AT_ONCE = 256,
     MAX_CHAIN = 4096, /* symbols of one bucket */
-    MAX_NAME = 64,    /* of what is looked for */
+    MAX_NAME = 64,    /* of the symbol that is searched */
 };
 
 enum section {
@@ -28,7 +28,7 @@ enum section {
     SECTIONS
 };
 
-/* Where things are in memory. */
+/* The places of tables in memory. */
 struct loaded {
     const struct harvest_module *module;
     uint64_t notes[MAX_HEADERS]; /* PT_NOTE segments */
@@ -43,7 +43,7 @@ struct loaded {
 
 /* --- finding --- */
 
-/* The loader has made addresses of the pointers; where it has not, they are the file's. */
+/* The loader has replaced pointers by addresses; elsewhere they are the file's. */
 static uint64_t address_of(const struct loaded *l, uint64_t pointer) {
     return pointer < l->module->start ? pointer + l->module->load_bias : pointer;
 }
@@ -99,9 +99,9 @@ static bool has_build_id(const struct loaded *l) {
     return false;
 }
 
-/* --- how many symbols: only the hash tables tell --- */
+/* --- number of symbols: only the hash tables have it --- */
 
-/* From the last symbol that begins a chain to the end of that chain. */
+/* Counts from the last symbol that begins a chain to the end of that chain. */
 static size_t chain_end(uint64_t chains, uint32_t first, uint32_t last) {
     uint32_t chain[CHAIN_AT_ONCE];
     for (uint32_t at = last; at < MAX_SYMBOLS; at += CHAIN_AT_ONCE) {
@@ -118,7 +118,7 @@ static size_t chain_end(uint64_t chains, uint32_t first, uint32_t last) {
     return 0;
 }
 
-/* Its layout: definition.c. */
+/* The table's layout: definition.c. */
 static size_t count_by_gnu_hash(uint64_t table) {
     uint32_t head[4];
     if (!safe_read(table, head, sizeof head) || head[0] > MAX_BUCKETS)
@@ -144,7 +144,7 @@ static size_t count_symbols(const struct loaded *l) {
 
 /* --- one symbol --- */
 
-/* The hash of a name (Bernstein's), as linkers compute it. */
+/* Computes the hash of a name (Bernstein's), as linkers do. */
 static uint32_t gnu_hash_of(const char *name) {
     uint32_t hash = 5381;
     for (; *name; name++)
@@ -152,7 +152,7 @@ static uint32_t gnu_hash_of(const char *name) {
     return hash;
 }
 
-/* 0: it is another's name, or not here. */
+/* Returns 0 if the symbol has another name, or is not defined here. */
 static uint64_t value_named(const struct loaded *l, uint64_t number, const char *name) {
     Elf64_Sym symbol;
     char found[MAX_NAME];
@@ -237,7 +237,7 @@ static void describe_build_id(struct image *image, const struct harvest_module *
         offsetof(struct image, note.id) - offsetof(struct image, note) + module->build_id_size;
 }
 
-/* The sections they are in are not known, but what of them is code. */
+/* The symbols' sections are not known, only whether their addresses are in the code. */
 static void place_symbols(struct image *image, size_t count) {
     const Elf64_Shdr *const text = &image->sections[SECTION_TEXT];
     for (size_t i = 0; i < count; i++) {

@@ -13,7 +13,7 @@
 enum {
     READ_AT_ONCE = 32 << 20, /* some 100 ms */
     MAX_FILE = 1 << 30,      /* numbers of lines are offsets */
-    PIECE = 64 << 10,        /* a longer line is none */
+    PIECE = 64 << 10,        /* a longer line is skipped */
     MAX_LINE = MAX_GENERATED_NAME + 64,
 };
 
@@ -32,7 +32,7 @@ static int digit_of(char character) {
     return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 
-/* A number and the blanks behind it. NULL: there is none, or one of more than 64 bits. */
+/* Reads a number and the blanks behind it. NULL: there is none, or one of more than 64 bits. */
 static const char *read_number(const char *at, const char *end, uint64_t *number) {
     if (end - at > 2 && at[0] == '0' && (at[1] | 0x20) == 'x')
         at += 2;
@@ -49,7 +49,7 @@ static const char *read_number(const char *at, const char *end, uint64_t *number
     return last > first && at > last ? at : NULL;
 }
 
-/* `end`: of the line, which is not part of it. */
+/* `end` is the line's end, which is not part of it. */
 static bool read_line(const char *at, const char *end, struct map_line *line) {
     at = read_number(at, end, &line->start);
     line->name = at ? read_number(at, end, &line->size) : NULL;
@@ -58,7 +58,7 @@ static bool read_line(const char *at, const char *end, struct map_line *line) {
 
 /* --- the file --- */
 
-/* Whether what was read is still what it was, as far as its end tells. */
+/* Returns whether the part that was read is unchanged, as far as its end shows. */
 static bool goes_on(const struct perf_map *map, const struct stat *status) {
     char tail[PERF_MAP_TAIL];
     if (map->lied || status->st_dev != map->device || status->st_ino != map->inode ||
@@ -80,7 +80,7 @@ static void note_tail(struct perf_map *map, const char *end, size_t size) {
     memcpy(map->tail, end - map->tail_size, map->tail_size);
 }
 
-/* The whole lines of what was read at map->at; how many bytes they are. */
+/* Takes the whole lines of the piece that was read at map->at; returns their bytes. */
 static size_t take_lines(struct perf_map *map, const char *piece, size_t size) {
     struct map_line line;
     const char *at = piece;
@@ -95,13 +95,13 @@ static size_t take_lines(struct perf_map *map, const char *piece, size_t size) {
     return (size_t)(at - piece);
 }
 
-/* false: there is no more, for now. */
+/* Returns false if there is no more, for now. */
 static bool read_piece(struct perf_map *map, char *piece) {
     const ssize_t size = pread(map->file, piece, PIECE, (off_t)map->at);
     if (size <= 0)
         return false;
     size_t taken = take_lines(map, piece, (size_t)size);
-    if (taken == 0 && !map->full && size == PIECE) /* of a line that does not end */
+    if (taken == 0 && !map->full && size == PIECE) /* the line does not end */
         taken = PIECE;
     if (taken == 0)
         return false;
@@ -139,7 +139,7 @@ enum perf_map_answer perf_map_read_file(struct perf_map *map, int file) {
     return anew ? PERF_MAP_ANEW : PERF_MAP_READ;
 }
 
-/* No pipe or device is waited for, and no link is followed. */
+/* Does not wait for a pipe or device, and follows no link. */
 enum perf_map_answer perf_map_read(struct perf_map *map, const char *path) {
     struct stat status;
     perf_map_rest(map);

@@ -2,15 +2,15 @@
  * Linux tool perf, with a line for each piece of code, "START SIZE name", both in hexadecimal
  * (tools/perf/Documentation/jit-interface.txt of Linux).
  *
- * The file grows while the program runs, and where two lines have the same address the later one is
- * true. So it is read on from where it was, once an export at most; half a line waits. One that was
- * replaced, shortened or written anew is read anew. Only ranges are kept; a name is read from its
- * line when it is asked for, and only if the line is still that of the address: 16 bytes a line.
+ * The file grows while the program runs, and if two lines have the same address the later one is
+ * valid. So each export reads the new lines at most once; an incomplete line waits. A file that was
+ * replaced, shortened or rewritten is read from its beginning. Only ranges are kept; a name is read
+ * from its line on request, and only if the line still has the address: 16 bytes a line.
  *
- * Everybody can write to /tmp. A map is read only if it is a regular file of one name that belongs
- * to root or the process's user, that not everybody can write, and that no link leads to. Nothing
- * of it is believed but names: READ_AT_ONCE bytes are read for an export, at most MAX_FILE in all,
- * and MAX_CODE_RANGES ranges kept. Context: flush.
+ * Every user can write to /tmp. A map is read only if it is a regular file with one name that
+ * belongs to root or the process's user, is not writable for all, and is not reached through a
+ * link. Only names are taken from it: READ_AT_ONCE bytes are read for an export, at most MAX_FILE
+ * in all, and MAX_CODE_RANGES ranges kept. Context: flush.
  */
 #ifndef OTELPROF_PERF_MAP_H
 #define OTELPROF_PERF_MAP_H
@@ -24,9 +24,9 @@
 #include <sys/types.h>
 
 enum perf_map_answer {
-    PERF_MAP_NONE,  /* there is no file, or none that is read */
-    PERF_MAP_READ,  /* what was new in it, or as much as is read at once */
-    PERF_MAP_ANEW,  /* from its beginning: numbers that were given before mean nothing now */
+    PERF_MAP_NONE,  /* there is no file, or none that may be read */
+    PERF_MAP_READ,  /* the new lines, or as many as are read at once */
+    PERF_MAP_ANEW,  /* from its beginning: earlier numbers are invalid */
     PERF_MAP_EXCESS /* and more than is kept: the rest never will be */
 };
 
@@ -37,32 +37,32 @@ struct perf_map {
     int file; /* -1: closed */
     dev_t device;
     ino_t inode;
-    uint64_t at;              /* what is before it was read: up to the end of a line */
+    uint64_t at;              /* everything before it was read: up to the end of a line */
     char tail[PERF_MAP_TAIL]; /* the last bytes of that */
     size_t tail_size;
     bool full; /* nothing more is read */
-    bool lied; /* a line is not what it was: to be read anew */
+    bool lied; /* a line has changed: to be read from the beginning */
     struct code_map ranges;
 };
 
 void perf_map_init(struct perf_map *map);
 
-/* Opens the file and reads on; it stays open until perf_map_rest(). */
+/* Opens the file and reads its new lines; it stays open until perf_map_rest(). */
 enum perf_map_answer perf_map_read(struct perf_map *map, const char *path);
 
-/* The same of a descriptor, whosever file it is of, which is taken over. */
+/* Does the same for a descriptor, of any user's file, which is taken over. */
 enum perf_map_answer perf_map_read_file(struct perf_map *map, int file);
 
-/* The name at `address`, and the number of its piece of code, which is the same for all addresses
- * in it. false: there is none. */
+/* Finds the name at `address`, and the number of its piece of code, which is the same for all
+ * addresses in it. false: there is none. */
 bool perf_map_find(struct perf_map *map, uint64_t address, uint32_t *number);
 bool perf_map_name(struct perf_map *map, uint64_t address, uint32_t number,
                    char name[static MAX_GENERATED_NAME]);
 
-/* Closes the file; what was read stays known. */
+/* Closes the file; everything that was read stays known. */
 void perf_map_rest(struct perf_map *map);
 
-/* Closes it, and forgets all. */
+/* Closes the file, and forgets everything. */
 void perf_map_close(struct perf_map *map);
 
 #endif

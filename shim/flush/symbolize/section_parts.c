@@ -7,8 +7,8 @@ enum {
     PART_BYTES = 8 << 10,
     INPUT_BYTES = 8 << 10,
     LEAST_STEP = 256 << 10, /* between two states, which are 40 KiB each: 1 ms of inflating */
-    MAX_SMALL = 2 << 20, /* a compressed section that is read as a whole: going back costs more */
-    MAX_TIMES = 2,       /* the section's size, inflated before the rest is read */
+    MAX_SMALL = 2 << 20,    /* smaller compressed sections are read whole: going back costs more */
+    MAX_TIMES = 2,          /* the section's size, inflated before the rest is read */
 };
 
 /* --- parts --- */
@@ -25,20 +25,20 @@ static void set_present(struct section_parts *p, uint64_t part) {
     p->present[part / 8] |= (uint8_t)(1U << part % 8);
 }
 
-/* Where the part ends. */
+/* Returns the end of the part. */
 static uint64_t end_of(const struct section_parts *p, uint64_t part) {
     return (part + 1) * PART_BYTES < p->size ? (part + 1) * PART_BYTES : p->size;
 }
 
 /* --- inflating --- */
 
-/* A multiple of PART_BYTES. */
+/* Returns the distance between two states, a multiple of PART_BYTES. */
 static uint64_t step_of(const struct section_parts *p) {
     const uint64_t even = (p->size / MAX_INFLATE_STATES / PART_BYTES + 1) * PART_BYTES;
     return even > LEAST_STEP ? even : LEAST_STEP;
 }
 
-/* Goes on to `end`, to `to`. */
+/* Inflates up to `end` into `to`. */
 static bool inflate_to(struct section_parts *p, uint8_t *to, uint64_t end) {
     const Elf64_Shdr *const header = p->header;
     const uint64_t input_size = header->sh_size - sizeof(Elf64_Chdr);
@@ -65,7 +65,7 @@ static bool is_nearer(const z_stream *stream, uint64_t at, const z_stream *than)
     return stream->total_out <= at && stream->total_out > than->total_out;
 }
 
-/* Goes back or forward to the state that is next before `at`. */
+/* Restores the last state before `at`, unless the stream is nearer. */
 static bool seek(struct section_parts *p, uint64_t at) {
     z_stream *from = &p->states[0];
     for (unsigned i = 1; i < p->kept; i++)
@@ -77,15 +77,14 @@ static bool seek(struct section_parts *p, uint64_t at) {
     return inflateCopy(&p->stream, from) == Z_OK;
 }
 
-/* Not on the way to the end: nothing is left to be read then. */
+/* Keeps the present state, except on the way to the end, after which nothing is read. */
 static void keep_state(struct section_parts *p, uint64_t last) {
     if (last + 1 < count_of(p) && p->kept < MAX_INFLATE_STATES &&
         p->stream.total_out == p->kept * step_of(p))
         p->kept += inflateCopy(&p->states[p->kept], &p->stream) == Z_OK;
 }
 
-/* Reads on to the end of the part that is next; it is put where it goes if it is among [first,
- * last]. */
+/* Inflates the next part, and keeps it if it is among [first, last]. */
 static bool inflate_part(struct section_parts *p, uint64_t first, uint64_t last) {
     uint8_t unwanted[PART_BYTES] = {0};
     const uint64_t at = p->stream.total_out;

@@ -1,10 +1,10 @@
-/* A section of which only parts are read, in any order, each to its place in a mapping that has
- * room for all of it: what is never asked for takes no memory.
+/* Reads parts of a section, in any order, each to its place in a mapping that has room for all of
+ * it: parts that are never read take no memory.
  *
- * A compressed section can be read from its beginning only. So the state of zlib is kept now and
- * then on the way, and reading goes on from the one that is next before a part. Who asks for too
- * many parts gets the rest at once, which bounds what is inflated to a few times the section. A
- * part that is there is not written again, whatever the file has become. Context: flush.
+ * A compressed section can be read from its beginning only. So zlib's state is kept at some points,
+ * and reading continues from the last one before a part. A caller that reads too many parts gets
+ * the rest at once, which bounds the bytes inflated to a few times the section. A part that is
+ * there is not written again, even if the file has changed. Context: flush.
  */
 #ifndef OTELPROF_SECTION_PARTS_H
 #define OTELPROF_SECTION_PARTS_H
@@ -22,10 +22,10 @@ struct section_parts {
     uint8_t *to;
     uint64_t size;
     uint8_t *present; /* a bit for each part; malloc'ed */
-    z_stream stream;  /* of a compressed section: where reading has come to */
+    z_stream stream;  /* of a compressed section: at its present position */
     z_stream states[MAX_INFLATE_STATES];
     unsigned kept;     /* of the states; the first is that of the beginning */
-    uint64_t inflated; /* bytes, those that were not asked for among them */
+    uint64_t inflated; /* bytes, parts that were not requested among them */
     bool failed;
 };
 
@@ -37,7 +37,7 @@ bool section_parts_open(struct section_parts *parts, const struct elf_sections *
 /* Reads [at, at + size). false: that is not within the section, or cannot be read. */
 bool section_parts_need(struct section_parts *parts, uint64_t at, uint64_t size);
 
-/* `to` stays. */
+/* Leaves `to` as it is. */
 void section_parts_close(struct section_parts *parts);
 
 #endif

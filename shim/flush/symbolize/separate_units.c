@@ -73,7 +73,8 @@ static uint8_t next_byte(struct table *table) {
     return byte ? *byte : 0;
 }
 
-/* LEB128, signed or not: what is beyond 64 bits is lost. 0 at the end of what can be read. */
+/* Reads a LEB128 number, signed or not; drops its bits beyond 64. Returns 0 at the end of the
+ * readable part. */
 static uint64_t next_number(struct table *table) {
     uint64_t number = 0;
     uint8_t byte;
@@ -87,15 +88,16 @@ static uint64_t next_number(struct table *table) {
     return number;
 }
 
-/* Forms whose values stand in the unit itself, lead to another place in it, or into a section that
- * all units share. */
+/* Accepts forms whose values are in the unit itself, lead to another place in it, or into a section
+ * that all units share. */
 static bool stays_inside(uint64_t form) {
     return form >= DW_FORM_addr && form <= DW_FORM_addrx4 && form != DW_FORM_ref_addr &&
            form != DW_FORM_indirect && form != DW_FORM_ref_sup4 && form != DW_FORM_strp_sup &&
            form != DW_FORM_ref_sig8 && form != DW_FORM_ref_sup8;
 }
 
-/* false: the end of them, or one whose form leads elsewhere, or is not known. */
+/* Returns false at the end of the attributes, or if one has a form that leads elsewhere, or is not
+ * known. */
 static bool next_attribute(struct table *table) {
     const uint64_t name = next_number(table);
     const uint64_t form = next_number(table);
@@ -107,12 +109,12 @@ static bool next_attribute(struct table *table) {
     return !table->failed;
 }
 
-/* Reads the table at that offset. */
+/* Reads the table of abbreviations at that offset. */
 static bool stands_alone(struct debug_image *image, uint64_t at) {
     struct table table = {.image = image, .at = at, .left = MAX_TABLE};
     while (!table.failed && next_number(&table) != 0) {
         (void)next_number(&table); /* the tag */
-        (void)next_byte(&table);   /* whether entries are below it */
+        (void)next_byte(&table);   /* the flag for entries below it */
         while (next_attribute(&table))
             ;
     }

@@ -1,8 +1,8 @@
-/* The units of a file's debug information that can be read without the others.
+/* Finds the units of a file's debug information that can be read without the others.
  *
- * .debug_aranges says which unit an address lies in. That unit can stand alone if nothing in it
- * leads into another unit or another file: its abbreviations tell. Compilers write such units;
- * link-time optimization and dwz do not. Context: flush.
+ * .debug_aranges gives the unit of an address. That unit is independent if nothing in it leads into
+ * another unit or another file: its abbreviations show that. Compilers write such units; link-time
+ * optimization and dwz do not. Context: flush.
  */
 #ifndef OTELPROF_SEPARATE_UNITS_H
 #define OTELPROF_SEPARATE_UNITS_H
@@ -12,11 +12,11 @@
 
 #include <stdbool.h>
 
-/* Adds the ranges of addresses that .debug_aranges gives, to the offsets of units, and sorts them.
+/* Adds the ranges of addresses in .debug_aranges, with the offsets of their units, and sorts them.
  */
 void separate_units_ranges(const struct debug_image *image, struct address_ranges *ranges);
 
-/* Gives the entry of the unit at that offset. false: it cannot stand alone, or there is no room for
+/* Gives the entry of the unit at that offset. false: it is not independent, or there is no room for
  * more, or the whole file has been read by now. */
 bool separate_unit_find(struct debug_image *image, uint64_t at, Dwarf_Die *unit);
 

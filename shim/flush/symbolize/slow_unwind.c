@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Exported by libunwind's generic library and used by its own accessors for remote processes; no
- * header declares it. Searches a binary table as .eh_frame_hdr has it. */
+/* libunwind's generic library exports this for its own accessors for remote processes; no header
+ * declares it. It searches a binary table of .eh_frame_hdr's format. */
 #define search_unwind_table UNW_OBJ(dwarf_search_unwind_table)
 int search_unwind_table(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t *info,
                         unw_proc_info_t *procedure, int need_unwind_info, void *arg);
@@ -45,8 +45,8 @@ static const struct harvest_module *module_of(const struct slow_unwinder *u, uin
     return NULL;
 }
 
-/* The stack as it was is in the copy alone; live stack memory has moved on. Only modules may be
- * read besides. */
+/* Reads the stack from the copy alone, because live stack memory has changed since. The rest is
+ * read from modules only. */
 static int access_memory(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write,
                          void *arg) {
     struct slow_unwinder *const u = arg;
@@ -64,14 +64,14 @@ static int access_register(unw_addr_space_t space, unw_regnum_t number, unw_word
     (void)space;
     if (write || number < 0 || number >= REGISTER_COUNT)
         return -UNW_EBADREG;
-    *value = u->copy->registers[number]; /* libunwind counts them as DWARF does */
+    *value = u->copy->registers[number]; /* libunwind uses DWARF's numbers */
     return 0;
 }
 
 /* --- procedures --- */
 
 /* The table begins behind a version byte, three encodings, the pointer to .eh_frame and the count,
- * both 4 bytes in what linkers write. */
+ * both 4 bytes in linkers' output. */
 static bool describe_table(const struct slow_unwinder *u, const struct harvest_module *module,
                            unw_dyn_info_t *info) {
     uint8_t head[12];
@@ -175,8 +175,8 @@ void slow_unwinder_close(struct slow_unwinder *u) {
     free(u);
 }
 
-/* Where a module has no unwind information libunwind guesses a caller from the frame pointer,
- * whatever is in it. Code of no module (JIT) has nothing else. */
+/* If a module has no unwind information, libunwind guesses a caller from the frame pointer, even if
+ * that holds something else. Code of no module (JIT) has nothing else. */
 static bool may_step(struct slow_unwinder *u, uint64_t pc) {
     unw_proc_info_t procedure;
     return !module_of(u, pc) || find_procedure(u->space, pc, &procedure, 0, u) == 0;

@@ -1,5 +1,5 @@
-/* The second stage of unwinding: stacks that the walker in the handler could not express are
- * finished here, by libunwind, over a copy of the stack.
+/* The second stage of unwinding: libunwind finishes the stacks that the walker in the handler could
+ * not express, over a copy of the stack.
  *
  * libunwind never runs on a thread of the application and never touches its memory directly: its
  * accessors read the copied stack, and the modules' unwind tables through /proc/self/mem, where an
@@ -17,10 +17,10 @@ struct slow_unwinder;
 struct slow_unwinder *slow_unwinder_open(const struct harvest_module *modules, size_t count);
 void slow_unwinder_close(struct slow_unwinder *unwinder);
 
-/* The whole stack from the copied registers on, as harvest_sample.frames has it, and the stack
- * pointer in each frame; room for `max` of both. Returns true if it
- * ended at a frame without caller, false if it had to stop before or `max` was reached; `*count`
- * frames are valid either way. */
+/* Gives the whole stack from the copied registers on, in the form of harvest_sample.frames, and the
+ * stack pointer in each frame; room for `max` of both. Returns true if it ended at a frame without
+ * caller, false if it had to stop before or `max` was reached; `*count` frames are valid either
+ * way. */
 bool slow_unwind(struct slow_unwinder *unwinder, const struct stack_copy *copy, uint64_t *frames,
                  uint64_t *stack_pointers, uint32_t max, uint32_t *count);
 

@@ -1,6 +1,5 @@
-/* One object whose addresses are named: its files while they are open, and what is kept of them
- * from one export to the next. Context: flush.
- */
+/* One object whose addresses are named: its files while they are open, and the data that is kept
+ * from one export to the next. Context: flush. */
 #ifndef OTELPROF_SYMBOL_SOURCE_H
 #define OTELPROF_SYMBOL_SOURCE_H
 
@@ -17,12 +16,12 @@
 #include <time.h>
 
 enum {
-    /* Names that are too costly to be written out, of one file, beyond which all of its names stay
-     * as they are. */
+    /* Names of one file that are too costly to be demangled. If there are more, all of its names
+     * stay mangled. */
     MAX_COSTLY_NAMES = 4,
 };
 
-/* Which file, and as it was: from one that was written anew nothing is taken over. */
+/* The identity and state of a file: data of a file that has been rewritten is not reused. */
 struct file_state {
     dev_t device;
     ino_t inode;
@@ -36,19 +35,19 @@ struct symbol_source {
     char *path;
     uint8_t build_id[MAX_BUILD_ID_BYTES];
     uint32_t build_id_size;
-    unsigned used; /* `exports` of the symbolizer when it was last asked for */
+    unsigned used; /* `exports` of the symbolizer at the last use */
     /* For this export: */
     bool opened;
     bool searched;    /* for debug files; `table` is the file's */
-    bool dwarf_tried; /* `functions` is what came of it */
-    bool deferred;    /* there is debug information, for another time */
+    bool dwarf_tried; /* `functions` is the result */
+    bool deferred;    /* debug information is left for another time */
     struct elf_file file;
     struct dwarf_functions *functions;
     /* For longer: */
-    bool abandoned;       /* work was left: `file` is not to be touched any more */
-    bool lines_abandoned; /* in libdw: functions are still to be had */
+    bool abandoned;       /* work was left: `file` must not be touched any more */
+    bool lines_abandoned; /* in libdw: functions are still available */
     bool dwarf_read;      /* once at least */
-    unsigned costly;      /* names that were not written out for what that costs, by their hashes */
+    unsigned costly;      /* hashes of names that are too costly to be demangled */
     uint64_t costly_names[MAX_COSTLY_NAMES];
     struct symbol_table table;
     struct file_state states[ELF_PARTS]; /* of the files that `table` was read from */
@@ -56,24 +55,24 @@ struct symbol_source {
     char htlhash[FILE_HASH_TEXT_BYTES]; /* "" = the file cannot be read */
 };
 
-/* NULL: no memory. The caller closes it. */
+/* Returns NULL without memory. The caller closes it. */
 struct symbol_source *symbol_source_new(const struct harvest_module *module);
 
-/* Frees it, and all that it holds. */
+/* Frees it, and everything that it holds. */
 void symbol_source_close(struct symbol_source *source);
 
 /* Closes its files; the table stays. */
 void symbol_source_close_file(struct symbol_source *source);
 void symbol_source_forget_table(struct symbol_source *source);
 
-/* Whether it is the module's. */
+/* Returns whether it is the module's. */
 bool symbol_source_is_of(const struct symbol_source *source, const struct harvest_module *module);
 
-/* Reads the table of the files that are open, if it is not known from an export before. */
+/* Reads the table of the open files, unless it is known from an earlier export. */
 void symbol_source_load_table(struct symbol_source *source);
 
-/* Whether the name is one of those that are too costly to be written out, or there are too many of
- * these; and that it is one: only if it was not yet. */
+/* Returns whether the name is too costly to be demangled, or there are too many such names. The
+ * other function adds it, if it is new. */
 bool symbol_source_is_costly(const struct symbol_source *source, const char *name);
 void symbol_source_note_costly(struct symbol_source *source, const char *name);
 

@@ -13,7 +13,7 @@ enum {
 
 /* --- reading --- */
 
-/* Parts of a rank. A global name says more than a weak one, that more than a local one. */
+/* Parts of a rank. A global name is better than a weak one, and that than a local one. */
 enum { RANK_WEAK = 1, RANK_GLOBAL = 2, RANK_SIZED = 4 };
 
 static uint8_t rank_of(const Elf64_Sym *symbol) {
@@ -36,7 +36,7 @@ static void add(struct symbol_table *table, struct symbol symbol) {
         const size_t capacity = table->capacity ? 2 * table->capacity : 1024;
         struct symbol *const symbols = realloc(table->symbols, capacity * sizeof *symbols);
         if (!symbols)
-            return; /* fewer names, none wrong */
+            return; /* some names are missing, none is wrong */
         table->symbols = symbols;
         table->capacity = capacity;
     }
@@ -78,7 +78,7 @@ static void load_section(struct symbol_table *table, const struct elf_sections *
     }
 }
 
-/* Linkers write one of a kind; what more headers claim is not read. */
+/* Linkers write one section of a kind; further ones are ignored. */
 static void load_first(struct symbol_table *table, const struct elf_sections *sections,
                        uint32_t type, enum symbol_names names) {
     for (uint32_t i = 0; i < sections->count; i++) {
@@ -107,11 +107,11 @@ static void sort(struct symbol *symbols, size_t count) {
         qsort(symbols, count, sizeof *symbols, by_address);
 }
 
-/* A span of addresses for each symbol, in the mean. */
+/* Each span holds one symbol on average. */
 struct spans {
     uint64_t low, width;
     size_t count;
-    size_t *ends; /* where the symbols of a span end; before they are spread, where they begin */
+    size_t *ends; /* the end of each span's symbols; before they are distributed, the beginning */
 };
 
 static size_t span_of(const struct spans *spans, const struct symbol *symbol) {
@@ -141,8 +141,9 @@ static bool measure_spans(struct spans *spans, const struct symbol_table *table)
     return true;
 }
 
-/* By address, as qsort() alone would: but a symbol is put into its span first, and the few of a
- * span are sorted then. The 30,000 symbols of cc1plus took qsort() alone four times as long. */
+/* Sorts by address, with the result of qsort() alone. It first puts each symbol into its span, and
+ * then sorts the few of each span. For the 30,000 symbols of cc1plus qsort() alone took four times
+ * as long. */
 static void sort_by_address(struct symbol_table *table) {
     struct spans spans;
     struct symbol *const spread = malloc(table->count * sizeof *spread);
@@ -169,7 +170,7 @@ bool symbol_is_public(const struct symbol *symbol) {
     return has_size(symbol) && (symbol->rank & (RANK_GLOBAL | RANK_WEAK));
 }
 
-/* The best of each address; those that only their names tell apart all stay. */
+/* Keeps the best symbol of each address, or several if only their names differ. */
 static void keep_best(struct symbol_table *table) {
     size_t kept = 0;
     for (size_t i = 0; i < table->count; i++) {
@@ -181,7 +182,7 @@ static void keep_best(struct symbol_table *table) {
     table->count = kept;
 }
 
-/* Symbols without size end where the next begins. */
+/* Ends symbols without size at the beginning of the next. */
 static void end_symbols(struct symbol_table *table) {
     for (size_t i = table->count, next = table->count; i-- > 0;) {
         struct symbol *const symbol = &table->symbols[i];
@@ -204,7 +205,7 @@ void symbol_table_load(struct symbol_table *table, const struct elf_file *file) 
     end_symbols(table);
 }
 
-/* --- asking --- */
+/* --- searching --- */
 
 const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address) {
     size_t low = 0;
@@ -216,8 +217,8 @@ const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_
         else
             high = middle;
     }
-    /* A small symbol may lie inside a larger one: look further down. A label inside a function
-     * states no size; the function that encloses it is the better answer. */
+    /* A small symbol may lie inside a larger one: search further down. A label inside a function
+     * states no size; the function that encloses it is the better result. */
     const struct symbol *label = NULL;
     for (size_t back = 0; back < MAX_NESTED && low > back; back++) {
         const struct symbol *const symbol = &table->symbols[low - 1 - back];
@@ -242,7 +243,7 @@ static const struct elf_sections *sections_of(const struct elf_file *file,
     return &file->parts[parts[symbol->names]];
 }
 
-/* A little first; all that there may be of a long one then. */
+/* Reads a few bytes first; for a long name all that it may have. */
 static bool read_name(const struct symbol_table *table, const struct symbol *symbol,
                       const struct elf_file *file, char name[MAX_SYMBOL_NAME]) {
     const struct elf_sections *const sections = sections_of(file, symbol);
@@ -263,7 +264,7 @@ static bool read_name(const struct symbol_table *table, const struct symbol *sym
     return false;
 }
 
-/* Names that begin with an underscore are mostly second names. */
+/* Names that begin with an underscore are mostly secondary names. */
 static bool is_better(const char *name, const char *than) {
     const bool plain = name[0] != '_';
     if (plain != (than[0] != '_'))

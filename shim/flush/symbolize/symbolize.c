@@ -14,62 +14,62 @@
 #include <string.h>
 
 enum {
-    /* Exports after which debug information is worth inflating: the process is here to stay. What
-     * is large, or compressed, waits until then. */
+    /* Exports after which inflating debug information is worth its cost: the process runs for long.
+     * Large or compressed information waits until then. */
     PATIENT_EXPORTS = 3,
     MAX_CHEAP_DWARF = 32 << 20,
-    /* Debug information that is open at a time; a larger one alone. */
+    /* Debug information that is open at a time; a larger one is opened alone. */
     MAX_OPEN_DWARF = 64 << 20,
-    /* What may be read in the mean, beyond each file's first time: some 4 ms of CPU time an export.
-     * To inflate a byte takes as long as to copy ten, and nobody waits for lines so urgently. */
+    /* The average that may be read, beyond each file's first time: some 4 ms of CPU time an export.
+     * Inflating a byte takes as long as copying ten, and lines are not urgent. */
     DWARF_AN_EXPORT = 8 << 20,
     INFLATING_COSTS = 10,
-    LIBDW_ADDS = 2, /* one byte for so many, while names are looked up in it */
+    LIBDW_ADDS = 2, /* bytes for each byte, during lookups */
     MAX_MODULES = 512,
     MAX_CACHE_BYTES = 32 << 20,
     /* Tables of symbols that are kept between exports, all together: 40,000 functions. */
     MAX_KEPT_TABLES = 1 << 20,
-    /* A program may load ever new libraries for as long as it runs: files that nobody has asked
-     * for in so many exports are forgotten when there are more of them than that. */
+    /* A program may load new libraries as long as it runs: if there are more than MAX_IDLE files,
+     * those that were not used in so many exports are forgotten. */
     IDLE_EXPORTS = 6,
     MAX_IDLE = 64,
-    /* Without a timer for it. The costliest that are known (conversion operators, each in the
-     * template arguments of the one before) take 0.1 ms at that length, and twice as long for each
-     * six bytes more. */
+    /* A bound for demangling without a timer. The costliest known names (conversion operators, each
+     * in the template arguments of the one before) take 0.1 ms at that length, and twice as long
+     * for each six bytes more. */
     MAX_UNTIMED_NAME = 64,
     LEAST_PASS_MS = 1000,
     /* All symbols of a file are read for each. */
     MAX_NEW_VARIABLES = 32,
 };
 
-/* What is left beyond it. Ordinary work takes a hundredth of it: the largest units of debug
- * information tens of milliseconds, a name of 500 bytes 0.1 ms. */
+/* Work beyond these budgets is abandoned. Ordinary work takes a hundredth of them: the largest
+ * units of debug information tens of milliseconds, a name of 500 bytes 0.1 ms. */
 static const struct work_budget file_budget = {2000 * NANO_PER_MILLI, 128 << 20};
 static const struct work_budget name_budget = {50 * NANO_PER_MILLI, 1 << 20};
 
 struct resolved {
     size_t count;
     struct symbol_line *lines;
-    unsigned export; /* in which that was found out */
-    bool partial;    /* debug information was not read that may be read another time */
+    unsigned export; /* the export of this result */
+    bool partial;    /* debug information was skipped that may be read another time */
     bool postponed;  /* nothing was looked up: the time for that was over */
 };
 
 struct symbolizer {
     enum symbols mode;
     memory_guard *guarded;
-    const struct capture_api *api; /* NULL: nothing is counted, and the time for names has no end */
-    uint64_t pass_end;             /* of the helper's CPU time: of names in this export */
-    uint64_t dwarf_room;           /* bytes that debug information may take in this export */
-    bool no_names;                 /* there is no memory for any */
-    unsigned variables;            /* looked for in this export */
+    const struct capture_api *api; /* NULL: nothing is counted, the time for names is unlimited */
+    uint64_t pass_end;   /* the helper's CPU time at which this export's time for names ends */
+    uint64_t dwarf_room; /* bytes that debug information may take in this export */
+    bool no_names;       /* there is no memory for any */
+    unsigned variables;  /* looked up in this export */
     bool logged_excess;
     bool logged_postponed;
     struct symbol_source *sources[MAX_MODULES];
     size_t source_count;
     unsigned exports;
     uint64_t dwarf_open; /* bytes of debug information */
-    uint64_t dwarf_debt; /* read, and not paid for by exports since */
+    uint64_t dwarf_debt; /* bytes read, not yet balanced by later exports */
     struct arena arena;  /* resolved addresses and their names */
     struct intern addresses;
     struct arena_list results; /* struct resolved, by number of the address */
@@ -210,13 +210,13 @@ static struct symbol_source *source_of(struct symbolizer *s, const struct harves
 
 /* --- files --- */
 
-/* What one piece of work is about. */
+/* One piece of work. */
 struct task {
     struct symbolizer *symbolizer;
     struct symbol_source *source;
     const struct harvest_module *module;
     uint64_t address; /* in the file */
-    bool variable;    /* is looked for there, and no function */
+    bool variable;    /* a variable is looked up, not a function */
     struct symbol_line *lines;
     size_t max;
     size_t count;
@@ -243,7 +243,7 @@ static void open_debug_files(void *arg) {
     source->searched = true;
 }
 
-/* Whether that much debug information is to be read now. */
+/* Returns whether that much debug information may be read now. */
 static bool is_affordable(const struct symbolizer *s, const struct symbol_source *source,
                           uint64_t bytes, bool compressed) {
     if (s->exports < PATIENT_EXPORTS && (compressed || bytes > MAX_CHEAP_DWARF))
@@ -292,7 +292,7 @@ static bool opens(struct task *task, void (*open)(void *arg)) {
     count_excess(task->symbolizer, source);
     elf_file_abandon(&source->file);
     source->functions = NULL;
-    source->table = (struct symbol_table){0}; /* it may be half made */
+    source->table = (struct symbol_table){0}; /* it may be incomplete */
     return false;
 }
 
@@ -310,7 +310,7 @@ static void look_for_lines(struct task *task) {
     task->partial = false;
 }
 
-/* The vDSO has no file. */
+/* Needs no open file for the vDSO, which has none. */
 static bool find_hash(struct task *task) {
     struct symbol_source *const source = task->source;
     const bool in_memory = strcmp(source->path, "[vdso]") == 0;
@@ -340,7 +340,7 @@ static bool may_be_written_out(const struct symbolizer *s, const struct symbol_s
     return !s->api || s->api->is_timed() || strnlen(name, MAX_UNTIMED_NAME) < MAX_UNTIMED_NAME;
 }
 
-/* As people write it, malloc'ed; NULL: it stays as it is. */
+/* Returns the readable form, malloc'ed; NULL: the name stays as it is. */
 static char *readable_name(struct symbolizer *s, struct symbol_source *source, const char *name) {
     char *text = NULL;
     if (!may_be_written_out(s, source, name))
@@ -352,7 +352,7 @@ static char *readable_name(struct symbolizer *s, struct symbol_source *source, c
     return NULL;
 }
 
-/* Copies what libdw or the table answered into our arena, with readable names. */
+/* Copies a line from libdw or the table into the symbolizer's arena, with readable names. */
 static void keep_line(struct symbolizer *s, struct symbol_source *source,
                       struct symbol_line *line) {
     char *const readable = readable_name(s, source, line->system_name);
@@ -363,7 +363,7 @@ static void keep_line(struct symbolizer *s, struct symbol_source *source,
     free(readable);
 }
 
-/* The symbol's name, until the next is asked for; NULL: it has none. */
+/* Returns the symbol's name, until the next call; NULL: it has none. */
 static const char *name_of(struct task *task, const struct symbol *symbol) {
     struct symbolizer *const s = task->symbolizer;
     const struct symbol_source *const source = task->source;
@@ -371,10 +371,10 @@ static const char *name_of(struct task *task, const struct symbol *symbol) {
                                                                                        : NULL;
 }
 
-/* Debug information may have no name for the function that was compiled, one without its scope
- * (functions of an unnamed namespace, lambdas), or one that its file alone has for it (libc's
- * malloc is __GI___libc_malloc there): then the symbol tells more, and does so in exports from
- * before debug information is read, too. false: no name. */
+/* Debug information may have no name for the compiled function, one without its scope (functions of
+ * an unnamed namespace, lambdas), or one that is known in its file only (libc's malloc is
+ * __GI___libc_malloc there): then the symbol's name is better, and agrees with exports from before
+ * debug information was read. false: no name. */
 static bool name_outermost(struct task *task, const struct symbol *symbol) {
     struct symbol_line *const line = &task->lines[task->count - 1];
     if (line->system_name && is_mangled(line->system_name))
@@ -439,7 +439,7 @@ static struct resolved *resolve(struct symbolizer *s, const struct harvest_modul
     return result;
 }
 
-/* Whether more can be found out now. */
+/* Returns whether another try may find more now. */
 static bool is_due(const struct symbolizer *s, const struct symbol_source *source,
                    const struct resolved *result) {
     if (!result || result->export == s->exports)
@@ -451,7 +451,7 @@ static bool is_due(const struct symbolizer *s, const struct symbol_source *sourc
     return s->exports >= PATIENT_EXPORTS && (s->dwarf_debt == 0 || !source->dwarf_read);
 }
 
-/* NULL: there was no memory for it. */
+/* Returns NULL if there was no memory for it. */
 static const struct resolved *resolved_at(struct symbolizer *s, const struct harvest_module *module,
                                           uint64_t address, bool variable) {
     bool is_new;
@@ -460,8 +460,8 @@ static const struct resolved *resolved_at(struct symbolizer *s, const struct har
     const int32_t number = intern(&s->arena, &s->addresses, key, sizeof key, &is_new);
     if (number < 0)
         return NULL;
-    /* once a result could not be kept, numbers and results no longer agree: until the next trim
-     * nothing new is named */
+    /* once a result could not be kept, numbers and results no longer agree: until the next trim no
+     * new address is named */
     if (is_new && ((size_t)number != s->results.count ||
                    !arena_list_add(&s->arena, &s->results, resolve(s, module, address, variable))))
         return NULL;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { READ_AT_ONCE = 512, MAX_TABLE_BYTES = 24 << 20 }; /* as symbol_table.c has them */
+enum { READ_AT_ONCE = 512, MAX_TABLE_BYTES = 24 << 20 }; /* as in symbol_table.c */
 
 struct search {
     uint64_t address;
@@ -11,7 +11,7 @@ struct search {
     const Elf64_Shdr *names;
 };
 
-/* Beside a variable there may be one that is a part of it; and two names of one. */
+/* Prefers the smallest: a variable may have symbols for its parts, and two names. */
 static bool is_better(const struct search *search, const Elf64_Sym *symbol) {
     return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && symbol->st_name != 0 &&
            symbol->st_shndx != SHN_UNDEF && symbol->st_value <= search->address &&
@@ -45,7 +45,7 @@ static bool is_symbols(const struct elf_sections *sections, const Elf64_Shdr *he
            sections->headers[header->sh_link].sh_type == SHT_STRTAB;
 }
 
-/* One table of each kind, as linkers write them. */
+/* Searches one table of each kind: linkers write no more. */
 static void look_through_part(struct search *search, const struct elf_sections *sections) {
     bool seen[SHT_DYNSYM + 1] = {false};
     for (uint32_t i = 0; i < sections->count; i++) {

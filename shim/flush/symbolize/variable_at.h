@@ -1,6 +1,5 @@
-/* The variable that an address of data lies in: locks are told by their names. Nothing is kept: who
- * asks remembers the answer. Context: flush.
- */
+/* Finds the variable around an address of data, to show a lock by its name. Keeps nothing: the
+ * caller remembers the result. Context: flush. */
 #ifndef OTELPROF_VARIABLE_AT_H
 #define OTELPROF_VARIABLE_AT_H
 
@@ -10,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads the name of the smallest variable whose symbol covers the ELF virtual address, and how far
- * from its start the address is. Reads all symbols of the file: a millisecond for 100,000. false:
+/* Reads the name of the smallest variable whose symbol covers the ELF virtual address, and the
+ * address's offset from its start. Reads all symbols of the file: a millisecond for 100,000. false:
  * there is none, or it cannot be read. */
 bool variable_at(const struct elf_file *file, uint64_t address, char name[MAX_SYMBOL_NAME],
                  uint64_t *offset);
