@@ -27,8 +27,8 @@ static bool is_key(const struct intern_key *known, const void *key, size_t size)
     return known->size == size && memcmp(known->bytes, key, size) == 0;
 }
 
-static struct intern_slot *find(const struct intern *index, uint32_t hash, const void *key,
-                                size_t size) {
+static struct intern_slot *intern_find_slot(const struct intern *index, uint32_t hash,
+                                            const void *key, size_t size) {
     uint32_t at = hash & (index->capacity - 1);
     for (;; at = (at + 1) & (index->capacity - 1)) {
         struct intern_slot *const slot = &index->slots[at];
@@ -39,14 +39,14 @@ static struct intern_slot *find(const struct intern *index, uint32_t hash, const
 }
 
 /* Copies a slot to any empty one: all keys are distinct. */
-static void take_over(struct intern *larger, const struct intern_slot *slot) {
+static void intern_move_slot(struct intern *larger, const struct intern_slot *slot) {
     uint32_t at = slot->hash & (larger->capacity - 1);
     while (larger->slots[at].number)
         at = (at + 1) & (larger->capacity - 1);
     larger->slots[at] = *slot;
 }
 
-static bool grow(struct arena *arena, struct intern *index, uint32_t capacity) {
+static bool intern_grow(struct arena *arena, struct intern *index, uint32_t capacity) {
     struct intern larger = {.capacity = capacity, .count = index->count};
     larger.slots = arena_take(arena, capacity * sizeof *larger.slots);
     larger.keys = arena_take_raw(arena, room(capacity) * sizeof *larger.keys);
@@ -54,7 +54,7 @@ static bool grow(struct arena *arena, struct intern *index, uint32_t capacity) {
         return false;
     for (uint32_t i = 0; i < index->capacity; i++)
         if (index->slots[i].number)
-            take_over(&larger, &index->slots[i]);
+            intern_move_slot(&larger, &index->slots[i]);
     if (index->count)
         memcpy(larger.keys, index->keys, (size_t)index->count * sizeof *larger.keys);
     *index = larger;
@@ -66,13 +66,13 @@ void intern_reserve(struct arena *arena, struct intern *index, size_t count) {
     while (room(capacity) < count && capacity < MAX_CAPACITY)
         capacity *= 2;
     if (capacity > index->capacity)
-        (void)grow(arena, index, capacity);
+        (void)intern_grow(arena, index, capacity);
 }
 
 int32_t intern_find(const struct intern *index, const void *key, size_t size) {
     if (index->capacity == 0)
         return -1;
-    return find(index, hash_bytes(key, size), key, size)->number - 1;
+    return intern_find_slot(index, hash_bytes(key, size), key, size)->number - 1;
 }
 
 int32_t intern(struct arena *arena, struct intern *index, const void *key, size_t size,
@@ -80,10 +80,10 @@ int32_t intern(struct arena *arena, struct intern *index, const void *key, size_
     *is_new = false;
     if ((uint32_t)index->count >= room(index->capacity) &&
         (index->capacity >= MAX_CAPACITY ||
-         !grow(arena, index, index->capacity ? 2 * index->capacity : FIRST_CAPACITY)))
+         !intern_grow(arena, index, index->capacity ? 2 * index->capacity : FIRST_CAPACITY)))
         return -1;
     const uint32_t hash = hash_bytes(key, size);
-    struct intern_slot *const slot = find(index, hash, key, size);
+    struct intern_slot *const slot = intern_find_slot(index, hash, key, size);
     if (slot->number)
         return slot->number - 1;
     const char *const copy = arena_copy(arena, key, size);

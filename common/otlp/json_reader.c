@@ -6,7 +6,7 @@ enum { MAX_DEPTH = 32, NAME_BYTES = 64, NUMBER_BYTES = 32 };
 
 /* --- characters --- */
 
-static bool fail(struct json_reader *r) {
+static bool json_fail(struct json_reader *r) {
     r->failed = true;
     return false;
 }
@@ -19,9 +19,9 @@ static char peek(struct json_reader *r) {
     return r->failed || r->at == r->end ? 0 : *r->at;
 }
 
-static bool take(struct json_reader *r, char c) {
+static bool json_take(struct json_reader *r, char c) {
     if (peek(r) != c)
-        return fail(r);
+        return json_fail(r);
     r->at++;
     return true;
 }
@@ -30,7 +30,7 @@ static bool take_word(struct json_reader *r, const char *word) {
     const size_t size = strlen(word);
     (void)peek(r);
     if (r->failed || (size_t)(r->end - r->at) < size || memcmp(r->at, word, size) != 0)
-        return fail(r);
+        return json_fail(r);
     r->at += size;
     return true;
 }
@@ -49,7 +49,7 @@ struct target {
 };
 
 /* Keeps whole characters only, so that a cut string is still UTF-8. */
-static void keep(struct target *target, const char *bytes, size_t count) {
+static void json_keep(struct target *target, const char *bytes, size_t count) {
     target->full = target->full || target->size - target->used <= count;
     if (target->full)
         return;
@@ -61,22 +61,22 @@ static void keep_code_point(struct target *target, uint32_t c) {
     char bytes[4];
     if (c < 0x80) {
         bytes[0] = (char)c;
-        keep(target, bytes, 1);
+        json_keep(target, bytes, 1);
     } else if (c < 0x800) {
         bytes[0] = (char)(0xc0 | c >> 6);
         bytes[1] = (char)(0x80 | (c & 63));
-        keep(target, bytes, 2);
+        json_keep(target, bytes, 2);
     } else if (c < 0x10000) {
         bytes[0] = (char)(0xe0 | c >> 12);
         bytes[1] = (char)(0x80 | (c >> 6 & 63));
         bytes[2] = (char)(0x80 | (c & 63));
-        keep(target, bytes, 3);
+        json_keep(target, bytes, 3);
     } else {
         bytes[0] = (char)(0xf0 | c >> 18);
         bytes[1] = (char)(0x80 | (c >> 12 & 63));
         bytes[2] = (char)(0x80 | (c >> 6 & 63));
         bytes[3] = (char)(0x80 | (c & 63));
-        keep(target, bytes, 4);
+        json_keep(target, bytes, 4);
     }
 }
 
@@ -87,7 +87,7 @@ static bool take_code_unit(struct json_reader *r, uint32_t *unit) {
     for (int i = 0; i < 4; i++) {
         const char *const digit = r->at < r->end && *r->at ? strchr(digits, *r->at) : NULL;
         if (!digit)
-            return fail(r);
+            return json_fail(r);
         *unit = *unit << 4 | ((uint32_t)(digit - digits) & 15);
         r->at++;
     }
@@ -127,14 +127,14 @@ static bool take_escape(struct json_reader *r, struct target *target) {
     static const char names[] = "\"\\/bfnrt";
     static const char meanings[] = "\"\\/\b\f\n\r\t";
     if (r->at == r->end)
-        return fail(r);
+        return json_fail(r);
     const char c = *r->at++;
     if (c == 'u')
         return take_unicode(r, target);
     const char *const name = c ? strchr(names, c) : NULL;
     if (!name)
-        return fail(r);
-    keep(target, &meanings[name - names], 1);
+        return json_fail(r);
+    json_keep(target, &meanings[name - names], 1);
     return true;
 }
 
@@ -145,18 +145,18 @@ static size_t length_by_lead(unsigned char lead) {
 
 static bool take_plain(struct json_reader *r, struct target *target) {
     if ((unsigned char)*r->at < 0x20)
-        return fail(r);
+        return json_fail(r);
     size_t length = 1;
     const size_t expected = length_by_lead((unsigned char)*r->at);
     while (length < expected && r->at + length < r->end && ((unsigned char)r->at[length] >> 6) == 2)
         length++;
-    keep(target, r->at, length);
+    json_keep(target, r->at, length);
     r->at += length;
     return true;
 }
 
 static bool take_string(struct json_reader *r, struct target *target) {
-    if (!take(r, '"'))
+    if (!json_take(r, '"'))
         return false;
     while (!r->failed && r->at < r->end && *r->at != '"') {
         if (*r->at == '\\') {
@@ -168,7 +168,7 @@ static bool take_string(struct json_reader *r, struct target *target) {
     }
     if (target->size)
         target->text[target->used] = 0;
-    return take(r, '"');
+    return json_take(r, '"');
 }
 
 bool json_string(struct json_reader *r, char *text, size_t size) {
@@ -218,20 +218,20 @@ bool json_int64(struct json_reader *r, int64_t *value) {
     } else {
         (void)take_number(r, text);
     }
-    return !r->failed && (parse_int64(text, value) || fail(r));
+    return !r->failed && (parse_int64(text, value) || json_fail(r));
 }
 
 /* --- objects and lists --- */
 
-static bool enter(struct json_reader *r, char c) {
-    return take(r, c) && (r->depth++ < MAX_DEPTH || fail(r));
+static bool json_enter(struct json_reader *r, char c) {
+    return json_take(r, c) && (r->depth++ < MAX_DEPTH || json_fail(r));
 }
 
 /* Called behind an item: returns whether another follows. Consumes the comma, or `close`. */
-static bool goes_on(struct json_reader *r, char close) {
+static bool json_has_next(struct json_reader *r, char close) {
     if (peek(r) == ',')
-        return take(r, ',');
-    (void)take(r, close);
+        return json_take(r, ',');
+    (void)json_take(r, close);
     r->depth--;
     return false;
 }
@@ -248,22 +248,22 @@ bool json_object(struct json_reader *r, json_member *member, void *arg) {
     char name[NAME_BYTES];
     if (take_null(r))
         return true;
-    if (!enter(r, '{') || is_empty(r, '}'))
+    if (!json_enter(r, '{') || is_empty(r, '}'))
         return !r->failed;
     do {
         struct target target = {name, sizeof name, 0, false};
-        if (take_string(r, &target) && take(r, ':'))
+        if (take_string(r, &target) && json_take(r, ':'))
             member(arg, r, name);
-    } while (!r->failed && goes_on(r, '}'));
+    } while (!r->failed && json_has_next(r, '}'));
     return !r->failed;
 }
 
 static bool skip_list(struct json_reader *r) {
-    if (!enter(r, '[') || is_empty(r, ']'))
+    if (!json_enter(r, '[') || is_empty(r, ']'))
         return !r->failed;
     do
         (void)json_skip(r);
-    while (!r->failed && goes_on(r, ']'));
+    while (!r->failed && json_has_next(r, ']'));
     return !r->failed;
 }
 
@@ -290,7 +290,7 @@ bool json_skip(struct json_reader *r) {
     case 'n':
         return take_word(r, "null");
     default:
-        return take_number(r, text) > 0 || fail(r);
+        return take_number(r, text) > 0 || json_fail(r);
     }
 }
 

@@ -37,7 +37,7 @@ static bool make_room(struct text *text, size_t size) {
     return true;
 }
 
-static void put(struct text *text, const void *bytes, size_t size) {
+static void json_put(struct text *text, const void *bytes, size_t size) {
     if (!make_room(text, size))
         return;
     memcpy(text->bytes + text->size, bytes, size);
@@ -45,11 +45,11 @@ static void put(struct text *text, const void *bytes, size_t size) {
 }
 
 static void put_char(struct text *text, char c) {
-    put(text, &c, 1);
+    json_put(text, &c, 1);
 }
 
 static void put_word(struct text *text, const char *word) {
-    put(text, word, strlen(word));
+    json_put(text, word, strlen(word));
 }
 
 /* --- strings --- */
@@ -78,7 +78,7 @@ static void put_string(struct text *text, const char *string) {
         size_t length = 1;
         while ((length = utf8_sequence(at + plain)) && is_plain((unsigned char)at[plain]))
             plain += length;
-        put(text, at, plain);
+        json_put(text, at, plain);
         at += plain;
         if (!*at)
             break;
@@ -152,7 +152,7 @@ static void put_unsigned(struct text *text, uint64_t value) {
         digits[--at] = (char)('0' + value % 10);
         value /= 10;
     } while (value);
-    put(text, digits + at, sizeof digits - at);
+    json_put(text, digits + at, sizeof digits - at);
 }
 
 static void put_signed(struct text *text, int64_t value) {
@@ -173,7 +173,7 @@ static void put_double(struct text *text, double value) {
     const char *at = digits;
     while (*at) {
         const size_t usual = strspn(at, "0123456789+-e");
-        put(text, at, usual);
+        json_put(text, at, usual);
         at += usual;
         if (*at)
             put_char(text, '.');

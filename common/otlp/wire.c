@@ -24,28 +24,28 @@ uint8_t *wire_take(struct wire *wire, size_t *size) {
     return bytes;
 }
 
-static bool fail(struct wire *wire) {
+static bool wire_fail(struct wire *wire) {
     wire->failed = true;
     wire->capacity = wire->size; /* so that one comparison finds both */
     return false;
 }
 
-static bool grow(struct wire *wire, size_t size) {
+static bool wire_grow(struct wire *wire, size_t size) {
     size_t capacity = wire->capacity ? wire->capacity : FIRST_CAPACITY;
     while (capacity - wire->size < size && capacity <= SIZE_MAX / 2)
         capacity *= 2;
     if (wire->failed || capacity - wire->size < size)
-        return fail(wire);
+        return wire_fail(wire);
     uint8_t *const bytes = realloc(wire->bytes, capacity);
     if (!bytes)
-        return fail(wire);
+        return wire_fail(wire);
     wire->bytes = bytes;
     wire->capacity = capacity;
     return true;
 }
 
 static bool has_room(struct wire *wire, size_t size) {
-    return wire->capacity - wire->size >= size || grow(wire, size);
+    return wire->capacity - wire->size >= size || wire_grow(wire, size);
 }
 
 bool wire_reserve(struct wire *wire, size_t size) {
