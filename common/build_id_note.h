@@ -18,7 +18,7 @@ static inline uint64_t note_padded(uint64_t size) {
 /* Returns the contents of the note of that `type` and `owner` (a name of three letters, or padded
  * to that), as a pointer into `notes`. NULL: there is none, or the notes do not fit into `size`. */
 static inline const uint8_t *note_find(const void *notes, size_t size, const char owner[static 4],
-                                       uint32_t type, uint32_t *said_size) {
+                                       uint32_t type, uint32_t *found_size) {
     const uint8_t *const bytes = notes;
     Elf64_Nhdr note;
     for (uint64_t at = 0; at < size && size - at >= sizeof note;) {
@@ -29,7 +29,7 @@ static inline const uint8_t *note_find(const void *notes, size_t size, const cha
         if (next > size)
             return NULL;
         if (note.n_type == type && note.n_namesz == 4 && memcmp(bytes + name, owner, 4) == 0) {
-            *said_size = note.n_descsz;
+            *found_size = note.n_descsz;
             return bytes + descriptor;
         }
         at = next;
@@ -40,11 +40,11 @@ static inline const uint8_t *note_find(const void *notes, size_t size, const cha
 /* Returns the build id among the notes. NULL: there is none, it is empty, or it is longer than any
  * linker writes. */
 static inline const uint8_t *build_id_note(const void *notes, size_t size, uint32_t *id_size) {
-    uint32_t said = 0;
-    const uint8_t *const id = note_find(notes, size, "GNU", NT_GNU_BUILD_ID, &said);
-    if (said == 0 || said > MAX_BUILD_ID_BYTES)
+    uint32_t found_size = 0;
+    const uint8_t *const id = note_find(notes, size, "GNU", NT_GNU_BUILD_ID, &found_size);
+    if (found_size == 0 || found_size > MAX_BUILD_ID_BYTES)
         return NULL;
-    *id_size = said;
+    *id_size = found_size;
     return id;
 }
 

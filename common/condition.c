@@ -15,7 +15,7 @@ struct unit {
 static const struct unit to_kib[] = {{"KiB", 1}, {"MiB", 1 << 10}, {"GiB", 1 << 20}, {NULL, 0}};
 static const struct unit to_milli[] = {{"ms", 1}, {"min", 60 * 1000}, {"s", 1000}, {NULL, 0}};
 
-static uint32_t lower(uint32_t bound, uint32_t other) {
+static uint32_t lower_bound(uint32_t bound, uint32_t other) {
     return bound == 0 || other < bound ? other : bound;
 }
 
@@ -33,7 +33,7 @@ static bool parse_percent(char *text, uint32_t *bound) {
     uint64_t number;
     if (!cut_unit(text, "%") || !parse_number(text, 1, most_percent, &number))
         return false;
-    *bound = lower(*bound, (uint32_t)number);
+    *bound = lower_bound(*bound, (uint32_t)number);
     return true;
 }
 
@@ -43,7 +43,7 @@ static bool parse_amount(char *text, const struct unit *unit, uint32_t *bound) {
         unit++;
     if (!unit->name || !parse_number(text, 1, UINT32_MAX / unit->factor, &number))
         return false;
-    *bound = lower(*bound, (uint32_t)number * unit->factor);
+    *bound = lower_bound(*bound, (uint32_t)number * unit->factor);
     return true;
 }
 

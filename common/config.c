@@ -31,8 +31,8 @@ struct parse {
 
 /* --- warnings --- */
 
-static void complain(const struct parse *p, const char *name, const char *value, const char *what,
-                     const char *instead) {
+static void config_warn_value(const struct parse *p, const char *name, const char *value,
+                              const char *what, const char *instead) {
     struct sentence sentence = {.length = 0};
     sentence_say(&sentence, name);
     if (value) {
@@ -55,12 +55,12 @@ static const char *expectation(const struct parse *p, enum config_kind kind) {
 
 /* --- the environment --- */
 
-static const char *look_up(const struct parse *p, const char *name) {
+static const char *environment_value(const struct parse *p, const char *name) {
     return config_names_value(p->envp, name);
 }
 
 /* Copies `a` and `b`, joined, into the caller's buffer. NULL: they do not fit. */
-static const char *keep(struct parse *p, const char *a, const char *b) {
+static const char *config_keep(struct parse *p, const char *a, const char *b) {
     const size_t left = strlen(a);
     const size_t right = strlen(b) + 1;
     if (left + right > (size_t)(p->end - p->at))
@@ -83,14 +83,14 @@ static bool set_text(const struct option *option, const char *text) {
 }
 
 /* Returns the value of one form of a variable with two. NULL: neither is set. */
-static const char *look_up_either(const struct parse *p, const char *profiles_name,
-                                  const char *generic_name) {
-    const char *const text = look_up(p, profiles_name);
-    return text ? text : look_up(p, generic_name);
+static const char *environment_value_either(const struct parse *p, const char *profiles_name,
+                                            const char *generic_name) {
+    const char *const text = environment_value(p, profiles_name);
+    return text ? text : environment_value(p, generic_name);
 }
 
 static bool says_false(const struct parse *p, const char *name) {
-    const char *const text = look_up(p, name);
+    const char *const text = environment_value(p, name);
     return text && text_equals_ignoring_case(text, "false");
 }
 
@@ -99,7 +99,7 @@ static bool says_false(const struct parse *p, const char *name) {
 static bool wants_unix_tls(const struct parse *p) {
     if (p->config->insecure)
         return false;
-#define EITHER(rest) look_up_either(p, PROFILES_PREFIX rest, GENERIC_PREFIX rest)
+#define EITHER(rest) environment_value_either(p, PROFILES_PREFIX rest, GENERIC_PREFIX rest)
     return says_false(p, PROFILES_PREFIX "INSECURE") || says_false(p, GENERIC_PREFIX "INSECURE") ||
            EITHER("CERTIFICATE") || EITHER("CLIENT_KEY") || EITHER("CLIENT_CERTIFICATE");
 #undef EITHER
@@ -125,14 +125,16 @@ static bool set_endpoint(struct parse *p, const char *text, bool for_profiles) {
     return true;
 }
 
-static bool set(struct parse *p, const struct option *option, const char *text, bool for_profiles) {
+static bool config_set(struct parse *p, const struct option *option, const char *text,
+                       bool for_profiles) {
     switch (option->kind) {
     case OPTION_STRING:
     case OPTION_STRING_OTLP:
     case OPTION_REDACT:
-        return set_text(option, keep(p, text, ""));
+        return set_text(option, config_keep(p, text, ""));
     case OPTION_LABELS:
-        return set_text(option, text_equals_ignoring_case(text, "none") ? "" : keep(p, text, ""));
+        return set_text(option,
+                        text_equals_ignoring_case(text, "none") ? "" : config_keep(p, text, ""));
     case OPTION_ENDPOINT_OTLP:
         return set_endpoint(p, text, for_profiles);
     default:
@@ -156,7 +158,7 @@ static bool is_secret(const struct option *option, const char *text) {
 }
 
 /* Recognises lists of names that must not be sent, or of those that may be. */
-static bool withholds(const struct option *option) {
+static bool is_privacy_list(const struct option *option) {
     return option->kind == OPTION_REDACT || option->kind == OPTION_LABELS;
 }
 
@@ -164,7 +166,7 @@ static bool withholds(const struct option *option) {
 static bool is_too_long(const struct parse *p, const struct option *option, const char *text) {
     struct endpoint ignored;
     return option->kind == OPTION_STRING || option->kind == OPTION_STRING_OTLP ||
-           withholds(option) ||
+           is_privacy_list(option) ||
            (option->kind == OPTION_ENDPOINT_OTLP &&
             read_endpoint(p, text, false, &ignored) == ENDPOINT_TOO_LONG);
 }
@@ -176,11 +178,11 @@ static const char *standard_of(const struct parse *p, const struct option *optio
                : option->standard;
 }
 
-static void refuse(const struct parse *p, const struct option *option, const char *name,
-                   const char *text, const char *instead) {
+static void config_refuse(const struct parse *p, const struct option *option, const char *name,
+                          const char *text, const char *instead) {
     const bool too_long = is_too_long(p, option, text);
-    complain(p, name, is_secret(option, text) || too_long ? NULL : text,
-             too_long ? "is too long to keep" : expectation(p, option->kind), instead);
+    config_warn_value(p, name, is_secret(option, text) || too_long ? NULL : text,
+                      too_long ? "is too long to keep" : expectation(p, option->kind), instead);
 }
 
 /* If both forms are set, the one for profiles wins. If its value is wrong, the generic one is used,
@@ -190,14 +192,14 @@ static bool read_profiles_form(struct parse *p, const struct option *option) {
     char name[64] = PROFILES_PREFIX;
     const char *const rest = option->name + sizeof GENERIC_PREFIX - 1;
     memcpy(name + sizeof PROFILES_PREFIX - 1, rest, strlen(rest) + 1);
-    const char *const text = look_up(p, name);
+    const char *const text = environment_value(p, name);
     if (!text)
         return false;
-    if (set(p, option, text, true))
+    if (config_set(p, option, text, true))
         return true;
-    const char *const generic = look_up(p, option->name);
-    const bool used = generic && set(p, option, generic, false);
-    refuse(p, option, name, text, used ? option->name : standard_of(p, option));
+    const char *const generic = environment_value(p, option->name);
+    const bool used = generic && config_set(p, option, generic, false);
+    config_refuse(p, option, name, text, used ? option->name : standard_of(p, option));
     return used;
 }
 
@@ -205,26 +207,26 @@ static bool read_profiles_form(struct parse *p, const struct option *option) {
  * sent. */
 static void withhold_all(const struct parse *p, const struct option *option, const char *text) {
     const char *const nothing_sent = option->kind == OPTION_REDACT ? "*" : "";
-    refuse(p, option, option->name, text, nothing_sent);
+    config_refuse(p, option, option->name, text, nothing_sent);
     (void)set_text(option, nothing_sent);
 }
 
 static void read_option(struct parse *p, const struct option *option) {
     if (has_two_forms(option->kind) && read_profiles_form(p, option))
         return;
-    const char *const text = look_up(p, option->name);
-    if (text && set(p, option, text, false))
+    const char *const text = environment_value(p, option->name);
+    if (text && config_set(p, option, text, false))
         return;
-    if (text && withholds(option)) {
+    if (text && is_privacy_list(option)) {
         withhold_all(p, option, text);
         return;
     }
     if (text)
-        refuse(p, option, option->name, text, standard_of(p, option));
+        config_refuse(p, option, option->name, text, standard_of(p, option));
     if (option->kind == OPTION_ENDPOINT_OTLP) /* needs no room */
         p->config->endpoint = endpoint_default_url(p->config->protocol == PROTOCOL_GRPC);
     else
-        (void)set(p, option, option->standard, false);
+        (void)config_set(p, option, option->standard, false);
 }
 
 /* Mappings appear only among allocations and live objects. */
@@ -236,43 +238,46 @@ static void complete_types(const struct parse *p) {
     if (!(*types & PROFILE_MMAP) || (*types & (PROFILE_ALLOC | PROFILE_HEAP)))
         return;
     *types |= PROFILE_ALLOC;
-    complain(p, name, look_up(p, name), "has neither alloc nor heap, which mmap adds to",
-             *types & PROFILE_CPU ? "cpu,mmap,alloc" : "mmap,alloc");
+    config_warn_value(p, name, environment_value(p, name),
+                      "has neither alloc nor heap, which mmap adds to",
+                      *types & PROFILE_CPU ? "cpu,mmap,alloc" : "mmap,alloc");
 }
 
 /* Checks lists of pairs: an error anywhere discards the whole list. */
 static void check_pairs(const struct parse *p, const char *name, const char **list, bool secret) {
     if (keyvalues_are_valid(*list))
         return;
-    complain(p, name, secret ? NULL : *list, "is not a list of key=value pairs", "");
+    config_warn_value(p, name, secret ? NULL : *list, "is not a list of key=value pairs", "");
     *list = "";
 }
 
 static bool is_explicit(const struct parse *p, const char *name, uint64_t value) {
     uint64_t parsed;
-    const char *const text = look_up(p, name);
+    const char *const text = environment_value(p, name);
     return text && parse_number(text, 0, UINT64_MAX, &parsed) && parsed == value;
 }
 
 /* Selects the profiler's entries: every process reads its configuration, and environments are long.
  * Returns all entries if more than MAX_NARROW match. */
-static const char *const *narrow(const char *const *envp, const char *ours[static MAX_NARROW]) {
+static const char *const *select_profiler_entries(const char *const *envp,
+                                                  const char *selected[static MAX_NARROW]) {
     size_t count = 0;
     for (size_t i = 0; envp && envp[i]; i++) {
         if (strncmp(envp[i], "OTEL_", 5) != 0)
             continue;
         if (count == MAX_NARROW - 1)
             return envp;
-        ours[count++] = envp[i];
+        selected[count++] = envp[i];
     }
-    ours[count] = NULL;
-    return ours;
+    selected[count] = NULL;
+    return selected;
 }
 
 void config_parse(const char *const *envp, struct config *config, char *buffer, size_t size,
                   config_warn *warn, void *arg) {
-    const char *ours[MAX_NARROW];
-    struct parse p = {narrow(envp, ours), config, buffer, buffer + size, warn, arg};
+    const char *selected[MAX_NARROW];
+    struct parse p = {
+        select_profiler_entries(envp, selected), config, buffer, buffer + size, warn, arg};
     *config = (struct config){.service_name = "",
                               .resource_attributes = "",
                               .log_file = "",
@@ -302,7 +307,7 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
     check_pairs(&p, "OTEL_EXPORTER_OTLP_HEADERS", &config->headers, true);
     config->shutdown_timeout_set =
         is_explicit(&p, "OTEL_PROFILER_SHUTDOWN_TIMEOUT", config->shutdown_timeout_ms);
-    config->log_level_set = look_up(&p, "OTEL_LOG_LEVEL") != NULL;
+    config->log_level_set = environment_value(&p, "OTEL_LOG_LEVEL") != NULL;
 }
 
 /* --- derived facts --- */

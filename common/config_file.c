@@ -20,7 +20,7 @@ struct reader {
 /* --- warnings --- */
 
 /* `name` is the setting that the warning names; if its size is 0, none. */
-static void refuse(struct reader *reader, struct part name, const char *why) {
+static void config_file_refuse(struct reader *reader, struct part name, const char *why) {
     struct sentence sentence = {.length = 0};
     if (reader->wrong++ > CONFIG_WRONG_MOST)
         return;
@@ -70,7 +70,7 @@ static const char *unquote(struct part *value) {
 }
 
 /* Writes "KEY=VALUE" over its line, which is at least as long. */
-static void keep(struct reader *reader, struct part key, struct part value) {
+static void config_file_keep(struct reader *reader, struct part key, struct part value) {
     char *const entry = reader->text + (key.at - reader->text);
     char *const at = entry + key.size;
     *at = '=';
@@ -80,7 +80,7 @@ static void keep(struct reader *reader, struct part key, struct part value) {
     reader->lines->entries[reader->lines->count++] = entry;
 }
 
-static void read_line(struct reader *reader, struct part line) {
+static void config_file_read_line(struct reader *reader, struct part line) {
     static const struct part nothing = {NULL, 0};
     struct part key;
     struct part value;
@@ -89,19 +89,19 @@ static void read_line(struct reader *reader, struct part line) {
     const bool has_equals = setting_split(line, &key, &value);
     const char *wrong;
     if (line.size > CONFIG_LINE_MOST)
-        refuse(reader, nothing, "is longer than 4096 bytes");
+        config_file_refuse(reader, nothing, "is longer than 4096 bytes");
     else if (has_control_character(line))
-        refuse(reader, nothing, "has a control character");
+        config_file_refuse(reader, nothing, "has a control character");
     else if (!has_equals)
-        refuse(reader, nothing, "is not KEY=VALUE");
+        config_file_refuse(reader, nothing, "is not KEY=VALUE");
     else if (!config_names_have(key.at, key.size))
-        refuse(reader, key, "is no setting of the profiler");
+        config_file_refuse(reader, key, "is no setting of the profiler");
     else if ((wrong = unquote(&value)))
-        refuse(reader, key, wrong);
+        config_file_refuse(reader, key, wrong);
     else if (reader->lines->count == reader->lines->most)
-        refuse(reader, key, "is one setting more than can be kept");
+        config_file_refuse(reader, key, "is one setting more than can be kept");
     else
-        keep(reader, key, value);
+        config_file_keep(reader, key, value);
 }
 
 static void turn_round(const char **entries, size_t count) {
@@ -121,7 +121,7 @@ void config_file_parse(char *text, size_t size, const char *file, struct config_
         char *const feed = memchr(text, '\n', (size_t)(end - text));
         char *const line_end = feed ? feed : end;
         reader.number++;
-        read_line(&reader, setting_line(text, (size_t)(line_end - text)));
+        config_file_read_line(&reader, setting_line(text, (size_t)(line_end - text)));
         text = line_end + 1;
     }
     turn_round(lines->entries + before, lines->count - before);

@@ -51,8 +51,8 @@ struct pen {
     bool full;
 };
 
-/* Adds text without the final NUL, which end() writes. */
-static void add(struct pen *pen, const char *text, size_t size) {
+/* Adds text without the final NUL, which endpoint_end() writes. */
+static void endpoint_add(struct pen *pen, const char *text, size_t size) {
     if (pen->full || size >= pen->room) { /* one byte stays for the NUL */
         pen->full = true;
         return;
@@ -62,7 +62,7 @@ static void add(struct pen *pen, const char *text, size_t size) {
     pen->room -= size;
 }
 
-static void end(struct pen *pen) {
+static void endpoint_end(struct pen *pen) {
     if (pen->full || pen->room == 0) {
         pen->full = true;
         return;
@@ -71,26 +71,26 @@ static void end(struct pen *pen) {
     pen->room--;
 }
 
-static void add_text(struct pen *pen, const char *text) {
-    add(pen, text, strlen(text));
+static void endpoint_add_text(struct pen *pen, const char *text) {
+    endpoint_add(pen, text, strlen(text));
 }
 
 /* Puts the path before a query, in which some receivers want a key. A fragment is never sent. */
-static void add_url(struct pen *pen, const char *text, const char *path,
-                    struct endpoint_rules rules) {
+static void endpoint_add_url(struct pen *pen, const char *text, const char *path,
+                             struct endpoint_rules rules) {
     const char *const rest = path + strcspn(path, "?#");
     if (rules.grpc) {
-        add(pen, text, (size_t)(path - text));
-        add_text(pen, GRPC_PATH);
+        endpoint_add(pen, text, (size_t)(path - text));
+        endpoint_add_text(pen, GRPC_PATH);
         return;
     }
-    add(pen, text, (size_t)(rest - text));
+    endpoint_add(pen, text, (size_t)(rest - text));
     if (rules.for_profiles)
-        add_text(pen, rest == path ? "/" : "");
+        endpoint_add_text(pen, rest == path ? "/" : "");
     else
-        add_text(pen, &HTTP_PATH[rest[-1] == '/']); /* one slash between */
+        endpoint_add_text(pen, &HTTP_PATH[rest[-1] == '/']); /* one slash between */
     if (*rest == '?')
-        add(pen, rest, strcspn(rest, "#"));
+        endpoint_add(pen, rest, strcspn(rest, "#"));
 }
 
 enum endpoint_result endpoint_parse(const char *text, struct endpoint_rules rules, char *buffer,
@@ -99,23 +99,23 @@ enum endpoint_result endpoint_parse(const char *text, struct endpoint_rules rule
     const char *path;
     struct pen pen = {.at = buffer, .room = size};
     if (unix_path) {
-        add_text(&pen, rules.unix_tls ? "https://localhost" : "http://localhost");
-        add_text(&pen, rules.grpc ? GRPC_PATH : HTTP_PATH);
+        endpoint_add_text(&pen, rules.unix_tls ? "https://localhost" : "http://localhost");
+        endpoint_add_text(&pen, rules.grpc ? GRPC_PATH : HTTP_PATH);
     } else if (parse_url(text, &path)) {
-        add_url(&pen, text, path, rules);
+        endpoint_add_url(&pen, text, path, rules);
     } else if (rules.grpc && is_host_and_port(text)) {
-        add_text(&pen, rules.insecure ? "http://" : "https://");
-        add_text(&pen, text);
-        add_text(&pen, GRPC_PATH);
+        endpoint_add_text(&pen, rules.insecure ? "http://" : "https://");
+        endpoint_add_text(&pen, text);
+        endpoint_add_text(&pen, GRPC_PATH);
     } else {
         return ENDPOINT_MALFORMED;
     }
-    end(&pen);
+    endpoint_end(&pen);
     endpoint->url = buffer;
     endpoint->unix_socket = unix_path ? pen.at : "";
     if (unix_path) {
-        add_text(&pen, unix_path);
-        end(&pen);
+        endpoint_add_text(&pen, unix_path);
+        endpoint_end(&pen);
     }
     endpoint->size = (size_t)(pen.at - buffer);
     if (pen.full || (unix_path && strlen(unix_path) > max_socket_path))

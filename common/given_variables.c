@@ -14,13 +14,13 @@ struct variable {
     uint64_t hash;
 };
 
-static void add(struct variable *variable, char c) {
+static void given_add(struct variable *variable, char c) {
     variable->hash = hash_word(variable->hash, (unsigned char)c);
     if (variable->length < GIVEN_MOST - 1)
         variable->text[variable->length++] = c;
 }
 
-static void finish(struct variable *variable, given_visit *visit, void *arg) {
+static void given_finish(struct variable *variable, given_visit *visit, void *arg) {
     variable->text[variable->length] = 0;
     if (variable->length)
         visit(arg, variable->text, variable->hash);
@@ -40,11 +40,11 @@ bool given_variables(pid_t pid, given_visit *visit, void *arg) {
     while ((size = read(file, chunk, sizeof chunk)) > 0)
         for (ssize_t i = 0; i < size; i++) {
             if (chunk[i])
-                add(&variable, chunk[i]);
+                given_add(&variable, chunk[i]);
             else
-                finish(&variable, visit, arg);
+                given_finish(&variable, visit, arg);
         }
-    finish(&variable, visit, arg);
+    given_finish(&variable, visit, arg);
     close(file);
     return size == 0;
 }

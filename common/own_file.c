@@ -143,7 +143,7 @@ static int open_existing(int folder, const char *name, int access) {
     return error;
 }
 
-static int create(int folder, const char *name, int access) {
+static int own_file_create(int folder, const char *name, int access) {
     const int file = (int)syscall(SYS_openat, folder, name, access | O_EXCL | HOW, 0600);
     return file < 0 ? -errno : file;
 }
@@ -154,7 +154,7 @@ static int open_in(int folder, const char *name, int access) {
         file = open_existing(folder, name, access);
         if (file != -ENOENT || !(access & O_CREAT))
             return file;
-        file = create(folder, name, access);
+        file = own_file_create(folder, name, access);
         if (file != -EEXIST)
             return file;
     }

@@ -52,7 +52,7 @@ struct payload {
     size_t size;
 };
 
-static void put(struct payload *p, const void *bytes, size_t size) {
+static void payload_put(struct payload *p, const void *bytes, size_t size) {
     if (p->to && p->size + size <= p->room)
         memcpy(p->to + p->size, bytes, size);
     p->size += size;
@@ -64,13 +64,13 @@ static void put_field(struct payload *p, unsigned field, size_t size) {
     for (; size >= 128; size >>= 7)
         varint[bytes++] = (uint8_t)(size | 128);
     varint[bytes++] = (uint8_t)size;
-    put(p, varint, bytes);
+    payload_put(p, varint, bytes);
 }
 
 static void put_text(struct payload *p, unsigned field, const char *text) {
     const size_t size = strlen(text);
     put_field(p, field, size);
-    put(p, text, size);
+    payload_put(p, text, size);
 }
 
 /* A nested message begins with its size, so the output of `write` is counted first. */
@@ -132,22 +132,22 @@ bool process_context_is_published(void) {
 
 /* Finds "... [anon:OTEL_CTX]" in another range than the profiler's. The kernel merges two adjacent
  * ones. */
-static bool is_another(void *ours, const struct process_mapping *mapping) {
+static bool is_another(void *own, const struct process_mapping *mapping) {
     const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t bytes = (sizeof(struct published_header) + page_bytes - 1) & -page_bytes;
     if (!strstr(mapping->rest, NAME "]") && !strstr(mapping->rest, "/memfd:" NAME))
         return false;
-    return mapping->start != (uintptr_t)ours || mapping->end - mapping->start != bytes;
+    return mapping->start != (uintptr_t)own || mapping->end - mapping->start != bytes;
 }
 
-bool process_context_is_published_beside(const struct process_context_publication *ours) {
+bool process_context_is_published_beside(const struct process_context_publication *own) {
     const int saved = errno;
-    const bool found = process_maps_visit(is_another, ours->header);
+    const bool found = process_maps_visit(is_another, own->header);
     errno = saved;
     return found;
 }
 
-static void *map(int flags, int file) {
+static void *map_publication(int flags, int file) {
     const long mapped = syscall(SYS_mmap, NULL, sizeof(struct published_header),
                                 PROT_READ | PROT_WRITE, MAP_PRIVATE | flags, file, 0L);
     return mapped == -1 ? NULL : (void *)mapped;
@@ -159,7 +159,7 @@ static void unmap(void *memory) {
 
 /* Maps anonymous memory, which most kernels can name. */
 static void *map_named(void) {
-    void *const memory = map(MAP_ANONYMOUS, -1);
+    void *const memory = map_publication(MAP_ANONYMOUS, -1);
     if (!memory ||
         prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, memory, sizeof(struct published_header), NAME) == 0)
         return memory;
@@ -172,7 +172,7 @@ static void *map_file(void) {
     if (file < 0)
         return NULL;
     void *const memory = syscall(SYS_ftruncate, file, (long)sizeof(struct published_header)) == 0
-                             ? map(0, file)
+                             ? map_publication(0, file)
                              : NULL;
     syscall(SYS_close, file);
     return memory;

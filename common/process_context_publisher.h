@@ -47,9 +47,9 @@ size_t process_context_payload(uint8_t *to, size_t room, struct published_attrib
  * /proc/self/maps. */
 bool process_context_is_published(void);
 
-/* Returns whether the process publishes one beside `ours`, which may be another thread's. Likewise.
+/* Returns whether the process publishes one beside `own`, which may be another thread's. Likewise.
  */
-bool process_context_is_published_beside(const struct process_context_publication *ours);
+bool process_context_is_published_beside(const struct process_context_publication *own);
 
 /* Publishes `size` bytes, which are copied, and replaces an earlier publication. false: too many,
  * or the kernel refused a mapping or its name; the earlier publication stays. */

@@ -27,14 +27,14 @@ static bool begins_with(const char *text, const char *beginning) {
 }
 
 /* The sum does not depend on their order, which shells change. */
-static void add_ours(void *sum, const char *text, uint64_t hash) {
+static void sum_variable(void *sum, const char *text, uint64_t hash) {
     if (begins_with(text, "OTEL_") || begins_with(text, "LD_PRELOAD="))
         *(uint64_t *)sum += hash;
 }
 
 static bool sum_of(pid_t pid, uint64_t *sum) {
     *sum = 0;
-    return given_variables(pid, add_ours, sum);
+    return given_variables(pid, sum_variable, sum);
 }
 
 /* --- kind of process --- */
@@ -59,7 +59,7 @@ static pid_t parent_of(pid_t pid) {
     return at ? number_of(at) : 0;
 }
 
-static size_t append(char name[static THREAD_FILE], size_t at, const char *text) {
+static size_t append_text(char name[static THREAD_FILE], size_t at, const char *text) {
     const size_t size = strlen(text);
     if (at + size >= THREAD_FILE)
         return THREAD_FILE;
@@ -69,11 +69,11 @@ static size_t append(char name[static THREAD_FILE], size_t at, const char *text)
 
 /* Makes the name of a file of a thread whose number the kernel wrote. false: it is no number. */
 static bool name_thread_file(char name[static THREAD_FILE], const char *number, const char *file) {
-    const size_t at = append(name, append(name, 0, "task/"), number);
-    return number[0] != '.' && append(name, at, file) < THREAD_FILE;
+    const size_t at = append_text(name, append_text(name, 0, "task/"), number);
+    return number[0] != '.' && append_text(name, at, file) < THREAD_FILE;
 }
 
-static bool is_our_thread(pid_t pid, const char *number, enum process_tree_reporter reporter) {
+static bool is_helper_thread(pid_t pid, const char *number, enum process_tree_reporter reporter) {
     char name[THREAD_FILE];
     return name_thread_file(name, number, "/comm") &&
            (process_file_has(pid, name, HELPER_NAME_UNSENT "\n") ||
@@ -92,10 +92,10 @@ static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter repo
     const int folder = process_file_open(pid, "task");
     bool found = false;
     long size = 0;
-    int looked_at = 0;
-    while (folder >= 0 && !found && looked_at < MOST_THREADS &&
+    int checked = 0;
+    while (folder >= 0 && !found && checked < MOST_THREADS &&
            (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
-        for (long at = 0; at < size && !found; at += entry_at(entries, at)->d_reclen, looked_at++)
+        for (long at = 0; at < size && !found; at += entry_at(entries, at)->d_reclen, checked++)
             found = is(pid, entry_at(entries, at)->d_name, reporter);
     if (folder >= 0)
         close(folder);
@@ -114,17 +114,17 @@ static bool has_started(pid_t pid, const char *number, enum process_tree_reporte
     children[size < 0 ? 0 : size] = 0;
     bool found = false;
     for (const char *it = children; it && *it && !found; it = strchr(it, ' '), it += it != NULL)
-        found = has_thread(number_of(it), is_our_thread, reporter);
+        found = has_thread(number_of(it), is_helper_thread, reporter);
     return found;
 }
 
 static bool is_reporter(pid_t pid, enum process_tree_reporter reporter) {
     return reporter == REPORTER_LOADED ? process_file_has(pid, "maps", "/libotelprof.so")
-                                       : has_thread(pid, is_our_thread, reporter);
+                                       : has_thread(pid, is_helper_thread, reporter);
 }
 
 bool process_tree_has_reported(enum process_tree_reporter reporter) {
-    const bool any = reporter == REPORTER_UNSENT || reporter == REPORTER_KIN;
+    const bool any = reporter == REPORTER_UNSENT || reporter == REPORTER_RELATIVE;
     uint64_t own;
     uint64_t theirs;
     if (!any && !sum_of(getpid(), &own))
@@ -141,6 +141,6 @@ bool process_tree_has_reported(enum process_tree_reporter reporter) {
 }
 
 bool process_tree_has_kin(void) {
-    return process_tree_has_reported(REPORTER_KIN) ||
-           has_thread(getpid(), has_started, REPORTER_KIN);
+    return process_tree_has_reported(REPORTER_RELATIVE) ||
+           has_thread(getpid(), has_started, REPORTER_RELATIVE);
 }

@@ -21,7 +21,7 @@ enum process_tree_reporter {
     /* has logged that its profiles do not arrive, whatever its variables: its helper thread has
      * another name then (helper_name.h) */
     REPORTER_UNSENT,
-    REPORTER_KIN, /* is profiled, whatever its variables */
+    REPORTER_RELATIVE, /* is profiled, whatever its variables */
 };
 
 /* Returns whether an ancestor is such a reporter; false also if /proc does not show it. */

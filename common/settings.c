@@ -5,7 +5,7 @@
 /* The maximum in options.def for OTEL_PROFILER_CPU_FREQUENCY. */
 enum { MOST_FREQUENCY = 4000 };
 
-static uint64_t within(uint64_t value, uint64_t low, uint64_t high) {
+static uint64_t limit_to(uint64_t value, uint64_t low, uint64_t high) {
     if (value < low)
         return low;
     return value > high ? high : value;
@@ -28,12 +28,12 @@ struct settings_values settings_within(const struct settings_values *values,
         .on = values->on,
         .shed = values->shed,
         .types = values->types & config->types,
-        .cpu_frequency = within(values->cpu_frequency, 1, MOST_FREQUENCY),
-        .alloc_interval = within(values->alloc_interval, 1, UINT64_MAX),
-        .wait_frequency = within(values->wait_frequency, 1, MOST_FREQUENCY),
-        .lock_interval = within(values->lock_interval, 1, UINT64_MAX),
-        .max_stack_depth = (uint32_t)within(values->max_stack_depth, 1,
-                                            within(config->max_stack_depth, 1, UINT32_MAX)),
+        .cpu_frequency = limit_to(values->cpu_frequency, 1, MOST_FREQUENCY),
+        .alloc_interval = limit_to(values->alloc_interval, 1, UINT64_MAX),
+        .wait_frequency = limit_to(values->wait_frequency, 1, MOST_FREQUENCY),
+        .lock_interval = limit_to(values->lock_interval, 1, UINT64_MAX),
+        .max_stack_depth = (uint32_t)limit_to(values->max_stack_depth, 1,
+                                              limit_to(config->max_stack_depth, 1, UINT32_MAX)),
         .span_times = values->span_times,
     };
 }

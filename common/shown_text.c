@@ -41,7 +41,7 @@ static void escape(char to[static ESCAPED_BYTES], unsigned char byte) {
 
 /* Returns how many bytes of `text` fit into the room when shown, and in `*length` the bytes that
  * takes; if `to` is NULL it only counts. */
-static size_t show(char *to, size_t room, const char *text, size_t size, size_t *length) {
+static size_t write_shown(char *to, size_t room, const char *text, size_t size, size_t *length) {
     size_t at = 0;
     *length = 0;
     while (at < size) {
@@ -62,11 +62,11 @@ static size_t show(char *to, size_t room, const char *text, size_t size, size_t 
 size_t shown_text(char *to, size_t room, const char *text, size_t size) {
     size_t length;
     size = strnlen(text, size);
-    if (show(NULL, room, text, size, &length) == size) {
-        (void)show(to, room, text, size, &length);
+    if (write_shown(NULL, room, text, size, &length) == size) {
+        (void)write_shown(to, room, text, size, &length);
         return length;
     }
-    (void)show(to, room > DOTS ? room - DOTS : 0, text, size, &length);
+    (void)write_shown(to, room > DOTS ? room - DOTS : 0, text, size, &length);
     const size_t dots = room - length < DOTS ? room - length : DOTS;
     memcpy(to + length, "...", dots);
     return length + dots;
