@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     perf_map_read_file(&parted, dup(file));
     reported_append(file, input.at + part, input.left - part);
     promise(perf_map_read_file(&parted, dup(file)) == PERF_MAP_READ);
-    promise(perf_map_read_file(&whole, file) == PERF_MAP_ANEW);
+    promise(perf_map_read_file(&whole, file) == PERF_MAP_RESTARTED);
     for (size_t i = 0; i < PROBES; i++) {
         char names[2][MAX_GENERATED_NAME];
         const size_t at = i * input.left / PROBES;
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (names[0][0])
             reported_name(names[0]);
     }
-    promise(!whole.lied && !parted.lied);
+    promise(!whole.line_changed && !parted.line_changed);
     perf_map_close(&parted);
     perf_map_close(&whole);
     budget_end(&budget);

@@ -89,7 +89,7 @@ static int make_list(void **state) {
 }
 
 static bool read_list(struct jit_objects *objects) {
-    jit_objects_rest(objects);
+    jit_objects_forget(objects);
     return jit_objects_read_list(objects, (uintptr_t)&__jit_debug_descriptor);
 }
 

@@ -64,7 +64,7 @@ static void lines(uint64_t address) {
     put_line(address + 4, 20, "/b.c");
 }
 
-static enum jitdump_answer read_it(struct jitdump *dump) {
+static enum jitdump_result read_it(struct jitdump *dump) {
     return jitdump_read_file(dump, dup(file));
 }
 
@@ -92,7 +92,7 @@ static void code_has_names_and_lines(void **state) {
     lines(0x2000);
     load(0x2000, 16, "two");
     load(0x3000, 16, "three");
-    assert_int_equal(read_it(&dump), JITDUMP_ANEW);
+    assert_int_equal(read_it(&dump), JITDUMP_RESTARTED);
     assert_string_equal(name_at(&dump, 0x100f), "one");
     assert_string_equal(name_at(&dump, 0x1010), "");
     assert_string_equal(name_at(&dump, 0x2004), "two");
@@ -109,7 +109,7 @@ static void a_file_is_read_on(void **state) {
     struct jitdump dump;
     jitdump_init(&dump);
     load(0x1000, 16, "one");
-    assert_int_equal(read_it(&dump), JITDUMP_ANEW);
+    assert_int_equal(read_it(&dump), JITDUMP_RESTARTED);
     load(0x1008, 16, "later");
     lines(0x1000);
     move(0x1000, 0x5000, 16);
@@ -126,7 +126,7 @@ static void a_file_is_read_on(void **state) {
     assert_int_equal(ftruncate(file, 40), 0);
     assert_int_equal(lseek(file, 40, SEEK_SET), 40);
     load(0x7000, 16, "new");
-    assert_int_equal(read_it(&dump), JITDUMP_ANEW);
+    assert_int_equal(read_it(&dump), JITDUMP_RESTARTED);
     assert_string_equal(name_at(&dump, 0x1000), "");
     assert_string_equal(name_at(&dump, 0x7000), "new");
     jitdump_close(&dump);
@@ -203,7 +203,7 @@ static void the_file_is_found_by_its_marker(void **state) {
     char path[64];
     struct jitdump dump;
     jitdump_init(&dump);
-    assert_false(jitdump_look(&dump, getpid()));
+    assert_false(jitdump_scan(&dump, getpid()));
     snprintf(path, sizeof path, "/tmp/jit-%d.dump", (int)getpid());
     close(file);
     file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
@@ -212,12 +212,12 @@ static void the_file_is_found_by_its_marker(void **state) {
     load(0x1000, 16, "one");
     void *const data = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0);
     assert_true(data != MAP_FAILED);
-    assert_false(jitdump_look(&dump, getpid())); /* not as code */
+    assert_false(jitdump_scan(&dump, getpid())); /* not as code */
     void *const marker = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
     assert_true(marker != MAP_FAILED);
-    assert_false(jitdump_look(&dump, getpid() + 1));
-    assert_true(jitdump_look(&dump, getpid()));
-    assert_int_equal(jitdump_read(&dump), JITDUMP_ANEW);
+    assert_false(jitdump_scan(&dump, getpid() + 1));
+    assert_true(jitdump_scan(&dump, getpid()));
+    assert_int_equal(jitdump_read(&dump), JITDUMP_RESTARTED);
     assert_string_equal(name_at(&dump, 0x1000), "one");
     munmap(marker, 4096); /* it has not ended by that */
     load(0x2000, 16, "two");

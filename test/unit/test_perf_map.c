@@ -56,7 +56,7 @@ static const char *name_at(struct perf_map *map, uint64_t address) {
     perf_map_read(map, path);
     const bool found =
         perf_map_find(map, address, &number) && perf_map_name(map, address, number, name);
-    perf_map_rest(map);
+    perf_map_close_file(map);
     return found ? name : "";
 }
 
@@ -153,7 +153,7 @@ static void a_line_that_changed_names_nothing(void **state) {
 static bool is_read(void) {
     struct perf_map map;
     perf_map_init(&map);
-    const enum perf_map_answer answer = perf_map_read(&map, path);
+    const enum perf_map_result answer = perf_map_read(&map, path);
     perf_map_close(&map);
     return answer != PERF_MAP_NONE;
 }

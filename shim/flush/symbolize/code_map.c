@@ -110,11 +110,11 @@ static bool lay_batch_over(struct code_map *map, const struct runs *batch) {
 }
 
 /* Merges the batch into the map. false: no memory, and the batch is lost. */
-static bool settle(struct code_map *map) {
+static bool code_map_merge_batch(struct code_map *map) {
     if (map->batched == 0)
         return true;
     struct runs *const runs = calloc(1, sizeof *runs);
-    const bool settled = runs && sort_batch(runs, map) && lay_batch_over(map, runs);
+    const bool merged = runs && sort_batch(runs, map) && lay_batch_over(map, runs);
     if (runs) {
         free(runs->from);
         free(runs->to);
@@ -123,13 +123,13 @@ static bool settle(struct code_map *map) {
     free(map->batch);
     map->batch = NULL;
     map->batched = 0;
-    return settled;
+    return merged;
 }
 
 bool code_map_add(struct code_map *map, uint64_t start, uint64_t size, uint32_t value) {
     if (size == 0 || size > UINT32_MAX || start > UINT64_MAX - size)
         return true;
-    if (map->batched == BATCH && !settle(map))
+    if (map->batched == BATCH && !code_map_merge_batch(map))
         return false;
     if (map->count >= MAX_CODE_RANGES)
         return false;
@@ -143,7 +143,7 @@ bool code_map_add(struct code_map *map, uint64_t start, uint64_t size, uint32_t 
 
 bool code_map_find(struct code_map *map, uint64_t address, uint32_t *value) {
     size_t low = 0;
-    if (!settle(map))
+    if (!code_map_merge_batch(map))
         return false;
     size_t high = map->count; /* finds the last that begins at `address` or before */
     while (low < high) {

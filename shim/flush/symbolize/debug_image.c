@@ -145,7 +145,7 @@ const uint8_t *debug_image_need(struct debug_image *image, enum debug_part part,
     return parts->to && section_parts_need(parts, at, size) ? parts->to + at : NULL;
 }
 
-static bool read_all(struct debug_image *image) {
+static bool debug_image_read_all(struct debug_image *image) {
     for (int i = 0; i < DEBUG_PARTS; i++)
         if (image->room->parts[i].to && !debug_image_need(image, i, 0, image->room->parts[i].size))
             return false;
@@ -153,7 +153,7 @@ static bool read_all(struct debug_image *image) {
 }
 
 /* Opens the file that the head of that number describes. */
-static bool begin(struct debug_image *image, unsigned number, struct debug_file *file) {
+static bool debug_image_begin(struct debug_image *image, unsigned number, struct debug_file *file) {
     uint8_t *const head = (uint8_t *)&image->room->heads[number];
     file->elf = elf_memory((char *)head, image->size - (size_t)(head - image->bytes));
     if (file->elf)
@@ -161,7 +161,7 @@ static bool begin(struct debug_image *image, unsigned number, struct debug_file 
     return file->dwarf;
 }
 
-static void end(struct debug_file *file) {
+static void debug_image_end(struct debug_file *file) {
     if (file->dwarf)
         dwarf_end(file->dwarf);
     if (file->elf)
@@ -170,8 +170,8 @@ static void end(struct debug_file *file) {
 }
 
 Dwarf *debug_image_whole(struct debug_image *image) {
-    if (!image->whole.elf && read_all(image))
-        (void)begin(image, 0, &image->whole);
+    if (!image->whole.elf && debug_image_read_all(image))
+        (void)debug_image_begin(image, 0, &image->whole);
     return image->whole.dwarf;
 }
 
@@ -194,7 +194,7 @@ Dwarf *debug_image_unit(struct debug_image *image, uint64_t at, uint64_t size) {
             head->sections[i].sh_offset -= image->unit_count * sizeof *head;
     head->sections[DEBUG_INFO + 1].sh_offset += at;
     head->sections[DEBUG_INFO + 1].sh_size = size;
-    (void)begin(image, image->unit_count, file);
+    (void)debug_image_begin(image, image->unit_count, file);
     return file->dwarf;
 }
 
@@ -220,8 +220,8 @@ uint64_t debug_image_line_bytes(struct debug_image *image, uint64_t offset, uint
 
 static void close_all(struct debug_image *image) {
     for (unsigned i = 0; i < image->unit_count; i++)
-        end(&image->room->units[i]);
-    end(&image->whole);
+        debug_image_end(&image->room->units[i]);
+    debug_image_end(&image->whole);
     for (int i = 0; i < DEBUG_PARTS; i++)
         section_parts_close(&image->room->parts[i]);
     munmap(image->bytes, image->size);

@@ -19,7 +19,7 @@ struct readable {
 
 /* libiberty's output can be stopped only by leaving it: its callback forms keep their state on the
  * stack, so nothing leaks. */
-static void append(const char *text, size_t size, void *arg) {
+static void demangle_append(const char *text, size_t size, void *arg) {
     struct readable *const readable = arg;
     if (size >= MAX_READABLE - readable->length)
         longjmp(readable->too_long, 1);
@@ -32,10 +32,10 @@ static bool write_out(struct readable *readable, const char *name) {
     if (setjmp(readable->too_long) != 0)
         return false;
     readable->length = 0;
-    if (rust_demangle_callback(name, DMGL_NO_OPTS, append, readable))
+    if (rust_demangle_callback(name, DMGL_NO_OPTS, demangle_append, readable))
         return true;
     readable->length = 0;
-    return cplus_demangle_v3_callback(name, DMGL_ANSI, append, readable);
+    return cplus_demangle_v3_callback(name, DMGL_ANSI, demangle_append, readable);
 }
 
 bool is_mangled(const char *name) {
@@ -58,7 +58,7 @@ struct demangling {
     char *text;
 };
 
-static void run(void *arg) {
+static void demangle_run(void *arg) {
     struct demangling *const demangling = arg;
     demangling->text = demangle(demangling->name);
 }
@@ -66,7 +66,7 @@ static void run(void *arg) {
 bool demangle_within(memory_guard *guarded, const struct work_budget *budget, const char *name,
                      char **text) {
     struct demangling demangling = {.name = name};
-    const bool done = guarded(run, &demangling, budget);
+    const bool done = guarded(demangle_run, &demangling, budget);
     *text = done ? demangling.text : NULL;
     return done;
 }

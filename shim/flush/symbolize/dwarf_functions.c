@@ -159,7 +159,8 @@ struct dwarf_functions *dwarf_functions_open(struct debug_image *image) {
     return functions;
 }
 
-enum dwarf_lines_answer dwarf_functions_lines(struct dwarf_functions *functions, Dwarf_Die *die) {
+enum dwarf_lines_permission dwarf_functions_lines(struct dwarf_functions *functions,
+                                                  Dwarf_Die *die) {
     Dwarf_Attribute attribute;
     Dwarf_Word offset;
     struct unit_functions *const unit = functions_of(functions, die);

@@ -28,12 +28,13 @@ bool dwarf_functions_find(struct dwarf_functions *functions, Dwarf_Die *unit, ui
 
 /* Returns whether the lines of `unit` may be read: libdw makes a hundred bytes of each byte of a
  * line program, at worst, and keeps them while the image is open. */
-enum dwarf_lines_answer {
+enum dwarf_lines_permission {
     LINES_NEVER,   /* there are none, or too many */
     LINES_FULL,    /* too many were read since the image was opened; another time */
     LINES_ALLOWED, /* and counted as read */
 };
-enum dwarf_lines_answer dwarf_functions_lines(struct dwarf_functions *functions, Dwarf_Die *unit);
+enum dwarf_lines_permission dwarf_functions_lines(struct dwarf_functions *functions,
+                                                  Dwarf_Die *unit);
 
 /* NULL: nothing is done. */
 void dwarf_functions_close(struct dwarf_functions *functions);

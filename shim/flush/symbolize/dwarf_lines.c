@@ -11,21 +11,22 @@
 enum { MAX_SCOPES = 64 };
 
 /* Treats a longer text as not known. */
-static const char *within(const char *text, size_t max) {
+static const char *bounded_text(const char *text, size_t max) {
     return text && strnlen(text, max) < max ? text : NULL;
 }
 
 static const char *string_attribute(Dwarf_Die *die, unsigned name) {
     Dwarf_Attribute attribute;
-    return within(dwarf_formstring(dwarf_attr_integrate(die, name, &attribute)), MAX_SYMBOL_NAME);
+    return bounded_text(dwarf_formstring(dwarf_attr_integrate(die, name, &attribute)),
+                        MAX_SYMBOL_NAME);
 }
 
 /* Prefers the linkage name, because it has the scope. */
-static const char *name_of(Dwarf_Die *die) {
+static const char *function_name(Dwarf_Die *die) {
     const char *name = string_attribute(die, DW_AT_linkage_name);
     if (!name)
         name = string_attribute(die, DW_AT_MIPS_linkage_name);
-    return name ? name : within(dwarf_diename(die), MAX_SYMBOL_NAME);
+    return name ? name : bounded_text(dwarf_diename(die), MAX_SYMBOL_NAME);
 }
 
 static int start_line_of(Dwarf_Die *die) {
@@ -48,7 +49,8 @@ static const char *call_file(Dwarf_Die *unit, Dwarf_Die *inlined, bool lines_all
     if (!lines_allowed || dwarf_getsrcfiles(unit, &files, &count) != 0 || number < 0 ||
         (size_t)number >= count)
         return "";
-    const char *const name = within(dwarf_filesrc(files, (size_t)number, NULL, NULL), PATH_MAX);
+    const char *const name =
+        bounded_text(dwarf_filesrc(files, (size_t)number, NULL, NULL), PATH_MAX);
     return name ? name : "";
 }
 
@@ -62,7 +64,7 @@ struct place {
 static struct place place_of(Dwarf_Die *unit, uint64_t address, bool lines_allowed) {
     struct place place = {"", 0, lines_allowed};
     Dwarf_Line *const line = lines_allowed ? dwarf_getsrc_die(unit, address) : NULL;
-    const char *const file = line ? within(dwarf_linesrc(line, NULL, NULL), PATH_MAX) : NULL;
+    const char *const file = line ? bounded_text(dwarf_linesrc(line, NULL, NULL), PATH_MAX) : NULL;
     if (!file)
         return place;
     place.file = file;
@@ -79,7 +81,7 @@ static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, str
         const int tag = dwarf_tag(scope);
         if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
             continue;
-        const char *const name = name_of(scope);
+        const char *const name = function_name(scope);
         if (!name)
             return 0;
         lines[found++] = (struct symbol_line){.system_name = name,
@@ -120,9 +122,9 @@ size_t dwarf_lines(struct dwarf_functions *functions, uint64_t address, struct s
     int count = 1;
     if (max == 0 || !dwarf_functions_unit(functions, address, &unit))
         return 0;
-    const enum dwarf_lines_answer answer = dwarf_functions_lines(functions, &unit);
-    const struct place place = place_of(&unit, address, answer == LINES_ALLOWED);
-    *partial |= answer == LINES_FULL;
+    const enum dwarf_lines_permission permission = dwarf_functions_lines(functions, &unit);
+    const struct place place = place_of(&unit, address, permission == LINES_ALLOWED);
+    *partial |= permission == LINES_FULL;
     if (dwarf_functions_find(functions, &unit, address, &scopes[0])) {
         while (count < MAX_SCOPES && scope_below(&scopes[count - 1], address, &scopes[count]))
             count++;

@@ -60,7 +60,7 @@ static bool open_with_id(struct elf_sections *sections, int descriptor, const ui
 
 /* --- .gnu_debugdata: an xz stream that holds an ELF file with a symbol table --- */
 
-static uint8_t *unpack(const uint8_t *packed, size_t packed_size, size_t *size) {
+static uint8_t *unpack_minidebug(const uint8_t *packed, size_t packed_size, size_t *size) {
     const size_t start = packed_size * 8 + 4096;
     for (size_t capacity = start; capacity <= MAX_MINIDEBUG_BYTES; capacity *= 2) {
         uint64_t memory = MAX_MINIDEBUG_MEMORY;
@@ -87,7 +87,7 @@ static void open_minidebug(struct elf_file *file) {
     size_t size;
     uint8_t *const packed =
         header ? elf_section_copy(main, header, MAX_MINIDEBUG_PACKED, &packed_size) : NULL;
-    uint8_t *const bytes = packed ? unpack(packed, packed_size, &size) : NULL;
+    uint8_t *const bytes = packed ? unpack_minidebug(packed, packed_size, &size) : NULL;
     free(packed);
     if (bytes)
         (void)elf_sections_of_memory(&file->parts[PART_MINIDEBUG], bytes, size);

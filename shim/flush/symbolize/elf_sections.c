@@ -36,7 +36,7 @@ static bool is_within(const struct elf_sections *s, uint64_t at, uint64_t size) 
     return at <= s->size && size <= s->size - at;
 }
 
-static bool read_at(const struct elf_sections *s, uint64_t at, void *to, size_t size) {
+static bool elf_sections_read_at(const struct elf_sections *s, uint64_t at, void *to, size_t size) {
     if (!is_within(s, at, size))
         return false;
     if (s->memory) {
@@ -70,17 +70,18 @@ static bool read_names(struct elf_sections *s, uint32_t index) {
         return false;
     s->names_size = header->sh_size + 1;
     s->names = calloc(1, s->names_size);
-    return s->names && read_at(s, header->sh_offset, s->names, header->sh_size);
+    return s->names && elf_sections_read_at(s, header->sh_offset, s->names, header->sh_size);
 }
 
 static bool read_headers(struct elf_sections *s) {
     Elf64_Ehdr file;
-    if (!read_at(s, 0, &file, sizeof file) || !is_readable(&file) ||
+    if (!elf_sections_read_at(s, 0, &file, sizeof file) || !is_readable(&file) ||
         !is_within(s, file.e_shoff, (uint64_t)file.e_shnum * sizeof *s->headers))
         return false;
     s->count = file.e_shnum;
     s->headers = calloc(s->count, sizeof *s->headers);
-    return s->headers && read_at(s, file.e_shoff, s->headers, s->count * sizeof *s->headers) &&
+    return s->headers &&
+           elf_sections_read_at(s, file.e_shoff, s->headers, s->count * sizeof *s->headers) &&
            read_names(s, file.e_shstrndx);
 }
 
@@ -134,7 +135,8 @@ uint64_t elf_section_size(const struct elf_sections *s, const Elf64_Shdr *header
         return 0;
     if (!elf_section_is_compressed(header))
         return header->sh_size;
-    if (header->sh_size < sizeof packed || !read_at(s, header->sh_offset, &packed, sizeof packed) ||
+    if (header->sh_size < sizeof packed ||
+        !elf_sections_read_at(s, header->sh_offset, &packed, sizeof packed) ||
         packed.ch_type != ELFCOMPRESS_ZLIB ||
         packed.ch_size > (header->sh_size - sizeof packed) * MAX_INFLATION)
         return 0;
@@ -148,7 +150,7 @@ static bool inflate_range(const struct elf_sections *s, uint64_t at, uint64_t en
     int result = Z_OK;
     while (result == Z_OK && at < end && stream->avail_out) {
         const size_t size = end - at < sizeof input ? end - at : sizeof input;
-        if (!read_at(s, at, input, size))
+        if (!elf_sections_read_at(s, at, input, size))
             return false;
         at += size;
         stream->next_in = input;
@@ -172,20 +174,21 @@ static bool inflate_section(const struct elf_sections *s, const Elf64_Shdr *head
 bool elf_section_read(const struct elf_sections *s, const Elf64_Shdr *header, uint8_t *to,
                       uint64_t size) {
     return elf_section_is_compressed(header) ? inflate_section(s, header, to, size)
-                                             : read_at(s, header->sh_offset, to, size);
+                                             : elf_sections_read_at(s, header->sh_offset, to, size);
 }
 
 bool elf_section_read_part(const struct elf_sections *s, const Elf64_Shdr *header, uint64_t at,
                            void *to, size_t size) {
     return has_contents(s, header) && !elf_section_is_compressed(header) && at <= header->sh_size &&
-           size <= header->sh_size - at && read_at(s, header->sh_offset + at, to, size);
+           size <= header->sh_size - at &&
+           elf_sections_read_at(s, header->sh_offset + at, to, size);
 }
 
 bool elf_section_read_packed(const struct elf_sections *s, const Elf64_Shdr *header, uint64_t at,
                              void *to, size_t size) {
     const uint64_t packed_at = at + sizeof(Elf64_Chdr);
     return packed_at <= header->sh_size && size <= header->sh_size - packed_at &&
-           read_at(s, header->sh_offset + packed_at, to, size);
+           elf_sections_read_at(s, header->sh_offset + packed_at, to, size);
 }
 
 uint8_t *elf_section_copy(const struct elf_sections *s, const Elf64_Shdr *header, size_t max,
@@ -200,12 +203,12 @@ uint8_t *elf_section_copy(const struct elf_sections *s, const Elf64_Shdr *header
 
 size_t elf_sections_build_id(const struct elf_sections *s, uint8_t id[64]) {
     uint32_t found_size = 0;
-    unsigned looked_at = 0;
-    for (uint32_t i = 0; i < s->count && !found_size && looked_at < MAX_NOTE_SECTIONS; i++) {
+    unsigned checked = 0;
+    for (uint32_t i = 0; i < s->count && !found_size && checked < MAX_NOTE_SECTIONS; i++) {
         size_t size;
         if (s->headers[i].sh_type != SHT_NOTE)
             continue;
-        looked_at++;
+        checked++;
         uint8_t *const notes = elf_section_copy(s, &s->headers[i], MAX_NOTE_BYTES, &size);
         const uint8_t *const found = notes ? build_id_note(notes, size, &found_size) : NULL;
         if (found)

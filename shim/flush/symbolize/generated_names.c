@@ -18,8 +18,8 @@ enum {
     PATH_BYTES = 64,
     /* A search for a jitdump file in /proc takes a millisecond or more if there are thousands of
      * mappings. So it takes place in this many exports at first, and then once in so many. */
-    EARLY_LOOKS = 4,
-    LOOK_EVERY = 8,
+    EARLY_SCANS = 4,
+    SCAN_EVERY = 8,
 };
 
 /* The same budget as in symbolize.c. */
@@ -38,13 +38,13 @@ struct generated_names {
     memory_guard *guarded;
     const struct capture_api *api; /* NULL: nothing is counted */
     pid_t pid;                     /* of the process that made these reports */
-    bool looked;                   /* in this export */
+    bool reports_read;             /* in this export */
     enum runtime runtime;
     bool logged_excess;
-    unsigned looks; /* for a jitdump file */
+    unsigned scan_count; /* for a jitdump file */
     struct jitdump jitdump;
     struct perf_map perf_map;
-    bool objects_looked; /* `objects` is of this export */
+    bool objects_read; /* `objects` is of this export */
     struct jit_objects objects;
     /* Names that were read, by source, number and address. */
     struct arena arena;
@@ -52,7 +52,7 @@ struct generated_names {
     struct arena_list results; /* struct generated_name, or NULL: it cannot be read */
 };
 
-static struct generated_names *make(memory_guard *guarded) {
+static struct generated_names *generated_names_make(memory_guard *guarded) {
     struct generated_names *const names = calloc(1, sizeof *names);
     if (!names)
         return NULL;
@@ -69,44 +69,44 @@ static void forget_results(struct generated_names *names) {
     names->results = (struct arena_list){0};
 }
 
-static void forget(struct generated_names *names) {
+static void generated_names_forget(struct generated_names *names) {
     jitdump_close(&names->jitdump);
     perf_map_close(&names->perf_map);
     jit_objects_close(&names->objects);
-    names->looks = 0;
+    names->scan_count = 0;
     forget_results(names);
 }
 
 void generated_names_close(struct generated_names *names) {
     if (!names)
         return;
-    forget(names);
+    generated_names_forget(names);
     free(names);
 }
 
 void generated_names_begin(struct generated_names **made, memory_guard *guarded,
                            const struct capture_api *api) {
     if (!*made)
-        *made = make(guarded);
+        *made = generated_names_make(guarded);
     struct generated_names *const names = *made;
     if (!names)
         return;
     names->api = api;
-    names->looked = false;
-    names->objects_looked = false;
+    names->reports_read = false;
+    names->objects_read = false;
     if (names->pid != getpid())
-        forget(names);
+        generated_names_forget(names);
     names->pid = getpid();
     if (names->arena.total > MAX_CACHE_BYTES || names->arena.failed)
         forget_results(names);
 }
 
-void generated_names_rest(struct generated_names *names) {
+void generated_names_close_files(struct generated_names *names) {
     if (!names)
         return;
-    jit_objects_rest(&names->objects);
-    jitdump_rest(&names->jitdump);
-    perf_map_rest(&names->perf_map);
+    jit_objects_forget(&names->objects);
+    jitdump_close_file(&names->jitdump);
+    perf_map_close_file(&names->perf_map);
 }
 
 /* --- new reports --- */
@@ -125,23 +125,24 @@ static void count_excess(struct generated_names *names, const char *what) {
 static void read_perf_map(struct generated_names *names) {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)names->pid);
-    const enum perf_map_answer answer = perf_map_read(&names->perf_map, path);
-    if (answer == PERF_MAP_ANEW || answer == PERF_MAP_EXCESS)
+    const enum perf_map_result result = perf_map_read(&names->perf_map, path);
+    if (result == PERF_MAP_RESTARTED || result == PERF_MAP_EXCESS)
         forget_results(names);
-    if (answer == PERF_MAP_EXCESS)
+    if (result == PERF_MAP_EXCESS)
         count_excess(names, path);
 }
 
 /* A file that is closed, or has lost its marker, has nothing new; then another is searched. */
 static void read_jitdump(struct generated_names *names) {
-    enum jitdump_answer answer = jitdump_read(&names->jitdump);
-    if (answer == JITDUMP_NONE && (names->looks < EARLY_LOOKS || names->looks % LOOK_EVERY == 0) &&
-        jitdump_look(&names->jitdump, names->pid))
-        answer = jitdump_read(&names->jitdump);
-    names->looks++;
-    if (answer == JITDUMP_ANEW || answer == JITDUMP_EXCESS)
+    enum jitdump_result result = jitdump_read(&names->jitdump);
+    if (result == JITDUMP_NONE &&
+        (names->scan_count < EARLY_SCANS || names->scan_count % SCAN_EVERY == 0) &&
+        jitdump_scan(&names->jitdump, names->pid))
+        result = jitdump_read(&names->jitdump);
+    names->scan_count++;
+    if (result == JITDUMP_RESTARTED || result == JITDUMP_EXCESS)
         forget_results(names);
-    if (answer == JITDUMP_EXCESS)
+    if (result == JITDUMP_EXCESS)
         count_excess(names, names->jitdump.path);
 }
 
@@ -224,11 +225,11 @@ static const struct generated_name *name_in(struct generated_names *names, enum 
     return found ? known_name(names, &place) : NULL;
 }
 
-static void look(struct generated_names *names, const struct harvest_module *modules,
-                 size_t count) {
-    if (names->looked)
+static void generated_names_read_reports(struct generated_names *names,
+                                         const struct harvest_module *modules, size_t count) {
+    if (names->reports_read)
         return;
-    names->looked = true;
+    names->reports_read = true;
     names->runtime = has_module(modules, count, "libjvm.so")  ? RUNTIME_JVM
                      : has_module(modules, count, "beam.smp") ? RUNTIME_BEAM
                                                               : RUNTIME_ANY;
@@ -240,9 +241,9 @@ static void look(struct generated_names *names, const struct harvest_module *mod
 static const struct generated_name *name_in_objects(struct generated_names *names,
                                                     const struct harvest_module *modules,
                                                     size_t count, uint64_t address) {
-    if (!names->objects_looked && !jit_objects_read(&names->objects, modules, count))
+    if (!names->objects_read && !jit_objects_read(&names->objects, modules, count))
         count_excess(names, "a compiler");
-    names->objects_looked = true;
+    names->objects_read = true;
     const char *const text = jit_objects_find(&names->objects, address);
     struct generated_name *const name =
         text && *text ? arena_take(&names->arena, sizeof *name) : NULL;
@@ -258,7 +259,7 @@ bool generated_names_find(struct generated_names *names, const struct harvest_mo
     const struct generated_name *name = NULL;
     if (!names)
         return false;
-    look(names, modules, count);
+    generated_names_read_reports(names, modules, count);
     for (enum source source = SOURCE_JITDUMP; !name && source < SOURCES; source++)
         name = name_in(names, source, address);
     if (!name)

@@ -28,6 +28,6 @@ bool generated_names_find(struct generated_names *names, const struct harvest_mo
                           size_t count, uint64_t address, struct generated_name *found);
 
 /* Closes all files, after an export. */
-void generated_names_rest(struct generated_names *names);
+void generated_names_close_files(struct generated_names *names);
 
 #endif

@@ -170,7 +170,8 @@ static uint64_t function_address(const struct object *object, const Elf64_Sym *s
 }
 
 /* Returns false if no more is kept. */
-static bool add(struct jit_objects *objects, uint64_t address, uint64_t size, const char *name) {
+static bool jit_objects_add(struct jit_objects *objects, uint64_t address, uint64_t size,
+                            const char *name) {
     const size_t length = strnlen(name, MAX_GENERATED_NAME);
     const size_t kept =
         length < MAX_GENERATED_NAME ? length : utf8_cut(name, MAX_GENERATED_NAME - 1);
@@ -191,7 +192,7 @@ static bool add_symbols(struct jit_objects *objects, const struct object *object
         const uint64_t address = function_address(object, &symbols[i]);
         const uint32_t name = symbols[i].st_name;
         if (address && name < strings->sh_size && names[name] && !names[strings->sh_size - 1])
-            kept = add(objects, address, symbols[i].st_size, names + name);
+            kept = jit_objects_add(objects, address, symbols[i].st_size, names + name);
     }
     free(symbols);
     free(names);
@@ -239,7 +240,7 @@ bool jit_objects_read_list(struct jit_objects *objects, uint64_t at) {
 bool jit_objects_read(struct jit_objects *objects, const struct harvest_module *modules,
                       size_t count) {
     bool kept = true;
-    jit_objects_rest(objects);
+    jit_objects_forget(objects);
     if (!objects->lists)
         objects->lists = calloc(1, sizeof *objects->lists);
     for (size_t i = 0; objects->lists && kept && i < count; i++) {
@@ -257,7 +258,7 @@ const char *jit_objects_find(struct jit_objects *objects, uint64_t address) {
                : NULL;
 }
 
-void jit_objects_rest(struct jit_objects *objects) {
+void jit_objects_forget(struct jit_objects *objects) {
     code_map_free(&objects->ranges);
     arena_free(&objects->arena);
     objects->names = (struct arena_list){0};
@@ -265,7 +266,7 @@ void jit_objects_rest(struct jit_objects *objects) {
 }
 
 void jit_objects_close(struct jit_objects *objects) {
-    jit_objects_rest(objects);
+    jit_objects_forget(objects);
     free(objects->lists);
     objects->lists = NULL;
 }

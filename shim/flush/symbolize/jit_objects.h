@@ -43,7 +43,7 @@ bool jit_objects_read_list(struct jit_objects *objects, uint64_t descriptor);
 const char *jit_objects_find(struct jit_objects *objects, uint64_t address);
 
 /* Forgets the objects, and remembers the lists' addresses. */
-void jit_objects_rest(struct jit_objects *objects);
+void jit_objects_forget(struct jit_objects *objects);
 void jit_objects_close(struct jit_objects *objects);
 
 #endif

@@ -99,10 +99,10 @@ static const char *marker_in(char *line, const char *name, uint64_t *address) {
 static bool note_file(struct jitdump *dump, const char *path, uint64_t address) {
     struct stat status;
     const int file = strlen(path) < PATH_MAX ? trusted_file_open_mapped(path, address) : -1;
-    const bool ours = file >= 0 && fstat(file, &status) == 0 && trusted_file_is_own(&status);
+    const bool is_valid = file >= 0 && fstat(file, &status) == 0 && trusted_file_is_own(&status);
     if (file >= 0)
         close(file);
-    if (!ours)
+    if (!is_valid)
         return false;
     jitdump_close(dump);
     memcpy(dump->path, path, strlen(path) + 1);
@@ -111,7 +111,7 @@ static bool note_file(struct jitdump *dump, const char *path, uint64_t address) 
     return true;
 }
 
-bool jitdump_look(struct jitdump *dump, pid_t pid) {
+bool jitdump_scan(struct jitdump *dump, pid_t pid) {
     char name[32];
     char *line = NULL;
     size_t size = 0;
@@ -132,7 +132,7 @@ bool jitdump_look(struct jitdump *dump, pid_t pid) {
 
 /* --- reading new records --- */
 
-static bool read_at(const struct jitdump *dump, uint64_t at, void *to, size_t size) {
+static bool jitdump_read_at(const struct jitdump *dump, uint64_t at, void *to, size_t size) {
     return pread(dump->file, to, size, (off_t)at) == (ssize_t)size;
 }
 
@@ -153,7 +153,7 @@ static bool has_room(struct jitdump *dump) {
 
 static bool take_load(struct jitdump *dump, uint64_t at) {
     struct record_load load;
-    if (!read_at(dump, at, &load, sizeof load))
+    if (!jitdump_read_at(dump, at, &load, sizeof load))
         return true;
     if (!has_room(dump))
         return false;
@@ -165,7 +165,7 @@ static bool take_load(struct jitdump *dump, uint64_t at) {
 static bool take_move(struct jitdump *dump, uint64_t at) {
     struct record_move move;
     uint32_t number;
-    if (!read_at(dump, at, &move, sizeof move) ||
+    if (!jitdump_read_at(dump, at, &move, sizeof move) ||
         !code_map_find(&dump->ranges, move.old_address, &number))
         return true;
     return code_map_add(&dump->ranges, move.address, move.size, number);
@@ -173,13 +173,13 @@ static bool take_move(struct jitdump *dump, uint64_t at) {
 
 static void take_lines(struct jitdump *dump, uint64_t at) {
     struct record_lines lines;
-    if (!read_at(dump, at, &lines, sizeof lines))
+    if (!jitdump_read_at(dump, at, &lines, sizeof lines))
         return;
     dump->lines_at = at;
     dump->lines_of = lines.address;
 }
 
-static bool take(struct jitdump *dump, const struct record_head *head) {
+static bool jitdump_take(struct jitdump *dump, const struct record_head *head) {
     const uint64_t at = dump->at + sizeof *head;
     if (head->id == RECORD_LOAD && head->size >= sizeof *head + sizeof(struct record_load))
         return take_load(dump, at);
@@ -190,23 +190,24 @@ static bool take(struct jitdump *dump, const struct record_head *head) {
     return true;
 }
 
-static bool begin(struct jitdump *dump) {
+static bool jitdump_begin(struct jitdump *dump) {
     struct file_head head;
-    if (!read_at(dump, 0, &head, sizeof head) || head.magic != MAGIC || head.version != VERSION ||
-        head.machine != ARCH_ELF_MACHINE || head.size < sizeof head || head.size > PATH_MAX)
+    if (!jitdump_read_at(dump, 0, &head, sizeof head) || head.magic != MAGIC ||
+        head.version != VERSION || head.machine != ARCH_ELF_MACHINE || head.size < sizeof head ||
+        head.size > PATH_MAX)
         return false;
     dump->at = head.size;
     return true;
 }
 
 /* Takes a record only if it is complete. */
-static void read_on(struct jitdump *dump, uint64_t end) {
+static void jitdump_read_records(struct jitdump *dump, uint64_t end) {
     struct record_head head;
     for (int i = 0; i < READ_AT_ONCE && !dump->full; i++) {
-        if (!read_at(dump, dump->at, &head, sizeof head) || head.size < sizeof head ||
+        if (!jitdump_read_at(dump, dump->at, &head, sizeof head) || head.size < sizeof head ||
             head.size > end - dump->at || head.id == RECORD_CLOSE)
             return;
-        dump->full = !take(dump, &head) || dump->at > max_file;
+        dump->full = !jitdump_take(dump, &head) || dump->at > max_file;
         dump->at += head.size;
     }
 }
@@ -224,27 +225,27 @@ static void forget_code(struct jitdump *dump) {
     dump->full = false;
 }
 
-enum jitdump_answer jitdump_read_file(struct jitdump *dump, int file) {
+enum jitdump_result jitdump_read_file(struct jitdump *dump, int file) {
     struct stat status;
-    jitdump_rest(dump);
+    jitdump_close_file(dump);
     dump->file = file;
     if (file < 0 || fstat(file, &status) != 0 || status.st_size < 0)
         return JITDUMP_NONE;
     const uint64_t end = (uint64_t)status.st_size;
-    const bool anew = dump->at == 0 || end < dump->at;
-    if (anew) {
+    const bool restarted = dump->at == 0 || end < dump->at;
+    if (restarted) {
         forget_code(dump);
-        if (!begin(dump))
+        if (!jitdump_begin(dump))
             return JITDUMP_NONE;
     }
     const bool was_full = dump->full;
-    read_on(dump, end);
+    jitdump_read_records(dump, end);
     if (dump->full && !was_full)
         return JITDUMP_EXCESS;
-    return anew ? JITDUMP_ANEW : JITDUMP_READ;
+    return restarted ? JITDUMP_RESTARTED : JITDUMP_READ;
 }
 
-enum jitdump_answer jitdump_read(struct jitdump *dump) {
+enum jitdump_result jitdump_read(struct jitdump *dump) {
     struct stat status;
     if (!dump->inode || !may_open_by_path())
         return JITDUMP_NONE;
@@ -332,7 +333,7 @@ static int line_in(struct lines *lines, uint64_t count, uint64_t address,
 /* Moved code has no lines: they refer to its former place. */
 static bool was_loaded_at(const struct jitdump *dump, uint32_t number, uint64_t address) {
     struct record_load load;
-    return read_at(dump, dump->code[number].name_at - sizeof load, &load, sizeof load) &&
+    return jitdump_read_at(dump, dump->code[number].name_at - sizeof load, &load, sizeof load) &&
            address - load.address < load.size;
 }
 
@@ -342,7 +343,7 @@ int jitdump_line(const struct jitdump *dump, uint32_t number, uint64_t address,
     const uint64_t at = number < dump->code_count ? dump->code[number].lines_at : 0;
     file[0] = 0;
     if (dump->file < 0 || !at || !was_loaded_at(dump, number, address) ||
-        !read_at(dump, at, &head, sizeof head))
+        !jitdump_read_at(dump, at, &head, sizeof head))
         return 0;
     char *const bytes = malloc(MAX_LINES_BYTES);
     const ssize_t size =
@@ -353,14 +354,14 @@ int jitdump_line(const struct jitdump *dump, uint32_t number, uint64_t address,
     return line;
 }
 
-void jitdump_rest(struct jitdump *dump) {
+void jitdump_close_file(struct jitdump *dump) {
     if (dump->file >= 0)
         close(dump->file);
     dump->file = -1;
 }
 
 void jitdump_close(struct jitdump *dump) {
-    jitdump_rest(dump);
+    jitdump_close_file(dump);
     forget_code(dump);
     jitdump_init(dump);
 }

@@ -20,10 +20,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum jitdump_answer {
+enum jitdump_result {
     JITDUMP_NONE,
     JITDUMP_READ,
-    JITDUMP_ANEW,
+    JITDUMP_RESTARTED,
     JITDUMP_EXCESS, /* as in enum perf_map_result */
 };
 
@@ -48,13 +48,14 @@ struct jitdump {
 void jitdump_init(struct jitdump *dump);
 
 /* Searches the mappings of the process `pid`, which is this one, for the file. false: none. */
-bool jitdump_look(struct jitdump *dump, pid_t pid);
+bool jitdump_scan(struct jitdump *dump, pid_t pid);
 
-/* Opens the file that was found and reads its new records; it stays open until jitdump_rest(). */
-enum jitdump_answer jitdump_read(struct jitdump *dump);
+/* Opens the file that was found and reads its new records; it stays open until
+ * jitdump_close_file(). */
+enum jitdump_result jitdump_read(struct jitdump *dump);
 
 /* Does the same for a descriptor, which is taken over. */
-enum jitdump_answer jitdump_read_file(struct jitdump *dump, int file);
+enum jitdump_result jitdump_read_file(struct jitdump *dump, int file);
 
 /* Finds the piece of code at `address`. false: none is known. */
 bool jitdump_find(struct jitdump *dump, uint64_t address, uint32_t *number);
@@ -65,7 +66,7 @@ bool jitdump_name(const struct jitdump *dump, uint32_t number,
 int jitdump_line(const struct jitdump *dump, uint32_t number, uint64_t address,
                  char file[static PATH_MAX]);
 
-void jitdump_rest(struct jitdump *dump);
+void jitdump_close_file(struct jitdump *dump);
 void jitdump_close(struct jitdump *dump);
 
 #endif

@@ -59,9 +59,9 @@ static bool read_line(const char *at, const char *end, struct map_line *line) {
 /* --- the file --- */
 
 /* Returns whether the part that was read is unchanged, as far as its end shows. */
-static bool goes_on(const struct perf_map *map, const struct stat *status) {
+static bool perf_map_is_unchanged(const struct perf_map *map, const struct stat *status) {
     char tail[PERF_MAP_TAIL];
-    if (map->lied || status->st_dev != map->device || status->st_ino != map->inode ||
+    if (map->line_changed || status->st_dev != map->device || status->st_ino != map->inode ||
         (uint64_t)status->st_size < map->at)
         return false;
     const off_t at = (off_t)(map->at - map->tail_size);
@@ -69,7 +69,7 @@ static bool goes_on(const struct perf_map *map, const struct stat *status) {
            memcmp(tail, map->tail, map->tail_size) == 0;
 }
 
-static void begin_anew(struct perf_map *map, const struct stat *status) {
+static void perf_map_restart(struct perf_map *map, const struct stat *status) {
     const int file = map->file;
     code_map_free(&map->ranges);
     *map = (struct perf_map){.file = file, .device = status->st_dev, .inode = status->st_ino};
@@ -111,7 +111,7 @@ static bool read_piece(struct perf_map *map, char *piece) {
     return !map->full;
 }
 
-static void read_on(struct perf_map *map) {
+static void perf_map_read_pieces(struct perf_map *map) {
     char *const piece = malloc(PIECE);
     const uint64_t end = map->at + READ_AT_ONCE;
     while (piece && !map->full && map->at < end && read_piece(map, piece)) {
@@ -123,26 +123,26 @@ void perf_map_init(struct perf_map *map) {
     *map = (struct perf_map){.file = -1};
 }
 
-enum perf_map_answer perf_map_read_file(struct perf_map *map, int file) {
+enum perf_map_result perf_map_read_file(struct perf_map *map, int file) {
     struct stat status;
-    perf_map_rest(map);
+    perf_map_close_file(map);
     map->file = file;
     if (file < 0 || fstat(file, &status) != 0)
         return PERF_MAP_NONE;
-    const bool anew = !goes_on(map, &status);
-    if (anew)
-        begin_anew(map, &status);
+    const bool restarted = !perf_map_is_unchanged(map, &status);
+    if (restarted)
+        perf_map_restart(map, &status);
     const bool was_full = map->full;
-    read_on(map);
+    perf_map_read_pieces(map);
     if (map->full && !was_full)
         return PERF_MAP_EXCESS;
-    return anew ? PERF_MAP_ANEW : PERF_MAP_READ;
+    return restarted ? PERF_MAP_RESTARTED : PERF_MAP_READ;
 }
 
 /* Does not wait for a pipe or device, and follows no link. */
-enum perf_map_answer perf_map_read(struct perf_map *map, const char *path) {
+enum perf_map_result perf_map_read(struct perf_map *map, const char *path) {
     struct stat status;
-    perf_map_rest(map);
+    perf_map_close_file(map);
     if (!may_open_by_path())
         return PERF_MAP_NONE;
     const int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -167,7 +167,7 @@ bool perf_map_name(struct perf_map *map, uint64_t address, uint32_t number,
     const char *const found = memchr(text, '\n', (size_t)size);
     const char *const end = found ? found : text + size;
     if (!read_line(text, end, &line) || address - line.start >= line.size) {
-        map->lied = true;
+        map->line_changed = true;
         return false;
     }
     const size_t length = (size_t)(end - line.name);
@@ -178,14 +178,14 @@ bool perf_map_name(struct perf_map *map, uint64_t address, uint32_t number,
     return name[0] != 0;
 }
 
-void perf_map_rest(struct perf_map *map) {
+void perf_map_close_file(struct perf_map *map) {
     if (map->file >= 0)
         close(map->file);
     map->file = -1;
 }
 
 void perf_map_close(struct perf_map *map) {
-    perf_map_rest(map);
+    perf_map_close_file(map);
     code_map_free(&map->ranges);
     perf_map_init(map);
 }

@@ -23,11 +23,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum perf_map_answer {
-    PERF_MAP_NONE,  /* there is no file, or none that may be read */
-    PERF_MAP_READ,  /* the new lines, or as many as are read at once */
-    PERF_MAP_ANEW,  /* from its beginning: earlier numbers are invalid */
-    PERF_MAP_EXCESS /* and more than is kept: the rest never will be */
+enum perf_map_result {
+    PERF_MAP_NONE,      /* there is no file, or none that may be read */
+    PERF_MAP_READ,      /* the new lines, or as many as are read at once */
+    PERF_MAP_RESTARTED, /* from its beginning: earlier numbers are invalid */
+    PERF_MAP_EXCESS     /* and more than is kept: the rest never will be */
 };
 
 enum { PERF_MAP_TAIL = 64 };
@@ -40,18 +40,18 @@ struct perf_map {
     uint64_t at;              /* everything before it was read: up to the end of a line */
     char tail[PERF_MAP_TAIL]; /* the last bytes of that */
     size_t tail_size;
-    bool full; /* nothing more is read */
-    bool lied; /* a line has changed: to be read from the beginning */
+    bool full;         /* nothing more is read */
+    bool line_changed; /* a line has changed: to be read from the beginning */
     struct code_map ranges;
 };
 
 void perf_map_init(struct perf_map *map);
 
-/* Opens the file and reads its new lines; it stays open until perf_map_rest(). */
-enum perf_map_answer perf_map_read(struct perf_map *map, const char *path);
+/* Opens the file and reads its new lines; it stays open until perf_map_close_file(). */
+enum perf_map_result perf_map_read(struct perf_map *map, const char *path);
 
 /* Does the same for a descriptor, of any user's file, which is taken over. */
-enum perf_map_answer perf_map_read_file(struct perf_map *map, int file);
+enum perf_map_result perf_map_read_file(struct perf_map *map, int file);
 
 /* Finds the name at `address`, and the number of its piece of code, which is the same for all
  * addresses in it. false: there is none. */
@@ -60,7 +60,7 @@ bool perf_map_name(struct perf_map *map, uint64_t address, uint32_t number,
                    char name[static MAX_GENERATED_NAME]);
 
 /* Closes the file; everything that was read stays known. */
-void perf_map_rest(struct perf_map *map);
+void perf_map_close_file(struct perf_map *map);
 
 /* Closes the file, and forgets everything. */
 void perf_map_close(struct perf_map *map);

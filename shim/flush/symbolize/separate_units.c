@@ -110,7 +110,7 @@ static bool next_attribute(struct table *table) {
 }
 
 /* Reads the table of abbreviations at that offset. */
-static bool stands_alone(struct debug_image *image, uint64_t at) {
+static bool is_independent(struct debug_image *image, uint64_t at) {
     struct table table = {.image = image, .at = at, .left = MAX_TABLE};
     while (!table.failed && next_number(&table) != 0) {
         (void)next_number(&table); /* the tag */
@@ -149,7 +149,7 @@ static Dwarf *open_unit(struct debug_image *image, uint64_t at) {
     const bool is_new = header.version >= 5;
     const uint64_t table = is_new ? header.since_5.abbreviations : header.before_5.abbreviations;
     if (header.length >= LONG_FORMAT || size > MAX_UNIT ||
-        (is_new && header.since_5.type != DW_UT_compile) || !stands_alone(image, table) ||
+        (is_new && header.since_5.type != DW_UT_compile) || !is_independent(image, table) ||
         !debug_image_need(image, DEBUG_INFO, at, size))
         return NULL;
     return debug_image_unit(image, at, size);

@@ -31,7 +31,7 @@ static bool is_function(const Elf64_Sym *symbol) {
            symbol->st_shndx < SHN_LORESERVE;
 }
 
-static void add(struct symbol_table *table, struct symbol symbol) {
+static void symbol_table_add(struct symbol_table *table, struct symbol symbol) {
     if (table->count == table->capacity) {
         const size_t capacity = table->capacity ? 2 * table->capacity : 1024;
         struct symbol *const symbols = realloc(table->symbols, capacity * sizeof *symbols);
@@ -53,11 +53,11 @@ static void add_symbol(struct symbol_table *table, const struct elf_sections *se
     /* the end of a symbol without size is set once the table is sorted */
     const uint64_t end =
         symbol->st_size ? symbol->st_value + symbol->st_size : home->sh_addr + home->sh_size;
-    add(table, (struct symbol){.start = symbol->st_value,
-                               .end = end,
-                               .name = symbol->st_name,
-                               .names = (uint8_t)names,
-                               .rank = rank_of(symbol)});
+    symbol_table_add(table, (struct symbol){.start = symbol->st_value,
+                                            .end = end,
+                                            .name = symbol->st_name,
+                                            .names = (uint8_t)names,
+                                            .rank = rank_of(symbol)});
 }
 
 static void load_section(struct symbol_table *table, const struct elf_sections *sections,
@@ -102,7 +102,7 @@ static int by_address(const void *a, const void *b) {
     return (left->name > right->name) - (left->name < right->name);
 }
 
-static void sort(struct symbol *symbols, size_t count) {
+static void symbol_table_sort(struct symbol *symbols, size_t count) {
     if (count > 1)
         qsort(symbols, count, sizeof *symbols, by_address);
 }
@@ -149,13 +149,13 @@ static void sort_by_address(struct symbol_table *table) {
     struct symbol *const spread = malloc(table->count * sizeof *spread);
     if (!spread || !measure_spans(&spans, table)) {
         free(spread);
-        sort(table->symbols, table->count);
+        symbol_table_sort(table->symbols, table->count);
         return;
     }
     for (size_t i = 0; i < table->count; i++)
         spread[spans.ends[span_of(&spans, &table->symbols[i])]++] = table->symbols[i];
     for (size_t i = 0, begin = 0; i < spans.count; begin = spans.ends[i++])
-        sort(&spread[begin], spans.ends[i] - begin);
+        symbol_table_sort(&spread[begin], spans.ends[i] - begin);
     free(spans.ends);
     free(table->symbols);
     table->symbols = spread;

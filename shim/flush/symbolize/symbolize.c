@@ -16,7 +16,7 @@
 enum {
     /* Exports after which inflating debug information is worth its cost: the process runs for long.
      * Large or compressed information waits until then. */
-    PATIENT_EXPORTS = 3,
+    LONG_RUN_EXPORTS = 3,
     MAX_CHEAP_DWARF = 32 << 20,
     /* Debug information that is open at a time; a larger one is opened alone. */
     MAX_OPEN_DWARF = 64 << 20,
@@ -29,8 +29,7 @@ enum {
     MAX_CACHE_BYTES = 32 << 20,
     /* Tables of symbols that are kept between exports, all together: 40,000 functions. */
     MAX_KEPT_TABLES = 1 << 20,
-    /* A program may load new libraries as long as it runs: if there are more than MAX_IDLE files,
-     * those that were not used in so many exports are forgotten. */
+    /* Beyond MAX_IDLE files, those that were not used in so many exports are forgotten. */
     IDLE_EXPORTS = 6,
     MAX_IDLE = 64,
     /* A bound for demangling without a timer. The costliest known names (conversion operators, each
@@ -186,7 +185,7 @@ void symbolizer_rest(struct symbolizer *s) {
             kept += bytes;
     }
     s->dwarf_open = 0;
-    generated_names_rest(s->generated);
+    generated_names_close_files(s->generated);
 }
 
 /* --- sources --- */
@@ -246,7 +245,7 @@ static void open_debug_files(void *arg) {
 /* Returns whether that much debug information may be read now. */
 static bool is_affordable(const struct symbolizer *s, const struct symbol_source *source,
                           uint64_t bytes, bool compressed) {
-    if (s->exports < PATIENT_EXPORTS && (compressed || bytes > MAX_CHEAP_DWARF))
+    if (s->exports < LONG_RUN_EXPORTS && (compressed || bytes > MAX_CHEAP_DWARF))
         return false;
     if (s->dwarf_open + bytes + bytes / LIBDW_ADDS > s->dwarf_room)
         return false;
@@ -282,7 +281,7 @@ static void find_lines(void *arg) {
 
 /* --- under the guard --- */
 
-static bool opens(struct task *task, void (*open)(void *arg)) {
+static bool try_open(struct task *task, void (*open)(void *arg)) {
     struct symbol_source *const source = task->source;
     if (source->abandoned || source->searched)
         return !source->abandoned;
@@ -296,7 +295,7 @@ static bool opens(struct task *task, void (*open)(void *arg)) {
     return false;
 }
 
-static void look_for_lines(struct task *task) {
+static void find_lines_guarded(struct task *task) {
     struct symbol_source *const source = task->source;
     if (source->lines_abandoned || task->symbolizer->mode != SYMBOLS_LINES)
         return;
@@ -314,7 +313,7 @@ static void look_for_lines(struct task *task) {
 static bool find_hash(struct task *task) {
     struct symbol_source *const source = task->source;
     const bool in_memory = strcmp(source->path, "[vdso]") == 0;
-    if (!in_memory && !opens(task, open_file))
+    if (!in_memory && !try_open(task, open_file))
         return false;
     const int descriptor = source->file.parts[PART_MAIN].descriptor;
     return (in_memory || descriptor >= 0) && file_hash(descriptor, task->module, source->htlhash);
@@ -364,7 +363,7 @@ static void keep_line(struct symbolizer *s, struct symbol_source *source,
 }
 
 /* Returns the symbol's name, until the next call; NULL: it has none. */
-static const char *name_of(struct task *task, const struct symbol *symbol) {
+static const char *symbol_name(struct task *task, const struct symbol *symbol) {
     struct symbolizer *const s = task->symbolizer;
     const struct symbol_source *const source = task->source;
     return symbol && symbol_table_name(&source->table, symbol, &source->file, s->name) ? s->name
@@ -379,13 +378,13 @@ static bool name_outermost(struct task *task, const struct symbol *symbol) {
     struct symbol_line *const line = &task->lines[task->count - 1];
     if (line->system_name && is_mangled(line->system_name))
         return true;
-    const char *const name = name_of(task, symbol);
+    const char *const name = symbol_name(task, symbol);
     if (name && (!line->system_name || is_mangled(name) || symbol_is_public(symbol)))
         line->system_name = name;
     return line->system_name != NULL;
 }
 
-static size_t look_up_variable(struct task *task) {
+static size_t find_variable(struct task *task) {
     struct symbolizer *const s = task->symbolizer;
     uint64_t offset;
     if (!variable_at(&task->source->file, task->address, s->name, &offset))
@@ -394,24 +393,25 @@ static size_t look_up_variable(struct task *task) {
     return 1;
 }
 
-static size_t look_up(struct task *task) {
-    if (!opens(task, open_debug_files))
+static size_t find_address(struct task *task) {
+    if (!try_open(task, open_debug_files))
         return 0;
     if (task->variable)
-        return look_up_variable(task);
-    look_for_lines(task);
+        return find_variable(task);
+    find_lines_guarded(task);
     const struct symbol *const symbol = symbol_table_find(&task->source->table, task->address);
     if (task->count > 0 && name_outermost(task, symbol))
         return task->count;
-    const char *const name = name_of(task, symbol);
+    const char *const name = symbol_name(task, symbol);
     if (!name)
         return 0;
     task->lines[0] = (struct symbol_line){.system_name = name, .file = ""};
     return 1;
 }
 
-static struct resolved *resolve(struct symbolizer *s, const struct harvest_module *module,
-                                uint64_t address, bool variable) {
+static struct resolved *symbolizer_resolve(struct symbolizer *s,
+                                           const struct harvest_module *module, uint64_t address,
+                                           bool variable) {
     struct symbol_line lines[MAX_SYMBOL_LINES];
     struct symbol_source *const source = source_of(s, module);
     struct resolved *const result = arena_take(&s->arena, sizeof *result);
@@ -428,7 +428,7 @@ static struct resolved *resolve(struct symbolizer *s, const struct harvest_modul
                         .variable = variable,
                         .lines = lines,
                         .max = MAX_SYMBOL_LINES};
-    const size_t count = look_up(&task);
+    const size_t count = find_address(&task);
     result->lines = arena_take(&s->arena, (count + 1) * sizeof *lines);
     for (size_t i = 0; result->lines && i < count; i++) {
         keep_line(s, source, &lines[i]);
@@ -448,7 +448,7 @@ static bool is_due(const struct symbolizer *s, const struct symbol_source *sourc
         return result->postponed;
     if (source->dwarf_tried)
         return !source->deferred;
-    return s->exports >= PATIENT_EXPORTS && (s->dwarf_debt == 0 || !source->dwarf_read);
+    return s->exports >= LONG_RUN_EXPORTS && (s->dwarf_debt == 0 || !source->dwarf_read);
 }
 
 /* Returns NULL if there was no memory for it. */
@@ -460,15 +460,15 @@ static const struct resolved *resolved_at(struct symbolizer *s, const struct har
     const int32_t number = intern(&s->arena, &s->addresses, key, sizeof key, &is_new);
     if (number < 0)
         return NULL;
-    /* once a result could not be kept, numbers and results no longer agree: until the next trim no
-     * new address is named */
-    if (is_new && ((size_t)number != s->results.count ||
-                   !arena_list_add(&s->arena, &s->results, resolve(s, module, address, variable))))
+    /* after a failure numbers and results disagree: no new address is named until the next trim */
+    if (is_new &&
+        ((size_t)number != s->results.count ||
+         !arena_list_add(&s->arena, &s->results, symbolizer_resolve(s, module, address, variable))))
         return NULL;
     const struct resolved *result =
         (size_t)number < s->results.count ? s->results.items[number] : NULL;
     if (is_due(s, source, result))
-        result = s->results.items[number] = resolve(s, module, address, variable);
+        result = s->results.items[number] = symbolizer_resolve(s, module, address, variable);
     return result;
 }
 

@@ -19,8 +19,8 @@ static bool is_better(const struct search *search, const Elf64_Sym *symbol) {
            (search->found.st_size == 0 || symbol->st_size < search->found.st_size);
 }
 
-static void look_through(struct search *search, const struct elf_sections *sections,
-                         const Elf64_Shdr *header) {
+static void scan_table(struct search *search, const struct elf_sections *sections,
+                       const Elf64_Shdr *header) {
     Elf64_Sym symbols[READ_AT_ONCE];
     const uint64_t count = header->sh_size / sizeof *symbols;
     for (uint64_t at = 0; at < count; at += READ_AT_ONCE) {
@@ -46,14 +46,14 @@ static bool is_symbols(const struct elf_sections *sections, const Elf64_Shdr *he
 }
 
 /* Searches one table of each kind: linkers write no more. */
-static void look_through_part(struct search *search, const struct elf_sections *sections) {
+static void scan_part(struct search *search, const struct elf_sections *sections) {
     bool seen[SHT_DYNSYM + 1] = {false};
     for (uint32_t i = 0; i < sections->count; i++) {
         const Elf64_Shdr *const header = &sections->headers[i];
         if (!is_symbols(sections, header) || seen[header->sh_type])
             continue;
         seen[header->sh_type] = true;
-        look_through(search, sections, header);
+        scan_table(search, sections, header);
     }
 }
 
@@ -71,7 +71,7 @@ bool variable_at(const struct elf_file *file, uint64_t address, char name[MAX_SY
                  uint64_t *offset) {
     struct search search = {.address = address};
     for (int part = 0; part < ELF_PARTS; part++)
-        look_through_part(&search, &file->parts[part]);
+        scan_part(&search, &file->parts[part]);
     if (search.found.st_size == 0 || !read_name(&search, name))
         return false;
     *offset = address - search.found.st_value;
