@@ -1,4 +1,4 @@
-/* Memory of one flush cycle: taken piece by piece, given back all at once.
+/* Manages the memory of one flush cycle: taken piece by piece, given back all at once.
  *
  * The messages of one export are thousands of small objects of the same lifetime; with an arena no
  * message has a destructor and nothing can leak. When malloc fails the arena records it in

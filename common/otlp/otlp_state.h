@@ -1,4 +1,4 @@
-/* The items that a writer has listed so far: otlp_writer.c lists them, otlp_pack.c makes the
+/* Holds the items that a writer has listed so far: otlp_writer.c lists them, otlp_pack.c makes the
  * message of them. Context: flush. */
 #ifndef OTELPROF_OTLP_STATE_H
 #define OTELPROF_OTLP_STATE_H

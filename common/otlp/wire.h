@@ -1,4 +1,4 @@
-/* Protobuf's wire format, written straight into a buffer.
+/* Writes Protobuf's wire format straight into a buffer.
  *
  * An export is ten thousand small messages. As structs of a generated encoder each takes ten times
  * its size and is walked three times; here a field is written to its final place, once. A message
