@@ -1,4 +1,4 @@
-/* The clocks that the profiler reads, in nanoseconds.
+/* Reads the profiler's clocks, in nanoseconds.
  *
  * They come from the kernel, not from libc: another preload (libfaketime) may have a clock_gettime
  * that takes locks, and whose time differs from that of futexes. The thread's CPU clock, the only

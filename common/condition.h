@@ -1,4 +1,4 @@
-/* The condition for exports (OTEL_PROFILER_CONDITION): "cpu>80%,rss>512MiB,span>1s".
+/* Parses the condition for exports (OTEL_PROFILER_CONDITION): "cpu>80%,rss>512MiB,span>1s".
  *
  * The value is a list of bounds, or the word "none". Samples are exported if any bound is exceeded.
  * There is at most one bound of each sort: the lower one counts. Pure functions. Context: any.

@@ -1,4 +1,4 @@
-/* The configuration: every OTEL_* variable, read once.
+/* Reads the configuration, every OTEL_* variable, once.
  *
  * config_parse() is a pure function over an environment: it keeps no state, calls no getenv (bash
  * exports its own) and takes memory only from the caller's buffer. So the constructor of the

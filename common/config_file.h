@@ -1,4 +1,4 @@
-/* A configuration file: the environment's names and values as lines of a file.
+/* Parses a configuration file: the environment's names and values as lines of a file.
  *
  * It accepts the ordinary lines of systemd's EnvironmentFile=, and refuses lines to which systemd
  * would give another meaning:

@@ -1,5 +1,5 @@
-/* The kinds of values that variables have (third column of options.def), and one parser for all
- * kinds that need no room for text. Pure functions. Context: any. Async-signal-safe: yes. */
+/* Lists the kinds of values that variables have (third column of options.def), and one parser for
+ * all kinds that need no room for text. Pure functions. Context: any. Async-signal-safe: yes. */
 #ifndef OTELPROF_CONFIG_KIND_H
 #define OTELPROF_CONFIG_KIND_H
 

@@ -1,5 +1,5 @@
-/* The names of the settings, as the environment and the configuration files have them. Context:
- * any. Async-signal-safe: yes. */
+/* Knows the names of the settings, as the environment and the configuration files have them.
+ * Context: any. Async-signal-safe: yes. */
 #ifndef OTELPROF_CONFIG_NAMES_H
 #define OTELPROF_CONFIG_NAMES_H
 

@@ -1,5 +1,4 @@
-/* Parsers from the text of one variable to its value: small pure functions, one per kind of
- * options.def.
+/* Parses the text of one variable: small pure functions, one per kind of options.def.
  *
  * All return false for a text that is not of the kind; the caller warns and keeps the default. No
  * libc call here reads the locale.

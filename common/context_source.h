@@ -1,5 +1,5 @@
-/* The sources of a thread's context. One list (context_sources.def) makes the words and bits of
- * OTEL_PROFILER_CONTEXT. */
+/* Defines the sources of a thread's context. One list (context_sources.def) makes the words and
+ * bits of OTEL_PROFILER_CONTEXT. */
 #ifndef OTELPROF_CONTEXT_SOURCE_H
 #define OTELPROF_CONTEXT_SOURCE_H
 

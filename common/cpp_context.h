@@ -1,5 +1,5 @@
-/* The interface between libotelprof.so and libotelprof-cpp.so, which publishes the spans of C++
- * programs.
+/* Defines the interface between libotelprof.so and libotelprof-cpp.so, which publishes the spans of
+ * C++ programs.
  *
  * libotelprof.so searches the loaded objects for the compiler's name of OpenTelemetry's class
  * ThreadLocalContextStorage. Only if it finds one it loads libotelprof-cpp.so, which finds the

@@ -1,4 +1,4 @@
-/* A descriptor table for the helper thread alone.
+/* Makes a descriptor table for the helper thread alone.
  *
  * At any moment, a program may expect the lowest free number (close(0), open()), close every
  * descriptor, or pass all of them to a child. The helper's descriptors must never be among them,

@@ -1,5 +1,5 @@
-/* Reasons for dropping samples: one list (drop_reasons.def) makes the enum, the counters, the
- * names. */
+/* Defines the reasons for dropping samples: one list (drop_reasons.def) makes the enum, the
+ * counters, the names. */
 #ifndef OTELPROF_DROP_REASON_H
 #define OTELPROF_DROP_REASON_H
 

@@ -1,5 +1,5 @@
-/* The identity of the file behind a descriptor: programs close descriptors that they do not use,
- * and later open other files under the same number. Context: any. */
+/* Remembers the identity of the file behind a descriptor: programs close descriptors that they do
+ * not use, and later open other files under the same number. Context: any. */
 #ifndef OTELPROF_FILE_IDENTITY_H
 #define OTELPROF_FILE_IDENTITY_H
 

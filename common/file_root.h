@@ -1,4 +1,5 @@
-/* The root directory of the process, where its paths begin, and the mount that it lies on.
+/* Remembers the root directory of the process, where its paths begin, and the mount that it lies
+ * on.
  *
  * A program that changes its root may enter a folder that others can write to. If it runs as root,
  * it must not read a library, or a library's configuration, from a path that was meant for another

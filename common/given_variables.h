@@ -1,4 +1,4 @@
-/* The variables that exec gave to a process, which the kernel shows in /proc/PID/environ.
+/* Visits the variables that exec gave to a process, which the kernel shows in /proc/PID/environ.
  *
  * They date from before any code of the process ran: libraries that are initialised before the
  * profiler may have removed some from `environ` (a preload that hides itself does). A title that

@@ -1,5 +1,5 @@
-/* Shell patterns, and comma-separated lists of them, by which the user names programs, functions
- * and files.
+/* Matches shell patterns, and comma-separated lists of them, by which the user names programs,
+ * functions and files.
  *
  * They work as in fnmatch() without flags: `*` any text, slashes and leading dots included, `?` one
  * byte, `[a-z]` and `[!a-z]` one byte of a set, a backslash takes the next byte literally; an

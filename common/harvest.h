@@ -1,5 +1,5 @@
-/* The one interface between the two worlds: the functions that the flush side may call on the
- * capture side.
+/* Defines the one interface between the two worlds: the functions that the flush side may call on
+ * the capture side.
  *
  * Capture (libotelprof.so) owns the threads' tables, the module snapshot and the helper thread. It
  * loads libotelprof-flush.so and calls its single export, otelprof_flush_main(), with this struct

@@ -1,5 +1,5 @@
-/* The names of the helper's thread, and of the threads that its libraries create, which inherit its
- * name. The kernel shows them to every process of the machine.
+/* Defines the names of the helper's thread, and of the threads that its libraries create, which
+ * inherit its name. The kernel shows them to every process of the machine.
  *
  * This is the only list. Code that finds the helper by its name calls helper_name_is();
  * scripts/otelprof_lib/answering.py has a copy for Python, which test/scripts compares with this.

@@ -1,5 +1,5 @@
-/* One-line log messages, "libotelprof[PID] warn: ...", to the stderr that the process started with
- * or to OTEL_PROFILER_LOG_FILE.
+/* Writes one-line log messages, "libotelprof[PID] warn: ...", to the stderr that the process
+ * started with or to OTEL_PROFILER_LOG_FILE.
  *
  * A program's stderr is mailed (cron), compared (tests), parsed (man, dovecot). So there is one
  * rule for the level of a line:

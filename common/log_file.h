@@ -1,4 +1,4 @@
-/* The location of OTEL_PROFILER_LOG_FILE, and whether lines can go there.
+/* Makes the path of OTEL_PROFILER_LOG_FILE absolute, and checks whether lines can go there.
  *
  * The file is opened again for each line, and the program may have changed its working directory by
  * then: the name is relative to the directory where the program was started. Context: calm.

@@ -1,4 +1,5 @@
-/* The readable parts of a loaded object: its PT_LOAD segments with read permission, one by one.
+/* Finds the readable parts of a loaded object: its PT_LOAD segments with read permission, one by
+ * one.
  *
  * An object's tables hold addresses, which point anywhere if its file is damaged: between two
  * segments, for example, where nothing is mapped. The object may run all the same, as only a

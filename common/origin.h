@@ -1,6 +1,6 @@
-/* The state of the process when the profiler started: its working directory and its standard
- * output. Programs change both (a daemon goes to "/" and closes unused descriptors), but settings
- * in the environment refer to the place where the program was started. */
+/* Remembers the state of the process when the profiler started: its working directory and its
+ * standard output. Programs change both (a daemon goes to "/" and closes unused descriptors), but
+ * settings in the environment refer to the place where the program was started. */
 #ifndef OTELPROF_ORIGIN_H
 #define OTELPROF_ORIGIN_H
 

@@ -1,5 +1,5 @@
-/* The mappings of this process, as /proc/PID/maps lists them. Avoids libc's stdio and strtoul:
- * symbols that the loader must look up cost time in each program. */
+/* Reads the mappings of this process, as /proc/PID/maps lists them. Avoids libc's stdio and
+ * strtoul: symbols that the loader must look up cost time in each program. */
 #ifndef OTELPROF_PROCESS_MAPS_H
 #define OTELPROF_PROCESS_MAPS_H
 

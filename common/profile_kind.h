@@ -1,5 +1,5 @@
-/* The kinds of profiles. One list (profile_kinds.def) makes the kinds of samples, their attributes,
- * the profiles, and the words and bits of OTEL_PROFILER_TYPES. */
+/* Defines the kinds of profiles. One list (profile_kinds.def) makes the kinds of samples, their
+ * attributes, the profiles, and the words and bits of OTEL_PROFILER_TYPES. */
 #ifndef OTELPROF_PROFILE_KIND_H
 #define OTELPROF_PROFILE_KIND_H
 

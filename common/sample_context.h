@@ -1,5 +1,5 @@
-/* The context of a thread's work at the moment of a sample: a span of a trace, and attributes
- * (labels).
+/* Describes the context of a thread's work at the moment of a sample: a span of a trace, and
+ * attributes (labels).
  *
  * The reader in the signal handler makes one from the data that the program publishes about its
  * thread; a sample's identity holds it; the exporter turns it into a link and attributes. It is

@@ -1,4 +1,4 @@
-/* A descriptor of the helper's own table that the helper polls while it waits
+/* Describes a descriptor of the helper's own table that the helper polls while it waits
  * (process/served_descriptors.h). */
 #ifndef OTELPROF_SERVED_DESCRIPTOR_H
 #define OTELPROF_SERVED_DESCRIPTOR_H

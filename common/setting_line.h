@@ -1,4 +1,4 @@
-/* A line KEY=VALUE: one rule for configuration files and for settings at run time.
+/* Parses a line KEY=VALUE: one rule for configuration files and for settings at run time.
  *
  * A line ends at a newline, which may have a carriage return before it. Spaces and tabs around the
  * line, the key and the value are ignored; so are blank lines and those that begin with `#` or `;`.

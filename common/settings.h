@@ -1,4 +1,4 @@
-/* The settings that may change while the program runs, apart from the configuration, which is
+/* Holds the settings that may change while the program runs, apart from the configuration, which is
  * const.
  *
  * There is one `struct settings` in a process. A writer stores the values, then a new version. Its

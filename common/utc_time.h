@@ -1,4 +1,4 @@
-/* A moment's date and time of day in UTC, and as text: RFC 3339.
+/* Computes a moment's date and time of day in UTC, and as text: RFC 3339.
  *
  * Avoids gmtime_r() and strftime(): they take libc's lock of time zones. A fork at that moment
  * would leave it held in the child for ever, for the program's own calls, too.

@@ -1,5 +1,5 @@
-/* The object that a thread waits for, and its holder: a part of the identity of wait, lock and
- * thread samples.
+/* Describes the object that a thread waits for, and its holder: a part of the identity of wait,
+ * lock and thread samples.
  *
  * Like a context it is bounded, kept and compared as words: `wait_words()` of them.
  */

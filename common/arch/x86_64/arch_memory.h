@@ -1,4 +1,4 @@
-/* Sizes of a page, and addresses that are fixed on this architecture. */
+/* Defines the sizes of a page, and addresses that are fixed on this architecture. */
 #ifndef OTELPROF_ARCH_MEMORY_H
 #define OTELPROF_ARCH_MEMORY_H
 

@@ -1,4 +1,4 @@
-/* Constants of this architecture in ELF files, and its names.
+/* Defines the constants of this architecture in ELF files, and its names.
  *
  * Sources: System V psABI for AMD64, 4.1 and table 4.9; "Thread-Local Storage Descriptors for IA32
  * and AMD64/EM64T"; OpenTelemetry's attribute host.arch.

@@ -1,4 +1,4 @@
-/* The kernel's interface on this architecture: constants, and the entry into it.
+/* Defines constants of the kernel on this architecture, and enters it for a system call.
  *
  * Sources: System V psABI for AMD64, A.2.1; linux/audit.h.
  */
