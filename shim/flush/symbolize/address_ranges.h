@@ -1,5 +1,5 @@
-/* Ranges of addresses and a value for each, found by bisection. If ranges overlap, the one that
- * begins last is found: the innermost of nested ones. Context: flush. */
+/* Holds ranges of addresses and a value for each, found by bisection. If ranges overlap, the one
+ * that begins last is found: the innermost of nested ones. Context: flush. */
 #ifndef OTELPROF_ADDRESS_RANGES_H
 #define OTELPROF_ADDRESS_RANGES_H
 

@@ -1,5 +1,5 @@
-/* A map from addresses to pieces of generated code, as a JIT compiler reports them one by one.
- * Later code replaces earlier code at the same place.
+/* Maps addresses to pieces of generated code, as a JIT compiler reports them one by one. Later code
+ * replaces earlier code at the same place.
  *
  * It holds sorted ranges that do not overlap, 16 bytes each, found by bisection. Additions wait in
  * a batch; a batch is merged in one pass, so a million pieces in any order cost a million times the

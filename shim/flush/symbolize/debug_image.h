@@ -1,4 +1,4 @@
-/* The debug information of a file, in memory, as an ELF file that libdw reads.
+/* Holds the debug information of a file in memory, as an ELF file that libdw reads.
  *
  * libdw trusts its input: it inflates whatever claims to be compressed, opens further files by the
  * names that it finds, and for one unit it reads all units before it, a kilobyte for each. So it

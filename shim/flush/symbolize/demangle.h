@@ -1,4 +1,5 @@
-/* Readable names for C++ (Itanium ABI) and Rust (both manglings), by libiberty. Context: flush. */
+/* Makes readable names for C++ (Itanium ABI) and Rust (both manglings), by libiberty. Context:
+ * flush. */
 #ifndef OTELPROF_DEMANGLE_H
 #define OTELPROF_DEMANGLE_H
 

@@ -1,4 +1,4 @@
-/* Files, lines and inlined functions of one address, from DWARF by libdw. Context: flush. */
+/* Finds files, lines and inlined functions of one address, from DWARF by libdw. Context: flush. */
 #ifndef OTELPROF_DWARF_LINES_H
 #define OTELPROF_DWARF_LINES_H
 

@@ -1,4 +1,4 @@
-/* The files that describe one module: its own, and its debug files.
+/* Opens the files that describe one module: its own, and its debug files.
  *
  * The file that is read must be the one that is loaded. trusted_file.h decides which files may be
  * opened at all; then build ids are compared, and a module that has one never takes a file without

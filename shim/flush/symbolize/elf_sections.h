@@ -1,4 +1,4 @@
-/* The sections of one ELF file, read piece by piece.
+/* Reads the sections of one ELF file, piece by piece.
  *
  * Any user may have written the file, and it may change while it is read. So nothing of it is
  * mapped: the section headers are copied once, and the sections only on request, by pread(). Every

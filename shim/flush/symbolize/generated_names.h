@@ -1,5 +1,5 @@
-/* Names of code that lies in no file: reports of JIT compilers for the Linux tool perf or for
- * debuggers. This is the one interface to all of them.
+/* Finds names of code that lies in no file, in reports of JIT compilers for the Linux tool perf or
+ * for debuggers. This is the one interface to all of them.
  *
  * Nothing is opened or searched before an export has an address outside of all objects; then the
  * runtime's new reports are read, once for that export. No program reports for the profiler's sake:

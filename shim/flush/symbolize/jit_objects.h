@@ -1,5 +1,5 @@
-/* Names of generated code from the reports of JIT compilers to debuggers: the GDB JIT interface
- * (GDB's manual, "JIT Compilation Interface"), which LLVM has.
+/* Reads names of generated code from the reports of JIT compilers to debuggers: the GDB JIT
+ * interface (GDB's manual, "JIT Compilation Interface"), which LLVM has.
  *
  * A library with this interface keeps a list of ELF files in memory, one for each existing piece of
  * code, behind the variable __jit_debug_descriptor. Functions are read from their tables of

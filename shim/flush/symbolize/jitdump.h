@@ -1,6 +1,6 @@
-/* Names and lines of generated code from a jitdump file: jit-PID.dump, which a runtime writes for
- * `perf inject`, in a folder of its choice (tools/perf/Documentation/jitdump-specification.txt of
- * Linux).
+/* Reads names and lines of generated code from a jitdump file: jit-PID.dump, which a runtime writes
+ * for `perf inject`, in a folder of its choice (tools/perf/Documentation/jitdump-specification.txt
+ * of Linux).
  *
  * A runtime that writes one maps its first page as code, which shows perf the place; the profiler
  * finds it in the same way, in /proc. It is a list of records: code was loaded, with its name, its

@@ -1,6 +1,6 @@
-/* The parts of a loaded object that are in memory. They make a small ELF file of its dynamic
- * symbols and its build id, which replaces the object's own file where that is out of reach:
- * deleted or replaced by an upgrade of a running program, or left behind by chroot.
+/* Makes a small ELF file of a loaded object's parts in memory, its dynamic symbols and its build
+ * id. It replaces the object's own file where that is out of reach: deleted or replaced by an
+ * upgrade of a running program, or left behind by chroot.
  *
  * Every byte is read with safe_read(), for the object may be unloaded meanwhile. Another object
  * could take its place; so an image is made only of an object with a build id, which must still be

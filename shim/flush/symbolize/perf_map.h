@@ -1,6 +1,6 @@
-/* Names of generated code from a perf map: /tmp/perf-PID.map, a text that a runtime writes for the
- * Linux tool perf, with a line for each piece of code, "START SIZE name", both in hexadecimal
- * (tools/perf/Documentation/jit-interface.txt of Linux).
+/* Reads names of generated code from a perf map: /tmp/perf-PID.map, a text that a runtime writes
+ * for the Linux tool perf, with a line for each piece of code, "START SIZE name", both in
+ * hexadecimal (tools/perf/Documentation/jit-interface.txt of Linux).
  *
  * The file grows while the program runs, and if two lines have the same address the later one is
  * valid. So each export reads the new lines at most once; an incomplete line waits. A file that was

@@ -1,5 +1,5 @@
-/* The second stage of unwinding: libunwind finishes the stacks that the walker in the handler could
- * not express, over a copy of the stack.
+/* Finishes the stacks that the walker in the handler could not express: the second stage of
+ * unwinding, by libunwind, over a copy of the stack.
  *
  * libunwind never runs on a thread of the application and never touches its memory directly: its
  * accessors read the copied stack, and the modules' unwind tables through /proc/self/mem, where an

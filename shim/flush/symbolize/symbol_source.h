@@ -1,5 +1,5 @@
-/* One object whose addresses are named: its files while they are open, and the data that is kept
- * from one export to the next. Context: flush. */
+/* Holds one object whose addresses are named: its files while they are open, and the data that is
+ * kept from one export to the next. Context: flush. */
 #ifndef OTELPROF_SYMBOL_SOURCE_H
 #define OTELPROF_SYMBOL_SOURCE_H
 

@@ -1,5 +1,5 @@
-/* The functions of one module, sorted by address: from .symtab, .dynsym, a separate debug file and
- * .gnu_debugdata together.
+/* Holds the functions of one module, sorted by address: from .symtab, .dynsym, a separate debug
+ * file and .gnu_debugdata together.
  *
  * A lookup returns only a symbol that covers the address: within its size, or, for symbols that
  * state none (hand-written assembler), up to the next symbol of the same section. Names are not
