@@ -55,10 +55,6 @@ const char otelprof_flush_release[] = OTELPROF_RELEASE;
  *
  * After REQUEST_STOP there is one last export; the loop then only waits for its transfers. */
 
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 /* Releases memory and code before a long sleep. What polling once a second needs stays resident. */
 static int flush_sleep_until(struct flush *f, uint64_t moment) {
     if (f->worked && moment > monotonic_nano() + IDLE_NANO) {

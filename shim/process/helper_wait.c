@@ -22,10 +22,6 @@ enum { SUSPENDING = 100 };
 static struct served_descriptors served;
 static bool is_enough; /* set by helper_wait_wake() */
 
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 /* Returns the count of wakes. Read before all that a sleep depends on: a later wake ends that
  * sleep, even if the sleep has not begun. */
 static uint32_t wakes_so_far(void) {

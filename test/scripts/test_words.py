@@ -21,7 +21,7 @@ def test_no_private_word_is_in_the_sources_or_the_documents():
 
 
 def test_names_comments_and_strings_of_c_are_read():
-    text = '/* What the helper does. */\nint told_twice; // nobody asks\nconst char *s = "it answers";\nint lookup;\n/* Looks it up. */\n'
+    text = '/* What the helper does. */\nint told_twice; // nobody asks\nconst char *s = "it answers";\nint lookup;\n/* Looks up names. */\n'
     found = [(text.count("\n", 0, offset) + 1, word) for offset, word, _ in words().faults_of_c(text)]
     assert found == [(1, "What"), (2, "told"), (2, "nobody"), (3, "answers")]
 

@@ -196,10 +196,6 @@ static bool peak_keep(struct heap_peak *peak, const struct live_table *live) {
     return heap_peak_end(peak);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 /* Schedules another poll: a growing heap may grow on by less than 5 %, which raises no alarm. */
 static void schedule_poll(struct heap_peak *peak, bool was_rung, uint64_t now) {
     peak->poll_delay_ns = was_rung ? first_poll : 2 * peak->poll_delay_ns;

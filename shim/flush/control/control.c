@@ -167,10 +167,6 @@ void control_poll(struct control *control, uint64_t nano) {
     export_condition_update(&control->condition, nano);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 uint64_t control_next_poll(const struct control *control) {
     const uint64_t next_poll = earlier(control->file.next, control->shedding.next);
     return earlier(next_poll, control->waits ? control->retry : control->watch.next);
