@@ -33,19 +33,20 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Allocators make the other calls, too, with locks that a new thread may want. */
+/* Excludes locks: allocators take them, too, and a new thread may want the same ones. */
 static bool may_offer_helper(enum wait_kind kind) {
     return kind == WAIT_SLEEP || kind == WAIT_POLL || kind == WAIT_NET || kind == WAIT_ACCEPT ||
            kind == WAIT_PROCESS;
 }
 
-/* A forked child that hardly works, and waits. */
+/* A forked child that hardly computes, and mostly waits, gets its helper here. */
 __attribute__((noinline, cold)) static void offer_helper(enum wait_kind kind) {
     if (may_offer_helper(kind))
         capture_offer_helper();
 }
 
-/* Where the calling thread says that it waits, or NULL: nobody wants to know. */
+/* Returns the slot in which the calling thread publishes its waits, or NULL if no profile needs
+ * this kind. */
 static inline struct parked_slot *own_slot(enum wait_kind kind) {
     struct thread_state *const thread = own_tls.thread;
     const unsigned on = atomic_load_explicit(&parked_on, memory_order_relaxed);
@@ -87,8 +88,8 @@ enum { LOCKED_AND_WAITED_FOR = 2 }; /* Drepper, "Futexes Are Tricky", mutex 2: R
 #define FUTEX_LOCK_PI2 13 /* Linux 5.14 */
 #endif
 
-/* Words that are no locks: their waiters have expected something else, too, as those of a condition
- * variable that counts do. It forgets. */
+/* Words that are not locks: their waiters have expected a second value, too, as with a condition
+ * variable that counts. A colliding word replaces an older one. */
 enum { COUNTERS = 64 };
 static _Atomic uintptr_t counters[COUNTERS];
 
@@ -101,7 +102,8 @@ static bool waits_for_lock(long word, uint32_t expected, long timeout) {
     return expected == LOCKED_AND_WAITED_FOR && !timeout && !is_counter;
 }
 
-/* As the slot has it: a lock's layout, too. Whose word cannot be read has no holder. */
+/* Returns the kind as the slot stores it, with the lock's layout. A word that cannot be read has no
+ * holder. */
 static uint32_t kind_of_futex(long word, long command, long expected, long timeout) {
     switch (command & FUTEX_COMMANDS) {
     case FUTEX_WAIT:
@@ -152,8 +154,7 @@ __attribute__((used)) static long wait_by_number(long number, long a, long b, lo
 #define SYS_epoll_pwait2 441 /* Linux 5.11 */
 #endif
 
-/* What else is called by its number goes on as it came: a child of a clone may come back on another
- * stack. */
+/* All other calls by number continue unchanged: a child of a clone may return on another stack. */
 ARCH_DEFINE_NUMBERED_FORWARD(blocking_syscall, SYS_futex, SYS_futex_waitv, SYS_epoll_pwait2,
                              wait_by_number, next_blocking_syscall)
 
@@ -161,7 +162,7 @@ ARCH_DEFINE_NUMBERED_FORWARD(blocking_syscall, SYS_futex, SYS_futex_waitv, SYS_e
 
 enum { WAITS_ARE_WANTED = PROFILE_OFF_CPU | PROFILE_SCHED_DELAY | PROFILE_LOCK | PROFILE_THREADS };
 
-/* Statements, and no table of addresses: each of those would be relocated in every process. */
+/* Statements instead of a table of addresses: each address would be relocated in every process. */
 static void add_calls(void) {
 #define BLOCKING(kind, object, result, name, parameters, arguments)                                \
     bound_calls_add(#name, (void *)blocking_##name, (void **)(void *)&next_##name);

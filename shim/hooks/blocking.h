@@ -1,15 +1,13 @@
-/* Hooks of calls that may block (blocking_calls.def): each publishes where its thread waits, and
- * sends the call on.
+/* Hooks of calls that may block (blocking_calls.def). Each publishes where its thread waits, and
+ * forwards the call.
  *
- * A hook has a frame of its own, which the thread's stack shows, and no table for exceptions: it
- * holds nothing, so cancellation and longjmp may pass it by. What they leave in the slot the reader
- * of slots is prepared for (parked.h). No hook reads a clock, makes a system call, or changes
- * errno.
- */
+ * A hook has a frame of its own, which the thread's stack shows, and no exception table: it holds
+ * nothing, so cancellation and longjmp may skip it. The reader of slots copes with what they leave
+ * in the slot (wait_slot.h). No hook reads a clock, makes a system call, or changes errno. */
 #ifndef OTELPROF_HOOKS_BLOCKING_H
 #define OTELPROF_HOOKS_BLOCKING_H
 
-/* Binds the calls, if a type that is profiled wants to know of waits. Context: calm, at start. */
+/* Binds the calls, if a profiled type needs waits. Context: calm, at start. */
 void hooks_blocking_start(unsigned types);
 
 #endif

@@ -1,28 +1,29 @@
-/* System calls by their numbers: what syscall() (syscall.c) asks of the families whose functions
- * they are, by the table (hooked.def), and what lies behind it for them. */
+/* System calls by number: the interface between syscall() (syscall.c) and the hook families of the
+ * same functions, by the table (hooked.def). */
 #ifndef OTELPROF_BY_NUMBER_H
 #define OTELPROF_BY_NUMBER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* --- behind ours --- */
+/* --- the next syscall() --- */
 
 /* libc's syscall() as it is called: six arguments in registers, whatever the call has. */
 typedef long syscall_function(long number, long a, long b, long c, long d, long e, long f);
 
-/* The one behind ours; until hooks_syscall_finish_init() was called, what calls that. */
+/* The next definition; until hooks_syscall_finish_init() was called, a routine that calls that. */
 extern syscall_function *next_syscall;
 
-/* Looks for it, which the first call does otherwise. Context: any. Async-signal-safe: yes. */
+/* Resolves next_syscall, which otherwise the first call does. Context: any. Async-signal-safe: yes.
+ */
 void hooks_syscall_finish_init(void);
 
 /* --- before a call that is WATCHED, with its first arguments as they came --- */
 
-/* What the helper does when the call has succeeded. */
+/* The helper's part when the call has succeeded. */
 enum then {
     THEN_NOTHING,
-    THEN_COMPARE, /* follows if it has more capabilities */
+    THEN_COMPARE, /* the helper gives up capabilities if it has more */
     THEN_FOLLOW,
 };
 
@@ -43,9 +44,9 @@ enum then before_exit_group(unsigned long status, unsigned long b, unsigned long
 /* exit.c: of the calling thread. Context: calm. */
 enum then before_exit(unsigned long status, unsigned long b, unsigned long c, unsigned long d);
 
-/* signal.c: `action` is the kernel's struct, or NULL. The program knows what libc's functions would
- * answer for it, and the kernel takes it at its word: the default action would end the process at
- * our next signal. So the signal is the program's, and ours another. Preserves errno.
+/* signal.c: `action` is the kernel's struct, or NULL. The program knows which action libc would
+ * report, and may set the default on the kernel's word: the default action would end the process at
+ * our next signal. So the program gets the signal, and sampling moves to another. Preserves errno.
  * Async-signal-safe: yes. */
 enum then before_rt_sigaction(unsigned long number, unsigned long action, unsigned long old,
                               unsigned long size);
@@ -56,12 +57,13 @@ enum then before_rt_sigprocmask(unsigned long how, unsigned long set, unsigned l
 
 /* --- in place of a call --- */
 
-/* clone.c, for what COPIES: whether the call, with these first arguments, makes a copy of the
- * process that goes on on the same stack; and such a call. Context: any. */
+/* clone.c, for COPIES. hooks_clone_copies() returns whether the call, with these first arguments,
+ * makes a copy of the process that continues on the same stack; hooks_clone_by_number() makes such
+ * a call. Context: any. */
 bool hooks_clone_copies(long number, uintptr_t first, uintptr_t second);
 long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, long f);
 
-/* namespaces.c, for what ENTERS. Context: calm. */
+/* namespaces.c, for ENTERS. Context: calm. */
 long hooks_namespaces_by_number(long number, long a, long b, long c, long d, long e, long f);
 
 #endif

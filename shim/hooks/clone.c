@@ -1,9 +1,8 @@
-/* clone and syscall: children that no fork handler sees, by clone(2) without the memory in common.
+/* clone and syscall: children made by clone(2) without shared memory, which no fork handler sees.
  *
- * Such a child has copies of all locks as they are, and of libc's list of threads with our helper
- * in it; setgroups() and its like wait there for one that has not begun. So the helper is waited
- * for until it does nothing, and kept so meanwhile.
- */
+ * Such a child copies all locks as they are, and libc's list of threads with our helper in it;
+ * setgroups() and its like would wait there for a helper that has not started. So the hook waits
+ * until the helper is idle, and keeps it idle during the call. */
 #include "by_number.h"
 
 #include "arch_syscall.h"
@@ -29,7 +28,7 @@ static void after(bool held) {
 /* --- by number --- */
 
 static bool clone3_copies(const void *arguments) {
-    struct clone_args call; /* what of it there is in the first version of the kernel's */
+    struct clone_args call; /* the fields of the kernel's first version of the struct */
     const uintptr_t first = (uintptr_t)arguments;
     const size_t size = CLONE_ARGS_SIZE_VER0;
     if (!memory_is_readable(first) || !memory_is_readable(first + size - 1))
@@ -60,7 +59,7 @@ long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, 
 
 /* --- by name --- */
 
-/* Not <sched.h>'s, which takes any number of arguments. The child does not come back here. */
+/* Declared here because <sched.h>'s is variadic. The child does not return here. */
 OTELPROF_EXPORT int own_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent,
                               void *tls, void *child) __asm__("clone");
 

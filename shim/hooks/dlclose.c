@@ -1,7 +1,7 @@
-/* dlclose: nothing is unmapped while a handler reads it; the library is put on record before it
- * goes, so that samples taken in it can be named; and every rule is forgotten after, because its
- * addresses may be used again. What our helper unloads is put on record, too: it may have been
- * where the program's libraries come to. Loading needs no hook for that: modules.h tells why. */
+/* dlclose: nothing is unmapped while a handler reads it. The library is recorded before it goes, so
+ * that samples taken in it can be named, and every rule is forgotten after, because its addresses
+ * may be used again. Libraries that our helper unloads are recorded, too: the program's libraries
+ * may be loaded at the same addresses. Loading needs no hook for that: see modules.h. */
 #include "capture/capture.h"
 #include "capture/symbols/next.h"
 #include "otelprof.h"

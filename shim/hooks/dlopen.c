@@ -1,11 +1,11 @@
-/* dlopen and dlmopen: for what they bind past us (deep_binding.h), and because what went unseen
- * since the last time is to cast no doubt on what comes now (capture/modules.h).
+/* dlopen and dlmopen: bind the libraries that would be bound past our exports (deep_binding.h), and
+ * close the module interval, so that loads that went unseen before cast no doubt on the next ones
+ * (capture/modules.h).
  *
- * What dlopen() does depends on the object that calls it: its RPATH, RUNPATH, $ORIGIN and
- * namespace. So the call goes on with its caller's frame, by a jump. Only where none of these
- * matters is the library loaded from our frame, so that it can be bound as soon as it is there;
- * elsewhere that is done at the next occasion.
- */
+ * The result of dlopen() depends on the object that calls it: its RPATH, RUNPATH, $ORIGIN and
+ * namespace. So the call continues with its caller's frame, by a jump. Only where none of these
+ * matters is the library loaded from our frame, so that it can be bound immediately; elsewhere
+ * binding waits for the next occasion. */
 #include "arch_forward.h"
 #include "capture/bound_calls.h"
 #include "capture/capture.h"
@@ -38,7 +38,7 @@ static void *no_dlmopen(Lmid_t space, const char *path, int flags) {
     return no_dlopen(path, flags);
 }
 
-/* Looked for when they are first called: most programs load nothing. */
+/* Resolved at the first call: most programs load nothing. */
 static dlopen_function *real_dlopen(void) {
     static _Atomic(dlopen_function *) real;
     dlopen_function *found = atomic_load(&real);
@@ -62,14 +62,14 @@ static void *open_and_bind(const char *path, int flags) {
     return handle;
 }
 
-/* --- whether the caller matters --- */
+/* --- does the caller matter? --- */
 
 struct question {
     uintptr_t caller;
     bool found;          /* the caller's object */
-    bool is_executable;  /* it is the first of the list */
-    bool has_own_search; /* it has paths of its own */
-    bool others_search;  /* an object has an RPATH, which holds for what it brings in, too */
+    bool is_executable;  /* the object is the first of the list */
+    bool has_own_search; /* the object has search paths of its own */
+    bool others_search;  /* an object has an RPATH, which also holds for the libraries it loads */
     size_t count;
 };
 
@@ -98,8 +98,8 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg) {
     return 0;
 }
 
-/* The executable's RPATH is looked through for every library; its RUNPATH, and $ORIGIN, for what it
- * names without a folder. */
+/* The loader searches the executable's RPATH for every library; its RUNPATH and $ORIGIN only for
+ * libraries that the executable names without a folder. */
 static bool caller_matters(const char *path, const void *caller) {
     struct question question = {.caller = (uintptr_t)caller};
     if (!path || strchr(path, '$'))
@@ -121,7 +121,7 @@ static void look_at_loaded(void) {
         helper_wake();
 }
 
-/* Where the call goes on. */
+/* Returns the function at which the call continues. */
 __attribute__((used)) static dlopen_function *choose(const char *path, int flags, long third,
                                                      const void *caller) {
     (void)third;

@@ -12,11 +12,11 @@
 
 enum { PAGE = ARCH_LARGEST_PAGE_BYTES };
 
-/* "name=value" behind one another, an empty one at the end; written once, before there is a second
- * thread. Unlike the profiler's tables a forked child has it, too. */
+/* Consecutive "name=value" strings, with an empty one at the end. Written once, before there is a
+ * second thread. Unlike the profiler's tables, a forked child inherits them. */
 static char *kept;
 
-/* What names neither files nor code. */
+/* True for variables that name neither files nor code. */
 static bool is_proxy(const char *entry) {
     static const char *const ends[] = {"_proxy=", "_PROXY="};
     const size_t name = strcspn(entry, "=") + 1;
@@ -44,7 +44,7 @@ void hooks_environment_keep(const char *const *environment, bool proxies_alone) 
             at = stpcpy(at, environment[i]) + 1;
 }
 
-/* The value in "name=value"; NULL: it is another name's. */
+/* The value in "name=value", or NULL if the entry has another name. */
 static char *value_in(char *entry, const char *name, size_t size) {
     return strncmp(entry, name, size) == 0 && entry[size] == '=' ? entry + size + 1 : NULL;
 }
@@ -57,7 +57,7 @@ static char *kept_value(const char *name) {
     return value;
 }
 
-/* Not <stdlib.h>'s, which says that the name is never NULL. */
+/* Declared here because <stdlib.h>'s says that the name is never NULL. */
 OTELPROF_EXPORT char *own_getenv(const char *name) __asm__("getenv");
 OTELPROF_EXPORT char *own_secure_getenv(const char *name) __asm__("secure_getenv");
 

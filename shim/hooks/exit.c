@@ -1,13 +1,12 @@
-/* exit: our end comes before every exit handler, as it does where main returns (main.c).
+/* exit: the profiler ends before any exit handler runs, as it does where main returns (main.c).
  *
- * Libraries that our helper uses register handlers of their own (OpenSSL's cleanup, for one) at
- * moments that we do not choose, perhaps this very one; once they have run, nothing may touch those
- * libraries. So the helper is brought to rest first, whatever order the handlers have. Newer libcs
- * hold a lock while handlers run, at quick_exit, too: an end that waits there for another thread's
- * (process/end_turn.h) would keep that from its end. What calls exit inside libc (the end of the
- * last thread) still meets the handler that lifecycle.c registers.
- * _exit runs no handlers, but is a last occasion too, by number as by name.
- */
+ * Libraries that the helper uses register handlers of their own (OpenSSL's cleanup, for one) at
+ * moments that we do not choose, perhaps at this one; once these have run, nothing may use the
+ * libraries. So the helper is stopped first, whatever order the handlers have. Newer libcs hold a
+ * lock while handlers run, at quick_exit, too: a thread that waited there for another thread's end
+ * (process/end_turn.h) would block it. Calls of exit inside libc (the end of the last thread) still
+ * reach the handler that lifecycle.c registers. _exit runs no handlers, but is a last occasion too,
+ * by number as by name. */
 #include "by_number.h"
 
 #include "bare_syscall.h"
@@ -24,10 +23,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A child of fork() that has done its work mostly ends so (Python's multiprocessing), and what it
- * recorded would be lost. From a signal handler, or where the stack is not known to its end, the
- * process may be in any state: there no helper is started, but one that runs makes its last export.
- * In a child of vfork() neither does anything. */
+/* A child of fork() that has done its work mostly ends so (Python's multiprocessing), and its
+ * records would be lost. From a signal handler, or where the stack is not known to its end, the
+ * process may be in any state: there no helper is started, but a running one makes its last export.
+ * In a child of vfork() neither happens. */
 static void end_before_exit_at_once(void) {
     if (!atomic_load(&capture.armed) || !own_tls.thread || own_tls.inside ||
         !capture_is_of_this_thread() || !lifecycle_may_send())
@@ -55,7 +54,7 @@ OTELPROF_EXPORT __attribute__((noreturn)) void _Exit(int status) {
 
 OTELPROF_EXPORT __attribute__((noreturn)) void exit(int status) {
     lifecycle_end();
-    next_calls()->exit(status); /* looked up before: a child of a bare clone(2) may not */
+    next_calls()->exit(status); /* resolved before: a child of a bare clone(2) may not */
     __builtin_unreachable();
 }
 

@@ -1,5 +1,5 @@
-/* fork: libc looks at its beginning whether there is more than one thread, before any handler of
- * ours: libc_threads.h. */
+/* fork: libc checks at its beginning, before any of our handlers, whether there is more than one
+ * thread: libc_threads.h. */
 #include "capture/symbols/next.h"
 #include "otelprof.h"
 #include "process/lifecycle.h"

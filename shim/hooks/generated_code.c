@@ -1,15 +1,13 @@
-/* __register_frame, __deregister_frame and their like: a JIT compiler tells the C++ runtime of the
- * unwind tables of its code, and so tells us (unwind/registered_tables.h).
+/* __register_frame, __deregister_frame and their like: a JIT compiler passes the unwind tables of
+ * its code to the C++ runtime, and so to us (unwind/registered_tables.h).
  *
- * libgcc has these functions, or LLVM's libunwind; libc has not. What is called is what the program
- * would have called without us: the first definition where the object that has it is there for good
- * (it is in the scope of all); else the caller's own, as where libgcc is linked into a library;
- * else the first. Where there is none, as with the weak references of old compilers' start files, a
- * registration does nothing, and its removal goes to nobody later: libgcc ends a program that
- * removes what it was never told of.
- * libgcc's functions call one another by these names: a call from within one is passed on, and that
- * is all.
- */
+ * libgcc has these functions, or LLVM's libunwind; libc has not. The hooks forward to the function
+ * that the program would have called without us: the first definition where its object stays loaded
+ * for good (it is in the global scope); else the caller's own, as where libgcc is linked into a
+ * library; else the first. Where there is none, as with the weak references of old compilers' start
+ * files, a registration does nothing, and its later removal is not passed on: libgcc ends a program
+ * that removes a registration it never saw. libgcc's functions call one another by these names: a
+ * call from within one is only forwarded. */
 #include "generated_code.h"
 #include "capture/capture.h"
 #include "capture/record/list_looks.h"
@@ -24,7 +22,7 @@
 
 enum {
     DEFINERS = 8,  /* libraries that have these functions: one, nearly always */
-    UNPASSED = 64, /* registrations that went to nobody */
+    UNPASSED = 64, /* registrations that reached no definer */
 };
 
 /* The functions, in the order of the table. */
@@ -42,7 +40,7 @@ static const char *const names[] = {
 #include "hooked.def"
 };
 
-/* --- what stands behind ours --- */
+/* --- the next definitions --- */
 
 struct definer {
     uintptr_t in_it; /* an address of the object */
@@ -50,7 +48,7 @@ struct definer {
     void *functions[FUNCTIONS];
 };
 
-/* As of some state of the loader's list. Read and written inside dl_iterate_phdr(), which lets in
+/* Valid for one state of the loader's list. Read and written inside dl_iterate_phdr(), which admits
  * one thread at a time. */
 static struct {
     bool known;
@@ -64,7 +62,7 @@ struct question {
     enum function function;
     uintptr_t caller;
     bool begun;
-    bool looks; /* the list is another than it was */
+    bool looks; /* the list has changed */
     const struct definer *of_caller;
     void *answer;
 };
@@ -113,7 +111,7 @@ static void note_caller(const struct dl_phdr_info *info, struct question *questi
             question->of_caller = &found.definers[i];
 }
 
-/* As far as the list has been looked at. */
+/* Chooses among the definers that have been found so far. */
 static void answer(struct question *question) {
     const struct definer *definer = found.count ? &found.definers[0] : NULL;
     if (definer && !definer->is_fixed && question->of_caller)
@@ -134,7 +132,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
     return !question->looks && is_one;
 }
 
-/* NULL: nobody has the function. errno is preserved. */
+/* Returns NULL if no object defines the function. Preserves errno. */
 static void *next_of(enum function function, const void *caller) {
     struct question question = {.function = function, .caller = (uintptr_t)caller};
     const int saved = errno;
@@ -149,7 +147,7 @@ static void *next_of(enum function function, const void *caller) {
     return question.answer;
 }
 
-/* --- registrations that went to nobody --- */
+/* --- registrations that reached no definer --- */
 
 static _Atomic uintptr_t unpassed[UNPASSED];
 
@@ -162,10 +160,10 @@ static bool exchange_unpassed(uintptr_t from, uintptr_t to) {
     return false;
 }
 
-/* --- what is done beside it --- */
+/* --- our records of them --- */
 
 static void registered(const void *begin, const void *data_base, bool passed) {
-    if (own_tls.registering) /* by libgcc, for one of the others */
+    if (own_tls.registering) /* called by libgcc, for another of these functions */
         return;
     if (!passed)
         (void)exchange_unpassed(0, (uintptr_t)begin);
@@ -174,7 +172,7 @@ static void registered(const void *begin, const void *data_base, bool passed) {
                               (uintptr_t)begin, (uintptr_t)data_base);
 }
 
-/* false: nobody else was told of it. */
+/* Returns false if the registration reached no definer. */
 static bool deregistered(const void *begin) {
     if (own_tls.registering)
         return true;
@@ -188,7 +186,7 @@ static bool deregistered(const void *begin) {
 #define HOOKED_TABLES(result, name, parameters, arguments) OTELPROF_EXPORT result name parameters;
 #include "hooked.def"
 
-/* Calls what stands behind ours, if there is such a function. */
+/* Calls the next definition, if there is one. */
 #define NEXT_OF(name) ((__typeof__(name) *)next_of(CALL_##name, __builtin_return_address(0)))
 #define PASS_ON(next, ...)                                                                         \
     do {                                                                                           \
@@ -218,7 +216,8 @@ void __register_frame_info_bases(const void *begin, void *object, void *text, vo
     registered(begin, data, next != NULL);
 }
 
-/* Of several sections, each by its address: no compiler does that, and we pass it on. */
+/* Registers several sections, each by its address. Compilers do not use it, so it is only
+ * forwarded. */
 
 void __register_frame_table(const void *begins) {
     __typeof__(__register_frame_table) *const next = NEXT_OF(__register_frame_table);

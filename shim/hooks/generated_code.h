@@ -8,7 +8,7 @@
 
 enum { HOOKS_GENERATED_CODE_FUNCTIONS = 9 };
 
-/* Names them where nothing is profiled, and returns how many. Context: calm, at start. */
+/* Lists them where nothing is profiled, and returns how many. Context: calm, at start. */
 size_t hooks_generated_code_unneeded(struct symbol *unneeded);
 
 #endif

@@ -1,11 +1,10 @@
 /* setuid and its like.
  *
  * libc has every thread of the process make the same call, and ends the process where it succeeds
- * on one and fails on another. Capabilities are each thread's own: a program that has kept some on
- * its one thread, across a change of user (setpriv, capsh), has not kept them on ours. So where the
- * two differ in what these calls need, the helper is suspended, and comes back with what the
- * calling thread has then.
- */
+ * on one thread and fails on another. Each thread has its own capabilities: a program that has kept
+ * some on its one thread across a change of user (setpriv, capsh) has not kept them on ours. So
+ * where the two differ in the capabilities that these calls need, the helper is suspended, and
+ * resumes with those that the calling thread has then. */
 #include "capture/symbols/next_symbol.h"
 #include "otelprof.h"
 #include "process/helper_rights.h"
@@ -17,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- behind ours --- */
+/* --- the next functions --- */
 
-/* Looked up at the first call: most programs make none. */
+/* Resolved at the first call: most programs make none. */
 static struct {
 #define HOOKED(...)
 #define HOOKED_ID(number, call, name, parameters, arguments) int(*name) parameters;
@@ -41,7 +40,7 @@ static void know_next(void) {
     atomic_store_explicit(&next_is_known, true, memory_order_release); /* pairs with the above */
 }
 
-/* --- ours --- */
+/* --- the hooks --- */
 
 static bool before(void) {
     const int saved = errno;

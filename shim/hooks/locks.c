@@ -16,10 +16,10 @@
 /* Kept out of the hooks, which must not grow a stack frame for it. */
 #define RARE __attribute__((noinline, cold))
 
-/* --- whether a lock is taken ---
+/* --- is the lock taken? ---
  *
- * What is read may be old when the call is made: then a wait is missed, or a call is timed that
- * does not wait. Neither changes what the call does. */
+ * The value may be stale when the call is made: then a wait is missed, or a call that does not wait
+ * is timed. Neither changes the effect of the call. */
 
 static inline uint32_t word_of(const uint32_t *word) {
     return __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -50,7 +50,7 @@ static inline bool rwlock_is_taken(const void *lock) {
     return (readers & ~(uint32_t)(WRITERS_PHASE | READERS_WAIT)) != 0;
 }
 
-/* Whether the call comes back at once though the lock is taken. */
+/* Returns whether the call returns at once though the lock is taken. */
 static bool needs_no_wait(enum lock_layout layout, const void *lock, uint32_t tid) {
     switch (layout) {
     case LOCK_MUTEX:

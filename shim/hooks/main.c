@@ -1,12 +1,10 @@
-/* The return from main: our end comes before every exit handler (exit.c says why), and so
- * before libc's exit, which main's caller would call by a name that no preload sees.
+/* The return from main: the profiler ends before any exit handler runs (exit.c says why), and so
+ * before libc's exit, which main's caller calls by a name that no preload sees.
  *
- * Where the process is profiled, main is called by us instead of libc, and so is exit after it.
- * libc's caller asks nothing of main but its status: Free Pascal's programs return with the stack
- * pointer where they happened to be, and with other registers changed than a function may change.
- * So nothing of what we need after main lies on the stack or in registers: it is kept here. There
- * is one main, on one thread.
- */
+ * Where the process is profiled, this file calls main instead of libc, and exit after it. libc's
+ * caller uses nothing of main but its status: Free Pascal's programs return with a different stack
+ * pointer, and with registers changed that a function must preserve. So nothing that we need after
+ * main lies on the stack or in registers: it is kept here. There is one main, on one thread. */
 #include "arch_main.h"
 #include "capture/capture.h"
 #include "capture/cpu/sampler.h"
@@ -36,8 +34,8 @@ int __libc_start_main(main_function *program, int argc, char **argv, void (*init
 struct main_call {
     main_function *program;
     uint64_t argc, argv, envp;
-    uint64_t caller; /* what main is to return to */
-    uint64_t stack;  /* where that stands */
+    uint64_t caller; /* the address that main is to return to */
+    uint64_t stack;  /* the stack slot of that address */
     __pthread_unwind_buf_t cleanup;
 };
 struct main_call main_call;
@@ -48,23 +46,23 @@ _Noreturn void main_thread_ends(void);
 
 __attribute__((used)) void main_begins(void) {
     helper_main_begins();
-    sampler_check_signal(); /* what is linked with -pg has had its handler set from within libc */
+    sampler_check_signal(); /* a program linked with -pg has had its handler set from within libc */
 }
 
-/* As pthread_cleanup_push() does, whose buffer would be on the stack. */
+/* Like pthread_cleanup_push(), whose buffer would be on the stack. */
 __attribute__((used)) void main_is_watched(void) {
     __pthread_register_cancel(&main_call.cleanup);
 }
 
-/* What libc does where main returns to it. Our frame stays, and its cleanup registered: an exit
- * handler may end the thread. */
+/* Does what libc does where main returns to it. Our frame stays, and its cleanup registered: an
+ * exit handler may end the thread. */
 __attribute__((used)) _Noreturn void main_has_returned(int status) {
     lifecycle_end();
     next_calls()->exit(status);
     __builtin_unreachable();
 }
 
-/* main, or an exit handler after it, ends by pthread_exit or is cancelled: the process lives on
+/* main, or an exit handler after it, ends by pthread_exit or is cancelled: the process continues
  * until its last thread ends. */
 __attribute__((used)) _Noreturn void main_thread_ends(void) {
     thread_is_gone();
@@ -81,8 +79,8 @@ OTELPROF_EXPORT int __libc_start_main(main_function *program, int argc, char **a
     void *const found = next_symbol("__libc_start_main");
     start_function *start;
     memcpy(&start, &found, sizeof start);
-    /* The constructor has run; or this is no glibc. The first asks nothing of a page that a process
-     * which is left alone has not touched. */
+    /* Tests whether the constructor has not run yet, or this is not glibc. The first operand
+     * touches no page that an excluded process has not touched. */
     if (atomic_load(&capture_is_off) || !atomic_load(&capture.armed))
         return start(program, argc, argv, init, fini, rtld_fini, stack_end);
     main_call.program = program;

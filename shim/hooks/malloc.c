@@ -1,7 +1,8 @@
-/* The allocator's entry points. On the way that is not sampled, malloc is a compare, a subtraction
- * and a jump; free is one byte load more (test/bench shows the cost). These functions only count
- * down and forward; heap.c decides and records.
- */
+/* The allocator's entry points.
+ *
+ * On the unsampled path, malloc is a compare, a subtraction and a jump; free is one byte load more
+ * (test/bench shows the cost). These functions only count down and forward; heap.c decides and
+ * records. */
 #include "allocation.h"
 #include "capture/change_settings.h"
 #include "capture/helper_heap/helper_heap.h"
@@ -16,9 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- threads of ours: helper_heap.h --- */
+/* --- the profiler's threads: helper_heap.h --- */
 
-/* Does not return where it failed under a guard. */
+/* Does not return if the allocation failed under a guard. */
 static void *taken_by_us(void *object) {
     if (!object)
         allocation_failed(false);
@@ -33,7 +34,7 @@ static int posix_memalign_of_ours(void **object, size_t alignment, size_t size) 
     return 0;
 }
 
-/* --- the way that is not sampled --- */
+/* --- the unsampled path --- */
 
 RARE static void *malloc_sampled(size_t size) {
     if (helper_heap_serves())
@@ -58,7 +59,7 @@ FAST OTELPROF_EXPORT void free(void *object) {
         allocation_path.next.free(object);
 }
 
-/* --- the other ways in --- */
+/* --- the other entry points --- */
 
 RARE static void *calloc_sampled(size_t count, size_t size) {
     const size_t bytes = count * size;
@@ -71,7 +72,7 @@ RARE static void *calloc_sampled(size_t count, size_t size) {
 FAST OTELPROF_EXPORT void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
-        return allocation_path.next.calloc(count, size); /* fails, and says so its own way */
+        return allocation_path.next.calloc(count, size); /* fails, and sets errno its own way */
     if (UNLIKELY(bytes >= own_tls.alloc_left))
         return calloc_sampled(count, size);
     own_tls.alloc_left -= bytes;
@@ -88,7 +89,8 @@ FAST OTELPROF_EXPORT void *realloc(void *object, size_t size) {
     return allocation_path.next.realloc(object, size);
 }
 
-/* Not forwarded: an allocator without reallocarray would get libc's, with a foreign pointer. */
+/* Not forwarded: an allocator without reallocarray would get libc's, which would return a pointer
+ * that is not its own. */
 OTELPROF_EXPORT void *reallocarray(void *object, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
@@ -128,8 +130,9 @@ OTELPROF_EXPORT void *valloc(size_t size) {
     return memalign((size_t)sysconf(_SC_PAGESIZE), size);
 }
 
-/* The size asked for is what is counted; what is returned is a whole number of pages. An allocator
- * in front of us that has none (jemalloc) must know what it will be asked to free. */
+/* Counts the requested size; the result is a whole number of pages. Calls memalign because an
+ * allocator in front of us that lacks pvalloc (jemalloc) must own every object it will be asked to
+ * free. */
 OTELPROF_EXPORT void *pvalloc(size_t size) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t bytes;
@@ -168,19 +171,28 @@ void allocation_failed(bool sampled) {
         heap_draw_gap(&capture.heap, own_tls.thread);
 }
 
+/* Several reasons lead here; the first that holds decides:
+ * 1. The thread is the profiler's: never sampled.
+ * 2. Capture is not armed: off for good (stop counting), or not started yet (ask again).
+ * 3. The thread does the profiler's work (OWN_WORK): its allocations are not the program's.
+ * 4. The thread is unregistered, or its state was wiped by a fork: stop counting.
+ * 5. A sample is being taken on this thread: drop the one that is due.
+ * 6. The countdown is over, for an allocation sample or another event (is_due()). The settings may
+ *    have changed, and a helper may be wanted, whether or not the allocation is sampled.
+ */
 bool allocation_is_sampled_slow(uint64_t size) {
     if (own_tls.is_ours)
         return false;
     if (!atomic_load_explicit(&capture.armed, memory_order_relaxed)) {
         if (atomic_load_explicit(&capture_is_off, memory_order_relaxed))
             own_tls.alloc_left = COUNTDOWN_NEVER;
-        return false; /* before the start: ask again next time */
+        return false; /* before the start: check again next time */
     }
     if (own_tls.inside >= OWN_WORK)
         return false;
     struct thread_state *const thread = own_tls.thread;
     if (!thread || thread_is_wiped(thread)) {
-        own_tls.alloc_left = COUNTDOWN_NEVER; /* a thread that nobody registered is left alone */
+        own_tls.alloc_left = COUNTDOWN_NEVER; /* an unregistered thread is not sampled */
         return false;
     }
     const bool due = is_due(thread, size);
@@ -208,8 +220,8 @@ static void free_slow(void *object) {
     allocation_path.next.free(object);
 }
 
-/* From or to the helper's heap: a thread of the program has the loader's or libc's object grow, or
- * one of ours has its own. */
+/* Moves an object from or to the helper's heap: a program's thread grows an object of the loader or
+ * libc, or a profiler thread grows one of its own. */
 static void *realloc_copied(void *object, size_t size) {
     if (own_tls.is_ours && size > 0 && helper_heap_resize(object, size))
         return object;

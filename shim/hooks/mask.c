@@ -1,6 +1,6 @@
 /* pthread_sigmask, sigprocmask, and rt_sigprocmask by number: a thread that is about to block the
- * signal that we sample by is sampled by another from then on (masked_threads.h). The call itself
- * goes on as it came, and costs some 2 ns more. */
+ * sampling signal is sampled by another one from then on (masked_threads.h). The call itself
+ * continues unchanged, and costs some 2 ns more. */
 #include "by_number.h"
 
 #include "capture/capture.h"
@@ -16,7 +16,8 @@
 
 enum { KERNEL_SIGSET_BYTES = 8 };
 
-/* --- behind ours: looked up at the first call, by several threads with the same result --- */
+/* --- the next functions: resolved at the first call, by several threads with the same result ---
+ */
 
 typedef int mask_function(int how, const sigset_t *set, sigset_t *old);
 
@@ -38,7 +39,7 @@ static int first_process_mask(int how, const sigset_t *set, sigset_t *old) {
     return next(how, set, old);
 }
 
-/* glibc before 2.32 has it in libpthread, which may come later. */
+/* glibc before 2.32 has it in libpthread, which may be loaded later. */
 static int first_thread_mask(int how, const sigset_t *set, sigset_t *old) {
     mask_function *const next = look_up("pthread_sigmask");
     if (!next)
@@ -47,9 +48,9 @@ static int first_thread_mask(int how, const sigset_t *set, sigset_t *old) {
     return next(how, set, old);
 }
 
-/* --- ours --- */
+/* --- the hooks --- */
 
-/* The caller's pointer is read as libc would. */
+/* Reads the caller's pointer as libc would. */
 static inline void before(int how, const sigset_t *set) {
     const int number = atomic_load_explicit(&sampler.timers.signal, memory_order_relaxed);
     if (number != 0 && set && how != SIG_UNBLOCK && (set->__val[0] & signal_bit(number)))

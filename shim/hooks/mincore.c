@@ -1,6 +1,6 @@
-/* mincore: libunwind asks by it whether memory is there, once, when it unwinds for the first time.
- * That is on our helper, which gives it memory by other means; and sandboxes kill for the call. So
- * on our thread it does not exist, and libunwind goes on without. */
+/* mincore: libunwind calls it once, at its first unwind, to learn whether memory is mapped. That
+ * happens on our helper, which passes it memory by other means; and sandboxes kill for the call. So
+ * on our thread it fails as unimplemented, and libunwind continues without it. */
 #include "bare_syscall.h"
 #include "capture/capture.h"
 #include "otelprof.h"
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
-/* Not <sys/mman.h>'s, whose pointer is never NULL. */
+/* Declared here because <sys/mman.h>'s says that the pointer is never NULL. */
 OTELPROF_EXPORT int own_mincore(void *start, size_t size,
                                 unsigned char *resident) __asm__("mincore");
 

@@ -1,14 +1,13 @@
-/* mmap and its like, where OTEL_PROFILER_TYPES has `mmap`: anonymous memory that a program asks the
- * kernel for itself counts as allocated there, and is live until it is unmapped.
+/* mmap and its like, where OTEL_PROFILER_TYPES has `mmap`: anonymous memory that a program maps
+ * itself counts as allocated there, and is live until it is unmapped.
  *
- * Not counted: files, reservations that nobody may touch (PROT_NONE), and what an allocator maps
- * for itself: its own objects are counted. libc's mappings (thread stacks, large mallocs) do not
- * come by here. A mapping that loses its beginning is followed; one that loses its end or middle,
- * or goes in one call behind another, counts in full until a call names its beginning. mremap
- * changes the size of what is live, makes two of a mapping that it takes the beginning of, and is
- * no allocation: nobody knows whether an unsampled mapping is a file's. Elsewhere these exports are
- * withdrawn at start, and pass calls on.
- */
+ * Not counted: files, reservations without access (PROT_NONE), and mappings of an allocator, whose
+ * objects are counted instead. libc's mappings (thread stacks, large mallocs) bypass these hooks. A
+ * mapping that loses its beginning is followed; one that loses its end or middle, or is unmapped
+ * together with a preceding one, counts in full until a call names its beginning. mremap changes
+ * the size of a live mapping, splits one of which it moves the beginning, and is no allocation: an
+ * unsampled mapping may be a file's. Elsewhere these exports are removed at start, and forward
+ * calls. */
 #include "mmap.h"
 #include "allocation.h"
 #include "arch_memory.h"
@@ -30,8 +29,8 @@ static bool counts(int protection, int flags, const void *caller) {
     return !object || object->start != capture.allocator_base;
 }
 
-/* Before [address, address + size) goes: what is left of a mapping that begins in it begins later.
- */
+/* Called before [address, address + size) is unmapped: the rest of a mapping that begins there
+ * begins later. */
 static bool forget(void *address, struct live_object *taken) {
     return capture.mmap_on && address_filter_may_hold(&allocation_path.filter, address) &&
            heap_forget(&capture.heap, address, taken);
@@ -39,16 +38,16 @@ static bool forget(void *address, struct live_object *taken) {
 
 static void keep_rest(const struct live_object *taken, size_t size) {
     const size_t page = arch_page_bytes();
-    const size_t gone = (size + page - 1) / page * page; /* of which the kernel takes whole ones */
+    const size_t gone = (size + page - 1) / page * page; /* the kernel unmaps whole pages */
     struct live_object rest = *taken;
     if ((double)(gone + page) > taken->size || !word_is_readable(taken->address + gone))
-        return; /* nothing is left, or its end went before: nobody was told of that */
+        return; /* nothing is left, or the end was unmapped before, which no hook saw */
     rest.address += gone;
     heap_resize(&rest, taken->size - (double)gone);
     heap_put_back(&capture.heap, &rest);
 }
 
-/* After the call that was to take `size` bytes of it away. */
+/* Called after the call that was to unmap `size` bytes of it. */
 static void settle(const struct live_object *taken, size_t size, bool done) {
     if (done)
         keep_rest(taken, size);
@@ -73,7 +72,7 @@ OTELPROF_EXPORT void *mmap(void *wanted, size_t size, int protection, int flags,
     return memory;
 }
 
-/* The same on 64-bit systems. */
+/* The same as mmap on 64-bit systems. */
 OTELPROF_EXPORT void *mmap64(void *wanted, size_t size, int protection, int flags, int file,
                              off_t offset) __attribute__((alias("mmap")));
 
@@ -99,7 +98,8 @@ OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags,
                                               flags, (long)wanted, 0);
     if (replaces)
         settle(&replaced, size, memory != MAP_FAILED);
-    if (found && memory != MAP_FAILED && old_size > 0) { /* 0: a second view of shared memory */
+    if (found && memory != MAP_FAILED &&
+        old_size > 0) { /* old_size 0 makes a second view of shared memory */
         keep_rest(&taken, old_size);
         taken.address = (uintptr_t)memory;
         heap_resize(&taken, (double)size);

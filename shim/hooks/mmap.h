@@ -8,7 +8,7 @@
 
 enum { HOOKS_MMAP_FUNCTIONS = 4 };
 
-/* Names them where mappings are not profiled, and returns how many. Context: calm, at start. */
+/* Lists them where mappings are not profiled, and returns how many. Context: calm, at start. */
 size_t hooks_mmap_unneeded(struct symbol *unneeded);
 
 #endif

@@ -1,12 +1,12 @@
-/* What takes the ground from under the helper.
+/* Hooks of calls that change the process's view of files or ids.
  *
  * unshare and setns: the kernel lets a process enter a user namespace only while it has one thread;
- * a time namespace it enters by setns, likewise; a mount namespace only by setns and only where no
- * other shares its root and working directory, as threads do. The helper is suspended meanwhile.
- * Any other namespace the calling thread enters alone; the helper follows. chroot, pivot_root and a
- * mount namespace: behind them paths lead to what others may have put there, so that all that the
- * helper will load it loads before. All of them may also be called by their numbers (Perl can do it
- * in no other way). */
+ * a time namespace by setns, likewise; a mount namespace only by setns and only where no other
+ * thread shares its root and working directory, as threads do. The helper is suspended during the
+ * call. The calling thread enters any other namespace alone; the helper follows. chroot, pivot_root
+ * and a mount namespace: afterwards paths may lead to files of others, so the helper loads all its
+ * libraries before. All of these calls may also be made by number (Perl can do it in no other way).
+ */
 #include "by_number.h"
 
 #include "capture/capture.h"
@@ -23,8 +23,8 @@
 enum { ALONE_TO_UNSHARE = CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM };
 enum { NEW_TIME = 0x80 }; /* CLONE_NEWTIME of Linux 5.6 */
 enum { ALONE_TO_ENTER = CLONE_NEWUSER | CLONE_NEWNS | NEW_TIME };
-/* What only the calling thread has then. Not CLONE_NEWPID, which is for children: the thread itself
- * could create no other any more. */
+/* Namespaces that only the calling thread enters. Not CLONE_NEWPID, which is for children: the
+ * thread itself could create no thread any more. */
 enum {
     OF_THREAD =
         CLONE_NEWNS | CLONE_FS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWCGROUP
@@ -94,7 +94,7 @@ static bool before_number(long number, long a, long b) {
         return suspend_to_unshare((int)a);
     case SYS_setns:
         return suspend_to_enter((int)b);
-    default: /* of chroot and pivot_root */
+    default: /* chroot and pivot_root */
         return suspend_for_root();
     }
 }

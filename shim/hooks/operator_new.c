@@ -1,12 +1,11 @@
 /* operator new and delete, for allocators that bring their own, and C23's free_sized.
  *
  * libstdc++'s operators call malloc and free, which are hooked already: then these functions only
- * pass the call on. jemalloc, tcmalloc and mimalloc answer operator new themselves, without a call
- * of malloc: then it is counted here. Which it is shows in the object that the next function lives
- * in: the one of the next malloc or another. Where they are not needed, or where there is nothing
- * to pass calls on to, these exports are withdrawn after start-up (own_exports.h), so that a
- * library loaded later finds what it would have found without us.
- */
+ * forward the call. jemalloc, tcmalloc and mimalloc implement operator new without a call of
+ * malloc: then it is counted here. The object that contains the next function decides: that of the
+ * next malloc, or another. Where these exports are not needed, or there is nothing to forward to,
+ * they are removed after start-up (own_exports.h), so that a library loaded later finds the
+ * definition that it would have found without us. */
 #include "operator_new.h"
 #include "allocation.h"
 #include "capture/symbols/next_symbol.h"
@@ -16,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what nobody should ever call: there is no C++ library --- */
+/* --- fallbacks without a C++ library: never called by a correct program --- */
 
 static void *or_throw(void *object) {
     void (*throw_bad_alloc)(void);
@@ -47,9 +46,9 @@ static void *aligned_without_cxx(size_t size, size_t alignment) {
     return or_throw(aligned_nothrow_without_cxx(size, alignment, NULL));
 }
 
-/* --- the functions behind ours --- */
+/* --- the next functions --- */
 
-/* Before they are known, the first call finds them. */
+/* The first call resolves them. */
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \
     static void *first_##function parameters;                                                      \
     static struct {                                                                                \
@@ -84,7 +83,8 @@ static const char *const names[FUNCTIONS] = {
 #undef DELETE
 };
 
-/* Most programs have no C++: who has one of its operators behind us has the plain one. */
+/* Most programs have no C++: an object behind us that has one of its operators has the plain one.
+ */
 static void look_up(struct symbol *symbols) {
     for (int i = 0; i < FUNCTIONS; i++)
         symbols[i] = (struct symbol){.name = names[i]};
@@ -94,7 +94,7 @@ static void look_up(struct symbol *symbols) {
         next_symbols(symbols, CXX_FUNCTIONS);
 }
 
-/* Puts what stands behind one of ours; `*counted`: it is where the next malloc is. */
+/* Stores the next function; `*counted`: it is in the object of the next malloc. */
 static void take(const struct symbol *found, const struct symbol *allocator, const void *fallback,
                  void *call, bool *counted) {
     const void *const source = found->address ? &found->address : fallback;
@@ -137,10 +137,10 @@ size_t hooks_new_unneeded(struct symbol *unneeded) {
     return count;
 }
 
-/* --- the functions --- */
+/* --- the hooks --- */
 
-/* Some of the allocators' operators come by malloc or memalign all the same: then that call has
- * counted. It shows afterwards, so that an exception thrown in between leaves nothing undone. */
+/* Some allocators' operators call malloc or memalign all the same: then that call has counted. The
+ * countdown shows it afterwards, so that an exception thrown in between leaves nothing to undo. */
 struct countdown {
     uint64_t left;
     uint32_t begun;

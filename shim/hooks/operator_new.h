@@ -6,13 +6,13 @@
 
 #include <stddef.h>
 
-/* Finds the functions behind ours, which the first call of one does otherwise. Context: calm. */
+/* Resolves the next functions, which otherwise the first call of one does. Context: calm. */
 void hooks_new_finish_init(void);
 
 enum { HOOKS_NEW_FUNCTIONS = 22 };
 
-/* Names those in which nothing is counted, HOOKS_NEW_FUNCTIONS at most, and returns how
- * many. Context: calm, at start. */
+/* Lists those in which nothing is counted, HOOKS_NEW_FUNCTIONS at most, and returns how many.
+ * Context: calm, at start. */
 size_t hooks_new_unneeded(struct symbol *unneeded);
 
 #endif

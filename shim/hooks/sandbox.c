@@ -1,12 +1,11 @@
-/* prctl, capset, and seccomp and Landlock by number: how a program locks itself up, and what it
- * gives up.
+/* prctl, capset, and seccomp and Landlock by number: calls by which a program restricts itself and
+ * gives up rights.
  *
- * In strict mode a thread may read, write and exit from then on, and is killed by any other call; a
- * filter is tried first (seccomp_filter.h). Where a call of ours would kill, nothing of ours
- * happens any more on that thread, or in that process if the filter is put on all its threads. A
- * main thread that a sandbox may kill alone, or that ends by exit(2), is watched. What enters the
- * kernel by an instruction of its own is not seen.
- */
+ * In strict mode a thread may then read, write and exit, and is killed by any other call; a filter
+ * is evaluated first (seccomp_filter.h). Where it would kill for a call of ours, the profiler does
+ * nothing more on that thread, or in that process if the filter applies to all its threads. A main
+ * thread that a sandbox may kill alone, or that ends by exit(2), is watched. System calls made by
+ * an instruction of the program's own are not seen. */
 #include "by_number.h"
 
 #include "bare_syscall.h"
@@ -31,7 +30,7 @@
 
 enum { PAGE = 4096, MOST_INSTRUCTIONS = BPF_MAXINSNS };
 
-/* --- what is about to be installed --- */
+/* --- before a filter is installed --- */
 
 static bool is_readable(const void *start, size_t size) {
     const uintptr_t end = (uintptr_t)start + size - 1;
@@ -41,15 +40,15 @@ static bool is_readable(const void *start, size_t size) {
     return memory_is_readable(end);
 }
 
-/* false: the kernel will refuse it. Programs ask so, with NULL, whether there are filters at all.
- */
+/* Returns false if the kernel will refuse it. Programs pass NULL to learn whether filters are
+ * supported at all. */
 static bool is_filter(const struct sock_fprog *program) {
     return program && is_readable(program, sizeof *program) && program->len > 0 &&
            program->len <= MOST_INSTRUCTIONS && program->filter &&
            is_readable(program->filter, program->len * sizeof *program->filter);
 }
 
-/* Whether nothing of ours can go on behind it: a helper is behind it, too. */
+/* Returns whether no part of the profiler can continue behind it: the helper is restricted, too. */
 static bool is_the_end(const struct sock_fprog *program, unsigned long flags, bool spared) {
     const bool of_all = flags & SECCOMP_FILTER_FLAG_TSYNC;
     const bool follows = helper_must_follow();
@@ -97,7 +96,7 @@ static enum then before_strict_mode(void) {
 enum then before_prctl(unsigned long option, unsigned long mode, unsigned long filter,
                        unsigned long unused) {
     (void)unused;
-    if (option == PR_SET_NO_NEW_PRIVS) /* which the helper has from its beginning */
+    if (option == PR_SET_NO_NEW_PRIVS) /* which the helper has set from its beginning */
         return THEN_COMPARE;
     if (option != PR_SET_SECCOMP)
         return THEN_NOTHING;
@@ -123,7 +122,7 @@ enum then before_landlock_restrict_self(unsigned long a, unsigned long b, unsign
     return THEN_FOLLOW;
 }
 
-/* --- what was given up --- */
+/* --- after rights were given up --- */
 
 long hooks_after(enum then then, long result) {
     const int saved = errno;
@@ -135,7 +134,7 @@ long hooks_after(enum then then, long result) {
 
 /* --- prctl --- */
 
-/* Not <sys/prctl.h>'s, which takes any number of arguments; libc's takes four in any case. */
+/* Declared here because <sys/prctl.h>'s is variadic; libc's takes four arguments in any case. */
 OTELPROF_EXPORT int own_prctl(int option, unsigned long second, unsigned long third,
                               unsigned long fourth, unsigned long fifth) __asm__("prctl");
 
@@ -148,7 +147,7 @@ int own_prctl(int option, unsigned long second, unsigned long third, unsigned lo
 
 /* --- capset --- */
 
-/* In no header of libc's. */
+/* No header of libc's declares it. */
 OTELPROF_EXPORT int capset(void *header, const void *data);
 
 int capset(void *header, const void *data) {

@@ -1,9 +1,9 @@
-/* What a program may do with the signal that we sample by, and still find all as it would be
- * without us: asking for its action and setting the default one is answered here; anything else
- * means that the program wants the signal, and we take another (sampler.h). All of it only ever
- * concerns that one signal: every other number goes straight to libc.
- * No hook calls another by its name: that name may be the program's own, in front of what it finds
- * behind it, which is us (Erlang's sigaction). */
+/* Hooks of signal calls: they hide the sampling signal from the program.
+ *
+ * Queries of its action, and setting the default one, are emulated here; any other use means that
+ * the program wants the signal, and sampling moves to another (sampler.h). This concerns that one
+ * signal only: every other number goes straight to libc. No hook calls another by its name: that
+ * name may be the program's own function, which forwards to us (Erlang's sigaction). */
 #include "by_number.h"
 
 #include "bare_syscall.h"
@@ -24,22 +24,23 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* libc's, declared only for programs of other standards. */
+/* libc declares it only for programs of other standards. */
 sighandler_t bsd_signal(int number, sighandler_t handler);
 int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
-/* No timer of ours is armed any more, and a system call may be the end. */
+/* Returns whether the thread's timer is disarmed, and any system call may be fatal. */
 static bool has_left_alone(void) {
     return capture_has_left() && atomic_load(&capture.live_threads) <= 1;
 }
 
-/* Not in a child of vfork: its signal actions are its own, our memory is its parent's. */
+/* Returns false in a child of vfork: its signal actions are its own, but our memory is its
+ * parent's. */
 static bool is_ours(int number) {
     return sampler_uses_when_stable(number) && atomic_load(&capture.armed) && !has_left_alone() &&
            getpid() == capture.pid;
 }
 
-/* The program is about to change the action of `number`. */
+/* Called before the program changes the action of `number`. */
 static void give_way(int number) {
     if (is_ours(number))
         (void)sampler_give_signal_away(number);
@@ -52,26 +53,27 @@ static void note_handler(sighandler_t handler) {
         atomic_store_explicit(&capture.has_handlers, true, memory_order_relaxed);
 }
 
-/* Whatever its flags: PHP's has SA_SIGINFO. */
+/* Ignores the flags: PHP's default has SA_SIGINFO. */
 static bool is_default(const struct sigaction *action) {
     return action->sa_handler == SIG_DFL;
 }
 
-/* What ends the process by default has a handler of ours (termination.h), which the program takes
- * for that default. And the sampling signal may have become ours, or no longer, in this moment. */
+/* Returns the action that the program believes in. A signal that ends the process by default has a
+ * handler of ours (termination.h), which the program sees as that default. The sampling signal may
+ * also have changed in this moment. */
 static struct sigaction as_believed(int number, const struct sigaction *old) {
     static const struct sigaction by_default = {.sa_handler = SIG_DFL};
     const struct sigaction seen = termination_is_ours(old) ? by_default : sampler_action_seen(old);
     return program_handlers_seen(number, &seen);
 }
 
-/* A child of vfork() shares our memory, and is not its thread. One that was forked behind our hooks
- * has a copy. */
+/* Returns whether this is a child of vfork(), which shares our memory but is not its thread. A
+ * child forked behind our hooks has a copy. */
 static bool is_child_of_vfork(void) {
     return getpid() != capture.pid && own_tls.thread && !thread_is_wiped(own_tls.thread);
 }
 
-/* Returns what the kernel is to have. Threads keep their signal stacks of ours when sampling has
+/* Returns the action for the kernel. Threads keep their signal stacks of ours when sampling has
  * ended. Where CPU time is not sampled they never get one; before that is decided, they may. */
 static struct sigaction as_given(int number, const struct sigaction *action) {
     if (is_default(action))
@@ -91,8 +93,8 @@ static int set_other(int number, const struct sigaction *action, struct sigactio
     return result;
 }
 
-/* A handler of the program's is installed even where the signal could not be given away: a handler
- * that is only believed to be there leaves the program to the default action of what it raises. */
+/* Installs the program's handler even where the signal could not be given away: a handler that is
+ * only believed to be there leaves the program to the default action of the signal it raises. */
 static int set_action(int number, const struct sigaction *action, struct sigaction *old) {
     const bool takes = action && !is_default(action);
     if (action)
@@ -158,7 +160,7 @@ OTELPROF_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
     return set_handler(number, handler, next_calls()->sysv_signal);
 }
 
-/* It may change the mask too, whatever the handler. */
+/* sigset() may change the mask too, whatever the handler. */
 OTELPROF_EXPORT sighandler_t sigset(int number, sighandler_t handler) {
     note_handler(handler);
     give_way(number);
@@ -186,7 +188,8 @@ OTELPROF_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *re
     return next_calls()->setitimer((int)which, value, old);
 }
 
-/* A pointer to nowhere is an error of the kernel's to tell, where libc would not look behind it. */
+/* Returns whether `pointer` can be read: the kernel reports a bad one, where libc would not read
+ * it. */
 static bool is_readable(const void *pointer) {
     return memory_is_readable((uintptr_t)pointer);
 }
@@ -207,7 +210,7 @@ enum then before_rt_sigaction(unsigned long number, unsigned long action, unsign
 
 /* --- waiting for signals --- */
 
-/* A thread that blocks the signal and waits for every signal would be given ours. */
+/* A thread that blocks the signal and waits for every signal would receive ours. */
 static bool waits_for_ours(const sigset_t *set) {
     const int number = atomic_load(&sampler.timers.signal);
     return number != 0 && is_readable(set) && sigismember(set, number) == 1;
@@ -234,7 +237,7 @@ OTELPROF_EXPORT int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restric
     return take_signal(set, info);
 }
 
-/* As long as can be said, if it is longer. */
+/* Saturates. */
 static uint64_t nano_of(const struct timespec *time) {
     uint64_t nano;
     if (__builtin_mul_overflow((uint64_t)time->tv_sec, NANO_PER_SECOND, &nano) ||
@@ -264,7 +267,7 @@ OTELPROF_EXPORT int sigtimedwait(const sigset_t *restrict set, siginfo_t *restri
     return number;
 }
 
-/* As POSIX has it: the error is returned, and EINTR is none. */
+/* Follows POSIX: the error is returned, and EINTR is not an error. */
 OTELPROF_EXPORT int sigwait(const sigset_t *restrict set, int *restrict number) {
     const int saved = errno;
     int found;
@@ -278,8 +281,8 @@ OTELPROF_EXPORT int sigwait(const sigset_t *restrict set, int *restrict number) 
     return error;
 }
 
-/* Asked for by name among others, the program's own signals must come through, and ours not: we
- * move to a signal that nobody names, and leave that one out. */
+/* If the mask names our signal among others, the program's own signals must come through, and ours
+ * not: sampling moves to a signal that programs do not name, and that one is left out. */
 OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
     sigset_t without;
     if (is_readable(mask) && sigismember(mask, SIGPROF) == 1)
@@ -293,7 +296,7 @@ OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
 
 /* --- alternate stacks --- */
 
-/* Whether the calling thread is the one whose state own_tls is: a bare clone() may share it. */
+/* Returns whether own_tls is the state of the calling thread: a bare clone() may share it. */
 static bool is_of_this_thread(void) {
     const struct thread_state *const thread = own_tls.thread;
     const uint32_t tid = thread ? atomic_load(&thread->tid) : 0;

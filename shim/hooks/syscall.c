@@ -1,13 +1,13 @@
-/* syscall: what a program does by number that libc has a function for, which we stand in front of,
- * or none. The table (hooked.def) says which calls, and what is done:
+/* syscall: handles the system calls by number whose functions are hooked, and those that have no
+ * function in libc. The table (hooked.def) lists the calls and their routes:
  *
- *   PASSES    nothing, as with every other call
- *   WATCHED   the family looks at the arguments before, and the helper may follow after
- *   GIVES_UP  rights, of the calling thread alone: the helper gives them up, too
- *   COPIES    the process, unless the arguments say that memory or stack is another (clone.c)
- *   ENTERS    namespaces, or another root (namespaces.c)
+ *   PASSES    is only forwarded, like every call that is not in the table
+ *   WATCHED   the family checks the arguments before, and the helper may follow after
+ *   GIVES_UP  the calling thread alone gives up rights: the helper gives them up, too
+ *   COPIES    copies the process, unless the arguments share memory or change the stack (clone.c)
+ *   ENTERS    enters namespaces, or another root (namespaces.c)
  *
- * What enters the kernel by an instruction of its own is not seen. */
+ * System calls made by an instruction of the program's own are not seen. */
 #include "by_number.h"
 
 #include "arch_forward.h"
@@ -26,7 +26,7 @@
 
 enum route { PASSES, WATCHED, COPIES, ENTERS };
 
-/* By number. Read by syscall(). */
+/* Routes by number. Read by the assembler of syscall(). */
 #define ROUTE_NO_NUMBER(call)
 #define ROUTE_PASSES(call)
 #define ROUTE_WATCHED(call)                          [SYS_##call] = WATCHED,
@@ -61,7 +61,7 @@ static enum then before_number(long number, unsigned long a, unsigned long b, un
     }
 }
 
-/* Called by syscall(). */
+/* Called by the assembler of syscall(). */
 long watched_syscall(long number, long a, long b, long c, long d, long e, long f);
 
 __attribute__((used)) long watched_syscall(long number, long a, long b, long c, long d, long e,
@@ -77,12 +77,12 @@ __attribute__((used)) void hooks_syscall_finish_init(void) {
     next_syscall = next_calls()->syscall ? next_calls()->syscall : bare_syscall;
 }
 
-/* The first call, where the constructor has not looked. */
+/* The first call, where the constructor has not resolved next_syscall. */
 ARCH_DEFINE_FORWARD(first_syscall, hooks_syscall_finish_init, next_syscall, 0)
 
 syscall_function *next_syscall = (syscall_function *)first_syscall;
 
-/* A call without a route goes on as it came, with its registers and its caller's stack: a child of
- * a clone may come back on another. */
+/* A call without a route continues unchanged, with its registers and its caller's stack: a child of
+ * a clone may return on another stack. */
 ARCH_DEFINE_SYSCALL(next_syscall, routes, WATCHED, watched_syscall, ENTERS,
                     hooks_namespaces_by_number, hooks_clone_copies, hooks_clone_by_number)

@@ -1,6 +1,6 @@
 /* pthread_create and thrd_create: every thread starts in our routine, which registers it, runs the
- * program's own routine, and notices every way in which that can end. Its destructors run after and
- * are sampled still. */
+ * program's own routine, and notices every way in which that can end. The thread's destructors run
+ * after it and are still sampled. */
 #include "capture/capture.h"
 #include "capture/deep_binding.h"
 #include "capture/symbols/next.h"
@@ -19,8 +19,9 @@
 
 enum { SWEPT_AT_START = 2 };
 
-/* A thread that forked is its child's main thread, with another state there. It ends like any
- * main thread's, unrecorded, but it may be the process's last: then our helper must go, too. */
+/* Ends the thread's profiling. A thread that forked is its child's main thread, with another state
+ * there: it ends like any main thread, unrecorded, but it may be the process's last, and then our
+ * helper must end, too. */
 static void end_thread(void *argument) {
     struct thread_state *const thread = argument;
     if (own_tls.thread == thread)
@@ -78,7 +79,7 @@ static size_t stack_size_of(const pthread_attr_t *attributes) {
 }
 
 static struct thread_state *prepare(const pthread_attr_t *attributes) {
-    /* threads that our helper's libraries create are not the application's */
+    /* threads created by the libraries of our helper are not the application's */
     if (own_tls.inside)
         return NULL;
     if (!atomic_load(&capture.armed))

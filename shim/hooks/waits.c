@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Their places in hooks_waits_next. */
+/* Indices in hooks_waits_next. */
 enum {
 #define HOOKED(...)
 #define HOOKED_WAIT(number, call, version, result, name, parameters) PLACE_##name,
@@ -20,7 +20,7 @@ enum {
 
 extern void (*hooks_waits_next[])(void);
 
-/* Their types are libc's own business: the registers go on as they came. */
+/* The functions have no types here: the registers are passed on unchanged. */
 #define HOOKED(...)
 #define HOOKED_WAIT(number, call, version, result, name, parameters)                               \
     ARCH_DEFINE_FORWARD(first_##name, hooks_waits_resolve, hooks_waits_next, PLACE_##name)         \
@@ -28,7 +28,7 @@ extern void (*hooks_waits_next[])(void);
                                 capture_offer_helper, hooks_waits_next, PLACE_##name)
 #include "hooked.def"
 
-/* Written with the same addresses by whoever comes first. */
+/* Written with the same addresses by each thread that resolves it. */
 IN_FIRST_PAGE void (*hooks_waits_next[])(void) = {
 #define HOOKED(...)
 #define HOOKED_WAIT(number, call, version, result, name, parameters) [PLACE_##name] = first_##name,
