@@ -11,30 +11,32 @@ enum {
     MOST = 300,
     PLACES = 512, /* more than that */
     LOOK_NANO = 20 * 1000 * 1000,
-    LOOKS = 50, /* what was expected comes within this time, or is found at the next export */
+    LOOKS = 50, /* an expected load comes within this many polls, or is found at the next export */
 };
 
 struct bound_call {
     void *hook;
-    void **next;      /* where the hook finds what it stands in front of */
-    uintptr_t target; /* that; 0: nothing is bound */
-    bool is_export;   /* it is ours */
+    void **next;      /* the hook's variable for the next function */
+    uintptr_t target; /* the address in `next`; 0: nothing is bound */
+    bool is_export;   /* `target` is our own export */
     bool is_elsewhere;
-    const struct link_map *definer; /* libc's object that has it, or has it behind ours */
+    const struct link_map *
+        definer; /* libc's object that defines the name, or its next definition behind our export */
 };
 
 static struct {
-    bool started; /* otherwise nothing is bound */
+    bool started; /* unless set, nothing is bound */
     size_t count;
     struct bound_call calls[MOST];
-    struct symbol symbols[MOST]; /* of the same numbers: their names, and what was found last */
-    uint16_t places[PLACES];     /* 1 + number of a call, by its name; 0: free */
-    uintptr_t lowest;            /* of all targets */
+    struct symbol
+        symbols[MOST]; /* by call number: their names, and their definitions when last resolved */
+    uint16_t places[PLACES]; /* 1 + number of a call, by its name; 0: free */
+    uintptr_t lowest;        /* lowest address of all targets */
     uintptr_t highest;
-    bool others_are_known; /* is_elsewhere, of what is loaded */
+    bool others_are_known; /* is_elsewhere is valid for all that is loaded */
     struct call_binding sites;
     _Atomic uint32_t looks_left;
-    uint64_t next_look; /* CLOCK_MONOTONIC, ns. Of the helper, like what follows */
+    uint64_t next_look; /* CLOCK_MONOTONIC, ns. The helper's, like the following members */
     uint32_t logged_bound;
     bool logged_refused;
 } bound_calls;
@@ -48,7 +50,7 @@ static uint32_t hash_name(const char *name) {
     return hash;
 }
 
-/* The place of a name, or the one that is free for it. */
+/* Returns the hash slot of a name, or the free one for it. */
 static uint16_t *place_of(const char *name) {
     uint32_t at = hash_name(name) % PLACES;
     while (bound_calls.places[at] &&
@@ -72,9 +74,9 @@ void bound_calls_add(const char *name, void *hook, void **next) {
     bound_calls.count++;
 }
 
-/* --- what is behind a hook --- */
+/* --- the next definitions --- */
 
-/* Of glibc: libc itself, and before 2.34 libpthread and librt. */
+/* True for glibc's own objects: libc itself, and before 2.34 libpthread and librt. */
 static bool is_of_libc(const struct link_map *object) {
     return object_symbols_defines_version(object, "GLIBC_PRIVATE");
 }
@@ -84,7 +86,7 @@ static void forget_entries(void) {
         bound_calls.symbols[i].entry = NULL;
 }
 
-/* In the first object, in the loader's order of search, that has it. */
+/* Finds each name in the first object, in the loader's order of search, that defines it. */
 static void find_definers(void) {
     const struct link_map *const own = object_symbols_own();
     forget_entries();
@@ -105,8 +107,8 @@ static void find_target(struct bound_call *call, struct symbol *symbol) {
         bound_calls.highest = call->target;
 }
 
-/* Entries of a name hold our function where we export one, or libc's. Where who defines it is not
- * libc, nothing is done. */
+/* Entries of a name hold our function where we export one, or libc's. Where the definer is not
+ * libc, nothing is bound. */
 static void find_targets(void) {
     const struct link_map *const own = object_symbols_own();
     const struct link_map *last = NULL;
@@ -141,8 +143,8 @@ static void find_others(void) {
     bound_calls.others_are_known = true;
 }
 
-/* Where nobody but us and libc defines it, a first call in any object will find one of the two.
- * Ours have no version, and answer every one. */
+/* Where only libc and we define the name, a first call in any object will find one of the two. Ours
+ * have no version, and match every one. */
 static bool would_be_bound_to(const struct call_site *site, const struct bound_call *call) {
     const char *const version = call_site_version(site);
     if (!bound_calls.others_are_known)
@@ -164,7 +166,7 @@ static uintptr_t hook_of(const struct call_site *site) {
     return 0;
 }
 
-/* --- when --- */
+/* --- polling --- */
 
 void bound_calls_start(void) {
     bound_calls.started = true;
@@ -188,7 +190,7 @@ void bound_calls_look(void) {
         return;
     bound_calls.next_look = monotonic_nano() + LOOK_NANO;
     bound_calls_catch_up();
-    /* the counter may have been set anew meanwhile: then it is one look less */
+    /* another thread may have reset the counter meanwhile: then there is one poll less */
     atomic_fetch_sub(&bound_calls.looks_left, 1);
 }
 
@@ -199,7 +201,7 @@ void bound_calls_catch_up(void) {
     (void)call_binding_bind(&bound_calls.sites, hook_of);
 }
 
-/* --- telling --- */
+/* --- reporting --- */
 
 void bound_calls_report(const struct log *log) {
     const uint32_t bound = atomic_load(&bound_calls.sites.bound);

@@ -1,6 +1,5 @@
-/* When call sites of loaded objects (symbols/call_sites.h) are made to lead to us: under the
- * loader's own lock, which is only tried. While another thread is inside the loader an object may
- * be half relocated.
+/* Binding of call sites of loaded objects (symbols/call_sites.h), under the loader's own lock,
+ * which is only tried. While another thread is inside the loader an object may be half relocated.
  */
 #ifndef OTELPROF_CALL_BINDING_H
 #define OTELPROF_CALL_BINDING_H
@@ -13,17 +12,17 @@
 
 struct call_binding {
     _Atomic bool expected; /* something was, or is being, loaded */
-    _Atomic bool busy;     /* a thread is at it */
-    uint64_t adds;         /* the loader's counter when it was done last; under `busy` */
+    _Atomic bool busy;     /* a thread is binding */
+    uint64_t adds;         /* the loader's counter when binding last finished; guarded by `busy` */
     _Atomic uint32_t bound;
     _Atomic uint32_t refused; /* entries that the kernel would not let us write */
 };
 
-/* Binds what has been loaded since the last time, and expects no more. false: nothing was tried.
- * Context: calm. */
+/* Binds the objects loaded since the last time, and clears `expected`. Returns false if nothing was
+ * tried. Context: calm. */
 bool call_binding_bind(struct call_binding *binding, call_site_rule *rule);
 
-/* The same where nobody else can be inside the loader. Context: calm, at start. */
+/* Does the same where no other thread can be inside the loader. Context: calm, at start. */
 void call_binding_bind_at_start(struct call_binding *binding, call_site_rule *rule);
 
 #endif

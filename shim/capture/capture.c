@@ -1,4 +1,4 @@
-/* Switching the capture world on and off. */
+/* Switches the capture world on and off. */
 #include "capture.h"
 
 #include "change_settings.h"
@@ -111,7 +111,7 @@ bool capture_start(const struct config *config, const struct log *log) {
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
         capture.alloc_on = start_heap();
     if ((config->types & PROFILE_CPU) && sampler_install())
-        sampler_follow_settings(); /* they may say that it is off */
+        sampler_follow_settings(); /* the settings may say that it is off */
     wait_sampler_start(&capture.waits, config, &capture.recorder, log);
     if (!register_this_thread(main_stack(), thread_cpu_nano())) {
         log_debug(log, "no memory for the table of threads; nothing is profiled");
@@ -127,7 +127,7 @@ void capture_decline(void) {
     own_tls.alloc_left = COUNTDOWN_NEVER;
 }
 
-/* The thread that called fork() works for what it worked for before. */
+/* Keeps the context of the thread that called fork(): it still works for the same request. */
 static void keep_own_context(void) {
     if (!own_tls.own_context)
         return;
@@ -165,7 +165,8 @@ void capture_after_fork(void) {
 }
 
 void capture_stop(void) {
-    sampler_stop(); /* armed still: to the hooks the signal is ours until it is as it was */
+    sampler_stop(); /* still armed: the hooks treat the signal as ours until its action is restored
+                     */
     atomic_store(&capture.armed, false);
     atomic_store(&capture_is_off, true);
     heap_stop(&capture.heap);

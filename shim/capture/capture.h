@@ -1,11 +1,10 @@
 /* The capture world: everything that runs on the application's own threads.
  *
- * The hooks, the harvest and the life cycle name `capture`, which has the parts of most rooms in
- * one struct; the rooms below get a pointer to what they work on. What a signal handler or free()
- * must find by itself is a struct of its room: `sampler`, `helper_heap`, `allocation_path`.
- * Nothing here calls the flush world, libc's malloc, stdio or the loader on a path that a signal or
- * an allocation can reach.
- */
+ * The hooks, the harvest and the life cycle name `capture`, a struct that contains the state of
+ * most modules; the modules below get a pointer to the parts that they use. State that a signal
+ * handler or free() must find by itself is a struct of its module: `sampler`, `helper_heap`,
+ * `allocation_path`. Nothing here calls the flush world, libc's malloc, stdio or the loader on a
+ * path that a signal or an allocation can reach. */
 #ifndef OTELPROF_CAPTURE_H
 #define OTELPROF_CAPTURE_H
 
@@ -29,8 +28,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* What a forked child writes stands together, in one page, from the end of `modules` to the
- * beginning of `threads`: each page of it is copied then. */
+/* The members that a forked child writes are adjacent, in one page, from the end of `modules` to
+ * the beginning of `threads`: the child copies each page that it writes. */
 struct capture {
     struct modules modules;
     const struct config *config;
@@ -38,31 +37,32 @@ struct capture {
     _Atomic bool armed;                /* threads register, samples are taken */
     _Atomic bool has_handlers;         /* the program has functions for signals */
     _Atomic bool uses_interval_timers; /* ITIMER_VIRTUAL or ITIMER_PROF */
-    _Atomic bool left;                 /* a thread has: capture_leave_thread() */
-    _Atomic bool last_harvest; /* the next one is it: what no sample covers is told in it, once */
-    _Atomic int32_t live_threads; /* of the application, as far as we know of them */
-    void (*on_last_thread)(void); /* told when that number comes to 0. Context: calm */
+    _Atomic bool left;                 /* a thread has left: capture_leave_thread() */
+    _Atomic bool last_harvest; /* the next harvest is the last: it also reports the remainders that
+                                  no sample covers */
+    _Atomic int32_t live_threads; /* of the application, as far as we know them */
+    void (*on_last_thread)(void); /* called when that number reaches 0. Context: calm */
     bool alloc_on;                /* allocations are sampled (alloc or heap) */
     bool mmap_on;                 /* and so are the program's own mappings */
-    uintptr_t
-        allocator_base;  /* where the object begins that the next malloc lies in; 0: it may go */
-    bool malloc_is_ours; /* allocation_path_is_used() */
-    pid_t pid;           /* a vfork()ed child sees our memory, but has another */
-    /* Asks the life cycle for a helper thread. NULL: there is one, or none will be. `calm`: a
-     * thread may be created here, otherwise that is looked for (thread_is_calm). Context: a hook,
-     * on a thread of the application. */
+    uintptr_t allocator_base;     /* start of the object that contains the next malloc; 0: it may be
+                                     unloaded */
+    bool malloc_is_ours;          /* allocation_path_is_used() */
+    pid_t pid; /* to detect a vfork()ed child, which shares our memory but has another */
+    /* Requests a helper thread from the life cycle. NULL: there is one, or none will be. `calm`: a
+     * thread may be created here; otherwise the callee checks (thread_is_calm). Context: a hook, on
+     * a thread of the application. */
     _Atomic(void (*)(bool calm)) want_helper;
     struct heap heap;
     struct recorder recorder;
     struct thread_table threads;
-    uint64_t logged_dropped[DROP_REASON_COUNT]; /* of the helper: what the log has said */
-    struct sampling_costs costs;                /* the helper's, too */
+    uint64_t logged_dropped[DROP_REASON_COUNT]; /* the helper's: counts already logged */
+    struct sampling_costs costs;                /* the helper's */
     struct unknown_threads unknown_threads;
     struct context_reader contexts;
     _Alignas(ARCH_LARGEST_PAGE_BYTES) struct rule_cache rules;
     struct unwinder unwinder;      /* from here on: the page of rules.generation */
     struct settings settings;      /* change_settings.h */
-    struct settings_values wanted; /* whether or not it is paused */
+    struct settings_values wanted; /* the settings, whether or not paused */
     _Atomic bool paused;           /* by the program */
     struct wait_sampler waits;
     _Atomic uintptr_t generated_code; /* unwinder.generated */
@@ -75,32 +75,34 @@ _Static_assert(offsetof(struct capture, modules.current) / 4096 ==
 
 extern struct capture capture;
 
-/* Nothing is sampled, and never will be (again): hooks need not ask. */
+/* Nothing is sampled, and never will be (again): hooks need not check. */
 extern _Atomic bool capture_is_off;
 
 /* --- capture.c: switching on and off --- */
 
-/* Prepares tables and arms sampling of the calling thread as `config` says. What cannot be had is
- * said in the log and left out. false: nothing could be armed. Context: calm, at start. */
+/* Prepares tables and arms sampling of the calling thread as `config` says. Parts that are
+ * unavailable are logged and left out. Returns false if nothing could be armed. Context: calm, at
+ * start. */
 bool capture_start(const struct config *config, const struct log *log);
 
-/* Instead: this process is not profiled. Its hooks forward, without a look at anything of ours from
- * each thread's second call on. Context: calm, at start. */
+/* Called instead of capture_start(): this process is not profiled. From each thread's second call
+ * on, its hooks forward without reading profiler state. Context: calm, at start. */
 void capture_decline(void);
 
-/* In a forked child: everything of the parent's is forgotten, the calling thread is registered
- * again. Context: fork handler. */
+/* Called in a forked child: discards the parent's state, and registers the calling thread again.
+ * Context: fork handler. */
 void capture_after_fork(void);
 
-/* No more samples; timers are deleted. Context: calm. */
+/* Stops sampling and deletes timers. Context: calm. */
 void capture_stop(void);
 
-/* The same, and other threads are out of those that they were at, and out of our signal handler:
- * they make no call for them any more, not even the return from a signal. Context: calm. */
+/* Does the same, and waits until other threads have left the code that makes system calls for the
+ * profiler, and our signal handler: they make no such call any more, not even the return from a
+ * signal. Context: calm. */
 void capture_stop_and_wait(void);
 
 /* --- harvest.c --- */
-/* Fills in the functions of the door that capture answers. Context: calm. */
+/* Fills in capture's functions of the interface to flush. Context: calm. */
 void harvest_fill_api(struct capture_api *api);
 
 #endif

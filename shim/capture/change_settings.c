@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* The new mean is there before the version: who sees the version draws by it. */
+/* Stores the new mean before the version: a thread that sees the version draws by it. */
 static void change(const struct settings_values *values) {
     if (values->alloc_interval != settings_alloc_interval(&capture.settings))
         heap_set_interval(&capture.heap, values->alloc_interval);
@@ -19,7 +19,7 @@ static struct settings_values not_paused(void) {
     return values;
 }
 
-/* NULL: as it was last. */
+/* `on` NULL keeps the last value. */
 static bool change_to(const struct settings_values *wanted, const bool *pause) {
     const int saved = errno;
     sampler_wait_stable();

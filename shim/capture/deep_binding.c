@@ -10,15 +10,15 @@
 
 struct deep_binding deep_binding;
 
-/* --- whose function a name stands for --- */
+/* --- the definition of a name --- */
 
 static uintptr_t definition_in(const struct link_map *object, const char *name) {
     const ElfW(Sym) *const symbol = object_symbols_entry(object, name);
     return symbol && symbol->st_value ? object->l_addr + symbol->st_value : 0;
 }
 
-/* Whether nobody but us and who stands behind us defines it: then a first call in any library will
- * find one of the two. Under the loader's lock. */
+/* Returns whether only we and the next definer define it: then a first call in any library will
+ * find one of the two. Called under the loader's lock. */
 static bool is_defined_once(const char *name, uintptr_t next) {
     const struct link_map *const own = object_symbols_own();
     for (const struct link_map *object = object_symbols_first(); object; object = object->l_next) {
@@ -29,7 +29,7 @@ static bool is_defined_once(const char *name, uintptr_t next) {
     return true;
 }
 
-/* The function of ours that a library is to call there. */
+/* Returns the function of ours that a library is to call there. */
 static uintptr_t ours_in_place_of(const struct call_site *site) {
     const uintptr_t ours = definition_in(object_symbols_own(), site->name);
     const uintptr_t next = ours ? (uintptr_t)next_symbol(site->name) : 0;
@@ -41,7 +41,7 @@ static uintptr_t ours_in_place_of(const struct call_site *site) {
 
 /* --- binding --- */
 
-/* What was there before the first of them is bound as it should be. */
+/* Objects loaded before the first of them are bound correctly. */
 bool deep_binding_expect(void) {
     if (!atomic_load(&capture.armed))
         return false;
@@ -58,7 +58,7 @@ void deep_binding_bind(void) {
         sampler_check_signal();
 }
 
-/* --- telling --- */
+/* --- reporting --- */
 
 static void report_unbound(const struct log *log) {
     const bool refused = atomic_load(&deep_binding.sites.refused) != 0;

@@ -1,4 +1,4 @@
-/* The capture side of the door to flush: everything here runs on the helper thread. */
+/* The capture side of the interface to flush: everything here runs on the helper thread. */
 #include "arch_memory.h"
 #include "bound_calls.h"
 #include "capture.h"
@@ -23,7 +23,7 @@
 
 enum { NAMES = 1024, PAGE = ARCH_LARGEST_PAGE_BYTES };
 
-/* Known for one harvest: threads rename themselves. */
+/* Valid for one harvest: threads rename themselves. */
 struct thread_name {
     uint32_t tid;
     char name[THREAD_NAME_BYTES];
@@ -58,7 +58,7 @@ static void keep_name(const struct harvest *harvest, const struct sample *record
     slot->name[THREAD_NAME_BYTES - 1] = 0;
 }
 
-/* --- visiting --- */
+/* --- visitors --- */
 
 static void visit_sample(void *arg, const struct sample *sample) {
     const struct harvest *const harvest = arg;
@@ -67,7 +67,7 @@ static void visit_sample(void *arg, const struct sample *sample) {
         return;
     }
     char holder[THREAD_NAME_BYTES] =
-        ""; /* a copy: two threads may have one place among the names */
+        ""; /* a copy: two threads may share one slot among the names */
     if (sample->wait)
         memcpy(holder, name_of(harvest, sample->wait->holder), sizeof holder);
     struct harvest_sample out = {.kind = (enum sample_kind)sample->kind,
@@ -133,11 +133,12 @@ static void visit_heap(struct harvest *harvest) {
         visit_peak(harvest, &peak->stacks[i]);
 }
 
-/* --- what no sample covers --- */
+/* --- time that no sample covers --- */
 
-/* CPU time of a live thread since its last sample, at the process's end. Mostly less than a period;
- * for a thread that keeps the signal blocked, all that it ever used. It is told under the thread's
- * start routine, as for a thread that ends, so that totals hold. One that has retired has told. */
+/* Records the CPU time of a live thread since its last sample, at the process's end. Mostly less
+ * than a period; for a thread that keeps the signal blocked, all its CPU time. Attributes it to the
+ * thread's start routine, as for a thread that ends, so that totals hold. A retired thread has
+ * already recorded its remainder. */
 static void visit_remainder(const struct harvest *harvest, const struct thread_state *thread) {
     const uint32_t tid = atomic_load(&thread->retired) ? 0 : atomic_load(&thread->tid);
     const uint64_t sampled = thread->last_cpu_nano;
@@ -162,7 +163,7 @@ static void visit_remainders(const struct harvest *harvest) {
         visit_remainder(harvest, thread_table_at(&capture.threads, i));
 }
 
-/* --- what was lost --- */
+/* --- drops --- */
 
 static void count_unknown_threads(void) {
     const uint32_t count =
@@ -180,7 +181,7 @@ static void read_dropped(uint64_t counts[DROP_REASON_COUNT]) {
     thread_table_dropped(&capture.threads, counts);
 }
 
-/* One line at debug level for each count that has grown. */
+/* Logs one line at debug level for each count that has grown. */
 static void report_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
     for (int i = 0; i < DROP_REASON_COUNT; i++) {
         if (counts[i] && counts[i] != capture.logged_dropped[i])
@@ -199,6 +200,23 @@ static void look_at_loaded(void) {
     list_look_end();
 }
 
+/* The calls depend on their order:
+ * 1. modules_pin() is first: samples are reported in this snapshot's intervals. If objects are gone,
+ *    their rules are forgotten before anything else uses them.
+ * 2. heap_maintain() flips the stack store before visit_heap() reads it.
+ * 3. sampler_check_signal() and scan_loaded_objects() precede the visits: they find handlers and
+ *    objects that no hook saw, and the visits name frames by the state that they leave.
+ * 4. capture_sweep_threads() precedes count_unknown_threads(), which compares our number of threads
+ *    with the kernel's, and thread_snapshot_visit(), which expects swept threads.
+ * 5. last_stacks_keep() precedes thread_table_harvest(), which empties the tables it reads.
+ * 6. thread_snapshot_visit() follows wait_sampler_harvest(), which brings every thread's account up
+ *    to date, without a poll in between.
+ * 7. visit_remainders() follows thread_table_harvest() and reports only time that is in no sample.
+ *    masked_threads_poll() precedes read_dropped(), which reads what it counts.
+ * 8. The names are unmapped after the last visitor that uses them; modules_close_interval() follows
+ *    all visits, so that objects that came and went until then are known.
+ * 9. The reports are last: they log the counts of this harvest.
+ */
 static void harvest_all(harvest_visit *visit, void *arg) {
     const size_t bytes = (sizeof(struct thread_name) * NAMES + PAGE - 1) / PAGE * PAGE;
     struct harvest harvest = {visit, arg, own_memory_map(bytes)};
@@ -233,7 +251,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     bound_calls_report(capture.log);
 }
 
-/* --- the other questions --- */
+/* --- the other functions of the interface --- */
 
 static size_t list_modules(const struct harvest_module **modules) {
     const struct module_snapshot *const snapshot = modules_of_harvest(&capture.modules);

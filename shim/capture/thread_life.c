@@ -14,7 +14,8 @@
 
 static uint64_t random_seed(const struct thread_state *thread) {
     uint64_t seed = monotonic_nano() ^ (uintptr_t)thread * HASH_MULTIPLIER;
-    for (int i = 0; i < 4; i++) /* neighbours in time and space must not resemble each other */
+    for (int i = 0; i < 4; i++) /* mixes the seed: threads with adjacent ids or start times must
+                                   draw different numbers */
         seed = hash_word(seed, (uint64_t)getpid() << 32 | thread->index);
     return seed | 1;
 }
@@ -69,7 +70,7 @@ void capture_leave_thread(void) {
     atomic_store(&capture.left, true);
 }
 
-/* What a thread that has left creates is not registered. */
+/* Threads created by a thread that has left are not registered. */
 bool capture_has_left(void) {
     return atomic_load(&capture.left) && (own_tls.inside >= OWN_WORK || !own_tls.thread);
 }
@@ -105,7 +106,7 @@ bool thread_is_calm(void) {
     return end == UNWIND_COMPLETE && !unwind.crossed_signal && !unwind.by_record_alone;
 }
 
-/* CPU time of all threads: one that only waits may be the one that calls. Where waits are looked at
+/* Measures the CPU time of all threads: the calling one may only wait. Where waits are profiled
  * none is needed. */
 static bool has_worked(void) {
     return clock_nano(CLOCK_PROCESS_CPUTIME_ID) >= sampler.period_nano;

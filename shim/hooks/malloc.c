@@ -174,8 +174,9 @@ void allocation_failed(bool sampled) {
 /* Several reasons lead here; the first that holds decides:
  * 1. The thread is the profiler's: never sampled.
  * 2. Capture is not armed: off for good (stop counting), or not started yet (ask again).
- * 3. The thread does the profiler's work (OWN_WORK): its allocations are not the program's.
- * 4. The thread is unregistered, or its state was wiped by a fork: stop counting.
+ * 3. The thread is doing the profiler's own calm work (OWN_WORK), or has left: neither the
+ *    application's allocation nor a lost sample.
+ * 4. The thread is unregistered, or its state is wiped (a forked child's): stop counting.
  * 5. A sample is being taken on this thread: drop the one that is due.
  * 6. The countdown is over, for an allocation sample or another event (is_due()). The settings may
  *    have changed, and a helper may be wanted, whether or not the allocation is sampled.
