@@ -12,7 +12,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* Kernels look at CPU timers on their tick, mostly every 4 ms. */
+/* The kernel checks CPU timers on its tick, mostly every 4 ms. */
 enum { HELPER_PERIOD_NANO = 4 * 1000 * 1000 };
 
 static unsigned number_at(const char **text) {
@@ -34,8 +34,8 @@ bool cpu_timers_are_deadly(void) {
     return getrlimit(RLIMIT_RTTIME, &limit) == 0 && (limit.rlim_cur == 0 || limit.rlim_max == 0);
 }
 
-/* Since some version of Linux an expiry waits until the thread leaves the kernel
- * (CONFIG_POSIX_CPU_TIMERS_TASK_WORK); before, it came between a call's beginning and its sleep. */
+/* Newer versions of Linux (CONFIG_POSIX_CPU_TIMERS_TASK_WORK) hold an expiry back until the thread
+ * leaves the kernel; older ones delivered it between a call's beginning and its sleep. */
 bool cpu_timers_interrupt_calls(void) {
     struct utsname name;
     if (syscall(SYS_uname, &name) != 0)
@@ -62,22 +62,22 @@ static bool set(int id, uint64_t first, uint64_t period) {
     return syscall(SYS_timer_settime, id, 0, &when, NULL) == 0;
 }
 
-/* A sandbox that the program has built meanwhile may refuse it; then the timer is at least stopped.
- * false: it goes on. */
+/* Stops the timer where a sandbox that the program has entered refuses to delete it. Returns false
+ * if it keeps running. */
 static bool delete_timer(int id) {
     return id < 0 || syscall(SYS_timer_delete, id) == 0 || set(id, 0, 0);
 }
 
-/* Asked between a timer's id being stored, where cpu_timers_move() finds it, and the timer's being
- * armed. That function stores the signal first and takes the ids out after that: so either this
- * says no, or that function deletes the timer, and what has been deleted cannot be armed. Thus no
- * timer runs that raises a signal which has been given to the program. Pairs with the store in
+/* Checks the signal after a timer's id is stored, where cpu_timers_move() finds it, and before the
+ * timer is armed. That function stores the signal first and takes the ids out after that: so either
+ * this returns false, or that function deletes the timer, and a deleted timer cannot be armed. Thus
+ * no timer runs that raises a signal given to the program. Pairs with the store in
  * cpu_timers_move(). */
 static bool is_current(const struct cpu_timers *timers, int signal) {
     return atomic_load(&timers->signal) == signal;
 }
 
-/* A sandbox that refuses to delete a timer lets it be armed after it was stopped. */
+/* A sandbox that refuses to delete a timer permits arming it after it was stopped. */
 static void arm(const struct thread_state *thread, int id, uint64_t first, uint64_t period) {
     (void)set(id, first, period);
     if (atomic_load(&thread->timer) != id) /* another thread has taken it out, and stopped it */
@@ -123,7 +123,7 @@ static bool start_itimer(struct cpu_timers *timers) {
         return false;
     if (is_current(timers, SIGPROF) && !atomic_load(&timers->off))
         return true;
-    /* stop_itimer() came in between; `before` is the program's, if that was as quick */
+    /* stop_itimer() ran in between; `before` is the program's, if that was as quick */
     (void)syscall(SYS_setitimer, ITIMER_PROF, &before, NULL);
     return false;
 }
@@ -165,7 +165,7 @@ void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
     if (!atomic_load(&timers->signal) || timers->helper_only)
         return;
     thread->period_nano = atomic_load(&timers->period_nano);
-    /* uniform within the period, so that short threads are met without bias */
+    /* uniform within the period, so that short threads are sampled without bias */
     const uint64_t first = 1 + random_next(&thread->random) % thread->period_nano;
     int id;
     bool off;
@@ -228,13 +228,13 @@ void cpu_timers_set_period(const struct thread_state *thread) {
         (void)set(id, thread->period_nano, thread->period_nano);
 }
 
-/* A thread that ends or pauses meanwhile has said so there, and one that starts has put its own
- * timer: then the new one is nobody's. It runs from when it is there, so that a thread that pauses
- * then deletes it. */
+/* Replaces one thread's timer. If the thread ends, pauses or starts meanwhile, it has stored its
+ * state or its own timer there: then this function keeps the new one for no thread and deletes it.
+ * The new timer is armed before its id is stored, so that a thread that pauses then deletes it. */
 static bool move_one(const struct cpu_timers *timers, struct thread_state *thread, int signal) {
     const uint32_t tid = atomic_load(&thread->tid);
     int id = atomic_load(&thread->timer);
-    if (signal && atomic_load(&thread->by_libc_signal)) /* it goes on raising libc's */
+    if (signal && atomic_load(&thread->by_libc_signal)) /* it continues to raise libc's */
         return true;
     if (!tid || id < 0 || !atomic_compare_exchange_strong(&thread->timer, &id, TIMER_NONE))
         return true;
@@ -250,13 +250,14 @@ static bool move_one(const struct cpu_timers *timers, struct thread_state *threa
     return gone;
 }
 
-/* As in move_one(), whoever puts its timer last deletes the other's. */
+/* As in move_one(), the thread that stores its timer last deletes the other's. */
 void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *thread) {
     const int saved = errno;
     const uint32_t tid = atomic_load(&thread->tid);
     int old = atomic_load(&thread->timer);
     atomic_store(&thread->by_libc_signal, true);
-    if (atomic_load(&timers->off)) /* and by which it is armed */
+    if (atomic_load(
+            &timers->off)) /* pairs with the store of `off` before the timers are disarmed */
         return;
     const int id = atomic_load(&timers->signal) && tid && old > TIMER_ENDED
                        ? create_for(timers, thread, cpu_clock_of(tid), LIBC_SIGNAL)
@@ -267,8 +268,9 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
         (void)set(id, thread->period_nano, thread->period_nano);
         (void)delete_timer(old > TIMER_ENDED ? old : id);
     } else if (old > TIMER_ENDED)
-        atomic_store(&thread->by_libc_signal, false); /* refused: it keeps what it has */
-    if (atomic_load(&timers->off))                    /* since then */
+        atomic_store(&thread->by_libc_signal,
+                     false);       /* refused: the thread keeps the timer that it has */
+    if (atomic_load(&timers->off)) /* since then */
         (void)move_one(timers, thread, 0);
     errno = saved;
 }
@@ -276,7 +278,7 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
 bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal) {
     const int saved = errno;
     const uint32_t process = atomic_load(&timers->process);
-    if (!signal && !atomic_load(&timers->signal)) /* it may be that no number here is a timer's */
+    if (!signal && !atomic_load(&timers->signal)) /* then 0 may be no timer's signal */
         return true;
     atomic_store(&timers->signal, signal); /* pairs with the load in is_current() */
     bool gone = delete_helper_timer(timers);
@@ -304,7 +306,8 @@ void cpu_timers_disarm(struct cpu_timers *timers, struct thread_table *threads) 
     errno = saved;
 }
 
-/* Of a thread whose slot has none because it was off, or because the kernel refused it one. */
+/* Arms a timer for a thread whose slot has none because it was off, or because the kernel refused
+ * it. */
 static void arm_one(struct cpu_timers *timers, struct thread_state *thread, uint64_t *random) {
     const int signal = atomic_load(&timers->signal);
     const uint64_t period = atomic_load(&timers->period_nano);

@@ -1,16 +1,15 @@
-/* CPU timers: one per thread on the thread's own CPU clock, and where the kernel refuses those, one
- * for the whole process.
+/* CPU timers: one per thread on the thread's own CPU clock, or one for the whole process where the
+ * kernel refuses those.
  *
- * A timer is created, moved to another signal and deleted under one rule: whoever exchanges its id
- * out of thread_state.timer owns it and deletes it. So a thread that ends, the application taking
- * our signal, and the end of the process need no lock between them.
- * A thread arms its timer when its id stands there and the signal is still ours: so one that begins
- * while the application takes the signal never lets it be raised.
- * Fallback, in order: a POSIX timer on the process's CPU clock, reserved at the start so that
- * RLIMIT_SIGPENDING cannot refuse it later; ITIMER_PROF, if nobody uses it; none. The signal of a
- * process timer reaches any one thread, whose CPU clock still says what is due: totals hold, and a
- * thread that it never reaches is accounted for under its start routine.
- */
+ * One rule covers creating, moving and deleting a timer: the thread that exchanges its id out of
+ * thread_state.timer owns and deletes it. So a thread that ends, the application taking our signal,
+ * and the end of the process need no lock between them. A thread arms its timer when its id is
+ * stored there and the signal is still ours: so one that begins while the application takes the
+ * signal never lets it be raised. Fallback, in order: a POSIX timer on the process's CPU clock,
+ * reserved at the start so that RLIMIT_SIGPENDING cannot refuse it later; ITIMER_PROF, if the
+ * program does not use it; none. The signal of a process timer reaches any one thread, whose CPU
+ * clock still shows what is due: totals hold, and a thread that it never reaches is accounted for
+ * under its start routine. */
 #ifndef OTELPROF_CPU_TIMERS_H
 #define OTELPROF_CPU_TIMERS_H
 
@@ -20,8 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* thread_state.timer without a timer: where cpu_timers_move() may put one, and where nobody but the
- * thread may. */
+/* Values of thread_state.timer without a timer: cpu_timers_move() may store one at TIMER_NONE only,
+ * the thread itself at any. */
 enum { TIMER_NONE = -1, TIMER_ENDED = -2, TIMER_PAUSED = -3 };
 
 enum process_timer { PROCESS_TIMER_OFF, PROCESS_TIMER_POSIX, PROCESS_TIMER_ITIMER };
@@ -29,12 +28,12 @@ enum process_timer { PROCESS_TIMER_OFF, PROCESS_TIMER_POSIX, PROCESS_TIMER_ITIME
 struct cpu_timers {
     _Atomic int signal;           /* which the timers raise; 0: none, CPU time is not sampled */
     _Atomic int reserve;          /* id of the process's POSIX timer, or TIMER_NONE */
-    _Atomic uint64_t period_nano; /* of timers that start */
-    _Atomic bool off;             /* none is armed, but the helper's, until cpu_timers_arm() */
-    const void *mark;             /* si_value of our signals */
-    _Atomic uint32_t process;     /* enum process_timer: what is running */
-    /* ITIMER_PROF was ours once: its last expiry may still be on its way after it was stopped. The
-     * program's own comes to no handler of ours (setitimer in hooks/signal.c). */
+    _Atomic uint64_t period_nano; /* period of timers that start */
+    _Atomic bool off;         /* no timer is armed except the helper's, until cpu_timers_arm() */
+    const void *mark;         /* si_value of our signals */
+    _Atomic uint32_t process; /* enum process_timer: the one that runs */
+    /* ITIMER_PROF was ours once: its last expiry may still be pending after it was stopped. The
+     * program's own expiries reach no handler of ours (setitimer in hooks/signal.c). */
     _Atomic bool interval_ran;
     _Atomic uint32_t refused;     /* threads that got no timer */
     _Atomic uint32_t slowed_down; /* times that a thread's period was doubled */
@@ -43,9 +42,9 @@ struct cpu_timers {
     bool deadly; /* no timer may run: it would end the process. Written once, at start */
 };
 
-/* Whether RLIMIT_RTTIME is 0. Whenever a CPU timer of a process runs, Linux holds its threads to
- * that limit, whatever their policy; then no time at all at a real-time policy is too much. To be
- * asked before the first timer. Context: calm. */
+/* Returns whether RLIMIT_RTTIME is 0. Whenever a CPU timer of a process runs, Linux holds its
+ * threads to that limit, whatever their policy; then no time at all at a real-time policy is too
+ * much. Called before the first timer is created. Context: calm. */
 bool cpu_timers_are_deadly(void);
 
 /* Reserves the process timer. In a forked child too: timers are not inherited. Context: calm. */
@@ -56,41 +55,44 @@ void cpu_timers_reserve(struct cpu_timers *timers);
 void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread);
 void cpu_timers_stop(struct thread_state *thread);
 
-/* Sees to it that the calling thread, the helper, has a timer of its own, which raises the signal
- * every few milliseconds of its CPU time. false: it has none. */
+/* Ensures that the calling thread, the helper, has a timer of its own, which raises the signal
+ * every few milliseconds of its CPU time. Returns false if it has none. */
 bool cpu_timers_watch_helper(struct cpu_timers *timers);
 
-/* The helper's thread is ending, for another to take its place. */
+/* Called when the helper's thread ends, and another replaces it. */
 void cpu_timers_leave_helper(struct cpu_timers *timers);
 
-/* No timer until cpu_timers_start(): the thread could not take a signal. Context: the thread. */
+/* Removes the timer until cpu_timers_start(): the thread could not take a signal. Context: the
+ * thread. */
 void cpu_timers_pause(struct thread_state *thread);
 
 /* Doubles the thread's period, or halves it back. Context: any, the thread itself.
  * Async-signal-safe: yes. */
 void cpu_timers_set_period(const struct thread_state *thread);
 
-/* Whether the expiry of a thread's timer can end a system call that the thread has just begun with
- * EINTR, where SA_RESTART does not help. Context: any. Async-signal-safe: yes. errno may change. */
+/* Returns whether the expiry of a thread's timer can end a system call that the thread has just
+ * begun with EINTR, where SA_RESTART does not help. Context: any. Async-signal-safe: yes. errno may
+ * change. */
 bool cpu_timers_interrupt_calls(void);
 
-/* The thread's timer raises libc's signal (libc_signal.h) from now on, whatever the others raise.
- * Where the kernel refuses another timer it keeps the one that it has. errno is preserved.
+/* Makes the thread's timer raise libc's signal (libc_signal.h) from now on, whatever the others
+ * raise. Where the kernel refuses another timer it keeps the one that it has. errno is preserved.
  * Context: the thread itself, or the helper. Async-signal-safe: yes. */
 void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *thread);
 
-/* Every timer of every thread, and of the process, raises `signal` from now on; 0: none does any
- * more. false: the kernel would not take one back, and it goes on raising the signal before.
+/* Makes every timer of every thread, and of the process, raise `signal` from now on; 0: none.
+ * Returns false if the kernel would not delete one, which continues to raise the signal before.
  * Async-signal-safe: yes. */
 bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal);
 
-/* off has been set, or unset: every thread's timer, and the process's, is deleted, or created. A
- * thread that begins meanwhile does it by itself. errno is preserved. Context: calm, between
+/* Deletes, or creates, every thread's timer, and the process's, after `off` has been set, or unset.
+ * A thread that begins meanwhile does it by itself. errno is preserved. Context: calm, between
  * sampler_begin_move() and sampler_end_move(): moving does the same with the timers. */
 void cpu_timers_disarm(struct cpu_timers *timers, struct thread_table *threads);
 void cpu_timers_arm(struct cpu_timers *timers, struct thread_table *threads);
 
-/* Whether a signal with this information is from one of our timers. Async-signal-safe: yes. */
+/* Returns whether a signal with this information is from one of our timers. Async-signal-safe: yes.
+ */
 bool cpu_timers_sent(const struct cpu_timers *timers, const siginfo_t *info);
 
 #endif

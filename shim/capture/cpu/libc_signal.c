@@ -14,7 +14,7 @@ static bool act(const struct kernel_action *action, struct kernel_action *old) {
                         0, 0) == 0;
 }
 
-/* libc's restorer: by it unwinders know a signal's frame. */
+/* Uses libc's restorer, by which unwinders recognize a signal's frame. */
 static bool install(const struct libc_signal *signal) {
     const struct kernel_action ours = {
         .handler = signal_entry,

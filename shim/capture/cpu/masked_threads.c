@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
-/* Without a sample for so many periods of CPU time a thread's mask is looked at. One in the kernel
- * for that long has had none either. */
+/* A thread's mask is checked after so many periods of CPU time without a sample. One that is in the
+ * kernel for that long has none either. */
 enum { PERIODS_WITHOUT_SAMPLE = 20 };
 
 static struct libc_signal *libcs(void) {
@@ -25,7 +25,7 @@ static bool blocks_ours(uint64_t mask) {
     return number != 0 && (mask & signal_bit(number));
 }
 
-/* What a fork has blocked for us is not the program's. */
+/* Leaves out the signals that the profiler has blocked around a fork. */
 static signal_mask own_mask(void) {
     signal_mask mask = 0;
     (void)signals_change(SIG_BLOCK, NULL, &mask);
@@ -45,7 +45,7 @@ void masked_threads_begin(struct thread_state *thread) {
     errno = saved;
 }
 
-/* Not in a child of vfork(), which shares the memory but is not the thread. */
+/* Returns false in a child of vfork(), which shares the memory but is not the thread. */
 static bool is_calling(const struct thread_state *thread) {
     return (uint32_t)bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) == atomic_load(&thread->tid);
 }
@@ -61,7 +61,7 @@ void masked_threads_expect(uint64_t set) {
     errno = saved;
 }
 
-/* What expired before is pending where the program may look. */
+/* Earlier expiries are pending where the program may see them. */
 void masked_threads_finish_init(void) {
     const struct thread_state *const thread = own_tls.thread;
     const int saved = errno;
@@ -92,7 +92,7 @@ int masked_threads_signal(void) {
                                                           : atomic_load(&sampler.timers.signal);
 }
 
-/* --- of the helper --- */
+/* --- the helper's part --- */
 
 static bool has_no_samples(const struct thread_state *thread, uint32_t tid) {
     const uint64_t sampled = thread->last_cpu_nano;

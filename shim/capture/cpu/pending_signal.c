@@ -13,17 +13,17 @@ static kernel_set set_of(int number) {
     return UINT64_C(1) << (number - 1);
 }
 
-/* Asked first: most often there is none, and a filter of system calls is likelier to know this
- * call than the next. */
+/* Called before is_pending_for_thread(): most often no signal is pending, and a filter of system
+ * calls is more likely to permit this call than the next. */
 static bool is_pending(int number) {
     kernel_set pending = 0;
     return arch_system_call(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0, 0, 0) == 0 &&
            (pending & set_of(number));
 }
 
-/* In the thread's own queue, which the kernel empties first (signal(7); dequeue_signal()). Where it
- * cannot be asked that one is assumed: no other thread gets what is put back there, and is ended by
- * it. */
+/* Returns whether the signal is in the thread's own queue, which the kernel empties first
+ * (signal(7); dequeue_signal()). Where the query is refused it returns true: a signal put back
+ * there reaches no other thread, and ends none. */
 static bool is_pending_for_thread(int number) {
     char value[THREAD_STATUS_BYTES];
     kernel_set pending = 0;
@@ -44,7 +44,7 @@ bool pending_signal_take(int number, struct pending_signal *taken) {
                             sizeof set, 0, 0) == number;
 }
 
-/* The kernel lets a thread send any information under its own id alone. rt_sigqueueinfo() takes a
+/* The kernel lets a thread send arbitrary information only to its own id. rt_sigqueueinfo() takes a
  * thread's id for that of its process. */
 void pending_signal_put_back(struct pending_signal *taken) {
     const long process = arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);

@@ -21,7 +21,7 @@ enum { SIGNALS = 65, ENTRIES = 4 };
 /* The kernel takes these out of every mask. */
 #define NOT_BLOCKED (signal_bit(SIGKILL) | signal_bit(SIGSTOP))
 
-/* A handler that an entry stands for. */
+/* The program's handler that an entry represents. */
 struct programs_handler {
     _Atomic uintptr_t function; /* 0: none; written behind the mask */
     _Atomic signal_mask mask;
@@ -60,9 +60,10 @@ static uintptr_t move_frame(struct own_signal_stack *own, uintptr_t frame,
     return place.frame;
 }
 
-/* A frame that is not on our stack is where the kernel would have put it: the thread is not known
- * to us, or has set an alternate stack by a system call of its own. A handler that has interrupted
- * code on our stack, which is one that came past our hooks, stays there. */
+/* Returns whether to move the frame. A frame that is not on our stack is where the kernel would
+ * have put it: the thread is not known to us, or has set an alternate stack by a system call of its
+ * own. A handler that has interrupted code on our stack, which is one that bypassed our hooks,
+ * stays there. */
 static bool is_to_move(const struct own_signal_stack *own, uintptr_t frame,
                        const ucontext_t *context) {
     return own && own_signal_stack_has(own, frame) &&
@@ -110,14 +111,15 @@ __attribute__((used)) static uintptr_t program_handler_enter(int number, siginfo
     const bool moves = is_to_move(own, frame, context);
     const uintptr_t place = moves ? move_frame(own, frame, context) : frame;
     arch_begin_handler(begin, context, number, atomic_load(&handler->function), place, mask);
-    /* The kernel has taken the stack away while the handler runs, and is not to set it again. */
+    /* The kernel has disabled the stack while the handler runs, and must not set it again. */
     if (!moves && (context->uc_stack.ss_flags & STACK_DISARMS))
         begin->uc_stack = (stack_t){.ss_flags = SS_DISABLE};
     return 0;
 }
 
-/* The handler returns on a moved frame: what it has set, and what its ucontext says, become the
- * program's alternate stack by the kernel's rules, and the kernel sets ours. */
+/* Called when the handler returns on a moved frame: the stack that it has set, and that in its
+ * ucontext, become the program's alternate stack by the kernel's rules, and the kernel sets ours.
+ */
 __attribute__((used)) static void program_handler_leave(ucontext_t *context) {
     struct own_signal_stack *const own = own_tls.signal_stack;
     if (!own)
@@ -149,8 +151,8 @@ static bool stands_for(struct programs_handler *handler, const struct sigaction 
            atomic_load(&handler->defers) == !(action->sa_flags & SA_NODEFER);
 }
 
-/* The entry that stands for it; the one that was set longest ago gives way to a new one. ENTRIES: a
- * child of vfork() asks, which must not change its parent's table. */
+/* Returns the entry that represents it; a new one replaces the one that was set longest ago. Returns
+ * ENTRIES for a child of vfork() without one: it must not change its parent's table. */
 static uint32_t entry_for(int number, const struct sigaction *action, bool is_borrowed) {
     struct programs_handler *const handlers = table[number].handlers;
     for (uint32_t i = 0; i < ENTRIES; i++)
@@ -178,9 +180,9 @@ static bool has_handler(const struct sigaction *action) {
     return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
-/* Go's runtime, with cgo, sets its handlers by libc's function, but asks the kernel for the
- * alternate stack by itself. It sees ours, takes it for its own, and ends the process if a handler
- * runs elsewhere. */
+/* Go's runtime, with cgo, sets its handlers by libc's function, but queries the kernel's alternate
+ * stack by itself. It sees ours, takes it for its own, and ends the process if a handler runs
+ * elsewhere. */
 static bool is_gos(const struct sigaction *action) {
     const struct recorder *const recorder = sampler.recorder;
     struct cfi_tables tables;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
-enum { LEAST_BYTES = 2048 }; /* MINSIGSTKSZ of the kernel's: uapi/asm/signal.h */
+enum { LEAST_BYTES = 2048 }; /* The kernel's MINSIGSTKSZ: uapi/asm/signal.h */
 
 static int kernel_exchange(const stack_t *wanted, stack_t *old) {
     return (int)bare_syscall(SYS_sigaltstack, (long)wanted, (long)old, 0, 0, 0, 0);
@@ -26,7 +26,7 @@ bool program_stack_has(const stack_t *stack, uintptr_t sp) {
     return !(stack->ss_flags & STACK_DISARMS) && spans(stack, sp);
 }
 
-/* As sigaltstack() answers it. */
+/* Returns the stack as sigaltstack() reports it. */
 static stack_t as_answered(const stack_t *stack, uintptr_t sp) {
     stack_t answer = *stack;
     answer.ss_flags = stack->ss_flags & STACK_DISARMS;
@@ -37,7 +37,7 @@ static stack_t as_answered(const stack_t *stack, uintptr_t sp) {
     return answer;
 }
 
-/* As the kernel keeps what it is given. */
+/* Returns the stack as the kernel stores it. */
 static stack_t as_kept(const stack_t *wanted) {
     if ((wanted->ss_flags & ~STACK_DISARMS) == SS_DISABLE)
         return (stack_t){.ss_flags = wanted->ss_flags};
@@ -45,7 +45,7 @@ static stack_t as_kept(const stack_t *wanted) {
         .ss_sp = wanted->ss_sp, .ss_flags = wanted->ss_flags, .ss_size = wanted->ss_size};
 }
 
-/* 0, or the error. */
+/* Returns 0, or the error. */
 static int error_of(const stack_t *wanted) {
     const int mode = wanted->ss_flags & ~STACK_DISARMS;
     if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0)
@@ -76,8 +76,8 @@ void program_stack_commit(struct own_signal_stack *stack, const stack_t *kernels
 
 /* --- sigaltstack() --- */
 
-/* Sets it for the program. The kernel is asked whether it may be set, because it alone knows how
- * large the frames of this thread may be; then it has ours again. No signal comes in between. A
+/* Sets the stack for the program. The kernel checks whether it may be set, because it alone knows
+ * how large the frames of this thread may be; then it has ours again. No signal comes in between. A
  * thread that runs on our stack can set nothing in the kernel. */
 static int set(struct own_signal_stack *own, const stack_t *wanted, uintptr_t sp) {
     const stack_t ours = own_signal_stack_setting(own);
@@ -128,7 +128,7 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
         if (error)
             return fail(error);
     }
-    if (old && kernel_exchange(NULL, old) != 0) /* the kernel says whether it can be written */
+    if (old && kernel_exchange(NULL, old) != 0) /* the kernel checks whether it can be written */
         return -1;
     if (old)
         *old = as_answered(&programs, sp);

@@ -18,23 +18,23 @@
  * handler runs on it. */
 enum { STACK_DISARMS = (int)(1U << 31) };
 
-/* Gives the calling thread the stack of ours, in the kernel and in own_tls; what the program had
- * set is kept. false: the thread runs on the alternate stack that it has, and goes on with that
- * one; it may be one of ours (own_tls.signal_stack). Context: calm, the thread itself.
+/* Gives the calling thread the stack of ours, in the kernel and in own_tls, and saves the program's
+ * setting. Returns false if the thread runs on the alternate stack that it has, and continues with
+ * that one; it may be one of ours (own_tls.signal_stack). Context: calm, the thread itself.
  * Async-signal-safe: yes. */
 bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process);
 
-/* sigaltstack() for a thread that has own_tls.signal_stack. `is_borrowed`: the caller is a child of
- * vfork(), which shares that memory with its parent: what it sets concerns the kernel alone.
- * Context: any. Async-signal-safe: yes. */
+/* Implements sigaltstack() for a thread that has own_tls.signal_stack. `is_borrowed`: the caller is
+ * a child of vfork(), which shares that memory with its parent: its settings concern the kernel
+ * alone. Context: any. Async-signal-safe: yes. */
 int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed);
 
-/* Whether a thread that runs at `sp` is on that stack: never on one with SS_AUTODISARM.
+/* Returns whether a thread that runs at `sp` is on that stack: never on one with SS_AUTODISARM.
  * Async-signal-safe: yes. */
 bool program_stack_has(const stack_t *stack, uintptr_t sp);
 
 /* Does what a return from a handler does with the alternate stack in its frame: nothing where `sp`
- * is on the present stack. Puts the setting for the kernel in the frame's place. A stack with
+ * is on the present stack. Replaces the frame's setting by the one for the kernel. A stack with
  * SS_AUTODISARM must not count as free before rt_sigreturn has read the frame, which lies on it:
  * it stays pending until then; not in a child of vfork(), which would leave it pending for its
  * parent. Async-signal-safe: yes. */
@@ -45,8 +45,8 @@ void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uint
  */
 void program_stack_commit(struct own_signal_stack *stack, const stack_t *kernels);
 
-/* Our signal has found no alternate stack: a system call of the program's has taken ours away. It
- * is set again as the handler returns. Async-signal-safe: yes. */
+/* Called when our signal has found no alternate stack: a system call of the program's has removed
+ * ours. It is set again as the handler returns. Async-signal-safe: yes. */
 void program_stack_heal(ucontext_t *context);
 
 #endif

@@ -20,7 +20,7 @@
 
 IN_FIRST_PAGE struct sampler sampler;
 
-/* A sample's own cost is looked at in one of this many, and may be this share of the period. */
+/* One sample in this many measures its own cost, which may be this share of the period. */
 enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };
 
 /* --- a sample ---
@@ -35,8 +35,8 @@ static struct stack_range signal_stack_of(const ucontext_t *context, uintptr_t s
     return stack.high ? stack : (struct stack_range){0, 1}; /* known to be none */
 }
 
-/* Where handlers cost more than a quarter of the period, the period is doubled, and halved again
- * when they have become cheap: the program goes on, with fewer samples of more worth. */
+/* Doubles the period where handlers cost more than a quarter of it, and halves it again when they
+ * have become cheap: the program continues, with fewer samples that each represent more time. */
 static void watch_cost(struct thread_state *thread, uint64_t start) {
     const uint64_t cost = thread_cpu_nano() - start;
     const uint64_t period = thread->period_nano;
@@ -72,13 +72,14 @@ static void take_sample(struct thread_state *thread, const ucontext_t *context) 
         .values = {[MEASURED_NANO] = (double)(int64_t)(now - thread->last_cpu_nano)}};
     if (record_where(thread, registers, context, &sample))
         thread->last_cpu_nano = now;
-    if (++thread->samples % COST_EVERY == 0) /* not the first: it is dear, and comes once */
+    if (++thread->samples % COST_EVERY ==
+        0) /* the first is skipped: it is expensive, and happens once */
         watch_cost(thread, used);
 }
 
-/* What the thread's next malloc is to do. A forked child has no helper until it shows that it
- * lives: then one is to be asked for. An event that has not been served may have been overwritten
- * by the malloc that it came into. */
+/* Sets the events for the thread's next malloc. A forked child has no helper until it shows that it
+ * runs on: then the malloc requests one. An event that has not been served may have been
+ * overwritten by the malloc that it interrupted. */
 static void set_events(struct thread_state *thread) {
     uint32_t events = atomic_load_explicit(&thread->events, memory_order_relaxed);
     if (atomic_load_explicit(sampler.want_helper, memory_order_relaxed))
@@ -106,8 +107,8 @@ static void count_overrun(struct thread_state *thread, const siginfo_t *info) {
         thread_count_drops(thread, DROP_OVERRUN, (uint64_t)info->si_overrun);
 }
 
-/* Gives way before the kernel sets the mask of the interrupted code, as the handler returns. A thread
- * that is profiled no more makes no call. */
+/* Lets other threads take their signals before the kernel sets the mask of the interrupted code, as
+ * the handler returns. A thread that is not profiled any more makes no call. */
 static void leave_signals_to_others(const ucontext_t *context) {
     signal_mask before;
     memcpy(&before, &context->uc_sigmask, sizeof before);
@@ -143,10 +144,10 @@ bool sampler_on_signal(int number, siginfo_t *info, void *context) {
     return true;
 }
 
-/* An expiry that a tracer held back (tracer.h). What another process sends has that process's id,
- * and the kernel sends none by itself: a program that sets ITIMER_PROF has had the signal given to
- * it. Whether the thread has a timer is not asked: the tracer may have held the signal since before
- * the timer was deleted. */
+/* Returns whether the signal is an expiry that a tracer held back (tracer.h). A signal from another
+ * process has that process's id, and the kernel sends none by itself: a program that sets
+ * ITIMER_PROF has been given the signal. The thread's timer is not checked: the tracer may have
+ * held the signal since before the timer was deleted. */
 static bool was_held_back(const siginfo_t *info) {
     struct thread_state *const thread = own_tls.thread;
     if (info->si_code != SI_USER && info->si_code != SI_KERNEL)
@@ -163,9 +164,9 @@ bool sampler_sent(const siginfo_t *info) {
     return cpu_timers_sent(&sampler.timers, info) || was_held_back(info);
 }
 
-/* The helper opens the signal for itself. One that is not ours is the process's, and would wait for
- * a thread of the program's: it waits on, and the helper blocks it until its piece of work is done.
- */
+/* Puts back a signal that is not ours. The helper unblocks the signal for itself; the program's
+ * belongs to the process, and would be pending for a thread of the program: it stays pending, and
+ * the helper blocks it until its piece of work is done. */
 static void give_back(int number, siginfo_t *info, ucontext_t *context) {
     struct pending_signal processes = {.info = *info};
     sigaddset(&context->uc_sigmask, number);
@@ -193,8 +194,8 @@ bool sampler_is_on(void) {
     return sampler.on && !atomic_load(&sampler.timers.off);
 }
 
-/* Who turns it on or off looks at the threads after that is written, and a thread looks at it after
- * it is there to be seen: so one of them sees the other, or each does. */
+/* Dekker: the thread that turns it on or off stores that, then scans the threads; a new thread
+ * publishes itself, then loads it. At least one sees the other. */
 static void begin_charge(struct thread_state *thread) {
     atomic_thread_fence(memory_order_seq_cst);
     if (!atomic_load(&sampler.timers.off))
@@ -204,14 +205,15 @@ static void begin_charge(struct thread_state *thread) {
         charge_resume(thread, thread_cpu_nano());
 }
 
-/* A forked child's thread may run on the stack that it had, and keeps that. */
+/* A forked child's thread may run on the signal stack that it had, and keeps that one. */
 static bool hide_signal_stack(const struct thread_state *thread) {
     struct own_signal_stack *const stack = own_signal_stacks_take(thread->index);
     const bool is_first = (pid_t)atomic_load(&thread->tid) == sampler.pid;
     return (stack && program_stack_hide(stack, is_first)) || own_tls.signal_stack;
 }
 
-/* Its first sample looks at the settings: they may be newer than the period that it begins with. */
+/* The first sample checks the settings: they may be newer than the period that the thread begins
+ * with. */
 void sampler_start_thread(struct thread_state *thread) {
     if (sampler.on && !hide_signal_stack(thread)) {
         thread->signals_given_up = true;

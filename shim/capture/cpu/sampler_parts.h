@@ -1,6 +1,5 @@
-/* What the files of the sampler share: sampler.c takes samples, sampler_signal.c has the signal
- * that brings them, sampler_report.c writes to the log.
- */
+/* Shared by the files of the sampler: sampler.c takes samples, sampler_signal.c manages their
+ * signal, sampler_report.c writes to the log. */
 #ifndef OTELPROF_SAMPLER_PARTS_H
 #define OTELPROF_SAMPLER_PARTS_H
 

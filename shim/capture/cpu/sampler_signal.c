@@ -14,22 +14,22 @@
 #include <unistd.h>
 
 /* Changing the signal takes some microseconds for each thread. On a busy machine the thread that
- * does it may have to wait for its turn meanwhile, and yielding gives it none where the waiting
- * thread has a higher priority. */
+ * does it may be waiting for a CPU meanwhile, and yielding gives it none where the waiting thread
+ * has a higher priority. */
 enum { STABLE_YIELDS = 100, STABLE_SLEEP_NANO = 50000 };
 static const uint64_t STABLE_TIMEOUT_NANO = NANO_PER_SECOND;
 /* A thread that must change the signal waits so many rounds of wait.h, of 50 us at least. Rounds,
  * because on a busy machine a second may pass before the other thread runs again. */
 enum { MOVE_ROUNDS = 10000 };
-/* A thread that has blocked every signal by a call of its own is waited for in vain. */
+/* A wait for a thread that has blocked every signal by a call of its own times out. */
 enum { HANDLER_ROUNDS = 2000 };
-/* The program's signals that are kept on the stack while the signal changes hands. A standard
+/* The program's signals that are kept on the stack while the signal changes owners. A standard
  * signal is pending once for the thread and once for the process; timers of the program's add one
- * each. Where more wait, of a real-time signal, those come behind the others. */
+ * each. Where more are pending, of a real-time signal, those are queued behind the others. */
 enum { MOST_PENDING = 8 };
 
-/* No handler of the program's runs in between: it would wait for itself, set an action that is then
- * overwritten, or leave by siglongjmp(). */
+/* Blocks signals, so that no handler of the program's runs in between: it would wait for itself,
+ * set an action that is then overwritten, or leave by siglongjmp(). */
 bool sampler_begin_move(struct sampler *s) {
     signal_mask before = 0;
     const int saved = errno;
@@ -55,8 +55,8 @@ void sampler_end_move(struct sampler *s) {
     errno = saved;
 }
 
-/* In a child that no fork handler has seen (a bare clone) the thread that was at it is not there. A
- * wait that was in vain is not made again. */
+/* Returns false in a child that no fork handler has seen (a bare clone): the thread that was
+ * changing it does not exist there. A wait that timed out is not repeated. */
 static bool is_worth_waiting(const struct sampler *s) {
     return !atomic_load(&s->waited_in_vain) &&
            arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == s->pid;
@@ -97,7 +97,7 @@ bool sampler_uses(int number) {
     return number != 0 && number == atomic_load(&sampler.timers.signal);
 }
 
-/* What was read while somebody began to change it does not count. */
+/* Discards a value that was read while another thread began to change it. */
 bool sampler_uses_when_stable(int number) {
     const _Atomic bool *const moving = &sampler.moving;
     bool uses;
@@ -120,8 +120,8 @@ static bool is_free(int number) {
            present.sa_handler == SIG_DFL;
 }
 
-/* From above: programs that use real-time signals count from SIGRTMIN. The last ones are left to
- * debuggers and valgrind. 0: none. */
+/* Searches from above: programs that use real-time signals count from SIGRTMIN. The last ones are
+ * left to debuggers and valgrind. 0: none. */
 static int free_real_time_signal(int except) {
     for (int number = SIGRTMAX - 3; number >= SIGRTMIN; number--)
         if (number != except && is_free(number))
@@ -132,8 +132,8 @@ static int free_real_time_signal(int except) {
 bool sampler_set_action(int number) {
     struct sigaction action = {.sa_sigaction = signal_entry,
                                .sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK};
-    /* Nothing else may come in between: by hand, because sigfillset() leaves out what libc
-     * interrupts threads by (setuid, pthread_cancel). */
+    /* All signals are blocked, by hand, because sigfillset() leaves out the signals by which libc
+     * interrupts threads (setuid, pthread_cancel). */
     memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
     return next_sigaction(number, &action, NULL) == 0;
 }
@@ -179,7 +179,7 @@ bool sampler_install(void) {
     return true;
 }
 
-/* Once: what has no signal then gets none. */
+/* Tries once: a process without a signal gets none later. */
 static void install_for_helper(void) {
     struct sampler *const s = &sampler;
     if (sampler.on || s->helper_asked || !sampler_begin_move(s))
@@ -217,13 +217,14 @@ static void move(void) {
 
 /* --- what is pending when the signal is given up --- */
 
-/* The helper has a timer, and may have opened the signal: asked before the timers are moved. */
+/* Returns whether the helper has a timer, and may have unblocked the signal. Called before the
+ * timers are moved. */
 static bool helper_has_timer(const struct sampler *s) {
     return atomic_load(&s->timers.helper) != 0;
 }
 
-/* Takes all that is pending for the calling thread and the process, as far as there is room for
- * what is the program's. Returns how many of these there are. */
+/* Takes all signals that are pending for the calling thread and the process, and keeps as many of
+ * the program's as fit. Returns how many of these there are. */
 static unsigned take_pending(int number, struct pending_signal programs[static MOST_PENDING]) {
     unsigned count = 0;
     while (!atomic_load(&sampler.pending_stay) && count < MOST_PENDING &&
@@ -248,7 +249,7 @@ void sampler_drop_expiries(void) {
         drop_expiries(number);
 }
 
-/* Whether an expiry of ours may be pending where it cannot be taken: for another thread. */
+/* Returns whether an expiry of ours may be pending where it cannot be taken: for another thread. */
 static bool may_be_pending_elsewhere(const struct sampler *s, bool of_helper) {
     if (atomic_load(&s->pending_stay) || of_helper)
         return true;
@@ -261,9 +262,9 @@ static bool may_be_pending_elsewhere(const struct sampler *s, bool of_helper) {
     return false;
 }
 
-/* The signal gets the action that the program believes in, and none of ours reaches it. Ignoring a
- * signal discards it wherever it is pending, the program's too, if it was sent to another thread
- * that blocks it. */
+/* Gives the signal the action that the program believes in, so that none of ours reaches it.
+ * Ignoring a signal discards it wherever it is pending, the program's too, if it was sent to
+ * another thread that blocks it. */
 static void put_action_back(int number, bool of_helper) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct pending_signal programs[MOST_PENDING];
@@ -324,16 +325,17 @@ void sampler_after_fork(void) {
     atomic_store(&sampler.waited_in_vain, false);
     sampler.pid = getpid();
     cpu_timers_reserve(&sampler.timers);
-    sampler_follow_settings(); /* who was changing them is not here */
+    sampler_follow_settings(); /* the thread that was changing them does not exist in the child */
 }
 
-/* A tracer may have an expiry for any thread that it has stopped, and by default that would end the
- * process. Where a filter of system calls would kill for the question there is none. */
+/* Returns whether a tracer may hold an expiry back for any thread that it has stopped, which by
+ * default would end the process. Where a filter of system calls would kill for the query it is not
+ * made. */
 static bool may_be_held_back(const struct sampler *s) {
     return !atomic_load(&s->pending_stay) && tracer_of_this_thread() != 0;
 }
 
-/* While a timer goes on, or a tracer may deliver late, the handler stays: without it the signal
+/* While a timer still runs, or a tracer may deliver late, the handler stays: without it the signal
  * would end the process. */
 void sampler_stop(void) {
     struct sampler *const s = &sampler;
@@ -349,9 +351,9 @@ void sampler_stop(void) {
         sampler_end_move(s);
 }
 
-/* The handler's mask, which the kernel sets as the handler begins and takes back as it returns: two
- * signals are never blocked. A program's thread has it for a moment at most, while libc creates or
- * ends a thread: what libc's functions set leaves out 32 and 33. */
+/* Detects the handler by its mask, which the kernel sets as the handler begins and restores as it
+ * returns: two signals are never blocked. A program's thread has it for a moment at most, while
+ * libc creates or ends a thread: masks set by libc's functions leave out 32 and 33. */
 static bool is_in_handler(const struct thread_state *thread) {
     const uint32_t tid = atomic_load(&thread->tid);
     uint64_t mask = 0;

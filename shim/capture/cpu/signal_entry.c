@@ -1,11 +1,10 @@
-/* Where the kernel enters us.
+/* The kernel's entry into our signal handler.
  *
  * The kernel writes the signal's frame onto the thread's signal stack (own_signal_stacks.h), and
- * sampling goes on there. A program that has set an alternate stack by a system call of its own has
- * the frame on that one; sampling changes to ours, because that one may be of MINSIGSTKSZ. Every
+ * sampling continues there. If a program has set an alternate stack by a system call of its own,
+ * the frame is on that one; sampling changes to ours, because that one may be of MINSIGSTKSZ. Every
  * signal is blocked meanwhile. A thread that is not known to us has no stack of ours.
- * Async-signal-safe: yes.
- */
+ * Async-signal-safe: yes. */
 #include "sampler.h"
 
 #include "arch_signal_entry.h"

@@ -6,14 +6,14 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* What is looked for may begin in one piece and end in the next: so much of each stays. */
+/* The line may begin in one piece and end in the next: so much of each stays. */
 enum { PIECE_BYTES = 512, OVERLAP_BYTES = 64, MOST_PIECES = 256 };
 
 static bool is_digit(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* The line's end has to be there. */
+/* The line is found only if its end is there, too. */
 static bool find(const char *text, size_t size, const char *title, char *value) {
     const char *at = memmem(text, size, title, strlen(title));
     size_t length = 0;

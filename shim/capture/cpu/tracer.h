@@ -1,4 +1,4 @@
-/* Who traces the calling thread.
+/* The tracer of the calling thread.
  *
  * A tracer stops the thread before a signal is delivered, and may deliver it at a later stop of its
  * own: ltrace does so when the signal came while it stepped over a breakpoint. The kernel then
@@ -11,8 +11,8 @@
 
 #include <sys/types.h>
 
-/* Its process id, as /proc has it; 0: nobody, or nobody that this process can see. A descriptor is
- * open meanwhile. errno is preserved. Context: any. Async-signal-safe: yes. */
+/* Returns its process id, as /proc has it; 0: there is none, or none that this process can see. A
+ * descriptor is open meanwhile. errno is preserved. Context: any. Async-signal-safe: yes. */
 pid_t tracer_of_this_thread(void);
 
 #endif
