@@ -1,7 +1,6 @@
-/* Sleeping on a word of memory until another thread of this process changes it (futex(2)).
+/* Sleeps on a word of memory until another thread of this process changes it (futex(2)).
  *
- * errno is preserved by all of it. Async-signal-safe: yes.
- */
+ * All functions preserve errno. Async-signal-safe: yes. */
 #ifndef OTELPROF_FUTEX_H
 #define OTELPROF_FUTEX_H
 
@@ -16,7 +15,7 @@
 #include <unistd.h>
 
 /* Sleeps while `*word` is `value`, until `deadline` (nanoseconds of CLOCK_MONOTONIC; UINT64_MAX:
- * for good). May come back early. */
+ * without limit). May return early. */
 static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline) {
     const struct timespec until = {(time_t)(deadline / NANO_PER_SECOND),
                                    (long)(deadline % NANO_PER_SECOND)};
@@ -26,19 +25,19 @@ static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t d
     errno = saved;
 }
 
-/* Wakes all who sleep there. */
+/* Wakes all threads that sleep there. */
 static inline void futex_wake(_Atomic uint32_t *word) {
     const int saved = errno;
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     errno = saved;
 }
 
-/* The deadline that is so far away. */
+/* Returns the deadline that lies so many milliseconds ahead. */
 static inline uint64_t in_milliseconds(uint64_t milliseconds) {
     return monotonic_nano() + milliseconds * NANO_PER_MILLI;
 }
 
-/* What is left until then, rounded up; 0: it is past. */
+/* Returns the time left until then, rounded up; 0: it is past. */
 static inline uint64_t milliseconds_until(uint64_t deadline) {
     const uint64_t now = monotonic_nano();
     return now < deadline ? (deadline - now + NANO_PER_MILLI - 1) / NANO_PER_MILLI : 0;

@@ -5,14 +5,14 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Mapped, and nobody's yet. */
+/* Memory mapped ahead, not handed out yet. */
 IN_FIRST_PAGE static struct {
     _Atomic uintptr_t next;
     uintptr_t end;
 } ahead;
 
-IN_FIRST_PAGE static _Atomic bool refused; /* MADV_WIPEONFORK, for a part */
-IN_FIRST_PAGE static bool emptied;         /* in this process, a forked child */
+IN_FIRST_PAGE static _Atomic bool refused; /* MADV_WIPEONFORK was refused, for a part */
+IN_FIRST_PAGE static bool emptied; /* the kernel has emptied it in this process, a forked child */
 
 void *own_memory_map(size_t size) {
     const int saved = errno;

@@ -1,15 +1,13 @@
-/* Memory of our own: anonymous mappings that a fork()ed child sees zeroed.
+/* The profiler's own memory: anonymous mappings that a fork()ed child sees zeroed.
  *
- * Everything that capture records lives in such mappings (MADV_WIPEONFORK, Linux 4.14), so a child
- * begins with empty tables, released locks and no samples of its parent, at no cost, even if it was
- * made by a bare clone(2) that no fork handler sees. Where the kernel refuses the advice, or an
- * emulator ignores it, own_memory_reset_in_child() does the same by hand in the fork handler.
- * None of it is in a core dump: it tells of the profiler, not of the program, and would make dumps
- * of a few MiB ten times as large.
- * What a process surely needs is mapped at its start in one piece: each piece takes four calls, and
- * is one more mapping to copy at a fork.
- * Context: any. Async-signal-safe: yes (mmap and madvise are bare system calls).
- */
+ * All of capture's records are in such mappings (MADV_WIPEONFORK, Linux 4.14), so a child begins
+ * with empty tables, released locks and no samples of its parent, at no cost, even if it was made
+ * by a bare clone(2) that no fork handler sees. Where the kernel refuses the advice, or an emulator
+ * ignores it, own_memory_reset_in_child() does the same by hand in the fork handler. None of it is
+ * in a core dump: it describes the profiler, not the program, and would make dumps of a few MiB ten
+ * times as large. Tables that every process needs are mapped at its start in one piece: each piece
+ * takes four calls, and is one more mapping to copy at a fork. Context: any. Async-signal-safe: yes
+ * (mmap and madvise are bare system calls). */
 #ifndef OTELPROF_OWN_MEMORY_H
 #define OTELPROF_OWN_MEMORY_H
 
@@ -24,8 +22,8 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-/* `size` bytes of addresses, with that protection; NULL if refused. By the bare system call: mmap
- * and munmap are names that we export (hooks/mmap.c). errno is preserved. */
+/* Maps `size` bytes of addresses, with that protection; NULL if refused. By the bare system call:
+ * mmap and munmap are names that we export (hooks/mmap.c). errno is preserved. */
 static inline void *own_memory_addresses(size_t size, int protection) {
     const int saved = errno;
     void *const memory = (void *)syscall(SYS_mmap, NULL, size, protection,
@@ -34,9 +32,9 @@ static inline void *own_memory_addresses(size_t size, int protection) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* The same in small pages, because tables are touched here and there: a system that gives huge ones
- * to all (transparent_hugepage=always) would add 8 MiB to a program of ten threads, and zero 2 MiB
- * in the middle of a sample. Left out of core dumps. */
+/* Does the same in small pages, because tables are touched here and there: a system that uses huge
+ * ones for all (transparent_hugepage=always) would add 8 MiB to a program of ten threads, and zero
+ * 2 MiB in the middle of a sample. Left out of core dumps. */
 static inline void *own_memory_with(size_t size, int protection) {
     const int saved = errno;
     void *const memory = own_memory_addresses(size, protection);
@@ -48,13 +46,13 @@ static inline void *own_memory_with(size_t size, int protection) {
     return memory;
 }
 
-/* `size` bytes (a multiple of the page size), zeroed, not yet backed by memory, which a forked
- * child sees as they are; NULL if refused. */
+/* Maps `size` bytes (a multiple of the page size), zeroed, not yet backed by memory, which a forked
+ * child sees unchanged; NULL if refused. */
 static inline void *own_memory_take(size_t size) {
     return own_memory_with(size, PROT_READ | PROT_WRITE);
 }
 
-/* The same, but one memory with the children that are forked later; page-sized or less. */
+/* Does the same, but shares the memory with children that are forked later; page-sized or less. */
 static inline void *own_memory_share(size_t size) {
     const int saved = errno;
     void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
@@ -65,14 +63,14 @@ static inline void *own_memory_share(size_t size) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* The same as own_memory_take(), zeroed in a forked child. */
+/* Does the same as own_memory_take(), zeroed in a forked child. */
 void *own_memory_map(size_t size);
 
-/* The same for good: part of what was mapped ahead, if so much is left of it. */
+/* Does the same for good: returns part of the memory mapped ahead, if so much is left of it. */
 void *own_memory_part(size_t size);
 
-/* Maps `size` bytes for the calls of own_memory_part() that follow; refused, each maps its own.
- * Context: calm, once. */
+/* Maps `size` bytes for the calls of own_memory_part() that follow; if it is refused, each maps its
+ * own. Context: calm, once. */
 void own_memory_map_ahead(size_t size);
 
 static inline void own_memory_unmap(void *memory, size_t size) {
@@ -81,12 +79,12 @@ static inline void own_memory_unmap(void *memory, size_t size) {
     errno = saved;
 }
 
-/* A range of addresses that nothing can be read from or written to yet, whatever its size. */
+/* Reserves a range of addresses without access, whatever its size. */
 static inline void *own_memory_reserve(size_t size) {
     return own_memory_with(size, PROT_NONE);
 }
 
-/* A part of such a range becomes memory, zeroed. false: refused. */
+/* Makes a part of such a range memory, zeroed. Returns false if refused. */
 static inline bool own_memory_open(void *memory, size_t size) {
     const int saved = errno;
     const bool opened = syscall(SYS_mprotect, memory, size, PROT_READ | PROT_WRITE) == 0;
@@ -94,8 +92,8 @@ static inline bool own_memory_open(void *memory, size_t size) {
     return opened;
 }
 
-/* What the memory holds is forgotten, and its pages are the kernel's again: it reads as zero.
- * false: refused, nothing has changed. */
+/* Discards the contents, and returns the pages to the kernel: the memory reads as zero. Returns
+ * false if refused; nothing has changed then. */
 static inline bool own_memory_drop(void *memory, size_t size) {
     const int saved = errno;
     const bool dropped = madvise(memory, size, MADV_DONTNEED) == 0;
@@ -109,14 +107,14 @@ static inline void own_memory_reset(void *memory, size_t size) {
         madvise(memory, size, MADV_DONTNEED);
 }
 
-/* In a forked child, first of all: a part of such memory `is_empty`, so the kernel has emptied all
- * of it, unless it refused that for another part. Context: fork handler. */
+/* Called in a forked child, first of all: if a part of such memory `is_empty`, the kernel has
+ * emptied all of it, unless it refused that for another part. Context: fork handler. */
 void own_memory_after_fork(bool is_empty);
 
-/* Whether that is so. Context: fork handler. */
+/* Returns whether the kernel has emptied it. Context: fork handler. */
 bool own_memory_is_emptied(void);
 
-/* own_memory_reset() where it is not. Context: fork handler. */
+/* Calls own_memory_reset() if the kernel has not emptied the memory. Context: fork handler. */
 void own_memory_reset_in_child(void *memory, size_t size);
 
 #endif

@@ -3,18 +3,19 @@
 #include "first_page.h"
 #include "wait.h"
 
-/* In turns a thread runs that waits for this processor; one that is woken on another runs within
+/* Yielding runs a thread that waits for this processor; one that is woken on another runs within
  * some microseconds. The sleeps, of some 0.1 ms each, let a thread of lower priority run, too. */
 enum { TURNS = 16, SLEEPING_ROUNDS = 10 };
-/* After so many waits in vain, one after another, one of 64 is made. */
+/* After so many consecutive waits without effect, one wait in 64 is made. */
 enum { MOST_VAIN = 6, SIGNALS = 64 };
 
 IN_FIRST_PAGE struct signals_shared signals_shared;
 
-/* Of each signal, in the whole process. Where threads meet here, a wait more or less is made. */
+/* State of each signal, in the whole process. Where threads race here, one wait more or less is
+ * made. */
 static struct {
-    _Atomic uint8_t vain; /* waits in vain, one after another, at most MOST_VAIN */
-    _Atomic uint8_t left; /* waits that are still to be left out for them */
+    _Atomic uint8_t vain; /* consecutive waits without effect, at most MOST_VAIN */
+    _Atomic uint8_t left; /* waits to skip for that reason */
 } history[SIGNALS];
 
 void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *ours) {
@@ -27,7 +28,8 @@ static bool nobody_gives_way(void *unused) {
     return atomic_load(&signals_shared.giving_way) == 0;
 }
 
-/* Not for ever: of a forked child's parent other threads may have given way. */
+/* The wait is bounded: a forked child inherits the count of threads of its parent that were giving
+ * way. */
 void signals_ask_no_more(void) {
     atomic_store(&signals_shared.unasked, true);
     (void)wait_for_rounds(nobody_gives_way, NULL, 2 * SLEEPING_ROUNDS);
@@ -35,14 +37,15 @@ void signals_ask_no_more(void) {
 
 struct turn {
     signal_mask before;
-    signal_mask left_out; /* not slept for */
+    signal_mask left_out; /* signals for which the thread does not sleep */
     signal_mask seen;
-    signal_mask pending; /* now */
+    signal_mask pending; /* pending now */
 };
 
 static bool nothing_is_pending(void *context) {
     struct turn *const turn = context;
-    if (atomic_load(&signals_shared.unasked)) /* pairs with signals_ask_no_more(): announce, look */
+    if (atomic_load(
+            &signals_shared.unasked)) /* pairs with signals_ask_no_more(): announce, then check */
         return true;
     turn->pending = signals_to_give_way(turn->before);
     turn->seen |= turn->pending;

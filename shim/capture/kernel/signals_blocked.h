@@ -1,20 +1,18 @@
 /* A stretch of code in which no signal handler of the application runs on this thread.
  *
- * Around the few hundred nanoseconds in which a sampled allocation is recorded: a handler that
+ * Used around the few hundred nanoseconds in which a sampled allocation is recorded: a handler that
  * allocates finds nothing half-done, and one that leaves by siglongjmp, or a thread that is
  * cancelled asynchronously, leaves nothing behind. Signals that the code itself would raise
- * (SIGSEGV and its like) are let through: blocked, they would kill without their handler. Costs two
+ * (SIGSEGV and its like) stay unblocked: blocked, they would kill without their handler. Costs two
  * system calls, on the sampled path only, and a third where the program has several threads. They
- * are made in place: what was held back is delivered in the function that lets it through
- * (own_time.h).
+ * are made in place: a blocked signal is delivered in the function that unblocks it (own_time.h).
  *
  * A signal for the whole process (kill(), alarm()) is another thread's if the kernel has chosen and
  * woken that one. But it stays in the process's queue until the other thread runs, and a thread
- * that changes its mask meanwhile takes what it finds there (recalc_sigpending(), kernel/signal.c):
- * a pause() of the other thread would then go on. So a thread that lets signals through asks first
- * what is pending, and gives way to the thread that was chosen, within a bound.
- * Context: any. Async-signal-safe: yes. errno may change.
- */
+ * that changes its mask meanwhile takes all that it finds there (recalc_sigpending(),
+ * kernel/signal.c): a pause() of the other thread would then continue to sleep. So a thread that
+ * unblocks signals first queries the pending ones, and gives way to the thread that was chosen,
+ * within a bound. Context: any. Async-signal-safe: yes. errno may change. */
 #ifndef OTELPROF_SIGNALS_BLOCKED_H
 #define OTELPROF_SIGNALS_BLOCKED_H
 
@@ -33,12 +31,13 @@ static inline signal_mask signal_bit(int number) {
     return UINT64_C(1) << (number - 1);
 }
 
-/* Not by a function that has a hook of ours (hooks/mask.c): it is not the program that asks. */
+/* Made by a bare system call, not by a function that we hook (hooks/mask.c): the caller is not the
+ * program. */
 static inline bool signals_change(int how, const signal_mask *mask, signal_mask *before) {
     return bare_syscall(SYS_rt_sigprocmask, how, (long)mask, (long)before, sizeof *mask, 0, 0) == 0;
 }
 
-/* false: refused (a seccomp filter); nothing has changed. */
+/* Returns false if it was refused (a seccomp filter); nothing has changed. */
 static inline bool signals_block(signal_mask *before) {
     const signal_mask all = ~(signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) |
                               signal_bit(SIGILL) | signal_bit(SIGTRAP) | signal_bit(SIGSYS));
@@ -47,32 +46,34 @@ static inline bool signals_block(signal_mask *before) {
 
 /* --- giving way --- */
 
-/* What the question depends on. NULL: nobody asks. */
+/* The query depends on these. NULL: no thread queries. */
 struct signals_shared {
-    const _Atomic int32_t *threads; /* of the program, as far as we know of them */
+    const _Atomic int32_t *threads; /* of the program, as far as we know them */
     const _Atomic int *ours;        /* the signal of our timers; 0: there is none */
     _Atomic bool unasked;           /* signals_ask_no_more() */
-    _Atomic int32_t giving_way;     /* threads that do, now */
+    _Atomic int32_t giving_way;     /* threads that are giving way now */
 };
 
 extern struct signals_shared signals_shared;
 
-/* Has each thread that lets signals through ask first for those of others. Context: calm, at start. */
+/* Makes each thread that unblocks signals check first for those of others. Context: calm, at start.
+ */
 void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *ours);
 
-/* A filter of system calls would kill for the question, or for what follows. Waits until no thread
- * gives way any more, for some milliseconds at most. Context: any. errno is preserved. */
+/* Ends these checks: a filter of system calls would kill for the query, or for the calls that
+ * follow. Waits until no thread gives way any more, for some milliseconds at most. Context: any.
+ * errno is preserved. */
 void signals_ask_no_more(void);
 
-/* Lets other threads run until what `before` lets through is pending no more: for some turns, and
- * then about a millisecond. A signal that no other thread takes (it was sent to this one alone, or
- * the others block it) is slept for once, and then less and less often. Context: any.
- * Async-signal-safe: yes. errno is preserved. */
+/* Lets other threads run until no signal is pending that `before` unblocks: by some yields, and
+ * then for about a millisecond. For a signal that no other thread takes (it was sent to this one
+ * alone, or the others block it) the thread sleeps once, and then less and less often. Context:
+ * any. Async-signal-safe: yes. errno is preserved. */
 void signals_give_way(signal_mask before);
 
-/* What is pending that `before` lets through, and that another thread may have been chosen for: not
- * our timers' signal, and not libc's own, which it sends to one thread. 0 also where the question
- * is refused. */
+/* Returns the pending signals that `before` unblocks, and for which another thread may have been
+ * chosen: not our timers' signal, and not libc's own, which it sends to one thread. 0 also where
+ * the query is refused. */
 static inline signal_mask signals_to_give_way(signal_mask before) {
     const signal_mask libcs = signal_bit(32) | signal_bit(33);
     const int ours = atomic_load_explicit(signals_shared.ours, memory_order_relaxed);
@@ -82,7 +83,7 @@ static inline signal_mask signals_to_give_way(signal_mask before) {
     return pending & ~(before | libcs | (ours ? signal_bit(ours) : 0));
 }
 
-/* To be called right before `before` becomes the mask of a thread that blocks more. */
+/* Called right before `before` becomes the mask of a thread that blocks more. */
 static inline void signals_leave_to_others(signal_mask before) {
     const struct signals_shared *const shared = &signals_shared;
     if (shared->threads && atomic_load_explicit(shared->threads, memory_order_relaxed) > 1 &&
@@ -98,7 +99,7 @@ static inline void signals_restore(const signal_mask *before) {
 
 /* --- one signal --- */
 
-/* `*before`: the whole mask. */
+/* Stores the whole previous mask in `*before`. */
 static inline bool signal_block(int number, signal_mask *before) {
     const signal_mask one = signal_bit(number);
     return signals_change(SIG_BLOCK, &one, before);

@@ -1,8 +1,7 @@
-/* Waiting for what nobody wakes us for: looked at again and again, with a short sleep in between.
+/* Waits for conditions that no thread signals: polls them, with a short sleep in between.
  *
- * What can be a futex waits there (futex.h). Context: any. Async-signal-safe: yes; errno is
- * preserved, and no sleep is a cancellation point.
- */
+ * Conditions that can be a futex wait there (futex.h). Context: any. Async-signal-safe: yes; errno
+ * is preserved, and no sleep is a cancellation point. */
 #ifndef OTELPROF_WAIT_H
 #define OTELPROF_WAIT_H
 
@@ -12,7 +11,7 @@
 
 enum { WAIT_ROUND_NANO = 50 * 1000 };
 
-/* Until `is_over(context)`, for at most `timeout_ms`. false: it is not. */
+/* Waits until `is_over(context)`, for at most `timeout_ms`. Returns false if it is not. */
 static inline bool wait_until_ms(bool (*is_over)(void *context), void *context,
                                  uint64_t timeout_ms) {
     if (is_over(context))
@@ -28,8 +27,8 @@ static inline bool wait_until_ms(bool (*is_over)(void *context), void *context,
     return over;
 }
 
-/* The same in turns: whoever is waited for gets so many sleeps of WAIT_ROUND_NANO, however long
- * they take on a busy machine. For what must not be given up only because time has passed. */
+/* Does the same in rounds: the other thread gets so many sleeps of WAIT_ROUND_NANO, however long
+ * they take on a busy machine. For waits that must not be given up only because time has passed. */
 static inline bool wait_for_rounds(bool (*is_over)(void *context), void *context, uint32_t rounds) {
     const int saved = errno;
     bool over = is_over(context);

@@ -84,7 +84,7 @@ static bool is_in_segment(const struct dl_phdr_info *info, uintptr_t address, si
     return false;
 }
 
-/* The loader makes read-only what of PT_GNU_RELRO is whole pages. */
+/* The loader makes read-only the whole pages of PT_GNU_RELRO. */
 static bool is_read_only(const struct dl_phdr_info *info, uintptr_t address) {
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const part = &info->dlpi_phdr[i];
@@ -96,7 +96,8 @@ static bool is_read_only(const struct dl_phdr_info *info, uintptr_t address) {
     return false;
 }
 
-/* The loader has not made addresses of the vDSO's pointers, nor of those that it cannot write. */
+/* Returns false for the vDSO and for objects that the loader cannot write: it has not made
+ * addresses of their pointers. */
 static bool is_readable(const struct call_sites_of *object) {
     return is_in_segment(object->info, (uintptr_t)object->symbols, sizeof *object->symbols, PF_R) &&
            is_in_segment(object->info, (uintptr_t)object->strings, 1, PF_R) &&
@@ -108,10 +109,10 @@ static bool is_readable(const struct call_sites_of *object) {
 
 /* --- binding --- */
 
-/* The page that is written at present: the entries of one stand together. */
+/* The page that is being written: the entries of one object are adjacent. */
 struct opened {
     void *page;    /* NULL: none */
-    bool was_open; /* by whoever it was: it stays so */
+    bool was_open; /* it was writable before, and stays so */
     const struct call_sites_of *object;
     call_site_rule *rule;
     struct call_site_counts *counts;
@@ -123,8 +124,8 @@ static void close_page(struct opened *opened) {
     opened->page = NULL;
 }
 
-/* The program may have made read-only what the loader did not, or have opened what the loader did.
- * The kernel is asked to change no bit there: it fails where a store would kill. */
+/* The program may have made read-only a page that the loader did not, or have made one writable
+ * again. Asks the kernel to change no bit there: that fails where a store would kill. */
 static bool is_writable(uintptr_t address) {
     const int saved = errno;
     const long woken = bare_syscall(SYS_futex, (long)address, FUTEX_WAKE_OP_PRIVATE, 0, 0,
@@ -149,7 +150,8 @@ static bool open_page(struct opened *opened, uintptr_t address) {
 static void replace(struct opened *opened, uintptr_t address, uintptr_t old, uintptr_t own) {
     if (!open_page(opened, address))
         opened->counts->refused++;
-    /* the object's threads run: a first call may be binding it, or its code have changed it */
+    /* the object's threads run: a first call may be binding the entry, or its code may have changed
+     * it */
     else if (__atomic_compare_exchange_n((uintptr_t *)address, &old, own, false, __ATOMIC_SEQ_CST,
                                          __ATOMIC_RELAXED))
         opened->counts->bound++;
@@ -199,7 +201,7 @@ static void bind_object(const struct dl_phdr_info *info, call_site_rule *rule,
     close_page(&opened);
 }
 
-/* --- what is new --- */
+/* --- new objects --- */
 
 struct walk {
     size_t count;

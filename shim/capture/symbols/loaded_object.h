@@ -1,6 +1,6 @@
-/* The object that an address lies in, asked from the loader.
+/* Finds the object that contains an address, by the loader.
  *
- * By _dl_find_object() (glibc 2.35 and later), the one look-up of the C library that is documented
+ * Uses _dl_find_object() (glibc 2.35 and later), the one lookup of the C library that is documented
  * as async-signal-safe. */
 #ifndef OTELPROF_LOADED_OBJECT_H
 #define OTELPROF_LOADED_OBJECT_H

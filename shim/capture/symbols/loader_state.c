@@ -8,10 +8,12 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* musl has none of this name. */
+/* musl does not define it. */
 #pragma weak _r_debug
 
-enum { EXTENDED_VERSION = 2 }; /* of struct r_debug: glibc 2.35, and later where namespaces are */
+enum {
+    EXTENDED_VERSION = 2
+}; /* r_version of struct r_debug: glibc 2.35, and later where namespaces are */
 
 /* struct r_debug_extended of glibc's <link.h>, stated here for older headers. */
 struct debug_state {
@@ -25,9 +27,9 @@ IN_FIRST_PAGE static struct {
     pthread_mutex_t *main;           /* held by dlopen(), dlclose() and dlsym() */
 } loader;                            /* written once, before there is a second thread */
 
-/* --- learning --- */
+/* --- finding the locks --- */
 
-/* An executable may have a copy of _r_debug, as it was when it was copied; its own dynamic section
+/* An executable may have a copy of _r_debug, from the moment of relocation; its own dynamic section
  * leads to the loader's. */
 static const struct debug_state *debug_of_loader(void) {
     const struct link_map *const executable = &_r_debug ? _r_debug.r_map : NULL;
@@ -42,7 +44,7 @@ static bool is_lock(const pthread_mutex_t *mutex) {
     return mutex->__data.__kind == PTHREAD_MUTEX_RECURSIVE_NP;
 }
 
-/* The owner first: it is what rules out nearly everything that is no lock. */
+/* Tests the owner first: it rules out nearly everything that is no lock. */
 static bool is_held_by(const pthread_mutex_t *mutex, int tid) {
     return mutex->__data.__owner == tid && is_lock(mutex) && mutex->__data.__count == 1 &&
            mutex->__data.__lock != 0;
@@ -53,9 +55,9 @@ static bool is_free(const pthread_mutex_t *mutex) {
            mutex->__data.__lock == 0;
 }
 
-/* In glibc's struct rtld_global the main lock stands before that of the list; what stands there is
- * taken for it if it is a free lock of the same kind. Both are in the second half of that, so from
- * its end. */
+/* In glibc's struct rtld_global the main lock lies before that of the list; what lies there is
+ * taken for it if it is a free lock of the same kind. Both are in the second half of the struct, so
+ * the search runs from its end. */
 static void search(uintptr_t start, uintptr_t end, int tid) {
     const size_t step = _Alignof(pthread_mutex_t);
     const size_t size = sizeof(pthread_mutex_t);
@@ -70,7 +72,7 @@ static void search(uintptr_t start, uintptr_t end, int tid) {
     }
 }
 
-/* Behind what the loader has made read-only at its start. */
+/* Returns the end of the part that the loader has made read-only at its start. */
 static uintptr_t relro_end(const struct dl_phdr_info *info) {
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO)
@@ -104,7 +106,7 @@ bool loader_state_is_known(void) {
     return loader.list != NULL;
 }
 
-/* --- asking --- */
+/* --- queries --- */
 
 static uint32_t user_of(const pthread_mutex_t *lock) {
     const int owner = __atomic_load_n(&lock->__data.__owner, __ATOMIC_RELAXED);
@@ -133,7 +135,7 @@ bool loader_state_is_used_beside(uint32_t tid) {
            (is_of_another(user_of(loader.main), tid) || is_of_another(user_of(loader.list), tid));
 }
 
-/* glibc's own functions for its lock are these. */
+/* Uses glibc's own functions for its lock. */
 bool loader_state_try_enter(void) {
     return loader_state_is_known() && pthread_mutex_trylock(loader.main) == 0;
 }

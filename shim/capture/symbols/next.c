@@ -8,7 +8,8 @@
 IN_FIRST_PAGE static struct next_calls calls;
 IN_FIRST_PAGE static _Atomic bool calls_ready; /* set twice with the same values at worst */
 
-/* In the order of struct next_calls. By several threads at once, with the same result. */
+/* Resolves them in the order of struct next_calls. Several threads may do it at once, with the same
+ * result. */
 static void resolve_calls(void) {
     struct symbol symbols[] = {
 #define IN_TABLE(result, call, parameters) {.name = #call},

@@ -1,8 +1,7 @@
-/* The functions behind ours: what the program would have called without us.
+/* The next functions: those that the program would have called without us.
  *
- * Resolved once (next_symbol.h) by a look-up which respects every other preload. The allocator's
- * are in allocation_path.h.
- */
+ * Resolved once (next_symbol.h) by a lookup which respects every other preload. The allocator's are
+ * in allocation_path.h. */
 #ifndef OTELPROF_NEXT_H
 #define OTELPROF_NEXT_H
 
@@ -13,22 +12,23 @@
 #include <sys/time.h>
 #include <threads.h>
 
-/* Those that hooked.def keeps here. libc's syscall() and clone() as they are called: with all that
- * they may take, whatever the call has. */
+/* The functions that hooked.def stores here. libc's syscall() and clone() have the types of their
+ * calls: with all arguments that they may take, whatever the call has. */
 struct next_calls {
 #define IN_TABLE(result, name, parameters) result(*name) parameters;
 #include "../../hooks/hooked.def"
 };
 
-/* The calls, resolved by whoever comes first: the constructor where the process is profiled, the
- * first hook that is called elsewhere. Context: any. Async-signal-safe: yes. */
+/* Returns the calls, resolved by the first caller: the constructor where the process is profiled,
+ * the first hook that is called elsewhere. Context: any. Async-signal-safe: yes. */
 const struct next_calls *next_calls(void);
 
-/* As next_calls(), for dlclose and what creates threads: glibc before 2.34 has them in libraries
- * that may have come since, and they are looked for again where they were not found. */
+/* Returns the same as next_calls(), for dlclose and functions that create threads: glibc before
+ * 2.34 has them in libraries that may have been loaded since, and those not found before are
+ * resolved again. */
 const struct next_calls *next_library_calls(void);
 
-/* sigaction() as the C library has it. Async-signal-safe: yes. */
+/* The C library's sigaction(). Async-signal-safe: yes. */
 static inline int next_sigaction(int number, const struct sigaction *action,
                                  struct sigaction *old) {
     return next_calls()->sigaction(number, action, old);

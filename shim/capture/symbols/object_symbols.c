@@ -5,12 +5,12 @@
 #include <elf.h>
 #include <string.h>
 
-/* The dynamic loader's, for debuggers; musl has none of this name. */
+/* The dynamic loader's, for debuggers; musl does not define it. */
 #pragma weak _r_debug
 
 enum {
     NO_SYMBOL = 0,            /* STN_UNDEF */
-    NOT_THE_DEFAULT = 0x8000, /* of DT_VERSYM: VERSYM_HIDDEN, a version for older programs */
+    NOT_THE_DEFAULT = 0x8000, /* VERSYM_HIDDEN of DT_VERSYM, a version for older programs */
     VERSION_NUMBER = 0x7fff,
     NO_VERSION = 0, /* VER_NDX_LOCAL */
 };
@@ -22,7 +22,7 @@ struct tables {
     const uint16_t *versions; /* DT_VERSYM, or NULL */
     const uint32_t *gnu_hash; /* DT_GNU_HASH, or NULL */
     const uint32_t *hash;     /* DT_HASH, or NULL */
-    bool thread_local;        /* what is looked for */
+    bool thread_local;        /* the lookup is for a thread-local variable */
     uint16_t version;         /* likewise; NO_VERSION: the default */
 };
 
@@ -56,7 +56,7 @@ static bool has_address(unsigned type) {
            type == STT_GNU_IFUNC;
 }
 
-/* A thread-local variable may be the first of its block. */
+/* A thread-local variable may be the first of its block, with value 0. */
 static bool is_of_a_kind_to_find(const struct tables *t, const ElfW(Sym) * symbol) {
     const unsigned type = ELF64_ST_TYPE(symbol->st_info);
     const unsigned visibility = ELF64_ST_VISIBILITY(symbol->st_other);
@@ -124,7 +124,7 @@ static uint32_t find_by_gnu_hash(const struct tables *t, const char *name, uint3
     }
 }
 
-/* By DT_HASH, whose second word is the number of symbols: few objects have it alone. */
+/* Searches by DT_HASH, whose second word is the number of symbols: few objects have it alone. */
 static uint32_t find_in_all(const struct tables *t, const char *name) {
     for (uint32_t index = 1; index < t->hash[1]; index++)
         if (is_definition(t, index, name))
@@ -180,7 +180,7 @@ void *object_symbols_of_version(const struct link_map *object, const char *name,
     return index == NO_SYMBOL ? NULL : address_of(&t, index);
 }
 
-/* --- what others ask --- */
+/* --- interface --- */
 
 void object_symbols_find_all(const struct link_map *object, struct symbol *symbols, size_t count) {
     const struct tables t = tables_of(object);
@@ -225,7 +225,8 @@ bool object_symbols_defines(const struct link_map *object, const char *name) {
     return object_symbols_entry(object, name) != NULL;
 }
 
-/* What an object asks of others stands before what it defines, which alone is in the GNU table. */
+/* Scans the symbols that an object imports: they precede those that it defines, which alone are in
+ * the GNU table. */
 bool object_symbols_refers(const struct link_map *object, bool (*is_wanted)(const char *name)) {
     const struct tables t = tables_of(object);
     const uint32_t end = t.gnu_hash ? t.gnu_hash[1] : t.hash ? t.hash[1] : 0;
@@ -235,8 +236,8 @@ bool object_symbols_refers(const struct link_map *object, bool (*is_wanted)(cons
     return false;
 }
 
-/* Not by dl_iterate_phdr(): sanitizers intercept it, and are not ready yet when malloc is first
- * called. */
+/* Does not use dl_iterate_phdr(): sanitizers intercept it, and are not ready yet when malloc is
+ * first called. */
 const struct link_map *object_symbols_first(void) {
     return &_r_debug ? _r_debug.r_map : NULL;
 }

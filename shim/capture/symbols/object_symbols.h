@@ -1,10 +1,9 @@
-/* What a loaded object defines, read from its own tables.
+/* Reads the definitions of a loaded object from its own tables.
  *
- * dlsym() is not asked: it takes the loader's lock, it writes a message for each name that it does
- * not find into memory of the program's own malloc, and the program, or another preload, may have
- * a dlsym of its own. Reading the tables can neither fail loudly nor reach anybody's code, but for
- * the resolver of an indirect function (STT_GNU_IFUNC), which the loader would call, too.
- */
+ * dlsym() is not used: it takes the loader's lock, it writes a message for each name that it does
+ * not find into memory of the program's own malloc, and the program, or another preload, may have a
+ * dlsym of its own. Reading the tables can neither fail loudly nor run foreign code, except for the
+ * resolver of an indirect function (STT_GNU_IFUNC), which the loader would call, too. */
 #ifndef OTELPROF_OBJECT_SYMBOLS_H
 #define OTELPROF_OBJECT_SYMBOLS_H
 
@@ -13,23 +12,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One name that is looked for, and where it is. */
+/* One name to find, and the result. */
 struct symbol {
     const char *name;
     void *address;                 /* NULL: not found */
-    const struct link_map *object; /* which defines it */
+    const struct link_map *object; /* the object that defines it */
     const ElfW(Sym) * entry;       /* in the object's table */
-    uint32_t hash;                 /* of the name, once it was looked for */
+    uint32_t hash;                 /* of the name, once it was computed */
 };
 
-/* The loader's list (l_next: in the order of search, then of dlopen), and this shared object in it.
- * NULL without glibc, or if we are in a namespace of dlmopen(). Context: calm. */
+/* Returns the loader's list (l_next: in the order of search, then of dlopen), and this shared
+ * object in it. NULL without glibc, or if we are in a namespace of dlmopen(). Context: calm. */
 const struct link_map *object_symbols_first(void);
 const struct link_map *object_symbols_own(void);
 
 /* Finds in `object` those of `count` symbols that have no address yet: their default versions, as
- * dlsym() does. Cost: about 200 instructions for the object and 30 for each name that it has not.
- * Context: calm, while the object stays loaded. */
+ * dlsym() does. Cost: about 200 instructions for the object and 30 for each name that it does not
+ * define. Context: calm, while the object stays loaded. */
 void object_symbols_find_all(const struct link_map *object, struct symbol *symbols, size_t count);
 
 /* Finds in `object` those of `count` symbols that have no entry yet, but no addresses: no resolver
@@ -37,25 +36,26 @@ void object_symbols_find_all(const struct link_map *object, struct symbol *symbo
 void object_symbols_find_entries(const struct link_map *object, struct symbol *symbols,
                                  size_t count);
 
-/* The entry of `name` in the table of `object`, which defines it, or NULL. Context: likewise. */
+/* Returns the entry of `name` in the table of `object`, which defines it, or NULL. Context:
+ * likewise. */
 const ElfW(Sym) * object_symbols_entry(const struct link_map *object, const char *name);
 
-/* The same of a thread-local variable; its address is an offset in the object's block. Context:
- * likewise. */
+/* Returns the same of a thread-local variable; its address is an offset in the object's block.
+ * Context: likewise. */
 const ElfW(Sym) * object_symbols_thread_local(const struct link_map *object, const char *name);
 
-/* Whether `object` defines `name`. No resolver is called. Context: likewise. */
+/* Returns whether `object` defines `name`. No resolver is called. Context: likewise. */
 bool object_symbols_defines(const struct link_map *object, const char *name);
 
-/* The address of `name` in one of its versions ("GLIBC_2.2.5"), default or not; NULL: `object` has
- * none. Context: likewise. */
+/* Returns the address of `name` in one of its versions ("GLIBC_2.2.5"), default or not; NULL:
+ * `object` has none. Context: likewise. */
 void *object_symbols_of_version(const struct link_map *object, const char *name,
                                 const char *version);
 
-/* Whether `object` defines a version of this name. Context: likewise. */
+/* Returns whether `object` defines a version of this name. Context: likewise. */
 bool object_symbols_defines_version(const struct link_map *object, const char *version);
 
-/* Whether what `object` asks of others, weakly or not, has a name that `is_wanted`. Context:
+/* Returns whether `is_wanted` accepts a name that `object` imports, weakly or not. Context:
  * likewise. */
 bool object_symbols_refers(const struct link_map *object, bool (*is_wanted)(const char *name));
 

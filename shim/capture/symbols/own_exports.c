@@ -18,7 +18,7 @@ static uintptr_t dynamic_entry(int64_t tag) {
     return 0;
 }
 
-/* Not libc's function, which a preload may have its own of. */
+/* Not libc's function, of which a preload may have its own version. */
 static bool protect(uintptr_t page, size_t size, int protection) {
     return bare_syscall(SYS_mprotect, (long)page, (long)size, protection, 0, 0, 0) == 0;
 }
