@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    MOST_ENTRIES = 64,   /* of a context that are looked at */
+    MOST_ENTRIES = 64,   /* entries of a context that are read at most */
     SPAN_ALTERNATIVE = 5 /* of context::ContextValue: a pointer to a span */
 };
 
@@ -50,14 +50,14 @@ struct span_context {
 };
 _Static_assert(offsetof(struct span_context, state) == 32, "as the compiler lays it out");
 
-/* The counters of libstdc++'s shared_ptr: _Sp_counted_base. */
+/* The reference counts of libstdc++'s shared_ptr: _Sp_counted_base. */
 struct counted {
     const uintptr_t *table;
     int uses;
     int weak_uses;
 };
 
-enum { COUNTED_DISPOSE = 2, COUNTED_DESTROY = 3 }; /* of its table */
+enum { COUNTED_DISPOSE = 2, COUNTED_DESTROY = 3 }; /* indices in its table */
 
 typedef void method(void *object);
 
@@ -85,7 +85,8 @@ static bool is_wrapped(const struct wrapped *pointer, unsigned abi, enum known_c
     return known_class_of(pointer->table, abi) == class;
 }
 
-/* A context is the pointer to its first entry. An empty one is neither, where it is not wrapped. */
+/* A context is the pointer to its first entry. An empty one fits neither layout unless it is
+ * wrapped. */
 static __attribute__((noinline)) enum layout learn_layout(const void *context,
                                                           struct api_build *build) {
     const struct shared *const shared = context;
@@ -112,7 +113,7 @@ static enum layout layout_of(const void *context, struct api_build *build) {
 
 /* --- giving up ownership --- */
 
-/* As ~shared_ptr() does in libstdc++. */
+/* Does the work of ~shared_ptr() in libstdc++. */
 static void release_shared(const struct shared *pointer) {
     struct counted *const owners = (struct counted *)pointer->owners;
     if (__atomic_fetch_sub(&owners->uses, 1, __ATOMIC_ACQ_REL) != 1)
@@ -125,13 +126,14 @@ static void release_shared(const struct shared *pointer) {
 bool context_release(void *context, struct api_build *build) {
     const enum layout layout = layout_of(context, build);
     if (layout == LAYOUT_WRAPPED)
-        call(((const struct wrapped *)context)->table, 0, context); /* its destructor is first */
+        call(((const struct wrapped *)context)->table, 0,
+             context); /* its destructor is the first function */
     else if (layout == LAYOUT_SHARED)
         release_shared(context);
     return layout != LAYOUT_UNKNOWN || !((const struct shared *)context)->owners;
 }
 
-/* false: it is of an unknown class, and keeps what it owns. */
+/* Returns false if it is of an unknown class, and keeps the objects that it owns. */
 static bool release_state(struct wrapped *state, enum layout layout, unsigned abi) {
     const struct shared *const shared = (const void *)state;
     if (layout == LAYOUT_WRAPPED) {
@@ -155,7 +157,7 @@ static bool is_span_key(const char *key, size_t length) {
     return length == sizeof name - 1 && memcmp(key, name, sizeof name - 1) == 0;
 }
 
-/* The span's address, or 0. */
+/* Returns the span's address, or 0. */
 static uintptr_t span_in_wrapped(uintptr_t list, unsigned abi) {
     const struct wrapped_entry *entry = (const void *)list;
     for (int i = 0; entry && i < MOST_ENTRIES;
@@ -193,13 +195,13 @@ static void take_ids(const struct span_context *context, struct span_ids *ids) {
                   !is_all_zero(ids->span_id, sizeof ids->span_id);
 }
 
-/* What a function of C++ returns in memory it writes where its first argument says (Itanium C++
- * ABI, 3.1.3). */
+/* A function of C++ writes a result in memory where its first argument points (Itanium C++ ABI,
+ * 3.1.3). */
 typedef void *get_context(struct span_context *result, uintptr_t span);
 
 static void ask_span(uintptr_t span, enum layout layout, unsigned abi, struct span_ids *ids) {
     const uintptr_t table = *(const uintptr_t *)span;
-    struct span_context context; /* all of it is written there */
+    struct span_context context; /* the function writes all of it */
     if (!known_class_has_context(table, abi))
         return;
     ((get_context *const *)table)[span_context_slot(abi)](&context, span);

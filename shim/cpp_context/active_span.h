@@ -1,11 +1,10 @@
-/* From a context of the program to the span that is active in it.
+/* Reads the active span of a context of the program.
  *
- * A context is a list of keys and values; the span hangs below the key "active_span". Built with
+ * A context is a list of keys and values; the span is below the key "active_span". Built with
  * OpenTelemetry's own types (nostd) or with the C++ library's (STL), contexts are laid out in two
- * ways, which their class names tell apart (known_classes.h). What the span's identifiers are it is
- * asked itself: Span::GetContext(), whose place is part of the API's stable ABI. Of the SDK nothing
- * is read.
- */
+ * ways, which their class names distinguish (known_classes.h). The span's identifiers are read by
+ * its own Span::GetContext(), whose place is part of the API's stable ABI. Nothing of the SDK is
+ * read. */
 #ifndef OTELPROF_ACTIVE_SPAN_H
 #define OTELPROF_ACTIVE_SPAN_H
 
@@ -17,31 +16,32 @@ struct span_ids {
     uint8_t trace_id[16];
     uint8_t span_id[8];
     uint8_t flags;
-    bool active; /* false: no span, none that is valid, or in doubt */
+    bool active; /* false: no span, an invalid one, or in doubt */
 };
 
-/* How what is linked into one object was built. */
+/* The build of the API that is linked into one object. */
 struct api_build {
     unsigned abi;            /* 1, 2 */
     _Atomic uint32_t layout; /* of its contexts, once it is known */
-    _Atomic uint32_t doubts; /* contexts before that whose layout could not be told */
+    _Atomic uint32_t doubts; /* contexts before that whose layout stayed unknown */
 };
 
 enum {
-    CONTEXT_BYTES = 32,   /* of the larger layout */
-    CONTEXT_IN_DOUBT = 1, /* instead of a list */
+    CONTEXT_BYTES = 32,   /* size of the larger layout */
+    CONTEXT_IN_DOUBT = 1, /* stands for an unknown list */
 };
 
-/* The build's layout is neither of the two that are known: it is not asked any more.
+/* Returns whether the build's layout is neither of the two that are known: it is not read any more.
  * Context: any. */
 bool api_build_is_foreign(const struct api_build *build);
 
-/* The span that is active in the context. Returns which list the context is: contexts of one list
- * are equal to the API. 0: it is empty. Context: the program's threads, within the API's calls. */
+/* Finds the span that is active in the context. Returns the identity of the context's list:
+ * contexts of one list are equal to the API. 0: it is empty. Context: the program's threads, within
+ * the API's calls. */
 uintptr_t context_active_span(const void *context, struct api_build *build, struct span_ids *ids);
 
-/* Ends the life of a context that the program has given us. false: its layout is not known, and it
- * was left as it is. Context: as above. */
+/* Destroys a context that the program has given us. Returns false if its layout is not known, and
+ * it was left as it is. Context: as above. */
 bool context_release(void *context, struct api_build *build);
 
 #endif

@@ -1,5 +1,5 @@
-/* The adaptor for C++ programs with OpenTelemetry's API (libotelprof-cpp.so): which storages are
- * followed. */
+/* The adaptor for C++ programs with OpenTelemetry's API (libotelprof-cpp.so): decides which
+ * storages are followed. */
 #include "cpp_context.h"
 #include "known_classes.h"
 #include "loaded_ranges.h"
@@ -14,11 +14,11 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* A storage that is followed, by its object's place and its table. */
+/* A storage that is followed, by the address of its object and of its table. */
 struct followed {
     uintptr_t bias;
     uintptr_t table; /* 0: none */
-    bool loaded;     /* at this look */
+    bool loaded;     /* found loaded in this scan */
 };
 
 struct look {
@@ -26,7 +26,7 @@ struct look {
     size_t count;
 };
 
-/* The helper's own. */
+/* The helper's only. */
 static struct followed followed[MOST_STORAGES];
 
 __attribute__((visibility("default"))) extern const char otelprof_cpp_release[];
@@ -38,7 +38,7 @@ static bool is_readable_in(const struct dl_phdr_info *object, uintptr_t address,
     return object_is_readable(&segments, address, size) && readable_memory(address, size) == size;
 }
 
-/* Ours stand in the table: the object is no other than that which was followed. */
+/* Returns whether our functions are in the table: then the object is the one that was followed. */
 static bool has_ours(unsigned number, uintptr_t table) {
     const uintptr_t *const slots = (const uintptr_t *)table;
     return slots[STORAGE_ATTACH] == storage_calls_attach(number) &&
@@ -54,7 +54,8 @@ static int free_number(void) {
     return -1;
 }
 
-/* The object may be another than that in which the name was found. */
+/* Checks the name again: another object may have been loaded at the address in which it was found.
+ */
 static bool has_name(const struct dl_phdr_info *object, const struct cpp_object *named) {
     static const char *const names[] = {CPP_STORAGE_NAME("1"), CPP_STORAGE_NAME("2")};
     const size_t size = sizeof CPP_STORAGE_NAME("1");
@@ -127,6 +128,6 @@ void otelprof_cpp_look(struct cpp_object *objects, size_t count) {
     dl_iterate_phdr(note_object, NULL);
     forget_unloaded();
     loaded_ranges_end();
-    known_classes_forget(); /* until now what was known answers */
+    known_classes_forget(); /* until now the cached classes are valid */
     dl_iterate_phdr(follow_object, &look);
 }

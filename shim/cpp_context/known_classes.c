@@ -8,7 +8,7 @@
 
 enum { KEPT = 256, KIND_BITS = 7, NAME_BYTES = 160, ABI_DIGIT = 18 };
 
-/* Each a table's address and what it is; two questions, two lists. */
+/* Caches for each table's address what it is; two queries, two lists. */
 struct answers {
     _Atomic uintptr_t kept[KEPT];
 };
@@ -20,7 +20,7 @@ static _Atomic uintptr_t *place_of(struct answers *answers, uintptr_t table) {
     return &answers->kept[(table >> 3 ^ table >> 11) % KEPT];
 }
 
-/* 0: not known. */
+/* Returns 0 if it is not known. */
 static enum known_class recall(struct answers *answers, uintptr_t table) {
     const uintptr_t kept = atomic_load_explicit(place_of(answers, table), memory_order_relaxed);
     return (kept & ~(uintptr_t)KIND_BITS) == table ? (enum known_class)(kept & KIND_BITS) : 0;
@@ -30,8 +30,8 @@ static uintptr_t word_at(uintptr_t address) {
     return *(const uintptr_t *)address;
 }
 
-/* The name of the class of a table, or NULL. In front of the functions stands the class, whose
- * second word is its name (Itanium C++ ABI, 2.5.2 and 2.9.5). */
+/* Returns the name of the class of a table, or NULL. The word before the functions points to the
+ * class, whose second word is its name (Itanium C++ ABI, 2.5.2 and 2.9.5). */
 static const char *name_of(uintptr_t table, size_t *length) {
     if (!loaded_is_readable(table - sizeof(uintptr_t), 2 * sizeof(uintptr_t)))
         return NULL;
@@ -93,7 +93,7 @@ static enum known_class class_with_context(uintptr_t table, unsigned abi) {
     return CLASS_WITH_CONTEXT;
 }
 
-/* What is found while objects come or go is not kept. */
+/* Results found while objects are loaded or unloaded are not cached. */
 static __attribute__((noinline)) enum known_class
 look_up(struct answers *answers, uintptr_t table, unsigned abi,
         enum known_class (*look)(uintptr_t table, unsigned abi)) {

@@ -1,7 +1,8 @@
-/* Of which class an object of the program is: by its table of functions, whose class has a name.
+/* Identifies the class of an object of the program by its table of functions, whose class has a
+ * name.
  *
  * Nothing of a C++ object is read before that is known, so that a build that lays them out in
- * another way is left alone, not misread. What was found is kept: to ask again takes a nanosecond.
+ * another way is left alone, not misread. Results are cached: a repeated query takes a nanosecond.
  */
 #ifndef OTELPROF_KNOWN_CLASSES_H
 #define OTELPROF_KNOWN_CLASSES_H
@@ -9,37 +10,38 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of 3 bits, in an address that is a multiple of 8; 0: not looked at. */
+/* Stored as 3 bits of an address that is a multiple of 8; 0: not checked yet. */
 enum known_class {
     CLASS_OTHER = 1,
     CLASS_CONTEXT_POINTER, /* nostd::shared_ptr of a context's entry */
     CLASS_SPAN_POINTER,    /* nostd::shared_ptr<trace::Span> */
     CLASS_STATE_POINTER,   /* nostd::shared_ptr<trace::TraceState> */
-    CLASS_COUNTED,         /* what libstdc++'s shared_ptr counts its owners in */
+    CLASS_COUNTED,         /* the reference counts of libstdc++'s shared_ptr */
     CLASS_WITH_CONTEXT,    /* its functions reach as far as Span::GetContext() */
 };
 
-enum { ABI_FIRST = 1, ABI_LAST = 2, ABI_COUNT = 2 }; /* of the API */
+enum { ABI_FIRST = 1, ABI_LAST = 2, ABI_COUNT = 2 }; /* versions of the API's ABI */
 
-/* Which function of its table gives a span's context. */
+/* Returns the index in a span's table of the function that returns its context. */
 static inline unsigned span_context_slot(unsigned abi) {
     return abi == 1 ? 10 : 12; /* AddLink() and AddLinks() came with the second ABI */
 }
 
-/* Of an object whose first word is `table`: whether its class has one of the names above, of that
- * ABI. CLASS_WITH_CONTEXT is not among the answers. Context: the program's threads.
- * Async-signal-safe: yes. */
+/* Returns the class of an object whose first word is `table`, if it has one of the names above, of
+ * that ABI. Never returns CLASS_WITH_CONTEXT. Context: the program's threads. Async-signal-safe:
+ * yes. */
 enum known_class known_class_of(uintptr_t table, unsigned abi);
 
-/* Whether the table has all of a span's functions up to the one behind GetContext(), each of them
- * in code. Context: as above. */
+/* Returns whether the table has all of a span's functions up to the one behind GetContext(), each
+ * of them in code. Context: as above. */
 bool known_class_has_context(uintptr_t table, unsigned abi);
 
-/* What that table's GetContext() gives is not as expected: it is not asked again.
- * Context: as above. */
+/* Stops the calls of that table's GetContext(), whose result was not as expected. Context: as
+ * above. */
 void known_class_refuse(uintptr_t table, unsigned abi);
 
-/* Objects came or went: another may be where one was. Context: the helper. */
+/* Clears the cache when objects were loaded or unloaded: another may be at the same address.
+ * Context: the helper. */
 void known_classes_forget(void);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stdatomic.h>
 
-enum { MOST_RANGES = 4096 }; /* four an object; what is beyond is not followed */
+enum { MOST_RANGES = 4096 }; /* an object takes four; objects beyond that are not followed */
 
 struct range {
     _Atomic uintptr_t start;

@@ -1,9 +1,8 @@
-/* What of the loaded objects may be read, and what is code: where a pointer must lead before it is
- * followed.
+/* Lists which parts of the loaded objects are readable, and which are code: every pointer is
+ * checked against it before it is followed.
  *
- * The helper writes the list down anew whenever objects came or went; the program's threads ask it
- * without a lock. While it is being written the answer is no.
- */
+ * The helper rewrites the list whenever objects were loaded or unloaded; the program's threads
+ * query it without a lock. While it is being written the result is no. */
 #ifndef OTELPROF_LOADED_RANGES_H
 #define OTELPROF_LOADED_RANGES_H
 
@@ -14,25 +13,25 @@
 
 enum range_kind { RANGE_READ = 1, RANGE_CODE = 2 };
 
-/* Writes the list down anew: begin, every object, end. Context: the helper. */
+/* Rewrites the list: begin, every object, end. Context: the helper. */
 void loaded_ranges_begin(void);
 void loaded_ranges_add(const struct dl_phdr_info *object);
 void loaded_ranges_end(void);
 
-/* Changes with the list; odd while it is being written. What was answered holds if it has not
- * changed. Context: any. Async-signal-safe: yes. */
+/* Changes with the list; odd while it is being written. Earlier results hold if it has not changed.
+ * Context: any. Async-signal-safe: yes. */
 uint32_t loaded_ranges_version(void);
 
-/* How many bytes from `address` on, at most `most`, lie in one segment of that kind; 0: none, or it
- * is not known. Context: any. Async-signal-safe: yes. */
+/* Returns how many bytes from `address` on, at most `most`, lie in one segment of that kind; 0:
+ * none, or it is not known. Context: any. Async-signal-safe: yes. */
 size_t loaded_range_at(uintptr_t address, size_t most, enum range_kind kind);
 
-/* Whether `size` bytes from `address` on may be read. Context: as above. */
+/* Returns whether `size` bytes from `address` on may be read. Context: as above. */
 static inline bool loaded_is_readable(uintptr_t address, size_t size) {
     return loaded_range_at(address, size, RANGE_READ) == size;
 }
 
-/* Whether `address` is in code. Context: as above. */
+/* Returns whether `address` is in code. Context: as above. */
 static inline bool loaded_is_code(uintptr_t address) {
     return loaded_range_at(address, 1, RANGE_CODE) == 1;
 }

@@ -11,7 +11,7 @@ struct part {
     int protection;
 };
 
-/* false: this is not the mapping around the part's start. */
+/* Returns false if this is not the mapping around the part's start. */
 static bool is_around(void *arg, const struct process_mapping *mapping) {
     struct part *const part = arg;
     const char *const mode = mapping->rest;

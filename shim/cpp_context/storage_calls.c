@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* As the compiler calls them: what is returned in memory comes first, then the object (Itanium C++
- * ABI, 3.1.3; on x86-64 in the registers of C's first arguments). */
+/* The functions' types as the compiler calls them: the address of a result in memory comes first,
+ * then the object (Itanium C++ ABI, 3.1.3; on x86-64 in the registers of C's first arguments). */
 typedef void *get_current_function(void *context, void *self);
 typedef void *attach_function(uintptr_t *token, void *self, const void *context);
 typedef bool detach_function(void *self, void *token);
@@ -17,7 +17,7 @@ struct storage {
     attach_function *attach;
     detach_function *detach;
     struct api_build build;
-    _Atomic bool asked_in_vain; /* what it gives cannot be given back */
+    _Atomic bool asked_in_vain; /* the context that it returns cannot be released */
 };
 
 static struct storage storages[MOST_STORAGES];

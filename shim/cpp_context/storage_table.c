@@ -19,7 +19,7 @@ struct words {
     size_t count;
 };
 
-/* What of the object can hold tables: all that is no code, as far as it can be read. */
+/* Returns the parts of the object that can hold tables: all that is no code and readable. */
 static struct words words_of(const struct dl_phdr_info *object, int segment) {
     const ElfW(Phdr) *const header = &object->dlpi_phdr[segment];
     const uintptr_t start = object->dlpi_addr + header->p_vaddr;
@@ -43,10 +43,10 @@ static bool is_code_of(const struct dl_phdr_info *object, uintptr_t address) {
     return false;
 }
 
-/* Whether the word at `at` is what is searched for; `left`: words from there on. */
+/* Returns whether the word at `at` is the one that is searched for; `left`: words from there on. */
 typedef bool is_wanted(const struct dl_phdr_info *object, const uintptr_t *at, size_t left);
 
-/* The only place where the word `wanted` stands as it should; 0: none. `*count`: how many. */
+/* Returns the only place where the word `wanted` is accepted; 0: none. `*count`: how many. */
 static uintptr_t search(const struct dl_phdr_info *object, uintptr_t wanted, is_wanted *is,
                         unsigned *count) {
     uintptr_t found = 0;
@@ -63,7 +63,7 @@ static uintptr_t search(const struct dl_phdr_info *object, uintptr_t wanted, is_
     return found;
 }
 
-/* A class: in front of its name the table of its kind, which is somebody's data. */
+/* Recognizes a class: before its name is the table of its kind, which is in some object's data. */
 static bool is_class(const struct dl_phdr_info *object, const uintptr_t *name, size_t left) {
     return left > 1 && name[-1] != 0 && name[-1] % WORD == 0 && !is_code_of(object, name[-1]) &&
            name[1] != 0 && name[1] % WORD == 0;
@@ -93,7 +93,7 @@ uintptr_t storage_table_find(const struct dl_phdr_info *object, uintptr_t name,
 
 static void write_slots(uintptr_t table, uintptr_t attach, uintptr_t detach) {
     _Atomic uintptr_t *const slots = (_Atomic uintptr_t *)table;
-    /* in this order: what is attached through ours is detached through ours */
+    /* in this order: a context that is attached through ours is detached through ours */
     atomic_store_explicit(&slots[STORAGE_DETACH], detach, memory_order_release);
     atomic_store_explicit(&slots[STORAGE_ATTACH], attach, memory_order_release);
 }

@@ -1,11 +1,10 @@
-/* The table of functions of a storage's class, in one loaded object: found by the class's name, and
- * changed.
+/* Finds the table of functions of a storage's class in one loaded object, by the class's name, and
+ * changes it.
  *
- * Names, classes and tables stand in each object that uses the API, because its headers are all
- * there is of it. Itanium C++ ABI: a class is {table of its kind, name, base} (2.9.5), a table of
- * functions has {0, class} in front (2.5.2). What is found is believed only if everything about it
- * is as expected. Context of all: the helper, while the object cannot be unloaded.
- */
+ * Names, classes and tables are in each object that uses the API, because its headers are all there
+ * is of it. Itanium C++ ABI: a class is {table of its kind, name, base} (2.9.5), a table of
+ * functions has {0, class} in front (2.5.2). A candidate is accepted only if everything about it is
+ * as expected. Context of all: the helper, while the object cannot be unloaded. */
 #ifndef OTELPROF_STORAGE_TABLE_H
 #define OTELPROF_STORAGE_TABLE_H
 
@@ -15,14 +14,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The table's first function, for the class whose name is at `name`. 0, and why in `*outcome`:
- * there is none, more than one, or one of its functions is not in this object's code. */
+/* Returns the address of the table's first function, for the class whose name is at `name`. Returns
+ * 0, and why in `*outcome`, if there is none, more than one, or one of its functions is not in this
+ * object's code. */
 uintptr_t storage_table_find(const struct dl_phdr_info *object, uintptr_t name,
                              enum cpp_outcome *outcome);
 
-/* Puts `attach` and `detach` in their places, by writes that no thread can see a part of. The
- * memory is writable only meanwhile, and is as before when this returns. false: nothing was
- * changed. */
+/* Stores `attach` and `detach` in the table, by writes that no thread can see a part of. The memory
+ * is writable only meanwhile, and has its old protection when this returns. Returns false if
+ * nothing was changed. */
 bool storage_table_replace(uintptr_t table, uintptr_t attach, uintptr_t detach);
 
 #endif

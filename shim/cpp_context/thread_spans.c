@@ -3,13 +3,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { KEPT = 4 }; /* of the contexts attached to a thread: spans nest that deep, rarely deeper */
+enum { KEPT = 4 }; /* contexts kept for a thread: spans nest that deep, rarely deeper */
 
 /* OTEP 4947. The attributes would follow; there are none. */
 struct record {
     uint8_t trace_id[16];
     uint8_t span_id[8];
-    uint8_t valid; /* 1, or nothing of it holds */
+    uint8_t valid; /* 1, or the rest is invalid */
     uint8_t flags;
     uint16_t attributes_bytes;
 };
@@ -23,19 +23,19 @@ struct kept {
 /* The state of one thread. All zero at its start. */
 struct thread_spans {
     struct record record;
-    uint16_t bottom_known; /* a bit for each storage: nothing of it lies below what is kept */
+    uint16_t bottom_known; /* a bit for each storage: no context of it lies below the kept ones */
     uint8_t count;
-    bool shown; /* the record, by the variable */
+    bool shown; /* the variable points to the record */
     struct kept kept[KEPT];
 };
 
-/* The name by which readers find it, in this and other processes. */
+/* Readers find the record by this name, in this and other processes. */
 extern __thread struct record *otel_thread_ctx_v1;
 __attribute__((visibility("default"))) __thread struct record *otel_thread_ctx_v1;
 
 static __thread struct thread_spans here;
 
-/* Where it is costs a call, which the compiler would make again for each use. */
+/* Getting its address costs a call, which the compiler would make again for each use. */
 static inline struct thread_spans *this_thread(void) {
     struct thread_spans *spans = &here;
     __asm__("" : "+r"(spans));
@@ -44,7 +44,7 @@ static inline struct thread_spans *this_thread(void) {
 
 /* --- publishing --- */
 
-/* Pairs with whoever has interrupted this thread: the compiler's order is enough. */
+/* Pairs with a reader that has interrupted this thread: the compiler's order is enough. */
 static void keep_order(void) {
     atomic_signal_fence(memory_order_seq_cst);
 }
@@ -70,9 +70,9 @@ static void publish_last(struct thread_spans *spans) {
     publish(spans, spans->count ? &spans->kept[spans->count - 1].ids : NULL);
 }
 
-/* --- what is attached --- */
+/* --- attached contexts --- */
 
-/* What was attached first is forgotten: something of its storage lies below now. */
+/* Forgets the context that was attached first: a context of its storage lies below now. */
 static void forget_first(struct thread_spans *spans) {
     spans->bottom_known &= (uint16_t) ~(1u << spans->kept[0].attached.storage);
     spans->count--;
@@ -90,15 +90,15 @@ void thread_spans_push(const struct attached *attached, const struct span_ids *i
     publish(spans, ids);
 }
 
-/* From which of what is kept on the storage gives up its own; `count`: from none. The API takes the
- * last context that is equal to the token's. */
+/* Returns the index from which on the storage detaches its kept contexts; `count`: none. The API
+ * takes the last context that is equal to the token's. */
 static unsigned first_to_go(const struct thread_spans *spans, uintptr_t token, unsigned storage) {
     unsigned found = spans->count;
     while (found > 0 && (spans->kept[found - 1].attached.token != token ||
                          spans->kept[found - 1].attached.storage != storage))
         found--;
     if (found == 0)
-        return 0; /* it lies below: all that is kept came after it */
+        return 0; /* the context lies below: all kept ones came after it */
     const uintptr_t list = spans->kept[--found].attached.list;
     for (unsigned i = found + 1; i < spans->count; i++)
         if (spans->kept[i].attached.list == list && spans->kept[i].attached.storage == storage)

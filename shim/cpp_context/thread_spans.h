@@ -1,13 +1,12 @@
-/* What is active on each thread, and its publication: the record of OTEP 4947.
+/* The active span of each thread, and its publication: the record of OTEP 4947.
  *
  * The program's storage keeps a stack of the contexts attached to a thread. Beside it we keep the
- * last few, each with its span, so that a context's end brings back the span before without a
- * question. Of what lies deeper, or was attached before we came, the storage itself is asked.
- * In doubt no span is published: no link is better than a wrong one.
+ * last few, each with its span, so that a context's end restores the span before without a query.
+ * Contexts that lie deeper, or were attached before the profiler started, are queried from the
+ * storage itself. In doubt no span is published: no link is better than a wrong one.
  *
- * The record is the thread's own, fixed, and changed by its thread alone: invalid, written, valid
- * again. Who reads it has interrupted that thread.
- */
+ * The record is the thread's own, at a fixed address, and only its thread changes it: invalid,
+ * written, valid again. A reader has interrupted that thread. */
 #ifndef OTELPROF_THREAD_SPANS_H
 #define OTELPROF_THREAD_SPANS_H
 
@@ -21,19 +20,20 @@ enum { MOST_STORAGES = 16 };
 
 /* A context that is attached to the calling thread. */
 struct attached {
-    uintptr_t token;  /* by which it will be detached */
-    uintptr_t list;   /* which context it is */
-    unsigned storage; /* to which it was attached, below MOST_STORAGES */
+    uintptr_t token;  /* its token for Detach() */
+    uintptr_t list;   /* identity of its list */
+    unsigned storage; /* number of its storage, below MOST_STORAGES */
 };
 
-/* The context was attached, and is the last. Context: the program's threads. */
+/* Called when the context was attached, and is the last. Context: the program's threads. */
 void thread_spans_push(const struct attached *attached, const struct span_ids *ids);
 
-/* The context of `token` was detached from its storage, and with it all that was attached to that
- * storage after it. false: what is active now has to be asked of the storage. Context: as above. */
+/* Called when the context of `token` was detached from its storage, and with it all contexts
+ * attached to that storage after it. Returns false if the storage must be queried for the one that
+ * is active now. Context: as above. */
 bool thread_spans_pop(uintptr_t token, unsigned storage);
 
-/* What the storage answered, after that: the list of its last context, 0: it has none.
+/* Stores the storage's response to that query: the list of its last context, 0 if it has none.
  * Context: as above. */
 void thread_spans_found(unsigned storage, uintptr_t list, const struct span_ids *ids);
 
