@@ -229,8 +229,8 @@ void cpu_timers_set_period(const struct thread_state *thread) {
 }
 
 /* Replaces one thread's timer. If the thread ends, pauses or starts meanwhile, it has stored its
- * state or its own timer there: then this function keeps the new one for no thread and deletes it.
- * The new timer is armed before its id is stored, so that a thread that pauses then deletes it. */
+ * state or its own timer in the slot: then the new timer has no owner, and is deleted. Arms the new
+ * one after its id is stored, so that a thread that pauses then deletes it. */
 static bool move_one(const struct cpu_timers *timers, struct thread_state *thread, int signal) {
     const uint32_t tid = atomic_load(&thread->tid);
     int id = atomic_load(&thread->timer);
@@ -256,8 +256,7 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
     const uint32_t tid = atomic_load(&thread->tid);
     int old = atomic_load(&thread->timer);
     atomic_store(&thread->by_libc_signal, true);
-    if (atomic_load(
-            &timers->off)) /* pairs with the store of `off` before the timers are disarmed */
+    if (atomic_load(&timers->off)) /* later arming uses libc's signal */
         return;
     const int id = atomic_load(&timers->signal) && tid && old > TIMER_ENDED
                        ? create_for(timers, thread, cpu_clock_of(tid), LIBC_SIGNAL)
@@ -268,9 +267,8 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
         (void)set(id, thread->period_nano, thread->period_nano);
         (void)delete_timer(old > TIMER_ENDED ? old : id);
     } else if (old > TIMER_ENDED)
-        atomic_store(&thread->by_libc_signal,
-                     false);       /* refused: the thread keeps the timer that it has */
-    if (atomic_load(&timers->off)) /* since then */
+        atomic_store(&thread->by_libc_signal, false); /* refused: keeps its present timer */
+    if (atomic_load(&timers->off))                    /* turned off since the check above */
         (void)move_one(timers, thread, 0);
     errno = saved;
 }
@@ -278,7 +276,7 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
 bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal) {
     const int saved = errno;
     const uint32_t process = atomic_load(&timers->process);
-    if (!signal && !atomic_load(&timers->signal)) /* then 0 may be no timer's signal */
+    if (!signal && !atomic_load(&timers->signal)) /* no timer raises a signal already */
         return true;
     atomic_store(&timers->signal, signal); /* pairs with the load in is_current() */
     bool gone = delete_helper_timer(timers);
