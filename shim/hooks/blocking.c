@@ -69,9 +69,9 @@ static inline struct parked_slot *own_slot(enum wait_kind kind) {
         if (!slot || !(condition))                                                                 \
             return next_##name arguments;                                                          \
         parked_begin(slot, &caller, kind, (uint64_t)(object));                                     \
-        const result answer = next_##name arguments;                                               \
+        const result call_result = next_##name arguments;                                          \
         parked_end(slot);                                                                          \
-        return answer;                                                                             \
+        return call_result;                                                                        \
     }
 #include "blocking_calls.def"
 
@@ -134,17 +134,17 @@ __attribute__((used)) static long wait_by_number(long number, long a, long b, lo
     if (parked_kind(kind) == WAIT_LOCK && atomic_load_explicit(&capture.armed, PARKED_RELAXED)) {
         const struct contention contention =
             contention_begin(&capture.recorder, &caller, kind, (const void *)a);
-        const long answer = next_blocking_syscall(number, a, b, c, d, e, f);
+        const long call_result = next_blocking_syscall(number, a, b, c, d, e, f);
         contention_end(&capture.recorder, &contention);
-        return answer;
+        return call_result;
     }
     struct parked_slot *const slot = kind == WAIT_NONE ? NULL : own_slot(parked_kind(kind));
     if (!slot)
         return next_blocking_syscall(number, a, b, c, d, e, f);
     parked_begin(slot, &caller, kind, (uint64_t)a);
-    const long answer = next_blocking_syscall(number, a, b, c, d, e, f);
+    const long call_result = next_blocking_syscall(number, a, b, c, d, e, f);
     parked_end(slot);
-    return answer;
+    return call_result;
 }
 
 #ifndef SYS_futex_waitv

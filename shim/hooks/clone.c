@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-static void after(bool held) {
+static void clone_after(bool held) {
     const int saved = errno;
     if (held)
         lifecycle_after_bare_child();
@@ -51,7 +51,7 @@ __attribute__((used)) bool hooks_clone_copies(long number, uintptr_t first, uint
 long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, long f) {
     const bool held = lifecycle_before_bare_child();
     const long child = next_syscall(number, a, b, c, d, e, f);
-    after(held && child != 0);
+    clone_after(held && child != 0);
     if (child == 0)
         termination_spare_first_process();
     return child;
@@ -82,6 +82,6 @@ int own_clone(int (*run)(void *), void *stack, int flags, void *arg, void *paren
     const bool held = copies && lifecycle_before_bare_child();
     const int id = next_calls()->clone(is_first ? run_first_process : run, stack, flags,
                                        is_first ? &first : arg, parent, tls, child);
-    after(held);
+    clone_after(held);
     return id;
 }

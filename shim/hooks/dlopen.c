@@ -84,7 +84,7 @@ static bool has_entry(const struct dl_phdr_info *info, int64_t tag) {
     return false;
 }
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *arg) {
+static int search_paths_check(struct dl_phdr_info *info, size_t size, void *arg) {
     struct question *const question = arg;
     const bool is_executable = question->count++ == 0;
     const bool has_rpath = has_entry(info, DT_RPATH);
@@ -104,7 +104,7 @@ static bool caller_matters(const char *path, const void *caller) {
     struct question question = {.caller = (uintptr_t)caller};
     if (!path || strchr(path, '$'))
         return true;
-    dl_iterate_phdr(look_at, &question);
+    dl_iterate_phdr(search_paths_check, &question);
     const bool searches = !strchr(path, '/') && question.has_own_search;
     const bool passes_on = !question.is_executable && question.others_search;
     return !question.found || searches || passes_on;
@@ -112,7 +112,7 @@ static bool caller_matters(const char *path, const void *caller) {
 
 /* --- the hooks --- */
 
-static void look_at_loaded(void) {
+static void scan_loaded_objects(void) {
     if (!atomic_load(&capture.armed) || (own_tls.inside && !own_tls.is_ours))
         return;
     modules_refresh_before_load(&capture.modules);
@@ -126,7 +126,7 @@ __attribute__((used)) static dlopen_function *choose(const char *path, int flags
                                                      const void *caller) {
     (void)third;
     deep_binding_catch_up();
-    look_at_loaded();
+    scan_loaded_objects();
     if (!(flags & RTLD_DEEPBIND) || !deep_binding_expect())
         return real_dlopen();
     return caller_matters(path, caller) ? real_dlopen() : open_and_bind;
@@ -136,7 +136,7 @@ ARCH_DEFINE_CHOSEN_CALL(dlopen, choose)
 
 __attribute__((used)) static dlmopen_function *choose_dlmopen(void) {
     (void)deep_binding_expect();
-    look_at_loaded();
+    scan_loaded_objects();
     return real_dlmopen();
 }
 

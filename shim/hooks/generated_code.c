@@ -62,9 +62,9 @@ struct question {
     enum function function;
     uintptr_t caller;
     bool begun;
-    bool looks; /* the list has changed */
+    bool is_stale; /* the list has changed */
     const struct definer *of_caller;
-    void *answer;
+    void *definer_choose;
 };
 
 static struct link_map map_of(const struct dl_phdr_info *info) {
@@ -75,7 +75,7 @@ static struct link_map map_of(const struct dl_phdr_info *info) {
     return map;
 }
 
-static void look_at(const struct dl_phdr_info *info) {
+static void definers_scan_object(const struct dl_phdr_info *info) {
     struct symbol symbols[FUNCTIONS];
     const struct link_map map = map_of(info);
     if (!map.l_ld || map.l_ld == _DYNAMIC || found.count == DEFINERS)
@@ -94,11 +94,11 @@ static void look_at(const struct dl_phdr_info *info) {
     found.count += defines;
 }
 
-static void begin_look(const struct dl_phdr_info *info, struct question *question) {
+static void definers_begin_scan(const struct dl_phdr_info *info, struct question *question) {
     question->begun = true;
-    question->looks =
+    question->is_stale =
         !found.known || found.adds != info->dlpi_adds || found.subs != info->dlpi_subs;
-    if (question->looks)
+    if (question->is_stale)
         found.count = 0;
     found.known = true;
     found.adds = info->dlpi_adds;
@@ -112,24 +112,24 @@ static void note_caller(const struct dl_phdr_info *info, struct question *questi
 }
 
 /* Chooses among the definers that have been found so far. */
-static void answer(struct question *question) {
+static void definer_choose(struct question *question) {
     const struct definer *definer = found.count ? &found.definers[0] : NULL;
     if (definer && !definer->is_fixed && question->of_caller)
         definer = question->of_caller;
-    question->answer = definer ? definer->functions[question->function] : NULL;
+    question->definer_choose = definer ? definer->functions[question->function] : NULL;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
+static int definers_visit(struct dl_phdr_info *info, size_t size, void *argument) {
     struct question *const question = argument;
     (void)size;
     if (!question->begun)
-        begin_look(info, question);
-    if (question->looks)
-        look_at(info);
+        definers_begin_scan(info, question);
+    if (question->is_stale)
+        definers_scan_object(info);
     note_caller(info, question);
-    answer(question);
+    definer_choose(question);
     const bool is_one = found.count <= 1 || found.definers[0].is_fixed;
-    return !question->looks && is_one;
+    return !question->is_stale && is_one;
 }
 
 /* Returns NULL if no object defines the function. Preserves errno. */
@@ -138,13 +138,13 @@ static void *next_of(enum function function, const void *caller) {
     const int saved = errno;
     if (object_symbols_own()) {
         list_look_begin();
-        dl_iterate_phdr(visit, &question);
+        dl_iterate_phdr(definers_visit, &question);
         list_look_end();
     } else {
-        question.answer = next_symbol(names[function]);
+        question.definer_choose = next_symbol(names[function]);
     }
     errno = saved;
-    return question.answer;
+    return question.definer_choose;
 }
 
 /* --- registrations that reached no definer --- */

@@ -26,7 +26,7 @@ static struct {
 } next;
 static _Atomic bool next_is_known; /* `next` is set twice with the same values at worst */
 
-static void look_up(const char *name, void *call) {
+static void ids_resolve(const char *name, void *call) {
     void *const found = next_symbol(name);
     memcpy(call, &found, sizeof found);
 }
@@ -35,14 +35,14 @@ static void know_next(void) {
     if (atomic_load_explicit(&next_is_known, memory_order_acquire))
         return;
 #define HOOKED(...)
-#define HOOKED_ID(number, call, name, parameters, arguments) look_up(#name, &next.name);
+#define HOOKED_ID(number, call, name, parameters, arguments) ids_resolve(#name, &next.name);
 #include "hooked.def"
     atomic_store_explicit(&next_is_known, true, memory_order_release); /* pairs with the above */
 }
 
 /* --- the hooks --- */
 
-static bool before(void) {
+static bool ids_before(void) {
     const int saved = errno;
     know_next();
     const bool suspended =
@@ -51,7 +51,7 @@ static bool before(void) {
     return suspended;
 }
 
-static void after(bool suspended) {
+static void ids_after(bool suspended) {
     if (suspended)
         helper_resume(QUIESCE_GONE);
 }
@@ -59,9 +59,9 @@ static void after(bool suspended) {
 #define HOOKED(...)
 #define HOOKED_ID(number, call, name, parameters, arguments)                                       \
     OTELPROF_EXPORT int name parameters {                                                          \
-        const bool suspended = before();                                                           \
+        const bool suspended = ids_before();                                                       \
         const int result = next.name arguments;                                                    \
-        after(suspended);                                                                          \
+        ids_after(suspended);                                                                      \
         return result;                                                                             \
     }
 #include "hooked.def"

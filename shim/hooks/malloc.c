@@ -159,7 +159,7 @@ static void maybe_start_helper(void) {
         want_helper(false);
 }
 
-static bool is_due(struct thread_state *thread, uint64_t size) {
+static bool allocation_is_due(struct thread_state *thread, uint64_t size) {
     if (atomic_load_explicit(&thread->events, memory_order_relaxed))
         heap_draw_gap(&capture.heap, thread);
     return countdown_reaches_sample(thread, size);
@@ -196,7 +196,7 @@ bool allocation_is_sampled_slow(uint64_t size) {
         own_tls.alloc_left = COUNTDOWN_NEVER; /* an unregistered thread is not sampled */
         return false;
     }
-    const bool due = is_due(thread, size);
+    const bool due = allocation_is_due(thread, size);
     if (own_tls.inside) {
         if (due)
             thread_count_drop(thread, DROP_BUSY);

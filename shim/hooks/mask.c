@@ -26,7 +26,7 @@ static mask_function first_process_mask;
 static _Atomic(mask_function *) next_thread_mask = first_thread_mask;
 static _Atomic(mask_function *) next_process_mask = first_process_mask;
 
-static mask_function *look_up(const char *name) {
+static mask_function *mask_resolve(const char *name) {
     mask_function *function;
     void *const found = next_symbol(name);
     memcpy(&function, &found, sizeof function);
@@ -34,14 +34,14 @@ static mask_function *look_up(const char *name) {
 }
 
 static int first_process_mask(int how, const sigset_t *set, sigset_t *old) {
-    mask_function *const next = look_up("sigprocmask");
+    mask_function *const next = mask_resolve("sigprocmask");
     atomic_store_explicit(&next_process_mask, next, memory_order_relaxed);
     return next(how, set, old);
 }
 
 /* glibc before 2.32 has it in libpthread, which may be loaded later. */
 static int first_thread_mask(int how, const sigset_t *set, sigset_t *old) {
-    mask_function *const next = look_up("pthread_sigmask");
+    mask_function *const next = mask_resolve("pthread_sigmask");
     if (!next)
         return first_process_mask(how, set, old) == 0 ? 0 : errno;
     atomic_store_explicit(&next_thread_mask, next, memory_order_relaxed);
@@ -51,19 +51,19 @@ static int first_thread_mask(int how, const sigset_t *set, sigset_t *old) {
 /* --- the hooks --- */
 
 /* Reads the caller's pointer as libc would. */
-static inline void before(int how, const sigset_t *set) {
+static inline void mask_before(int how, const sigset_t *set) {
     const int number = atomic_load_explicit(&sampler.timers.signal, memory_order_relaxed);
     if (number != 0 && set && how != SIG_UNBLOCK && (set->__val[0] & signal_bit(number)))
         masked_threads_expect(set->__val[0]);
 }
 
 OTELPROF_EXPORT int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict old) {
-    before(how, set);
+    mask_before(how, set);
     return atomic_load_explicit(&next_thread_mask, memory_order_relaxed)(how, set, old);
 }
 
 OTELPROF_EXPORT int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict old) {
-    before(how, set);
+    mask_before(how, set);
     return atomic_load_explicit(&next_process_mask, memory_order_relaxed)(how, set, old);
 }
 

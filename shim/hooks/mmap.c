@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool counts(int protection, int flags, const void *caller) {
+static bool mapping_counts(int protection, int flags, const void *caller) {
     if (!capture.mmap_on || !(settings_types(&capture.settings) & PROFILE_MMAP) ||
         !(flags & MAP_ANONYMOUS) || protection == PROT_NONE)
         return false;
@@ -31,7 +31,7 @@ static bool counts(int protection, int flags, const void *caller) {
 
 /* Called before [address, address + size) is unmapped: the rest of a mapping that begins there
  * begins later. */
-static bool forget(void *address, struct live_object *taken) {
+static bool mapping_forget(void *address, struct live_object *taken) {
     return capture.mmap_on && address_filter_may_hold(&allocation_path.filter, address) &&
            heap_forget(&capture.heap, address, taken);
 }
@@ -48,7 +48,7 @@ static void keep_rest(const struct live_object *taken, size_t size) {
 }
 
 /* Called after the call that was to unmap `size` bytes of it. */
-static void settle(const struct live_object *taken, size_t size, bool done) {
+static void commit_resize(const struct live_object *taken, size_t size, bool done) {
     if (done)
         keep_rest(taken, size);
     else
@@ -58,13 +58,13 @@ static void settle(const struct live_object *taken, size_t size, bool done) {
 OTELPROF_EXPORT void *mmap(void *wanted, size_t size, int protection, int flags, int file,
                            off_t offset) {
     struct live_object replaced;
-    const bool counted = counts(protection, flags, __builtin_return_address(0));
-    const bool replaces = (flags & MAP_FIXED) && forget(wanted, &replaced);
+    const bool counted = mapping_counts(protection, flags, __builtin_return_address(0));
+    const bool replaces = (flags & MAP_FIXED) && mapping_forget(wanted, &replaced);
     const bool sampled = counted && allocation_is_sampled(size);
     void *const memory =
         (void *)bare_syscall(SYS_mmap, (long)wanted, (long)size, protection, flags, file, offset);
     if (replaces)
-        settle(&replaced, size, memory != MAP_FAILED);
+        commit_resize(&replaced, size, memory != MAP_FAILED);
     if (memory != MAP_FAILED)
         (void)allocation_made(memory, size, sampled);
     else if (sampled)
@@ -78,10 +78,10 @@ OTELPROF_EXPORT void *mmap64(void *wanted, size_t size, int protection, int flag
 
 OTELPROF_EXPORT int munmap(void *address, size_t size) {
     struct live_object taken;
-    const bool found = forget(address, &taken);
+    const bool found = mapping_forget(address, &taken);
     const int result = (int)bare_syscall(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0);
     if (found)
-        settle(&taken, size, result == 0);
+        commit_resize(&taken, size, result == 0);
     return result;
 }
 
@@ -92,12 +92,12 @@ OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags,
     va_start(arguments, flags);
     void *const wanted = flags & MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
     va_end(arguments);
-    const bool found = forget(old, &taken);
-    const bool replaces = wanted && forget(wanted, &replaced);
+    const bool found = mapping_forget(old, &taken);
+    const bool replaces = wanted && mapping_forget(wanted, &replaced);
     void *const memory = (void *)bare_syscall(SYS_mremap, (long)old, (long)old_size, (long)size,
                                               flags, (long)wanted, 0);
     if (replaces)
-        settle(&replaced, size, memory != MAP_FAILED);
+        commit_resize(&replaced, size, memory != MAP_FAILED);
     if (found && memory != MAP_FAILED &&
         old_size > 0) { /* old_size 0 makes a second view of shared memory */
         keep_rest(&taken, old_size);

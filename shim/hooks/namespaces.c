@@ -56,7 +56,7 @@ static bool suspend_to_enter(int kind) {
 }
 
 /* `kinds` of namespaces were entered, if `result` is 0. */
-static void after(bool suspended, int kinds, long result) {
+static void namespaces_after(bool suspended, int kinds, long result) {
     if (suspended)
         helper_resume(QUIESCE_GONE);
     else if (result == 0 && (kinds & OF_THREAD) && !(kinds & CLONE_NEWPID))
@@ -68,27 +68,27 @@ static void after(bool suspended, int kinds, long result) {
 OTELPROF_EXPORT int unshare(int kinds) {
     const bool suspended = suspend_to_unshare(kinds);
     const int result = next_calls()->unshare(kinds);
-    after(suspended, kinds, result);
+    namespaces_after(suspended, kinds, result);
     return result;
 }
 
 OTELPROF_EXPORT int setns(int descriptor, int kind) {
     const bool suspended = suspend_to_enter(kind);
     const int result = next_calls()->setns(descriptor, kind);
-    after(suspended, kind, result);
+    namespaces_after(suspended, kind, result);
     return result;
 }
 
 OTELPROF_EXPORT int chroot(const char *path) {
     const bool suspended = suspend_for_root();
     const int result = next_calls()->chroot(path);
-    after(suspended, 0, result);
+    namespaces_after(suspended, 0, result);
     return result;
 }
 
 /* --- by number --- */
 
-static bool before_number(long number, long a, long b) {
+static bool namespaces_before_number(long number, long a, long b) {
     switch (number) {
     case SYS_unshare:
         return suspend_to_unshare((int)a);
@@ -108,8 +108,8 @@ static int kinds_of_number(long number, long a, long b) {
 /* Called by the assembler of syscall(). */
 __attribute__((used)) long hooks_namespaces_by_number(long number, long a, long b, long c, long d,
                                                       long e, long f) {
-    const bool suspended = before_number(number, a, b);
+    const bool suspended = namespaces_before_number(number, a, b);
     const long result = next_syscall(number, a, b, c, d, e, f);
-    after(suspended, kinds_of_number(number, a, b), result);
+    namespaces_after(suspended, kinds_of_number(number, a, b), result);
     return result;
 }

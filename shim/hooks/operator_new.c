@@ -85,7 +85,7 @@ static const char *const names[FUNCTIONS] = {
 
 /* Most programs have no C++: an object behind us that has one of its operators has the plain one.
  */
-static void look_up(struct symbol *symbols) {
+static void operators_resolve(struct symbol *symbols) {
     for (int i = 0; i < FUNCTIONS; i++)
         symbols[i] = (struct symbol){.name = names[i]};
     next_symbols(&symbols[NEW_new_one], 1);
@@ -95,8 +95,8 @@ static void look_up(struct symbol *symbols) {
 }
 
 /* Stores the next function; `*counted`: it is in the object of the next malloc. */
-static void take(const struct symbol *found, const struct symbol *allocator, const void *fallback,
-                 void *call, bool *counted) {
+static void operator_store(const struct symbol *found, const struct symbol *allocator,
+                           const void *fallback, void *call, bool *counted) {
     const void *const source = found->address ? &found->address : fallback;
     *counted = found->address && found->object == allocator->object;
     memcpy(call, source, sizeof found->address);
@@ -106,16 +106,16 @@ void hooks_new_finish_init(void) {
     struct symbol allocator = {.name = "malloc"};
     struct symbol found[FUNCTIONS];
     next_symbols(&allocator, 1);
-    look_up(found);
+    operators_resolve(found);
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \
     void *(*const without_##function)parameters = fallback;                                        \
-    take(&found[NEW_##function], &allocator, &without_##function, &next_##function.call,           \
-         &next_##function.counted);
+    operator_store(&found[NEW_##function], &allocator, &without_##function, &next_##function.call, \
+                   &next_##function.counted);
 /* further arguments are ignored */
 #define DELETE(function, version, symbol, parameters, arguments)                                   \
     void (*const without_##function)(void *) = free;                                               \
-    take(&found[NEW_##function], &allocator, &without_##function, &next_##function.call,           \
-         &next_##function.counted);
+    operator_store(&found[NEW_##function], &allocator, &without_##function, &next_##function.call, \
+                   &next_##function.counted);
 #include "operator_new.def"
 #undef NEW
 #undef DELETE

@@ -32,7 +32,7 @@ enum { PAGE = 4096, MOST_INSTRUCTIONS = BPF_MAXINSNS };
 
 /* --- before a filter is installed --- */
 
-static bool is_readable(const void *start, size_t size) {
+static bool is_readable_range(const void *start, size_t size) {
     const uintptr_t end = (uintptr_t)start + size - 1;
     for (uintptr_t at = (uintptr_t)start; at <= end; at = (at & ~(uintptr_t)(PAGE - 1)) + PAGE)
         if (!memory_is_readable(at))
@@ -43,9 +43,9 @@ static bool is_readable(const void *start, size_t size) {
 /* Returns false if the kernel will refuse it. Programs pass NULL to learn whether filters are
  * supported at all. */
 static bool is_filter(const struct sock_fprog *program) {
-    return program && is_readable(program, sizeof *program) && program->len > 0 &&
+    return program && is_readable_range(program, sizeof *program) && program->len > 0 &&
            program->len <= MOST_INSTRUCTIONS && program->filter &&
-           is_readable(program->filter, program->len * sizeof *program->filter);
+           is_readable_range(program->filter, program->len * sizeof *program->filter);
 }
 
 /* Returns whether no part of the profiler can continue behind it: the helper is restricted, too. */

@@ -41,7 +41,7 @@ static bool is_ours(int number) {
 }
 
 /* Called before the program changes the action of `number`. */
-static void give_way(int number) {
+static void signal_give_away(int number) {
     if (is_ours(number))
         (void)sampler_give_signal_away(number);
 }
@@ -100,7 +100,7 @@ static int set_action(int number, const struct sigaction *action, struct sigacti
     if (action)
         note_handler(action->sa_handler);
     if (takes)
-        give_way(number);
+        signal_give_away(number);
     if (takes || !is_ours(number))
         return set_other(number, action, old);
     const struct sigaction believed = sampler.believed;
@@ -136,7 +136,7 @@ static sighandler_t set_handler(int number, sighandler_t handler, set_function *
     if (handler == SIG_DFL && termination_in_place_of(&by_default, number) != &by_default)
         return set_other(number, &by_default, &old) == 0 ? old.sa_handler : SIG_ERR;
     note_handler(handler);
-    give_way(number);
+    signal_give_away(number);
     return handler_as_believed(number, next(number, handler));
 }
 
@@ -163,17 +163,17 @@ OTELPROF_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
 /* sigset() may change the mask too, whatever the handler. */
 OTELPROF_EXPORT sighandler_t sigset(int number, sighandler_t handler) {
     note_handler(handler);
-    give_way(number);
+    signal_give_away(number);
     return handler_as_believed(number, next_calls()->sigset(number, handler));
 }
 
 OTELPROF_EXPORT int sigignore(int number) {
-    give_way(number);
+    signal_give_away(number);
     return next_calls()->sigignore(number);
 }
 
 OTELPROF_EXPORT int siginterrupt(int number, int interrupt) {
-    give_way(number);
+    signal_give_away(number);
     return next_calls()->siginterrupt(number, interrupt);
 }
 
@@ -181,7 +181,7 @@ OTELPROF_EXPORT int siginterrupt(int number, int interrupt) {
 OTELPROF_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict value,
                               struct itimerval *restrict old) {
     if (which == ITIMER_PROF && atomic_load(&sampler.timers.interval_ran))
-        give_way(SIGPROF);
+        signal_give_away(SIGPROF);
     if (which != ITIMER_REAL)
         atomic_store(&capture.uses_interval_timers, true);
     capture_offer_helper(); /* workers limit each piece of work so (PHP) */
@@ -190,7 +190,7 @@ OTELPROF_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *re
 
 /* Returns whether `pointer` can be read: the kernel reports a bad one, where libc would not read
  * it. */
-static bool is_readable(const void *pointer) {
+static bool is_readable_pointer(const void *pointer) {
     return memory_is_readable((uintptr_t)pointer);
 }
 
@@ -200,9 +200,9 @@ enum then before_rt_sigaction(unsigned long number, unsigned long action, unsign
     const sighandler_t *const handler = (const void *)action;
     const int saved = errno;
     (void)old, (void)size;
-    if (handler && is_readable(handler)) {
+    if (handler && is_readable_pointer(handler)) {
         note_handler(*handler);
-        give_way((int)number);
+        signal_give_away((int)number);
     }
     errno = saved;
     return THEN_NOTHING;
@@ -213,7 +213,7 @@ enum then before_rt_sigaction(unsigned long number, unsigned long action, unsign
 /* A thread that blocks the signal and waits for every signal would receive ours. */
 static bool waits_for_ours(const sigset_t *set) {
     const int number = atomic_load(&sampler.timers.signal);
-    return number != 0 && is_readable(set) && sigismember(set, number) == 1;
+    return number != 0 && is_readable_pointer(set) && sigismember(set, number) == 1;
 }
 
 static bool is_our_sample(int number, const siginfo_t *info) {
@@ -250,7 +250,7 @@ OTELPROF_EXPORT int sigtimedwait(const sigset_t *restrict set, siginfo_t *restri
                                  const struct timespec *restrict timeout) {
     if (!timeout)
         return take_signal(set, info);
-    if (!waits_for_ours(set) || !is_readable(timeout))
+    if (!waits_for_ours(set) || !is_readable_pointer(timeout))
         return next_calls()->sigtimedwait(set, info, timeout);
     const uint64_t start = monotonic_nano();
     const uint64_t allowed = nano_of(timeout);
@@ -285,8 +285,8 @@ OTELPROF_EXPORT int sigwait(const sigset_t *restrict set, int *restrict number) 
  * not: sampling moves to a signal that programs do not name, and that one is left out. */
 OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
     sigset_t without;
-    if (is_readable(mask) && sigismember(mask, SIGPROF) == 1)
-        give_way(SIGPROF);
+    if (is_readable_pointer(mask) && sigismember(mask, SIGPROF) == 1)
+        signal_give_away(SIGPROF);
     if (!waits_for_ours(mask))
         return next_calls()->signalfd(descriptor, mask, flags);
     without = *mask;
@@ -307,7 +307,7 @@ static bool is_of_this_thread(void) {
 OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
     if (own_tls.signal_stack && is_of_this_thread())
         return program_stack_exchange(stack, old, is_child_of_vfork());
-    if (stack && is_readable(stack) && is_readable((const char *)(stack + 1) - 1) &&
+    if (stack && is_readable_pointer(stack) && is_readable_pointer((const char *)(stack + 1) - 1) &&
         !(stack->ss_flags & SS_DISABLE))
         termination_note_signal_stack(stack->ss_size);
     return next_calls()->sigaltstack(stack, old);

@@ -29,12 +29,12 @@ enum route { PASSES, WATCHED, COPIES, ENTERS };
 /* Routes by number. Read by the assembler of syscall(). */
 #define ROUTE_NO_NUMBER(call)
 #define ROUTE_PASSES(call)
-#define ROUTE_WATCHED(call)                          [SYS_##call] = WATCHED,
-#define ROUTE_GIVES_UP(call)                         [SYS_##call] = WATCHED,
-#define ROUTE_COPIES(call)                           [SYS_##call] = COPIES,
-#define ROUTE_ENTERS(call)                           [SYS_##call] = ENTERS,
-#define BY_NUMBER(law, number, call)                 ROUTE_##number(call)
-#define HOOKED(family, law, next, number, call, ...) ROUTE_##number(call)
+#define ROUTE_WATCHED(call)                              [SYS_##call] = WATCHED,
+#define ROUTE_GIVES_UP(call)                             [SYS_##call] = WATCHED,
+#define ROUTE_COPIES(call)                               [SYS_##call] = COPIES,
+#define ROUTE_ENTERS(call)                               [SYS_##call] = ENTERS,
+#define BY_NUMBER(context, number, call)                 ROUTE_##number(call)
+#define HOOKED(family, context, next, number, call, ...) ROUTE_##number(call)
 __attribute__((used)) static const uint8_t routes[] = {
 #include "hooked.def"
 };
@@ -50,11 +50,11 @@ __attribute__((used)) static const uint8_t routes[] = {
 #define BEFORE_COPIES(call)
 #define BEFORE_ENTERS(call)
 
-static enum then before_number(long number, unsigned long a, unsigned long b, unsigned long c,
-                               unsigned long d) {
+static enum then syscall_before_number(long number, unsigned long a, unsigned long b,
+                                       unsigned long c, unsigned long d) {
     switch (number) {
-#define BY_NUMBER(law, number, call)                 BEFORE_##number(call)
-#define HOOKED(family, law, next, number, call, ...) BEFORE_##number(call)
+#define BY_NUMBER(context, number, call)                 BEFORE_##number(call)
+#define HOOKED(family, context, next, number, call, ...) BEFORE_##number(call)
 #include "hooked.def"
     default:
         return THEN_NOTHING;
@@ -66,8 +66,8 @@ long watched_syscall(long number, long a, long b, long c, long d, long e, long f
 
 __attribute__((used)) long watched_syscall(long number, long a, long b, long c, long d, long e,
                                            long f) {
-    const enum then then = before_number(number, (unsigned long)a, (unsigned long)b,
-                                         (unsigned long)c, (unsigned long)d);
+    const enum then then = syscall_before_number(number, (unsigned long)a, (unsigned long)b,
+                                                 (unsigned long)c, (unsigned long)d);
     return hooks_after(then, next_syscall(number, a, b, c, d, e, f));
 }
 

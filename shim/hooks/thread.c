@@ -29,7 +29,7 @@ static void end_thread(void *argument) {
     thread_is_gone();
 }
 
-static void begin(struct thread_state *thread) {
+static void thread_begin_own(struct thread_state *thread) {
     /* glibc keeps the thread's static TLS and control block on top of its stack */
     const uintptr_t top = thread_pointer();
     thread_begin(thread, (struct stack_range){top - thread->stack_size, top});
@@ -40,7 +40,7 @@ static void *pthread_main(void *argument) {
     void *(*const start_routine)(void *) = thread->start_routine;
     void *const start_argument = thread->start_argument;
     void *result;
-    begin(thread);
+    thread_begin_own(thread);
     /* covers return, pthread_exit and cancellation alike */
     pthread_cleanup_push(end_thread, thread);
     result = start_routine(start_argument);
@@ -54,7 +54,7 @@ static int thrd_main(void *argument) {
     void *const start_argument = thread->start_argument;
     int result;
     memcpy(&start_routine, &thread->start_routine, sizeof start_routine);
-    begin(thread);
+    thread_begin_own(thread);
     pthread_cleanup_push(end_thread, thread);
     result = start_routine(start_argument);
     pthread_cleanup_pop(1);
