@@ -21,7 +21,7 @@ struct followed {
     bool loaded;     /* found loaded in this scan */
 };
 
-struct look {
+struct scan {
     struct cpp_object *objects;
     size_t count;
 };
@@ -39,7 +39,7 @@ static bool is_readable_in(const struct dl_phdr_info *object, uintptr_t address,
 }
 
 /* Returns whether our functions are in the table: then the object is the one that was followed. */
-static bool has_ours(unsigned number, uintptr_t table) {
+static bool has_profiler_functions(unsigned number, uintptr_t table) {
     const uintptr_t *const slots = (const uintptr_t *)table;
     return slots[STORAGE_ATTACH] == storage_calls_attach(number) &&
            slots[STORAGE_DETACH] == storage_calls_detach(number);
@@ -63,7 +63,8 @@ static bool has_name(const struct dl_phdr_info *object, const struct cpp_object 
            memcmp((const void *)named->name, names[named->abi - 1], size) == 0;
 }
 
-static enum cpp_outcome follow(const struct dl_phdr_info *object, const struct cpp_object *named) {
+static enum cpp_outcome storage_follow(const struct dl_phdr_info *object,
+                                       const struct cpp_object *named) {
     enum cpp_outcome outcome = CPP_NOT_LOOKED_AT;
     if (!has_name(object, named))
         return outcome;
@@ -98,17 +99,18 @@ static int note_object(struct dl_phdr_info *object, size_t size, void *unused) {
         if (followed[i].table && followed[i].bias == object->dlpi_addr)
             followed[i].loaded =
                 is_readable_in(object, followed[i].table, STORAGE_FUNCTIONS * sizeof(uintptr_t)) &&
-                has_ours(i, followed[i].table);
+                has_profiler_functions(i, followed[i].table);
     return 0;
 }
 
 static int follow_object(struct dl_phdr_info *object, size_t size, void *arg) {
-    const struct look *const look = arg;
+    const struct scan *const scan = arg;
     (void)size;
-    for (size_t i = 0; i < look->count; i++) {
-        struct cpp_object *const named = &look->objects[i];
+    for (size_t i = 0; i < scan->count; i++) {
+        struct cpp_object *const named = &scan->objects[i];
         if (named->bias == object->dlpi_addr)
-            named->outcome = is_there_already(object) ? CPP_FOLLOWED : follow(object, named);
+            named->outcome =
+                is_there_already(object) ? CPP_FOLLOWED : storage_follow(object, named);
     }
     return 0;
 }
@@ -121,7 +123,7 @@ static void forget_unloaded(void) {
 
 __attribute__((visibility("default"))) cpp_context_look otelprof_cpp_look;
 void otelprof_cpp_look(struct cpp_object *objects, size_t count) {
-    struct look look = {objects, count};
+    struct scan scan = {objects, count};
     for (unsigned i = 0; i < MOST_STORAGES; i++)
         followed[i].loaded = false;
     loaded_ranges_begin();
@@ -129,5 +131,5 @@ void otelprof_cpp_look(struct cpp_object *objects, size_t count) {
     forget_unloaded();
     loaded_ranges_end();
     known_classes_forget(); /* until now the cached classes are valid */
-    dl_iterate_phdr(follow_object, &look);
+    dl_iterate_phdr(follow_object, &scan);
 }

@@ -9,20 +9,21 @@
 enum { KEPT = 256, KIND_BITS = 7, NAME_BYTES = 160, ABI_DIGIT = 18 };
 
 /* Caches for each table's address what it is; two queries, two lists. */
-struct answers {
+struct class_cache {
     _Atomic uintptr_t kept[KEPT];
 };
 
-static struct answers names[ABI_COUNT];
-static struct answers functions[ABI_COUNT];
+static struct class_cache names[ABI_COUNT];
+static struct class_cache functions[ABI_COUNT];
 
-static _Atomic uintptr_t *place_of(struct answers *answers, uintptr_t table) {
-    return &answers->kept[(table >> 3 ^ table >> 11) % KEPT];
+static _Atomic uintptr_t *class_cache_entry(struct class_cache *class_cache, uintptr_t table) {
+    return &class_cache->kept[(table >> 3 ^ table >> 11) % KEPT];
 }
 
 /* Returns 0 if it is not known. */
-static enum known_class recall(struct answers *answers, uintptr_t table) {
-    const uintptr_t kept = atomic_load_explicit(place_of(answers, table), memory_order_relaxed);
+static enum known_class recall(struct class_cache *class_cache, uintptr_t table) {
+    const uintptr_t kept =
+        atomic_load_explicit(class_cache_entry(class_cache, table), memory_order_relaxed);
     return (kept & ~(uintptr_t)KIND_BITS) == table ? (enum known_class)(kept & KIND_BITS) : 0;
 }
 
@@ -32,7 +33,7 @@ static uintptr_t word_at(uintptr_t address) {
 
 /* Returns the name of the class of a table, or NULL. The word before the functions points to the
  * class, whose second word is its name (Itanium C++ ABI, 2.5.2 and 2.9.5). */
-static const char *name_of(uintptr_t table, size_t *length) {
+static const char *class_name_of(uintptr_t table, size_t *length) {
     if (!loaded_is_readable(table - sizeof(uintptr_t), 2 * sizeof(uintptr_t)))
         return NULL;
     const uintptr_t class = word_at(table - sizeof(uintptr_t));
@@ -79,7 +80,7 @@ static enum known_class class_of_name(const char *name, size_t length, unsigned 
 
 static enum known_class class_named(uintptr_t table, unsigned abi) {
     size_t length = 0;
-    const char *const name = name_of(table, &length);
+    const char *const name = class_name_of(table, &length);
     return name ? class_of_name(name, length, abi) : CLASS_OTHER;
 }
 
@@ -95,44 +96,45 @@ static enum known_class class_with_context(uintptr_t table, unsigned abi) {
 
 /* Results found while objects are loaded or unloaded are not cached. */
 static __attribute__((noinline)) enum known_class
-look_up(struct answers *answers, uintptr_t table, unsigned abi,
-        enum known_class (*look)(uintptr_t table, unsigned abi)) {
+classify_and_cache(struct class_cache *class_cache, uintptr_t table, unsigned abi,
+                   enum known_class (*classify)(uintptr_t table, unsigned abi)) {
     const uint32_t version = loaded_ranges_version();
-    const enum known_class kind = look(table, abi);
+    const enum known_class kind = classify(table, abi);
     if (version % 2 == 0 && loaded_ranges_version() == version)
-        atomic_store_explicit(place_of(answers, table), table | kind, memory_order_relaxed);
+        atomic_store_explicit(class_cache_entry(class_cache, table), table | kind,
+                              memory_order_relaxed);
     return kind;
 }
 
-static enum known_class answer(struct answers *answers, uintptr_t table, unsigned abi,
-                               enum known_class (*look)(uintptr_t table, unsigned abi)) {
+static enum known_class cached_class(struct class_cache *class_cache, uintptr_t table, unsigned abi,
+                                     enum known_class (*classify)(uintptr_t table, unsigned abi)) {
     if (table % sizeof(uintptr_t))
         return CLASS_OTHER;
-    const enum known_class kind = recall(answers, table);
-    return kind ? kind : look_up(answers, table, abi, look);
+    const enum known_class kind = recall(class_cache, table);
+    return kind ? kind : classify_and_cache(class_cache, table, abi, classify);
 }
 
 enum known_class known_class_of(uintptr_t table, unsigned abi) {
-    return answer(&names[abi - 1], table, abi, class_named);
+    return cached_class(&names[abi - 1], table, abi, class_named);
 }
 
 bool known_class_has_context(uintptr_t table, unsigned abi) {
-    return answer(&functions[abi - 1], table, abi, class_with_context) == CLASS_WITH_CONTEXT;
+    return cached_class(&functions[abi - 1], table, abi, class_with_context) == CLASS_WITH_CONTEXT;
 }
 
 void known_class_refuse(uintptr_t table, unsigned abi) {
-    atomic_store_explicit(place_of(&functions[abi - 1], table), table | CLASS_OTHER,
+    atomic_store_explicit(class_cache_entry(&functions[abi - 1], table), table | CLASS_OTHER,
                           memory_order_relaxed);
 }
 
-static void forget(struct answers *answers) {
+static void class_cache_clear(struct class_cache *class_cache) {
     for (size_t i = 0; i < KEPT; i++)
-        atomic_store_explicit(&answers->kept[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&class_cache->kept[i], 0, memory_order_relaxed);
 }
 
 void known_classes_forget(void) {
     for (unsigned i = 0; i < ABI_COUNT; i++) {
-        forget(&names[i]);
-        forget(&functions[i]);
+        class_cache_clear(&names[i]);
+        class_cache_clear(&functions[i]);
     }
 }

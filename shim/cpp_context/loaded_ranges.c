@@ -21,7 +21,7 @@ void loaded_ranges_begin(void) {
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-static void add(uintptr_t start, uintptr_t size, uint32_t kinds) {
+static void range_add(uintptr_t start, uintptr_t size, uint32_t kinds) {
     const uint32_t at = atomic_load_explicit(&count, memory_order_relaxed);
     if (at == MOST_RANGES)
         return;
@@ -37,7 +37,7 @@ void loaded_ranges_add(const struct dl_phdr_info *object) {
         const uint32_t kinds =
             (segment->p_flags & PF_R ? RANGE_READ : 0) | (segment->p_flags & PF_X ? RANGE_CODE : 0);
         if (segment->p_type == PT_LOAD && kinds)
-            add(object->dlpi_addr + segment->p_vaddr, segment->p_memsz, kinds);
+            range_add(object->dlpi_addr + segment->p_vaddr, segment->p_memsz, kinds);
     }
 }
 
@@ -49,7 +49,7 @@ uint32_t loaded_ranges_version(void) {
     return atomic_load_explicit(&version, memory_order_seq_cst);
 }
 
-static size_t find(uintptr_t address, size_t most, enum range_kind kind) {
+static size_t range_find(uintptr_t address, size_t most, enum range_kind kind) {
     const uint32_t known = atomic_load_explicit(&count, memory_order_acquire);
     for (uint32_t i = 0; i < known; i++) {
         const uintptr_t start = atomic_load_explicit(&ranges[i].start, memory_order_relaxed);
@@ -67,7 +67,7 @@ size_t loaded_range_at(uintptr_t address, size_t most, enum range_kind kind) {
     const uint32_t before = loaded_ranges_version();
     if (before % 2)
         return 0;
-    const size_t size = find(address, most, kind);
+    const size_t size = range_find(address, most, kind);
     atomic_thread_fence(memory_order_seq_cst);
     return loaded_ranges_version() == before ? size : 0;
 }

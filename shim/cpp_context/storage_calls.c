@@ -17,7 +17,7 @@ struct storage {
     attach_function *attach;
     detach_function *detach;
     struct api_build build;
-    _Atomic bool asked_in_vain; /* the context that it returns cannot be released */
+    _Atomic bool is_unreleasable; /* the context that it returns cannot be released */
 };
 
 static struct storage storages[MOST_STORAGES];
@@ -39,11 +39,11 @@ static __attribute__((noinline)) void ask(unsigned number, void *self) {
     uintptr_t context[CONTEXT_BYTES / sizeof(uintptr_t)] = {0};
     struct span_ids ids = {.active = false};
     uintptr_t list = CONTEXT_IN_DOUBT;
-    if (!atomic_load_explicit(&storage->asked_in_vain, memory_order_relaxed)) {
+    if (!atomic_load_explicit(&storage->is_unreleasable, memory_order_relaxed)) {
         storage->get_current(context, self);
         list = context_active_span(context, &storage->build, &ids);
         if (!context_release(context, &storage->build))
-            atomic_store_explicit(&storage->asked_in_vain, true, memory_order_relaxed);
+            atomic_store_explicit(&storage->is_unreleasable, true, memory_order_relaxed);
     }
     thread_spans_found(number, list, &ids);
 }
@@ -92,5 +92,5 @@ void storage_calls_follow(unsigned storage, const uintptr_t *functions, unsigned
     followed->build.abi = abi;
     atomic_store_explicit(&followed->build.layout, 0, memory_order_relaxed);
     atomic_store_explicit(&followed->build.doubts, 0, memory_order_relaxed);
-    atomic_store_explicit(&followed->asked_in_vain, false, memory_order_release);
+    atomic_store_explicit(&followed->is_unreleasable, false, memory_order_release);
 }

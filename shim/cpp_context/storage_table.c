@@ -47,8 +47,8 @@ static bool is_code_of(const struct dl_phdr_info *object, uintptr_t address) {
 typedef bool is_wanted(const struct dl_phdr_info *object, const uintptr_t *at, size_t left);
 
 /* Returns the only place where the word `wanted` is accepted; 0: none. `*count`: how many. */
-static uintptr_t search(const struct dl_phdr_info *object, uintptr_t wanted, is_wanted *is,
-                        unsigned *count) {
+static uintptr_t search_object(const struct dl_phdr_info *object, uintptr_t wanted, is_wanted *is,
+                               unsigned *count) {
     uintptr_t found = 0;
     *count = 0;
     for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -82,9 +82,9 @@ uintptr_t storage_table_find(const struct dl_phdr_info *object, uintptr_t name,
                              enum cpp_outcome *outcome) {
     unsigned classes = 0;
     unsigned tables = 0;
-    const uintptr_t class_name = search(object, name, is_class, &classes);
+    const uintptr_t class_name = search_object(object, name, is_class, &classes);
     const uintptr_t class =
-        classes == 1 ? search(object, class_name - WORD, has_functions, &tables) : 0;
+        classes == 1 ? search_object(object, class_name - WORD, has_functions, &tables) : 0;
     *outcome = classes == 0 ? CPP_NO_CLASS : CPP_UNKNOWN_SHAPE;
     return tables == 1 ? class + WORD : 0;
 }

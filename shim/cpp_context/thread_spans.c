@@ -49,7 +49,7 @@ static void keep_order(void) {
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-static void publish(struct thread_spans *spans, const struct span_ids *ids) {
+static void thread_spans_publish(struct thread_spans *spans, const struct span_ids *ids) {
     struct record *const record = &spans->record;
     record->valid = 0;
     if (!ids || !ids->active)
@@ -67,7 +67,7 @@ static void publish(struct thread_spans *spans, const struct span_ids *ids) {
 }
 
 static void publish_last(struct thread_spans *spans) {
-    publish(spans, spans->count ? &spans->kept[spans->count - 1].ids : NULL);
+    thread_spans_publish(spans, spans->count ? &spans->kept[spans->count - 1].ids : NULL);
 }
 
 /* --- attached contexts --- */
@@ -87,7 +87,7 @@ void thread_spans_push(const struct attached *attached, const struct span_ids *i
     spans->kept[spans->count].attached = *attached;
     spans->kept[spans->count].ids = *ids;
     spans->count++;
-    publish(spans, ids);
+    thread_spans_publish(spans, ids);
 }
 
 /* Returns the index from which on the storage detaches its kept contexts; `count`: none. The API
@@ -121,7 +121,7 @@ void thread_spans_found(unsigned storage, uintptr_t list, const struct span_ids 
     struct thread_spans *const spans = this_thread();
     const struct attached attached = {.token = 0, .list = list, .storage = storage};
     if (list == CONTEXT_IN_DOUBT)
-        publish(spans, NULL);
+        thread_spans_publish(spans, NULL);
     else if (list)
         thread_spans_push(&attached, ids);
     else
