@@ -35,7 +35,7 @@ struct harvest {
     struct thread_name *names; /* NAMES, by tid modulo; NULL if there was no memory */
 };
 
-static const char *name_of(const struct harvest *harvest, uint32_t tid) {
+static const char *harvest_thread_name(const struct harvest *harvest, uint32_t tid) {
     static const char unknown[THREAD_NAME_BYTES] = "";
     if (!harvest->names || tid == 0)
         return unknown;
@@ -69,11 +69,11 @@ static void visit_sample(void *arg, const struct sample *sample) {
     char holder[THREAD_NAME_BYTES] =
         ""; /* a copy: two threads may share one slot among the names */
     if (sample->wait)
-        memcpy(holder, name_of(harvest, sample->wait->holder), sizeof holder);
+        memcpy(holder, harvest_thread_name(harvest, sample->wait->holder), sizeof holder);
     struct harvest_sample out = {.kind = (enum sample_kind)sample->kind,
                                  .flags = sample->flags,
                                  .tid = sample->tid,
-                                 .thread_name = name_of(harvest, sample->tid),
+                                 .thread_name = harvest_thread_name(harvest, sample->tid),
                                  .frames = sample->frames,
                                  .frame_count = sample->frame_count,
                                  .stack_copy = sample->stack_copy,
@@ -150,7 +150,7 @@ static void visit_remainder(const struct harvest *harvest, const struct thread_s
     const struct harvest_sample out = {.kind = SAMPLE_CPU,
                                        .flags = SAMPLE_UNSAMPLED,
                                        .tid = tid,
-                                       .thread_name = name_of(harvest, tid),
+                                       .thread_name = harvest_thread_name(harvest, tid),
                                        .frames = frames,
                                        .frame_count = 1,
                                        .values = {[MEASURED_NANO] = (double)(used - sampled)},
@@ -191,7 +191,7 @@ static void report_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
     }
 }
 
-static void look_at_loaded(void) {
+static void scan_loaded_objects(void) {
     list_look_begin();
     deep_binding_catch_up();
     bound_calls_catch_up();
@@ -201,8 +201,8 @@ static void look_at_loaded(void) {
 }
 
 /* The calls depend on their order:
- * 1. modules_pin() is first: samples are reported in this snapshot's intervals. If objects are gone,
- *    their rules are forgotten before anything else uses them.
+ * 1. modules_pin() is first: samples are reported in this snapshot's intervals. If objects are
+ * gone, their rules are forgotten before anything else uses them.
  * 2. heap_maintain() flips the stack store before visit_heap() reads it.
  * 3. sampler_check_signal() and scan_loaded_objects() precede the visits: they find handlers and
  *    objects that no hook saw, and the visits name frames by the state that they leave.
@@ -227,7 +227,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
         rule_cache_invalidate(&capture.rules);
     heap_maintain(&capture.heap);
     sampler_check_signal();
-    look_at_loaded();
+    scan_loaded_objects();
     capture_sweep_threads(UINT32_MAX);
     count_unknown_threads();
     if (capture.waits.types)
@@ -236,7 +236,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     wait_sampler_harvest(&capture.waits, atomic_load(&capture.last_harvest), visit_sample,
                          &harvest);
     thread_snapshot_visit(&capture.waits, visit_sample, &harvest);
-    masked_threads_look();
+    masked_threads_poll();
     if (atomic_load(&capture.last_harvest) && sampler.on)
         visit_remainders(&harvest);
     visit_heap(&harvest);

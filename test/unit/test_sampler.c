@@ -101,7 +101,7 @@ static void one_thread_moves_the_signal_at_a_time(void **state) {
     assert_true(sampler_uses(SIGPROF));
     assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
     assert_true(sampler_uses_when_stable(SIGPROF));
-    assert_true(atomic_load(&sampler.waited_in_vain)); /* and nobody waits again */
+    assert_true(atomic_load(&sampler.wait_timed_out)); /* and nobody waits again */
 }
 
 /* Other threads stop and start sampling all the time: at each try of the thread that takes the
@@ -168,7 +168,7 @@ static void a_child_that_nobody_knows_of_does_not_wait(void **state) {
     atomic_store(&sampler.moving, true);
     sampler.pid = getpid() + 1;
     sampler_wait_stable();
-    assert_false(atomic_load(&sampler.waited_in_vain));
+    assert_false(atomic_load(&sampler.wait_timed_out));
     assert_false(sampler_give_signal_away(SIGPROF));
     assert_true(sampler_uses(SIGPROF));
 }

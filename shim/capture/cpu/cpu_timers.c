@@ -56,7 +56,7 @@ static int create(const struct cpu_timers *timers, clockid_t clock, int signal, 
     return syscall(SYS_timer_create, clock, &event, &id) == 0 ? id : TIMER_NONE;
 }
 
-static bool set(int id, uint64_t first, uint64_t period) {
+static bool cpu_timer_set(int id, uint64_t first, uint64_t period) {
     const struct itimerspec when = {.it_interval = timespec_of(period),
                                     .it_value = timespec_of(first)};
     return syscall(SYS_timer_settime, id, 0, &when, NULL) == 0;
@@ -65,7 +65,7 @@ static bool set(int id, uint64_t first, uint64_t period) {
 /* Stops the timer where a sandbox that the program has entered refuses to delete it. Returns false
  * if it keeps running. */
 static bool delete_timer(int id) {
-    return id < 0 || syscall(SYS_timer_delete, id) == 0 || set(id, 0, 0);
+    return id < 0 || syscall(SYS_timer_delete, id) == 0 || cpu_timer_set(id, 0, 0);
 }
 
 /* Checks the signal after a timer's id is stored, where cpu_timers_move() finds it, and before the
@@ -78,10 +78,11 @@ static bool is_current(const struct cpu_timers *timers, int signal) {
 }
 
 /* A sandbox that refuses to delete a timer permits arming it after it was stopped. */
-static void arm(const struct thread_state *thread, int id, uint64_t first, uint64_t period) {
-    (void)set(id, first, period);
+static void cpu_timer_arm(const struct thread_state *thread, int id, uint64_t first,
+                          uint64_t period) {
+    (void)cpu_timer_set(id, first, period);
     if (atomic_load(&thread->timer) != id) /* another thread has taken it out, and stopped it */
-        (void)set(id, 0, 0);
+        (void)cpu_timer_set(id, 0, 0);
 }
 
 /* --- the process's timer --- */
@@ -136,7 +137,7 @@ static void start_process_timer(struct cpu_timers *timers) {
         return;
     const uint64_t period = atomic_load(&timers->period_nano);
     if (kind == PROCESS_TIMER_POSIX)
-        (void)set(id, period, period);
+        (void)cpu_timer_set(id, period, period);
     else if (!start_itimer(timers)) {
         uint32_t started = PROCESS_TIMER_ITIMER;
         (void)atomic_compare_exchange_strong(&timers->process, &started, PROCESS_TIMER_OFF);
@@ -154,7 +155,7 @@ static int create_for(const struct cpu_timers *timers, const struct thread_state
     return create(timers, clock, signal, tid);
 }
 
-static void refuse(struct cpu_timers *timers, struct thread_state *thread) {
+static void cpu_timer_refuse(struct cpu_timers *timers, struct thread_state *thread) {
     thread_count_drop(thread, DROP_NO_TIMER);
     atomic_fetch_add(&timers->refused, 1);
     start_process_timer(timers);
@@ -175,11 +176,11 @@ void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
         signal = off ? 0 : atomic_load(&timers->signal);
         id = signal ? create_for(timers, thread, CLOCK_THREAD_CPUTIME_ID, signal) : TIMER_NONE;
         if (signal && id < 0)
-            refuse(timers, thread);
+            cpu_timer_refuse(timers, thread);
         (void)delete_timer(atomic_exchange(&thread->timer, id < 0 ? TIMER_NONE : id));
     } while (atomic_load(&timers->off) != off || (!off && !is_current(timers, signal)));
     if (id >= 0)
-        arm(thread, id, first, thread->period_nano);
+        cpu_timer_arm(thread, id, first, thread->period_nano);
     errno = saved;
 }
 
@@ -197,7 +198,7 @@ bool cpu_timers_watch_helper(struct cpu_timers *timers) {
     const int id = create(timers, CLOCK_THREAD_CPUTIME_ID, signal, (uint32_t)syscall(SYS_gettid));
     atomic_store(&timers->helper, id < 0 ? 0 : id + 1);
     if (id >= 0 && is_current(timers, signal))
-        (void)set(id, HELPER_PERIOD_NANO, HELPER_PERIOD_NANO);
+        (void)cpu_timer_set(id, HELPER_PERIOD_NANO, HELPER_PERIOD_NANO);
     else if (id >= 0) { /* cpu_timers_reserve() may have forgotten it */
         atomic_store(&timers->helper, 0);
         (void)delete_timer(id);
@@ -225,7 +226,7 @@ void cpu_timers_stop(struct thread_state *thread) {
 void cpu_timers_set_period(const struct thread_state *thread) {
     const int id = atomic_load(&thread->timer);
     if (id >= 0)
-        (void)set(id, thread->period_nano, thread->period_nano);
+        (void)cpu_timer_set(id, thread->period_nano, thread->period_nano);
 }
 
 /* Replaces one thread's timer. If the thread ends, pauses or starts meanwhile, it has stored its
@@ -244,7 +245,7 @@ static bool move_one(const struct cpu_timers *timers, struct thread_state *threa
     const int moved = create_for(timers, thread, cpu_clock_of(tid), signal);
     int none = TIMER_NONE;
     if (moved >= 0 && atomic_compare_exchange_strong(&thread->timer, &none, moved))
-        arm(thread, moved, thread->period_nano, thread->period_nano);
+        cpu_timer_arm(thread, moved, thread->period_nano, thread->period_nano);
     else
         (void)delete_timer(moved);
     return gone;
@@ -264,7 +265,7 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
     if (id >= 0) {
         while (old > TIMER_ENDED && !atomic_compare_exchange_weak(&thread->timer, &old, id))
             ;
-        (void)set(id, thread->period_nano, thread->period_nano);
+        (void)cpu_timer_set(id, thread->period_nano, thread->period_nano);
         (void)delete_timer(old > TIMER_ENDED ? old : id);
     } else if (old > TIMER_ENDED)
         atomic_store(&thread->by_libc_signal, false); /* refused: keeps its present timer */
@@ -297,7 +298,7 @@ void cpu_timers_disarm(struct cpu_timers *timers, struct thread_table *threads) 
     const int saved = errno;
     const int id = atomic_load(&timers->reserve);
     if (atomic_load(&timers->process) == PROCESS_TIMER_POSIX)
-        (void)set(id, 0, 0);
+        (void)cpu_timer_set(id, 0, 0);
     (void)stop_itimer(timers);
     for (uint32_t i = 0; i < thread_table_count(threads); i++)
         (void)move_one(timers, thread_table_at(threads, i), 0);
@@ -315,11 +316,11 @@ static void arm_one(struct cpu_timers *timers, struct thread_state *thread, uint
         return;
     const int id = create_for(timers, thread, cpu_clock_of(tid), signal);
     if (id < 0 && !thread_has_ended(thread))
-        refuse(timers, thread);
+        cpu_timer_refuse(timers, thread);
     else if (id < 0 || !atomic_compare_exchange_strong(&thread->timer, &none, id))
         (void)delete_timer(id);
     else if (is_current(timers, signal))
-        arm(thread, id, 1 + random_next(random) % period, period);
+        cpu_timer_arm(thread, id, 1 + random_next(random) % period, period);
     else
         (void)move_one(timers, thread, 0);
 }

@@ -106,7 +106,7 @@ static void count_blocked(struct thread_state *thread) {
     thread->blocked_counted = true;
 }
 
-static void look_at(struct thread_state *thread) {
+static void masked_thread_check(struct thread_state *thread) {
     const uint32_t tid = atomic_load(&thread->retired) ? 0 : atomic_load(&thread->tid);
     uint64_t mask;
     if (!tid || thread->blocked_counted || atomic_load(&thread->timer) < 0 ||
@@ -121,7 +121,7 @@ static void look_at(struct thread_state *thread) {
         cpu_timers_use_libc_signal(&sampler.timers, thread);
 }
 
-void masked_threads_look(void) {
+void masked_threads_poll(void) {
     for (uint32_t i = 0; sampler.on && i < thread_table_count(sampler.recorder->threads); i++)
-        look_at(thread_table_at(sampler.recorder->threads, i));
+        masked_thread_check(thread_table_at(sampler.recorder->threads, i));
 }

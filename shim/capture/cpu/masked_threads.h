@@ -39,6 +39,6 @@ void masked_threads_after_sample(struct thread_state *thread, const ucontext_t *
 int masked_threads_signal(void);
 
 /* Polls for threads that have set their mask unseen. Context: the helper. */
-void masked_threads_look(void);
+void masked_threads_poll(void);
 
 #endif

@@ -27,14 +27,14 @@ bool program_stack_has(const stack_t *stack, uintptr_t sp) {
 }
 
 /* Returns the stack as sigaltstack() reports it. */
-static stack_t as_answered(const stack_t *stack, uintptr_t sp) {
-    stack_t answer = *stack;
-    answer.ss_flags = stack->ss_flags & STACK_DISARMS;
+static stack_t as_reported(const stack_t *stack, uintptr_t sp) {
+    stack_t reported = *stack;
+    reported.ss_flags = stack->ss_flags & STACK_DISARMS;
     if (!stack->ss_size)
-        answer.ss_flags |= SS_DISABLE;
+        reported.ss_flags |= SS_DISABLE;
     else if (program_stack_has(stack, sp))
-        answer.ss_flags |= SS_ONSTACK;
-    return answer;
+        reported.ss_flags |= SS_ONSTACK;
+    return reported;
 }
 
 /* Returns the stack as the kernel stores it. */
@@ -79,7 +79,7 @@ void program_stack_commit(struct own_signal_stack *stack, const stack_t *kernels
 /* Sets the stack for the program. The kernel checks whether it may be set, because it alone knows
  * how large the frames of this thread may be; then it has ours again. No signal comes in between. A
  * thread that runs on our stack can set nothing in the kernel. */
-static int set(struct own_signal_stack *own, const stack_t *wanted, uintptr_t sp) {
+static int program_stack_set(struct own_signal_stack *own, const stack_t *wanted, uintptr_t sp) {
     const stack_t ours = own_signal_stack_setting(own);
     signal_mask before = 0;
     if (own_signal_stack_has(own, sp)) {
@@ -123,15 +123,15 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
     if (wanted && (is_ours ? program_stack_has(&programs, sp) : !!(present.ss_flags & SS_ONSTACK)))
         return fail(EPERM);
     if (wanted) {
-        const int error =
-            is_borrowed ? (kernel_exchange(wanted, NULL) == 0 ? 0 : errno) : set(own, wanted, sp);
+        const int error = is_borrowed ? (kernel_exchange(wanted, NULL) == 0 ? 0 : errno)
+                                      : program_stack_set(own, wanted, sp);
         if (error)
             return fail(error);
     }
     if (old && kernel_exchange(NULL, old) != 0) /* the kernel checks whether it can be written */
         return -1;
     if (old)
-        *old = as_answered(&programs, sp);
+        *old = as_reported(&programs, sp);
     errno = saved;
     return 0;
 }
@@ -143,9 +143,9 @@ bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process
     const stack_t ours = own_signal_stack_setting(stack);
     const int saved = errno;
     stack_t old = {.ss_flags = SS_DISABLE};
-    const bool set = kernel_exchange(&ours, &old) == 0;
+    const bool program_stack_set = kernel_exchange(&ours, &old) == 0;
     errno = saved;
-    if (!set) {
+    if (!program_stack_set) {
         if (before)
             own_signal_stacks_keep(before);
         return false;

@@ -167,7 +167,7 @@ bool sampler_sent(const siginfo_t *info) {
 /* Puts back a signal that is not ours. The helper unblocks the signal for itself; the program's
  * belongs to the process, and would be pending for a thread of the program: it stays pending, and
  * the helper blocks it until its piece of work is done. */
-static void give_back(int number, siginfo_t *info, ucontext_t *context) {
+static void signal_give_back(int number, siginfo_t *info, ucontext_t *context) {
     struct pending_signal processes = {.info = *info};
     sigaddset(&context->uc_sigmask, number);
     pending_signal_put_back(&processes);
@@ -179,7 +179,7 @@ void sampler_pass_on(int number, siginfo_t *info, void *context) {
     if (ours && own_tls.is_ours)
         memory_guard_on_signal(context);
     else if (!ours && own_tls.is_ours && sampler_uses(number))
-        give_back(number, info, context);
+        signal_give_back(number, info, context);
     else if (!ours && !libc_signal_pass_on(&sampler.libcs, number, info, context)) {
         const struct sigaction standard = {.sa_handler = SIG_DFL};
         next_sigaction(number, &standard, NULL);

@@ -31,13 +31,13 @@ struct sampler {
     _Atomic bool moving;         /* one thread is changing the signal, all signals blocked */
     bool blocked_for_move;       /* the moving thread's: it has blocked them */
     uint64_t mask_before_move;   /* the moving thread's own */
-    _Atomic bool waited_in_vain; /* for the end of this move */
+    _Atomic bool wait_timed_out; /* for the end of this move */
     pid_t pid;                   /* whose state this is */
     _Atomic bool timers_stay;    /* masked_threads_stop() */
     _Atomic bool pending_stay;   /* sampler_leave_pending() */
     struct libc_signal libcs;    /* for threads that block ours */
     bool helper_asked;           /* for a signal; see sampler_watch_helper() */
-    bool tracer_looked_for;      /* by the helper, once */
+    bool tracer_checked;         /* by the helper, once */
     bool traced;                 /* a tracer was found then */
     bool logged_taken;           /* sampler_report()'s */
     bool logged_refused;

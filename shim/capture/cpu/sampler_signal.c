@@ -48,7 +48,7 @@ void sampler_end_move(struct sampler *s) {
     const bool blocked = s->blocked_for_move;
     const signal_mask before = s->mask_before_move;
     const int saved = errno;
-    atomic_store(&s->waited_in_vain, false);
+    atomic_store(&s->wait_timed_out, false);
     atomic_store(&s->moving, false);
     if (blocked)
         signals_restore(&before);
@@ -58,7 +58,7 @@ void sampler_end_move(struct sampler *s) {
 /* Returns false in a child that no fork handler has seen (a bare clone): the thread that was
  * changing it does not exist there. A wait that timed out is not repeated. */
 static bool is_worth_waiting(const struct sampler *s) {
-    return !atomic_load(&s->waited_in_vain) &&
+    return !atomic_load(&s->wait_timed_out) &&
            arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == s->pid;
 }
 
@@ -86,7 +86,7 @@ void sampler_wait_stable(void) {
             return;
         deadline = deadline ? deadline : monotonic_nano() + STABLE_TIMEOUT_NANO;
         if (monotonic_nano() > deadline) {
-            atomic_store(&s->waited_in_vain, true);
+            atomic_store(&s->wait_timed_out, true);
             return;
         }
         (void)arch_system_call(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
@@ -194,9 +194,9 @@ static void install_for_helper(void) {
  * (ltrace: the program ends with SIGILL). */
 static bool is_traced(void) {
     struct sampler *const s = &sampler;
-    if (!s->tracer_looked_for)
+    if (!s->tracer_checked)
         s->traced = tracer_of_this_thread() != 0;
-    s->tracer_looked_for = true;
+    s->tracer_checked = true;
     return s->traced;
 }
 
@@ -207,7 +207,7 @@ bool sampler_watch_helper(void) {
     return cpu_timers_watch_helper(&sampler.timers);
 }
 
-static void move(void) {
+static void signal_move(void) {
     struct sampler *const s = &sampler;
     int number = free_real_time_signal(atomic_load(&s->timers.signal));
     if (number && !sampler_set_action(number))
@@ -279,7 +279,7 @@ static void put_action_back(int number, bool of_helper) {
 
 static void give_away(int old) {
     const bool of_helper = helper_has_timer(&sampler);
-    move();
+    signal_move();
     put_action_back(old, of_helper);
     memset(&sampler.believed, 0, sizeof sampler.believed);
 }
@@ -314,7 +314,7 @@ void sampler_check_signal(void) {
         present.sa_sigaction == signal_entry || !sampler_begin_move(s))
         return;
     if (atomic_load(&s->timers.signal) == number) {
-        move();
+        signal_move();
         atomic_fetch_add(&s->taken, 1);
     }
     sampler_end_move(s);
@@ -322,7 +322,7 @@ void sampler_check_signal(void) {
 
 void sampler_after_fork(void) {
     atomic_store(&sampler.moving, false);
-    atomic_store(&sampler.waited_in_vain, false);
+    atomic_store(&sampler.wait_timed_out, false);
     sampler.pid = getpid();
     cpu_timers_reserve(&sampler.timers);
     sampler_follow_settings(); /* the thread that was changing them does not exist in the child */

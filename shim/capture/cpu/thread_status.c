@@ -14,7 +14,7 @@ static bool is_digit(char c) {
 }
 
 /* The line is found only if its end is there, too. */
-static bool find(const char *text, size_t size, const char *title, char *value) {
+static bool thread_status_find(const char *text, size_t size, const char *title, char *value) {
     const char *at = memmem(text, size, title, strlen(title));
     size_t length = 0;
     if (!at)
@@ -35,7 +35,7 @@ static bool read_pieces(long file, const char *title, char *value) {
         if (got <= 0)
             return false;
         const size_t size = kept + (size_t)got;
-        if (find(text, size, title, value))
+        if (thread_status_find(text, size, title, value))
             return true;
         kept = size < OVERLAP_BYTES ? size : OVERLAP_BYTES;
         memmove(text, text + size - kept, kept);
