@@ -10,8 +10,8 @@
 enum {
     MOST = 300,
     PLACES = 512, /* more than that */
-    LOOK_NANO = 20 * 1000 * 1000,
-    LOOKS = 50, /* an expected load comes within this many polls, or is found at the next export */
+    POLL_NANO = 20 * 1000 * 1000,
+    POLLS = 50, /* an expected load comes within this many polls, or is found at the next export */
 };
 
 struct bound_call {
@@ -35,8 +35,8 @@ static struct {
     uintptr_t highest;
     bool others_are_known; /* is_elsewhere is valid for all that is loaded */
     struct call_binding sites;
-    _Atomic uint32_t looks_left;
-    uint64_t next_look; /* CLOCK_MONOTONIC, ns. The helper's, like the following members */
+    _Atomic uint32_t polls_left;
+    uint64_t next_poll_ns; /* CLOCK_MONOTONIC, ns. The helper's, like the following members */
     uint32_t logged_bound;
     bool logged_refused;
 } bound_calls;
@@ -51,7 +51,7 @@ static uint32_t hash_name(const char *name) {
 }
 
 /* Returns the hash slot of a name, or the free one for it. */
-static uint16_t *place_of(const char *name) {
+static uint16_t *bound_calls_place(const char *name) {
     uint32_t at = hash_name(name) % PLACES;
     while (bound_calls.places[at] &&
            strcmp(bound_calls.symbols[bound_calls.places[at] - 1].name, name) != 0)
@@ -60,7 +60,7 @@ static uint16_t *place_of(const char *name) {
 }
 
 static const struct bound_call *call_of(const char *name) {
-    const uint16_t number = *place_of(name);
+    const uint16_t number = *bound_calls_place(name);
     return number ? &bound_calls.calls[number - 1] : NULL;
 }
 
@@ -68,7 +68,7 @@ void bound_calls_add(const char *name, void *hook, void **next) {
     const size_t number = bound_calls.count;
     if (number == MOST)
         return;
-    *place_of(name) = (uint16_t)(number + 1);
+    *bound_calls_place(name) = (uint16_t)(number + 1);
     bound_calls.symbols[number] = (struct symbol){.name = name};
     bound_calls.calls[number] = (struct bound_call){.hook = hook, .next = next};
     bound_calls.count++;
@@ -177,21 +177,21 @@ void bound_calls_start(void) {
 bool bound_calls_expect(void) {
     if (!bound_calls.started)
         return false;
-    atomic_store(&bound_calls.looks_left, LOOKS);
+    atomic_store(&bound_calls.polls_left, POLLS);
     return true;
 }
 
 uint64_t bound_calls_next_look(void) {
-    return atomic_load(&bound_calls.looks_left) ? bound_calls.next_look : UINT64_MAX;
+    return atomic_load(&bound_calls.polls_left) ? bound_calls.next_poll_ns : UINT64_MAX;
 }
 
 void bound_calls_look(void) {
     if (monotonic_nano() < bound_calls_next_look())
         return;
-    bound_calls.next_look = monotonic_nano() + LOOK_NANO;
+    bound_calls.next_poll_ns = monotonic_nano() + POLL_NANO;
     bound_calls_catch_up();
     /* another thread may have reset the counter meanwhile: then there is one poll less */
-    atomic_fetch_sub(&bound_calls.looks_left, 1);
+    atomic_fetch_sub(&bound_calls.polls_left, 1);
 }
 
 void bound_calls_catch_up(void) {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 /* Stores the new mean before the version: a thread that sees the version draws by it. */
-static void change(const struct settings_values *values) {
+static void settings_store(const struct settings_values *values) {
     if (values->alloc_interval != settings_alloc_interval(&capture.settings))
         heap_set_interval(&capture.heap, values->alloc_interval);
     settings_publish(&capture.settings, values);
@@ -30,7 +30,7 @@ static bool change_to(const struct settings_values *wanted, const bool *pause) {
         if (pause)
             capture.paused = *pause;
         const struct settings_values values = not_paused();
-        change(&values);
+        settings_store(&values);
         sampler_end_move(&sampler);
     }
     errno = saved;

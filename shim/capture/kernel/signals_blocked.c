@@ -7,15 +7,15 @@
  * some microseconds. The sleeps, of some 0.1 ms each, let a thread of lower priority run, too. */
 enum { TURNS = 16, SLEEPING_ROUNDS = 10 };
 /* After so many consecutive waits without effect, one wait in 64 is made. */
-enum { MOST_VAIN = 6, SIGNALS = 64 };
+enum { MOST_TIMEOUTS = 6, SIGNALS = 64 };
 
 IN_FIRST_PAGE struct signals_shared signals_shared;
 
 /* State of each signal, in the whole process. Where threads race here, one wait more or less is
  * made. */
 static struct {
-    _Atomic uint8_t vain; /* consecutive waits without effect, at most MOST_VAIN */
-    _Atomic uint8_t left; /* waits to skip for that reason */
+    _Atomic uint8_t timeouts; /* consecutive waits without effect, at most MOST_VAIN */
+    _Atomic uint8_t left;     /* waits to skip for that reason */
 } history[SIGNALS];
 
 void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *ours) {
@@ -23,7 +23,7 @@ void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *ours
     signals_shared.threads = threads;
 }
 
-static bool nobody_gives_way(void *unused) {
+static bool no_thread_gives_way(void *unused) {
     (void)unused;
     return atomic_load(&signals_shared.giving_way) == 0;
 }
@@ -32,7 +32,7 @@ static bool nobody_gives_way(void *unused) {
  * way. */
 void signals_ask_no_more(void) {
     atomic_store(&signals_shared.unasked, true);
-    (void)wait_for_rounds(nobody_gives_way, NULL, 2 * SLEEPING_ROUNDS);
+    (void)wait_for_rounds(no_thread_gives_way, NULL, 2 * SLEEPING_ROUNDS);
 }
 
 struct turn {
@@ -64,24 +64,24 @@ static signal_mask leave_out(signal_mask pending) {
     return without;
 }
 
-static void note_vain(unsigned index) {
-    const uint8_t vain = atomic_load_explicit(&history[index].vain, memory_order_relaxed);
-    const uint8_t more = vain < MOST_VAIN ? vain + 1 : MOST_VAIN;
-    atomic_store_explicit(&history[index].vain, more, memory_order_relaxed);
+static void signals_note_timeout(unsigned index) {
+    const uint8_t timeouts = atomic_load_explicit(&history[index].timeouts, memory_order_relaxed);
+    const uint8_t more = timeouts < MOST_TIMEOUTS ? timeouts + 1 : MOST_TIMEOUTS;
+    atomic_store_explicit(&history[index].timeouts, more, memory_order_relaxed);
     atomic_store_explicit(&history[index].left, (1U << more) - 1, memory_order_relaxed);
 }
 
 static void note_taken(unsigned index) {
-    atomic_store_explicit(&history[index].vain, 0, memory_order_relaxed);
+    atomic_store_explicit(&history[index].timeouts, 0, memory_order_relaxed);
     atomic_store_explicit(&history[index].left, 0, memory_order_relaxed);
 }
 
-static void note(const struct turn *turn) {
-    const signal_mask vain = turn->pending & ~turn->left_out;
+static void signals_note(const struct turn *turn) {
+    const signal_mask timeouts = turn->pending & ~turn->left_out;
     const signal_mask taken = turn->seen & ~turn->pending;
     for (unsigned i = 0; i < SIGNALS; i++)
-        if (vain >> i & 1)
-            note_vain(i);
+        if (timeouts >> i & 1)
+            signals_note_timeout(i);
         else if (taken >> i & 1)
             note_taken(i);
 }
@@ -99,5 +99,5 @@ void signals_give_way(signal_mask before) {
         (void)wait_for_rounds(nothing_is_pending, &turn, SLEEPING_ROUNDS);
     }
     atomic_fetch_sub(&signals_shared.giving_way, 1);
-    note(&turn);
+    signals_note(&turn);
 }

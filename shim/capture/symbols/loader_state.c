@@ -58,7 +58,7 @@ static bool is_free(const pthread_mutex_t *mutex) {
 /* In glibc's struct rtld_global the main lock lies before that of the list; what lies there is
  * taken for it if it is a free lock of the same kind. Both are in the second half of the struct, so
  * the search runs from its end. */
-static void search(uintptr_t start, uintptr_t end, int tid) {
+static void loader_search_locks(uintptr_t start, uintptr_t end, int tid) {
     const size_t step = _Alignof(pthread_mutex_t);
     const size_t size = sizeof(pthread_mutex_t);
     const uintptr_t first = (start + size + step - 1) & -step;
@@ -91,7 +91,7 @@ static int search_loader(struct dl_phdr_info *info, size_t size, void *unused) {
         const uintptr_t start = info->dlpi_addr + segment->p_vaddr;
         const uintptr_t end = start + segment->p_memsz;
         if (segment->p_type == PT_LOAD && (segment->p_flags & PF_W))
-            search(start < first && first < end ? first : start, end, getpid());
+            loader_search_locks(start < first && first < end ? first : start, end, getpid());
     }
     return 1;
 }

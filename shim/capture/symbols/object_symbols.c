@@ -132,7 +132,7 @@ static uint32_t find_in_all(const struct tables *t, const char *name) {
     return NO_SYMBOL;
 }
 
-static uint32_t find(const struct tables *t, struct symbol *symbol) {
+static uint32_t object_symbol_find(const struct tables *t, struct symbol *symbol) {
     if (!t->symbols || !t->strings)
         return NO_SYMBOL;
     if (!symbol->hash)
@@ -176,7 +176,7 @@ void *object_symbols_of_version(const struct link_map *object, const char *name,
     struct tables t = tables_of(object);
     struct symbol symbol = {.name = name};
     t.version = number_of_version(object, &t, version);
-    const uint32_t index = t.version == NO_VERSION ? NO_SYMBOL : find(&t, &symbol);
+    const uint32_t index = t.version == NO_VERSION ? NO_SYMBOL : object_symbol_find(&t, &symbol);
     return index == NO_SYMBOL ? NULL : address_of(&t, index);
 }
 
@@ -185,7 +185,7 @@ void *object_symbols_of_version(const struct link_map *object, const char *name,
 void object_symbols_find_all(const struct link_map *object, struct symbol *symbols, size_t count) {
     const struct tables t = tables_of(object);
     for (size_t i = 0; i < count; i++) {
-        const uint32_t index = symbols[i].address ? NO_SYMBOL : find(&t, &symbols[i]);
+        const uint32_t index = symbols[i].address ? NO_SYMBOL : object_symbol_find(&t, &symbols[i]);
         if (index == NO_SYMBOL)
             continue;
         symbols[i].address = address_of(&t, index);
@@ -198,7 +198,7 @@ void object_symbols_find_entries(const struct link_map *object, struct symbol *s
                                  size_t count) {
     const struct tables t = tables_of(object);
     for (size_t i = 0; i < count; i++) {
-        const uint32_t index = symbols[i].entry ? NO_SYMBOL : find(&t, &symbols[i]);
+        const uint32_t index = symbols[i].entry ? NO_SYMBOL : object_symbol_find(&t, &symbols[i]);
         if (index == NO_SYMBOL)
             continue;
         symbols[i].object = object;
@@ -209,7 +209,7 @@ void object_symbols_find_entries(const struct link_map *object, struct symbol *s
 const ElfW(Sym) * object_symbols_entry(const struct link_map *object, const char *name) {
     const struct tables t = tables_of(object);
     struct symbol symbol = {.name = name};
-    const uint32_t index = find(&t, &symbol);
+    const uint32_t index = object_symbol_find(&t, &symbol);
     return index == NO_SYMBOL ? NULL : &t.symbols[index];
 }
 
@@ -217,7 +217,7 @@ const ElfW(Sym) * object_symbols_thread_local(const struct link_map *object, con
     struct tables t = tables_of(object);
     struct symbol symbol = {.name = name};
     t.thread_local = true;
-    const uint32_t index = find(&t, &symbol);
+    const uint32_t index = object_symbol_find(&t, &symbol);
     return index == NO_SYMBOL ? NULL : &t.symbols[index];
 }
 

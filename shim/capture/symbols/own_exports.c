@@ -19,7 +19,7 @@ static uintptr_t dynamic_entry(int64_t tag) {
 }
 
 /* Not libc's function, of which a preload may have its own version. */
-static bool protect(uintptr_t page, size_t size, int protection) {
+static bool own_exports_protect(uintptr_t page, size_t size, int protection) {
     return bare_syscall(SYS_mprotect, (long)page, (long)size, protection, 0, 0, 0) == 0;
 }
 
@@ -34,11 +34,11 @@ bool own_exports_withdraw(struct symbol *symbols, size_t count) {
     if (!own || count == 0)
         return count == 0;
     object_symbols_find_all(own, symbols, count);
-    if (!protect(page, size, PROT_READ | PROT_WRITE))
+    if (!own_exports_protect(page, size, PROT_READ | PROT_WRITE))
         return false;
     for (size_t i = 0; i < count; i++)
         if (symbols[i].entry)
             memset((void *)(uintptr_t)symbols[i].entry, 0, sizeof *symbols[i].entry);
-    (void)protect(page, size, PROT_READ);
+    (void)own_exports_protect(page, size, PROT_READ);
     return true;
 }
