@@ -40,7 +40,7 @@ struct capture {
     _Atomic bool left;                 /* a thread has left: capture_leave_thread() */
     _Atomic bool last_harvest; /* the next harvest is the last: it also reports the remainders that
                                   no sample covers */
-    _Atomic int32_t live_threads; /* of the application, as far as we know them */
+    _Atomic int32_t live_threads; /* the application's, as far as they are known */
     void (*on_last_thread)(void); /* called when that number reaches 0. Context: calm */
     bool alloc_on;                /* allocations are sampled (alloc or heap) */
     bool mmap_on;                 /* and so are the program's own mappings */

@@ -14,8 +14,7 @@
 
 static uint64_t random_seed(const struct thread_state *thread) {
     uint64_t seed = monotonic_nano() ^ (uintptr_t)thread * HASH_MULTIPLIER;
-    for (int i = 0; i < 4; i++) /* mixes the seed: threads with adjacent ids or start times must
-                                   draw different numbers */
+    for (int i = 0; i < 4; i++) /* mixes: neighbours in time and memory must draw differently */
         seed = hash_word(seed, (uint64_t)getpid() << 32 | thread->index);
     return seed | 1;
 }

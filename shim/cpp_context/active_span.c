@@ -7,7 +7,7 @@
 
 enum {
     MOST_ENTRIES = 64,   /* entries of a context that are read at most */
-    SPAN_ALTERNATIVE = 5 /* of context::ContextValue: a pointer to a span */
+    SPAN_ALTERNATIVE = 5 /* context::ContextValue: a pointer to a span */
 };
 
 /* std::shared_ptr<T>, in both C++ libraries. */

@@ -22,7 +22,7 @@ struct span_ids {
 /* The build of the API that is linked into one object. */
 struct api_build {
     unsigned abi;            /* 1, 2 */
-    _Atomic uint32_t layout; /* of its contexts, once it is known */
+    _Atomic uint32_t layout; /* its contexts' layout, once it is known */
     _Atomic uint32_t doubts; /* contexts before that whose layout stayed unknown */
 };
 

@@ -27,7 +27,8 @@ enum then {
     THEN_FOLLOW,
 };
 
-/* Does that, after a call with this result, and returns it. Preserves errno. Context: any. */
+/* Performs `then` after a call with this result, and returns the result. Preserves errno. Context:
+ * any. */
 long hooks_after(enum then then, long result);
 
 /* sandbox.c. Context: calm. */

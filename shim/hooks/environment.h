@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* Copies `environment`, or only its proxy variables if `proxies_only`: the rest may name files and
+/* Copies `environment`, or only its proxy variables if `proxies_alone`: the rest may name files and
  * code (OPENSSL_CONF, SSLKEYLOGFILE), and be another user's (preload_source.h). Without memory for
  * the copy, the helper finds nothing set. Context: calm, once, before there is a helper. */
 void hooks_environment_keep(const char *const *environment, bool proxies_alone);

@@ -64,7 +64,7 @@ struct question {
     bool begun;
     bool is_stale; /* the list has changed */
     const struct definer *of_caller;
-    void *definer_choose;
+    void *next_definition;
 };
 
 static struct link_map map_of(const struct dl_phdr_info *info) {
@@ -116,7 +116,7 @@ static void definer_choose(struct question *question) {
     const struct definer *definer = found.count ? &found.definers[0] : NULL;
     if (definer && !definer->is_fixed && question->of_caller)
         definer = question->of_caller;
-    question->definer_choose = definer ? definer->functions[question->function] : NULL;
+    question->next_definition = definer ? definer->functions[question->function] : NULL;
 }
 
 static int definers_visit(struct dl_phdr_info *info, size_t size, void *argument) {
@@ -141,10 +141,10 @@ static void *next_of(enum function function, const void *caller) {
         dl_iterate_phdr(definers_visit, &question);
         list_look_end();
     } else {
-        question.definer_choose = next_symbol(names[function]);
+        question.next_definition = next_symbol(names[function]);
     }
     errno = saved;
-    return question.definer_choose;
+    return question.next_definition;
 }
 
 /* --- registrations that reached no definer --- */

@@ -35,14 +35,14 @@ static bool has_left_alone(void) {
 
 /* Returns false in a child of vfork: its signal actions are its own, but our memory is its
  * parent's. */
-static bool is_ours(int number) {
+static bool is_sampling_signal(int number) {
     return sampler_uses_when_stable(number) && atomic_load(&capture.armed) && !has_left_alone() &&
            getpid() == capture.pid;
 }
 
 /* Called before the program changes the action of `number`. */
 static void signal_give_away(int number) {
-    if (is_ours(number))
+    if (is_sampling_signal(number))
         (void)sampler_give_signal_away(number);
 }
 
@@ -101,7 +101,7 @@ static int set_action(int number, const struct sigaction *action, struct sigacti
         note_handler(action->sa_handler);
     if (takes)
         signal_give_away(number);
-    if (takes || !is_ours(number))
+    if (takes || !is_sampling_signal(number))
         return set_other(number, action, old);
     const struct sigaction believed = sampler.believed;
     if (action)
@@ -131,7 +131,7 @@ typedef sighandler_t set_function(int number, sighandler_t handler);
 static sighandler_t set_handler(int number, sighandler_t handler, set_function *next) {
     static const struct sigaction by_default = {.sa_handler = SIG_DFL};
     struct sigaction old;
-    if (handler == SIG_DFL && is_ours(number))
+    if (handler == SIG_DFL && is_sampling_signal(number))
         return SIG_DFL;
     if (handler == SIG_DFL && termination_in_place_of(&by_default, number) != &by_default)
         return set_other(number, &by_default, &old) == 0 ? old.sa_handler : SIG_ERR;

@@ -143,9 +143,9 @@ bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process
     const stack_t ours = own_signal_stack_setting(stack);
     const int saved = errno;
     stack_t old = {.ss_flags = SS_DISABLE};
-    const bool program_stack_set = kernel_exchange(&ours, &old) == 0;
+    const bool is_set = kernel_exchange(&ours, &old) == 0;
     errno = saved;
-    if (!program_stack_set) {
+    if (!is_set) {
         if (before)
             own_signal_stacks_keep(before);
         return false;

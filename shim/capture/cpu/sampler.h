@@ -17,7 +17,7 @@
 /* The sampling signal, and the action that the application sees for it: the default one. */
 struct sampler {
     bool on;              /* CPU time is sampled */
-    uint64_t period_nano; /* of CPU time between two samples, as configured */
+    uint64_t period_nano; /* CPU time between two samples, as configured */
     int wanted;           /* the signal to take if it is free */
     const struct log *log;
     const struct recorder *recorder;

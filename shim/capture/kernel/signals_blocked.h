@@ -48,7 +48,7 @@ static inline bool signals_block(signal_mask *before) {
 
 /* The query depends on these. NULL: no thread queries. */
 struct signals_shared {
-    const _Atomic int32_t *threads; /* of the program, as far as we know them */
+    const _Atomic int32_t *threads; /* the program's, as far as they are known */
     const _Atomic int *ours;        /* the signal of our timers; 0: there is none */
     _Atomic bool unasked;           /* signals_ask_no_more() */
     _Atomic int32_t giving_way;     /* threads that are giving way now */

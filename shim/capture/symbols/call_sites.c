@@ -266,7 +266,7 @@ static const char *name_of_version(const struct call_sites_of *object, uint16_t 
 }
 
 const char *call_site_version(const struct call_site *site) {
-    enum { NUMBER = 0x7fff }; /* of DT_VERSYM: without VERSYM_HIDDEN */
+    enum { NUMBER = 0x7fff }; /* DT_VERSYM without VERSYM_HIDDEN */
     const struct call_sites_of *const object = site->object;
     return object->versions ? name_of_version(object, object->versions[site->symbol] & NUMBER)
                             : NULL;

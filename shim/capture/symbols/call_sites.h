@@ -12,7 +12,7 @@
 
 /* One call site, of a function that the object does not define itself. */
 struct call_site {
-    const char *name; /* of the function */
+    const char *name; /* the function's */
     uintptr_t value;  /* the present contents */
     bool is_unbound;  /* the loader will write there at the first call */
     const struct call_sites_of *object;

@@ -18,7 +18,7 @@ enum {
 /* struct r_debug_extended of glibc's <link.h>, stated here for older headers. */
 struct debug_state {
     struct r_debug base;
-    const struct debug_state *next; /* of the next namespace; from EXTENDED_VERSION on */
+    const struct debug_state *next; /* the next namespace's; from EXTENDED_VERSION on */
 };
 
 IN_FIRST_PAGE static struct {

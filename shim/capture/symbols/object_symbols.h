@@ -18,7 +18,7 @@ struct symbol {
     void *address;                 /* NULL: not found */
     const struct link_map *object; /* the object that defines it */
     const ElfW(Sym) * entry;       /* in the object's table */
-    uint32_t hash;                 /* of the name, once it was computed */
+    uint32_t hash;                 /* the name's, once it was computed */
 };
 
 /* Returns the loader's list (l_next: in the order of search, then of dlopen), and this shared
