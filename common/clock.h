@@ -49,7 +49,8 @@ static inline clockid_t cpu_clock_of(uint32_t tid) {
     return (clockid_t)(~tid << 3 | 4 | 2);
 }
 
-/* Returns the earlier of two moments, or the shorter of two durations. UINT64_MAX stands for never. */
+/* Returns the earlier of two moments, or the shorter of two durations. UINT64_MAX stands for never.
+ */
 static inline uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }

@@ -151,8 +151,8 @@ static bool stands_for(struct programs_handler *handler, const struct sigaction 
            atomic_load(&handler->defers) == !(action->sa_flags & SA_NODEFER);
 }
 
-/* Returns the entry that represents it; a new one replaces the one that was set longest ago. Returns
- * ENTRIES for a child of vfork() without one: it must not change its parent's table. */
+/* Returns the entry that represents it; a new one replaces the one that was set longest ago.
+ * Returns ENTRIES for a child of vfork() without one: it must not change its parent's table. */
 static uint32_t entry_for(int number, const struct sigaction *action, bool is_borrowed) {
     struct programs_handler *const handlers = table[number].handlers;
     for (uint32_t i = 0; i < ENTRIES; i++)
