@@ -165,8 +165,7 @@ void capture_after_fork(void) {
 }
 
 void capture_stop(void) {
-    sampler_stop(); /* still armed: the hooks treat the signal as ours until its action is restored
-                     */
+    sampler_stop(); /* still armed: the hooks hide the signal until its action is restored */
     atomic_store(&capture.armed, false);
     atomic_store(&capture_is_off, true);
     heap_stop(&capture.heap);

@@ -38,15 +38,13 @@ struct capture {
     _Atomic bool has_handlers;         /* the program has functions for signals */
     _Atomic bool uses_interval_timers; /* ITIMER_VIRTUAL or ITIMER_PROF */
     _Atomic bool left;                 /* a thread has left: capture_leave_thread() */
-    _Atomic bool last_harvest; /* the next harvest is the last: it also reports the remainders that
-                                  no sample covers */
-    _Atomic int32_t live_threads; /* the application's, as far as they are known */
-    void (*on_last_thread)(void); /* called when that number reaches 0. Context: calm */
-    bool alloc_on;                /* allocations are sampled (alloc or heap) */
-    bool mmap_on;                 /* and so are the program's own mappings */
-    uintptr_t allocator_base;     /* start of the object that contains the next malloc; 0: it may be
-                                     unloaded */
-    bool malloc_is_ours;          /* allocation_path_is_used() */
+    _Atomic bool last_harvest;         /* the next one is it: it reports remainders, too */
+    _Atomic int32_t live_threads;      /* the application's, as far as they are known */
+    void (*on_last_thread)(void);      /* called when that number reaches 0. Context: calm */
+    bool alloc_on;                     /* allocations are sampled (alloc or heap) */
+    bool mmap_on;                      /* and so are the program's own mappings */
+    uintptr_t allocator_base; /* start of the next malloc's object; 0: it may be unloaded */
+    bool malloc_is_ours;      /* allocation_path_is_used() */
     pid_t pid; /* to detect a vfork()ed child, which shares our memory but has another */
     /* Requests a helper thread from the life cycle. NULL: there is one, or none will be. `calm`: a
      * thread may be created here; otherwise the callee checks (thread_is_calm). Context: a hook, on

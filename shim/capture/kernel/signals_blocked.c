@@ -44,8 +44,7 @@ struct turn {
 
 static bool nothing_is_pending(void *context) {
     struct turn *const turn = context;
-    if (atomic_load(
-            &signals_shared.unasked)) /* pairs with signals_ask_no_more(): announce, then check */
+    if (atomic_load(&signals_shared.unasked)) /* pairs with signals_ask_no_more() */
         return true;
     turn->pending = signals_to_give_way(turn->before);
     turn->seen |= turn->pending;
