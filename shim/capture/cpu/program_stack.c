@@ -6,6 +6,7 @@
 #include "unwind/stack_memory.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 
@@ -53,6 +54,17 @@ static int error_of(const stack_t *wanted) {
     return mode != SS_DISABLE && wanted->ss_size < LEAST_BYTES ? ENOMEM : 0;
 }
 
+/* Stores the program's setting. A handler that comes in between finds no stack, never one with the
+ * size of another. */
+static void program_stack_store(struct own_signal_stack *stack, stack_t kept) {
+    stack->programs.ss_size = 0;
+    atomic_signal_fence(memory_order_seq_cst); /* the reader is a handler of this thread */
+    stack->programs.ss_sp = kept.ss_sp;
+    stack->programs.ss_flags = kept.ss_flags;
+    atomic_signal_fence(memory_order_seq_cst);
+    stack->programs.ss_size = kept.ss_size;
+}
+
 void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp,
                            bool is_borrowed) {
     const bool sets = !program_stack_has(&stack->programs, sp) && error_of(frames) == 0;
@@ -60,7 +72,7 @@ void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uint
     if (waits)
         stack->pending = as_kept(frames);
     else if (sets)
-        stack->programs = as_kept(frames);
+        program_stack_store(stack, as_kept(frames));
     *frames = waits ? own_signal_stack_pending_setting(stack) : own_signal_stack_setting(stack);
 }
 
@@ -69,7 +81,7 @@ void program_stack_commit(struct own_signal_stack *stack, const stack_t *kernels
         !stack->is_short; /* written, not flipped: a handler may come in between */
     const stack_t pending = own_signal_stack_pending_setting(stack);
     if (kernels->ss_sp == pending.ss_sp && kernels->ss_size == pending.ss_size) {
-        stack->programs = stack->pending;
+        program_stack_store(stack, stack->pending);
         stack->is_short = is_short;
     }
 }
