@@ -9,7 +9,7 @@ enum { REMEMBERED_ROWS = 8 }; /* compilers nest once, hand-written code twice */
 
 enum location_kind { SAME_VALUE, UNDEFINED, AT_CFA, EXPRESSION, ELSEWHERE };
 
-/* Where a register of the caller is. */
+/* Location of one of the caller's registers. */
 struct location {
     uint8_t kind;
     int64_t offset;       /* AT_CFA */

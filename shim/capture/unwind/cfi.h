@@ -1,10 +1,10 @@
 /* From bytes of .eh_frame to one unwind rule.
  *
- * The compiler's call frame information says, for each pc, where the caller's registers are.
- * Code in practice needs very little of all that DWARF can say: the canonical frame address (CFA)
- * is the stack pointer or the frame pointer plus a constant, or a value saved in the frame of a
- * function that realigned its stack; the return address and the caller's frame pointer are still in
- * their registers, or saved at constant places. A rule fits into 64 bits, which the rule cache
+ * The compiler's call frame information describes, for each pc, where the caller's registers are.
+ * Code in practice needs very little of all that DWARF can express: the canonical frame address
+ * (CFA) is the stack pointer or the frame pointer plus a constant, or a value saved in the frame of
+ * a function that realigned its stack; the return address and the caller's frame pointer are still
+ * in their registers, or saved at constant places. A rule fits into 64 bits, which the rule cache
  * stores and the walker executes. Expressions are evaluated symbolically as "register + constant,
  * perhaps dereferenced" with the pc as a known constant, which covers PLT stubs, realigned frames
  * and libc's signal trampoline. What does not fit is RULE_EXPRESSION and is finished by libunwind
@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum cfa_kind {
-    RULE_NONE,       /* nobody describes this pc */
+    RULE_NONE,       /* no table describes this pc */
     RULE_EXPRESSION, /* described, but not expressible here */
     RULE_END,        /* the outermost frame: it has no return address */
     RULE_SIGNAL,     /* signal trampoline: registers are in the signal frame */
@@ -42,7 +42,7 @@ enum cfa_kind {
     RULE_RECORD,     /* an object's code of which nothing is known: it may have a frame record */
 };
 
-/* Where the caller's frame pointer is. */
+/* Location of the caller's frame pointer. */
 enum fp_kind {
     FP_SAME,   /* it is this frame's, too */
     FP_AT_CFA, /* saved at CFA + fp_offset */
@@ -59,8 +59,8 @@ struct rule {
     uint8_t after_call : 1; /* a call instruction ends at pc + 1; see unwind.c */
 };
 
-/* Where the return address is saved, from the CFA; 0: it is still in the link register. A machine
- * whose calls push it (ARCH_PUSHED_RETURN) has it in one place, and no rule says so. */
+/* Offset of the saved return address from the CFA; 0: it is still in the link register. A machine
+ * whose calls push it (ARCH_PUSHED_RETURN) has it in one place, and no rule holds it. */
 static inline int rule_return_offset(struct rule rule) {
     return ARCH_PUSHED_RETURN ? ARCH_PUSHED_RETURN : rule.return_offset;
 }
@@ -76,7 +76,7 @@ struct cfi_tables {
     bool fixed; /* never unloaded: fixed_modules.h */
 };
 
-/* What may be read around `address`. Context: any. Async-signal-safe: yes. */
+/* Returns the range that may be read around `address`. Context: any. Async-signal-safe: yes. */
 static inline struct readable_range cfi_readable_around(const struct cfi_tables *tables,
                                                         uintptr_t address) {
     if (tables->segments.count)
@@ -96,12 +96,12 @@ static inline struct readable_range cfi_code_around(const struct cfi_tables *tab
  * Cost: about 0.3 to 1 µs. Context: any. Async-signal-safe: yes. */
 struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc);
 
-/* Whether an entry begins at exactly `pc`. Context: any. Async-signal-safe: yes. */
+/* Returns true if an entry begins at exactly `pc`. Context: any. Async-signal-safe: yes. */
 bool cfi_is_start(const struct cfi_tables *tables, uintptr_t pc);
 
-/* Whether `pc` lies in a stretch of at least `bytes` that no entry describes: code that a generator
- * has put into the object (V8's built-ins), rather than one function without unwind information.
- * Context: any. Async-signal-safe: yes. */
+/* Returns true if `pc` lies in a stretch of at least `bytes` that no entry describes: code that a
+ * generator has put into the object (V8's built-ins), rather than one function without unwind
+ * information. Context: any. Async-signal-safe: yes. */
 bool cfi_is_gap(const struct cfi_tables *tables, uintptr_t pc, uintptr_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* The entries of unwind tables: which frame description (FDE) covers a pc, and what it says with
- * its common information (CIE) before any call frame instruction is executed.
+/* Reads the entries of unwind tables: finds the frame description (FDE) that covers a pc, and its
+ * rule with its common information (CIE) before any call frame instruction is executed.
  *
  * Sources: LSB 5.0 core, 10.6 (.eh_frame, .eh_frame_hdr); DWARF 5, 6.4.1.
  * Context: any. Async-signal-safe: yes.
@@ -37,7 +37,7 @@ bool cfi_entry_before(const struct cfi_tables *tables, uintptr_t pc, struct fde 
 /* Reads the FDE at `place`. false: there is none, or it cannot be read. */
 bool cfi_entry_at(const struct cfi_tables *tables, uintptr_t place, struct fde *fde);
 
-/* What the entry says of `pc`. `tables`: where its expressions may be read. */
+/* Returns the entry's rule for `pc`. Its expressions may be read within `tables`. */
 struct rule cfi_entry_rule(const struct cfi_tables *tables, const struct fde *fde, uintptr_t pc);
 
 #endif

@@ -1,4 +1,4 @@
-/* DWARF expressions, evaluated symbolically: what a CFI rule says of a register, as a register plus
+/* Evaluates DWARF expressions symbolically: a CFI rule for a register becomes a register plus
  * a constant, or the memory at one plus a constant. The pc is a known constant. This covers PLT
  * stubs, realigned frames, libc's signal trampoline and OpenSSL's assembler; anything else is
  * refused and left to libunwind.

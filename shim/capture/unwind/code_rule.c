@@ -18,7 +18,7 @@ struct place {
     int32_t offset;
 };
 
-/* What the frame pointer holds: what it held at the start, an address, or what is saved there. */
+/* Content of the frame pointer: its value at the start, an address, or the value saved there. */
 enum fp_content { FP_UNCHANGED, FP_ADDRESS, FP_SAVED, FP_UNKNOWN };
 
 struct path {
@@ -45,7 +45,7 @@ struct search {
     struct rule found;
 };
 
-/* What one instruction means for the path. */
+/* Effect of one instruction on the path. */
 enum progress { PATH_ON, PATH_DEAD, PATH_FOUND };
 
 static bool is_same_place(struct place a, struct place b) {
@@ -68,7 +68,7 @@ static bool can_read_page(struct search *s, uintptr_t address) {
     return true;
 }
 
-/* How many bytes can be read at `at`: as many as an instruction can have, or what there is. */
+/* Returns the number of bytes that can be read at `at`, at most the longest instruction. */
 static size_t readable_bytes(struct search *s, uintptr_t at) {
     const struct code_view *const view = s->view;
     if (at < view->low || at >= view->high)
@@ -172,7 +172,7 @@ static bool is_seen(const struct search *s, uintptr_t target) {
     return false;
 }
 
-/* Whether it is to be followed. */
+/* Returns true if the path must be followed. */
 static bool is_new(struct search *s, uintptr_t target) {
     if (is_seen(s, target))
         return false;
@@ -253,7 +253,8 @@ static enum progress change_pointers(struct search *s, const struct instruction 
     }
 }
 
-/* `at` of the path is behind the instruction already, but for FP_FROM_SP, which looks before it. */
+/* `at` of the path is behind the instruction already, except for FP_FROM_SP, which reads the bytes
+ * before it. */
 static enum progress follow(struct search *s, const struct instruction *i) {
     const bool has_just_called = s->path.has_just_called;
     s->path.has_just_called = false;

@@ -6,9 +6,9 @@
  * what they have moved by on the way is the rule. Branches are followed both ways; calls come back,
  * but for those that never do, so paths without calls are followed first, and one that runs into
  * another function is left. At a function's prologue and in its epilogue, and in a leaf that has no
- * frame record, this says what a frame record cannot.
+ * frame record, this finds what a frame record cannot express.
  *
- * The answer is a guess: it is for the walker to look at what it finds there (unwind.c).
+ * The result is a guess: the walker must check the frame that it leads to (unwind.c).
  */
 #ifndef OTELPROF_CODE_RULE_H
 #define OTELPROF_CODE_RULE_H
@@ -18,8 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Code that may be read: all from `low` to `high`, or, if `is_asked`, what of that the kernel says
- * can be read. */
+/* Code that may be read: all from `low` to `high`, or, if `is_asked`, the part of it that the
+ * kernel reports can be read. */
 struct code_view {
     uintptr_t low;
     uintptr_t high;

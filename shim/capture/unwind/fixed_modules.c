@@ -9,7 +9,7 @@
 
 enum { NEEDED_PER_OBJECT = 64 };
 
-/* What the search knows of one object. Names are compared by a 64-bit hash: an object mistaken for
+/* State of the search for one object. Names are compared by a 64-bit hash: an object mistaken for
  * another would have to collide with it. */
 struct candidate {
     struct cfi_tables tables;

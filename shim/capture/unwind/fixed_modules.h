@@ -3,7 +3,8 @@
  * dlclose() never unmaps them (glibc counts only what dlopen brought), so a signal handler may read
  * their unwind tables at any time without asking the loader. An object counts as fixed if it is the
  * executable, the vDSO, libotelprof.so itself, or DT_NEEDED, directly or not, by one that is; what
- * was preloaded beside us is not found in this way and is treated like any library that may go.
+ * was preloaded beside the profiler is not found in this way and is treated like any library that
+ * may go.
  */
 #ifndef OTELPROF_FIXED_MODULES_H
 #define OTELPROF_FIXED_MODULES_H

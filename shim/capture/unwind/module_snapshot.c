@@ -10,7 +10,9 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-enum { LOADED_MEANWHILE = 32 }; /* by other threads, between counting and listing */
+enum {
+    LOADED_MEANWHILE = 32
+}; /* objects that other threads may load between counting and listing */
 
 /* --- reading one object --- */
 
@@ -182,7 +184,7 @@ uint64_t module_snapshot_unloads_now(void) {
     return now.subs;
 }
 
-/* A path may lead to another file by now: a plugin that was built anew, and loaded again. */
+/* A path may lead to another file by now: a plugin that was rebuilt and loaded again. */
 static bool is_same_build(const struct harvest_module *a, const struct harvest_module *b) {
     if (!a->build_id || !b->build_id)
         return !a->build_id && !b->build_id;

@@ -1,8 +1,8 @@
 /* The objects that are loaded at one moment, as the loader lists them.
  *
- * An immutable array in a mapping of its own, strings and build ids included: who holds a snapshot
- * reads it without a lock. What it says of an object comes from the object's program headers and
- * notes, which are read only where a segment of that object can be read.
+ * An immutable array in a mapping of its own, strings and build ids included: the holder of a
+ * snapshot reads it without a lock. Its data about an object comes from the object's program
+ * headers and notes, which are read only where a segment of that object can be read.
  */
 #ifndef OTELPROF_MODULE_SNAPSHOT_H
 #define OTELPROF_MODULE_SNAPSHOT_H
@@ -16,7 +16,7 @@
 enum { MODULE_PATH_BYTES = 512 };
 
 struct module_snapshot {
-    size_t mapping_size; /* of this struct's own mapping */
+    size_t mapping_size; /* Size of this struct's own mapping. */
     size_t count;
     uint64_t adds; /* the loader's counters: objects loaded so far, and of these unloaded since */
     uint64_t subs;
@@ -31,17 +31,17 @@ struct module_names {
     char executable[MODULE_PATH_BYTES]; /* its path, or "" */
 };
 
-/* What is loaded now, or NULL: no memory. It is to be given back by own_memory_unmap(). Context:
- * calm; takes the loader's lock. */
+/* Takes a snapshot of the loaded objects; NULL: no memory. The caller frees it with
+ * own_memory_unmap(). Context: calm; takes the loader's lock. */
 struct module_snapshot *module_snapshot_take(const struct module_names *names);
 
-/* Whether the loader's counters are what they were. Context: as above. */
+/* Returns true if the loader's counters have not changed since the snapshot. Context: as above. */
 bool module_snapshot_is_current(const struct module_snapshot *snapshot);
 
 /* The loader's counter of objects that were unloaded. Context: as above. */
 uint64_t module_snapshot_unloads_now(void);
 
-/* Whether the same file is at the same place. */
+/* Returns true if the same file is at the same place. */
 bool module_is_same(const struct harvest_module *a, const struct harvest_module *b);
 
 #endif

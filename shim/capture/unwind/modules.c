@@ -9,20 +9,21 @@
 #include <sys/mman.h>
 
 enum {
-    KEPT_HARVESTS = 2, /* of a snapshot that handlers may read (glibc before 2.35), after its use */
-    LOCK_ROUNDS = 2000,   /* of wait.h */
-    UNLOAD_ROUNDS = 2000, /* that dlclose waits for readers at most */
+    KEPT_HARVESTS = 2,  /* harvests that a replaced snapshot stays mapped for: handlers may read it
+                           (glibc before 2.35) */
+    LOCK_ROUNDS = 2000, /* rounds of wait.h for the lock */
+    UNLOAD_ROUNDS = 2000, /* rounds that dlclose waits for readers at most */
 };
 
 /* --- intervals --- */
 
-/* What is recorded from now on is told apart from what was before. */
+/* Distinguishes samples recorded from now on from earlier ones. */
 static void begin_interval(struct modules *modules) {
     atomic_fetch_add_explicit(&modules->interval, 1, memory_order_seq_cst);
 }
 
-/* What is known of both is known between them: when that which is seen by the second may have
- * happened. */
+/* The intervals in which a change may have happened: after the first observation, no later than the
+ * second. */
 struct span {
     uint64_t first;
     uint64_t last;
@@ -33,7 +34,8 @@ static bool overlap(const struct harvest_module *a, const struct harvest_module 
            a->first_interval <= b->last_interval && b->first_interval <= a->last_interval;
 }
 
-/* While two were at one address, and one of them is no longer known, neither gives names there. */
+/* While two objects were at one address and one of them has been forgotten, neither gives names
+ * there. */
 static void give_up_common(struct harvest_module *module, const struct harvest_module *forgotten) {
     if (!overlap(module, forgotten))
         return;
@@ -53,8 +55,8 @@ static void forget(struct modules *modules, struct module_snapshot *taken,
 
 /* --- from one snapshot to the next --- */
 
-/* The loader lists objects in the order that they came in: what is there still mostly stands behind
- * what was found last, which is at `*place`. */
+/* The loader lists objects in the order that they came in: an object that is still loaded mostly
+ * follows the one found last, which is at `*place`. */
 static struct harvest_module *find_again(struct module_snapshot *snapshot, size_t *place,
                                          const struct harvest_module *module) {
     for (size_t i = 0; i < snapshot->count; i++) {
@@ -76,7 +78,7 @@ static void remember(struct modules *modules, struct module_snapshot *taken,
         forget(modules, taken, &forgotten);
 }
 
-/* All that is new came in `span`, until it is found in the snapshot before. */
+/* Assumes that every object came in `span`, until it is found in the previous snapshot. */
 static void expect_new(const struct modules *modules, struct module_snapshot *taken,
                        struct span span) {
     const uint64_t sure = modules->unsure_interval + 1;
@@ -86,8 +88,8 @@ static void expect_new(const struct modules *modules, struct module_snapshot *ta
     }
 }
 
-/* Something was where nobody saw it: objects that came in `span` are sure of what follows only,
- * those that went of what was before. */
+/* An object came and went unseen, at an unknown address: objects that came in `span` claim only
+ * later samples, those that went only earlier ones. */
 static void give_up_claims(struct modules *modules, struct module_snapshot *taken,
                            struct span span) {
     for (size_t i = 0; i < taken->count; i++)
@@ -142,7 +144,7 @@ bool modules_start(struct modules *modules) {
     return snapshot != NULL;
 }
 
-/* Nobody but the helper reads a snapshot where the loader answers look-ups itself. */
+/* Only the helper reads snapshots where the loader itself does lookups. */
 static void retire(struct modules *modules, struct module_snapshot *old) {
     if (modules->find_object && old != modules->pinned) {
         own_memory_unmap(old, old->mapping_size);
@@ -153,8 +155,8 @@ static void retire(struct modules *modules, struct module_snapshot *old) {
     modules->retired = old;
 }
 
-/* Whoever came and whoever went may both have been there in the interval that the snapshot is
- * taken in, and in those since the last. true: something was unloaded. */
+/* Objects that came and objects that went may both have been loaded in the interval that the
+ * snapshot is taken in, and in those since the last one. Returns true if an object was unloaded. */
 static bool refresh_locked(struct modules *modules) {
     struct module_snapshot *const old = atomic_load(&modules->current);
     if (module_snapshot_is_current(old)) {
@@ -165,7 +167,7 @@ static bool refresh_locked(struct modules *modules) {
     const struct span span = {modules->seen_interval, modules_interval(modules)};
     struct module_snapshot *const taken = module_snapshot_take(&modules->names);
     if (!taken)
-        return true; /* what is unknown is taken for changed */
+        return true; /* without a snapshot, assume a change */
     compare(modules, old, taken, span);
     const bool unloaded = old->subs != taken->subs;
     /* pairs with the acquire in modules_find() */
@@ -180,13 +182,14 @@ static bool try_lock(void *modules) {
     return pthread_mutex_trylock(&((struct modules *)modules)->lock) == 0;
 }
 
-/* Never waits for long: somebody may unload from within a callback that holds the loader's lock. */
+/* Never waits for long: the program may unload from within a callback that holds the loader's lock.
+ */
 static bool lock_soon(struct modules *modules) {
     return wait_for_rounds(try_lock, modules, LOCK_ROUNDS);
 }
 
-/* A signal that ends the process waits for the helper in its handler, and the helper for the lock:
- * while a thread of the program's has it, none comes there. */
+/* The handler of a fatal signal waits for the helper, which may wait for the lock: signals stay
+ * blocked while a thread of the program holds it. */
 struct refresh {
     bool locked;
     bool blocked;
@@ -223,7 +226,7 @@ bool modules_refresh_before_unload(struct modules *modules) {
     return unloaded;
 }
 
-/* To look costs a tenth of a microsecond; a snapshot, a fifth of what dlopen() takes. */
+/* The check costs 0.1 µs; a snapshot, a fifth of the time of dlopen(). */
 void modules_refresh_before_load(struct modules *modules) {
     const struct refresh refresh = begin_refresh(modules);
     if (refresh.locked && module_snapshot_unloads_now() != atomic_load(&modules->current)->subs)
@@ -284,7 +287,7 @@ static bool has_no_reader(void *modules) {
 }
 
 void modules_begin_unload(struct modules *modules) {
-    /* pairs with modules_open(): announce, then look */
+    /* pairs with modules_open(): announce, then check */
     atomic_fetch_add_explicit(&modules->unloads, 1, memory_order_seq_cst);
     (void)wait_for_rounds(has_no_reader, modules, UNLOAD_ROUNDS);
 }
@@ -340,7 +343,8 @@ static bool find_loaded(const struct modules *modules, uintptr_t pc, struct cfi_
     return true;
 }
 
-/* Finds what stays mapped until modules_close(). Without it the object's tables are not read.
+/* Finds the segments, which stay mapped until modules_close(). Without them the object's tables are
+ * not read.
  */
 static void find_segments(struct cfi_tables *tables) {
     tables->segments = object_segments_at(tables->start);
@@ -355,7 +359,7 @@ enum modules_answer modules_open(struct modules *modules, uintptr_t pc, uint32_t
         *tables = *fixed;
         return MODULES_FOUND;
     }
-    /* pairs with modules_begin_unload(): announce, then look */
+    /* pairs with modules_begin_unload(): announce, then check */
     atomic_fetch_add_explicit(&modules->readers, 1, memory_order_seq_cst);
     enum modules_answer answer = MODULES_CHANGING;
     if (atomic_load_explicit(&modules->unloads, memory_order_seq_cst) <= own_unloads)
@@ -368,7 +372,7 @@ enum modules_answer modules_open(struct modules *modules, uintptr_t pc, uint32_t
 }
 
 bool modules_hold(struct modules *modules) {
-    /* pairs with modules_begin_unload(): announce, then look */
+    /* pairs with modules_begin_unload(): announce, then check */
     atomic_fetch_add_explicit(&modules->readers, 1, memory_order_seq_cst);
     const bool held = atomic_load_explicit(&modules->unloads, memory_order_seq_cst) == 0;
     if (!held)

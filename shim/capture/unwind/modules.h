@@ -1,28 +1,25 @@
 /* The loaded objects: which one an address lies in, and where its unwind tables are.
  *
- * Two answers, because two questions are asked. A signal handler, or a sampled malloc, asks for the
+ * Two lookups, for two questions. A signal handler, or a sampled malloc, asks for the
  * unwind tables at a pc (modules_open). Nearly always the pc lies in an object that was there at
- * the start and can never go: an immutable array answers, and the loader is not involved. Otherwise
- * _dl_find_object() answers (glibc 2.35 and later), the one look-up of the C library that is
- * documented as async-signal-safe: lock-free, allocating nothing, and aware of a library from the
- * moment it is mapped to the moment it is unmapped, whoever loaded it (dlopen, dlmopen, a library
- * inside another namespace, libc itself for iconv and name services). So loading needs no hook for
- * this.
- * On an older glibc the snapshot answers. dlclose() waits until nobody reads tables that it may
- * unmap.
- * The helper asks for names and build ids, of what was loaded when a stack was recorded. Calm code
- * takes snapshots of the loader's list: at the start, before and after each dlclose, around each
- * harvest, and before a dlopen if something has gone meanwhile. Objects that went are remembered
- * (unloaded_modules.h).
- * Time is counted in intervals. A stack is recorded with the number of the present one, and each
- * object has the intervals (struct harvest_module) in which an address of its was surely its own.
- * Whenever a snapshot finds that something came or went, one interval ends before it is taken and
- * another begins after it, and one begins before each dlclose: what goes was there until the
- * interval of the snapshot that misses it, what comes may have been there since the snapshot
- * before. Two objects at one address have in common at most what lies between two snapshots: there
- * nobody is named, before and after each is.
- * The loader's counters tell of objects that came and went between two snapshots: where they were
- * nobody knows, so what else was loaded or unloaded between the two is not sure then.
+ * the start and can never go: an immutable array holds it, and the loader is not involved.
+ * Otherwise _dl_find_object() finds it (glibc 2.35 and later), the one lookup of the C library that
+ * is documented as async-signal-safe: lock-free, allocating nothing, and aware of a library from
+ * the moment it is mapped to the moment it is unmapped, whoever loaded it (dlopen, dlmopen, a
+ * library inside another namespace, libc itself for iconv and name services). So loading needs no
+ * hook for this. On an older glibc the snapshot is searched. dlclose() waits until no thread reads
+ * tables that it may unmap. The helper asks for names and build ids, of what was loaded when a
+ * stack was recorded. Calm code takes snapshots of the loader's list: at the start, before and
+ * after each dlclose, around each harvest, and before a dlopen if something has gone meanwhile.
+ * Objects that went are remembered (unloaded_modules.h). Time is counted in intervals. A stack is
+ * recorded with the number of the present one, and each object has the intervals (struct
+ * harvest_module) in which an address of its was surely its own. Whenever a snapshot finds that
+ * something came or went, one interval ends before it is taken and another begins after it, and one
+ * begins before each dlclose: what goes was there until the interval of the snapshot that misses
+ * it, what comes may have been there since the snapshot before. Two objects at one address have in
+ * common at most what lies between two snapshots: there neither is named, before and after each is.
+ * The loader's counters reveal objects that came and went between two snapshots: where they were is
+ * unknown, so what else was loaded or unloaded between the two is not sure then.
  */
 #ifndef OTELPROF_MODULES_H
 #define OTELPROF_MODULES_H
@@ -39,12 +36,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a forked child writes comes last, from the beginning of half a page: struct capture. */
+/* The fields that a forked child writes come last, from the beginning of half a page: struct
+ * capture. */
 struct modules {
     struct fixed_modules fixed;
     struct module_names names; /* not asked for again: a sandbox may be built meanwhile */
     _Alignas(2048) _Atomic(struct module_snapshot *) current;
-    struct module_snapshot *retired;  /* old ones that somebody may still read; under `lock` */
+    struct module_snapshot *retired;  /* old ones that a thread may still read; under `lock` */
     struct module_snapshot *pinned;   /* the one that the helper works with; under `lock` */
     struct module_snapshot *joined;   /* the same and what was unloaded, or NULL; the helper's */
     struct unloaded_modules unloaded; /* under `lock` */
@@ -52,7 +50,7 @@ struct modules {
     _Atomic uint64_t interval;        /* harvest_module.first_interval; from 1; changed by `lock` */
     uint64_t seen_interval;           /* in which `current` was last known to be right; `lock` */
     uint64_t unsure_interval;         /* the last in which something came and went unseen; `lock` */
-    pthread_mutex_t lock;             /* among calm code; made anew in a forked child */
+    pthread_mutex_t lock;             /* among calm code; initialized again in a forked child */
     loaded_object_find *find_object;  /* NULL before glibc 2.35 */
     _Atomic uint32_t readers;         /* between modules_open() and modules_close() */
     _Atomic uint32_t unloads;         /* dlclose() calls under way */
@@ -106,12 +104,12 @@ void modules_end_unload(struct modules *modules);
 bool modules_begin_fork(struct modules *modules);
 void modules_end_fork(struct modules *modules);
 
-/* In a forked child: locks and readers of threads that are no more are forgotten; the calling
+/* In a forked child: forgets locks and readers of threads that do not exist any more; the calling
  * thread is inside `own_unloads` calls of dlclose(). */
 void modules_after_fork(struct modules *modules, uint32_t own_unloads);
 
 /* The unwind tables that cover `pc`. After MODULES_FOUND they stay mapped until modules_close();
- * other answers need none. `own_unloads`: calls of dlclose() that this thread itself is inside: it
+ * other results need none. `own_unloads`: dlclose() calls that this thread itself is inside: it
  * cannot unmap anything while it reads. Cost: 5 to 30 ns. Context: any. Async-signal-safe: yes. */
 enum modules_answer modules_open(struct modules *modules, uintptr_t pc, uint32_t own_unloads,
                                  struct cfi_tables *tables);
@@ -128,7 +126,8 @@ static inline void modules_release(struct modules *modules) {
     atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
 }
 
-/* Whether a loaded object spans `pc`; reads nothing of it. Context: any. Async-signal-safe: yes. */
+/* Returns true if a loaded object spans `pc`; reads nothing of it. Context: any. Async-signal-safe:
+ * yes. */
 bool modules_span(const struct modules *modules, uintptr_t pc);
 
 /* The module of the snapshot that holds `pc`, or NULL. Context: any. Async-signal-safe: yes. */

@@ -3,7 +3,7 @@
 #include "arch_memory.h"
 #include "stack_memory.h"
 
-/* Whether all up to `end` can be read. */
+/* Returns true if all bytes up to `end` can be read. */
 static bool read_up_to(struct cfi_tables *tables, uintptr_t end) {
     while (tables->end < end) { /* bounded by what an entry may have */
         if (!memory_is_readable(tables->end))
@@ -21,7 +21,7 @@ struct registered_section registered_section_at(uintptr_t begin, uintptr_t data_
 
 /* The length of the entry and where it begins to count. */
 struct entry {
-    uintptr_t id; /* where the CIE's or the FDE's first field is */
+    uintptr_t id; /* address of the CIE's or the FDE's first field */
     uintptr_t end;
 };
 

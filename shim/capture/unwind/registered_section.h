@@ -2,7 +2,7 @@
  *
  * Two kinds of address are registered: the beginning of a whole .eh_frame section, which ends with
  * a length of 0 (libgcc takes these), or one entry of a function (LLVM's libunwind does). What it
- * points to says which. Nothing tells how long a section is, and a program may register anything:
+ * points to says which. The length of a section is not known, and a program may register anything:
  * each page is asked for before it is read, no entry may be longer than a page has room for by far,
  * and what cannot be read ends the section.
  *
@@ -18,8 +18,8 @@
 #include <stdint.h>
 
 enum {
-    REGISTERED_ENTRY_BYTES = 1 << 20,    /* of one entry: compilers write some hundreds */
-    REGISTERED_SECTION_BYTES = 64 << 20, /* of all */
+    REGISTERED_ENTRY_BYTES = 1 << 20,    /* bytes of one entry: compilers write some hundreds */
+    REGISTERED_SECTION_BYTES = 64 << 20, /* bytes of all entries */
 };
 
 struct registered_section {

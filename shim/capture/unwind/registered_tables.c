@@ -8,10 +8,10 @@
 enum {
     BUCKET_BITS = 12,
     BUCKETS = 1 << BUCKET_BITS,
-    STEPS_MOST = 512,   /* in one list: what stands further back is not found */
-    LOCK_ROUNDS = 2000, /* of wait.h */
+    STEPS_MOST = 512,   /* entries searched in one list: later ones are not found */
+    LOCK_ROUNDS = 2000, /* rounds of wait.h */
     LARGEST_PAGE = 1 << 16,
-    REGION_SHIFT = 18, /* what is near: 256 KiB */
+    REGION_SHIFT = 18, /* level of pages that count as near: 256 KiB */
 };
 
 struct registered_index {
@@ -19,12 +19,12 @@ struct registered_index {
     _Atomic uint32_t levels[REGISTERED_LEVELS];         /* registrations of each */
     _Atomic uint32_t regions[BUCKETS];                  /* registrations that begin or end there */
     struct registration *begins[BUCKETS];               /* by `begin`; from here on under `busy` */
-    struct registration *removed;                       /* that a reader may still look at */
+    struct registration *removed;                       /* that a reader may still use */
     struct table_blocks blocks;
     _Atomic uint32_t count;
 };
 
-/* --- whoever changes it --- */
+/* --- changes --- */
 
 static bool try_lock(void *tables) {
     return !atomic_exchange_explicit(&((struct registered_tables *)tables)->busy, true,
@@ -117,9 +117,9 @@ static void unlist(struct registered_index *index, struct registered_place *plac
     }
 }
 
-/* Gives back what nobody can be looking at. */
+/* Frees removed registrations once no reader can use them. */
 static void reuse_removed(struct registered_tables *tables, struct registered_index *index) {
-    /* pairs with the addition in registered_tables_rule(): it announces itself, then looks */
+    /* pairs with the addition in registered_tables_rule(): it announces itself, then reads */
     if (!index->removed || atomic_load(&tables->readers) != 0)
         return;
     while (index->removed) {
@@ -200,7 +200,8 @@ void registered_tables_add(struct registered_tables *tables, struct rule_cache *
     unlock(tables);
 }
 
-/* What can neither be taken out nor waited for: from now on nobody believes any of it. */
+/* Marks a registration that can neither be unlinked nor waited for: no reader uses it from now on.
+ */
 static void give_up(struct registered_tables *tables, struct rule_cache *rules) {
     atomic_store(&tables->is_off, true);
     rule_cache_invalidate(rules);
@@ -246,7 +247,7 @@ void registered_tables_after_fork(struct registered_tables *tables, bool is_whol
 
 /* --- asking --- */
 
-/* What was registered last comes first. */
+/* Searches the newest registration first. */
 static const struct registered_function *find_on_page(struct registered_index *index,
                                                       unsigned level, uintptr_t pc,
                                                       struct registration **found) {

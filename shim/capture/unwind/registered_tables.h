@@ -1,15 +1,15 @@
 /* Unwind tables of code that is in no object: what JIT compilers register (__register_frame).
  *
- * A registration is copied: nothing that belongs to the compiler is read later, so nobody waits
- * for readers when it gives its memory back, and one that forgets to say so does no harm. A copy
- * has the functions sorted, and the call frame instructions of each. It is found by a hash of the
- * pages that its code lies in; a registration of many pages is listed under larger ones, so that
- * none is listed often. Readers take no lock and see each list as it was before or after a change;
- * they are counted, and what was taken out is used again when there was none.
- * Rules of such code are cached as those of objects are. Where code goes, the cache forgets the
- * addresses between its first and its last: but only if a rule of it was cached, so programs that
- * compile and drop code all the time (PostgreSQL) pay nothing.
- * A forked child keeps it all. There is no memory before the first registration.
+ * A registration is copied: the compiler's memory is not read later, so the compiler can free it
+ * without waiting for readers, and one that forgets to deregister does no harm. A copy has the
+ * functions sorted, and the call frame instructions of each. It is found by a hash of the pages
+ * that its code lies in; a registration of many pages is listed under larger ones, so that none is
+ * listed often. Readers take no lock and see each list as it was before or after a change; they are
+ * counted, and what was taken out is used again when there was none. Rules of such code are cached
+ * as those of objects are. Where code goes, the cache forgets the addresses between its first and
+ * its last: but only if a rule of it was cached, so programs that compile and drop code all the
+ * time (PostgreSQL) pay nothing. A forked child keeps it all. There is no memory before the first
+ * registration.
  */
 #ifndef OTELPROF_REGISTERED_TABLES_H
 #define OTELPROF_REGISTERED_TABLES_H
@@ -28,46 +28,48 @@ struct registered_index;
 /* In ordinary memory, which a forked child has. All zero at first. */
 struct registered_tables {
     _Atomic(struct registered_index *) index; /* NULL: nothing was ever registered */
-    _Atomic bool busy;                        /* somebody changes it */
+    _Atomic bool busy;                        /* a thread is changing it */
     _Atomic bool is_off;                      /* for good: it cannot be trusted */
     _Atomic uint32_t readers;                 /* between finding a function and using it */
     _Atomic uint32_t refused;                 /* registrations that were not taken: no room */
 };
 
-/* `begin` was registered: registered_section.h says what it points to; `data_base`, too. Code of
- * `modules` is left alone: those have tables of their own. What was there under the same address is
- * replaced. Cost: about 1 µs, and 0.1 µs for each function. Context: calm. errno is preserved. */
+/* Records that `begin` was registered; registered_section.h explains `begin` and `data_base`. Code
+ * of `modules` is skipped: those have tables of their own. An earlier registration of the same
+ * address is replaced. Cost: about 1 µs, and 0.1 µs for each function. Context: calm. errno is
+ * preserved. */
 void registered_tables_add(struct registered_tables *tables, struct rule_cache *rules,
                            const struct modules *modules, uintptr_t begin, uintptr_t data_base);
 
-/* It was deregistered, or is about to be: its code may go when this returns. Cost: 0.1 µs; 10 µs
- * if a rule of it was cached. Context: calm. errno is preserved. */
+/* Removes a registration that was deregistered, or is about to be: its code may go when this
+ * returns. Cost: 0.1 µs; 10 µs if a rule of it was cached. Context: calm. errno is preserved. */
 void registered_tables_remove(struct registered_tables *tables, struct rule_cache *rules,
                               uintptr_t begin);
 
-/* Around fork(): a child must not inherit a change that another thread has begun. true:
- * registered_tables_end_fork() is to be called in the parent. Context: calm. */
+/* Around fork(): a child must not inherit a change that another thread has begun. true: the parent
+ * must call registered_tables_end_fork(). Context: calm. */
 bool registered_tables_begin_fork(struct registered_tables *tables);
 void registered_tables_end_fork(struct registered_tables *tables);
 
-/* In a forked child. `is_whole`: what registered_tables_begin_fork() said. Context: fork handler.
+/* Resets the tables in a forked child. `is_whole`: the result of registered_tables_begin_fork().
+ * Context: fork handler.
  */
 void registered_tables_after_fork(struct registered_tables *tables, bool is_whole);
 
-/* The rule for `pc`, which no object spans; it is cached under `key`, if `generation`, which is
- * from before, is the present one still. false: nothing was registered for it. A rule that is not
- * expressible is RULE_NONE: libunwind has no tables for such code either. Cost: 0.1 to 1 µs;
+/* Finds the rule for `pc`, which no object spans; it is cached under `key`, if `generation`, which
+ * is from before, is the present one still. false: nothing was registered for it. A rule that is
+ * not expressible is RULE_NONE: libunwind has no tables for such code either. Cost: 0.1 to 1 µs;
  * nothing if nothing was ever registered. Context: any. Async-signal-safe: yes. */
 bool registered_tables_rule(struct registered_tables *tables, struct rule_cache *rules,
                             uint64_t generation, struct rule_key key, uintptr_t pc,
                             struct rule *rule);
 
-/* Whether a compiler that registers tables made code near `pc`, within 128 KiB or a little more:
- * code there that has none keeps no frame pointers either (functions of LLVM's that cannot throw).
- * Context: any. Async-signal-safe: yes. */
+/* Returns true if a compiler that registers tables made code near `pc`, within 128 KiB or a little
+ * more: code there that has none keeps no frame pointers either (functions of LLVM's that cannot
+ * throw). Context: any. Async-signal-safe: yes. */
 bool registered_tables_are_near(const struct registered_tables *tables, uintptr_t pc);
 
-/* How many registrations there are. Context: any. */
+/* Returns the number of registrations. Context: any. */
 uint32_t registered_tables_count(const struct registered_tables *tables);
 
 #endif

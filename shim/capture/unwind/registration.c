@@ -6,7 +6,7 @@ enum { NO_ENCODING = 0x50 }; /* DW_EH_PE_aligned, which read_pointer() does not 
 
 /* --- copying --- */
 
-/* An entry's common information is told by where its instructions are. */
+/* The address of its instructions identifies an entry's common information. */
 static bool is_other_cie(const struct fde *fde, uintptr_t *last) {
     const bool other = fde->cie.instructions.at != *last;
     *last = fde->cie.instructions.at;
@@ -62,7 +62,7 @@ static struct registration *make_room(struct table_blocks *blocks,
     return r;
 }
 
-/* How much of the room is used so far. */
+/* Room used so far. */
 struct filled {
     uint32_t cies;
     uint32_t functions;
@@ -86,7 +86,7 @@ static bool copy_cie(struct registration *r, struct filled *filled, const struct
     const uintptr_t start = (uintptr_t)r->bytes + filled->bytes;
     *copy = *cie;
     copy->instructions = (struct reader){start, start + bytes_of(&cie->instructions), false};
-    if (cie->pointer_encoding & ENCODING_BASE) /* of DW_CFA_set_loc: it tells of the original */
+    if (cie->pointer_encoding & ENCODING_BASE) /* of DW_CFA_set_loc: relative to the original */
         copy->pointer_encoding = NO_ENCODING;
     return copy_bytes(r, filled, &cie->instructions);
 }
@@ -103,7 +103,7 @@ static bool copy_function(struct registration *r, struct filled *filled, const s
     return copy_bytes(r, filled, &fde->instructions);
 }
 
-/* Fills what was measured; of what another thread has changed since, as much as there is room for.
+/* Copies what was measured; if another thread has changed the section since, as much as fits.
  */
 static void copy(struct registered_section section, struct registration *r) {
     struct filled filled = {0, 0, 0};
@@ -133,7 +133,7 @@ static void sift_down(struct registered_function *functions, uint32_t root, uint
     functions[root] = moved;
 }
 
-/* By a heap, in place: compilers mostly write them sorted. */
+/* Heap sort, in place; compilers mostly write the functions sorted. */
 static void sort(struct registered_function *functions, uint32_t count) {
     uint32_t sorted = 1;
     while (sorted < count && functions[sorted - 1].start <= functions[sorted].start)
@@ -152,8 +152,8 @@ static void sort(struct registered_function *functions, uint32_t count) {
 
 /* --- its pages --- */
 
-/* Lists each page of the functions, which are sorted. How many there are; more than there is room
- * for: not all. */
+/* Lists each page of the sorted functions and returns their number; a number above the room: not
+ * all are listed. */
 static uint32_t list_pages(const struct registration *r, unsigned level) {
     uint32_t count = 0;
     uintptr_t last = UINTPTR_MAX;
@@ -172,7 +172,7 @@ static uint32_t list_pages(const struct registration *r, unsigned level) {
     return count;
 }
 
-/* The smallest pages of which it has few. false: it lies too far apart. */
+/* Chooses the smallest page size that needs few pages. false: the functions lie too far apart. */
 static bool choose_pages(struct registration *r) {
     for (unsigned level = 0; level < REGISTERED_LEVELS; level++) {
         r->level = level;

@@ -1,6 +1,6 @@
 /* A copy of the unwind tables of one registration (registered_tables.h): its functions, sorted,
- * with their call frame instructions, in one block of memory. What it is listed under are pages of
- * one of four sizes: the smallest of which it has few.
+ * with their call frame instructions, in one block of memory. It is listed under pages of one of
+ * four sizes: the smallest size that needs few pages.
  */
 #ifndef OTELPROF_REGISTRATION_H
 #define OTELPROF_REGISTRATION_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    REGISTERED_FUNCTIONS_MOST = 1 << 18, /* in one of them */
+    REGISTERED_FUNCTIONS_MOST = 1 << 18, /* functions in one registration */
     REGISTERED_PLACES_MOST = 64,         /* pages of one */
     REGISTERED_LEVELS = 4,               /* pages of 4 KiB, 256 KiB, 16 MiB, 1 GiB */
 };
@@ -35,7 +35,7 @@ struct registered_place {
     struct registration *registration;
 };
 
-/* What readers see never changes but for `next` of the places. */
+/* Fields that readers see never change, except for `next` of the places. */
 struct registration {
     uintptr_t begin;
     struct registration *next; /* of the same bucket of beginnings, or of those that were removed */
@@ -59,27 +59,27 @@ static inline unsigned registered_shift(unsigned level) {
     return LEAST_PAGE_SHIFT + level * LEVEL_SHIFT;
 }
 
-/* The page of `address`; those of different levels are told apart. */
+/* Returns the page of `address`; the number also holds the level. */
 static inline uintptr_t registered_page(uintptr_t address, unsigned level) {
     return (address >> registered_shift(level)) * REGISTERED_LEVELS + level;
 }
 
-/* What a copy of the section needs. `first`: where its first function is. false: there is nothing
+/* Measures a copy of the section. `first`: start of its first function. false: there is nothing
  * to copy, or too much. Context: any. */
 bool registration_measure(struct registered_section section, struct registration *counts,
                           uintptr_t *first);
 
-/* A copy with room for what was measured, NULL if it finds no room. Context: as of `blocks`. */
+/* Copies the section into the measured room; NULL: no memory. Context: as of `blocks`. */
 struct registration *registration_copy(struct table_blocks *blocks,
                                        const struct registered_section *section,
                                        const struct registration *counts);
 
-/* The function around `pc`, or NULL. Context: any. Async-signal-safe: yes. */
+/* Returns the function around `pc`, or NULL. Context: any. Async-signal-safe: yes. */
 const struct registered_function *registration_function_at(const struct registration *registration,
                                                            uintptr_t pc);
 
-/* What its tables say of `pc`; nothing is said of a call before it. What is not expressible is
- * RULE_NONE. Context: any. Async-signal-safe: yes. */
+/* Returns the rule of its tables for `pc` itself (not for a call before it); RULE_NONE if not
+ * expressible. Context: any. Async-signal-safe: yes. */
 struct rule registration_rule(const struct registration *registration,
                               const struct registered_function *function, uintptr_t pc);
 

@@ -28,7 +28,7 @@ static bool is_in(struct readable_range range, uintptr_t address) {
     return address - range.start < range.end - range.start;
 }
 
-/* Whether a direct call ends at `address`. One to no code of the object is none. */
+/* Returns true if a direct call to code of the object ends at `address`. */
 static bool follows_direct_call(const struct cfi_tables *tables, struct readable_range code,
                                 uintptr_t address) {
     uintptr_t target;
@@ -42,7 +42,7 @@ bool return_address_follows_call(const struct cfi_tables *tables, uintptr_t addr
                                         arch_follows_indirect_call(address, code.start));
 }
 
-/* What a signal handler returns to is behind no call. */
+/* No call precedes the address that a signal handler returns to. */
 static bool is_signal_trampoline(const struct cfi_tables *tables, uintptr_t address) {
     return tables->header &&
            arch_is_signal_return((const uint8_t *)address, bytes_at(tables, address)) &&

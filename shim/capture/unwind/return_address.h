@@ -1,7 +1,7 @@
-/* Whether a word on a stack may be a return address of code that no rule describes.
+/* Checks if a word on a stack may be a return address of code that no rule describes.
  *
  * It leads behind a call in code, or to where a signal handler returns to. What is left on the
- * stack of calls that are over does so, too: where to look is for others to know.
+ * stack of calls that are over does so, too: the caller has to know where to search.
  *
  * Context: any. Async-signal-safe: yes.
  */
@@ -13,18 +13,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether `address` may be in code that calls code at `from`, or is called by it: in an object, or
- * near enough to be called, or near code that was seen running. */
+/* Returns true if `address` may be in code that calls code at `from`, or is called by it: in an
+ * object, or near enough to be called, or near code that was seen running. */
 bool return_address_is_code(const struct unwinder *unwinder, const struct unwind *u, uintptr_t from,
                             uintptr_t address);
 
-/* Whether a call ends at `address`, in code of the object. */
+/* Returns true if a call ends at `address`, in code of the object. */
 bool return_address_follows_call(const struct cfi_tables *tables, uintptr_t address);
 
 /* The same of code outside of objects, which may be gone. Cost: 0.2 µs. */
 bool return_address_follows_generated_call(uintptr_t address);
 
-/* Whether code at `from` may return to `address`. Cost: 30 ns, in generated code 0.2 µs. */
+/* Returns true if code at `from` may return to `address`. Cost: 30 ns, in generated code 0.2 µs. */
 bool return_address_is_credible(const struct unwinder *unwinder, const struct unwind *u,
                                 uintptr_t from, uintptr_t address);
 

@@ -1,7 +1,7 @@
 /* The rules that this process needed so far: a direct-mapped, lock-free cache from pc to rule.
  *
  * An entry is one 64-bit word, so that no reader can ever see half of one: the rule, packed into
- * its low bits, and above it the bits of the pc that the entry's place does not tell, with a
+ * its low bits, and above it the bits of the pc that the entry's index does not imply, with a
  * generation that changes when a library is unloaded. Rules of one pc never change while its module
  * is loaded, so whatever carries the right tag is right. What the walker does for each frame
  * depends on the word before, so it is laid out for few cycles: the distance to the canonical frame
@@ -40,9 +40,9 @@ _Static_assert(ARCH_ADDRESS_BITS - ARCH_CODE_SHIFT - RULE_SLOT_BITS - RULE_PAGE_
                    PACKED_GENERATION_SHIFT - PACKED_TAG_SHIFT,
                "a word and its place tell each address apart");
 
-/* What a rule is kept under: a leaf's pc, or a caller's return address. The pc that decides is the
+/* Key of a rule: a leaf's pc, or a caller's return address. The pc that decides is the
  * one before the latter, but to subtract first would cost a cycle where each counts; so the two are
- * told apart by a bit. */
+ * distinguished by a bit. */
 struct rule_key {
     uintptr_t address;
     bool leaf;
@@ -63,7 +63,7 @@ static inline uintptr_t rule_place(uintptr_t address) {
     return page | slot;
 }
 
-/* What its place does not tell of the key. */
+/* Returns the bits of the key that its index does not imply. */
 static inline uint64_t rule_tag(uint64_t generation, struct rule_key key) {
     const uintptr_t address = key.address >> ARCH_CODE_SHIFT;
     const uint64_t between =
@@ -176,7 +176,7 @@ static inline void rule_cache_forget(struct rule_cache *cache, uintptr_t first, 
     }
 }
 
-/* Before the key's word is looked at, where it is likely to be missing: what is read first and then
+/* Before the key's word is read, where it is likely to be missing: what is read first and then
  * written has the kernel map the page twice. Context: any. Async-signal-safe: yes. */
 static inline void rule_cache_touch(struct rule_cache *cache, struct rule_key key) {
     atomic_fetch_or_explicit(&cache->entries[rule_place(key.address)], 0, memory_order_relaxed);

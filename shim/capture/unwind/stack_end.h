@@ -27,7 +27,8 @@ static inline bool stack_end_is_marked(uintptr_t fp) {
 }
 
 /* Point 4: whether `address`, which no call left on the stack, is where a stack begins that
- * somebody laid out. `own_unloads` as in modules_open(). Context: any. Async-signal-safe: yes. */
+ * the program laid out. `own_unloads` as in modules_open(). Context: any. Async-signal-safe: yes.
+ */
 bool stack_end_is_laid_out(struct modules *modules, uintptr_t address, uint32_t own_unloads);
 
 #endif

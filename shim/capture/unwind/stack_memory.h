@@ -1,12 +1,11 @@
 /* Reading the stack of an interrupted thread without ever touching memory that is not there.
  *
- * What may be read is known in two ways. The thread's own stack and its alternate signal stack have
+ * Readable memory is known in two ways. The thread's own stack and its alternate signal stack have
  * known ends: everything between the stack pointer and the end is mapped. Any other stack (a
  * fibre's, one made by makecontext) is unknown, not even that there is one: a smashed frame
  * leaves a stack pointer to nowhere, which the program's handler of SIGSEGV may report. Each page
- * is asked of the kernel once, by having it copy eight bytes from there: no signal handler of ours
- * for SIGSEGV, no pipe, no descriptor. Of another thread's stack a copy is read, whose ends are
- * known.
+ * is asked of the kernel once, by having it copy eight bytes from there: no SIGSEGV handler of the
+ * profiler, no pipe, no descriptor. Of another thread's stack a copy is read, whose ends are known.
  */
 #ifndef OTELPROF_STACK_MEMORY_H
 #define OTELPROF_STACK_MEMORY_H
@@ -30,16 +29,16 @@ struct stack_view {
     uintptr_t low;      /* follows the stack pointer upwards */
     uintptr_t high;     /* UINTPTR_MAX: the end is not known */
     uintptr_t page;     /* then: the page last found to be readable; NO_PAGE at first */
-    uintptr_t moved_by; /* what is read of a copy lies so much further */
+    uintptr_t moved_by; /* offset of the copy from the stack that it was made of */
 };
 
 enum {
-    NO_PAGE = 1,           /* where no page begins */
+    NO_PAGE = 1,           /* an address at which no page begins */
     LOWEST_MAPPED = 65536, /* vm.mmap_min_addr: nothing is mapped below */
 };
 
-/* Whether the page of `address` can be read. One system call that changes nothing, about 0.1 µs;
- * errno is preserved. Context: any. Async-signal-safe: yes. */
+/* Returns true if the page of `address` can be read. One system call that changes nothing, about
+ * 0.1 µs; errno is preserved. Context: any. Async-signal-safe: yes. */
 bool memory_is_readable(uintptr_t address);
 
 /* A view of a stack of known end, or of an unknown one. */

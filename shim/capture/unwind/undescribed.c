@@ -7,8 +7,8 @@
 
 enum { LARGEST_FRAME = 1 << 20 }; /* of a function: more is no frame */
 
-/* What the instructions say, if it leads behind a call: of any code, for no generated code may have
- * been seen yet. */
+/* Follows the instructions' rule, if it leads behind a call: of any code, for no generated code may
+ * have been seen yet. */
 static enum step step_by_instructions(const struct unwinder *unwinder, const struct unwind *u,
                                       struct frame *frame, struct rule rule) {
     struct frame caller = *frame;
@@ -56,7 +56,7 @@ static enum step return_through(const struct unwinder *unwinder, const struct un
     return return_to(unwinder, u, frame, address, slot + sizeof address, fp);
 }
 
-/* Whether `pc` is at the first instructions of a function that keeps a frame pointer. */
+/* Returns true if `pc` is at the first instructions of a function that keeps a frame pointer. */
 static bool is_entry(uintptr_t pc) {
     return memory_is_readable(pc) && memory_is_readable(pc + ARCH_ENTRY_BYTES - 1) &&
            arch_is_entry((const uint8_t *)pc);
@@ -77,7 +77,7 @@ static enum step return_to_interrupted(const struct unwinder *unwinder, const st
 }
 
 /* Generated code keeps frame pointers, but for leaves without a frame, and the first and the last
- * instructions of the others. Where their instructions tell nothing, the return address is in the
+ * instructions of the others. Where their instructions give no rule, the return address is in the
  * link register or on top of the stack, or right above the caller's frame pointer that was just
  * pushed. */
 static enum step step_out_of_leaf(const struct unwinder *unwinder, const struct unwind *u,
@@ -113,8 +113,8 @@ static bool change_stack(struct unwind *u, struct frame *frame) {
            (stack_end_is_marked(next) || next - frame->fp < LARGEST_FRAME);
 }
 
-/* Whether fp leads to a frame, on this stack or on another. Go runs C, its scheduler and its
- * collector on the thread's stack, and leaves the goroutine's frame in fp. */
+/* Returns true if fp leads to a frame, on this stack or on another. Go runs C, its scheduler and
+ * its collector on the thread's stack, and leaves the goroutine's frame in fp. */
 static bool go_to_frame_at_fp(struct unwind *u, struct frame *frame) {
     const bool is_above = frame->fp >= frame->sp && frame->fp < frame->stack.high;
     const bool is_here = frame->stack.high != UINTPTR_MAX || !is_on_known_stack(u, frame->fp);
@@ -158,7 +158,8 @@ static bool is_outermost(const struct frame *frame) {
     return frame->is_caller && frame->fp_known && stack_end_is_marked(frame->fp);
 }
 
-/* Whether its compiler registers tables, but has none for it: what is in fp is anything, 0 too. */
+/* Returns true if the code's compiler registers tables, but has none for it: what is in fp is
+ * anything, 0 too. */
 static bool keeps_no_records(const struct unwinder *unwinder, uintptr_t pc) {
     return unwinder->registered && registered_tables_are_near(unwinder->registered, pc);
 }

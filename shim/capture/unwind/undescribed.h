@@ -1,7 +1,7 @@
-/* Out of frames of code that nobody describes: generated, or of an object whose tables leave it
+/* Leaves frames of code that no table describes: generated, or of an object whose tables leave it
  * out.
  *
- * What its instructions say (code_rule.h) comes first, then a frame record. Both are guesses, so a
+ * Its instructions (code_rule.h) are tried first, then a frame record. Both are guesses, so a
  * return address is believed behind a call only, on a stack that only goes up; where neither leads
  * to one the walk ends. The instructions of generated code are read where a frame record cannot be
  * trusted: in the leaf, and where there is none.
@@ -19,7 +19,7 @@
 enum step step_out_of_generated(const struct unwinder *unwinder, struct unwind *u,
                                 struct frame *frame);
 
-/* Out of code of an object; `rule` is what code_rule() says. */
+/* Leaves code of an object; `rule` is the result of code_rule(). */
 enum step step_out_of_object(const struct unwinder *unwinder, struct unwind *u, struct frame *frame,
                              struct rule rule);
 

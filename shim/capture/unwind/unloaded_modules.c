@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOOK_BACK = 64 }; /* unloaded objects among which one that comes back is looked for */
+enum { LOOK_BACK = 64 }; /* unloaded objects searched for one that comes back */
 
 static size_t whole_pages(size_t bytes) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -24,7 +24,7 @@ static void fill(struct unloaded_memory *memory, size_t slot, const struct harve
             memcpy(memory->texts[slot].build_id, gone->build_id, gone->build_id_size);
 }
 
-/* The same object, if it was there until just before, and nobody else between. */
+/* Finds the same object, if it was loaded until just before, with no other object between. */
 static struct harvest_module *find_continued(const struct unloaded_modules *unloaded,
                                              const struct harvest_module *gone) {
     for (uint64_t i = 0; i < LOOK_BACK && i < unloaded->added; i++) {
