@@ -1,7 +1,7 @@
-/* Which frame ends a stack: the one rule that `otelprof.stack.truncated` goes by.
+/* Decides which frame ends a stack: the one rule behind `otelprof.stack.truncated`.
  *
  * A stack is whole if the walk came to a frame that has no caller. These are:
- *  1. a frame whose unwind tables say that it has none (RULE_END): _start of the main thread,
+ *  1. a frame whose unwind tables mark it as the last (RULE_END): _start of the main thread,
  * libc's clone of every other thread, makecontext's __start_context;
  *  2. a frame whose return address is zero: fibres that are laid out with a zero above them;
  *  3. a frame of code that keeps frame pointers where that is zero. The psABIs have the deepest

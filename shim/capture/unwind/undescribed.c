@@ -5,7 +5,7 @@
 #include "stack_end.h"
 #include "walk_view.h"
 
-enum { LARGEST_FRAME = 1 << 20 }; /* of a function: more is no frame */
+enum { LARGEST_FRAME = 1 << 20 }; /* bytes of a function's frame: more is not believed */
 
 /* Follows the instructions' rule, if it leads behind a call: of any code, for no generated code may
  * have been seen yet. */
@@ -62,9 +62,9 @@ static bool is_entry(uintptr_t pc) {
            arch_is_entry((const uint8_t *)pc);
 }
 
-/* A call that the program's signal handler put in: the top of the stack says where the code was
- * interrupted, which is behind no call (Go preempts goroutines so, mostly in the tick in which our
- * signal comes, too). */
+/* A call that the program's signal handler put in: the top of the stack holds the address of the
+ * interruption, which no call precedes (Go preempts goroutines so, mostly in the tick of the
+ * profiler's signal). */
 static enum step return_to_interrupted(const struct unwinder *unwinder, const struct unwind *u,
                                        struct frame *frame, uintptr_t top) {
     if (!is_entry(frame->pc) || !return_address_is_code(unwinder, u, frame->pc, top) ||

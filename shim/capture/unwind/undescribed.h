@@ -2,7 +2,7 @@
  * out.
  *
  * Its instructions (code_rule.h) are tried first, then a frame record. Both are guesses, so a
- * return address is believed behind a call only, on a stack that only goes up; where neither leads
+ * return address is believed only behind a call, on a stack that only goes up; where neither leads
  * to one the walk ends. The instructions of generated code are read where a frame record cannot be
  * trusted: in the leaf, and where there is none.
  *

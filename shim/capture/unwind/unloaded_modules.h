@@ -18,7 +18,7 @@ struct unloaded_memory {
     struct {
         char path[MODULE_PATH_BYTES];
         uint8_t build_id[MAX_BUILD_ID_BYTES];
-    } texts[UNLOADED_MODULES]; /* what the modules refer to */
+    } texts[UNLOADED_MODULES]; /* strings that the modules refer to */
 };
 
 struct unloaded_modules {
@@ -26,7 +26,7 @@ struct unloaded_modules {
     uint64_t added;                 /* so far */
 };
 
-/* How many are remembered, and each of them, in no order. */
+/* Returns the number of remembered modules, and each of them, in no order. */
 static inline size_t unloaded_modules_count(const struct unloaded_modules *unloaded) {
     return unloaded->added < UNLOADED_MODULES ? (size_t)unloaded->added : UNLOADED_MODULES;
 }

@@ -12,7 +12,7 @@ enum { GENERATED_CODE_BYTES = 16 << 10 }; /* a gap this long is no single functi
 
 /* --- rules --- */
 
-/* Of code that the tables say nothing about. */
+/* Finds a rule for code that no table describes. */
 static struct rule rule_of_code(const struct cfi_tables *tables, uintptr_t pc, bool is_caller) {
     const struct readable_range code = cfi_code_around(tables, pc);
     const struct code_view view = {.low = code.start, .high = code.end};
@@ -128,7 +128,7 @@ static bool is_plain(uint64_t word, bool is_caller) {
 }
 _Static_assert(FP_SAME == 0 && FP_AT_CFA == 1, "is_plain() compares them");
 
-/* How far a walk may go at once: what an interpreter runs is put in by the general way. */
+/* Limit of the fast loop: an interpreter's functions are inserted by the general loop. */
 static uintptr_t plain_end(const struct unwind *u, const struct frame *frame) {
     const uintptr_t room = frame->stack.high - frame->sp;
     const uintptr_t at = u->interpreter ? u->interpreter->at : 0;
@@ -205,7 +205,7 @@ static struct frame first_frame(struct unwind *u, const uint64_t registers[REGIS
     };
 }
 
-/* By a rule that is no end. */
+/* Takes one step by a rule other than RULE_END. */
 static enum step step_by(const struct unwinder *unwinder, struct unwind *u, struct frame *frame,
                          struct rule rule) {
     if (rule.cfa_kind >= RULE_CODE_SP)
@@ -222,8 +222,8 @@ static enum step step_by(const struct unwinder *unwinder, struct unwind *u, stru
 
 /* --- interpreters --- */
 
-/* Of the native frame listed last, which reaches from `sp` to the next one's, if it is the one that
- * an interpreter runs in. */
+/* Lists an interpreter's functions in place of the native frame listed last, which reaches from
+ * `sp` to the next one's, if the interpreter runs in it. */
 static void list_interpreted(struct unwind *u, uintptr_t sp, uintptr_t next_sp) {
     struct interpreter_frames *const interpreter = u->interpreter;
     const uint32_t count = u->count;
@@ -235,8 +235,8 @@ static void list_interpreted(struct unwind *u, uintptr_t sp, uintptr_t next_sp) 
         u->frames[u->count++] = native;
 }
 
-/* The native frames that they are run in are not known. Where the walk is gone on with later, it is
- * said where they belong. */
+/* Lists the interpreter's functions whose native frames are unknown. If the walk will continue
+ * later, their place is recorded. */
 static void list_remaining(struct unwind *u, bool goes_on) {
     struct interpreter_frames *const interpreter = u->interpreter;
     while (interpreter && interpreter->at && u->count < u->max) {

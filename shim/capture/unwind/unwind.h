@@ -6,11 +6,11 @@
  * no allocator. Code that no unwind information describes because it was generated (JIT code, V8's
  * built-ins), or because its object has no such information at all (Free Pascal's programs), is
  * crossed by frame pointers, under conditions that keep it from inventing frames. Go leaves the
- * thread's stack and comes back to it: so does the walk. What cannot be followed ends the walk with
- * the reason, and stack_end.h says what the end of a stack is; frames of libotelprof.so itself are
- * followed but not listed. Where an interpreter runs (struct interpreter_frames) its functions are
- * listed instead of the native frame that runs them; where the walk ends too early those that are
- * left are listed behind it.
+ * thread's stack and comes back to it: so does the walk. A frame that cannot be followed ends the
+ * walk with the reason, and stack_end.h defines the end of a stack; frames of libotelprof.so itself
+ * are followed but not listed. Where an interpreter runs (struct interpreter_frames) its functions
+ * are listed instead of the native frame that runs them; where the walk ends too early those that
+ * are left are listed behind it.
  */
 #ifndef OTELPROF_UNWIND_H
 #define OTELPROF_UNWIND_H
@@ -28,7 +28,7 @@ enum unwind_end {
     UNWIND_COMPLETE,   /* reached a frame that has no caller */
     UNWIND_DEPTH,      /* `max` frames listed, more to come */
     UNWIND_TRUNCATED,  /* cannot be followed */
-    UNWIND_CHANGING,   /* leads into a library while one is being unloaded: not looked at */
+    UNWIND_CHANGING,   /* leads into a library while one is being unloaded: not searched */
     UNWIND_EXPRESSION, /* a rule that only libunwind can execute */
 };
 
@@ -37,14 +37,15 @@ struct unwinder {
     struct rule_cache *rules;
     uintptr_t own_start; /* libotelprof.so's own code, not listed */
     uintptr_t own_end;
-    struct registered_tables *registered; /* of code of no object; NULL: none */
-    _Atomic uintptr_t *generated; /* where code of no object was last seen running; 0: nowhere */
+    struct registered_tables *registered; /* tables of code outside of objects; NULL: none */
+    _Atomic uintptr_t
+        *generated; /* address of the code outside of objects that ran last; 0: none */
 };
 
 struct unwind;
 
-/* What an interpreter runs in native frames of its own, told while the stack is walked: its frames
- * take the place of the native one that runs them. */
+/* Functions that an interpreter runs in native frames of its own, listed during the walk: its
+ * frames take the place of the native one that runs them. */
 struct interpreter_frames {
     uintptr_t at; /* on the stack, in the next such native frame; 0: there is none */
     /* Lists the frames that are run there, innermost first, as far as there is room, and goes on to
@@ -64,11 +65,11 @@ struct unwind {
     bool cold;             /* rules are hardly in the cache; set once one was not */
     bool foreign_stack;    /* out: went over a stack that is neither of the two */
     bool crossed_signal;   /* out: the stack holds a signal handler of the application */
-    bool by_record_alone;  /* out: one was left by a frame record that its instructions do not tell
-                              of:  the frames between may be of any kind, a signal's, too */
-    bool by_frame_pointer; /* out: a frame has no rule: it was left by a frame record, or by what
-                              its instructions say, and functions around it may be missing */
-    /* Not empty: the stack is another thread's. Of it this part alone is read, from a copy, whose
+    bool by_record_alone;  /* out: one was left by a frame record that its instructions do not
+                              confirm:  the frames between may be of any kind, a signal's, too */
+    bool by_frame_pointer; /* out: a frame has no rule: it was left by a frame record, or by its
+                              instructions, and functions around it may be missing */
+    /* Not empty: the stack is another thread's. Only this part of it is read, from a copy whose
      * bytes lie `moved_by` further. */
     struct stack_range copied;
     uintptr_t moved_by;
@@ -78,7 +79,8 @@ struct unwind {
     uintptr_t ended_sp;
 };
 
-/* Whether code of libotelprof.so is there. Context: any. Async-signal-safe: yes. */
+/* Returns true if the address is in the code of libotelprof.so. Context: any. Async-signal-safe:
+ * yes. */
 static inline bool unwinder_is_own(const struct unwinder *unwinder, uintptr_t pc) {
     return pc - unwinder->own_start < unwinder->own_end - unwinder->own_start;
 }

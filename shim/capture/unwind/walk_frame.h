@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A frame being walked. `pc` is where to look: the exact pc of a leaf or interrupted frame, the
- * return address - 1 of a caller, which lies in the call instruction. */
+/* A frame being walked. `pc` is the address to search for: the exact pc of a leaf or interrupted
+ * frame, the return address - 1 of a caller, which lies in the call instruction. */
 struct frame {
     bool is_caller;
     bool is_checked; /* a call is before it */

@@ -1,5 +1,5 @@
-/* Which part of which stack a walk may read: the thread's own, its signal stack, one that nobody
- * knows, or a copy.
+/* Selects the stack, and its part, that a walk may read: the thread's own, its signal stack, an
+ * unknown one, or a copy.
  *
  * Context: any. Async-signal-safe: yes.
  */
@@ -23,7 +23,7 @@ static inline bool is_on_known_stack(const struct unwind *u, uintptr_t address) 
     return stack_range_has(u->thread_stack, address) || stack_range_has(u->signal_stack, address);
 }
 
-/* Of what lies outside of the copy nothing can be read. */
+/* Memory outside of the copy cannot be read. */
 static inline struct stack_view view_of_copy(struct unwind *u, uintptr_t sp, uintptr_t low) {
     const struct stack_range copied = u->copied;
     const bool has = stack_range_has(copied, sp);
