@@ -14,15 +14,15 @@
 
 static const uint64_t first_look = 3 * NANO_PER_MILLI; /* shorter processes pay nothing */
 static const uint64_t last_delay = NANO_PER_SECOND / 2;
-enum { FORGET_ROUNDS = 2000 }; /* of wait.h */
+enum { FORGET_ROUNDS = 2000 }; /* rounds of wait.h */
 
 /* --- reading --- */
 
-/* Whose context is read. */
+/* The thread whose context is read. */
 struct owner {
     const struct own_context *own;
     uintptr_t pointer; /* the thread pointer of another thread; 0: it is the calling one's */
-    uint8_t *room;     /* of foreign_memory */
+    uint8_t *room;     /* for foreign_memory */
 };
 
 static enum context_outcome read_at(const struct thread_variable *variable, uintptr_t address,
@@ -88,9 +88,9 @@ static enum context_outcome read_variables(const struct context_reader *reader,
     return worst;
 }
 
-/* What the program says itself comes first; in the middle of its change nobody else is asked, whose
- * span the thread has neither before nor after. Labels without a span are added to the span that
- * another source has. */
+/* The program's own context (otelprof.h) comes first; in the middle of its change no other source
+ * is read, whose span the thread would have neither before nor after. Labels without a span are
+ * added to the span that another source has. */
 static enum context_outcome read_all(const struct context_reader *reader, const struct owner *owner,
                                      struct sample_context *context) {
     const struct own_context *const own = owner->own;
@@ -141,14 +141,14 @@ enum context_outcome context_read_of(const struct context_reader *reader, uintpt
     return second == first && is_same(context, &again) ? first : CONTEXT_WRONG;
 }
 
-/* --- looking --- */
+/* --- searching --- */
 
 static bool is_adaptor(const char *path) {
     const char *const slash = strrchr(path, '/');
     return strcmp(slash ? slash + 1 : path, "libotelprof-cpp.so") == 0;
 }
 
-/* Those of C++ programs are published by a library of ours. */
+/* A library of the profiler publishes those of C++ programs. */
 static uint64_t source_of_thread_context(const struct dl_phdr_info *object, const char *path) {
     (void)object;
     return is_adaptor(path) ? CONTEXT_OPENTELEMETRY_CPP : CONTEXT_THREAD;
@@ -158,7 +158,7 @@ static uint64_t source_of_labels(const struct dl_phdr_info *object, const char *
     return custom_labels_are_of(object, path) ? CONTEXT_CUSTOM_LABELS : 0;
 }
 
-/* In the order of the sources. */
+/* Sorts in the order of the sources. */
 static void put_in_order(struct thread_variable *list, uint32_t count) {
     struct thread_variable found[THREAD_VARIABLES];
     uint32_t kept = 0;
@@ -225,7 +225,7 @@ static bool look_locked(struct context_reader *reader) {
     return complete;
 }
 
-/* Whether it need not be done again because something stood in the way. */
+/* Returns false if the search was prevented and must be repeated. */
 static bool try_look(struct context_reader *reader) {
     const bool locks = loader_state_is_known();
     if (locks && !loader_state_try_enter())
@@ -247,7 +247,7 @@ bool context_expect(struct context_reader *reader) {
     return true;
 }
 
-/* Soon, but never later than before: somebody may load all the time. */
+/* Schedules a search, never later than already scheduled: the program may load all the time. */
 static void expect_at(struct context_look *look, uint64_t delay) {
     const uint64_t next = monotonic_nano() + delay;
     look->delay = delay;

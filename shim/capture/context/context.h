@@ -25,42 +25,43 @@ struct context_reader {
     struct modules *modules;
     struct thread_variables variables;
     struct context_look {
-        _Atomic bool busy;         /* somebody writes `variables` */
+        _Atomic bool busy;         /* a thread writes `variables` */
         _Atomic uint64_t expected; /* calls that may load something, so far */
-        uint64_t seen;             /* of those; this and what follows is the helper's */
-        uint64_t next;             /* CLOCK_MONOTONIC, ns; 0: there is no need */
-        uint64_t delay;            /* until then, from the look before; ns */
-        bool settles;              /* what is expected may come yet */
-        uint64_t adds;             /* the loader's counters at the last look that was complete */
+        uint64_t
+            seen; /* expectations seen so far; this and the following fields belong to the helper */
+        uint64_t next;  /* CLOCK_MONOTONIC, ns; 0: there is no need */
+        uint64_t delay; /* from the previous search to that one; ns */
+        bool settles;   /* an expected object may still come */
+        uint64_t adds;  /* the loader's counters at the last complete search */
         uint64_t subs;
     } look;
 };
 
-/* Reads the calling thread's context into `*context`; where it is none, nothing is to be looked at
- * there. `own`: what the program said of the thread by otelprof.h; NULL: nothing. The first source
- * that has a context counts, in the order of context_sources.def. Cost: without variables, some
- * instructions. Context: signal. Async-signal-safe: yes. */
+/* Reads the calling thread's context into `*context`; if there is none, its content is undefined.
+ * `own`: the context that the program set for the thread by otelprof.h; NULL: none. The first
+ * source that has a context counts, in the order of context_sources.def. Cost: without variables,
+ * some instructions. Context: signal. Async-signal-safe: yes. */
 enum context_outcome context_read(const struct context_reader *reader,
                                   const struct own_context *own, struct sample_context *context);
 
-/* The same of another thread, whose thread pointer is `pointer`, while it runs, waits or ends: all
- * of its memory is copied by the kernel. What changes meanwhile is CONTEXT_WRONG. Cost: some
+/* Reads another thread's context, whose thread pointer is `pointer`, while it runs, waits or ends:
+ * the kernel copies all of its memory. Data that changes meanwhile is CONTEXT_WRONG. Cost: some
  * microseconds where anything is published. Context: the helper. */
 enum context_outcome context_read_of(const struct context_reader *reader, uintptr_t pointer,
                                      const struct own_context *own, struct sample_context *context);
 
-/* Something may be loaded now. true: the helper sleeps and should be woken; it is to look at
- * context_next_look(). Context: any. Async-signal-safe: yes. */
+/* Records that an object may be loaded now. true: the helper sleeps and the caller should wake it;
+ * its next poll is at context_next_poll(). Context: any. Async-signal-safe: yes. */
 bool context_expect(struct context_reader *reader);
 
-/* When the helper should look next (CLOCK_MONOTONIC, ns); UINT64_MAX: it need not. What is being
- * loaded is looked for again and again, at growing distances, for a second. The first look comes
- * after some milliseconds, so that short processes do without. Context: the helper. */
+/* Returns the time of the helper's next poll (CLOCK_MONOTONIC, ns); UINT64_MAX: none. An object
+ * being loaded is searched for repeatedly, at growing intervals, for a second. The first poll comes
+ * after some milliseconds, so short processes do without. Context: the helper. */
 uint64_t context_next_look(struct context_reader *reader);
 
-/* Looks for variables, if anything was loaded or unloaded since the last time. Context: the helper,
- * under the quiesce lock; takes the loader's lock, unless somebody has it: then it is done the next
- * time. */
+/* Searches for variables, if anything was loaded or unloaded since the last time. Context: the
+ * helper, under the quiesce lock; takes the loader's lock, unless another thread holds it: then the
+ * next poll does it. */
 void context_look(struct context_reader *reader);
 
 /* Between dlclose() and modules_end_unload(): variables of objects that are gone are forgotten.

@@ -6,7 +6,7 @@ static bool has_same_key(const struct context_attribute *a, const struct context
     return a->key_bytes == b->key_bytes && memcmp(a->key, b->key, a->key_bytes) == 0;
 }
 
-/* Where the entry with that key begins, and in *end where it ends. false: there is none. */
+/* Finds the beginning of the entry with that key, and in *end its end. false: there is none. */
 static bool find(const struct sample_context *context, const struct context_attribute *wanted,
                  uint32_t *start, uint32_t *end) {
     struct context_attribute attribute;

@@ -15,11 +15,11 @@ struct context_attributes {
     uint32_t count;
 };
 
-/* Adds an entry, as `attribute` says. false: there is no room for it. */
+/* Adds `attribute` as an entry. false: there is no room for it. */
 bool context_attributes_add(struct context_attributes *attributes,
                             const struct context_attribute *attribute);
 
-/* Whether there is one with the key of `attribute`. */
+/* Returns true if there is an entry with the key of `attribute`. */
 bool context_attributes_have(const struct context_attributes *attributes,
                              const struct context_attribute *attribute);
 
@@ -27,7 +27,7 @@ bool context_attributes_have(const struct context_attributes *attributes,
 void context_attributes_remove(struct context_attributes *attributes,
                                const struct context_attribute *attribute);
 
-/* What is behind the last entry becomes 0, as far as it is compared. To be called last. */
+/* Clears the bytes behind the last entry, as far as they are compared. Must be called last. */
 void context_attributes_end(const struct context_attributes *attributes);
 
 #endif

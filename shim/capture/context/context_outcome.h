@@ -1,4 +1,4 @@
-/* What can be said of a thread's context, by each source and by all of them. */
+/* Outcome of reading a thread's context, from one source or from all of them. */
 #ifndef OTELPROF_CONTEXT_OUTCOME_H
 #define OTELPROF_CONTEXT_OUTCOME_H
 

@@ -2,9 +2,9 @@
  *
  * A thread-local variable, custom_labels_current_set, points to the thread's labels, or is NULL:
  * {labels, count, capacity}; a label is a key and a value, each {length, bytes}. A key that is NULL
- * is a label that was taken away; the first label with a key counts. The library says its version
- * in custom_labels_abi_version. It changes what it has in an order that a signal handler on the
- * thread may see at any moment.
+ * is a label that was taken away; the first label with a key counts. The library publishes its
+ * version in custom_labels_abi_version. It changes its data in an order that a signal handler on
+ * the thread may see at any moment.
  */
 #ifndef OTELPROF_CUSTOM_LABELS_H
 #define OTELPROF_CUSTOM_LABELS_H
@@ -17,10 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Labels are looked at as far as that. */
+/* Labels read at most. */
 enum { CUSTOM_LABELS = 64 };
 
-/* Whether that object is such a library: by its file's name, and the version that it says.
+/* Returns true if that object is such a library, by its file's name and its version.
  * Context: calm, while it stays loaded. */
 bool custom_labels_are_of(const struct dl_phdr_info *object, const char *path);
 

@@ -25,7 +25,7 @@ struct field {
     uint32_t offset;
 };
 
-/* What was learned wrongly is not followed to where nothing is. */
+/* Checks the memory first: an offset that was learned wrongly may lead to an unmapped page. */
 static bool copy(void *to, const void *from, size_t size) {
     const uintptr_t first = (uintptr_t)from;
     if (!from || !memory_is_readable(first) || !memory_is_readable(first + size - 1))

@@ -1,12 +1,13 @@
-/* Since when a thread-local module's number is its object's.
+/* Finds the generation since which a thread-local module's number belongs to its object.
  *
  * The loader gives a number that an unloaded library had to another one. A thread's vector keeps
  * the block that it had under that number until the thread first uses the new one's variables: it
  * is of another size, and what lies there is another variable. The loader counts what it loads and
  * unloads, keeps with each number the count from which on it is the object's (`struct
- * dtv_slotinfo`), and a vector says how far it has been brought (thread_vector_block()).
- * The list has no public name: where it is, glibc says to debuggers (libthread_db), since 2.34 in
- * libc's dynamic symbols. What is read there is believed if it leads to the object itself.
+ * dtv_slotinfo`), and a vector holds the generation that it was brought up to
+ * (thread_vector_block()). The list has no public name: glibc publishes its place for debuggers
+ * (libthread_db), since 2.34 in libc's dynamic symbols. Data read there is believed if it leads to
+ * the object itself.
  */
 #ifndef OTELPROF_MODULE_GENERATION_H
 #define OTELPROF_MODULE_GENERATION_H

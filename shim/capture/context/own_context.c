@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-/* Of struct own_content, version 1. Another release may have others. */
+/* Identifies struct own_content, version 1. Other releases may have other forms. */
 enum { OWN_FORM = 0x07e10001 };
 
 /* Labels that are pushed and not popped; a state has room for two more. */
@@ -65,7 +65,7 @@ void own_context_set_span(struct own_context *own, const uint8_t *trace_id,
     } while (!is_there(content, span, check));
 }
 
-/* A mixture is not handed out: who sets it again would make it whole. */
+/* Never returns a mixture of two spans: a caller that sets it again would make it valid. */
 void own_context_get_span(const struct own_context *own, uint8_t *trace_id, uint8_t *span_id) {
     static const uint64_t none[3];
     const struct own_content *const content = content_of(own);
@@ -267,7 +267,8 @@ void own_context_swap(struct own_context *own, struct own_content *saved) {
     show_other(own);
 }
 
-/* A copy is looked at, since the thread goes on; a second one says whether it was whole. */
+/* Reads a copy, since the thread goes on running; a second copy shows whether the first was whole.
+ */
 bool own_context_copy(const struct own_context *own, struct own_context *copied) {
     struct own_content *const content = &copied->contents[0];
     struct own_content *const again = &copied->contents[1];

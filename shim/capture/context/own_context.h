@@ -1,20 +1,21 @@
-/* What the program says of its threads by otelprof.h: the span that one works for, and labels.
+/* Holds the context that the program sets for its threads by otelprof.h: a thread's span, and
+ * labels.
  *
- * A thread changes its own alone. It may be interrupted at any instruction by our handler, which
- * reads, and by handlers of the program's, which may change it too and leave it as they found it.
- * Nothing is locked for that, and nobody waits:
- *  - the span's words have a check word beside them: a mixture of two spans is none. A writer looks
- *    afterwards whether what it wrote is there, and writes again if not.
+ * A thread changes only its own. It may be interrupted at any instruction by the profiler's
+ * handler, which reads, and by handlers of the program's, which may change it too and leave it as
+ * they found it. There is no lock, and no thread waits:
+ *  - the span's words have a check word beside them: a mixture of two spans is none. A writer
+ * checks afterwards that its words are there, and writes again if not.
  *  - a label takes its place by one store, is written there, and is shown by another.
  *  - a context as a whole is made in the second of two places, which become each other by one
  * store.
  *
  * Labels are a stack. A label hides an older one of its key until it is popped. One that does not
- * fit takes no place, but hides too, and counts: then what is read is told to be cut.
+ * fit takes no place, but hides too, and counts: then the labels read are reported as cut.
  *
- * A context lives in memory of our own that is never given back, since the handler may look at any
- * time; a thread's slot has its place there. Unlike other memory of ours a forked child finds it as
- * it was: its thread goes on with what it had.
+ * A context lives in memory of the profiler that is never freed, since the handler may read at any
+ * time; a thread's slot has its place there. Unlike the profiler's other memory, a forked child
+ * finds it as it was: its thread goes on with what it had.
  */
 #ifndef OTELPROF_OWN_CONTEXT_H
 #define OTELPROF_OWN_CONTEXT_H
@@ -31,7 +32,7 @@ enum { OWN_LABELS = CONTEXT_ATTRIBUTES, OWN_LABEL_BYTES = 448, OWN_TEXT_BYTES = 
 struct own_label {
     uint16_t start; /* its entry in `bytes`, as sample_context.h has it */
     uint16_t size;
-    uint32_t depth; /* how many labels there were with it */
+    uint32_t depth; /* labels at that time */
     uint32_t state; /* 0: being written; 1: shown; n: hidden by the label of depth n - 1 */
 };
 
@@ -74,14 +75,15 @@ uint32_t own_context_depth(const struct own_context *own);
 
 void own_context_save(const struct own_context *own, struct own_content *saved);
 
-/* What makes no sense in `saved`, which is the program's memory, is an empty context. Not in a
- * signal handler that interrupts one of the two. */
+/* Restores an empty context if `saved`, which is the program's memory, makes no sense. Must not be
+ * called in a signal handler that interrupts one of the two. */
 void own_context_restore(struct own_context *own, const struct own_content *saved);
 void own_context_swap(struct own_context *own, struct own_content *saved);
 
 /* --- the reader --- */
 
-/* As context_read(): on the thread itself. Context: signal. Async-signal-safe: yes. */
+/* Does the same as context_read(), on the thread itself. Context: signal. Async-signal-safe: yes.
+ */
 enum context_outcome own_context_read(const struct own_context *own,
                                       struct sample_context *context);
 

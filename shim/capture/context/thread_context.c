@@ -27,8 +27,9 @@ static bool was_seen(struct keys *keys, uint8_t key) {
     return seen;
 }
 
-/* From memory that can be read. A length is looked at once, whoever may change it. A key that comes
- * again has its newer value, or none, if that does not fit. false: something did not fit. */
+/* Reads attributes from readable memory. Each length is read only once, since the program may
+ * change it. A repeated key has its newer value, or none, if that does not fit. false: something
+ * did not fit. */
 static bool read_attributes(const uint8_t *entries, uint32_t size, struct sample_context *context) {
     struct context_attributes attributes = {context, 0};
     struct keys keys = {{0}};

@@ -23,9 +23,9 @@
 enum { THREAD_CONTEXT_ATTRIBUTE_BYTES = FOREIGN_COPY_BYTES };
 
 /* Reads the record that the pointer at `variable` (readable) leads to. Zero ids stay: no span. At
- * least a span or an attribute is there if it is CONTEXT_READ or CONTEXT_CUT; otherwise nothing of
- * `*context` is to be looked at. Cost: 10 ns, and a system call where the record lies outside of
- * what `memory` knows. Context: signal. Async-signal-safe: yes. */
+ * least a span or an attribute is there if it is CONTEXT_READ or CONTEXT_CUT; otherwise the content
+ * of `*context` is undefined. Cost: 10 ns, and a system call where the record lies outside of
+ * memory that `memory` knows. Context: signal. Async-signal-safe: yes. */
 enum context_outcome thread_context_read(uintptr_t variable, struct foreign_memory *memory,
                                          struct sample_context *context);
 

@@ -3,16 +3,15 @@
  *
  * A variable lies at a fixed offset from the thread pointer (static TLS: the executable, what was
  * loaded with it, and what dlopen found room for there), or in a block that the dynamic thread
- * vector leads to. Which of the two is said by what the loader has written into the objects that
- * use the variable (variable_search.h). The vector alone would not do: of an object that uses TLS
- * descriptors, is loaded by dlopen, and found room in static TLS, it never learns.
- * The table is there twice. Calm code, one writer at a time, writes the one that is not in use and
- * then makes it the one that is; a table that would be the same is left alone. Signal handlers read
- * the one in use: a handler that meets a change finds what was there before. No reader waits. It
- * copies an entry and checks afterwards that no writer has come round to that table meanwhile,
- * which takes two changes; then it reads again. The address of a dynamic variable is taken from
- * glibc's own vector, and of libc's memory alone: it needs no check, but what it holds is the
- * program's, and does (foreign_memory.h).
+ * vector leads to. The loader's relocations in the objects that use the variable show which
+ * (variable_search.h). The vector alone is not enough: it has no entry for an object that uses TLS
+ * descriptors, is loaded by dlopen, and found room in static TLS. The table is there twice. Calm
+ * code, one writer at a time, writes the one that is not in use and then makes it the one that is;
+ * a table that would be the same is not written. Signal handlers read the one in use: a handler
+ * that meets a change finds what was there before. No reader waits. It copies an entry and checks
+ * afterwards that no writer has come round to that table meanwhile, which takes two changes; then
+ * it reads again. The address of a dynamic variable is taken from glibc's own vector, and of libc's
+ * memory alone: it needs no check, but what it holds is the program's, and does (foreign_memory.h).
  */
 #ifndef OTELPROF_THREAD_VARIABLE_H
 #define OTELPROF_THREAD_VARIABLE_H
@@ -32,15 +31,15 @@ struct thread_variable {
     uint64_t may_go; /* its object may be unloaded: modules_hold() */
     uint64_t module; /* the object's number in the thread vector; 0: in static TLS */
     int64_t offset;  /* from the thread pointer; with a module, in its block */
-    int64_t block;  /* where the object's block begins: from the thread pointer; with a module, 0 */
-    uint64_t bytes; /* of that block */
-    uint64_t object;     /* the program headers of the object that defines it: which one it is */
+    int64_t block;   /* offset of the object's block from the thread pointer; with a module, 0 */
+    uint64_t bytes;  /* size of that block */
+    uint64_t object; /* the program headers of the object that defines it: which one it is */
     uint64_t generation; /* with a module: that a thread's vector must have reached to have it */
 };
 enum { THREAD_VARIABLE_WORDS = sizeof(struct thread_variable) / 8 };
 
 struct thread_variables {
-    _Atomic uint32_t version; /* of the table in use, tables[version % 2] */
+    _Atomic uint32_t version; /* version of the table in use, tables[version % 2] */
     _Atomic uint32_t writing; /* the last version whose writing has begun */
     struct thread_variable_table {
         _Atomic uint32_t count;
@@ -48,7 +47,7 @@ struct thread_variables {
     } tables[2];
 };
 
-/* How many there are. Cost: two loads. Context: any. Async-signal-safe: yes. */
+/* Returns the number of variables. Cost: two loads. Context: any. Async-signal-safe: yes. */
 static inline uint32_t thread_variables_count(const struct thread_variables *variables) {
     /* pairs with the release at the end of thread_variables_set() */
     const uint32_t version = atomic_load_explicit(&variables->version, memory_order_acquire);
@@ -74,7 +73,7 @@ uintptr_t thread_variable_address(const struct thread_variable *variable,
  * Context: the helper. */
 uintptr_t thread_variable_address_of(const struct thread_variable *variable, uintptr_t pointer);
 
-/* Replaces the table; one that is the same already is not written. In a forked child, whose parent
+/* Replaces the table, unless it is the same. In a forked child, whose parent
  * may have been writing, the table in use is whole. Context: calm; one writer at a time. */
 void thread_variables_set(struct thread_variables *variables, const struct thread_variable *list,
                           uint32_t count);

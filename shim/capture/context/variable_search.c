@@ -26,7 +26,7 @@ struct definer {
     uint64_t source;
     uint64_t module;
     uint64_t value; /* the variable's offset in the object's block */
-    uint64_t bytes; /* of the block */
+    uint64_t bytes; /* size of the block */
     intptr_t block; /* from the thread pointer; 0: not in static TLS, as far as is known */
     bool may_go;
     bool found; /* a relocation has led to it */
@@ -46,7 +46,7 @@ struct object {
     const ElfW(Dyn) * dynamic;
     const ElfW(Sym) * symbols;
     const char *strings;
-    const struct definer *definer; /* what it defines, or NULL */
+    const struct definer *definer; /* variable that it defines, or NULL */
 };
 
 static bool can_read(const struct object *object, const void *address, size_t size) {
@@ -91,7 +91,7 @@ static bool open_object(struct object *object, const struct dl_phdr_info *info) 
     return object->symbols && object->strings;
 }
 
-/* --- who defines it --- */
+/* --- definers --- */
 
 static const ElfW(Phdr) * tls_of(const struct dl_phdr_info *info) {
     for (int i = 0; i < info->dlpi_phnum; i++)
@@ -107,7 +107,7 @@ static bool can_go(const struct fixed_modules *fixed, const struct dl_phdr_info 
     return true;
 }
 
-/* As the loader tells it of this very thread. */
+/* Returns the offset of the calling thread's block, which the loader reports. */
 static intptr_t static_block(const struct dl_phdr_info *info) {
     const uintptr_t block = (uintptr_t)info->dlpi_tls_data;
     const uintptr_t below = thread_pointer() - block;
@@ -178,8 +178,9 @@ static void add_dynamic(struct walk *walk, struct definer *definer) {
                                                 .generation = generation});
 }
 
-/* Whose variable lies at that offset: one whose block is known to lie so; else the object that has
- * the relocation, if its own block may lie there; else one whose block is not known. */
+/* Finds the definer whose variable lies at that offset: one whose block is known to lie there; else
+ * the object that has the relocation, if its own block may lie there; else one whose block is not
+ * known. */
 static struct definer *definer_at(struct walk *walk, const struct object *object, intptr_t offset) {
     for (uint32_t i = 0; i < walk->count; i++) {
         struct definer *const d = &walk->definers[i];
@@ -223,8 +224,8 @@ static void found_module(struct walk *walk, uint64_t module, uint64_t offset) {
 
 /* --- relocations --- */
 
-/* Where the loader has not worked on it, or only will when it is first used (glibc before 2.34),
- * the word is 0 or leads into the object itself. */
+/* Handles a TLS descriptor. If the loader has not processed it yet, or will only at its first use
+ * (glibc before 2.34), the word is 0 or leads into the object itself. */
 static void found_descriptor(struct walk *walk, const struct object *object, uintptr_t argument) {
     uint64_t index[2];
     if ((intptr_t)argument < 0) {
@@ -253,8 +254,8 @@ static bool is_named(const struct walk *walk, const struct object *object, uint3
     return memcmp(object->strings + symbol->st_name, walk->search->name, size) == 0;
 }
 
-/* Whether it is of the variable. One that the linker has bound names no symbol, but its value: it
- * is in the entry, or, of a module's number, in the word behind that. */
+/* Returns true if the relocation refers to the variable. One that the linker has bound names no
+ * symbol; the value is in the entry, or, for a module's number, in the word behind it. */
 static bool concerns(const struct walk *walk, const struct object *object, const ElfW(Rela) * entry,
                      const uint64_t words[2]) {
     const uint32_t number = ELF64_R_SYM(entry->r_info);

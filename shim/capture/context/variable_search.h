@@ -1,15 +1,14 @@
-/* Finding thread-local variables by their names, in all loaded objects.
+/* Finds thread-local variables by their names, in all loaded objects.
  *
- * Who defines one says so in its dynamic symbols, those of libraries that dlopen keeps to itself
- * (RTLD_LOCAL) included. Where it lies is said by what the loader has made of relocations: it has
- * bound each of them to one definition, so those that name the variable count in whichever object
- * they are, its own or one that only uses it, and no definition has to be chosen here. One in a
- * definer's own table may name no symbol, where the linker has bound it. A definer that no
- * relocation leads to is an executable, of which the linker knew the offset, or is used by dlsym
- * alone: its own block is taken, as the loader tells it of the calling thread, or else its number.
- * dlsym() is not asked: it would allocate the thread's block.
- * dl_iterate_phdr() lists the objects; those that dlmopen() has put into other namespaces are not
- * among them.
+ * A definer lists the variable in its dynamic symbols; libraries loaded with RTLD_LOCAL are
+ * included. The loader's processed relocations give its place: the loader has bound each of them to
+ * one definition, so those that name the variable count in whichever object they are, its own or
+ * one that only uses it, and no definition has to be chosen here. One in a definer's own table may
+ * name no symbol, where the linker has bound it. A definer that no relocation leads to is an
+ * executable, of which the linker knew the offset, or is used by dlsym alone: its own block is
+ * taken, as the loader reports it for the calling thread, or else its number. dlsym() is not
+ * called: it would allocate the thread's block. dl_iterate_phdr() lists the objects; those that
+ * dlmopen() has put into other namespaces are not among them.
  */
 #ifndef OTELPROF_VARIABLE_SEARCH_H
 #define OTELPROF_VARIABLE_SEARCH_H
@@ -29,7 +28,7 @@ struct variable_search {
     uint64_t wanted;                   /* sources: what is of no other takes no place */
     const struct fixed_modules *fixed; /* NULL: all may go */
     struct thread_variable *found;     /* THREAD_VARIABLES of them */
-    uint32_t count;                    /* of `found`, with what was there before */
+    uint32_t count;                    /* entries of `found`, earlier ones included */
 };
 
 /* Adds what it finds to search->found, as far as there is room. false: an object has a relocation
