@@ -16,10 +16,10 @@
 #include <ucontext.h>
 
 enum {
-    ARCH_RED_ZONE = 128,  /* what a leaf may use below its stack pointer (psABI 3.2.2) */
+    ARCH_RED_ZONE = 128,  /* bytes that a leaf may use below its stack pointer (psABI 3.2.2) */
     ARCH_CALL_BYTES = 7,  /* the longest call instruction */
-    ARCH_JUMP_BYTES = 2,  /* of what arch_is_indirect_jump() looks at */
-    ARCH_ENTRY_BYTES = 4, /* of what arch_is_entry() looks at */
+    ARCH_JUMP_BYTES = 2,  /* bytes that arch_is_indirect_jump() reads */
+    ARCH_ENTRY_BYTES = 4, /* bytes that arch_is_entry() reads */
 };
 
 /* The farthest that a call of generated code reaches: 32 bits, signed. */
@@ -33,8 +33,9 @@ enum {
     SIGNAL_FRAME_PC = offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]),
 };
 
-/* Whether what libc's tables say of its signal trampoline is the signal frame of the kernel's: the
- * CFA is the stack pointer saved in the ucontext (`is_saved_at_sp`: it is read there at `offset`).
+/* Returns true if the rule in libc's tables for its signal trampoline describes the kernel's signal
+ * frame: the CFA is the stack pointer saved in the ucontext (`is_saved_at_sp`: it is read there at
+ * `offset`).
  */
 static inline bool arch_is_signal_frame(bool is_saved_at_sp, int32_t offset) {
     return is_saved_at_sp && offset == SIGNAL_FRAME_SP;
@@ -56,7 +57,7 @@ static inline uintptr_t arch_return_address(uintptr_t word) {
     return word;
 }
 
-/* Bits of an address that tell instructions apart: user space has none above 47 bits, and an
+/* Bits of an address that distinguish instructions: user space has none above 47 bits, and an
  * instruction begins at any byte. */
 enum { ARCH_ADDRESS_BITS = 47, ARCH_CODE_SHIFT = 0 };
 

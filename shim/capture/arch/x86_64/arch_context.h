@@ -25,8 +25,8 @@ static inline void registers_from_context(uint64_t registers[REGISTER_COUNT],
         registers[i] = (uint64_t)context->uc_mcontext.gregs[order[i]];
 }
 
-/* Whether the signal has ended a system call with EINTR: the call's instruction leaves the address
- * behind it in rcx and the flags in r11. */
+/* Returns true if the signal has ended a system call with EINTR: the call's instruction leaves the
+ * address behind it in rcx and the flags in r11. */
 static inline bool context_has_interrupted_call(const ucontext_t *context) {
     const greg_t *const registers = context->uc_mcontext.gregs;
     return registers[REG_RAX] == -EINTR && registers[REG_RCX] == registers[REG_RIP] &&

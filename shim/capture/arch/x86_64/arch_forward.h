@@ -1,4 +1,4 @@
-/* Functions that look at a call, and send it on as it came: with the arguments in its registers,
+/* Functions that observe a call and forward it unchanged: with the arguments in its registers,
  * and with its caller's frame on the stack. They need not know how many arguments there are.
  *
  * Source: System V psABI for AMD64 (3.2.3).

@@ -8,7 +8,7 @@ enum { RSP = 4, RBP = 5 }; /* numbers in ModRM and opcodes, without REX */
 
 enum opcode_map { MAP_ONE = 0, MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3 };
 
-/* What is known of an instruction while it is read. */
+/* State while an instruction is read. */
 struct decoder {
     const uint8_t *at;
     const uint8_t *end;
@@ -174,7 +174,7 @@ static void read_modrm(struct decoder *d) {
         d->displacement = (int32_t)next_number(d, d->mod == 1 ? 1 : 4);
 }
 
-/* Of 32 bits, or 16 with that prefix. */
+/* Returns the size of an immediate operand: 4 bytes, or 2 with the operand-size prefix. */
 static int operand_bytes(const struct decoder *d) {
     return d->is_16_bit && !d->is_wide ? 2 : 4;
 }

@@ -1,8 +1,9 @@
-/* One instruction: how long it is, and what it does to the stack and to the flow of control.
+/* Decodes one instruction: its length, and its effect on the stack and on the flow of control.
  *
- * For code that no table describes. Of an instruction no more is told than where a return address
- * lies depends on: the stack pointer, the frame pointer as a frame's address, and where the code
- * goes on. All others have no effect, and what is no instruction of user space is not known.
+ * For code that no table describes. Only effects that decide where a return address lies are
+ * reported: on the stack pointer, on the frame pointer as a frame's address, and on where the code
+ * goes on. All other instructions have no effect, and bytes that are no user-space instruction are
+ * unknown.
  *
  * Sources: Intel SDM, volume 2, 2.1 to 2.7 (formats), appendix A (opcode maps).
  * Context: any. Async-signal-safe: yes.
@@ -21,7 +22,7 @@ enum instruction_effect {
     EFFECT_UNKNOWN,    /* no instruction, or not to be judged: what follows may be anything */
     EFFECT_STOP,       /* does not go on */
     EFFECT_BEGIN,      /* marks where indirect calls may go: a function's beginning, mostly */
-    EFFECT_PAD,        /* of several bytes, does nothing: fills the room before the next function */
+    EFFECT_PAD,        /* a no-op of several bytes: fills the gap before the next function */
     EFFECT_RETURN,     /* to the address at the stack pointer */
     EFFECT_CALL,       /* `target` is 0 if it is in a register or in memory */
     EFFECT_JUMP,       /* to `target` */
@@ -48,23 +49,24 @@ struct instruction {
  * does not count. Cost: about 5 ns. */
 struct instruction arch_instruction(const uint8_t *code, size_t available);
 
-/* Whether a direct call, to `*target`, ends at `address`; and whether one through a register or
- * memory does. Nothing below `low` is read. */
+/* These two return true if a direct call, to `*target`, ends at `address`, and if one through a
+ * register or memory does. Nothing below `low` is read. */
 bool arch_follows_direct_call(uintptr_t address, uintptr_t low, uintptr_t *target);
 bool arch_follows_indirect_call(uintptr_t address, uintptr_t low);
 
-/* Whether `code` begins as what a signal handler returns to does: a quick look, before tables are
- * asked. */
+/* Returns true if `code` begins like a signal handler's return trampoline: a quick check, before
+ * tables are searched. */
 static inline bool arch_is_signal_return(const uint8_t *code, size_t available) {
     return available >= 2 && code[0] == 0x48 && code[1] == 0xc7; /* mov $15, %rax: rt_sigreturn */
 }
 
-/* Whether the frame pointer may have been pushed right before `code`: a byte before it is read. */
+/* Returns true if the frame pointer may have been pushed right before `code`; reads the byte before
+ * it. */
 static inline bool arch_follows_push_fp(const uint8_t *code) {
     return code[-1] == 0x55;
 }
 
-/* Where code that does nothing but jump on goes to: `target`, or what is in memory at `slot`. Both
+/* Destination of code that only jumps on: `target`, or the address stored at `slot`. Both
  * are 0 if it is no such stub. */
 struct code_stub {
     uintptr_t target;

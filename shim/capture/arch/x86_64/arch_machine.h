@@ -1,4 +1,4 @@
-/* What the calling thread's processor has, and C has no words for.
+/* Reads and sets state of the calling thread's processor that C cannot express.
  *
  * Source: System V psABI for AMD64 (figure 3.36, 3.2.3).
  * Context: any. Async-signal-safe: yes.
@@ -32,10 +32,10 @@
                          : "rdx", "memory");                                                       \
     } while (0)
 
-/* Around our own arithmetic on the program's threads, which must not raise what the program looks
- * for (fetestexcept) or has trap (feenableexcept): its control and status word, and the usual one
- * in its place (psABI 3.2.3). Only what is behind a call that is not inlined stays between the two.
- * A signal handler needs none: the kernel gives it the usual one. */
+/* Protects the profiler's arithmetic on the program's threads, which must not raise exceptions that
+ * the program tests (fetestexcept) or traps (feenableexcept): saves its control and status word and
+ * sets the default (psABI 3.2.3). Only code behind a call that is not inlined stays between the
+ * two. A signal handler needs none: the kernel gives it the usual one. */
 static inline uint32_t floats_begin(void) {
     const uint32_t usual = 0x1f80; /* all exceptions masked, none raised, round to nearest */
     uint32_t before;
@@ -59,20 +59,22 @@ static inline uintptr_t thread_pointer(void) {
     return (uintptr_t)__builtin_thread_pointer();
 }
 
-/* The three words up to a dynamic thread vector's own, by which it says what it is. */
+/* Words of a dynamic thread vector's head, which identify it, up to the vector itself. */
 enum { THREAD_VECTOR_HEAD = 3, THREAD_VECTOR_MOST_MODULES = 1 << 20 };
 
-/* Where the thread control block of the thread with that pointer keeps its vector. */
+/* Returns the address at which the thread control block of the thread with that pointer keeps its
+ * vector. */
 static inline uintptr_t thread_vector_place(uintptr_t pointer) {
     return pointer + sizeof(uintptr_t);
 }
 
-/* Where the vector keeps a module's block: UINTPTR_MAX, or 0, if there is none. */
+/* Returns the address at which the vector keeps a module's block; UINTPTR_MAX or 0 there: it has
+ * none. */
 static inline uintptr_t thread_vector_entry(uintptr_t vector, uint64_t module) {
     return vector + 2 * sizeof(uintptr_t) * module;
 }
 
-/* Whether that is the head of a vector that has a place for the module, and has it since
+/* Returns true if that is the head of a vector that has an entry for the module, and has it since
  * `generation`: thread_vector_block(). */
 static inline bool thread_vector_has(const uintptr_t head[THREAD_VECTOR_HEAD], uint64_t module,
                                      uint64_t generation) {
@@ -80,16 +82,16 @@ static inline bool thread_vector_has(const uintptr_t head[THREAD_VECTOR_HEAD], u
            head[2] >= generation;
 }
 
-/* The calling thread's block of thread-local variables of the module with that number, as its
- * dynamic thread vector has it, or 0: it has none yet. glibc's (sysdeps/x86_64/nptl/tls.h,
+/* Returns the calling thread's block of thread-local variables of the module with that number, from
+ * its dynamic thread vector; 0: none yet. glibc's (sysdeps/x86_64/nptl/tls.h,
  * sysdeps/generic/dl-dtv.h): the second word of the thread control block leads to pairs of words;
- * that of number 0 is the vector's generation, and the first word of the pair before it says how
- * many there are, the second is 0; a block that is not allocated is -1. While the loader moves a
- * vector that grows, the thread control block leads to memory that has just been freed, where
- * malloc has written over that pair: its first word may look like a number (a mangled pointer into
- * a heap at a low address), but has no 0 behind it. Before `generation` the module's number was
- * another's, whose block may still be there. (musl has the vector in the same place, of single
- * words, and its length in the first.) */
+ * that of number 0 is the vector's generation, and the first word of the pair before it holds their
+ * number, the second is 0; a block that is not allocated is -1. While the loader moves a vector
+ * that grows, the thread control block leads to memory that has just been freed, where malloc has
+ * written over that pair: its first word may resemble a number (a mangled pointer into a heap at a
+ * low address), but has no 0 behind it. Before `generation` the module's number was another's,
+ * whose block may still be there. (musl has the vector in the same place, of single words, and its
+ * length in the first.) */
 static inline uintptr_t thread_vector_block(uint64_t module, uint64_t generation) {
     const uintptr_t vector = *(const uintptr_t *)thread_vector_place(thread_pointer());
     if (!vector)

@@ -1,8 +1,8 @@
-/* A signal's frame, which the kernel has written onto a stack of ours, moved to where it would have
- * been written without us.
+/* Moves a signal's frame, which the kernel has written onto a stack of the profiler, to its place
+ * without the profiler.
  *
  * From below: the address that the handler returns to, the ucontext, the siginfo; then, at a
- * multiple of 64, the processor's state, whose size its software bytes say.
+ * multiple of 64, the processor's state, whose size is in its software bytes.
  * Sources: Linux arch/x86/include/asm/sigframe.h (struct rt_sigframe), arch/x86/kernel/signal.c
  * (get_sigframe), arch/x86/include/uapi/asm/sigcontext.h (struct _fpx_sw_bytes); System V psABI for
  * AMD64 3.2.2.
@@ -33,7 +33,7 @@ enum {
     STATE_MAGIC1 = 0x46505853, /* FP_XSTATE_MAGIC1 */
 };
 
-/* Whether that is the frame of the kernel's that the handler's arguments lie in. */
+/* Returns true if that is the kernel's frame that the handler's arguments lie in. */
 static inline bool arch_is_signal_frame_at(uintptr_t frame, const siginfo_t *info,
                                            const ucontext_t *context) {
     return (uintptr_t)context == frame + FRAME_CONTEXT && (uintptr_t)info == frame + FRAME_INFO;
@@ -67,8 +67,8 @@ static inline bool arch_has_shadow_stack(void) {
     return pointer != 0;
 }
 
-/* Where the kernel would write a frame with that state for a thread whose stack ends at `top`; the
- * caller has left out the red zone. */
+/* Place at which the kernel would write a frame with that state for a thread whose stack ends at
+ * `top`; the caller has left out the red zone. */
 struct signal_frame_place {
     uintptr_t frame;
     uintptr_t state;
@@ -130,7 +130,7 @@ static inline uintptr_t arch_signal_restorer(int number) {
     return !failed && (action.flags & HAS_RESTORER) ? action.restorer : 0;
 }
 
-/* Defines `sigreturn`, the system call by an instruction of ours. */
+/* Defines `sigreturn`, the system call by an instruction of the profiler. */
 #define ARCH_DEFINE_SIGRETURN(sigreturn)                                                           \
     __attribute__((naked)) static void sigreturn(void) {                                           \
         __asm__ volatile("movq $15, %rax\n\t" /* rt_sigreturn */                                   \
@@ -187,7 +187,7 @@ static inline uintptr_t arch_signal_restorer(int number) {
 
 /* Defines `returns`, to which a handler returns on a moved frame: it calls void leave(ucontext_t
  * *context) and has the kernel restore the registers. Unwinders look up the address before that of
- * a return, which is the nop's. The first instruction is the one by which libc's own is known
+ * a return, which is the nop's. The first instruction identifies libc's own trampoline, too
  * (arch_is_signal_return()). */
 #define ARCH_DEFINE_HANDLER_RETURN(returns, leave, sigreturn)                                      \
     void returns(void);                                                                            \
