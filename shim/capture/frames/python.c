@@ -12,11 +12,11 @@
 #include <string.h>
 
 enum { RUNTIME, VERSION, CODE_TYPE, NAMES };
-enum { FORGET_ROUNDS = 2000 }; /* of wait.h */
+enum { FORGET_ROUNDS = 2000 }; /* rounds of wait.h */
 
 /* --- holding --- */
 
-/* Looks again when it holds: what may go may have gone before. */
+/* Checks again once it holds the object, which may have been unloaded before. */
 bool python_hold(struct python *python) {
     /* pairs with the release in switch_on() */
     if (!atomic_load_explicit(&python->on, memory_order_acquire))
@@ -36,7 +36,7 @@ void python_release(struct python *python) {
         modules_release(python->modules);
 }
 
-/* --- looking --- */
+/* --- searching --- */
 
 struct look {
     struct python *python;
@@ -53,7 +53,7 @@ static const ElfW(Phdr) * header_of(const struct dl_phdr_info *info, uint32_t ty
     return NULL;
 }
 
-/* Static TLS is at one distance from every thread's pointer; a block elsewhere is not looked at. */
+/* Static TLS is at one distance from every thread's pointer; a block elsewhere is not used. */
 static intptr_t static_block(const struct dl_phdr_info *info, size_t size) {
     enum { MOST_STATIC_TLS = 1 << 16 };
     if (size < offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data ||

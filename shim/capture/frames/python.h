@@ -1,11 +1,11 @@
-/* CPython in this process: where it is, and whether its frames are read.
+/* Finds CPython in this process, and decides if its frames are read.
  *
  * An object that defines `_PyRuntime`, `Py_Version` and `PyCode_Type` is an interpreter: the
- * executable (Debian's), or a libpython. One of them is read, the first that is found: at the start
- * among the objects that are there, later whenever the helper looks for what was loaded. Its
- * version says the offsets (python_offsets.h); a version that is not known, or a free-threaded
- * build, is left alone. If the object may be unloaded every walk holds it (modules_hold), and
- * dlclose() ends with a look whether it is gone.
+ * executable (Debian's), or a libpython. Only the first one found is read: at the start among the
+ * loaded objects, later whenever the helper scans newly loaded ones. Its version determines the
+ * offsets (python_offsets.h); an unknown version, or a free-threaded build, is not read. If the
+ * object may be unloaded every walk holds it (modules_hold), and dlclose() ends with a check if it
+ * is gone.
  */
 #ifndef OTELPROF_PYTHON_H
 #define OTELPROF_PYTHON_H
@@ -23,12 +23,12 @@
 enum { PYTHON_SLOTS = 2 };
 
 struct python {
-    bool wanted; /* by the settings; false: none is read */
+    bool wanted; /* set by the settings; false: no interpreter is read */
     struct modules *modules;
     const struct log *log;
     struct python_functions *functions; /* made with the first interpreter; then it stays */
-    _Atomic bool on;                    /* what follows is there */
-    _Atomic bool busy;                  /* somebody changes it */
+    _Atomic bool on;                    /* the following fields are set */
+    _Atomic bool busy;                  /* a thread is changing it */
     _Atomic bool is_old;                /* there is one of 3.7 to 3.10 */
     bool may_go;                        /* the object may be unloaded */
     uintptr_t object;                   /* its program headers: which one it is */
@@ -41,22 +41,22 @@ struct python {
     /* python_thread.h: where a thread keeps the pointer to its state; 0: not learned yet */
     _Atomic intptr_t slots[PYTHON_SLOTS];
     _Atomic uint32_t misses; /* walks that found no state there; wraps */
-    uint64_t adds;           /* the helper's: the loader's counter at the last look */
+    uint64_t adds;           /* the helper's: the loader's counter at the last scan */
 };
 
-/* Looks for an interpreter among the objects that are there. `log` stays. Context: calm, at
+/* Searches the loaded objects for an interpreter. `log` must stay valid. Context: calm, at
  * start; takes the loader's lock. */
 void python_start(struct python *python, bool wanted, struct modules *modules,
                   const struct log *log);
 
-/* Whether there is a Python whose threads may crash once it has ended, and the process has not
- * (CPython's take_gil() up to 3.10 uses an interpreter that is gone). Context: any. */
+/* Returns true if there is a Python whose threads may crash once it has ended, and the process has
+ * not (CPython's take_gil() up to 3.10 uses an interpreter that is gone). Context: any. */
 static inline bool python_ends_in_haste(const struct python *python) {
     return atomic_load_explicit(&python->is_old, memory_order_relaxed);
 }
 
-/* Looks again, if objects were loaded since the last time and none was found. Context: the helper,
- * under the quiesce lock; takes the loader's lock, unless somebody has it. */
+/* Scans again, if objects were loaded since the last time and none was found. Context: the helper,
+ * under the quiesce lock; takes the loader's lock, unless another thread holds it. */
 void python_look(struct python *python);
 
 /* Between dlclose() and modules_end_unload(): an interpreter that is gone is read no more. Context:

@@ -11,9 +11,10 @@
 
 enum {
     SEEN = 1 << 13,    /* code objects */
-    BUCKETS = 1 << 14, /* of functions by their contents */
-    PLACE_BITS = 24,   /* of a word of `seen`: the rest tells code objects apart */
-    UNIT = 8,          /* bytes: places count them */
+    BUCKETS = 1 << 14, /* buckets of functions by their contents */
+    PLACE_BITS =
+        24,   /* bits of a word of `seen` for the place: the rest distinguishes code objects */
+    UNIT = 8, /* bytes: places count them */
     CHARACTER_BYTES = 4,
     VIEW_BYTES = PYTHON_LINES_BYTES,
 };
@@ -21,7 +22,7 @@ _Static_assert(PYTHON_FUNCTIONS_BYTES / UNIT < 1 << PLACE_BITS, "a place fits");
 
 enum { NAME, FILE_PATH, LINES, PARTS };
 
-/* What a code object refers to: a string, or bytes. */
+/* A string or bytes that a code object refers to. */
 struct part {
     uint32_t bytes;
     uint32_t character; /* bytes of each; 0: no string, or none that is known to be one */
@@ -33,7 +34,7 @@ struct function {
     uint32_t next; /* place of the next in the bucket; 0: none */
     int32_t first_line;
     struct part parts[PARTS];
-    uint8_t bytes[]; /* of all parts, one behind another */
+    uint8_t bytes[]; /* contents of all parts, one after another */
 };
 
 struct python_functions {
@@ -54,7 +55,7 @@ struct found {
     struct python_reader *reader;
     bool is_alive; /* and what it refers to, too */
     int32_t first_line;
-    uintptr_t objects[PARTS]; /* that it refers to */
+    uintptr_t objects[PARTS]; /* objects that it refers to */
     uintptr_t at[PARTS];      /* the bytes that are kept of them */
     struct part parts[PARTS];
 };
@@ -76,7 +77,7 @@ void python_functions_after_fork(struct python_functions *functions) {
     own_memory_reset_in_child(functions, PYTHON_FUNCTIONS_BYTES);
 }
 
-/* --- what a code object says --- */
+/* --- contents of a code object --- */
 
 static const uint8_t *look(const struct found *found, uintptr_t address, size_t size) {
     if (size > VIEW_BYTES)
@@ -122,7 +123,7 @@ static struct part part_of_string(uint32_t state, uint32_t characters, bool *is_
     return (struct part){characters * kind, kind};
 }
 
-/* A string of a kind that nobody compiles into (a subclass's) is as if it were empty. */
+/* Treats a string of a type that no compiler emits (a subclass) as empty. */
 static bool find_string(struct found *found, int i, uint32_t most, bool keeps_end) {
     const struct python_offsets *const o = found->offsets;
     const uint8_t *const head = view(found, found->objects[i], o->string_ascii);
@@ -155,7 +156,7 @@ static bool find_parts(struct found *found) {
            find_string(found, FILE_PATH, PYTHON_FILE_CHARACTERS, true) && find_lines(found);
 }
 
-/* What it refers to; `*count`: its references. */
+/* Finds the objects that it refers to; `*count`: its references. */
 static bool find_objects(struct found *found, uintptr_t code, uint64_t *count) {
     const struct python_offsets *const o = found->offsets;
     const uint8_t *const head = view(found, code, o->code_units);

@@ -1,10 +1,10 @@
 /* The functions of Python that frames name, each under a number.
  *
- * A frame in a stack is such a number and a position in the function (frame.h). What a code object
- * says of itself (its qualified name, its file, its first line, its table of lines) is copied at
- * its first sight, on the thread that runs it: once it is gone nobody reads it. Functions are told
- * apart by these contents, not by addresses: another one at the address of one that is gone has
- * another number, and code that is compiled again and again is one function.
+ * A frame in a stack is such a number and a position in the function (frame.h). A code object's
+ * contents (its qualified name, its file, its first line, its table of lines) are copied when it is
+ * first seen, on the thread that runs it: they are not read once it is gone. Functions are
+ * distinguished by these contents, not by addresses: another one at the address of one that is gone
+ * has another number, and code that is compiled again and again is one function.
  *
  * A number is the place of a record, which stays as it is for the life of the process. Records are
  * appended without locks, and found in two steps: by where the code object and its parts lie, which
@@ -25,8 +25,8 @@
 struct python_functions;
 
 enum {
-    PYTHON_FUNCTIONS_BYTES = 16 << 20,  /* of addresses */
-    PYTHON_POSITION_UNKNOWN = 0xffffff, /* of frame.h: where in the function cannot be said */
+    PYTHON_FUNCTIONS_BYTES = 16 << 20,  /* bytes of addresses */
+    PYTHON_POSITION_UNKNOWN = 0xffffff, /* of frame.h: the position in the function is not known */
     PYTHON_NAME_CHARACTERS = 255,       /* of a longer name the beginning is kept, */
     PYTHON_FILE_CHARACTERS = 255,       /* of a longer path the end, */
     PYTHON_LINES_BYTES = 8192, /* and of a longer table of lines the beginning: 1 in 2,000 of the
@@ -42,14 +42,15 @@ struct python_functions *python_functions_new(void);
  * are none. Context: fork handler. */
 void python_functions_after_fork(struct python_functions *functions);
 
-/* The number of the code object at `code`, whose type has been checked, or 0: it cannot be
- * remembered, or read. Cost: 0.1 µs for a known one, 1 to 3 µs for a new one; of another thread ten
- * times as much. Context: any. Async-signal-safe: yes. */
+/* Returns the number of the code object at `code`, whose type the caller has checked; 0: it cannot
+ * be remembered, or read. Cost: 0.1 µs for a known one, 1 to 3 µs for a new one; for another thread
+ * ten times as much. Context: any. Async-signal-safe: yes. */
 uint32_t python_function(struct python_functions *functions, const struct python_offsets *offsets,
                          struct python_reader *reader, uintptr_t code);
 
-/* What is known of it; `position` is an offset in code units, or PYTHON_POSITION_UNKNOWN. false:
- * unknown. The strings are UTF-8, and valid until the next call. Context: the helper. */
+/* Returns the function's names and line; `position` is an offset in code units, or
+ * PYTHON_POSITION_UNKNOWN. false: unknown. The strings are UTF-8, and valid until the next call.
+ * Context: the helper. */
 bool python_function_name(struct python_functions *functions, uint32_t number, uint32_t position,
                           struct named_frame *named);
 

@@ -41,8 +41,8 @@ static uint32_t read_signed(struct table *table) {
     return value & 1 ? 0 - (value >> 1) : value >> 1;
 }
 
-/* How many lines the entry's is behind that of the one before; what an unsound table gives wraps
- * round. */
+/* Returns the difference between the entry's line and the previous one's; values of an unsound
+ * table wrap around. */
 static uint32_t lines_on(struct table *table, unsigned form) {
     if (form == FORM_NO_COLUMNS || form == FORM_LONG)
         return read_signed(table);

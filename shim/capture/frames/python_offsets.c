@@ -67,8 +67,8 @@ static const struct python_offsets of_3_12 = {
     .string_wide = 56,
 };
 
-/* Where _Py_DebugOffsets says it: the field, and its place in the tables of 3.13, 3.14 and 3.15
- * (pycore_runtime.h of 3.13, pycore_debug_offsets.h of the others; each word 64 bits). */
+/* Places of the offsets in _Py_DebugOffsets: the field, and its place in the tables of 3.13, 3.14
+ * and 3.15 (pycore_runtime.h of 3.13, pycore_debug_offsets.h of the others; each word 64 bits). */
 #define TOLD                                                                                       \
     AT(interpreters_head, 40, 40, 40)                                                              \
     AT(interpreter_next, 64, 64, 64)                                                               \

@@ -1,10 +1,10 @@
-/* Where CPython keeps what a walk of its frames reads: offsets of one version, in bytes.
+/* Offsets, in bytes, of the CPython fields that a walk of its frames reads, for one version.
  *
- * CPython 3.11 and 3.12 say nothing themselves: their offsets are those of Debian's python3.11-dev
+ * CPython 3.11 and 3.12 do not publish them: their offsets are those of Debian's python3.11-dev
  * 3.11.2 and of 3.11.7 and 3.12.1 as built from source (Include/internal/pycore_frame.h,
  * pycore_runtime.h and cpython/pystate.h, code.h, unicodeobject.h), and patch releases keep them.
  * From 3.13 on the interpreter has a table of its own at the beginning of `_PyRuntime`
- * (`_Py_DebugOffsets`): that alone is believed, as far as it makes sense.
+ * (`_Py_DebugOffsets`): only that table is believed, as far as it makes sense.
  */
 #ifndef OTELPROF_PYTHON_OFFSETS_H
 #define OTELPROF_PYTHON_OFFSETS_H
@@ -46,7 +46,7 @@ struct python_offsets {
 
     /* PyObject, PyVarObject */
     uint32_t type;
-    uint32_t var_size; /* of a code object: its code units, of 2 bytes each */
+    uint32_t var_size; /* offset of a code object's number of code units, of 2 bytes each */
 
     /* PyCodeObject */
     uint32_t code_filename;
@@ -64,13 +64,13 @@ struct python_offsets {
     uint32_t string_wide;  /* and those of any other compact one */
 };
 
-/* What is read at once of a frame, and of an object with a size. */
+/* Bytes read at once of a frame, and of an object with a size. */
 enum { PYTHON_FRAME_BYTES = 80, PYTHON_HEAD_BYTES = 24 };
-enum { PYTHON_TABLE_BYTES = 768 }; /* of _PyRuntime: no version's table reaches farther */
+enum { PYTHON_TABLE_BYTES = 768 }; /* bytes read of _PyRuntime: no version's table is longer */
 
-/* The offsets of the interpreter of that PY_VERSION_HEX, whose `_PyRuntime` begins with `table`
- * (PYTHON_TABLE_BYTES, aligned). false: the version is not known, or the table makes no sense, or
- * is of a free-threaded build. Context: any. Async-signal-safe: yes. */
+/* Finds the offsets of the interpreter of that PY_VERSION_HEX, whose `_PyRuntime` begins with
+ * `table` (PYTHON_TABLE_BYTES, aligned). false: the version is not known, or the table makes no
+ * sense, or is of a free-threaded build. Context: any. Async-signal-safe: yes. */
 bool python_offsets_find(uint32_t version, const void *table, struct python_offsets *offsets);
 
 #endif

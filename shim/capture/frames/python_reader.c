@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const uintptr_t highest_address = 1ULL << 56; /* of programs: frame.h */
+static const uintptr_t highest_address = 1ULL << 56; /* end of programs' addresses: frame.h */
 static const uintptr_t page_bytes = ARCH_SMALLEST_PAGE_BYTES;
 
 static bool is_possible(uintptr_t address, size_t size) {

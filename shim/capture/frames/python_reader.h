@@ -4,7 +4,7 @@
  * (stack_memory.h); some are remembered for one walk, and no longer. Of another thread, on the
  * helper, where memory may go between question and reading, the kernel copies: whole pages, if
  * there is room for them (python_pages.h).
- * What is below 64 KiB, or reaches beyond the address space of programs, is not asked about.
+ * Memory below 64 KiB, or beyond the address space of programs, is not checked.
  */
 #ifndef OTELPROF_PYTHON_READER_H
 #define OTELPROF_PYTHON_READER_H
@@ -30,8 +30,8 @@ struct python_reader {
  * yes. Cost: 2 ns, and 0.1 µs for a page not asked about yet. */
 bool python_read(struct python_reader *reader, uintptr_t address, void *to, size_t size);
 
-/* Whether `size` bytes can be read in place, until the end of this walk. Not with of_another.
- * Context: signal. Async-signal-safe: yes. */
+/* Returns true if `size` bytes can be read in place, until the end of this walk. Not for use with
+ * of_another. Context: signal. Async-signal-safe: yes. */
 bool python_is_readable(struct python_reader *reader, uintptr_t address, size_t size);
 
 /* An aligned pointer or Py_ssize_t. Context: as above. */

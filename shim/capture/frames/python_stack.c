@@ -7,7 +7,7 @@
 enum {
     FRAME_BYTES = PYTHON_FRAME_BYTES,
     CODE_UNIT_BYTES = 2,
-    TAG_BITS = 7, /* of a pointer to an object, from 3.14 on; before, they are 0 */
+    TAG_BITS = 7, /* tag bits of a pointer to an object, from 3.14 on; before, they are 0 */
     TRAMPOLINE_UNITS = 8,
     /* up to 3.12: */
     OWNED_BY_THREAD = 0, /* _PyInterpreterFrame.owner */
@@ -15,7 +15,7 @@ enum {
     GENERATOR_STATE_BEFORE = 5, /* PyGenObject: gi_frame_state, from gi_iframe */
     GENERATOR_EXECUTES = 0,
     LOOP_BYTES = 512,   /* between two variables of the loop's function */
-    GROUP_FRAMES = 4096 /* looked through for the entry frame: four times the usual limit */
+    GROUP_FRAMES = 4096 /* frames searched for the entry frame: four times the usual limit */
 };
 
 /* A copy of one frame, so that it is read once. */
@@ -56,7 +56,7 @@ static void give_up(struct python_stack *stack) {
     end(stack);
 }
 
-/* What follows lies higher. */
+/* Moves the lower bound: the following groups lie higher. */
 static bool place(struct python_stack *stack, uintptr_t at) {
     if (at % sizeof(uintptr_t) != 0 || at < stack->native.low || at >= stack->native.high)
         return false;
@@ -125,7 +125,7 @@ static void begin_group(struct python_stack *stack, uintptr_t at) {
         begin_at_frame(stack, at);
 }
 
-/* Where the group behind the present one begins; 0: nowhere. */
+/* Returns the beginning of the next group; 0: none. */
 static uintptr_t next_group(struct python_stack *stack) {
     const struct python_offsets *const o = offsets_of(stack);
     const uintptr_t place_of_next =
@@ -134,12 +134,12 @@ static uintptr_t next_group(struct python_stack *stack) {
     return python_read_word(&stack->reader, place_of_next, &next) ? next : 0;
 }
 
-/* Whether the loop's own frame, up to 3.12, is one of the present group's loop. */
+/* Returns true if the loop's own frame, up to 3.12, is one of the present group's loop. */
 static bool is_in_loop(const struct python_stack *stack) {
     return stack->frame - stack->cframe + LOOP_BYTES < 2 * LOOP_BYTES;
 }
 
-/* Whether the next group begins with the frame that the present one's last names. */
+/* Returns true if the next group begins with the frame that the present one's last names. */
 static bool is_linked(struct python_stack *stack, const struct frame *last, uintptr_t next) {
     const struct python_offsets *const o = offsets_of(stack);
     uintptr_t first = next;
@@ -180,8 +180,8 @@ static uint32_t position_of(const struct python_stack *stack, const struct code 
                                                                         : PYTHON_POSITION_UNKNOWN;
 }
 
-/* The interpreter's own code, by which it calls __init__ since 3.12: nobody's function. It is a few
- * instructions long, and its name stands for a file's, too. */
+/* Recognizes the interpreter's own code that calls __init__ since 3.12, which is no function of the
+ * program. It is a few instructions long, and its name serves as its file's, too. */
 static bool is_trampoline(struct python_stack *stack, const struct code *code) {
     const struct python_offsets *const o = offsets_of(stack);
     uintptr_t name;
@@ -271,6 +271,6 @@ void python_stack_begin(struct python_stack *stack, const struct python *python,
         begin_group(stack, first);
     if (o->cframe && stack->frame && !is_alive(stack, thread_state)) {
         stack->doubts++;
-        stack->frame = 0; /* of its group nothing is listed */
+        stack->frame = 0; /* none of its group is listed */
     }
 }

@@ -5,13 +5,13 @@
 #include <pthread.h>
 
 enum {
-    INTERPRETERS = 4,          /* that are looked through for a thread's state, */
+    INTERPRETERS = 4,          /* interpreters searched for a thread's state, */
     THREADS = 16,              /* and the newest threads of each */
-    DESCRIPTOR_LOW = 704,      /* of glibc's struct pthread: its header, and */
+    DESCRIPTOR_LOW = 704,      /* range of glibc's struct pthread: its header, and */
     DESCRIPTOR_HIGH = 1536,    /* behind the values of its first 32 keys (nptl/descr.h) */
     SEQUENCE_USED = 1,         /* pthread_key_data.seq: odd while the key is used */
     MOST_SEQUENCE = 1 << 20,   /* plausible: how often a key was made and deleted */
-    MOST_BLOCK_BYTES = 1 << 14 /* of thread-local variables that are looked through */
+    MOST_BLOCK_BYTES = 1 << 14 /* bytes of thread-local variables that are searched */
 };
 
 static uintptr_t own_id(void) {
@@ -117,7 +117,7 @@ static uintptr_t state_in(const struct python *python, struct python_reader *rea
     return is_own(python, reader, state) ? state : 0;
 }
 
-/* Of 3.11, with subinterpreters: the state that holds the lock, if it is this thread's. */
+/* Returns the state that holds the lock, if it is this thread's (3.11 with subinterpreters). */
 static uintptr_t holding_state(const struct python *python, struct python_reader *reader) {
     const struct python_offsets *const o = &python->offsets;
     uintptr_t interpreter;

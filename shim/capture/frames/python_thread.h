@@ -1,15 +1,14 @@
-/* Which PyThreadState is the calling thread's, without a call into the interpreter.
+/* Finds the calling thread's PyThreadState, without a call into the interpreter.
  *
  * PyGILState_GetThisThreadState() may not be called in a signal handler: up to 3.14 it is
  * pthread_getspecific(), which empties a value that pthread_setspecific() has half written on the
- * interrupted thread. And the state that is attached has no name. So it is learned where a thread
- * keeps the pointer: the states of all threads hang on the interpreters, and each says whose it is
- * (thread_id is pthread_self()). The word of this thread's own that leads to its state is in
+ * interrupted thread. And the state that is attached has no name. So the profiler learns where a
+ * thread keeps the pointer: the states of all threads hang on the interpreters, and each names its
+ * thread (thread_id is pthread_self()). The word of this thread that leads to its state is in
  * glibc's descriptor of the thread, where values of pthread keys lie, or among the interpreter's
  * thread-local variables (3.15). Its distance from the thread pointer is the same on every thread.
- * The state is believed if it says that it is this thread's.
- * Of 3.11 the key has the first state of a thread: of subinterpreters the one that holds the
- * interpreter's lock is asked, too.
+ * The state is believed if its thread_id is this thread's. In 3.11 the key has a thread's first
+ * state: with subinterpreters, the one that holds the interpreter's lock is checked, too.
  */
 #ifndef OTELPROF_PYTHON_THREAD_H
 #define OTELPROF_PYTHON_THREAD_H

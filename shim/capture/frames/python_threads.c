@@ -9,9 +9,9 @@
 #include <string.h>
 
 enum {
-    PLACES = 1024,          /* by the thread's id, */
-    PROBES = 8,             /* in one of so many */
-    MOST_INTERPRETERS = 64, /* that are gone through, */
+    PLACES = 1024,          /* places, by the thread's id, */
+    PROBES = 8,             /* places tried for one id */
+    MOST_INTERPRETERS = 64, /* interpreters scanned, */
     MOST_THREADS = 4096,    /* and states of one */
     SCAN_SHARE = 100,
 };
@@ -23,7 +23,7 @@ struct place {
 
 struct python_threads {
     uint64_t next_scan; /* CLOCK_MONOTONIC */
-    uint64_t heads;     /* of the lists at the last scan; 0: they have to be gone through */
+    uint64_t heads;     /* hash of the lists' heads at the last scan; 0: a scan is due */
     struct place places[PLACES];
     struct python_pages pages;
 };
@@ -44,7 +44,7 @@ struct scan {
     const struct python_offsets *offsets;
     struct python_reader reader;
     uint64_t heads;
-    bool has_unbegun; /* a state that is nobody's yet */
+    bool has_unbegun; /* a state that has no thread yet */
 };
 
 static uintptr_t word_at(struct scan *scan, uintptr_t object, uint32_t offset) {
@@ -52,15 +52,15 @@ static uintptr_t word_at(struct scan *scan, uintptr_t object, uint32_t offset) {
     return python_read_word(&scan->reader, object + offset, &word) ? word : 0;
 }
 
-/* Whether it runs anything, or has: the state of an interpreter that another one of this thread has
- * only created does not. */
+/* Returns true if the state runs anything, or has run: one of an interpreter that another one of
+ * this thread has only created has not. */
 static bool has_frames(struct scan *scan, uintptr_t state) {
     const struct python_offsets *const o = scan->offsets;
     const uintptr_t first = word_at(scan, state, o->cframe ? o->cframe : o->current_frame);
     return o->cframe && first ? word_at(scan, first, o->cframe_frame) != 0 : first != 0;
 }
 
-/* That of the thread, or one for it. */
+/* Returns the thread's place, or a free one for it. */
 static struct place *place_of(const struct scan *scan, uint32_t tid) {
     struct place *const places = scan->threads->places;
     struct place *free = &places[tid % PLACES];

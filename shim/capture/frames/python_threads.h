@@ -16,7 +16,7 @@
 
 struct python_threads;
 
-/* Of own memory: a forked child finds it empty. NULL: no memory. */
+/* Allocates in the profiler's memory: a forked child finds it empty. NULL: no memory. */
 struct python_threads *python_threads_new(void);
 
 /* The PyThreadState of thread `tid`, that of the innermost interpreter if it has several; 0: none
