@@ -1,10 +1,10 @@
-/* Which state of the interpreter's is of a thread that stands still, as the helper finds it: by the
- * kernel's id of the thread, in the interpreter's own lists.
+/* Finds the interpreter's state of a blocked thread, for the helper: by the kernel's id of the
+ * thread, in the interpreter's own lists.
  *
- * What was found is remembered and asked again each time: a state says whose it is. Where a thread
- * is not known the lists are gone through anew, if there are new states in front of them, and never
- * for more than a hundredth of the time: there may be thousands of threads.
- * Context: the helper.
+ * A state that was found is remembered and checked again each time: it names its thread. If a
+ * thread is not known, the lists are scanned again, if there are new states in front of them, and
+ * never for more than a hundredth of the time: there may be thousands of threads. Context: the
+ * helper.
  */
 #ifndef OTELPROF_PYTHON_THREADS_H
 #define OTELPROF_PYTHON_THREADS_H
