@@ -67,7 +67,7 @@ static uintptr_t find_fde(const struct cfi_tables *tables, uintptr_t pc) {
 }
 
 /* Opens the entry at `place`: its bytes after the length. */
-static struct reader open_entry(const struct cfi_tables *tables, uintptr_t place) {
+static struct reader cfi_entry_open_entry(const struct cfi_tables *tables, uintptr_t place) {
     struct reader r = reader_at(tables, place);
     uint64_t length = read_unsigned(&r, 4);
     if (length == 0xffffffff)
@@ -106,7 +106,7 @@ static void parse_augmentation(struct cie *cie, struct reader *r, const char *le
 }
 
 static bool parse_cie(const struct cfi_tables *tables, uintptr_t place, struct cie *cie) {
-    struct reader r = open_entry(tables, place);
+    struct reader r = cfi_entry_open_entry(tables, place);
     const uint64_t id = read_unsigned(&r, 4);
     const uint64_t version = read_unsigned(&r, 1);
     if (r.failed || id != 0 || (version != 1 && version != 3))
@@ -126,7 +126,7 @@ static bool parse_cie(const struct cfi_tables *tables, uintptr_t place, struct c
 }
 
 bool cfi_entry_at(const struct cfi_tables *tables, uintptr_t place, struct fde *fde) {
-    struct reader r = open_entry(tables, place);
+    struct reader r = cfi_entry_open_entry(tables, place);
     const uintptr_t id_place = r.at;
     const uint64_t id = read_unsigned(&r, 4);
     if (r.failed || id == 0 || !parse_cie(tables, id_place - id, &fde->cie))

@@ -9,7 +9,7 @@ struct evaluation {
     bool failed;
 };
 
-static void push(struct evaluation *v, struct cfi_value value) {
+static void cfi_expression_push(struct evaluation *v, struct cfi_value value) {
     if (v->depth == 8)
         v->failed = true;
     else
@@ -31,7 +31,7 @@ static int64_t pop_constant(struct evaluation *v) {
 }
 
 static void push_constant(struct evaluation *v, int64_t constant) {
-    push(v, (struct cfi_value){.base = -1, .constant = constant});
+    cfi_expression_push(v, (struct cfi_value){.base = -1, .constant = constant});
 }
 
 /* DWARF's arithmetic is modulo the size of an address. */
@@ -45,7 +45,7 @@ static void add_constant(struct evaluation *v, int64_t constant) {
         value.addend = sum_of(value.addend, constant);
     else
         value.constant = sum_of(value.constant, constant);
-    push(v, value);
+    cfi_expression_push(v, value);
 }
 
 static void evaluate_binary(struct evaluation *v, unsigned opcode) {
@@ -86,7 +86,8 @@ static void evaluate_one(struct evaluation *v, struct reader *r, uintptr_t pc) {
         if (opcode - 0x70 == REGISTER_PC)
             push_constant(v, sum_of((int64_t)pc, offset));
         else
-            push(v, (struct cfi_value){.base = (int8_t)(opcode - 0x70), .constant = offset});
+            cfi_expression_push(
+                v, (struct cfi_value){.base = (int8_t)(opcode - 0x70), .constant = offset});
         return;
     }
     switch (opcode) {
@@ -94,7 +95,7 @@ static void evaluate_one(struct evaluation *v, struct reader *r, uintptr_t pc) {
         struct cfi_value value = pop(v);
         v->failed |= value.base < 0 || value.dereferenced;
         value.dereferenced = true;
-        push(v, value);
+        cfi_expression_push(v, value);
         return;
     }
     case 0x08:

@@ -84,7 +84,7 @@ static size_t readable_bytes(struct search *s, uintptr_t at) {
 
 /* --- the end of a path --- */
 
-static enum progress give_up(struct search *s) {
+static enum progress code_rule_give_up(struct search *s) {
     s->gave_up = true;
     return PATH_DEAD;
 }
@@ -93,7 +93,7 @@ static enum progress give_up(struct search *s) {
 static enum progress found_return(struct search *s, struct place slot) {
     const struct path *const p = &s->path;
     if (slot.base == BASE_LOST || (slot.offset & 7))
-        return give_up(s);
+        return code_rule_give_up(s);
     struct rule rule = {.cfa_kind = slot.base == BASE_SP ? RULE_CODE_SP : RULE_CODE_FP,
                         .cfa_offset = slot.offset + (int32_t)sizeof(uintptr_t),
                         .fp_kind = FP_LOST};
@@ -114,7 +114,7 @@ static enum progress jump_away(struct search *s, bool is_stub) {
     const struct path *const p = &s->path;
     const bool is_over = p->fp_content == FP_SAVED || p->sp.base == BASE_FP;
     const bool is_untouched = p->sp.base == BASE_SP && p->sp.offset >= 0;
-    return is_over || (is_stub && is_untouched) ? found_return(s, p->sp) : give_up(s);
+    return is_over || (is_stub && is_untouched) ? found_return(s, p->sp) : code_rule_give_up(s);
 }
 
 /* --- the effects of instructions --- */
@@ -196,7 +196,7 @@ static void keep_branch(struct search *s, uintptr_t target) {
     s->branches[s->branch_count++].has_just_called = false;
 }
 
-static enum progress jump(struct search *s, uintptr_t target) {
+static enum progress code_rule_jump(struct search *s, uintptr_t target) {
     s->path.at = target;
     return is_new(s, target) ? PATH_ON : PATH_DEAD;
 }
@@ -260,7 +260,7 @@ static enum progress follow(struct search *s, const struct instruction *i) {
     s->path.has_just_called = false;
     switch (i->effect) {
     case EFFECT_UNKNOWN:
-        return give_up(s);
+        return code_rule_give_up(s);
     case EFFECT_STOP:
         return PATH_DEAD;
     case EFFECT_BEGIN:
@@ -279,11 +279,11 @@ static enum progress follow(struct search *s, const struct instruction *i) {
     }
 }
 
-static enum progress take(struct search *s) {
+static enum progress code_rule_take(struct search *s) {
     const uintptr_t at = s->path.at;
     const size_t bytes = readable_bytes(s, at);
     if (!bytes)
-        return give_up(s);
+        return code_rule_give_up(s);
     const struct instruction i = arch_instruction((const uint8_t *)at, bytes);
     const enum progress progress = follow(s, &i);
     if (progress != PATH_ON)
@@ -291,7 +291,7 @@ static enum progress take(struct search *s) {
     s->path.at = at + i.length;
     if (i.effect == EFFECT_CALL)
         return call(s);
-    return i.effect == EFFECT_JUMP ? jump(s, i.target) : PATH_ON;
+    return i.effect == EFFECT_JUMP ? code_rule_jump(s, i.target) : PATH_ON;
 }
 
 struct rule code_rule(const struct code_view *view, uintptr_t pc) {
@@ -300,7 +300,7 @@ struct rule code_rule(const struct code_view *view, uintptr_t pc) {
                        .path = {.at = pc, .sp = {BASE_SP, 0}, .pushed = {BASE_LOST, 0}},
                        .found = {.cfa_kind = RULE_RECORD, .fp_kind = FP_SAME}};
     for (int i = 0; i < MAX_INSTRUCTIONS; i++) {
-        const enum progress progress = take(&s);
+        const enum progress progress = code_rule_take(&s);
         if (progress == PATH_FOUND)
             return s.found;
         if (progress == PATH_DEAD && !next_path(&s)) {

@@ -63,7 +63,7 @@ static uintptr_t string_table(const struct candidate *object, struct dynamic dyn
                                                      : address;
 }
 
-static void read_names(struct candidate *object, struct dynamic dynamic) {
+static void fixed_modules_read_names(struct candidate *object, struct dynamic dynamic) {
     const uintptr_t strings = string_table(object, dynamic);
     const struct readable_range range = object_readable_around(&object->tables.segments, strings);
     for (size_t i = 0; i < dynamic.count && dynamic.entries[i].d_tag != DT_NULL; i++) {
@@ -116,7 +116,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
     if (slash)
         object->file_name = hash_of_name(slash + 1, SIZE_MAX);
     if (dynamic)
-        read_names(object, dynamic_of(object, dynamic));
+        fixed_modules_read_names(object, dynamic_of(object, dynamic));
     object->fixed |= search->own >= object->tables.start && search->own < object->tables.end;
     object->fixed |= search->vdso != 0 && search->vdso == object->tables.start;
     search->count++;
@@ -146,7 +146,7 @@ static bool spread(const struct search *search) {
     return added;
 }
 
-static void insert(struct fixed_modules *fixed, const struct cfi_tables *tables) {
+static void fixed_modules_insert(struct fixed_modules *fixed, const struct cfi_tables *tables) {
     uint32_t at = fixed->count++;
     for (; at > 0 && fixed->tables[at - 1].start > tables->start; at--)
         fixed->tables[at] = fixed->tables[at - 1];
@@ -164,5 +164,5 @@ void fixed_modules_find(struct fixed_modules *fixed, uintptr_t own) {
     fixed->count = 0;
     for (uint32_t i = 0; i < search.count; i++)
         if (candidates[i].fixed)
-            insert(fixed, &candidates[i].tables);
+            fixed_modules_insert(fixed, &candidates[i].tables);
 }

@@ -40,7 +40,8 @@ static void add_segment(struct harvest_module *module, const ElfW(Phdr) * segmen
     module->text_end = end; /* some linkers make several: from the first to the last */
 }
 
-static void describe(struct harvest_module *module, const struct dl_phdr_info *info) {
+static void module_snapshot_describe(struct harvest_module *module,
+                                     const struct dl_phdr_info *info) {
     const struct object_segments segments = {info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr};
     module->load_bias = info->dlpi_addr;
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -120,7 +121,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
         return 0;
     struct harvest_module *const module = &b->snapshot->modules[b->count];
     char path[MODULE_PATH_BYTES];
-    describe(module, info);
+    module_snapshot_describe(module, info);
     path_of(b, info, path);
     b->first = false;
     if (module->end == 0)

@@ -45,8 +45,8 @@ static void give_up_common(struct harvest_module *module, const struct harvest_m
         module->last_interval = forgotten->first_interval - 1;
 }
 
-static void forget(struct modules *modules, struct module_snapshot *taken,
-                   const struct harvest_module *forgotten) {
+static void modules_forget(struct modules *modules, struct module_snapshot *taken,
+                           const struct harvest_module *forgotten) {
     for (size_t i = 0; i < taken->count; i++)
         give_up_common(&taken->modules[i], forgotten);
     for (size_t i = 0; i < unloaded_modules_count(&modules->unloaded); i++)
@@ -69,13 +69,13 @@ static struct harvest_module *find_again(struct module_snapshot *snapshot, size_
     return NULL;
 }
 
-static void remember(struct modules *modules, struct module_snapshot *taken,
-                     const struct harvest_module *module, struct span span) {
+static void modules_remember(struct modules *modules, struct module_snapshot *taken,
+                             const struct harvest_module *module, struct span span) {
     struct harvest_module gone = *module;
     struct harvest_module forgotten;
     gone.last_interval = span.last;
     if (unloaded_modules_add(&modules->unloaded, &gone, &forgotten))
-        forget(modules, taken, &forgotten);
+        modules_forget(modules, taken, &forgotten);
 }
 
 /* Assumes that every object came in `span`, until it is found in the previous snapshot. */
@@ -116,7 +116,7 @@ static void compare(struct modules *modules, const struct module_snapshot *old,
     for (size_t i = 0; i < old->count; i++) {
         if (find_again(taken, &place, &old->modules[i]))
             continue;
-        remember(modules, taken, &old->modules[i], span);
+        modules_remember(modules, taken, &old->modules[i], span);
         gone++;
     }
     if (taken->subs - old->subs > gone)
@@ -184,7 +184,7 @@ static bool try_lock(void *modules) {
 
 /* Never waits for long: the program may unload from within a callback that holds the loader's lock.
  */
-static bool lock_soon(struct modules *modules) {
+static bool modules_lock_soon(struct modules *modules) {
     return wait_for_rounds(try_lock, modules, LOCK_ROUNDS);
 }
 
@@ -199,7 +199,7 @@ struct refresh {
 static struct refresh begin_refresh(struct modules *modules) {
     struct refresh refresh = {.before = 0};
     refresh.blocked = signals_block(&refresh.before);
-    refresh.locked = lock_soon(modules);
+    refresh.locked = modules_lock_soon(modules);
     return refresh;
 }
 
@@ -297,7 +297,7 @@ void modules_end_unload(struct modules *modules) {
 }
 
 bool modules_begin_fork(struct modules *modules) {
-    return lock_soon(modules);
+    return modules_lock_soon(modules);
 }
 
 void modules_end_fork(struct modules *modules) {
@@ -352,7 +352,7 @@ static void find_segments(struct cfi_tables *tables) {
         tables->header = 0;
 }
 
-enum modules_answer modules_open(struct modules *modules, uintptr_t pc, uint32_t own_unloads,
+enum modules_result modules_open(struct modules *modules, uintptr_t pc, uint32_t own_unloads,
                                  struct cfi_tables *tables) {
     const struct cfi_tables *const fixed = fixed_modules_at(&modules->fixed, pc);
     if (fixed) {
@@ -361,14 +361,14 @@ enum modules_answer modules_open(struct modules *modules, uintptr_t pc, uint32_t
     }
     /* pairs with modules_begin_unload(): announce, then check */
     atomic_fetch_add_explicit(&modules->readers, 1, memory_order_seq_cst);
-    enum modules_answer answer = MODULES_CHANGING;
+    enum modules_result result = MODULES_CHANGING;
     if (atomic_load_explicit(&modules->unloads, memory_order_seq_cst) <= own_unloads)
-        answer = find_loaded(modules, pc, tables) ? MODULES_FOUND : MODULES_NONE;
-    if (answer == MODULES_FOUND)
+        result = find_loaded(modules, pc, tables) ? MODULES_FOUND : MODULES_NONE;
+    if (result == MODULES_FOUND)
         find_segments(tables);
-    if (answer != MODULES_FOUND)
+    if (result != MODULES_FOUND)
         atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
-    return answer;
+    return result;
 }
 
 bool modules_hold(struct modules *modules) {

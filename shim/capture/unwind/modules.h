@@ -56,7 +56,7 @@ struct modules {
     _Atomic uint32_t unloads;         /* dlclose() calls under way */
 };
 
-enum modules_answer {
+enum modules_result {
     MODULES_NONE,     /* no loaded object: code made at run time, or none at all */
     MODULES_FOUND,    /* tables->header is 0 if the object has none */
     MODULES_CHANGING, /* a library is being unloaded: not now */
@@ -111,7 +111,7 @@ void modules_after_fork(struct modules *modules, uint32_t own_unloads);
 /* The unwind tables that cover `pc`. After MODULES_FOUND they stay mapped until modules_close();
  * other results need none. `own_unloads`: dlclose() calls that this thread itself is inside: it
  * cannot unmap anything while it reads. Cost: 5 to 30 ns. Context: any. Async-signal-safe: yes. */
-enum modules_answer modules_open(struct modules *modules, uintptr_t pc, uint32_t own_unloads,
+enum modules_result modules_open(struct modules *modules, uintptr_t pc, uint32_t own_unloads,
                                  struct cfi_tables *tables);
 static inline void modules_close(struct modules *modules, const struct cfi_tables *tables) {
     if (!tables->fixed)

@@ -25,7 +25,7 @@ struct entry {
     uintptr_t end;
 };
 
-static bool open_entry(struct registered_section *section, struct entry *entry) {
+static bool registered_section_open_entry(struct registered_section *section, struct entry *entry) {
     const uintptr_t at = section->at;
     if (at > UINTPTR_MAX - REGISTERED_SECTION_BYTES - REGISTERED_ENTRY_BYTES ||
         !read_up_to(&section->tables, at + 4))
@@ -86,7 +86,7 @@ static bool take_entry(struct registered_section *section, const struct entry *e
 bool registered_section_next(struct registered_section *section, struct fde *fde) {
     struct entry entry;
     while (section->at) { /* bounded: each round goes on, within REGISTERED_SECTION_BYTES */
-        if (!open_entry(section, &entry))
+        if (!registered_section_open_entry(section, &entry))
             section->at = 0;
         else if (take_entry(section, &entry, fde))
             return true;

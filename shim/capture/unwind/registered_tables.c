@@ -32,11 +32,11 @@ static bool try_lock(void *tables) {
 }
 
 /* Never for long: what interrupted the holder may be asking. */
-static bool lock_soon(struct registered_tables *tables) {
+static bool registered_tables_lock_soon(struct registered_tables *tables) {
     return wait_for_rounds(try_lock, tables, LOCK_ROUNDS);
 }
 
-static void unlock(struct registered_tables *tables) {
+static void registered_tables_unlock(struct registered_tables *tables) {
     /* pairs with the acquire in try_lock() */
     atomic_store_explicit(&tables->busy, false, memory_order_release);
 }
@@ -90,7 +90,7 @@ bool registered_tables_are_near(const struct registered_tables *tables, uintptr_
 
 /* --- the index --- */
 
-static void publish(struct registered_index *index, struct registration *r) {
+static void registered_tables_publish(struct registered_index *index, struct registration *r) {
     struct registration **const begin = &index->begins[bucket_of(r->begin)];
     r->next = *begin;
     *begin = r;
@@ -106,7 +106,8 @@ static void publish(struct registered_index *index, struct registration *r) {
     }
 }
 
-static void unlist(struct registered_index *index, struct registered_place *place) {
+static void registered_tables_unlist(struct registered_index *index,
+                                     struct registered_place *place) {
     _Atomic(struct registered_place *) *link = &index->places[bucket_of(place->page)];
     for (struct registered_place *at = atomic_load(link); at; at = atomic_load(link)) {
         if (at == place) {
@@ -134,7 +135,7 @@ static void remove_at(struct registered_index *index, struct rule_cache *rules,
     struct registration *const r = *link;
     *link = r->next;
     for (uint32_t i = 0; i < r->place_count; i++)
-        unlist(index, &r->places[i]);
+        registered_tables_unlist(index, &r->places[i]);
     atomic_fetch_sub_explicit(&index->count, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&index->levels[r->level], 1, memory_order_relaxed);
     count_regions(index, r, -1u);
@@ -172,7 +173,7 @@ static bool add_locked(struct registered_tables *tables, struct registered_index
     reuse_removed(tables, index);
     struct registration *const r = registration_copy(&index->blocks, section, counts);
     if (r)
-        publish(index, r);
+        registered_tables_publish(index, r);
     return r != NULL;
 }
 
@@ -188,7 +189,7 @@ void registered_tables_add(struct registered_tables *tables, struct rule_cache *
     uintptr_t first;
     const bool describes =
         registration_measure(section, &counts, &first) && !modules_span(modules, first);
-    if (!lock_soon(tables)) {
+    if (!registered_tables_lock_soon(tables)) {
         atomic_fetch_add(&tables->refused, 1);
         return;
     }
@@ -197,12 +198,12 @@ void registered_tables_add(struct registered_tables *tables, struct rule_cache *
     struct registered_index *const index = describes ? make_index(tables) : NULL;
     if (describes && (!index || !add_locked(tables, index, &section, &counts)))
         atomic_fetch_add(&tables->refused, 1);
-    unlock(tables);
+    registered_tables_unlock(tables);
 }
 
 /* Marks a registration that can neither be unlinked nor waited for: no reader uses it from now on.
  */
-static void give_up(struct registered_tables *tables, struct rule_cache *rules) {
+static void registered_tables_give_up(struct registered_tables *tables, struct rule_cache *rules) {
     atomic_store(&tables->is_off, true);
     rule_cache_invalidate(rules);
 }
@@ -212,13 +213,13 @@ void registered_tables_remove(struct registered_tables *tables, struct rule_cach
     struct registered_index *const index = index_of(tables);
     if (!index)
         return;
-    if (!lock_soon(tables)) {
-        give_up(tables, rules);
+    if (!registered_tables_lock_soon(tables)) {
+        registered_tables_give_up(tables, rules);
         return;
     }
     reuse_removed(tables, index);
     remove_begin(index, rules, begin);
-    unlock(tables);
+    registered_tables_unlock(tables);
 }
 
 uint32_t registered_tables_count(const struct registered_tables *tables) {
@@ -229,11 +230,11 @@ uint32_t registered_tables_count(const struct registered_tables *tables) {
 /* --- fork --- */
 
 bool registered_tables_begin_fork(struct registered_tables *tables) {
-    return index_of(tables) && lock_soon(tables);
+    return index_of(tables) && registered_tables_lock_soon(tables);
 }
 
 void registered_tables_end_fork(struct registered_tables *tables) {
-    unlock(tables);
+    registered_tables_unlock(tables);
 }
 
 void registered_tables_after_fork(struct registered_tables *tables, bool is_whole) {
@@ -242,7 +243,7 @@ void registered_tables_after_fork(struct registered_tables *tables, bool is_whol
     if (!is_whole)
         atomic_store(&tables->is_off, true);
     atomic_store(&tables->readers, 0);
-    unlock(tables);
+    registered_tables_unlock(tables);
 }
 
 /* --- asking --- */
@@ -265,8 +266,8 @@ static const struct registered_function *find_on_page(struct registered_index *i
     return NULL;
 }
 
-static const struct registered_function *find(struct registered_index *index, uintptr_t pc,
-                                              struct registration **found) {
+static const struct registered_function *
+registered_tables_find(struct registered_index *index, uintptr_t pc, struct registration **found) {
     const struct registered_function *f = NULL;
     for (unsigned level = 0; level < REGISTERED_LEVELS && !f; level++)
         if (atomic_load_explicit(&index->levels[level], memory_order_relaxed))
@@ -292,7 +293,7 @@ bool registered_tables_rule(struct registered_tables *tables, struct rule_cache 
     if (!index)
         return false;
     atomic_fetch_add(&tables->readers, 1); /* pairs with reuse_removed() */
-    const struct registered_function *const f = find(index, pc, &r);
+    const struct registered_function *const f = registered_tables_find(index, pc, &r);
     if (f) {
         *rule = registration_rule(r, f, pc);
         rule->after_call = return_address_follows_generated_call(pc + 1);

@@ -44,8 +44,8 @@ bool registration_measure(struct registered_section section, struct registration
     return r->function_count > 0;
 }
 
-static struct registration *make_room(struct table_blocks *blocks,
-                                      const struct registration *counts) {
+static struct registration *registration_make_room(struct table_blocks *blocks,
+                                                   const struct registration *counts) {
     const size_t places = counts->place_room * sizeof(struct registered_place);
     const size_t cies = counts->cie_count * sizeof(struct cie);
     const size_t functions = counts->function_count * sizeof(struct registered_function);
@@ -120,7 +120,8 @@ static void copy(struct registered_section section, struct registration *r) {
 
 /* --- sorting --- */
 
-static void sift_down(struct registered_function *functions, uint32_t root, uint32_t count) {
+static void registration_restore_heap(struct registered_function *functions, uint32_t root,
+                                      uint32_t count) {
     const struct registered_function moved = functions[root];
     for (uint32_t child = 2 * root + 1; child < count; child = 2 * root + 1) {
         if (child + 1 < count && functions[child + 1].start > functions[child].start)
@@ -134,19 +135,19 @@ static void sift_down(struct registered_function *functions, uint32_t root, uint
 }
 
 /* Heap sort, in place; compilers mostly write the functions sorted. */
-static void sort(struct registered_function *functions, uint32_t count) {
+static void registration_sort(struct registered_function *functions, uint32_t count) {
     uint32_t sorted = 1;
     while (sorted < count && functions[sorted - 1].start <= functions[sorted].start)
         sorted++;
     if (sorted >= count)
         return;
     for (uint32_t i = count / 2; i-- > 0;)
-        sift_down(functions, i, count);
+        registration_restore_heap(functions, i, count);
     for (uint32_t end = count - 1; end > 0; end--) {
         const struct registered_function last = functions[end];
         functions[end] = functions[0];
         functions[0] = last;
-        sift_down(functions, 0, end);
+        registration_restore_heap(functions, 0, end);
     }
 }
 
@@ -186,11 +187,11 @@ static bool choose_pages(struct registration *r) {
 struct registration *registration_copy(struct table_blocks *blocks,
                                        const struct registered_section *section,
                                        const struct registration *counts) {
-    struct registration *const r = make_room(blocks, counts);
+    struct registration *const r = registration_make_room(blocks, counts);
     if (!r)
         return NULL;
     copy(*section, r);
-    sort(r->functions, r->function_count);
+    registration_sort(r->functions, r->function_count);
     if (r->function_count > 0 && choose_pages(r))
         return r;
     table_blocks_give(blocks, r, r->size);

@@ -14,7 +14,8 @@ static size_t whole_pages(size_t bytes) {
 
 /* --- remembering --- */
 
-static void fill(struct unloaded_memory *memory, size_t slot, const struct harvest_module *gone) {
+static void unloaded_modules_fill(struct unloaded_memory *memory, size_t slot,
+                                  const struct harvest_module *gone) {
     struct harvest_module *const module = &memory->modules[slot];
     *module = *gone;
     module->unloaded = true;
@@ -53,7 +54,7 @@ bool unloaded_modules_add(struct unloaded_modules *unloaded, const struct harves
     const bool full = unloaded->added++ >= UNLOADED_MODULES;
     if (full)
         *forgotten = unloaded->memory->modules[slot];
-    fill(unloaded->memory, slot, gone);
+    unloaded_modules_fill(unloaded->memory, slot, gone);
     return full;
 }
 

@@ -246,8 +246,8 @@ static void list_remaining(struct unwind *u, bool goes_on) {
     }
 }
 
-static enum unwind_end walk_on(const struct unwinder *unwinder, struct unwind *u,
-                               struct frame *frame) {
+static enum unwind_end unwind_walk_on(const struct unwinder *unwinder, struct unwind *u,
+                                      struct frame *frame) {
     if (u->cold)
         rule_cache_touch(unwinder->rules, key_of(frame));
     /* bounded: sp grows at each step, and own frames, which are not listed, are few */
@@ -285,7 +285,7 @@ enum unwind_end unwind_walk(const struct unwinder *unwinder,
     u->by_record_alone = false;
     u->left_at = 0;
     struct frame frame = first_frame(u, registers);
-    const enum unwind_end end = walk_on(unwinder, u, &frame);
+    const enum unwind_end end = unwind_walk_on(unwinder, u, &frame);
     u->ended_pc = frame.pc;
     u->ended_sp = frame.sp;
     if (end == UNWIND_TRUNCATED || end == UNWIND_EXPRESSION)
