@@ -38,7 +38,7 @@ void python_release(struct python *python) {
 
 /* --- searching --- */
 
-struct look {
+struct scan {
     struct python *python;
     struct symbol runtime; /* asked for in each object */
     struct link_map executable;
@@ -65,19 +65,19 @@ static intptr_t static_block(const struct dl_phdr_info *info, size_t size) {
 
 static bool read_offsets(const struct symbol symbols[NAMES], uint32_t *version,
                          struct python_offsets *offsets) {
-    const unsigned long *const said = symbols[VERSION].address;
+    const unsigned long *const version_word = symbols[VERSION].address;
     const uintptr_t runtime = (uintptr_t)symbols[RUNTIME].address;
-    if ((uintptr_t)said % sizeof *said != 0 || runtime % sizeof(uint64_t) != 0 ||
-        !word_is_readable((uintptr_t)said) ||
+    if ((uintptr_t)version_word % sizeof *version_word != 0 || runtime % sizeof(uint64_t) != 0 ||
+        !word_is_readable((uintptr_t)version_word) ||
         readable_memory(runtime, PYTHON_TABLE_BYTES) != PYTHON_TABLE_BYTES)
         return false;
-    *version = (uint32_t)*said;
+    *version = (uint32_t)*version_word;
     return python_offsets_find(*version, (const void *)runtime, offsets);
 }
 
-static void switch_on(struct look *look, const struct dl_phdr_info *info, size_t size,
+static void switch_on(struct scan *scan, const struct dl_phdr_info *info, size_t size,
                       const struct symbol symbols[NAMES]) {
-    struct python *const python = look->python;
+    struct python *const python = scan->python;
     uint32_t version = 0;
     if (!read_offsets(symbols, &version, &python->offsets)) {
         log_debug(
@@ -101,58 +101,58 @@ static void switch_on(struct look *look, const struct dl_phdr_info *info, size_t
     python->block_module = variables && !python->block ? info->dlpi_tls_modid : 0;
     for (int i = 0; i < PYTHON_SLOTS; i++)
         atomic_store(&python->slots[i], 0);
-    look->found = true;
+    scan->found = true;
     atomic_store_explicit(&python->on, true, memory_order_release); /* pairs with python_hold() */
 }
 
 /* A program without PIC has libpython's type in its own data. */
-static void find_type(const struct look *look, struct symbol *type) {
+static void find_type(const struct scan *scan, struct symbol *type) {
     struct symbol first = {.name = type->name};
-    object_symbols_find_all(&look->executable, &first, 1);
+    object_symbols_find_all(&scan->executable, &first, 1);
     if (first.address)
         type->address = first.address;
 }
 
-static void look_closely(struct look *look, const struct link_map *object,
-                         const struct dl_phdr_info *info, size_t size) {
-    struct symbol symbols[NAMES] = {[RUNTIME] = {.name = look->runtime.name},
+static void python_scan_symbols(struct scan *scan, const struct link_map *object,
+                                const struct dl_phdr_info *info, size_t size) {
+    struct symbol symbols[NAMES] = {[RUNTIME] = {.name = scan->runtime.name},
                                     [VERSION] = {.name = "Py_Version"},
                                     [CODE_TYPE] = {.name = "PyCode_Type"}};
     object_symbols_find_all(object, symbols, NAMES);
     if (!symbols[RUNTIME].address || !symbols[CODE_TYPE].address)
         return;
     if (!symbols[VERSION].address) /* which is there from 3.11 on */
-        atomic_store(&look->python->is_old, true);
-    if (!symbols[VERSION].address || !look->python->wanted)
+        atomic_store(&scan->python->is_old, true);
+    if (!symbols[VERSION].address || !scan->python->wanted)
         return;
-    find_type(look, &symbols[CODE_TYPE]);
-    switch_on(look, info, size, symbols);
+    find_type(scan, &symbols[CODE_TYPE]);
+    switch_on(scan, info, size, symbols);
 }
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *arg) {
-    struct look *const look = arg;
+static int python_scan_object(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct scan *const scan = arg;
     const ElfW(Phdr) *const dynamic = header_of(info, PT_DYNAMIC);
     if (!dynamic)
         return 0;
     const struct link_map object = {.l_addr = info->dlpi_addr,
                                     .l_ld = (ElfW(Dyn) *)(info->dlpi_addr + dynamic->p_vaddr)};
-    if (look->is_first)
-        look->executable = object;
-    look->is_first = false;
-    object_symbols_find_entries(&object, &look->runtime, 1);
-    if (look->runtime.entry)
-        look_closely(look, &object, info, size);
-    look->runtime.entry = NULL;
-    return look->found;
+    if (scan->is_first)
+        scan->executable = object;
+    scan->is_first = false;
+    object_symbols_find_entries(&object, &scan->runtime, 1);
+    if (scan->runtime.entry)
+        python_scan_symbols(scan, &object, info, size);
+    scan->runtime.entry = NULL;
+    return scan->found;
 }
 
 static bool take(void *busy) {
     return !atomic_exchange((_Atomic bool *)busy, true);
 }
 
-static void look_at_all(struct python *python) {
-    struct look look = {.python = python, .runtime = {.name = "_PyRuntime"}, .is_first = true};
-    dl_iterate_phdr(look_at, &look);
+static void python_scan_objects(struct python *python) {
+    struct scan scan = {.python = python, .runtime = {.name = "_PyRuntime"}, .is_first = true};
+    dl_iterate_phdr(python_scan_object, &scan);
 }
 
 static int read_counter(struct dl_phdr_info *info, size_t size, void *arg) {
@@ -162,13 +162,13 @@ static int read_counter(struct dl_phdr_info *info, size_t size, void *arg) {
 }
 
 /* Under the loader's main lock, so that every object is relocated. */
-static void look_if_more(struct python *python) {
+static void python_scan_if_more(struct python *python) {
     uint64_t adds = 0;
     dl_iterate_phdr(read_counter, &adds);
     if (adds == python->adds || !take(&python->busy))
         return;
     python->adds = adds;
-    look_at_all(python);
+    python_scan_objects(python);
     atomic_store(&python->busy, false);
 }
 
@@ -177,7 +177,7 @@ void python_start(struct python *python, bool wanted, struct modules *modules,
     python->wanted = wanted;
     python->modules = modules;
     python->log = log;
-    look_at_all(python);
+    python_scan_objects(python);
 }
 
 void python_look(struct python *python) {
@@ -186,7 +186,7 @@ void python_look(struct python *python) {
     const bool locks = loader_state_is_known();
     if (locks && !loader_state_try_enter())
         return;
-    look_if_more(python);
+    python_scan_if_more(python);
     if (locks)
         loader_state_leave();
 }
@@ -198,7 +198,7 @@ struct presence {
     bool found;
 };
 
-static int look_for_object(struct dl_phdr_info *info, size_t size, void *arg) {
+static int python_check_presence(struct dl_phdr_info *info, size_t size, void *arg) {
     struct presence *const presence = arg;
     (void)size;
     presence->found = presence->object == (uintptr_t)info->dlpi_phdr;
@@ -210,7 +210,7 @@ void python_forget_unloaded(struct python *python) {
     if (!atomic_load(&python->on) || !python->may_go ||
         !wait_for_rounds(take, &python->busy, FORGET_ROUNDS))
         return;
-    dl_iterate_phdr(look_for_object, &presence);
+    dl_iterate_phdr(python_check_presence, &presence);
     if (!presence.found) {
         atomic_store(&python->on, false);
         python->adds = 0;

@@ -65,7 +65,8 @@ enum {
     CAPACITY = PYTHON_FUNCTIONS_BYTES / UNIT - FIRST_PLACE,
 };
 
-static struct function *function_at(struct python_functions *functions, uint32_t place) {
+static struct function *python_functions_function_at(struct python_functions *functions,
+                                                     uint32_t place) {
     return (struct function *)((uint64_t *)functions + place);
 }
 
@@ -139,7 +140,7 @@ static bool find_string(struct found *found, int i, uint32_t most, bool keeps_en
     return (int64_t)length >= 0;
 }
 
-static bool find_lines(struct found *found) {
+static bool python_functions_find_lines(struct found *found) {
     const struct python_offsets *const o = found->offsets;
     const uint8_t *const head = view(found, found->objects[LINES], o->bytes_data);
     if (!head)
@@ -153,7 +154,8 @@ static bool find_lines(struct found *found) {
 
 static bool find_parts(struct found *found) {
     return find_string(found, NAME, PYTHON_NAME_CHARACTERS, false) &&
-           find_string(found, FILE_PATH, PYTHON_FILE_CHARACTERS, true) && find_lines(found);
+           find_string(found, FILE_PATH, PYTHON_FILE_CHARACTERS, true) &&
+           python_functions_find_lines(found);
 }
 
 /* Finds the objects that it refers to; `*count`: its references. */
@@ -229,7 +231,7 @@ static uint32_t units_of(const struct part parts[PARTS]) {
     return (uint32_t)(sizeof(struct function) + bytes + UNIT - 1) / UNIT;
 }
 
-static uint32_t reserve(struct python_functions *functions, uint32_t units) {
+static uint32_t python_functions_reserve(struct python_functions *functions, uint32_t units) {
     uint32_t used = atomic_load_explicit(&functions->used, memory_order_relaxed);
     do {
         if (units > CAPACITY - used)
@@ -240,14 +242,16 @@ static uint32_t reserve(struct python_functions *functions, uint32_t units) {
 }
 
 /* Unless another thread has reserved behind it: then it stays empty. */
-static void give_back(struct python_functions *functions, uint32_t place, uint32_t units) {
+static void python_functions_give_back(struct python_functions *functions, uint32_t place,
+                                       uint32_t units) {
     uint32_t used = place - FIRST_PLACE + units;
     (void)atomic_compare_exchange_strong_explicit(&functions->used, &used, used - units,
                                                   memory_order_relaxed, memory_order_relaxed);
 }
 
 /* false: it is not what was hashed any more. */
-static bool fill(const struct found *found, struct function *function, uint64_t hash) {
+static bool python_functions_fill(const struct found *found, struct function *function,
+                                  uint64_t hash) {
     uint8_t *bytes = function->bytes;
     memcpy(function->parts, found->parts, sizeof function->parts);
     function->first_line = found->first_line;
@@ -266,7 +270,8 @@ static bool fill(const struct found *found, struct function *function, uint64_t 
 /* From `place` on, up to and without `end`; 0: none. */
 static uint32_t find_same(const struct found *found, uint32_t place, uint32_t end, uint64_t hash) {
     while (place != end) {
-        const struct function *const function = function_at(found->functions, place);
+        const struct function *const function =
+            python_functions_function_at(found->functions, place);
         if (function->hash == hash && is_same(found, function))
             return place;
         place = function->next;
@@ -276,13 +281,14 @@ static uint32_t find_same(const struct found *found, uint32_t place, uint32_t en
 
 /* Publishes a new record behind which `newest` comes, or returns the one of another thread that has
  * been published since. */
-static uint32_t publish(const struct found *found, uint32_t place, uint32_t newest, uint64_t hash) {
+static uint32_t python_functions_publish(const struct found *found, uint32_t place, uint32_t newest,
+                                         uint64_t hash) {
     _Atomic uint32_t *const bucket = &found->functions->buckets[hash % BUCKETS];
-    struct function *const function = function_at(found->functions, place);
+    struct function *const function = python_functions_function_at(found->functions, place);
     for (;;) { /* again only if another thread has published in between */
         const uint32_t before = newest;
         function->next = newest;
-        /* pairs with the acquire load in keep(), and with that of `newest` here */
+        /* pairs with the acquire load in python_functions_keep(), and with that of `newest` here */
         if (atomic_compare_exchange_strong_explicit(bucket, &newest, place, memory_order_release,
                                                     memory_order_acquire))
             return place;
@@ -294,7 +300,7 @@ static uint32_t publish(const struct found *found, uint32_t place, uint32_t newe
 
 /* The place of the record with these contents, which is made if there is none; 0: no room, or not
  * readable. */
-static uint32_t keep(const struct found *found) {
+static uint32_t python_functions_keep(const struct found *found) {
     struct python_functions *const functions = found->functions;
     const uint32_t units = units_of(found->parts);
     uint64_t hash;
@@ -303,13 +309,14 @@ static uint32_t keep(const struct found *found) {
     const uint32_t newest =
         atomic_load_explicit(&functions->buckets[hash % BUCKETS], memory_order_acquire);
     const uint32_t known = find_same(found, newest, 0, hash);
-    const uint32_t place = known ? 0 : reserve(functions, units);
+    const uint32_t place = known ? 0 : python_functions_reserve(functions, units);
     if (!place)
         return known;
-    const bool is_filled = fill(found, function_at(functions, place), hash);
-    const uint32_t number = is_filled ? publish(found, place, newest, hash) : 0;
+    const bool is_filled =
+        python_functions_fill(found, python_functions_function_at(functions, place), hash);
+    const uint32_t number = is_filled ? python_functions_publish(found, place, newest, hash) : 0;
     if (number != place)
-        give_back(functions, place, units);
+        python_functions_give_back(functions, place, units);
     return number;
 }
 
@@ -326,7 +333,8 @@ static uint32_t find_seen(struct found *found, uint64_t word, uint64_t print, ui
     if (!place || (word ^ print) >> PLACE_BITS)
         return 0;
     found->is_alive = !found->reader->of_another && has_references(count);
-    const bool is_it = find_parts(found) && is_same(found, function_at(found->functions, place));
+    const bool is_it =
+        find_parts(found) && is_same(found, python_functions_function_at(found->functions, place));
     found->is_alive = false;
     return is_it ? place : 0;
 }
@@ -344,7 +352,7 @@ uint32_t python_function(struct python_functions *functions, const struct python
     const uint32_t known = find_seen(&found, word, print, count);
     if (known)
         return known;
-    const uint32_t number = find_parts(&found) ? keep(&found) : 0;
+    const uint32_t number = find_parts(&found) ? python_functions_keep(&found) : 0;
     if (number)
         atomic_store_explicit(seen, (print >> PLACE_BITS) << PLACE_BITS | number,
                               memory_order_release);
@@ -359,7 +367,7 @@ static const struct function *find_function(struct python_functions *functions, 
     const uint32_t least = sizeof(struct function) / UNIT;
     if (place < FIRST_PLACE || place >= end || end - place < least)
         return NULL;
-    const struct function *const function = function_at(functions, place);
+    const struct function *const function = python_functions_function_at(functions, place);
     for (int i = 0; i < PARTS; i++)
         if (function->parts[i].bytes > PYTHON_FUNCTIONS_BYTES / PARTS)
             return NULL;

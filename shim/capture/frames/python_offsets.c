@@ -69,7 +69,7 @@ static const struct python_offsets of_3_12 = {
 
 /* Places of the offsets in _Py_DebugOffsets: the field, and its place in the tables of 3.13, 3.14
  * and 3.15 (pycore_runtime.h of 3.13, pycore_debug_offsets.h of the others; each word 64 bits). */
-#define TOLD                                                                                       \
+#define OFFSETS_PUBLISHED                                                                          \
     AT(interpreters_head, 40, 40, 40)                                                              \
     AT(interpreter_next, 64, 64, 64)                                                               \
     AT(threads_head, 72, 72, 72)                                                                   \
@@ -105,7 +105,7 @@ static uint64_t word_at(const void *table, size_t place) {
     return word;
 }
 
-static bool take(const void *table, size_t place, uint32_t *offset) {
+static bool python_offsets_take(const void *table, size_t place, uint32_t *offset) {
     const uint64_t word = word_at(table, place);
     *offset = (uint32_t)word;
     return word < MOST_OFFSET;
@@ -141,23 +141,23 @@ static bool read_table(uint32_t version, const void *table, struct python_offset
                                        .first_entry_owner = FRAME_OWNED_BY_INTERPRETER};
     bool makes_sense = true;
 #define AT(field, of_3_13, of_3_14, of_3_15)                                                       \
-    makes_sense &=                                                                                 \
-        take(table, ((const uint16_t[]){of_3_13, of_3_14, of_3_15})[release], &offsets->field);
-    TOLD
+    makes_sense &= python_offsets_take(                                                            \
+        table, ((const uint16_t[]){of_3_13, of_3_14, of_3_15})[release], &offsets->field);
+    OFFSETS_PUBLISHED
 #undef AT
-        offsets->string_wide -= sizeof(void *);
+    offsets->string_wide -= sizeof(void *);
     return makes_sense && is_aligned(offsets) && fits_a_frame(offsets) && fits_a_head(offsets);
 }
 
 /* Before a release candidate anything may change. */
-static bool is_settled(uint32_t version) {
+static bool is_frozen(uint32_t version) {
     enum { CANDIDATE = 0xc };
     return (version >> 4 & 15) >= CANDIDATE;
 }
 
 bool python_offsets_find(uint32_t version, const void *table, struct python_offsets *offsets) {
     const uint32_t minor = version >> MINOR_SHIFT;
-    if (!is_settled(version))
+    if (!is_frozen(version))
         return false;
     if (minor >= MINOR_3_13 && minor <= NEWEST_MINOR)
         return read_table(version, table, offsets);

@@ -51,7 +51,7 @@ static void end(struct python_stack *stack) {
     stack->frame = 0;
 }
 
-static void give_up(struct python_stack *stack) {
+static void python_stack_give_up(struct python_stack *stack) {
     stack->doubts++;
     end(stack);
 }
@@ -95,7 +95,7 @@ static void begin_at_cframe(struct python_stack *stack, uintptr_t cframe) {
     stack->cframe = cframe;
     if (place(stack, cframe) &&
         !python_read_word(&stack->reader, cframe + o->cframe_frame, &stack->frame))
-        give_up(stack);
+        python_stack_give_up(stack);
 }
 
 /* From the first frame of a group to the entry frame behind its last one. */
@@ -115,7 +115,7 @@ static void begin_at_frame(struct python_stack *stack, uintptr_t first) {
         address = word_of(&frame, o->previous);
     }
     if (address)
-        give_up(stack);
+        python_stack_give_up(stack);
 }
 
 static void begin_group(struct python_stack *stack, uintptr_t at) {
@@ -266,7 +266,7 @@ void python_stack_begin(struct python_stack *stack, const struct python *python,
     stack->native = native;
     if (!python_read_word(&stack->reader, thread_state + (o->cframe ? o->cframe : o->current_frame),
                           &first))
-        give_up(stack);
+        python_stack_give_up(stack);
     else if (first)
         begin_group(stack, first);
     if (o->cframe && stack->frame && !is_alive(stack, thread_state)) {

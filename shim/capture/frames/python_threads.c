@@ -75,7 +75,7 @@ static struct place *place_of(const struct scan *scan, uint32_t tid) {
 }
 
 /* New interpreters stand in front of older ones. */
-static void note(struct scan *scan, uintptr_t state) {
+static void python_threads_note(struct scan *scan, uintptr_t state) {
     const uint32_t tid = (uint32_t)word_at(scan, state, scan->offsets->native_thread_id);
     struct place *const place = place_of(scan, tid);
     scan->has_unbegun |= !tid;
@@ -85,7 +85,7 @@ static void note(struct scan *scan, uintptr_t state) {
 
 static void note_all(struct scan *scan, uintptr_t state) {
     for (int i = 0; i < MOST_THREADS && state; i++) {
-        note(scan, state);
+        python_threads_note(scan, state);
         state = word_at(scan, state, scan->offsets->thread_next);
     }
 }
