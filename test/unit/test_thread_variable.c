@@ -292,9 +292,9 @@ static void a_search_that_finds_the_same_writes_nothing(void **state) {
     look_by_thread(&reader);
     assert_int_equal(reader.variables.version, 1);
     assert_int_equal(thread_variables_count(&reader.variables), 1);
-    const uint64_t adds = reader.look.adds--;
+    const uint64_t adds = reader.polling.adds--;
     look_by_thread(&reader);
-    assert_int_equal(reader.look.adds, adds); /* it has searched */
+    assert_int_equal(reader.polling.adds, adds); /* it has searched */
     assert_int_equal(reader.variables.version, 1);
 }
 

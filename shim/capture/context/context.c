@@ -12,7 +12,7 @@
 #include <link.h>
 #include <string.h>
 
-static const uint64_t first_look = 3 * NANO_PER_MILLI; /* shorter processes pay nothing */
+static const uint64_t first_poll_delay_ns = 3 * NANO_PER_MILLI; /* shorter processes pay nothing */
 static const uint64_t last_delay = NANO_PER_SECOND / 2;
 enum { FORGET_ROUNDS = 2000 }; /* rounds of wait.h */
 
@@ -25,8 +25,9 @@ struct owner {
     uint8_t *room;     /* for foreign_memory */
 };
 
-static enum context_outcome read_at(const struct thread_variable *variable, uintptr_t address,
-                                    struct foreign_memory *memory, struct sample_context *context) {
+static enum context_outcome context_read_at(const struct thread_variable *variable,
+                                            uintptr_t address, struct foreign_memory *memory,
+                                            struct sample_context *context) {
     if (variable->source == CONTEXT_CUSTOM_LABELS)
         return custom_labels_read(address, memory, context);
     return thread_context_read(address, memory, context);
@@ -41,7 +42,7 @@ static enum context_outcome read_others(const struct thread_variable *variable,
         return CONTEXT_NONE;
     if (!safe_read(address, &value, sizeof value))
         return CONTEXT_WRONG;
-    return read_at(variable, (uintptr_t)&value, &memory, context);
+    return context_read_at(variable, (uintptr_t)&value, &memory, context);
 }
 
 static enum context_outcome read_held(const struct thread_variable *variable,
@@ -50,7 +51,7 @@ static enum context_outcome read_held(const struct thread_variable *variable,
     if (owner->pointer)
         return read_others(variable, owner, context);
     const uintptr_t address = thread_variable_address(variable, &memory.known);
-    return address ? read_at(variable, address, &memory, context) : CONTEXT_NONE;
+    return address ? context_read_at(variable, address, &memory, context) : CONTEXT_NONE;
 }
 
 static enum context_outcome read_variable(const struct context_reader *reader, uint32_t number,
@@ -68,7 +69,7 @@ static enum context_outcome read_variable(const struct context_reader *reader, u
     return outcome;
 }
 
-static bool is_there(enum context_outcome outcome) {
+static bool context_is_there(enum context_outcome outcome) {
     return outcome == CONTEXT_READ || outcome == CONTEXT_CUT;
 }
 
@@ -80,7 +81,7 @@ static enum context_outcome read_variables(const struct context_reader *reader,
     enum context_outcome worst = CONTEXT_NONE;
     for (uint32_t i = 0; i < count; i++) {
         const enum context_outcome outcome = read_variable(reader, i, owner, context);
-        if (is_there(outcome))
+        if (context_is_there(outcome))
             return outcome;
         if (outcome == CONTEXT_WRONG)
             worst = outcome;
@@ -91,26 +92,27 @@ static enum context_outcome read_variables(const struct context_reader *reader,
 /* The program's own context (otelprof.h) comes first; in the middle of its change no other source
  * is read, whose span the thread would have neither before nor after. Labels without a span are
  * added to the span that another source has. */
-static enum context_outcome read_all(const struct context_reader *reader, const struct owner *owner,
-                                     struct sample_context *context) {
+static enum context_outcome context_read_all(const struct context_reader *reader,
+                                             const struct owner *owner,
+                                             struct sample_context *context) {
     const struct own_context *const own = owner->own;
-    enum context_outcome said = CONTEXT_NONE;
+    enum context_outcome own_outcome = CONTEXT_NONE;
     if (own && (reader->sources & CONTEXT_OTELPROF))
-        said = own_context_read(own, context);
-    if (said == CONTEXT_WRONG || !thread_variables_any(&reader->variables) ||
-        (is_there(said) && context_has_span(context)))
-        return said;
+        own_outcome = own_context_read(own, context);
+    if (own_outcome == CONTEXT_WRONG || !thread_variables_any(&reader->variables) ||
+        (context_is_there(own_outcome) && context_has_span(context)))
+        return own_outcome;
     const enum context_outcome published = read_variables(reader, owner, context);
-    if (!is_there(said))
-        return published == CONTEXT_NONE ? said : published;
-    if (!is_there(published)) /* which may have left something there */
+    if (!context_is_there(own_outcome))
+        return published == CONTEXT_NONE ? own_outcome : published;
+    if (!context_is_there(published)) /* which may have left something there */
         return own_context_read(own, context);
     return own_context_add_labels(own, context) ? published : CONTEXT_CUT;
 }
 
 enum context_outcome context_read(const struct context_reader *reader,
                                   const struct own_context *own, struct sample_context *context) {
-    return read_all(reader, &(struct owner){.own = own}, context);
+    return context_read_all(reader, &(struct owner){.own = own}, context);
 }
 
 /* --- of another thread --- */
@@ -127,7 +129,7 @@ static enum context_outcome read_once_of(const struct context_reader *reader, ui
     if (own && !own_context_copy(own, &copy))
         return CONTEXT_WRONG;
     const struct owner owner = {.own = own ? &copy : NULL, .pointer = pointer, .room = room};
-    return read_all(reader, &owner, context);
+    return context_read_all(reader, &owner, context);
 }
 
 enum context_outcome context_read_of(const struct context_reader *reader, uintptr_t pointer,
@@ -135,7 +137,7 @@ enum context_outcome context_read_of(const struct context_reader *reader, uintpt
                                      struct sample_context *context) {
     struct sample_context again;
     const enum context_outcome first = read_once_of(reader, pointer, own, context);
-    if (!is_there(first))
+    if (!context_is_there(first))
         return first;
     const enum context_outcome second = read_once_of(reader, pointer, own, &again);
     return second == first && is_same(context, &again) ? first : CONTEXT_WRONG;
@@ -159,7 +161,7 @@ static uint64_t source_of_labels(const struct dl_phdr_info *object, const char *
 }
 
 /* Sorts in the order of the sources. */
-static void put_in_order(struct thread_variable *list, uint32_t count) {
+static void context_put_in_order(struct thread_variable *list, uint32_t count) {
     struct thread_variable found[THREAD_VARIABLES];
     uint32_t kept = 0;
     memcpy(found, list, sizeof found);
@@ -186,7 +188,7 @@ static bool search(struct context_reader *reader) {
                                      .count = contexts.count};
     if (reader->sources & CONTEXT_CUSTOM_LABELS)
         complete &= variable_search_run(&labels);
-    put_in_order(found, labels.count);
+    context_put_in_order(found, labels.count);
     if (labels.count || thread_variables_any(&reader->variables))
         thread_variables_set(&reader->variables, found, labels.count);
     return complete;
@@ -208,29 +210,29 @@ static bool take(void *busy) {
 }
 
 /* Under the loader's main lock, so that every object is relocated. */
-static bool look_locked(struct context_reader *reader) {
-    struct context_look *const look = &reader->look;
+static bool context_search_locked(struct context_reader *reader) {
+    struct context_look *const polling = &reader->polling;
     struct counters now = {0, 0};
     dl_iterate_phdr(read_counters, &now);
-    if (now.adds == look->adds && now.subs == look->subs)
+    if (now.adds == polling->adds && now.subs == polling->subs)
         return true;
-    if (!take(&look->busy))
+    if (!take(&polling->busy))
         return false;
     const bool complete = search(reader);
-    atomic_store(&look->busy, false);
+    atomic_store(&polling->busy, false);
     if (complete) {
-        look->adds = now.adds;
-        look->subs = now.subs;
+        polling->adds = now.adds;
+        polling->subs = now.subs;
     }
     return complete;
 }
 
 /* Returns false if the search was prevented and must be repeated. */
-static bool try_look(struct context_reader *reader) {
+static bool context_try_search(struct context_reader *reader) {
     const bool locks = loader_state_is_known();
     if (locks && !loader_state_try_enter())
         return false;
-    const bool done = look_locked(reader);
+    const bool done = context_search_locked(reader);
     if (locks)
         loader_state_leave();
     return done;
@@ -243,43 +245,43 @@ static bool is_wanted(const struct context_reader *reader) {
 bool context_expect(struct context_reader *reader) {
     if (!is_wanted(reader))
         return false;
-    atomic_fetch_add(&reader->look.expected, 1);
+    atomic_fetch_add(&reader->polling.expected, 1);
     return true;
 }
 
 /* Schedules a search, never later than already scheduled: the program may load all the time. */
-static void expect_at(struct context_look *look, uint64_t delay) {
+static void expect_at(struct context_look *polling, uint64_t delay) {
     const uint64_t next = monotonic_nano() + delay;
-    look->delay = delay;
-    if (!look->next || next < look->next)
-        look->next = next;
+    polling->delay = delay;
+    if (!polling->next || next < polling->next)
+        polling->next = next;
 }
 
 uint64_t context_next_look(struct context_reader *reader) {
-    struct context_look *const look = &reader->look;
-    const uint64_t expected = atomic_load(&look->expected);
+    struct context_look *const polling = &reader->polling;
+    const uint64_t expected = atomic_load(&polling->expected);
     if (!is_wanted(reader))
         return UINT64_MAX;
-    if (expected != look->seen) {
-        look->seen = expected;
-        look->settles = true;
-        expect_at(look, NANO_PER_MILLI);
-    } else if (!look->adds && !look->next) {
-        expect_at(look, first_look);
+    if (expected != polling->seen) {
+        polling->seen = expected;
+        polling->is_expecting = true;
+        expect_at(polling, NANO_PER_MILLI);
+    } else if (!polling->adds && !polling->next) {
+        expect_at(polling, first_poll_delay_ns);
     }
-    return look->next ? look->next : UINT64_MAX;
+    return polling->next ? polling->next : UINT64_MAX;
 }
 
 void context_look(struct context_reader *reader) {
-    struct context_look *const look = &reader->look;
+    struct context_look *const polling = &reader->polling;
     if (!is_wanted(reader))
         return;
-    const bool done = try_look(reader);
-    look->next = 0;
-    if (look->delay < last_delay && (look->settles || !done))
-        expect_at(look, look->delay ? 2 * look->delay : NANO_PER_MILLI);
+    const bool done = context_try_search(reader);
+    polling->next = 0;
+    if (polling->delay < last_delay && (polling->is_expecting || !done))
+        expect_at(polling, polling->delay ? 2 * polling->delay : NANO_PER_MILLI);
     else
-        look->settles = false;
+        polling->is_expecting = false;
 }
 
 /* --- forgetting --- */
@@ -289,7 +291,7 @@ struct presence {
     bool found;
 };
 
-static int look_for_object(struct dl_phdr_info *info, size_t size, void *arg) {
+static int context_check_presence(struct dl_phdr_info *info, size_t size, void *arg) {
     struct presence *const presence = arg;
     (void)size;
     presence->found |= presence->object == (uintptr_t)info->dlpi_phdr;
@@ -299,7 +301,7 @@ static int look_for_object(struct dl_phdr_info *info, size_t size, void *arg) {
 static bool is_loaded(const struct thread_variable *variable) {
     struct presence presence = {variable->object, !variable->may_go};
     if (!presence.found)
-        dl_iterate_phdr(look_for_object, &presence);
+        dl_iterate_phdr(context_check_presence, &presence);
     return presence.found;
 }
 
@@ -309,18 +311,18 @@ void context_forget_unloaded(struct context_reader *reader) {
     uint32_t count = 0;
     uint32_t i = 0;
     if (!thread_variables_any(&reader->variables) ||
-        !wait_for_rounds(take, &reader->look.busy, FORGET_ROUNDS))
+        !wait_for_rounds(take, &reader->polling.busy, FORGET_ROUNDS))
         return;
     for (; thread_variables_get(&reader->variables, i, &variable); i++)
         if (is_loaded(&variable))
             kept[count++] = variable;
     if (count != i)
         thread_variables_set(&reader->variables, kept, count);
-    atomic_store(&reader->look.busy, false);
+    atomic_store(&reader->polling.busy, false);
 }
 
 void context_after_fork(struct context_reader *reader) {
-    atomic_store(&reader->look.busy, false);
-    reader->look.settles = false;
-    reader->look.next = 0;
+    atomic_store(&reader->polling.busy, false);
+    reader->polling.is_expecting = false;
+    reader->polling.next = 0;
 }

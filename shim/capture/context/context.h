@@ -29,12 +29,12 @@ struct context_reader {
         _Atomic uint64_t expected; /* calls that may load something, so far */
         uint64_t
             seen; /* expectations seen so far; this and the following fields belong to the helper */
-        uint64_t next;  /* CLOCK_MONOTONIC, ns; 0: there is no need */
-        uint64_t delay; /* from the previous search to that one; ns */
-        bool settles;   /* an expected object may still come */
-        uint64_t adds;  /* the loader's counters at the last complete search */
+        uint64_t next;     /* CLOCK_MONOTONIC, ns; 0: there is no need */
+        uint64_t delay;    /* from the previous search to that one; ns */
+        bool is_expecting; /* an expected object may still come */
+        uint64_t adds;     /* the loader's counters at the last complete search */
         uint64_t subs;
-    } look;
+    } polling;
 };
 
 /* Reads the calling thread's context into `*context`; if there is none, its content is undefined.

@@ -7,8 +7,9 @@ static bool has_same_key(const struct context_attribute *a, const struct context
 }
 
 /* Finds the beginning of the entry with that key, and in *end its end. false: there is none. */
-static bool find(const struct sample_context *context, const struct context_attribute *wanted,
-                 uint32_t *start, uint32_t *end) {
+static bool context_attributes_find(const struct sample_context *context,
+                                    const struct context_attribute *wanted, uint32_t *start,
+                                    uint32_t *end) {
     struct context_attribute attribute;
     *end = 0;
     do
@@ -21,7 +22,7 @@ bool context_attributes_have(const struct context_attributes *attributes,
                              const struct context_attribute *attribute) {
     uint32_t start;
     uint32_t end;
-    return find(attributes->context, attribute, &start, &end);
+    return context_attributes_find(attributes->context, attribute, &start, &end);
 }
 
 void context_attributes_remove(struct context_attributes *attributes,
@@ -29,7 +30,7 @@ void context_attributes_remove(struct context_attributes *attributes,
     struct sample_context *const context = attributes->context;
     uint32_t start;
     uint32_t end;
-    if (!find(context, attribute, &start, &end))
+    if (!context_attributes_find(context, attribute, &start, &end))
         return;
     memmove(context->attributes + start, context->attributes + end, context->attribute_bytes - end);
     context->attribute_bytes -= end - start;

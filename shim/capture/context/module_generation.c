@@ -51,7 +51,7 @@ static const struct slot_list *first_list(void) {
     return list;
 }
 
-static bool find(uint64_t module, struct slot *slot) {
+static bool module_generation_find(uint64_t module, struct slot *slot) {
     struct slot_list list;
     uint64_t number = module;
     for (const struct slot_list *at = first_list(); copy(&list, at, sizeof list); at = list.next) {
@@ -67,7 +67,7 @@ static bool find(uint64_t module, struct slot *slot) {
 uint64_t module_generation(uint64_t module, const ElfW(Dyn) * dynamic) {
     struct link_map object;
     struct slot slot;
-    if (!find(module, &slot) || !copy(&object, slot.object, sizeof object) ||
+    if (!module_generation_find(module, &slot) || !copy(&object, slot.object, sizeof object) ||
         object.l_ld != dynamic)
         return GENERATION_UNKNOWN;
     return slot.generation;

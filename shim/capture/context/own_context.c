@@ -42,7 +42,8 @@ static uint64_t check_of(const uint64_t span[3]) {
     return span[0] ^ turned(span[1], 21) ^ turned(span[2], 42);
 }
 
-static bool is_there(const struct own_content *content, const uint64_t span[3], uint64_t check) {
+static bool own_context_is_there(const struct own_content *content, const uint64_t span[3],
+                                 uint64_t check) {
     return read_word(&content->span[0]) == span[0] && read_word(&content->span[1]) == span[1] &&
            read_word(&content->span[2]) == span[2] && read_word(&content->check) == check;
 }
@@ -62,7 +63,7 @@ void own_context_set_span(struct own_context *own, const uint8_t *trace_id,
             content->span[i] = span[i];
         content->check = check;
         step();
-    } while (!is_there(content, span, check));
+    } while (!own_context_is_there(content, span, check));
 }
 
 /* Never returns a mixture of two spans: a caller that sets it again would make it valid. */

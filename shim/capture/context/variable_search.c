@@ -114,7 +114,7 @@ static intptr_t static_block(const struct dl_phdr_info *info) {
     return block && below != 0 && below <= STATIC_TLS_BYTES ? -(intptr_t)below : 0;
 }
 
-static int look_for_definer(struct dl_phdr_info *info, size_t size, void *arg) {
+static int variable_search_definer(struct dl_phdr_info *info, size_t size, void *arg) {
     struct walk *const walk = arg;
     const ElfW(Phdr) *const tls = tls_of(info);
     struct object object;
@@ -145,7 +145,8 @@ static int look_for_definer(struct dl_phdr_info *info, size_t size, void *arg) {
 
 /* --- what was found --- */
 
-static void add(struct variable_search *search, const struct thread_variable *variable) {
+static void variable_search_add(struct variable_search *search,
+                                const struct thread_variable *variable) {
     for (uint32_t i = 0; i < search->count; i++)
         if (search->found[i].module == variable->module &&
             search->found[i].offset == variable->offset)
@@ -157,25 +158,27 @@ static void add(struct variable_search *search, const struct thread_variable *va
 /* `block`: in static TLS, where the definer's block begins. */
 static void add_static(struct walk *walk, struct definer *definer, intptr_t block) {
     definer->found = true;
-    add(walk->search, &(struct thread_variable){.source = definer->source,
-                                                .may_go = definer->may_go,
-                                                .offset = block + (intptr_t)definer->value,
-                                                .block = block,
-                                                .bytes = definer->bytes,
-                                                .object = (uintptr_t)definer->headers});
+    variable_search_add(walk->search,
+                        &(struct thread_variable){.source = definer->source,
+                                                  .may_go = definer->may_go,
+                                                  .offset = block + (intptr_t)definer->value,
+                                                  .block = block,
+                                                  .bytes = definer->bytes,
+                                                  .object = (uintptr_t)definer->headers});
 }
 
 static void add_dynamic(struct walk *walk, struct definer *definer) {
     const uint64_t generation =
         walk->numbers_are_new ? 0 : module_generation(definer->module, definer->dynamic);
     definer->found = true;
-    add(walk->search, &(struct thread_variable){.source = definer->source,
-                                                .may_go = definer->may_go,
-                                                .module = definer->module,
-                                                .offset = (intptr_t)definer->value,
-                                                .bytes = definer->bytes,
-                                                .object = (uintptr_t)definer->headers,
-                                                .generation = generation});
+    variable_search_add(walk->search,
+                        &(struct thread_variable){.source = definer->source,
+                                                  .may_go = definer->may_go,
+                                                  .module = definer->module,
+                                                  .offset = (intptr_t)definer->value,
+                                                  .bytes = definer->bytes,
+                                                  .object = (uintptr_t)definer->headers,
+                                                  .generation = generation});
 }
 
 /* Finds the definer whose variable lies at that offset: one whose block is known to lie there; else
@@ -267,8 +270,8 @@ static bool concerns(const struct walk *walk, const struct object *object, const
     return (is_module ? words[1] : (uint64_t)entry->r_addend) == object->definer->value;
 }
 
-static void look_at_entry(struct walk *walk, const struct object *object,
-                          const ElfW(Rela) * entry) {
+static void variable_search_entry(struct walk *walk, const struct object *object,
+                                  const ElfW(Rela) * entry) {
     const uint32_t type = ELF64_R_TYPE(entry->r_info);
     const void *const place = (const void *)(object->segments.bias + entry->r_offset);
     uint64_t words[2] = {0, 0};
@@ -289,15 +292,15 @@ static void look_at_entry(struct walk *walk, const struct object *object,
         found_descriptor(walk, object, words[1]);
 }
 
-static void look_at_entries(struct walk *walk, const struct object *object, int64_t tag,
-                            int64_t size_tag, size_t from) {
+static void variable_search_entries(struct walk *walk, const struct object *object, int64_t tag,
+                                    int64_t size_tag, size_t from) {
     const size_t bytes = number_of(object, size_tag);
     const ElfW(Rela) *const entries = bytes ? table_of(object, tag, bytes) : NULL;
     for (size_t i = from; entries && i < bytes / sizeof *entries; i++)
-        look_at_entry(walk, object, &entries[i]);
+        variable_search_entry(walk, object, &entries[i]);
 }
 
-static int look_at_relocations(struct dl_phdr_info *info, size_t size, void *arg) {
+static int variable_search_relocations(struct dl_phdr_info *info, size_t size, void *arg) {
     struct walk *const walk = arg;
     struct object object;
     (void)size;
@@ -306,8 +309,8 @@ static int look_at_relocations(struct dl_phdr_info *info, size_t size, void *arg
     for (uint32_t i = 0; i < walk->count; i++)
         if (walk->definers[i].headers == info->dlpi_phdr)
             object.definer = &walk->definers[i];
-    look_at_entries(walk, &object, DT_RELA, DT_RELASZ, number_of(&object, DT_RELACOUNT));
-    look_at_entries(walk, &object, DT_JMPREL, DT_PLTRELSZ, 0);
+    variable_search_entries(walk, &object, DT_RELA, DT_RELASZ, number_of(&object, DT_RELACOUNT));
+    variable_search_entries(walk, &object, DT_JMPREL, DT_PLTRELSZ, 0);
     return 0;
 }
 
@@ -327,10 +330,10 @@ static void add_unused(struct walk *walk) {
 
 bool variable_search_run(struct variable_search *search) {
     struct walk walk = {.search = search};
-    dl_iterate_phdr(look_for_definer, &walk);
+    dl_iterate_phdr(variable_search_definer, &walk);
     if (walk.count == 0)
         return true;
-    dl_iterate_phdr(look_at_relocations, &walk);
+    dl_iterate_phdr(variable_search_relocations, &walk);
     add_unused(&walk);
     return !walk.incomplete;
 }
