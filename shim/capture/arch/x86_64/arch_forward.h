@@ -18,25 +18,25 @@
     "popq %%rdx\n\tpopq %%rsi\n\tpopq %%rdi\n\t"                                                   \
     ".cfi_adjust_cfa_offset -56\n\t"
 
-/* Defines `static void name(void)`, which calls `look`, without arguments, and goes on to
- * next[place], a pointer that `look` may have changed. */
-#define ARCH_DEFINE_FORWARD(name, look, next, place)                                               \
+/* Defines `static void name(void)`, which calls `observer`, without arguments, and goes on to
+ * next[place], a pointer that `observer` may have changed. */
+#define ARCH_DEFINE_FORWARD(name, observer, next, place)                                           \
     __attribute__((naked)) static void name(void) {                                                \
-        __asm__ volatile(ARCH_CALL_KEEPING_ARGUMENTS(look) "jmpq *" #next "+8*%c[at](%%rip)"       \
+        __asm__ volatile(ARCH_CALL_KEEPING_ARGUMENTS(observer) "jmpq *" #next "+8*%c[at](%%rip)"   \
                          :                                                                         \
                          : [at] "i"(place));                                                       \
     }
 
 /* Defines and exports `name`, which goes on to next[place]. Where the word at `wanted` bytes into
- * the variable `state` is not 0, `look` is called before. */
-#define ARCH_DEFINE_WATCHED_FORWARD(name, state, wanted, look, next, place)                        \
+ * the variable `state` is not 0, `observer` is called before. */
+#define ARCH_DEFINE_WATCHED_FORWARD(name, state, wanted, observer, next, place)                    \
     void own_##name(void) __asm__(#name);                                                          \
     __attribute__((naked, visibility("default"))) void own_##name(void) {                          \
         __asm__ volatile("cmpq $0, " #state "+%c[word](%%rip)\n\t"                                 \
                          "jne 1f\n\t"                                                              \
                          "jmpq *" #next "+8*%c[at](%%rip)\n"                                       \
-                         "1:\n\t" ARCH_CALL_KEEPING_ARGUMENTS(look) "jmpq *" #next                 \
-                                                                    "+8*%c[at](%%rip)"             \
+                         "1:\n\t" ARCH_CALL_KEEPING_ARGUMENTS(observer) "jmpq *" #next             \
+                                                                        "+8*%c[at](%%rip)"         \
                          :                                                                         \
                          : [word] "i"(wanted), [at] "i"(place));                                   \
     }

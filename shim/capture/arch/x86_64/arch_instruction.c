@@ -291,7 +291,7 @@ static struct instruction move(const struct decoder *d, uint8_t to, uint8_t from
     return effect_if(to == RBP && from == RSP && d->is_wide, EFFECT_FP_FROM_SP);
 }
 
-static struct instruction load(const struct decoder *d) {
+static struct instruction arch_instruction_load(const struct decoder *d) {
     if (d->mod == 3)
         return move(d, d->reg, d->base);
     if (d->reg == RBP && d->is_wide && is_address_by(d, RSP))
@@ -346,7 +346,8 @@ static struct instruction of_registers(const struct decoder *d) {
     return effect_if(to_reg ? d->reg == RSP : is_register(d, RSP), EFFECT_LOSE_SP);
 }
 
-static struct instruction jump(const struct decoder *d, enum instruction_effect what) {
+static struct instruction arch_instruction_jump(const struct decoder *d,
+                                                enum instruction_effect what) {
     struct instruction instruction = {.effect = (uint8_t)what};
     instruction.target = (uintptr_t)d->at + (uintptr_t)d->immediate;
     return instruction;
@@ -359,7 +360,7 @@ static struct instruction effect_of_one(const struct decoder *d) {
     if ((opcode & 0xf0) == 0x50)
         return push_or_pop(d);
     if ((opcode & 0xf0) == 0x70 || (opcode & 0xfc) == 0xe0)
-        return jump(d, EFFECT_BRANCH);
+        return arch_instruction_jump(d, EFFECT_BRANCH);
     switch (opcode) {
     case 0x68:
     case 0x6a:
@@ -371,7 +372,7 @@ static struct instruction effect_of_one(const struct decoder *d) {
     case 0x89:
         return d->mod == 3 ? move(d, d->base, d->reg) : effect(EFFECT_NONE, 0);
     case 0x8b:
-        return load(d);
+        return arch_instruction_load(d);
     case 0x8d:
         return load_address(d);
     case 0x8f: /* or AMD's XOP */
@@ -399,10 +400,10 @@ static struct instruction effect_of_one(const struct decoder *d) {
     case 0xf4:
         return effect(EFFECT_STOP, 0);
     case 0xe8:
-        return jump(d, EFFECT_CALL);
+        return arch_instruction_jump(d, EFFECT_CALL);
     case 0xe9:
     case 0xeb:
-        return jump(d, EFFECT_JUMP);
+        return arch_instruction_jump(d, EFFECT_JUMP);
     case 0xff:
         return group_5(d);
     default:
@@ -413,7 +414,7 @@ static struct instruction effect_of_one(const struct decoder *d) {
 static struct instruction effect_of_0f(const struct decoder *d) {
     const uint8_t opcode = d->opcode;
     if ((opcode & 0xf0) == 0x80)
-        return jump(d, EFFECT_BRANCH);
+        return arch_instruction_jump(d, EFFECT_BRANCH);
     switch (opcode) {
     case 0x0b:
     case 0xb9:
