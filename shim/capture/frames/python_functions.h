@@ -27,8 +27,8 @@ struct python_functions;
 enum {
     PYTHON_FUNCTIONS_BYTES = 16 << 20,  /* bytes of addresses */
     PYTHON_POSITION_UNKNOWN = 0xffffff, /* of frame.h: the position in the function is not known */
-    PYTHON_NAME_CHARACTERS = 255,       /* of a longer name the beginning is kept, */
-    PYTHON_FILE_CHARACTERS = 255,       /* of a longer path the end, */
+    PYTHON_NAME_CHARACTERS = 255,       /* the beginning of a longer name is kept, */
+    PYTHON_FILE_CHARACTERS = 255,       /* the end of a longer path, */
     PYTHON_LINES_BYTES = 8192, /* and of a longer table of lines the beginning: 1 in 2,000 of the
                                   functions of 3.11's library, module bodies most of them, has
                                   instructions whose line is not known */

@@ -5,7 +5,7 @@
  * the start and can never go: an immutable array holds it, and the loader is not involved.
  * Otherwise _dl_find_object() finds it (glibc 2.35 and later), the one lookup of the C library that
  * is documented as async-signal-safe: lock-free, allocating nothing, and aware of a library from
- * the moment it is mapped to the moment it is unmapped, whoever loaded it (dlopen, dlmopen, a
+ * the moment it is mapped to the moment it is unmapped, however it was loaded (dlopen, dlmopen, a
  * library inside another namespace, libc itself for iconv and name services). So loading needs no
  * hook for this. On an older glibc the snapshot is searched. dlclose() waits until no thread reads
  * tables that it may unmap. The helper asks for names and build ids, of what was loaded when a
@@ -83,8 +83,8 @@ const struct module_snapshot *modules_pin(struct modules *modules, bool *unloade
  * snapshot pinned is the newest again. Context: the helper. */
 void modules_close_interval(struct modules *modules);
 
-/* What samples of the harvest that was ended last can lie in: the snapshot pinned, and what was
- * unloaded; before that, the snapshot alone. NULL: nothing is known. Valid until the next
+/* Returns the objects that samples of the last ended harvest can lie in: the snapshot pinned, and
+ * what was unloaded; before that, the snapshot alone. NULL: nothing is known. Valid until the next
  * modules_pin(). Context: the helper. */
 const struct module_snapshot *modules_of_harvest(const struct modules *modules);
 

@@ -23,9 +23,9 @@ enum {
 };
 
 struct registered_section {
-    struct cfi_tables tables; /* what has been found to be readable */
+    struct cfi_tables tables; /* range found to be readable */
     uintptr_t at;             /* the next entry; 0: there is none */
-    bool is_entry;            /* of one function alone */
+    bool is_entry;            /* section of one function alone */
 };
 
 /* `begin` as it was registered; `data_base`: what DW_EH_PE_datarel is relative to, 0 if nothing. */

@@ -38,8 +38,9 @@ struct registered_place {
 /* Fields that readers see never change, except for `next` of the places. */
 struct registration {
     uintptr_t begin;
-    struct registration *next; /* of the same bucket of beginnings, or of those that were removed */
-    size_t size;               /* of the block */
+    struct registration
+        *next;   /* next one of the same bucket of beginnings, or of the removed ones */
+    size_t size; /* size of the block */
     _Atomic bool is_removed;
     _Atomic bool is_cached; /* rules of it may be in the cache */
     uint32_t level;

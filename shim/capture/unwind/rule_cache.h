@@ -81,7 +81,7 @@ static inline uint64_t rule_cache_word(const struct rule_cache *cache, struct ru
 }
 
 /* Tags of four bits repeat: rule_cache_invalidate() empties the cache before. 0 is an empty entry;
- * a rule for an address of the first pages, which nothing maps, is the only one that looks like it.
+ * a rule for an address of the first pages, which nothing maps, is the only one that resembles it.
  */
 static inline bool rule_word_is_for(uint64_t word, uint64_t generation, struct rule_key key) {
     return (word ^ rule_tag(generation, key)) >> PACKED_LEAF_SHIFT == 0 && word != 0;
@@ -183,8 +183,8 @@ static inline void rule_cache_touch(struct rule_cache *cache, struct rule_key ke
 }
 
 /* Forgets every rule, because an address may now belong to another library. Call before and after
- * unloading. The cache is emptied twice as often as tags repeat: who reads while it is being
- * emptied finds none of 16 generations ago. Context: any. Async-signal-safe: yes. */
+ * unloading. The cache is emptied twice as often as tags repeat: a reader that reads while it is
+ * being emptied finds none of 16 generations ago. Context: any. Async-signal-safe: yes. */
 static inline void rule_cache_invalidate(struct rule_cache *cache) {
     const uint64_t before = atomic_fetch_add_explicit(&cache->generation, 1, memory_order_seq_cst);
     if ((before + 1) % 8 != 0)

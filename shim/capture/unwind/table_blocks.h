@@ -21,7 +21,7 @@ enum {
 
 struct table_blocks {
     void *free[TABLE_BLOCK_SIZES]; /* each begins with a pointer to the next */
-    uintptr_t chunk;               /* what is left of the last one */
+    uintptr_t chunk;               /* rest of the last block */
     uintptr_t chunk_end;
     size_t mapped;
 };
