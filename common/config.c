@@ -34,16 +34,16 @@ struct parse {
 static void config_warn_value(const struct parse *p, const char *name, const char *value,
                               const char *what, const char *instead) {
     struct sentence sentence = {.length = 0};
-    sentence_say(&sentence, name);
+    sentence_add(&sentence, name);
     if (value) {
-        sentence_say(&sentence, "=\"");
-        sentence_say_value(&sentence, value, strlen(value));
-        sentence_say(&sentence, "\"");
+        sentence_add(&sentence, "=\"");
+        sentence_add_value(&sentence, value, strlen(value));
+        sentence_add(&sentence, "\"");
     }
-    sentence_say(&sentence, " ");
-    sentence_say(&sentence, what);
-    sentence_say(&sentence, "; using ");
-    sentence_say(&sentence, *instead ? instead : "none");
+    sentence_add(&sentence, " ");
+    sentence_add(&sentence, what);
+    sentence_add(&sentence, "; using ");
+    sentence_add(&sentence, *instead ? instead : "none");
     p->warn(p->arg, sentence.text);
 }
 
@@ -324,6 +324,6 @@ bool config_has_receiver(const struct config *config) {
     return config->exporters != 0 || *config->listen;
 }
 
-bool config_says_where(const struct config *config) {
+bool config_names_destination(const struct config *config) {
     return config->endpoint_set || (config->exporters & ~(unsigned)EXPORTER_OTLP);
 }

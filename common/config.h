@@ -108,6 +108,6 @@ bool config_has_receiver(const struct config *config);
 
 /* Returns whether a setting names a destination for profiles: the user then expects them there.
  * Context: any. Async-signal-safe: yes. */
-bool config_says_where(const struct config *config);
+bool config_names_destination(const struct config *config);
 
 #endif

@@ -24,21 +24,21 @@ static void config_file_refuse(struct reader *reader, struct part name, const ch
     struct sentence sentence = {.length = 0};
     if (reader->wrong++ > CONFIG_WRONG_MOST)
         return;
-    sentence_say(&sentence, reader->file);
+    sentence_add(&sentence, reader->file);
     if (reader->wrong > CONFIG_WRONG_MOST) {
-        sentence_say(&sentence, " has more such lines; they are ignored");
+        sentence_add(&sentence, " has more such lines; they are ignored");
         reader->warn(reader->arg, sentence.text);
         return;
     }
-    sentence_say(&sentence, ", line ");
-    sentence_say_number(&sentence, reader->number);
+    sentence_add(&sentence, ", line ");
+    sentence_add_number(&sentence, reader->number);
     if (name.size) {
-        sentence_say(&sentence, ": ");
-        sentence_say_value(&sentence, name.at, name.size);
+        sentence_add(&sentence, ": ");
+        sentence_add_value(&sentence, name.at, name.size);
     }
-    sentence_say(&sentence, " ");
-    sentence_say(&sentence, why);
-    sentence_say(&sentence, "; the line is ignored");
+    sentence_add(&sentence, " ");
+    sentence_add(&sentence, why);
+    sentence_add(&sentence, "; the line is ignored");
     reader->warn(reader->arg, sentence.text);
 }
 

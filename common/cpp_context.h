@@ -17,7 +17,7 @@
 
 /* The outcome for an object in which the name was found. */
 enum cpp_outcome {
-    CPP_NOT_LOOKED_AT, /* it is no longer loaded */
+    CPP_NOT_LOADED,    /* it is no longer loaded */
     CPP_FOLLOWED,      /* the spans that become active in it are published */
     CPP_NO_CLASS,      /* it has no class of that name */
     CPP_UNKNOWN_SHAPE, /* the class differs from the one in the API's headers */
@@ -31,15 +31,15 @@ struct cpp_object {
     uintptr_t name;           /* its address */
     unsigned abi;             /* 1, 2 */
     enum cpp_outcome outcome; /* filled in */
-    enum cpp_outcome said;    /* the caller's: the outcome that was logged */
+    enum cpp_outcome logged;  /* the caller's: the outcome that was logged */
 };
 
 /* Reads the list of loaded objects, follows the storages of `objects`, and publishes a process
  * context if the process has none. May be called again with objects that it follows already: it
  * skips them. Takes the loader's lock. Context: the helper. */
-typedef void cpp_context_look(struct cpp_object *objects, size_t count);
+typedef void cpp_context_scan(struct cpp_object *objects, size_t count);
 
-#define CPP_CONTEXT_LOOK_SYMBOL    "otelprof_cpp_look"
+#define CPP_CONTEXT_SCAN_SYMBOL    "otelprof_cpp_scan"
 #define CPP_CONTEXT_RELEASE_SYMBOL "otelprof_cpp_release"
 
 #endif

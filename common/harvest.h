@@ -38,12 +38,12 @@ enum heap_age {
 
 /* Bits of harvest_sample.flags. */
 enum {
-    SAMPLE_TRUNCATED = 1,       /* the unwinder could not go on: the outer frames are missing */
-    SAMPLE_DEPTH_CUT = 2,       /* the stack is deeper than OTEL_PROFILER_MAX_STACK_DEPTH */
-    SAMPLE_OWN_TIME = 4,        /* the profiler's own work: no frames */
-    SAMPLE_IDLE = 16,           /* of wait samples: the thread hardly does anything else */
-    SAMPLE_UNSAMPLED = 8,       /* CPU time without a signal; frames: the start routine */
-    SAMPLE_FRAME_POINTERS = 32, /* code without unwind tables: see unwind.by_frame_pointer */
+    SAMPLE_FLAG_TRUNCATED = 1, /* the unwinder could not go on: the outer frames are missing */
+    SAMPLE_FLAG_DEPTH_CUT = 2, /* the stack is deeper than OTEL_PROFILER_MAX_STACK_DEPTH */
+    SAMPLE_FLAG_OWN_TIME = 4,  /* the profiler's own work: no frames */
+    SAMPLE_FLAG_IDLE = 16,     /* of wait samples: the thread hardly does anything else */
+    SAMPLE_FLAG_UNSAMPLED = 8, /* CPU time without a signal; frames: the start routine */
+    SAMPLE_FLAG_FRAME_POINTERS = 32, /* code without unwind tables: see unwind.by_frame_pointer */
 };
 
 /* The helper needs this to finish a stack that the walker could not express: the registers of the
@@ -119,10 +119,10 @@ struct harvest_module {
 
 /* Reasons to return from capture_api.wait(). */
 enum {
-    WAIT_TIMEOUT = 0,
-    WAIT_STOP = 1,    /* the process is ending: one last cycle, then return */
-    WAIT_ABANDON = 2, /* the time for that is over: return without using any library */
-    WAIT_SUSPEND = 3, /* this thread is to end for a while: return FLUSH_SUSPENDED soon */
+    REQUEST_TIMEOUT = 0,
+    REQUEST_STOP = 1,    /* the process is ending: one last cycle, then return */
+    REQUEST_ABANDON = 2, /* the time for that is over: return without using any library */
+    REQUEST_SUSPEND = 3, /* this thread is to end for a while: return FLUSH_SUSPENDED soon */
 };
 
 /* Facts about the peak of the live heap that its samples lack. */
@@ -225,11 +225,11 @@ struct capture_api {
     /* Polls a descriptor of the helper's own table in each wait() from now on, and calls its
      * function when it is ready; the first time may be 100 ms late. false: there are too many. When
      * the thread is suspended, they are forgotten and the kernel closes them. */
-    bool (*serve)(const struct served_descriptor *added);
-    void (*serve_no_more)(int descriptor);
+    bool (*watch_fd)(const struct served_descriptor *added);
+    void (*unwatch_fd)(int descriptor);
     /* The wait() in progress returns REQUEST_TIMEOUT at once. Called from a descriptor's function.
      */
-    void (*end_wait)(void);
+    void (*wake)(void);
 
     /* The quiesce lock: held around every short burst of work inside a library whose locks the
      * application might share (libcurl, TLS). fork() and exit() close it for their duration, so
@@ -268,7 +268,7 @@ struct capture_api {
     /* Reports the result of an export: false if there was no response, and that was logged. If the
      * process ends before its last export is done, that is logged too, unless the last result was
      * false. */
-    void (*endpoint_answers)(bool answers);
+    void (*endpoint_responded)(bool responded);
     /* Called when libcurl has been initialised. `outlive_exit`: nothing that the exporter uses is
      * torn down at the end of the process. Otherwise the profiler's exit handler is registered once
      * more, so that it runs before those of the libraries. */

@@ -36,8 +36,8 @@ static uint32_t bit_of(enum log_topic topic) {
 
 enum log_level log_level_in_tree(const struct log *log, enum log_topic topic,
                                  enum log_level level) {
-    _Atomic uint32_t *const said = atomic_load(&log->said);
-    if (said && (atomic_fetch_or(said, bit_of(topic)) & bit_of(topic)))
+    _Atomic uint32_t *const logged = atomic_load(&log->logged);
+    if (logged && (atomic_fetch_or(logged, bit_of(topic)) & bit_of(topic)))
         return LOG_DEBUG;
     if (topic > LOG_UNSENT)
         return level;
@@ -48,9 +48,9 @@ enum log_level log_level_in_tree(const struct log *log, enum log_topic topic,
 }
 
 void log_forget(const struct log *log, enum log_topic topic) {
-    _Atomic uint32_t *const said = atomic_load(&log->said);
-    if (said)
-        atomic_fetch_and(said, ~bit_of(topic));
+    _Atomic uint32_t *const logged = atomic_load(&log->logged);
+    if (logged)
+        atomic_fetch_and(logged, ~bit_of(topic));
     prctl(PR_SET_NAME, HELPER_NAME);
 }
 

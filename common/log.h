@@ -35,7 +35,7 @@ struct log {
     _Atomic pid_t separate_thread;
     /* Bits of enum log_topic that this process has logged, or those that it was forked from or has
      * forked. NULL: not kept, everything is logged. */
-    _Atomic uint32_t *_Atomic said;
+    _Atomic uint32_t *_Atomic logged;
 };
 
 enum log_topic {

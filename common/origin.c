@@ -10,6 +10,6 @@ void origin_remember(struct origin *origin) {
     origin->output = file_identity_of(STDOUT_FILENO);
 }
 
-bool origin_output_is_ours(const struct origin *origin) {
+bool origin_output_is_unchanged(const struct origin *origin) {
     return file_identity_is(&origin->output, STDOUT_FILENO);
 }

@@ -17,6 +17,6 @@ struct origin {
 void origin_remember(struct origin *origin);
 
 /* Returns whether descriptor 1 is still the standard output of the start. Context: any. */
-bool origin_output_is_ours(const struct origin *origin);
+bool origin_output_is_unchanged(const struct origin *origin);
 
 #endif

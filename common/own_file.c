@@ -29,7 +29,7 @@ static bool knows_every_user(void) {
     return size < 0 || strstr(map, " 4294967295\n");
 }
 
-bool own_file_user_is_anybody(void) {
+bool own_file_user_is_unknown(void) {
     return !knows_every_user();
 }
 

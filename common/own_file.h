@@ -42,7 +42,7 @@ int own_file_folder(const char *path, const char **name);
 
 /* Returns whether the process is in a namespace in which the overflow user, 65534, stands for every
  * user that the namespace does not know. */
-bool own_file_user_is_anybody(void);
+bool own_file_user_is_unknown(void);
 
 /* Returns the reason for an `error` of own_file_open(): "is a symbolic link, which is not
  * followed". NULL: errno describes it. */

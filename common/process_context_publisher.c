@@ -230,7 +230,7 @@ bool process_context_publish(struct process_context_publication *publication,
     return true;
 }
 
-void process_context_withdraw(struct process_context_publication *publication) {
+void process_context_unpublish(struct process_context_publication *publication) {
     const int saved = errno;
     if (publication->header && publication->owner == getpid())
         unmap(publication->header);

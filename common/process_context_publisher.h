@@ -57,6 +57,6 @@ bool process_context_publish(struct process_context_publication *publication,
                              const uint8_t *payload, size_t size);
 
 /* Removes the publication, if there is one. */
-void process_context_withdraw(struct process_context_publication *publication);
+void process_context_unpublish(struct process_context_publication *publication);
 
 #endif

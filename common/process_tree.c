@@ -140,7 +140,7 @@ bool process_tree_has_reported(enum process_tree_reporter reporter) {
     return false;
 }
 
-bool process_tree_has_kin(void) {
+bool process_tree_has_relative(void) {
     return process_tree_has_reported(REPORTER_RELATIVE) ||
            has_thread(getpid(), has_started, REPORTER_RELATIVE);
 }

@@ -29,6 +29,6 @@ bool process_tree_has_reported(enum process_tree_reporter reporter);
 
 /* Returns whether an ancestor or a living child is profiled; false also if /proc does not show it
  * (children: Linux 4.2, CONFIG_PROC_CHILDREN). */
-bool process_tree_has_kin(void);
+bool process_tree_has_relative(void);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { SHOWN_BYTES = 128, DIGITS = 20 };
 
-void sentence_say(struct sentence *sentence, const char *text) {
+void sentence_add(struct sentence *sentence, const char *text) {
     const size_t room = SENTENCE_BYTES - 1 - sentence->length;
     const size_t size = strnlen(text, room);
     memcpy(sentence->text + sentence->length, text, size);
@@ -14,18 +14,18 @@ void sentence_say(struct sentence *sentence, const char *text) {
     sentence->text[sentence->length] = 0;
 }
 
-void sentence_say_value(struct sentence *sentence, const char *value, size_t size) {
+void sentence_add_value(struct sentence *sentence, const char *value, size_t size) {
     char shown[SHOWN_BYTES + 1];
     shown[shown_text(shown, SHOWN_BYTES, value, size)] = 0;
-    sentence_say(sentence, shown);
+    sentence_add(sentence, shown);
 }
 
-void sentence_say_number(struct sentence *sentence, uint64_t number) {
+void sentence_add_number(struct sentence *sentence, uint64_t number) {
     char digits[DIGITS + 1];
     size_t at = DIGITS;
     digits[at] = 0;
     do
         digits[--at] = (char)('0' + number % 10);
     while (number /= 10);
-    sentence_say(sentence, digits + at);
+    sentence_add(sentence, digits + at);
 }

@@ -15,11 +15,11 @@ struct sentence {
 };
 
 /* Adds the profiler's own words. */
-void sentence_say(struct sentence *sentence, const char *text);
+void sentence_add(struct sentence *sentence, const char *text);
 
 /* Adds `size` bytes of foreign text, made printable as in shown_text.h: 128 bytes at most. */
-void sentence_say_value(struct sentence *sentence, const char *value, size_t size);
+void sentence_add_value(struct sentence *sentence, const char *value, size_t size);
 
-void sentence_say_number(struct sentence *sentence, uint64_t number);
+void sentence_add_number(struct sentence *sentence, uint64_t number);
 
 #endif

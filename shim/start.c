@@ -59,7 +59,7 @@ static struct start {
     bool files_refused; /* the environment named one, which it may not */
     struct config config;
     struct log log;
-    _Atomic uint32_t said; /* this process's flags: log.said, until it is shared (helper.c) */
+    _Atomic uint32_t logged; /* this process's flags: log.said, until it is shared (helper.c) */
     size_t sentences_bytes[KINDS_OF_SENTENCES];
     char config_text[CONFIG_BYTES]; /* mostly a few bytes, on the same page as the fields above */
     struct origin origin;
@@ -84,7 +84,7 @@ static enum log_level level_of(const char *file) {
 
 static void open_log(const char *file) {
     log_init(&start.log, level_of(file), file);
-    atomic_store(&start.log.said, &start.said);
+    atomic_store(&start.log.logged, &start.logged);
 }
 
 /* Opens the log late: checking which file stderr is takes a call, and most processes log nothing.
@@ -144,7 +144,7 @@ static void report_sources(void) {
     report_sentences(NOTES, LOG_DEBUG);
     if (start.sources.left_out.length)
         log_debug(log_to_write(),
-                  "the environment's %s do not count: libotelprof.so is loaded host-wide, and this "
+                  "the environment's %s are ignored: libotelprof.so is loaded host-wide, and this "
                   "process has root's rights or capabilities; configuration files may set them",
                   start.sources.left_out.text);
 }
@@ -375,7 +375,7 @@ static void unexport_unneeded(void) {
     size_t count = hooks_new_unneeded(unneeded);
     count += hooks_mmap_unneeded(unneeded + count);
     count += hooks_generated_code_unneeded(unneeded + count);
-    (void)own_exports_withdraw(unneeded, count);
+    (void)own_exports_unexport(unneeded, count);
 }
 
 /* Skips this for programs such as `ls` and `sh`: it costs too much there, and they load nothing

@@ -181,12 +181,12 @@ bool bound_calls_expect(void) {
     return true;
 }
 
-uint64_t bound_calls_next_look(void) {
+uint64_t bound_calls_next_poll(void) {
     return atomic_load(&bound_calls.polls_left) ? bound_calls.next_poll_ns : UINT64_MAX;
 }
 
-void bound_calls_look(void) {
-    if (monotonic_nano() < bound_calls_next_look())
+void bound_calls_poll(void) {
+    if (monotonic_nano() < bound_calls_next_poll())
         return;
     bound_calls.next_poll_ns = monotonic_nano() + POLL_NANO;
     bound_calls_catch_up();
@@ -207,7 +207,7 @@ void bound_calls_report(const struct log *log) {
     const uint32_t bound = atomic_load(&bound_calls.sites.bound);
     const bool refused = atomic_load(&bound_calls.sites.refused) != 0;
     if (bound != bound_calls.logged_bound)
-        log_debug(log, "%u addresses of calls that may block lead here so far", bound);
+        log_debug(log, "redirected %u call sites of blocking functions so far", bound);
     if (refused && !bound_calls.logged_refused)
         log_debug(log, "some objects' calls that may block cannot be made to lead here; their "
                        "waits are found without");

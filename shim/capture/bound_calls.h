@@ -29,10 +29,10 @@ void bound_calls_start(void);
 bool bound_calls_expect(void);
 
 /* Returns when to poll for loaded objects; UINT64_MAX: not at present. Context: the helper. */
-uint64_t bound_calls_next_look(void);
+uint64_t bound_calls_next_poll(void);
 
 /* Binds them, if it is time. Context: the helper. */
-void bound_calls_look(void);
+void bound_calls_poll(void);
 
 /* Binds them, whether or not a load was expected: libc loads libraries by itself. Context: the
  * helper. */

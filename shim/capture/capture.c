@@ -50,7 +50,7 @@ static bool register_this_thread(struct stack_range stack, uint64_t cpu_so_far) 
 /* --- start --- */
 
 static bool start_heap(void) {
-    if (!capture.malloc_is_ours) {
+    if (!capture.malloc_is_profilers) {
         log_debug(capture.log,
                   "the program brings its own malloc; its allocations cannot be profiled");
         return false;
@@ -84,7 +84,7 @@ static bool start_modules(void) {
 }
 
 static void map_first_tables(void) {
-    const size_t heap = capture.malloc_is_ours ? heap_first_bytes(capture.config) : 0;
+    const size_t heap = capture.malloc_is_profilers ? heap_first_bytes(capture.config) : 0;
     own_memory_map_ahead(heap + thread_table_first_bytes(&capture.threads));
 }
 
@@ -99,8 +99,8 @@ bool capture_start(const struct config *config, const struct log *log) {
     capture.contexts.sources = config->context;
     capture.contexts.modules = &capture.modules;
     thread_table_init(&capture.threads, (uint32_t)config->max_stack_depth);
-    capture.malloc_is_ours = allocation_path_is_used();
-    helper_heap_prepare(capture.malloc_is_ours, config->max_queue_bytes);
+    capture.malloc_is_profilers = allocation_path_is_used();
+    helper_heap_prepare(capture.malloc_is_profilers, config->max_queue_bytes);
     sampler_prepare(config, log, &capture.recorder, &capture.armed, &capture.want_helper);
     memory_guard_timed_by(sampler_watch_helper, &sampler.timers.signal);
     signals_give_way_to(&capture.live_threads, &sampler.timers.signal);

@@ -44,7 +44,7 @@ struct capture {
     bool alloc_on;                     /* allocations are sampled (alloc or heap) */
     bool mmap_on;                      /* and so are the program's own mappings */
     uintptr_t allocator_base; /* start of the next malloc's object; 0: it may be unloaded */
-    bool malloc_is_ours;      /* allocation_path_is_used() */
+    bool malloc_is_profilers; /* allocation_path_is_used() */
     pid_t pid; /* to detect a vfork()ed child, which shares our memory but has another */
     /* Requests a helper thread from the life cycle. NULL: there is one, or none will be. `calm`: a
      * thread may be created here; otherwise the callee checks (thread_is_calm). Context: a hook, on

@@ -10,7 +10,7 @@
 #include "helper_heap/memory_guard.h"
 #include "kernel/own_memory.h"
 #include "record/charged_time.h"
-#include "record/list_looks.h"
+#include "record/list_iterations.h"
 #include "record/thread_files.h"
 #include "thread_life.h"
 #include "wait/holder_names.h"
@@ -148,7 +148,7 @@ static void visit_remainder(const struct harvest *harvest, const struct thread_s
     const uint64_t start = (uintptr_t)thread->start_routine;
     const uint64_t frames[] = {start ? start : getauxval(AT_ENTRY)};
     const struct harvest_sample out = {.kind = SAMPLE_CPU,
-                                       .flags = SAMPLE_UNSAMPLED,
+                                       .flags = SAMPLE_FLAG_UNSAMPLED,
                                        .tid = tid,
                                        .thread_name = harvest_thread_name(harvest, tid),
                                        .frames = frames,
@@ -192,12 +192,12 @@ static void report_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
 }
 
 static void scan_loaded_objects(void) {
-    list_look_begin();
+    list_iteration_begin();
     deep_binding_catch_up();
     bound_calls_catch_up();
-    context_look(&capture.contexts);
-    python_look(&capture.python);
-    list_look_end();
+    context_poll(&capture.contexts);
+    python_poll(&capture.python);
+    list_iteration_end();
 }
 
 /* The calls depend on their order:
@@ -297,7 +297,7 @@ static bool is_paused(void) {
 }
 
 static void sampling_cost(struct sampling_cost costs[SAMPLINGS]) {
-    sampling_costs_look(&capture.costs, &capture.threads, capture.pid, costs);
+    sampling_costs_update(&capture.costs, &capture.threads, capture.pid, costs);
 }
 
 static void count_drop(enum drop_reason reason, uint64_t count) {

@@ -75,7 +75,7 @@ bool capture_has_left(void) {
 }
 
 bool capture_is_of_this_thread(void) {
-    return (own_tls.is_ours || !capture_has_left()) && getpid() == capture.pid;
+    return (own_tls.is_profiler_thread || !capture_has_left()) && getpid() == capture.pid;
 }
 
 void thread_is_gone(void) {
@@ -117,7 +117,7 @@ void capture_offer_helper(void) {
     const struct thread_state *const thread = own_tls.thread;
     const int saved = errno;
     if (want_helper && atomic_load(&capture.armed) && thread && !own_tls.inside &&
-        !thread_is_wiped(thread) && (has_worked() || atomic_load(&parked_on)))
+        !thread_is_wiped(thread) && (has_worked() || atomic_load(&wait_slots_on)))
         want_helper(false);
     errno = saved;
 }

@@ -65,7 +65,7 @@ static bool has_name(const struct dl_phdr_info *object, const struct cpp_object 
 
 static enum cpp_outcome storage_follow(const struct dl_phdr_info *object,
                                        const struct cpp_object *named) {
-    enum cpp_outcome outcome = CPP_NOT_LOOKED_AT;
+    enum cpp_outcome outcome = CPP_NOT_LOADED;
     if (!has_name(object, named))
         return outcome;
     const uintptr_t table = storage_table_find(object, named->name, &outcome);
@@ -121,8 +121,8 @@ static void forget_unloaded(void) {
             followed[i].table = 0;
 }
 
-__attribute__((visibility("default"))) cpp_context_look otelprof_cpp_look;
-void otelprof_cpp_look(struct cpp_object *objects, size_t count) {
+__attribute__((visibility("default"))) cpp_context_scan otelprof_cpp_scan;
+void otelprof_cpp_scan(struct cpp_object *objects, size_t count) {
     struct scan scan = {objects, count};
     for (unsigned i = 0; i < MOST_STORAGES; i++)
         followed[i].loaded = false;

@@ -185,7 +185,7 @@ void flush_cycle(struct flush *f) {
         hold_back(f, &merge, complete, length);
     if (f->serve)
         serve_end_export(f->serve, now, f->interval_start_unix + length);
-    symbolizer_rest(f->symbolizer);
+    symbolizer_close_files(f->symbolizer);
     f->merged_bytes = merge.arena.total;
     merge_free(&merge);
     f->interval_start = now;

@@ -139,11 +139,11 @@ static void report_made(struct flush *f) {
 static bool flush_run(struct flush *f) {
     int request = f->api->wait(0);
     bool ended = false; /* the last export is done */
-    while (request != WAIT_ABANDON) {
-        if (request == WAIT_SUSPEND)
+    while (request != REQUEST_ABANDON) {
+        if (request == REQUEST_SUSPEND)
             return flush_suspend(f);
         const uint64_t now = monotonic_nano();
-        const bool last = request == WAIT_STOP;
+        const bool last = request == REQUEST_STOP;
         const uint32_t wanted = f->api->exports_wanted();
         if (!ended && (last || now >= next_export(f, wanted))) {
             if (!f->api->may_export())
@@ -180,7 +180,7 @@ static void close_flush(struct flush *f) {
     long_spans_close(&f->long_spans);
     f->api->allow_leaving(NULL, 0);
     if (f->symbolizer)
-        symbolizer_attend(f->symbolizer, NULL);
+        symbolizer_set_api(f->symbolizer, NULL);
     free(f);
 }
 
@@ -252,7 +252,7 @@ static void open_serve(struct flush *f) {
     if (f->serve)
         f->exporter.forms |= FORM_PROTOBUF;
     else if (!api->config->exporters)
-        api->give_up("nothing is sent, and nobody is answered");
+        api->give_up("nothing is sent, and no request is served");
 }
 
 static bool open_parts(struct flush *f, const struct capture_api *given, struct kept *kept) {
@@ -266,7 +266,7 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
     find_idle_code(f);
     if (f->symbolizer)
-        symbolizer_attend(f->symbolizer, api);
+        symbolizer_set_api(f->symbolizer, api);
     f->control = control_open(api);
     f->alarm = memory_alarm_open(api);
     f->worked = true;
@@ -339,7 +339,7 @@ static bool is_profiling_wanted(const struct capture_api *api, struct kept *kept
 }
 
 int otelprof_flush_main(const struct capture_api *api) {
-    by_path_ask(api->may_open_by_path);
+    by_path_set_check(api->may_open_by_path);
     struct kept *const kept = open_kept(api);
     if (kept)
         find_foreign_code(api, kept);
@@ -347,7 +347,7 @@ int otelprof_flush_main(const struct capture_api *api) {
         return FLUSH_DISABLED;
     struct flush *const flush = open_flush(api, kept);
     if (!flush) {
-        if (api->wait(0) != WAIT_ABANDON) /* closes the quiesce lock for good */
+        if (api->wait(0) != REQUEST_ABANDON) /* closes the quiesce lock for good */
             log_debug(api->log, "no memory for the exporter; nothing is profiled");
         return -1;
     }

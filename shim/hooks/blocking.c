@@ -4,7 +4,7 @@
 #include "arch_forward.h"
 #include "capture/bound_calls.h"
 #include "capture/capture.h"
-#include "capture/record/parked.h"
+#include "capture/record/wait_slot.h"
 #include "capture/thread_life.h"
 #include "capture/unwind/stack_memory.h"
 #include "capture/wait/contention.h"
@@ -47,14 +47,14 @@ __attribute__((noinline, cold)) static void offer_helper(enum wait_kind kind) {
 
 /* Returns the slot in which the calling thread publishes its waits, or NULL if no profile needs
  * this kind. */
-static inline struct parked_slot *own_slot(enum wait_kind kind) {
+static inline struct wait_slot *own_slot(enum wait_kind kind) {
     struct thread_state *const thread = own_tls.thread;
-    const unsigned on = atomic_load_explicit(&parked_on, memory_order_relaxed);
-    if (!thread || on == PARKED_OFF)
+    const unsigned on = atomic_load_explicit(&wait_slots_on, memory_order_relaxed);
+    if (!thread || on == WAIT_SLOTS_OFF)
         return NULL;
-    if (__builtin_expect(on == PARKED_ALONE, 0))
+    if (__builtin_expect(on == WAIT_SLOTS_UNPOLLED, 0))
         offer_helper(kind);
-    return &thread->parked;
+    return &thread->wait_slot;
 }
 
 /* --- by name --- */
@@ -64,13 +64,13 @@ static inline struct parked_slot *own_slot(enum wait_kind kind) {
 #define BLOCKING_IF(condition, kind, object, result, name, parameters, arguments)                  \
     static result(*next_##name) parameters;                                                        \
     static result blocking_##name parameters {                                                     \
-        const struct parked_caller caller = ARCH_CALLER(__builtin_frame_address(0));               \
-        struct parked_slot *const slot = own_slot(kind);                                           \
+        const struct hook_caller caller = ARCH_CALLER(__builtin_frame_address(0));                 \
+        struct wait_slot *const slot = own_slot(kind);                                             \
         if (!slot || !(condition))                                                                 \
             return next_##name arguments;                                                          \
-        parked_begin(slot, &caller, kind, (uint64_t)(object));                                     \
+        wait_slot_begin(slot, &caller, kind, (uint64_t)(object));                                  \
         const result call_result = next_##name arguments;                                          \
-        parked_end(slot);                                                                          \
+        wait_slot_end(slot);                                                                       \
         return call_result;                                                                        \
     }
 #include "blocking_calls.def"
@@ -96,9 +96,9 @@ static _Atomic uintptr_t counters[COUNTERS];
 static bool waits_for_lock(long word, uint32_t expected, long timeout) {
     const uint64_t place = (uint64_t)word * UINT64_C(0x9e3779b97f4a7c15) >> 58;
     _Atomic uintptr_t *const counter = &counters[place % COUNTERS];
-    const bool is_counter = atomic_load_explicit(counter, PARKED_RELAXED) == (uintptr_t)word;
+    const bool is_counter = atomic_load_explicit(counter, WAIT_SLOT_RELAXED) == (uintptr_t)word;
     if (expected != LOCKED_AND_WAITED_FOR && !is_counter)
-        atomic_store_explicit(counter, (uintptr_t)word, PARKED_RELAXED);
+        atomic_store_explicit(counter, (uintptr_t)word, WAIT_SLOT_RELAXED);
     return expected == LOCKED_AND_WAITED_FOR && !timeout && !is_counter;
 }
 
@@ -129,21 +129,22 @@ static uint32_t kind_of_number(long number, long a, long b, long c, long d) {
 /* Called by the assembler below. */
 __attribute__((used)) static long wait_by_number(long number, long a, long b, long c, long d,
                                                  long e, long f) {
-    const struct parked_caller caller = ARCH_CALLER(__builtin_frame_address(0));
+    const struct hook_caller caller = ARCH_CALLER(__builtin_frame_address(0));
     const uint32_t kind = kind_of_number(number, a, b, c, d);
-    if (parked_kind(kind) == WAIT_LOCK && atomic_load_explicit(&capture.armed, PARKED_RELAXED)) {
+    if (wait_slot_kind(kind) == WAIT_LOCK &&
+        atomic_load_explicit(&capture.armed, WAIT_SLOT_RELAXED)) {
         const struct contention contention =
             contention_begin(&capture.recorder, &caller, kind, (const void *)a);
         const long call_result = next_blocking_syscall(number, a, b, c, d, e, f);
         contention_end(&capture.recorder, &contention);
         return call_result;
     }
-    struct parked_slot *const slot = kind == WAIT_NONE ? NULL : own_slot(parked_kind(kind));
+    struct wait_slot *const slot = kind == WAIT_NONE ? NULL : own_slot(wait_slot_kind(kind));
     if (!slot)
         return next_blocking_syscall(number, a, b, c, d, e, f);
-    parked_begin(slot, &caller, kind, (uint64_t)a);
+    wait_slot_begin(slot, &caller, kind, (uint64_t)a);
     const long call_result = next_blocking_syscall(number, a, b, c, d, e, f);
-    parked_end(slot);
+    wait_slot_end(slot);
     return call_result;
 }
 

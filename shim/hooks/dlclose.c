@@ -9,7 +9,7 @@
 #include <dlfcn.h>
 
 OTELPROF_EXPORT int dlclose(void *handle) {
-    if (!atomic_load(&capture.armed) || (own_tls.inside && !own_tls.is_ours))
+    if (!atomic_load(&capture.armed) || (own_tls.inside && !own_tls.is_profiler_thread))
         return next_library_calls()->dlclose(handle);
     (void)modules_refresh_before_unload(&capture.modules);
     rule_cache_invalidate(&capture.rules);

@@ -113,7 +113,7 @@ static bool caller_matters(const char *path, const void *caller) {
 /* --- the hooks --- */
 
 static void scan_loaded_objects(void) {
-    if (!atomic_load(&capture.armed) || (own_tls.inside && !own_tls.is_ours))
+    if (!atomic_load(&capture.armed) || (own_tls.inside && !own_tls.is_profiler_thread))
         return;
     modules_refresh_before_load(&capture.modules);
     const bool binds = bound_calls_expect();

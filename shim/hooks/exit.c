@@ -39,7 +39,7 @@ static void end_before_exit_at_once(void) {
 
 static __attribute__((noreturn)) void exit_at_once(int status) {
     end_before_exit_at_once();
-    crash_guard_settle();
+    crash_guard_mark_started();
     for (;;)
         bare_syscall(SYS_exit_group, status, 0, 0, 0, 0, 0);
 }
@@ -68,7 +68,7 @@ enum then before_exit_group(unsigned long status, unsigned long b, unsigned long
                             unsigned long d) {
     (void)status, (void)b, (void)c, (void)d;
     end_before_exit_at_once();
-    crash_guard_settle();
+    crash_guard_mark_started();
     return THEN_NOTHING;
 }
 

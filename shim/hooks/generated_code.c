@@ -10,7 +10,7 @@
  * call from within one is only forwarded. */
 #include "generated_code.h"
 #include "capture/capture.h"
-#include "capture/record/list_looks.h"
+#include "capture/record/list_iterations.h"
 #include "capture/symbols/next_symbol.h"
 #include "object_span.h"
 #include "otelprof.h"
@@ -137,9 +137,9 @@ static void *next_of(enum function function, const void *caller) {
     struct question question = {.function = function, .caller = (uintptr_t)caller};
     const int saved = errno;
     if (object_symbols_own()) {
-        list_look_begin();
+        list_iteration_begin();
         dl_iterate_phdr(definers_visit, &question);
-        list_look_end();
+        list_iteration_end();
     } else {
         question.next_definition = next_symbol(names[function]);
     }

@@ -75,7 +75,7 @@ static bool is_measured(enum lock_layout layout, const void *lock) {
 #define LOCK(layout, is_taken, name, parameters, arguments)                                        \
     static int(*next_##name) parameters;                                                           \
     RARE static int wait_##name parameters {                                                       \
-        const struct parked_caller caller = ARCH_CALLER(__builtin_frame_address(0));               \
+        const struct hook_caller caller = ARCH_CALLER(__builtin_frame_address(0));                 \
         const void *const address = (const void *)(uintptr_t)lock;                                 \
         if (!is_measured(layout, address))                                                         \
             return next_##name arguments;                                                          \

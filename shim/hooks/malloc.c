@@ -101,21 +101,21 @@ OTELPROF_EXPORT void *reallocarray(void *object, size_t count, size_t size) {
 }
 
 OTELPROF_EXPORT void *memalign(size_t alignment, size_t size) {
-    if (UNLIKELY(own_tls.is_ours) && helper_heap_serves())
+    if (UNLIKELY(own_tls.is_profiler_thread) && helper_heap_serves())
         return taken_by_us(helper_heap_take(size, alignment));
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.memalign(alignment, size), size, sampled);
 }
 
 OTELPROF_EXPORT void *aligned_alloc(size_t alignment, size_t size) {
-    if (UNLIKELY(own_tls.is_ours) && helper_heap_serves())
+    if (UNLIKELY(own_tls.is_profiler_thread) && helper_heap_serves())
         return taken_by_us(helper_heap_take(size, alignment));
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.aligned_alloc(alignment, size), size, sampled);
 }
 
 OTELPROF_EXPORT int posix_memalign(void **object, size_t alignment, size_t size) {
-    if (UNLIKELY(own_tls.is_ours) && helper_heap_serves())
+    if (UNLIKELY(own_tls.is_profiler_thread) && helper_heap_serves())
         return posix_memalign_of_ours(object, alignment, size);
     const bool sampled = allocation_is_sampled(size);
     const int error = allocation_path.next.posix_memalign(object, alignment, size);
@@ -141,7 +141,7 @@ OTELPROF_EXPORT void *pvalloc(size_t size) {
         return NULL;
     }
     bytes -= bytes % page;
-    if (!capture.malloc_is_ours || own_tls.is_ours)
+    if (!capture.malloc_is_profilers || own_tls.is_profiler_thread)
         return memalign(page, bytes ? bytes : page);
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.memalign(page, bytes ? bytes : page), size,
@@ -182,7 +182,7 @@ void allocation_failed(bool sampled) {
  *    have changed, and a helper may be wanted, whether or not the allocation is sampled.
  */
 bool allocation_is_sampled_slow(uint64_t size) {
-    if (own_tls.is_ours)
+    if (own_tls.is_profiler_thread)
         return false;
     if (!atomic_load_explicit(&capture.armed, memory_order_relaxed)) {
         if (atomic_load_explicit(&capture_is_off, memory_order_relaxed))
@@ -224,7 +224,7 @@ static void free_slow(void *object) {
 /* Moves an object from or to the helper's heap: a program's thread grows an object of the loader or
  * libc, or a profiler thread grows one of its own. */
 static void *realloc_copied(void *object, size_t size) {
-    if (own_tls.is_ours && size > 0 && helper_heap_resize(object, size))
+    if (own_tls.is_profiler_thread && size > 0 && helper_heap_resize(object, size))
         return object;
     void *const moved = size > 0 ? malloc(size) : NULL;
     const size_t room = helper_heap_room(object);

@@ -54,7 +54,7 @@ static bool is_the_end(const struct sock_fprog *program, unsigned long flags, bo
     const bool follows = helper_must_follow();
     if (!of_all && !follows)
         return false;
-    return !spared || (helper_answers() && !seccomp_filter_spares_answers(program)) ||
+    return !spared || (helper_serves_requests() && !seccomp_filter_spares_serving(program)) ||
            (of_all && !seccomp_filter_spares_helper(program)) ||
            (follows && !seccomp_filter_lets_helper_follow(program));
 }

@@ -63,7 +63,8 @@ static bool is_default(const struct sigaction *action) {
  * also have changed in this moment. */
 static struct sigaction as_believed(int number, const struct sigaction *old) {
     static const struct sigaction by_default = {.sa_handler = SIG_DFL};
-    const struct sigaction seen = termination_is_ours(old) ? by_default : sampler_action_seen(old);
+    const struct sigaction seen =
+        termination_is_profiler_action(old) ? by_default : sampler_action_seen(old);
     return program_handlers_seen(number, &seen);
 }
 

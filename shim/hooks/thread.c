@@ -108,7 +108,7 @@ struct own_start {
 
 static void *own_main(void *argument) {
     const struct own_start start = *(struct own_start *)argument;
-    thread_is_ours();
+    thread_mark_as_profiler();
     free(argument);
     return start.routine(start.argument);
 }
@@ -134,7 +134,7 @@ static void take_back(struct thread_state *thread) {
 
 OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
                                    void *(*start)(void *), void *argument) {
-    if (own_tls.is_ours)
+    if (own_tls.is_profiler_thread)
         return create_of_ours(id, attributes, start, argument);
     struct thread_state *const thread = prepare(attributes);
     if (!thread)

@@ -21,7 +21,7 @@ enum {
 /* Used by the helper only. */
 static struct {
     struct cpp_name_search search;
-    cpp_context_look *examine; /* of libotelprof-cpp.so, once it is loaded */
+    cpp_context_scan *examine; /* of libotelprof-cpp.so, once it is loaded */
     bool not_loaded;           /* and that has been logged */
     bool cut_reported;
     struct process_context_publication publication; /* any thread may read its address */
@@ -38,7 +38,7 @@ static void cpp_programs_load(void) {
     const char *why = NULL;
     void *const library =
         helper_load_beside("libotelprof-cpp.so", CPP_CONTEXT_RELEASE_SYMBOL, &why);
-    void *const found = library ? dlsym(library, CPP_CONTEXT_LOOK_SYMBOL) : NULL;
+    void *const found = library ? dlsym(library, CPP_CONTEXT_SCAN_SYMBOL) : NULL;
     memcpy(&programs.examine, &found, sizeof found);
     programs.not_loaded = !found;
     if (!found)
@@ -74,7 +74,7 @@ void cpp_programs_give_way(void) {
     if (!programs.publication.header || monotonic_nano() < programs.next_check_ns)
         return;
     if (process_context_is_published_beside(&programs.publication))
-        process_context_withdraw(&programs.publication);
+        process_context_unpublish(&programs.publication);
     programs.next_check_ns = monotonic_nano() + (thread_cpu_nano() - start) * CHECK_FRACTION;
 }
 
@@ -108,15 +108,15 @@ static void cpp_programs_report(enum cpp_outcome outcome, unsigned long place) {
 }
 
 static void report_new(struct cpp_object *object) {
-    if (object->said != object->outcome)
+    if (object->logged != object->outcome)
         cpp_programs_report(object->outcome, (unsigned long)object->bias);
-    object->said = object->outcome;
+    object->logged = object->outcome;
 }
 
 static void cpp_programs_follow(void) {
     bool any = false;
     for (size_t i = 0; i < programs.search.count; i++)
-        programs.search.found[i].outcome = CPP_NOT_LOOKED_AT;
+        programs.search.found[i].outcome = CPP_NOT_LOADED;
     programs.examine(programs.search.found, programs.search.count);
     for (size_t i = 0; i < programs.search.count; i++) {
         report_new(&programs.search.found[i]);

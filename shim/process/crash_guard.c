@@ -222,7 +222,7 @@ bool crash_guard_admits(bool host_wide, const struct log *log) {
 
 /* --- the end of the start --- */
 
-void crash_guard_settle(void) {
+void crash_guard_mark_started(void) {
     if (!atomic_load(&guard.completed) || (pid_t)syscall(SYS_getpid) != guard.pid)
         return;
     struct timespec *const completed = atomic_exchange(&guard.completed, NULL);
@@ -244,5 +244,5 @@ uint64_t crash_guard_next_poll(void) {
 void crash_guard_poll(void) {
     if (!atomic_load(&guard.completed) || monotonic_nano() < guard.due_nano)
         return;
-    crash_guard_settle();
+    crash_guard_mark_started();
 }

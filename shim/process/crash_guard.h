@@ -34,7 +34,7 @@ bool crash_guard_admits(bool host_wide, const struct log *log);
 
 /* Marks the start as completed: one system call, the first time. Does nothing in a child, however
  * it was made. Context: any. Async-signal-safe: yes; errno is preserved. */
-void crash_guard_settle(void);
+void crash_guard_mark_started(void);
 
 /* Stops the guard in a forked child, which is no start. Async-signal-safe: yes. */
 void crash_guard_after_fork(void);

@@ -46,7 +46,7 @@ enum {
 bool helper_after_fork(void) {
     const bool outside = quiesce_lock_after_fork();
     (void)helper_state_move(&helper.state, HELPER_NONE, IN_COPY);
-    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.request, REQUEST_TIMEOUT);
     helper.stop_handed_over = false;
     atomic_store(&capture.last_harvest, false);
     helper.suspends = false;
@@ -79,7 +79,7 @@ static int flush_waits(uint64_t deadline) {
     atomic_store(&helper.initialised, true);
     announce_loaded();
     if (helper.opens)
-        return WAIT_SUSPEND;
+        return REQUEST_SUSPEND;
     return helper_wait_outside(deadline);
 }
 
@@ -87,8 +87,8 @@ static void set_log_level(enum log_level level) {
     atomic_store(&helper.log->level, level);
 }
 
-static void endpoint_answers(bool answers) {
-    atomic_store(&helper.endpoint_away, !answers);
+static void endpoint_responded(bool responded) {
+    atomic_store(&helper.endpoint_away, !responded);
 }
 
 static void libraries_ready(bool outlive_exit) {
@@ -175,9 +175,9 @@ static bool run_flush(void) {
                                       .variables = helper.variables,
                                       .set_log_level = set_log_level,
                                       .wait = flush_waits,
-                                      .serve = helper_wait_watch_fd,
-                                      .serve_no_more = helper_wait_unwatch_fd,
-                                      .end_wait = helper_wait_wake,
+                                      .watch_fd = helper_wait_watch_fd,
+                                      .unwatch_fd = helper_wait_unwatch_fd,
+                                      .wake = helper_wait_wake,
                                       .lock_enter = quiesce_lock_enter,
                                       .lock_leave = quiesce_lock_leave,
                                       .lock_is_awaited = quiesce_lock_is_awaited,
@@ -193,7 +193,7 @@ static bool run_flush(void) {
                                       .exports_delivered = wanted_export_delivered,
                                       .exports_failed = wanted_export_failed,
                                       .threads = libc_threads_count,
-                                      .endpoint_answers = endpoint_answers,
+                                      .endpoint_responded = endpoint_responded,
                                       .libraries_ready = libraries_ready};
     harvest_fill_api(&helper.api);
     const int result = run(&helper.api);
@@ -238,20 +238,20 @@ static bool lived_long_enough(bool *loaded) {
         const uint64_t deadline = wait_deadline();
         atomic_store(&helper.waits, true);
         const int request = helper_wait_for_request(deadline, helper_is_asked_early);
-        if (request == WAIT_SUSPEND && helper_accept_suspend() == WAIT_SUSPEND)
+        if (request == REQUEST_SUSPEND && helper_accept_suspend() == REQUEST_SUSPEND)
             return false;
-        if (request != WAIT_SUSPEND && request != WAIT_TIMEOUT)
+        if (request != REQUEST_SUSPEND && request != REQUEST_TIMEOUT)
             return helper_is_due();
         if (helper_is_asked_early())
             *loaded |= load_early();
-        else if (request == WAIT_TIMEOUT && may_begin() && begin_work())
+        else if (request == REQUEST_TIMEOUT && may_begin() && begin_work())
             return true;
     }
 }
 
 /* Makes this a profiler thread for good: none of its events is the application's. */
 static void become_profiler_thread(void) {
-    thread_is_ours();
+    thread_mark_as_profiler();
     floats_reset();
     prctl(PR_SET_NAME, HELPER_NAME);
 }
@@ -275,7 +275,7 @@ static void share_logged_flags(void) {
     _Atomic uint32_t *const shared = own_memory_share(sizeof *shared);
     if (!shared)
         return;
-    atomic_store(&helper.log->said, shared);
+    atomic_store(&helper.log->logged, shared);
     helper.shares = true;
 }
 
@@ -298,8 +298,8 @@ static void *helper_main(void *unused) {
         return NULL;
     }
     if (!state_is_ending(
-            &process_state))  /* the thread that ends the process knows whether it succeeded */
-        crash_guard_settle(); /* nothing is profiled any more */
+            &process_state)) /* the thread that ends the process knows whether it succeeded */
+        crash_guard_mark_started(); /* nothing is profiled any more */
     atomic_store(&helper.rests, loaded);
     become_done(IN_HELPER);
     announce_loaded();

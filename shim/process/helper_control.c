@@ -76,7 +76,7 @@ bool helper_suspend_waiting(void) {
         !helper_state_move_from(&helper.state, HELPER_WAITS, HELPER_LEAVES, IN_CALM))
         return false;
     const bool joins = !atomic_exchange(&helper.joined, true);
-    request(WAIT_ABANDON);
+    request(REQUEST_ABANDON);
     if (joins) {
         join_until_gone();
         (void)helper_state_move(&helper.state, HELPER_SUSPENDED, IN_CALM);
@@ -92,13 +92,13 @@ static bool change_request(uint32_t from, uint32_t to) {
 /* Returns true if the helper did not reply in time; then the request is taken back. An exit on
  * another thread may replace the request by its own. */
 static bool request_timed_out(uint64_t timeout_ms) {
-    if (!change_request(WAIT_TIMEOUT, WAIT_SUSPEND))
+    if (!change_request(REQUEST_TIMEOUT, REQUEST_SUSPEND))
         return true;
     const uint64_t deadline = in_milliseconds(timeout_ms);
     helper_wake();
-    while (atomic_load(&helper.request) == WAIT_SUSPEND && monotonic_nano() < deadline)
+    while (atomic_load(&helper.request) == REQUEST_SUSPEND && monotonic_nano() < deadline)
         (void)wait_while_running(in_milliseconds(SUSPEND_ROUND_MS));
-    return change_request(WAIT_SUSPEND, WAIT_TIMEOUT);
+    return change_request(REQUEST_SUSPEND, REQUEST_TIMEOUT);
 }
 
 bool helper_suspend_working(uint64_t timeout_ms) {
@@ -117,7 +117,7 @@ bool helper_suspend_working(uint64_t timeout_ms) {
 void helper_replace(void) {
     const int saved = errno;
     helper.suspends = false;
-    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.request, REQUEST_TIMEOUT);
     atomic_store(&helper.early, EARLY_NOT_ASKED);
     atomic_store(&helper.log->separate_thread, 0);
     (void)helper_state_move(&helper.state, HELPER_NONE, IN_CALM);
@@ -131,7 +131,7 @@ void helper_end(const char *why) {
         !atomic_compare_exchange_strong(&helper.leave_at, &stays, monotonic_nano()))
         return;
     log_debug(helper.log, "%s; nothing is profiled any more", why);
-    request(WAIT_ABANDON);
+    request(REQUEST_ABANDON);
     capture_stop();
 }
 
@@ -181,7 +181,7 @@ static bool is_done_before(uint64_t deadline) {
  * get too little CPU time to load or to encode. Async-signal-safe: yes. */
 static void report_unfinished(uint64_t timeout_ms) {
     const bool reported = atomic_load(&helper.endpoint_away);
-    const bool matters = !reported && config_says_where(helper.config);
+    const bool matters = !reported && config_names_destination(helper.config);
     const enum log_level level =
         matters ? log_level_in_tree(helper.log, LOG_UNFINISHED, LOG_WARN) : LOG_DEBUG;
     if (waits_for_caller())
@@ -203,7 +203,7 @@ void helper_leave(uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
     const bool joins = !atomic_exchange(&helper.joined, true);
     atomic_store(&helper.leave_at, deadline);
-    request(WAIT_STOP);
+    request(REQUEST_STOP);
     if (!joins)
         return;
     if (is_done_by(deadline)) {
@@ -228,11 +228,11 @@ void helper_finish(uint64_t timeout_ms) {
     /* before its time it has nothing to send, so it is not even woken */
     if (!helper_is_due() && helper_state_move(&helper.state, HELPER_LEAVES, IN_SIGNAL))
         return;
-    request(WAIT_STOP);
+    request(REQUEST_STOP);
     if (is_done_before(in_milliseconds(timeout_ms)))
         return;
     report_unfinished(timeout_ms);
-    request(WAIT_ABANDON);
+    request(REQUEST_ABANDON);
     helper_block_libraries();
 }
 
@@ -240,7 +240,7 @@ bool helper_join(void) {
     if (atomic_load(&helper.state) != HELPER_DONE || atomic_exchange(&helper.joined, true))
         return false;
     atomic_store(&helper.leave_at, monotonic_nano());
-    request(WAIT_ABANDON);
+    request(REQUEST_ABANDON);
     join_until_gone();
     return true;
 }

@@ -151,7 +151,7 @@ flush_main *helper_load_flush(void) {
     if (helper.other_release || !may_load()) /* logged already, and permanent */
         return NULL;
     flush_main *const run = find_flush_main();
-    if (!run && atomic_load(&helper.request) != WAIT_ABANDON)
+    if (!run && atomic_load(&helper.request) != REQUEST_ABANDON)
         report_not_loaded();
     return run;
 }

@@ -57,7 +57,7 @@ void helper_wait_wake(void) {
 /* Serves ready descriptors unless a request is pending. Takes the quiesce lock, as everything that
  * may enter a library. */
 static void serve_ready(void) {
-    if (atomic_load(&helper.request) != WAIT_TIMEOUT || !served_poll(&served) ||
+    if (atomic_load(&helper.request) != REQUEST_TIMEOUT || !served_poll(&served) ||
         !quiesce_lock_enter())
         return;
     served_serve(&served);
@@ -72,19 +72,19 @@ void helper_wake(void) {
 /* Scans newly loaded objects, under the quiesce lock because it takes the loader's lock. */
 static void scan_loaded_objects(void) {
     const uint64_t now = monotonic_nano();
-    const bool for_contexts = now >= context_next_look(&capture.contexts);
-    if (atomic_load(&helper.request) != WAIT_TIMEOUT ||
-        (!for_contexts && now < bound_calls_next_look()) || !quiesce_lock_enter())
+    const bool for_contexts = now >= context_next_poll(&capture.contexts);
+    if (atomic_load(&helper.request) != REQUEST_TIMEOUT ||
+        (!for_contexts && now < bound_calls_next_poll()) || !quiesce_lock_enter())
         return;
     atomic_store(&helper.loading, true);
-    bound_calls_look();
+    bound_calls_poll();
     if (for_contexts) {
         /* First, because it may load the object that publishes a context. If skipped here, it is
          * done when the exporter is loaded. */
         if (helper_constructors_are_over())
             cpp_programs_poll();
-        context_look(&capture.contexts);
-        python_look(&capture.python);
+        context_poll(&capture.contexts);
+        python_poll(&capture.python);
     }
     atomic_store(&helper.loading, false);
     quiesce_lock_leave();
@@ -92,9 +92,9 @@ static void scan_loaded_objects(void) {
 
 static uint64_t next_duty(void) {
     const uint64_t waits =
-        earlier(earlier(wait_sampler_next_look(&capture.waits), heap_next_look(&capture.heap)),
-                bound_calls_next_look());
-    return earlier(waits, earlier(served_next_poll(&served), context_next_look(&capture.contexts)));
+        earlier(earlier(wait_sampler_next_poll(&capture.waits), heap_next_poll(&capture.heap)),
+                bound_calls_next_poll());
+    return earlier(waits, earlier(served_next_poll(&served), context_next_poll(&capture.contexts)));
 }
 
 int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
@@ -102,11 +102,11 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
     for (;;) {
         const uint32_t wakes = wakes_so_far();
         const uint32_t request = atomic_load(&helper.request);
-        if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || is_enough || enough())
+        if (request != REQUEST_TIMEOUT || monotonic_nano() >= deadline || is_enough || enough())
             return (int)request;
         helper_sleep_until(wakes, earlier(next_duty(), deadline));
-        heap_look(&capture.heap);
-        wait_sampler_look(&capture.waits);
+        heap_poll(&capture.heap);
+        wait_sampler_poll(&capture.waits);
         serve_ready();
         scan_loaded_objects();
     }
@@ -123,9 +123,9 @@ static void helper_give_way(void) {
 
 /* Accepts REQUEST_SUSPEND, unless the requesting thread has just given up. */
 int helper_accept_suspend(void) {
-    uint32_t asked = WAIT_SUSPEND;
+    uint32_t asked = REQUEST_SUSPEND;
     helper.suspends = atomic_compare_exchange_strong(&helper.request, &asked, SUSPENDING);
-    return helper.suspends ? WAIT_SUSPEND : (int)asked;
+    return helper.suspends ? REQUEST_SUSPEND : (int)asked;
 }
 
 /* Waits. After REQUEST_STOP has been returned, only REQUEST_ABANDON ends a sleep early. It may have
@@ -135,20 +135,20 @@ static int wait_until(uint64_t deadline) {
     const uint32_t wakes = wakes_so_far();
     const uint64_t leave_at = atomic_load(&helper.leave_at);
     if (leave_at && monotonic_nano() >= leave_at)
-        atomic_store(&helper.request, WAIT_ABANDON);
+        atomic_store(&helper.request, REQUEST_ABANDON);
     if (leave_at && deadline > leave_at)
         deadline = leave_at;
     if (helper.stop_handed_over || helper.suspends) {
-        if (atomic_load(&helper.request) == (helper.suspends ? SUSPENDING : WAIT_STOP))
+        if (atomic_load(&helper.request) == (helper.suspends ? SUSPENDING : REQUEST_STOP))
             helper_sleep_until(wakes, deadline);
         return (int)atomic_load(&helper.request);
     }
     const int request = helper_wait_for_request(deadline, wanted_export_is_asked);
-    if (request == WAIT_SUSPEND)
+    if (request == REQUEST_SUSPEND)
         return helper_accept_suspend();
-    if (request == WAIT_TIMEOUT)
+    if (request == REQUEST_TIMEOUT)
         helper_give_way();
-    helper.stop_handed_over = request == WAIT_STOP;
+    helper.stop_handed_over = request == REQUEST_STOP;
     atomic_store(&capture.last_harvest, helper.stop_handed_over);
     return request;
 }

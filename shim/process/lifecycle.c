@@ -7,7 +7,7 @@
 #include "capture/kernel/signals_blocked.h"
 #include "capture/kernel/wait.h"
 #include "capture/record/libc_threads.h"
-#include "capture/record/list_looks.h"
+#include "capture/record/list_iterations.h"
 #include "capture/symbols/loader_state.h"
 #include "capture/symbols/next.h"
 #include "capture/thread_life.h"
@@ -72,7 +72,7 @@ static void end_fork(void) {
         own_tls.tables_locked = false;
         registered_tables_end_fork(&capture.registered_tables);
     }
-    list_looks_end_fork();
+    list_iterations_end_fork();
     quiesce_lock_open();
 }
 
@@ -93,7 +93,7 @@ static bool is_alone(void) {
 /* Undone after fork() has read it, and before the helper may continue. */
 static void restore_libc_threads(void) {
     if (life.set_libc_single)
-        libc_threads_are(false);
+        libc_set_single_threaded(false);
     life.set_libc_single = false;
 }
 
@@ -129,8 +129,8 @@ static void report_unprofiled(void) {
     const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     if (atomic_load(&capture.want_helper) && helper_is_due() && used >= sampler.period_nano)
         log_debug(life.log,
-                  "this child ends at once, and has called nothing that its exporter could be "
-                  "started in; %llu ms of CPU time are in no profile",
+                  "this child ended before its exporter could start; %llu ms of CPU time are in no "
+                  "profile",
                   (unsigned long long)(used / NANO_PER_MILLI));
 }
 
@@ -145,7 +145,7 @@ static bool must_end_soon(void) {
 static void end_soon(void) {
     (void)state_move(&process_state, STATE_ENDED, IN_CALM);
     helper_block_libraries();
-    crash_guard_settle();
+    crash_guard_mark_started();
 }
 
 /* Stops the process's interval timers meanwhile, because the helper's CPU time counts for them. One
@@ -170,7 +170,7 @@ void lifecycle_end_at_once(void) {
     if (begin_end(IN_SIGNAL)) {
         report_unprofiled();
         finish_helper(IN_SIGNAL);
-        crash_guard_settle();
+        crash_guard_mark_started();
         end_turn_enter(&life.turn, END_TURN_ENDS);
     }
     cancellation_restore(cancellation);
@@ -207,12 +207,12 @@ static bool end_calmly(void) {
             start_late_helper(); /* a forked child that ends before it needed a helper */
         finish_helper(IN_CALM);
         capture_stop();
-        crash_guard_settle(); /* the profiler's part of the end is done */
+        crash_guard_mark_started(); /* the profiler's part of the end is done */
         /* exit handlers allocate, and may be interrupted by a signal handler that forks */
         if (atomic_load(&capture.has_handlers) && atomic_load(&capture.live_threads) <= 1 &&
             quiesce_lock_close_for_good(!atomic_load(&helper.tid) && may_be_in_handler()) &&
             is_alone())
-            libc_threads_are(true);
+            libc_set_single_threaded(true);
     }
     if (first)
         end_turn_enter(&life.turn, END_TURN_ENDS);
@@ -248,7 +248,7 @@ static void stay_out(void) {
 /* Restores the default action of fatal signals, because the profiler's handler makes system calls.
  */
 void lifecycle_leave_thread(int killed_by) {
-    crash_guard_settle(); /* the last chance */
+    crash_guard_mark_started(); /* the last chance */
     if (!state_has_begun(&process_state)) {
         lifecycle_decline(); /* another library's constructor came first; see begin() */
     } else if (capture_has_left()) {
@@ -298,7 +298,8 @@ static void on_last_thread(void) {
     if (!state_has_begun(&process_state) || ends_without_us() || !state_is_own(&process_state))
         return;
     if (!state_move(&process_state, STATE_DRAINING, IN_CALM))
-        libc_threads_are(false); /* an exit handler ends the thread, and the helper ends, too */
+        libc_set_single_threaded(
+            false); /* an exit handler ends the thread, and the helper ends, too */
     helper_leave(life.config->shutdown_timeout_ms);
 }
 
@@ -373,7 +374,7 @@ static void before_fork(void) {
     const bool outside = close_to_fork();
     own_tls.modules_locked = modules_begin_fork(&capture.modules);
     own_tls.tables_locked = registered_tables_begin_fork(&capture.registered_tables);
-    list_looks_begin_fork();
+    list_iterations_begin_fork();
     const bool in_use = loader_is_in_use();
     own_tls.loader_in_use = !outside || in_use;
 }
@@ -393,7 +394,7 @@ void lifecycle_before_fork(void) {
     if (is_in_service() && atomic_load(&capture.live_threads) <= 1 && may_be_in_handler() &&
         quiesce_lock_close_at_rest() && is_alone()) {
         life.set_libc_single = true;
-        libc_threads_are(true);
+        libc_set_single_threaded(true);
     }
     errno = saved;
 }
@@ -453,7 +454,7 @@ static bool has_given_up(void) {
 static void after_fork_in_child(void) {
     end_turn_after_fork(&life.turn);
     crash_guard_after_fork();
-    list_looks_after_fork();
+    list_iterations_after_fork();
     const bool may_load = !own_tls.loader_in_use && loader_state_is_whole();
     own_tls.loader_in_use = false;
     own_tls.modules_locked = false;
@@ -477,7 +478,7 @@ static void after_fork_in_child(void) {
 /* --- start --- */
 
 void lifecycle_decline(void) {
-    crash_guard_settle();
+    crash_guard_mark_started();
     (void)state_move(&process_state, STATE_OFF, IN_CALM);
     capture_decline();
 }

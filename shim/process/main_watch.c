@@ -73,8 +73,8 @@ void main_watch_poll(void) {
     helper.watch.alone = true;
     (void)state_move(&process_state, STATE_DRAINING, IN_HELPER);
     atomic_store(&helper.leave_at, in_milliseconds(helper.config->shutdown_timeout_ms));
-    uint32_t nothing = WAIT_TIMEOUT;
-    (void)atomic_compare_exchange_strong(&helper.request, &nothing, WAIT_STOP);
+    uint32_t nothing = REQUEST_TIMEOUT;
+    (void)atomic_compare_exchange_strong(&helper.request, &nothing, REQUEST_STOP);
 }
 
 bool main_watch_is_main(void) {

@@ -32,8 +32,8 @@ static bool may_be_in_handler(void) {
 }
 
 static bool quiesce_suspend(uint64_t timeout_ms) {
-    if (atomic_load(&helper.state) == HELPER_NONE || own_tls.is_ours || capture_has_left() ||
-        may_be_in_handler())
+    if (atomic_load(&helper.state) == HELPER_NONE || own_tls.is_profiler_thread ||
+        capture_has_left() || may_be_in_handler())
         return false;
     const int saved = errno;
     const uint64_t deadline = in_milliseconds(timeout_ms);
@@ -49,7 +49,7 @@ static bool load_and_suspend(uint64_t timeout_ms) {
     const int saved = errno;
     lifecycle_load_early();
     const bool suspended = quiesce_suspend(timeout_ms);
-    if (!suspended && !own_tls.is_ours && !capture_has_left())
+    if (!suspended && !own_tls.is_profiler_thread && !capture_has_left())
         helper_end("the exporter was too busy while the program changed its root or its mounts");
     errno = saved;
     return suspended;
@@ -74,11 +74,11 @@ void helper_resume(enum quiesce_strength strength) {
 }
 
 bool helper_must_follow(void) {
-    return atomic_load(&helper.state) != HELPER_NONE && !own_tls.is_ours && has_one_thread() &&
-           capture_is_of_this_thread();
+    return atomic_load(&helper.state) != HELPER_NONE && !own_tls.is_profiler_thread &&
+           has_one_thread() && capture_is_of_this_thread();
 }
 
-bool helper_answers(void) {
+bool helper_serves_requests(void) {
     return helper.config && *helper.config->listen;
 }
 

@@ -47,7 +47,7 @@ void helper_resume(enum quiesce_strength strength);
 bool helper_must_follow(void);
 
 /* Returns true if the helper serves requests to the process. Async-signal-safe: yes. */
-bool helper_answers(void);
+bool helper_serves_requests(void);
 
 /* Has the helper give up the inherited rights that this thread has just given up. A helper that
  * does not stop within QUIESCE_TIMEOUT_MS ends for good, as soon as it can. Context: any. */

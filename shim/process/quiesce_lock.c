@@ -31,7 +31,7 @@ static void let_others_first(void) {
 /* Returns true if the lock will stay closed, and another thread waits for the helper's end.
  * helper_leave() sets `leave_at`, quiesce_lock_close_for_good() sets `for_good`. */
 static bool stays_closed(void) {
-    return atomic_load(&helper.request) == WAIT_ABANDON ||
+    return atomic_load(&helper.request) == REQUEST_ABANDON ||
            (atomic_load(&helper.lock.for_good) && atomic_load(&helper.leave_at));
 }
 
@@ -53,7 +53,7 @@ void quiesce_lock_leave(void) {
 }
 
 bool quiesce_lock_is_awaited(void) {
-    return atomic_load(&helper.lock.awaited) || atomic_load(&helper.request) == WAIT_ABANDON;
+    return atomic_load(&helper.lock.awaited) || atomic_load(&helper.request) == REQUEST_ABANDON;
 }
 
 bool quiesce_lock_close(uint64_t timeout_ms) {
@@ -196,7 +196,7 @@ bool helper_is_at_rest(void) {
         return false;
     if (atomic_load(&helper.rests))
         return true;
-    if (atomic_load(&helper.request) != WAIT_TIMEOUT || !helper_state_is_running(state))
+    if (atomic_load(&helper.request) != REQUEST_TIMEOUT || !helper_state_is_running(state))
         return false;
     if (state_is_past_helpers(&process_state))
         return state == HELPER_LEAVES && atomic_load(&helper.lock.for_good) &&

@@ -331,7 +331,7 @@ static bool spares_what_may_fail(const struct sock_fprog *program) {
     return spares(program, spare_calls, sizeof spare_calls / sizeof *spare_calls);
 }
 
-bool seccomp_filter_spares_answers(const struct sock_fprog *program) {
+bool seccomp_filter_spares_serving(const struct sock_fprog *program) {
     return spares(program, serving_calls, sizeof serving_calls / sizeof *serving_calls);
 }
 

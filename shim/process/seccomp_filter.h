@@ -36,7 +36,7 @@ bool seccomp_filter_spares_giving_way(const struct sock_fprog *program);
 bool seccomp_filter_spares_helper(const struct sock_fprog *program);
 
 /* Returns true if the helper can also still serve requests to the process. */
-bool seccomp_filter_spares_answers(const struct sock_fprog *program);
+bool seccomp_filter_spares_serving(const struct sock_fprog *program);
 
 /* Returns true if the calling thread can create a helper that works under it, too: every call that
  * it needs is allowed, and none kills. */

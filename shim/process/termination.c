@@ -44,13 +44,13 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     errno = saved;
 }
 
-bool termination_is_ours(const struct sigaction *action) {
+bool termination_is_profiler_action(const struct sigaction *action) {
     return action->sa_sigaction == on_signal;
 }
 
 static bool termination_holds(int number) {
     struct sigaction present;
-    return next_sigaction(number, NULL, &present) == 0 && termination_is_ours(&present);
+    return next_sigaction(number, NULL, &present) == 0 && termination_is_profiler_action(&present);
 }
 
 static bool termination_takes(int number) {

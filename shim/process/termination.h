@@ -49,6 +49,6 @@ const struct sigaction *termination_in_place_of(const struct sigaction *action, 
 
 /* Returns true if `action` has the profiler's handler, in whose place the program must see the
  * default action. Ignores its flags. Async-signal-safe: yes. */
-bool termination_is_ours(const struct sigaction *action);
+bool termination_is_profiler_action(const struct sigaction *action);
 
 #endif

@@ -84,7 +84,7 @@ def text():
             yield bytes([bits, 200]) + value.encode()
 
 
-def json_answer():
+def json_response():
     yield b"{}"
     yield b'{"partialSuccess":{"rejectedProfiles":"2","errorMessage":"a\\u20ac\\ud83d\\ude00\\n"}}'
     yield b' {"partial_success" : {"rejected_profiles" : -7, "error_message" : null, "x": [1.5e-3, {}]}} '
@@ -102,7 +102,7 @@ def retry_info():
     return status.SerializeToString()
 
 
-def grpc_answer():
+def grpc_response():
     details = base64.b64encode(retry_info())
     head = b"HTTP/2 200\r\ncontent-type: application/grpc\r\n\r\n"
     lines = [
@@ -412,7 +412,7 @@ def jitdump():
     yield b"\x80" + head[:8] + struct.pack("<I", 1 << 30) + head[12:]
 
 
-SEEDS = {f.__name__: f for f in (thread_record, config, config_file, control, declaration, text, json_answer, grpc_answer, cfi, code, registered, otlp_json, context, elf, dwarf, demangle, perf_map, jitdump)}
+SEEDS = {f.__name__: f for f in (thread_record, config, config_file, control, declaration, text, json_response, grpc_response, cfi, code, registered, otlp_json, context, elf, dwarf, demangle, perf_map, jitdump)}
 
 
 def write_seeds(name, folder: Path):

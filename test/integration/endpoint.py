@@ -208,7 +208,7 @@ def at_port(asked):
     """The same at a port of this machine."""
     def begin(**environment):
         running = asked(listen="127.0.0.1:0", **environment)
-        running.process = Process(int(running.until_it_says(rb"answers at http://127\.0\.0\.1:(\d+)\n")[1]))
+        running.process = Process(int(running.until_it_says(rb"listening on http://127\.0\.0\.1:(\d+)\n")[1]))
         return running
     return begin
 

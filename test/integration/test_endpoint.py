@@ -233,7 +233,7 @@ def test_the_rate_is_put_back_when_who_records_goes_away(asked, more):
 
 def test_a_port_of_its_own_choice_is_said(asked):
     running = asked(listen="127.0.0.1:0", OTEL_PROFILER_LOG_FILE="")
-    found = running.until_it_says(rb"info: answers at http://127\.0\.0\.1:(\d+)\n")
+    found = running.until_it_says(rb"info: listening on http://127\.0\.0\.1:(\d+)\n")
     assert Process(int(found[1])).status()["pid"] == running.program.process.pid
     running.over()
 
@@ -279,7 +279,7 @@ def test_a_socket_that_was_removed_is_made_anew(asked, tmp_path):
     until_there(folder / "socket")
     while folder.exists():  # it may be made anew meanwhile
         shutil.rmtree(folder, ignore_errors=True)
-    running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .*No such file or directory; the process does not answer\n")
+    running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .*No such file or directory; the process serves no requests\n")
     requests = running.program.receiver.requests
     eventually(lambda count=len(requests): len(requests) >= count + 3, "three exports more", unless=running.program.process.poll)
     folder.mkdir()
@@ -328,7 +328,7 @@ def test_sums_hold_what_came_while_nobody_could_ask(start, tmp_path, condition):
 def test_a_place_where_nobody_may_answer_is_warned_of(asked, listen):
     """One that is refused as it is read (all of them: test_listen_address.c), and one that cannot be had."""
     running = asked(listen=listen, OTEL_PROFILER_LOG_FILE="")
-    running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .*; the process does not answer\n")
+    running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .*; the process serves no requests\n")
     assert running.over().returncode == 7
 
 
@@ -344,7 +344,7 @@ def test_with_few_open_files_it_answers_or_says_that_it_does_not(start, program,
         return answered, os.pread(running.err.fileno(), 100_000, 0)
 
     answered, said = eventually(answered_and_said, "either", unless=running.process.poll, holds=lambda found:
-                                found[0] or b"Too many open files; the process does not answer" in found[1])
+                                found[0] or b"Too many open files; the process serves no requests" in found[1])
     assert answered or not path.exists()
     assert answered == (said == b"")
     stop.touch()
@@ -380,7 +380,7 @@ def test_a_program_with_the_same_library_does_not_answer(asked):
     """And nobody can connect to what is not served."""
     port = reserved_port()
     running = asked(listen=f"127.0.0.1:{port}", OTEL_PROFILER_LOG_FILE="", LD_PRELOAD=f"{LIBRARY}:libmicrohttpd.so.12")
-    running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .* the program uses it itself; the process does not answer\n")
+    running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .* the program uses it itself; the process serves no requests\n")
     with pytest.raises(ConnectionRefusedError):
         Process(port).status()
     running.over()

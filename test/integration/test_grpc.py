@@ -257,7 +257,7 @@ def test_an_answer_without_end(serve, send):
             exchange.data(b"\0" * 16000)
 
     server = serve(script)
-    assert_dropped(server, send(server), "its answer is longer than 4 MiB")
+    assert_dropped(server, send(server), "its response is longer than 4 MiB")
 
 
 # --- answers that are not gRPC's ---
@@ -441,4 +441,4 @@ def test_another_kind_of_server(send, kind):
     said = send(server, 1000, often=True, OTEL_PROFILER_SHUTDOWN_TIMEOUT="2000")
     server.stop()
     assert server.connections >= 1
-    assert len(said) == 1 and "(connected, but no gRPC answer: " in said[0], said
+    assert len(said) == 1 and "(connected, but no gRPC response: " in said[0], said

@@ -2,7 +2,7 @@
 sent again, or dropped with one line. With the receiver back, every interval that still waits arrives
 once and in order; and the program under test does, says and ends as it would have without.
 
-Here is one case of each behaviour. test_receiver_answers.c has the tables: every status, every kind of
+Here is one case of each behaviour. test_receiver_responses.c has the tables: every status, every kind of
 words and of secrets in them, every Retry-After, and answers that are none.
 """
 
@@ -168,7 +168,7 @@ def test_no_answer_at_the_end_from_who_never_answered(serve, send):
     """At default settings less of the end is for a receiver than for what is the exporter's own work."""
     server = serve(hang)
     said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="")
-    assert len(said) == 1 and re.search("no answer before the end|not done within 2000 ms", said[0]), said
+    assert len(said) == 1 and re.search("no response before the end|not done within 2000 ms", said[0]), said
 
 
 def test_a_connection_that_nobody_accepts(serve, send):
@@ -273,7 +273,7 @@ def test_a_huge_answer(serve, send, code):
     assert LIMIT <= sum(sent) + (1 << 20) and len(sent) < 64
     if code == 200:
         assert len(server.calls) == 1
-        assert len(said) == 1 and "took the profiles, with a warning: its answer is longer than 4 MiB" in said[0], said
+        assert len(said) == 1 and "took the profiles, with a warning: its response is longer than 4 MiB" in said[0], said
     else:
         assert len(server.calls) == 2 and server.calls[0].body == server.calls[1].body
         assert len(said) == 2 and "(HTTP status 503)" in said[0], said

@@ -62,7 +62,7 @@ def test_the_exporter_exports_what_the_helper_calls():
 def test_the_adaptor_for_cpp_needs_libc_alone():
     """It is loaded into programs whose C++ library may be linked into them."""
     assert re.findall(r"NEEDED.*\[(.*)\]", tool("readelf", "-dW", str(CPP))) == ["libc.so.6"]
-    assert symbols(CPP, "--defined-only") == {"otelprof_cpp_look", "otelprof_cpp_release", "otel_thread_ctx_v1"}
+    assert symbols(CPP, "--defined-only") == {"otelprof_cpp_scan", "otelprof_cpp_release", "otel_thread_ctx_v1"}
 
 
 def test_the_adaptor_for_cpp_stays():
@@ -130,7 +130,7 @@ def test_the_soname_has_a_version(path):
 def test_control_flow_protection_is_not_claimed(path):
     """Neither by the property nor by marks in the code: no test of ours has run under it."""
     assert not re.search(r"IBT|SHSTK", tool("readelf", "-nW", str(path)))
-    for name in ("otelprof_version", "otelprof_flush_main", "otelprof_cpp_look"):
+    for name in ("otelprof_version", "otelprof_flush_main", "otelprof_cpp_scan"):
         if name in symbols(path, "--defined-only"):
             assert "endbr64" not in tool("objdump", "-d", f"--disassemble={name}", str(path))
 

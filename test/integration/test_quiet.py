@@ -55,7 +55,7 @@ PROGRAMS = {
     "has no timers": (["burn", "1300", "4"], [(resource.RLIMIT_SIGPENDING, (0, 0))]),
     "is allowed no real-time": (["burn", "1300", "4"], [(resource.RLIMIT_RTTIME, (0, 0))]),
     "is allowed little address space": (["burn", "1300", "4"], [(resource.RLIMIT_AS, (256 << 20, 256 << 20))]),
-    "brings a malloc of its own": (["own_malloc"], []),
+    "defines its own malloc": (["own_malloc"], []),
     "brings a malloc that knows no threads": (["unthreaded_malloc"], []),
 }
 

@@ -201,7 +201,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .lock_enter = fake_lock_enter,
                                 .lock_leave = fake_lock_leave,
                                 .lock_is_awaited = fake_lock_is_awaited,
-                                .endpoint_answers = fake_answers,
+                                .endpoint_responded = fake_answers,
                                 .libraries_ready = fake_ready};
 }
 

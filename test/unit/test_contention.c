@@ -62,7 +62,7 @@ static int begin(void **state) {
         return -1;
     own_tls.thread = thread;
     own_tls.inside = 0;
-    atomic_store(&parked_on, false);
+    atomic_store(&wait_slots_on, false);
     harvest();
     return 0;
 }
@@ -74,7 +74,7 @@ static int end(void **state) {
     return 0;
 }
 
-static const struct parked_caller caller = {.stack_pointer = 16, .frame_pointer = 32, .pc = 48};
+static const struct hook_caller caller = {.stack_pointer = 16, .frame_pointer = 32, .pc = 48};
 static pthread_mutex_t lock;
 
 /* A contention whose lock was held by HOLDER. */
@@ -217,32 +217,32 @@ static void a_contention_is_told_with_lock_and_holder(void **state) {
 static void the_slot_says_so_meanwhile_if_it_is_wanted(void **state) {
     (void)state;
     contend();
-    assert_int_equal(atomic_load(&thread->parked.sequence), 0);
-    atomic_store(&parked_on, true);
+    assert_int_equal(atomic_load(&thread->wait_slot.sequence), 0);
+    atomic_store(&wait_slots_on, true);
     const struct contention contention = contention_begin(&recorder, &caller, WAIT_LOCK, &lock);
-    assert_int_equal(atomic_load(&thread->parked.sequence) % 2, 1);
-    assert_int_equal(parked_kind(atomic_load(&thread->parked.kind)), WAIT_LOCK);
-    assert_int_equal(atomic_load(&thread->parked.object), (uintptr_t)&lock);
-    assert_int_equal(atomic_load(&thread->parked.pc), caller.pc);
+    assert_int_equal(atomic_load(&thread->wait_slot.sequence) % 2, 1);
+    assert_int_equal(wait_slot_kind(atomic_load(&thread->wait_slot.kind)), WAIT_LOCK);
+    assert_int_equal(atomic_load(&thread->wait_slot.object), (uintptr_t)&lock);
+    assert_int_equal(atomic_load(&thread->wait_slot.pc), caller.pc);
     contention_end(&recorder, &contention);
-    assert_int_equal(atomic_load(&thread->parked.sequence) % 2, 0);
+    assert_int_equal(atomic_load(&thread->wait_slot.sequence) % 2, 0);
 }
 
 static void locks_that_are_not_profiled_are_not_timed(void **state) {
     (void)state;
     set_lock_interval(1);
     turn_off(PROFILE_LOCK);
-    atomic_store(&parked_on, true);
+    atomic_store(&wait_slots_on, true);
     contend();
     harvest();
     assert_int_equal(seen.samples, 0);
-    assert_true(atomic_load(&thread->parked.sequence) > 0);
+    assert_true(atomic_load(&thread->wait_slot.sequence) > 0);
 }
 
 static void work_of_the_profilers_own_is_not_measured(void **state) {
     (void)state;
     set_lock_interval(1);
-    atomic_store(&parked_on, true);
+    atomic_store(&wait_slots_on, true);
     own_tls.inside = 1;
     contend();
     own_tls.inside = OWN_WORK;
@@ -256,7 +256,7 @@ static void work_of_the_profilers_own_is_not_measured(void **state) {
     atomic_store(&thread->tid, TID);
     harvest();
     assert_int_equal(seen.samples, 0);
-    assert_int_equal(atomic_load(&thread->parked.sequence), 0);
+    assert_int_equal(atomic_load(&thread->wait_slot.sequence), 0);
 }
 
 /* A handler that runs during the wait may fork: in the child this thread is another slot's. */

@@ -355,7 +355,7 @@ static void as_many_labels_as_there_can_be_fit(void **state) {
         const char key[] = {(char)('a' + i), 0};
         put_named(&context, key, key);
     }
-    sample.flags = SAMPLE_TRUNCATED | SAMPLE_DEPTH_CUT | SAMPLE_UNSAMPLED;
+    sample.flags = SAMPLE_FLAG_TRUNCATED | SAMPLE_FLAG_DEPTH_CUT | SAMPLE_FLAG_UNSAMPLED;
     sample.context = &context;
     const struct capture_api api = fake_capture(asked);
     Request *const request = request_of(&api, &sample, 1);

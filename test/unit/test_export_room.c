@@ -25,7 +25,7 @@ static void counted_harvest(harvest_visit *visit, void *arg) {
 /* Until there were two harvests, or two exports were put off. */
 static int wait_for_two(uint64_t deadline) {
     (void)fake_wait(deadline);
-    return harvests == 2 || fake.dropped[DROP_MEMORY] == 2 ? WAIT_ABANDON : WAIT_TIMEOUT;
+    return harvests == 2 || fake.dropped[DROP_MEMORY] == 2 ? REQUEST_ABANDON : REQUEST_TIMEOUT;
 }
 
 static int harvests_of(size_t count) {

@@ -21,10 +21,10 @@ static uint64_t number_in(const char *json, const char *name) {
 static bool fake_is_suspended_first;
 
 static void suspend_first(const struct capture_api *api) {
-    fake.request = WAIT_SUSPEND;
+    fake.request = REQUEST_SUSPEND;
     assert_int_equal(otelprof_flush_main(api), FLUSH_SUSPENDED);
     assert_non_null(fake.suspended);
-    fake.request = WAIT_STOP;
+    fake.request = REQUEST_STOP;
 }
 
 /* Of a process that began `age` ago, by the steady clock; `json` takes the one export. */
@@ -44,7 +44,7 @@ static void run_once(uint64_t start_unix, uint64_t age, char *json, size_t size)
     struct capture_api api = fake_capture(environment);
     fake.samples = &sample;
     fake.sample_count = 1;
-    fake.request = WAIT_STOP;
+    fake.request = REQUEST_STOP;
     api.executable = "";
     api.kept = &kept;
     api.start_unix_nano = start_unix;
@@ -106,15 +106,15 @@ static off_t log_bytes_without_lock(int request) {
 
 static void an_end_in_the_middle_of_the_start_is_no_lack_of_memory(void **state) {
     (void)state;
-    assert_int_equal(log_bytes_without_lock(WAIT_ABANDON), 0);
-    assert_true(log_bytes_without_lock(WAIT_TIMEOUT) > 0); /* or the test shows nothing */
+    assert_int_equal(log_bytes_without_lock(REQUEST_ABANDON), 0);
+    assert_true(log_bytes_without_lock(REQUEST_TIMEOUT) > 0); /* or the test shows nothing */
 }
 
 /* Without the request it would be due within the hour. */
 static int wait_until_made(uint64_t deadline) {
     assert_true(deadline <= monotonic_nano() + 2 * second || fake.exports_made == 7);
     (void)fake_wait(deadline);
-    return fake.exports_made == 7 ? WAIT_STOP : WAIT_TIMEOUT;
+    return fake.exports_made == 7 ? REQUEST_STOP : REQUEST_TIMEOUT;
 }
 
 static void an_export_that_the_program_wants_is_made_at_once(void **state) {

@@ -1,7 +1,7 @@
 /* gRPC's wrapping of messages and what its answers mean, down to garbage at the end of a page. */
 #include "unit.h"
 
-#include "export/grpc_answer.h"
+#include "export/grpc_response.h"
 #include "poisson.h"
 
 #include <sys/mman.h>

@@ -165,7 +165,7 @@ static void record(struct thread_state *of, uint32_t tid, uint64_t nano) {
     const uint64_t frames[] = {0x1000, 0x2000};
     static const struct sample_context context = {.span_id = "span 5,"};
     const struct sample sample = {.kind = SAMPLE_CPU,
-                                  .flags = SAMPLE_TRUNCATED,
+                                  .flags = SAMPLE_FLAG_TRUNCATED,
                                   .tid = tid,
                                   .interval = 3,
                                   .context = &context,
@@ -189,7 +189,7 @@ static void a_sample_is_handed_over_as_it_was_recorded(void **state) {
     assert_int_equal(harvest(), 1);
     const struct harvest_sample *const sample = &seen.of[0].sample;
     assert_int_equal(sample->kind, SAMPLE_CPU);
-    assert_int_equal(sample->flags, SAMPLE_TRUNCATED);
+    assert_int_equal(sample->flags, SAMPLE_FLAG_TRUNCATED);
     assert_int_equal(sample->tid, gettid());
     assert_int_equal(sample->interval, 3);
     assert_string_equal(seen.of[0].span, "span 5,");
@@ -306,7 +306,7 @@ static void the_last_harvest_has_the_time_that_no_sample_covers(void **state) {
     assert_int_equal(harvest(), 1);
     const struct harvest_sample *const rest = only(SAMPLE_CPU);
     assert_true(rest->values[MEASURED_NANO] == 2000);
-    assert_int_equal(rest->flags, SAMPLE_UNSAMPLED);
+    assert_int_equal(rest->flags, SAMPLE_FLAG_UNSAMPLED);
     assert_int_equal(rest->tid, gettid());
     assert_int_equal(seen.of[0].leaf, (uintptr_t)start_routine);
     assert_string_equal(seen.of[0].name, "busy");

@@ -256,10 +256,10 @@ static void a_sampled_object_is_part_of_the_peak(void **state) {
 /* A new peak wakes the helper, which finds out when to look, and looks. */
 static void the_helper_is_asked_to_look(void **state) {
     (void)state;
-    assert_true(heap_next_look(&heap) == UINT64_MAX);
+    assert_true(heap_next_poll(&heap) == UINT64_MAX);
     heap_sample(&heap, (void *)4096, PEAK_FIRST_BYTES);
-    assert_true(heap_next_look(&heap) != UINT64_MAX);
-    heap_look(&heap);
+    assert_true(heap_next_poll(&heap) != UINT64_MAX);
+    heap_poll(&heap);
     assert_int_equal(heap_peak_of(&heap)->stacks[0].bytes, PEAK_FIRST_BYTES);
     assert_true(heap_peak_of(&heap)->stacks[0].objects == 1);
 }

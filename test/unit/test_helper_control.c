@@ -76,13 +76,13 @@ static void none_is_started_at_the_end(void **state) {
 static void before_it_loads_it_ends_and_another_begins(void **state) {
     (void)state;
     assert_true(helper_suspend_waiting());
-    assert_int_equal(requested(), WAIT_ABANDON);
+    assert_int_equal(requested(), REQUEST_ABANDON);
     assert_int_equal(atomic_load(&helper.state), HELPER_SUSPENDED);
     assert_false(helper_suspend_waiting());
     helper_replace();
     assert_int_equal(helper_threads.created, 2);
     assert_int_equal(atomic_load(&helper.state), HELPER_WAITS);
-    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_int_equal(requested(), REQUEST_TIMEOUT);
     assert_true(helper_suspend_waiting());
 }
 
@@ -96,8 +96,8 @@ static void one_thread_alone_joins_it(void **state) {
 /* --- a helper at work --- */
 
 static void answer_suspend(void) {
-    assert_int_equal(requested(), WAIT_SUSPEND);
-    atomic_store(&helper.request, WAIT_TIMEOUT);
+    assert_int_equal(requested(), REQUEST_SUSPEND);
+    atomic_store(&helper.request, REQUEST_TIMEOUT);
     atomic_store(&helper.state, HELPER_SUSPENDED);
 }
 
@@ -114,13 +114,13 @@ static void a_helper_that_does_not_answer_stays(void **state) {
     (void)state;
     assert_false(helper_suspend_working(TIMEOUT_MS));
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
-    assert_int_equal(requested(), WAIT_TIMEOUT); /* it is not asked any more */
+    assert_int_equal(requested(), REQUEST_TIMEOUT); /* it is not asked any more */
     assert_int_equal(atomic_load(&helper.state), HELPER_WORKS);
 }
 
 /* On another thread, while this one waits. */
 static void exit_meanwhile(void) {
-    atomic_store(&helper.request, WAIT_STOP);
+    atomic_store(&helper.request, REQUEST_STOP);
     atomic_store(&helper.state, HELPER_DONE);
 }
 
@@ -128,7 +128,7 @@ static void an_exit_goes_before_a_suspension(void **state) {
     (void)state;
     fake_sleep.while_asleep = exit_meanwhile;
     assert_false(helper_suspend_working(TIMEOUT_MS));
-    assert_int_equal(requested(), WAIT_STOP);
+    assert_int_equal(requested(), REQUEST_STOP);
 }
 
 /* --- suspend and resume --- */
@@ -156,10 +156,10 @@ static void only_a_helper_of_this_process_is_suspended(void **state) {
     assert_false(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
     atomic_store(&helper.state, HELPER_WAITS);
     capture.pid = getpid();
-    own_tls.is_ours = true; /* on the helper itself */
+    own_tls.is_profiler_thread = true; /* on the helper itself */
     assert_false(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
-    own_tls.is_ours = false;
-    assert_int_equal(requested(), WAIT_TIMEOUT);
+    own_tls.is_profiler_thread = false;
+    assert_int_equal(requested(), REQUEST_TIMEOUT);
     atomic_store(&helper.state, HELPER_NONE);
     assert_false(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
     assert_int_equal(fake_sleep.sleeps, 0);
@@ -222,7 +222,7 @@ static void where_paths_lead_elsewhere_a_busy_helper_ends(void **state) {
 static void before_its_time_it_is_not_even_woken(void **state) {
     (void)state;
     finish();
-    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_int_equal(requested(), REQUEST_TIMEOUT);
     assert_int_equal(fake_sleep.sleeps, 0);
     assert_int_equal(atomic_load(&helper.state), HELPER_LEAVES);
 }
@@ -231,7 +231,7 @@ static void a_last_cycle_is_waited_for(void **state) {
     (void)state;
     fake_sleep.while_asleep = is_done;
     finish();
-    assert_int_equal(requested(), WAIT_STOP);
+    assert_int_equal(requested(), REQUEST_STOP);
     assert_int_equal(milliseconds_slept_at_work(), 0);
 }
 
@@ -247,7 +247,7 @@ static void an_idle_helper_stays_and_is_kept_out(void **state) {
     atomic_store(&helper.waits, true);
     assert_true(helper_quiesce(QUIESCE_IDLE, TIMEOUT_MS));
     assert_false(is_open());
-    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_int_equal(requested(), REQUEST_TIMEOUT);
     helper_resume(QUIESCE_IDLE);
     assert_true(is_open());
 }
@@ -255,7 +255,7 @@ static void an_idle_helper_stays_and_is_kept_out(void **state) {
 static void a_late_helper_is_abandoned_and_kept_out(void **state) {
     (void)state;
     finish();
-    assert_int_equal(requested(), WAIT_ABANDON);
+    assert_int_equal(requested(), REQUEST_ABANDON);
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
     assert_false(is_open());
 }
@@ -290,7 +290,7 @@ static void a_helper_at_rest_is_joined_once(void **state) {
     assert_false(helper_join()); /* it is at work */
     is_done();
     assert_true(helper_join());
-    assert_int_equal(requested(), WAIT_ABANDON);
+    assert_int_equal(requested(), REQUEST_ABANDON);
     assert_int_not_equal(atomic_load(&helper.leave_at), 0);
     assert_false(helper_join());
 }
@@ -299,7 +299,7 @@ static void behind_the_last_thread_the_helper_ends(void **state) {
     (void)state;
     fake_sleep.while_asleep = is_done;
     helper_leave(TIMEOUT_MS);
-    assert_int_equal(requested(), WAIT_STOP);
+    assert_int_equal(requested(), REQUEST_STOP);
     assert_int_equal(helper_threads.created, 1);
     assert_false(helper_join()); /* it is gone */
 }
@@ -317,13 +317,13 @@ static void a_helper_that_must_not_go_on_is_ended_once(void **state) {
     helper_end("a test ends it");
     const uint64_t first = atomic_load(&helper.leave_at);
     assert_int_not_equal(first, 0);
-    assert_int_equal(requested(), WAIT_ABANDON);
+    assert_int_equal(requested(), REQUEST_ABANDON);
     assert_true(atomic_load(&capture_is_off));
-    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.request, REQUEST_TIMEOUT);
     fake_sleep.now_nano++;
     helper_end("a test ends it again");
     assert_int_equal(atomic_load(&helper.leave_at), first);
-    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_int_equal(requested(), REQUEST_TIMEOUT);
 }
 
 /* --- fork --- */
@@ -336,7 +336,7 @@ static void a_child_has_no_helper_and_may_have_one(void **state) {
     assert_true(helper_after_fork());
     atomic_store(&process_state.now, STATE_CHILD);
     assert_int_equal(atomic_load(&helper.state), HELPER_NONE);
-    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_int_equal(requested(), REQUEST_TIMEOUT);
     assert_null(helper.suspended); /* the parent's samples */
     assert_false(atomic_load(&capture.last_harvest));
     assert_false(helper_is_due()); /* its life begins */

@@ -11,7 +11,7 @@
 
 static int become_the_helper(void **state) {
     (void)state;
-    thread_is_ours();
+    thread_mark_as_profiler();
     helper_heap_prepare(true, 1 << 20);
     return helper_heap_serves() ? 0 : -1;
 }
@@ -83,7 +83,7 @@ static void threads_of_the_program_wait_for_no_lock(void **state) {
 
 static void *work_as_ours(void *unused) {
     void *mine[100] = {NULL};
-    thread_is_ours();
+    thread_mark_as_profiler();
     for (int i = 0; i < OBJECTS; i++) {
         void **const object = &mine[i % 100];
         if (*object)
@@ -173,9 +173,9 @@ static void nothing_is_served_before_a_malloc_of_the_programs(void **state) {
     helper_heap_prepare(false, 1 << 20);
     assert_false(helper_heap_serves());
     memcpy(&helper_heap, &saved, sizeof saved);
-    own_tls.is_ours = false;
+    own_tls.is_profiler_thread = false;
     assert_false(helper_heap_serves());
-    own_tls.is_ours = true;
+    own_tls.is_profiler_thread = true;
 }
 
 int main(void) {

@@ -51,7 +51,7 @@ static int begin(void **state) {
     watches_sleeps = false;
     served_clear(&set);
     helper_wait_begin();
-    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.request, REQUEST_TIMEOUT);
     return pipe2(first, O_CLOEXEC | O_NONBLOCK) || pipe2(second, O_CLOEXEC | O_NONBLOCK);
 }
 
@@ -188,7 +188,7 @@ static bool is_served(void) {
 }
 
 static void *request_stop(void *unused) {
-    request(WAIT_STOP);
+    request(REQUEST_STOP);
     return unused;
 }
 
@@ -199,9 +199,9 @@ static void a_request_ends_the_wait(void **state) {
     for (int serves = 0; serves < 2; serves++) {
         if (serves)
             assert_true(helper_wait_watch_fd(&one));
-        atomic_store(&helper.request, WAIT_TIMEOUT);
+        atomic_store(&helper.request, REQUEST_TIMEOUT);
         assert_int_equal(pthread_create(&other, NULL, request_stop, NULL), 0);
-        assert_int_equal(helper_wait_for_request(UINT64_MAX, never), WAIT_STOP);
+        assert_int_equal(helper_wait_for_request(UINT64_MAX, never), REQUEST_STOP);
         assert_int_equal(pthread_join(other, NULL), 0);
     }
     assert_int_equal(calls, 0);
@@ -218,7 +218,7 @@ static void a_descriptor_is_served_within_the_wait(void **state) {
     pthread_t other;
     assert_true(helper_wait_watch_fd(&one));
     assert_int_equal(pthread_create(&other, NULL, write_later, NULL), 0);
-    assert_int_equal(helper_wait_for_request(UINT64_MAX, is_served), WAIT_TIMEOUT);
+    assert_int_equal(helper_wait_for_request(UINT64_MAX, is_served), REQUEST_TIMEOUT);
     assert_int_equal(pthread_join(other, NULL), 0);
     assert_int_equal(calls, 1);
     assert_true(quiesce_lock_close(0)); /* it is left */
@@ -227,7 +227,7 @@ static void a_descriptor_is_served_within_the_wait(void **state) {
 
 /* Just before the helper sleeps. */
 static bool request_now(void) {
-    request(WAIT_STOP);
+    request(REQUEST_STOP);
     return false;
 }
 
@@ -236,7 +236,7 @@ static void a_request_goes_before_a_descriptor(void **state) {
     const struct served_descriptor one = counted(first[0]);
     assert_true(helper_wait_watch_fd(&one));
     say(first);
-    assert_int_equal(helper_wait_for_request(UINT64_MAX, request_now), WAIT_STOP);
+    assert_int_equal(helper_wait_for_request(UINT64_MAX, request_now), REQUEST_STOP);
     assert_int_equal(calls, 0);
 }
 
@@ -252,7 +252,7 @@ static bool is_late(void) {
 static void a_wake_on_the_way_to_a_sleep_is_not_lost(void **state) {
     (void)state;
     watches_sleeps = true;
-    assert_int_equal(helper_wait_for_request(UINT64_MAX, is_late), WAIT_TIMEOUT);
+    assert_int_equal(helper_wait_for_request(UINT64_MAX, is_late), REQUEST_TIMEOUT);
     assert_int_equal(questions, 2);
     assert_int_equal(sleeps, 0);
 }
@@ -262,12 +262,12 @@ static void a_last_request_on_the_way_to_a_sleep_is_not_lost(void **state) {
     (void)state;
     helper.stop_handed_over = true;
     watches_sleeps = true;
-    request(WAIT_ABANDON);
-    assert_int_equal(helper_wait_outside(UINT64_MAX), WAIT_ABANDON);
+    request(REQUEST_ABANDON);
+    assert_int_equal(helper_wait_outside(UINT64_MAX), REQUEST_ABANDON);
     assert_int_equal(sleeps, 0);
-    atomic_store(&helper.request, WAIT_STOP);
-    before_sleep = WAIT_ABANDON;
-    assert_int_equal(helper_wait_outside(UINT64_MAX), WAIT_ABANDON);
+    atomic_store(&helper.request, REQUEST_STOP);
+    before_sleep = REQUEST_ABANDON;
+    assert_int_equal(helper_wait_outside(UINT64_MAX), REQUEST_ABANDON);
     assert_int_equal(sleeps, 0);
     helper.stop_handed_over = false;
 }
@@ -280,7 +280,7 @@ static bool is_fourth(void) {
 static void a_helper_sleeps_until_it_is_woken(void **state) {
     (void)state;
     watches_sleeps = true;
-    assert_int_equal(helper_wait_for_request(UINT64_MAX, is_fourth), WAIT_TIMEOUT);
+    assert_int_equal(helper_wait_for_request(UINT64_MAX, is_fourth), REQUEST_TIMEOUT);
     assert_int_equal(sleeps, 3);
 }
 

@@ -28,7 +28,7 @@ static void see(void *arg, const struct sample *sample) {
 
 static void look(void) {
     waits.next_poll_ns = 0;
-    wait_sampler_look(&waits);
+    wait_sampler_poll(&waits);
 }
 
 static void harvest(void) {

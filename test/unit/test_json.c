@@ -4,7 +4,7 @@
  * output. */
 #include "unit.h"
 
-#include "export/answer.h"
+#include "export/response.h"
 #include "json_reader.h"
 #include "otlp_json.h"
 #include "profiles_service.pb-c.h"

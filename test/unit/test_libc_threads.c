@@ -68,7 +68,7 @@ void *__libc_malloc(size_t size); /* NOLINT(bugprone-reserved-identifier) */
 static _Atomic int calls_while_it_waits, calls_while_it_works;
 
 void *malloc(size_t size) {
-    if (own_tls.is_ours)
+    if (own_tls.is_profiler_thread)
         atomic_fetch_add(atomic_load(&helper.waits) ? &calls_while_it_waits : &calls_while_it_works,
                          1);
     return __libc_malloc(size);
@@ -86,7 +86,7 @@ unsigned libc_threads_count(void) {
     return threads.counted;
 }
 
-void libc_threads_are(bool single) {
+void libc_set_single_threaded(bool single) {
     threads.single = single;
 }
 
@@ -185,7 +185,7 @@ static void libc_is_not_told_of_a_late_helper(void **state) {
     (void)state;
     lifecycle_end();
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
-    assert_int_equal(requested(), WAIT_ABANDON);
+    assert_int_equal(requested(), REQUEST_ABANDON);
     assert_false(threads.single);
 }
 
@@ -204,7 +204,7 @@ static void libc_knows_of_a_helper_that_ends_behind_the_last_thread(void **state
     believed_while_it_ends = true;
     fake_sleep.while_asleep = end_for_good;
     capture.on_last_thread();
-    assert_int_equal(requested(), WAIT_STOP);
+    assert_int_equal(requested(), REQUEST_STOP);
     assert_false(believed_while_it_ends);
 }
 
@@ -215,7 +215,7 @@ static void it_is_kept_out_to_the_end(void **state) {
     lifecycle_end();
     assert_true(threads.single);
     assert_int_equal(fake_sleep.sleeps, 0);
-    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_int_equal(requested(), REQUEST_TIMEOUT);
     fork_handlers.prepare(); /* of an exit handler */
     fork_handlers.in_parent();
     assert_int_equal(fake_sleep.sleeps, 0);
@@ -282,7 +282,7 @@ static void a_helper_that_has_just_begun_is_waited_for(void **state) {
 
 static void the_process_ends_and_its_time_comes(void) {
     if (fake_sleep.sleeps > 1) {
-        atomic_store(&helper.request, WAIT_ABANDON);
+        atomic_store(&helper.request, REQUEST_ABANDON);
         return;
     }
     atomic_store(&process_state.now, STATE_ENDED);

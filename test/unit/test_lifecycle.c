@@ -119,7 +119,7 @@ static void an_end_asks_for_a_last_cycle_and_stops_capture(void **state) {
     (void)state;
     fake_sleep.while_asleep = is_done;
     lifecycle_end();
-    assert_int_equal(requested(), WAIT_STOP);
+    assert_int_equal(requested(), REQUEST_STOP);
     assert_int_equal(fake_sleep.sleeps, 1);
     assert_int_equal(state_now(&process_state), STATE_ENDED);
     assert_true(atomic_load(&capture_is_off));
@@ -129,11 +129,11 @@ static void a_process_ends_once(void **state) {
     (void)state;
     fake_sleep.while_asleep = is_done;
     lifecycle_end();
-    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.request, REQUEST_TIMEOUT);
     atomic_store(&helper.state, HELPER_WORKS);
     lifecycle_end();
     lifecycle_end_at_once();
-    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_int_equal(requested(), REQUEST_TIMEOUT);
     assert_int_equal(fake_sleep.sleeps, 1);
 }
 
@@ -141,7 +141,7 @@ static void an_end_waits_no_longer_than_the_setting(void **state) {
     (void)state;
     lifecycle_end_at_once();
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
-    assert_int_equal(requested(), WAIT_ABANDON);
+    assert_int_equal(requested(), REQUEST_ABANDON);
     assert_int_equal(state_now(&process_state), STATE_ENDED);
 }
 
@@ -193,7 +193,7 @@ static void a_thread_does_not_wait_for_its_own_end(void **state) {
     lifecycle_end();
     lifecycle_end_at_once();
     assert_int_equal(milliseconds_slept_at_work(), 0);
-    assert_int_equal(requested(), WAIT_STOP);
+    assert_int_equal(requested(), REQUEST_STOP);
 }
 
 static void nothing_is_waited_for_behind_a_process_that_is_left(void **state) {
@@ -229,7 +229,7 @@ static void a_child_of_vfork_ends_without_us(void **state) {
     process_state.owner = getppid();
     lifecycle_end();
     lifecycle_end_at_once();
-    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_int_equal(requested(), REQUEST_TIMEOUT);
     assert_int_equal(state_now(&process_state), STATE_ARMED);
 }
 
@@ -253,7 +253,7 @@ static void behind_the_last_thread_a_last_cycle_is_made(void **state) {
     (void)state;
     fake_sleep.while_asleep = is_done;
     capture.on_last_thread();
-    assert_int_equal(requested(), WAIT_STOP);
+    assert_int_equal(requested(), REQUEST_STOP);
     assert_int_equal(state_now(&process_state), STATE_DRAINING);
     lifecycle_end(); /* that thread calls exit */
     assert_int_equal(state_now(&process_state), STATE_ENDED);
@@ -323,7 +323,7 @@ static void a_child_that_ends_first_gets_one_for_its_last_export(void **state) {
     fake_sleep.while_asleep = is_done;
     lifecycle_end();
     assert_int_equal(helper_threads.created, 2);
-    assert_int_equal(requested(), WAIT_STOP);
+    assert_int_equal(requested(), REQUEST_STOP);
 }
 
 /* It may be in the middle of anything. */

@@ -69,7 +69,7 @@ static void what_concerns_all_is_said_once_by_forked_processes(void **state) {
     _Atomic uint32_t *const shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(shared != MAP_FAILED);
-    log.said = shared;
+    log.logged = shared;
     const pid_t child = fork();
     if (child == 0)
         _exit(log_level_in_tree(&log, LOG_AWAY, LOG_WARN) == LOG_WARN ? 0 : 1);

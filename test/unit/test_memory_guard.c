@@ -33,7 +33,7 @@ static int become_the_helper(void **state) {
     sigaction(SIGPROF, &action, NULL);
     timers.mark = &timers;
     timers.signal = SIGPROF;
-    thread_is_ours();
+    thread_mark_as_profiler();
     helper_heap_prepare(true, 1 << 20);
     assert_false(memory_guard_is_timed());
     memory_guard_timed_by(watch_helper, &timers.signal);

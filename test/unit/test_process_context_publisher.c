@@ -43,11 +43,11 @@ static void what_is_published_is_read(void **state) {
     assert_true(process_context_update(&context, &set));
     assert_string_equal(text_of(&set, "k"), "second");
 
-    process_context_withdraw(&publication);
+    process_context_unpublish(&publication);
     assert_false(process_context_is_published());
     assert_true(process_context_update(&context, &set));
     assert_int_equal(set.count, 0);
-    process_context_withdraw(&publication);
+    process_context_unpublish(&publication);
 }
 
 static void an_attribute_may_be_a_list(void **state) {
@@ -96,7 +96,7 @@ static void a_child_has_its_own(void **state) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_true(process_context_is_published());
-    process_context_withdraw(&publication);
+    process_context_unpublish(&publication);
 }
 
 int main(void) {

@@ -23,7 +23,7 @@ static int begin(void **state) {
     fake_sleep_reset();
     atomic_store(&helper.state, HELPER_WORKS);
     atomic_store(&process_state.now, STATE_ARMED);
-    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.request, REQUEST_TIMEOUT);
     atomic_store(&helper.loading, false);
     atomic_store(&helper.tid, 1);
     atomic_store(&helper.leave_at, 0);
@@ -50,7 +50,7 @@ static void open_to_who_is_at_it(void) {
 }
 
 static void abandon(void) {
-    atomic_store(&helper.request, WAIT_ABANDON);
+    atomic_store(&helper.request, REQUEST_ABANDON);
 }
 
 static void the_helper_is_inside_alone(void **state) {
@@ -325,9 +325,9 @@ static void a_helper_that_leaves_is_not_at_rest(void **state) {
     atomic_store(&helper.waits, true);
     assert_true(quiesce_lock_close_to_fork(true));
     assert_true(helper_is_at_rest());
-    atomic_store(&helper.request, WAIT_SUSPEND);
+    atomic_store(&helper.request, REQUEST_SUSPEND);
     assert_false(helper_is_at_rest());
-    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.request, REQUEST_TIMEOUT);
     atomic_store(&helper.state, HELPER_LEAVES);
     assert_false(helper_is_at_rest());
     atomic_store(&helper.state, HELPER_WAITS);
@@ -444,7 +444,7 @@ static void a_child_begins_as_if_nobody_had_waited(void **state) {
     atomic_store(&helper.lock.helper_waits, true);
     atomic_store(&helper.waits, true);
     (void)quiesce_lock_after_fork();
-    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.request, REQUEST_TIMEOUT);
     assert_false(quiesce_lock_is_awaited());
     assert_false(helper_is_at_rest());
     fake_sleep_reset();

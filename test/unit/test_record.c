@@ -139,7 +139,7 @@ static void own_time_has_no_frames(void **state) {
     assert_true(record_own_time(&recorder, thread, &sample));
     harvest();
     assert_int_equal(seen.samples, 1);
-    assert_int_equal(seen.last.flags, SAMPLE_OWN_TIME);
+    assert_int_equal(seen.last.flags, SAMPLE_FLAG_OWN_TIME);
     assert_int_equal(seen.last.frame_count, 0);
     assert_int_equal(seen.cpu_nano, 7);
 }
@@ -172,7 +172,7 @@ static void the_remainder_is_told_under_the_start_routine(void **state) {
     harvest();
     assert_int_equal(seen.samples, 1);
     assert_int_equal(seen.cpu_nano, thread->last_cpu_nano - sampled);
-    assert_int_equal(seen.last.flags, SAMPLE_UNSAMPLED);
+    assert_int_equal(seen.last.flags, SAMPLE_FLAG_UNSAMPLED);
     assert_int_equal(seen.frames[0], (uintptr_t)start_routine);
     assert_int_equal(seen.last.tid, 0); /* it had no sample: one record for all of its like */
 }

@@ -249,10 +249,10 @@ static void a_sample_stands_for_all_time_since_the_last(void **state) {
 static void time_of_ours_is_not_the_programs(void **state) {
     (void)state;
     assert_true(deliver(SI_TIMER, sampler.timers.mark));
-    assert_false(seen.flags & SAMPLE_OWN_TIME);
+    assert_false(seen.flags & SAMPLE_FLAG_OWN_TIME);
     assert_true(deliver_at(in_work_of_ours, SI_TIMER, sampler.timers.mark));
     assert_int_equal(seen.samples, 1);
-    assert_true(seen.flags & SAMPLE_OWN_TIME);
+    assert_true(seen.flags & SAMPLE_FLAG_OWN_TIME);
 }
 
 static void a_signal_that_is_not_ours_is_passed_on(void **state) {

@@ -20,13 +20,13 @@ static int begin(void **state) {
     memset(thread->costs, 0, sizeof thread->costs);
     thread->random = 88172645463325252u;
     costs = (struct sampling_costs){.pid = 0};
-    sampling_costs_look(&costs, &table, PID, now);
+    sampling_costs_update(&costs, &table, PID, now);
     costs.clock_nano = 0; /* as if a look at the clock were free */
     return 0;
 }
 
 static void look(void) {
-    sampling_costs_look(&costs, &table, PID, now);
+    sampling_costs_update(&costs, &table, PID, now);
 }
 
 /* So many pieces of work, of which every tenth is measured, at that price. */
@@ -133,10 +133,10 @@ static void a_forked_child_begins_anew(void **state) {
     work(WORK_ALLOCATION, MANY, 5000);
     look();
     memset(thread->costs, 0, sizeof thread->costs); /* as the kernel leaves it */
-    sampling_costs_look(&costs, &table, PID + 1, now);
+    sampling_costs_update(&costs, &table, PID + 1, now);
     assert_int_equal(now[SAMPLING_ALLOCATIONS].cpu_nano, 0);
     work(WORK_ALLOCATION, 100, 5000);
-    sampling_costs_look(&costs, &table, PID + 1, now);
+    sampling_costs_update(&costs, &table, PID + 1, now);
     assert_int_equal(now[SAMPLING_ALLOCATIONS].samples, 100);
     assert_in_range(now[SAMPLING_ALLOCATIONS].cpu_nano, 1, 100 * 6000 - 1);
 }

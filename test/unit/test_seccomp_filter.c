@@ -244,17 +244,17 @@ static void answers_are_spared_where_no_call_for_them_kills(void **state) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         struct sock_fprog program =
             refuses(filter, SECCOMP_RET_KILL_PROCESS, calls[i], SYS_execve, SYS_execve);
-        assert_false(seccomp_filter_spares_answers(&program));
+        assert_false(seccomp_filter_spares_serving(&program));
         assert_true(seccomp_filter_spares_helper(&program)); /* which need not answer */
         program = refuses(filter, SECCOMP_RET_ERRNO | 1, calls[i], SYS_execve, SYS_execve);
-        assert_true(seccomp_filter_spares_answers(&program));
+        assert_true(seccomp_filter_spares_serving(&program));
     }
     static const int others[] = {SYS_epoll_create1, SYS_eventfd2, SYS_fchmod, SYS_listen,
                                  SYS_newfstatat,    SYS_shutdown, SYS_socket, SYS_unlinkat};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         const struct sock_fprog program =
             refuses(filter, SECCOMP_RET_KILL_PROCESS, others[i], SYS_execve, SYS_execve);
-        assert_false(seccomp_filter_spares_answers(&program));
+        assert_false(seccomp_filter_spares_serving(&program));
     }
 }
 

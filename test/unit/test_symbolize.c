@@ -247,7 +247,7 @@ static void no_descriptor_is_open_between_exports(void **state) {
     const int before = open_descriptors();
     (void)look_up("linked.so", SYMBOLS_LINES, enter, lines, &s);
     assert_true(open_descriptors() > before);
-    symbolizer_rest(s);
+    symbolizer_close_files(s);
     assert_int_equal(open_descriptors(), before);
     symbolizer_close(s);
 }
@@ -290,7 +290,7 @@ static void files_that_nobody_asks_for_are_closed(void **state) {
         const struct harvest_module module = module_for(name, path);
         assert_int_equal(link(kept_path, path), 0);
         if (i % AN_EXPORT == 0) {
-            symbolizer_rest(s);
+            symbolizer_close_files(s);
             assert_int_equal(open_descriptors(), before);
             symbolizer_trim(s);
         }
@@ -321,7 +321,7 @@ static void what_comes_later_has_names_of_its_own(void **state) {
         snprintf(name, sizeof name, "later_%d.so", i);
         const struct harvest_module module = module_for(name, path);
         assert_int_equal(link(paths[renamed], path), 0);
-        symbolizer_rest(s);
+        symbolizer_close_files(s);
         symbolizer_trim(s);
         assert_int_equal(symbolizer_lines(s, &module, enter, lines, MAX_SYMBOL_LINES), 1);
         assert_string_equal(lines[0].function, renamed ? "begin" : "enter");

@@ -72,7 +72,7 @@ static void what_there_is_no_time_for_is_named_in_the_next_export(void **state) 
     const struct harvest_module module = module_for("full.so", path);
     const uint64_t address = bias + address_of("full.so", "_ZN4shop4Cart3addEi");
     struct symbolizer *const s = symbolizer_open(SYMBOLS_LINES, takes_a_second);
-    symbolizer_attend(s, &api);
+    symbolizer_set_api(s, &api);
     for (uint64_t exports = 1; exports <= 2; exports++) {
         symbolizer_trim(s);
         for (uint64_t i = 0; i < 6; i++) {
@@ -122,7 +122,7 @@ static void make_packed_file(void) {
 }
 
 static void export_is_over(struct symbolizer *s) {
-    symbolizer_rest(s);
+    symbolizer_close_files(s);
     symbolizer_trim(s);
 }
 

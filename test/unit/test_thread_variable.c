@@ -274,7 +274,7 @@ static void the_variable_of_each_thread_is_found(void **state) {
 }
 
 static void *look(void *reader) {
-    context_look(reader);
+    context_poll(reader);
     return NULL;
 }
 

@@ -246,7 +246,7 @@ static void beyond_the_limit_idle_threads_go_first(void **state) {
     const struct capture_api api = fake_capture(environment);
     for (uint32_t i = 0; i < COUNT; i++) {
         samples[i] = waiting(SAMPLE_THREAD, 100 + i, &sleeping, 1, 0);
-        samples[i].flags = i < COUNT - 2 ? SAMPLE_IDLE : 0;
+        samples[i].flags = i < COUNT - 2 ? SAMPLE_FLAG_IDLE : 0;
     }
     struct encoded_export export;
     Request *const request = export_of(&api, samples, COUNT, &export);
@@ -332,7 +332,7 @@ static void tables_say_what_was_waited_for_and_leave_idle_threads_out(void **sta
                                        waiting(SAMPLE_OFF_CPU, 9, &sleeping, 4e9, 0),
                                        waiting(SAMPLE_THREAD, 9, &sleeping, 1, 0)};
     char text[CONSOLE_BYTES];
-    samples[2].flags = samples[3].flags = SAMPLE_IDLE;
+    samples[2].flags = samples[3].flags = SAMPLE_FLAG_IDLE;
     fake.samples = samples;
     fake.sample_count = 4;
     console_of(&api, text);

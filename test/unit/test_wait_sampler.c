@@ -34,7 +34,7 @@ static void see(void *arg, const struct sample *sample) {
     if (sample->kind != SAMPLE_OFF_CPU)
         return;
     told.flags |= sample->flags;
-    if (sample->flags & SAMPLE_UNSAMPLED) {
+    if (sample->flags & SAMPLE_FLAG_UNSAMPLED) {
         told.unseen += sample->values[MEASURED_NANO];
         return;
     }
@@ -51,7 +51,7 @@ static void see(void *arg, const struct sample *sample) {
 
 static void look(void) {
     waits.next_poll_ns = 0;
-    wait_sampler_look(&waits);
+    wait_sampler_poll(&waits);
 }
 
 static void harvest(bool is_last) {
@@ -93,7 +93,7 @@ static void a_wait_is_told_under_its_stack_as_long_as_it_lasts(void **state) {
     assert_true(told.has_function);
     assert_int_equal(told.kind, WAIT_IO);
     assert_true(told.waited >= least && told.waited <= nano_since(before));
-    assert_true(told.unseen == 0 && !(told.flags & SAMPLE_TRUNCATED));
+    assert_true(told.unseen == 0 && !(told.flags & SAMPLE_FLAG_TRUNCATED));
     end_waiting();
     give_back();
 }
@@ -193,17 +193,17 @@ static void what_passes_while_it_is_off_is_never_told(void **state) {
     harvest(false);
     values.on = false;
     settings_publish(&settings, &values);
-    assert_int_equal(wait_sampler_next_look(&waits), 0); /* at once */
+    assert_int_equal(wait_sampler_next_poll(&waits), 0); /* at once */
     look();
-    assert_true(wait_sampler_next_look(&waits) == UINT64_MAX);
-    assert_false(atomic_load(&parked_on));
+    assert_true(wait_sampler_next_poll(&waits) == UINT64_MAX);
+    assert_false(atomic_load(&wait_slots_on));
     usleep(HEARD_MS * 1000);
     const uint64_t resumed = monotonic_nano();
     values.on = true;
     settings_publish(&settings, &values);
     look();
     look();
-    assert_true(atomic_load(&parked_on));
+    assert_true(atomic_load(&wait_slots_on));
     harvest(false);
     assert_true(told.waited > 0);
     harvest(false);
@@ -231,7 +231,7 @@ static void what_a_thread_waited_until_it_is_off_is_told(void **state) {
         usleep(HEARD_MS * 1000);
         const double least = nano_since(looked);
         turn_off_cpu_off(all);
-        wait_sampler_look(&waits);
+        wait_sampler_poll(&waits);
         const double most = nano_since(before);
         usleep(HEARD_MS * 1000);
         harvest(false);
@@ -239,7 +239,7 @@ static void what_a_thread_waited_until_it_is_off_is_told(void **state) {
         assert_true(told.waited >= least && told.waited <= most);
         (void)set_most(DEPTH);
         const uint64_t resumed = monotonic_nano();
-        wait_sampler_look(&waits);
+        wait_sampler_poll(&waits);
         harvest(false);
         assert_true(told.waited > 0 && told.waited <= nano_since(resumed));
         end_waiting();
@@ -255,7 +255,7 @@ static void what_no_look_has_met_until_it_is_off_is_told_without_its_stack(void 
     look();
     usleep(HEARD_MS * 1000);
     turn_off_cpu_off(true);
-    wait_sampler_look(&waits);
+    wait_sampler_poll(&waits);
     const double most = nano_since(self->wall.begun_ns);
     harvest(false);
     assert_true(told.waited == 0);
@@ -271,7 +271,7 @@ static void a_slot_says_what_is_waited_for_and_where_from(void **state) {
     harvest(false);
     assert_true(told.waited > 0 && told.has_hooks_caller);
     assert_int_equal(told.kind, WAIT_QUEUE);
-    assert_false(told.flags & SAMPLE_TRUNCATED);
+    assert_false(told.flags & SAMPLE_FLAG_TRUNCATED);
     end_waiting();
     give_back();
 }
@@ -330,7 +330,7 @@ static void a_slot_that_was_left_by_a_jump_is_not_believed(void **state) {
         harvest(false);
     }
     assert_true(told.kind == WAIT_IO && !told.has_hooks_caller);
-    assert_int_equal(atomic_load(&waiting.state->parked.sequence) & 1, 1);
+    assert_int_equal(atomic_load(&waiting.state->wait_slot.sequence) & 1, 1);
     end_waiting();
     give_back();
 }
@@ -391,10 +391,10 @@ static void nothing_is_looked_at_unless_a_type_needs_it(void **state) {
     (void)state;
     const struct config cpu_only = {.types = PROFILE_CPU, .wait_frequency = 49};
     memset(&waits, 0, sizeof waits);
-    atomic_store(&parked_on, PARKED_OFF);
+    atomic_store(&wait_slots_on, WAIT_SLOTS_OFF);
     wait_sampler_start(&waits, &cpu_only, &recorder, &logged);
-    assert_false(atomic_load(&parked_on));
-    assert_true(wait_sampler_next_look(&waits) == UINT64_MAX);
+    assert_false(atomic_load(&wait_slots_on));
+    assert_true(wait_sampler_next_poll(&waits) == UINT64_MAX);
     struct thread_state *const thread = begin_thread(1);
     wait_sampler_expect(&waits, thread);
     assert_int_equal(thread->wall.begun_ns, 0);

@@ -211,7 +211,7 @@ static bool take(void *busy) {
 
 /* Under the loader's main lock, so that every object is relocated. */
 static bool context_search_locked(struct context_reader *reader) {
-    struct context_look *const polling = &reader->polling;
+    struct context_poll *const polling = &reader->polling;
     struct counters now = {0, 0};
     dl_iterate_phdr(read_counters, &now);
     if (now.adds == polling->adds && now.subs == polling->subs)
@@ -250,15 +250,15 @@ bool context_expect(struct context_reader *reader) {
 }
 
 /* Schedules a search, never later than already scheduled: the program may load all the time. */
-static void expect_at(struct context_look *polling, uint64_t delay) {
+static void expect_at(struct context_poll *polling, uint64_t delay) {
     const uint64_t next = monotonic_nano() + delay;
     polling->delay = delay;
     if (!polling->next || next < polling->next)
         polling->next = next;
 }
 
-uint64_t context_next_look(struct context_reader *reader) {
-    struct context_look *const polling = &reader->polling;
+uint64_t context_next_poll(struct context_reader *reader) {
+    struct context_poll *const polling = &reader->polling;
     const uint64_t expected = atomic_load(&polling->expected);
     if (!is_wanted(reader))
         return UINT64_MAX;
@@ -272,8 +272,8 @@ uint64_t context_next_look(struct context_reader *reader) {
     return polling->next ? polling->next : UINT64_MAX;
 }
 
-void context_look(struct context_reader *reader) {
-    struct context_look *const polling = &reader->polling;
+void context_poll(struct context_reader *reader) {
+    struct context_poll *const polling = &reader->polling;
     if (!is_wanted(reader))
         return;
     const bool done = context_try_search(reader);

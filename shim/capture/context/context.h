@@ -24,7 +24,7 @@ struct context_reader {
     unsigned sources; /* CONTEXT_* bits of the configuration; 0: nothing is read */
     struct modules *modules;
     struct thread_variables variables;
-    struct context_look {
+    struct context_poll {
         _Atomic bool busy;         /* a thread writes `variables` */
         _Atomic uint64_t expected; /* calls that may load something, so far */
         uint64_t
@@ -57,12 +57,12 @@ bool context_expect(struct context_reader *reader);
 /* Returns the time of the helper's next poll (CLOCK_MONOTONIC, ns); UINT64_MAX: none. An object
  * being loaded is searched for repeatedly, at growing intervals, for a second. The first poll comes
  * after some milliseconds, so short processes do without. Context: the helper. */
-uint64_t context_next_look(struct context_reader *reader);
+uint64_t context_next_poll(struct context_reader *reader);
 
 /* Searches for variables, if anything was loaded or unloaded since the last time. Context: the
  * helper, under the quiesce lock; takes the loader's lock, unless another thread holds it: then the
  * next poll does it. */
-void context_look(struct context_reader *reader);
+void context_poll(struct context_reader *reader);
 
 /* Between dlclose() and modules_end_unload(): variables of objects that are gone are forgotten.
  * Context: calm; takes the loader's lock. */

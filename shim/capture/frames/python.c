@@ -180,7 +180,7 @@ void python_start(struct python *python, bool wanted, struct modules *modules,
     python_scan_objects(python);
 }
 
-void python_look(struct python *python) {
+void python_poll(struct python *python) {
     if (!python->wanted || atomic_load(&python->on))
         return;
     const bool locks = loader_state_is_known();

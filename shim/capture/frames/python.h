@@ -57,7 +57,7 @@ static inline bool python_ends_in_haste(const struct python *python) {
 
 /* Scans again, if objects were loaded since the last time and none was found. Context: the helper,
  * under the quiesce lock; takes the loader's lock, unless another thread holds it. */
-void python_look(struct python *python);
+void python_poll(struct python *python);
 
 /* Between dlclose() and modules_end_unload(): an interpreter that is gone is read no more. Context:
  * calm; takes the loader's lock. */

@@ -80,7 +80,7 @@ void python_functions_after_fork(struct python_functions *functions) {
 
 /* --- contents of a code object --- */
 
-static const uint8_t *look(const struct found *found, uintptr_t address, size_t size) {
+static const uint8_t *python_view_bytes(const struct found *found, uintptr_t address, size_t size) {
     if (size > VIEW_BYTES)
         return NULL;
     if (!found->reader->of_another)
@@ -89,9 +89,10 @@ static const uint8_t *look(const struct found *found, uintptr_t address, size_t 
     return python_read(found->reader, address, copy, size) ? copy : NULL;
 }
 
-/* The bytes there: in place, where they can be read, or a copy. Valid until the next view. */
+/* Returns the bytes in place, where they can be read, or a copy. Valid until the next view. */
 static inline const uint8_t *view(const struct found *found, uintptr_t address, size_t size) {
-    return found->is_alive || size == 0 ? (const uint8_t *)address : look(found, address, size);
+    return found->is_alive || size == 0 ? (const uint8_t *)address
+                                        : python_view_bytes(found, address, size);
 }
 
 static uint64_t word_of(const uint8_t *object, uint32_t offset) {

@@ -221,7 +221,7 @@ static bool has_peak(const struct heap *heap) {
     return heap->peak.watches && (settings_types(heap->recorder->settings) & PROFILE_HEAP_PEAK);
 }
 
-uint64_t heap_next_look(const struct heap *heap) {
+uint64_t heap_next_poll(const struct heap *heap) {
     return has_peak(heap) ? heap_peak_next_poll(&heap->peak) : UINT64_MAX;
 }
 
@@ -230,7 +230,7 @@ static void count_left_out(struct heap *heap, bool was_kept) {
         count_drops(heap, DROP_PEAK_FULL, heap->peak.kept.left_out);
 }
 
-void heap_look(struct heap *heap) {
+void heap_poll(struct heap *heap) {
     if (has_peak(heap))
         count_left_out(heap, heap_peak_poll(&heap->peak, &heap->live, monotonic_nano));
 }
@@ -306,7 +306,7 @@ static void heap_track(struct heap *heap, struct thread_state *thread, const voi
 /* Marks a stack that only the helper could finish as truncated. Its known frames are kept. */
 static void mark_unfinished(struct sample *sample, enum unwind_end end) {
     if (end == UNWIND_EXPRESSION)
-        sample->flags |= SAMPLE_TRUNCATED;
+        sample->flags |= SAMPLE_FLAG_TRUNCATED;
 }
 
 __attribute__((noinline)) static void heap_record(struct heap *heap, struct thread_state *thread,

@@ -64,8 +64,8 @@ uint32_t heap_now_seconds(const struct heap *heap);
 /* Maintains the live heap at each harvest. Context: the helper. */
 void heap_maintain(struct heap *heap);
 /* Checks for a new peak (heap_peak.h), and returns when to do so. Context: the helper. */
-uint64_t heap_next_look(const struct heap *heap);
-void heap_look(struct heap *heap);
+uint64_t heap_next_poll(const struct heap *heap);
+void heap_poll(struct heap *heap);
 /* Calls `visit` for each live object, if the settings enable the profile. Keeps the visited heap if
  * it is a new peak. Context: the helper. */
 void heap_visit(struct heap *heap, void (*visit)(void *arg, const struct live_object *object),

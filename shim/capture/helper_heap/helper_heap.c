@@ -75,8 +75,8 @@ static size_t wanted_bytes(void) {
     return (bytes + MEBIBYTE - 1) / MEBIBYTE * MEBIBYTE;
 }
 
-void helper_heap_prepare(bool malloc_is_ours, uint64_t queue_bytes) {
-    helper_heap.malloc_is_ours = malloc_is_ours;
+void helper_heap_prepare(bool malloc_is_profilers, uint64_t queue_bytes) {
+    helper_heap.malloc_is_profilers = malloc_is_profilers;
     helper_heap.queue_bytes = queue_bytes;
 }
 
@@ -85,7 +85,7 @@ void helper_heap_prepare(bool malloc_is_ours, uint64_t queue_bytes) {
 static bool open_heap(void) {
     struct helper_heap *const h = &helper_heap;
     const size_t bytes = wanted_bytes();
-    h->refused = !h->malloc_is_ours || !allocation_path_has_filter() ||
+    h->refused = !h->malloc_is_profilers || !allocation_path_has_filter() ||
                  (!page_runs_open(&h->pages.runs, bytes, FILTER_PAGE_SERVES) &&
                   !page_runs_open(&h->pages.runs, HEAP_BYTES_UNDER_LIMIT, FILTER_PAGE_SERVES));
     if (h->refused)
@@ -101,7 +101,7 @@ static bool is_open(void) {
 }
 
 bool helper_heap_serves(void) {
-    return own_tls.is_ours && (is_open() || (!helper_heap.refused && open_heap()));
+    return own_tls.is_profiler_thread && (is_open() || (!helper_heap.refused && open_heap()));
 }
 
 /* --- the lock between the profiler's threads --- */
@@ -191,7 +191,7 @@ void *helper_heap_take_zeroed(size_t size) {
 }
 
 void helper_heap_free(void *object) {
-    if (!own_tls.is_ours) {
+    if (!own_tls.is_profiler_thread) {
         free_from_afar(object);
         return;
     }

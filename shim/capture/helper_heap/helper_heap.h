@@ -25,8 +25,8 @@
 
 struct helper_heap {
     _Atomic uintptr_t start;
-    _Atomic uintptr_t size; /* 0: not open */
-    bool malloc_is_ours;    /* the program does not replace malloc */
+    _Atomic uintptr_t size;   /* 0: not open */
+    bool malloc_is_profilers; /* the program does not replace malloc */
     bool refused;
     bool forgotten;        /* in a forked child the address filter may have lost entries */
     bool of_work;          /* allocations belong to `work`; used by the worker only */
@@ -50,7 +50,7 @@ static inline bool helper_heap_holds(const void *object) {
 
 /* Configures the heap before the first profiler thread allocates; until then there is none.
  * Context: calm, at start. */
-void helper_heap_prepare(bool malloc_is_ours, uint64_t queue_bytes);
+void helper_heap_prepare(bool malloc_is_profilers, uint64_t queue_bytes);
 
 /* Returns true if the calling thread allocates here: it is the profiler's, and there is a heap.
  * Context: any. */

@@ -49,7 +49,7 @@ static bool may_leave_at(uintptr_t pc) {
         if (pc - guard.ranges[i].start < guard.ranges[i].end - guard.ranges[i].start)
             return true;
     /* a replaced malloc may be calling it under a lock */
-    return helper_heap.malloc_is_ours && is_string_function(pc);
+    return helper_heap.malloc_is_profilers && is_string_function(pc);
 }
 
 void memory_guard_on_signal(void *context) {

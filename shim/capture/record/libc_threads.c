@@ -27,7 +27,7 @@ unsigned libc_threads_count(void) {
     return has_count && status.st_nlink > 2 ? (unsigned)status.st_nlink - 2 : 0;
 }
 
-void libc_threads_are(bool single) {
+void libc_set_single_threaded(bool single) {
     if (single_threaded)
         __atomic_store_n(single_threaded, single, __ATOMIC_SEQ_CST);
 }

@@ -27,6 +27,6 @@ unsigned libc_threads_count(void);
 /* Sets libc to one thread, or to more than one. `true` is allowed only while no other thread runs
  * code of libc, or will do so before `false` is set. Creating a thread changes it, too.
  * Async-signal-safe: yes. */
-void libc_threads_are(bool single);
+void libc_set_single_threaded(bool single);
 
 #endif

@@ -46,7 +46,7 @@ static bool record_in_table(const struct recorder *recorder, struct thread_state
     if (!sample->stack_copy)
         return false;
     sample->stack_copy = NULL; /* perhaps only the copy did not fit */
-    sample->flags |= SAMPLE_TRUNCATED;
+    sample->flags |= SAMPLE_FLAG_TRUNCATED;
     return thread_record(recorder->threads, thread, sample);
 }
 
@@ -183,9 +183,9 @@ static enum unwind_end record_walk(const struct recorder *recorder, struct threa
     sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
     sample->interval = modules_interval(recorder->unwinder->modules);
     if (end == UNWIND_DEPTH)
-        sample->flags |= SAMPLE_DEPTH_CUT;
+        sample->flags |= SAMPLE_FLAG_DEPTH_CUT;
     if (unwind->by_frame_pointer)
-        sample->flags |= SAMPLE_FRAME_POINTERS;
+        sample->flags |= SAMPLE_FLAG_FRAME_POINTERS;
     return end;
 }
 
@@ -193,7 +193,7 @@ static void mark_cut(struct thread_state *thread, const struct unwind *unwind, e
                      struct sample *sample) {
     if (end == UNWIND_COMPLETE || end == UNWIND_DEPTH)
         return;
-    sample->flags |= SAMPLE_TRUNCATED;
+    sample->flags |= SAMPLE_FLAG_TRUNCATED;
     thread_count_drop(thread, why_truncated(unwind, end));
 }
 
@@ -222,7 +222,7 @@ void record_frames(const struct recorder *recorder, struct thread_state *thread,
 
 bool record_own_time(const struct recorder *recorder, struct thread_state *thread,
                      struct sample *sample) {
-    sample->flags |= SAMPLE_OWN_TIME;
+    sample->flags |= SAMPLE_FLAG_OWN_TIME;
     sample->frames = thread->frames;
     sample->frame_count = 0;
     sample->context = read_current_context(recorder, thread);
@@ -241,7 +241,7 @@ static void add_remainder(const struct recorder *recorder, struct thread_state *
         return;
     const struct sample sample = {
         .kind = SAMPLE_CPU,
-        .flags = (uint8_t)(flags | SAMPLE_UNSAMPLED),
+        .flags = (uint8_t)(flags | SAMPLE_FLAG_UNSAMPLED),
         /* one record for all threads that were too short to be sampled */
         .tid = thread->sampled ? atomic_load(&thread->tid) : 0,
         .interval = modules_interval(recorder->unwinder->modules),
@@ -266,8 +266,8 @@ static uint32_t walk_from_end(const struct recorder *recorder, struct thread_sta
                             .own_unloads = own_tls.unloads};
     const enum unwind_end end = unwind_walk(recorder->unwinder, registers, &unwind);
     thread->frames[0] = (uintptr_t)thread->start_routine;
-    *flags = end == UNWIND_COMPLETE ? 0 : SAMPLE_TRUNCATED;
-    *flags |= unwind.by_frame_pointer ? SAMPLE_FRAME_POINTERS : 0;
+    *flags = end == UNWIND_COMPLETE ? 0 : SAMPLE_FLAG_TRUNCATED;
+    *flags |= unwind.by_frame_pointer ? SAMPLE_FLAG_FRAME_POINTERS : 0;
     return unwind.count + 1;
 }
 
@@ -283,7 +283,7 @@ void record_unseen_wait(const struct recorder *recorder, struct thread_state *th
     unsigned flags;
     const uint32_t count = walk_from_end(recorder, thread, &flags);
     const struct sample sample = {.kind = SAMPLE_OFF_CPU,
-                                  .flags = (uint8_t)(flags | SAMPLE_UNSAMPLED),
+                                  .flags = (uint8_t)(flags | SAMPLE_FLAG_UNSAMPLED),
                                   .tid = known ? atomic_load(&thread->tid) : 0,
                                   .interval = modules_interval(recorder->unwinder->modules),
                                   .frames = thread->frames,

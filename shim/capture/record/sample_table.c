@@ -217,7 +217,7 @@ static void visit_record(const struct chunk_pool *pool, const struct record *rec
 struct sample sample_table_stack_at(const struct chunk_pool *pool, uint32_t reference) {
     const struct record *const record = record_at(pool, reference);
     return (struct sample){.kind = record->kind,
-                           .flags = record->copied_bytes ? record->flags | SAMPLE_TRUNCATED
+                           .flags = record->copied_bytes ? record->flags | SAMPLE_FLAG_TRUNCATED
                                                          : record->flags,
                            .tid = record->tid,
                            .interval = record->interval,

@@ -92,8 +92,8 @@ static void costs_add(struct sampling_costs *costs, enum sampling_work work,
     costs->of[work].nano = sums->nano;
 }
 
-void sampling_costs_look(struct sampling_costs *costs, const struct thread_table *threads,
-                         pid_t pid, struct sampling_cost now[static SAMPLINGS]) {
+void sampling_costs_update(struct sampling_costs *costs, const struct thread_table *threads,
+                           pid_t pid, struct sampling_cost now[static SAMPLINGS]) {
     static const enum sampling_kind sampling_of[SAMPLING_WORKS] = {
         [WORK_CPU_SAMPLE] = SAMPLING_CPU,
         [WORK_ALLOCATION] = SAMPLING_ALLOCATIONS,

@@ -89,7 +89,7 @@ struct sampling_costs {
 struct thread_table;
 
 /* Updates the totals since the start of the process. Context: the helper. */
-void sampling_costs_look(struct sampling_costs *costs, const struct thread_table *threads,
-                         pid_t pid, struct sampling_cost now[static SAMPLINGS]);
+void sampling_costs_update(struct sampling_costs *costs, const struct thread_table *threads,
+                           pid_t pid, struct sampling_cost now[static SAMPLINGS]);
 
 #endif

@@ -20,10 +20,10 @@
 #include "chunk_pool.h"
 #include "contention_rate.h"
 #include "harvest.h"
-#include "parked.h"
 #include "sample_table.h"
 #include "sampling_cost.h"
 #include "unwind/unwind.h"
+#include "wait_slot.h"
 #include "wall_time.h"
 
 #include <stdatomic.h>
@@ -65,7 +65,7 @@ struct thread_state {
     void *start_argument;
     struct own_context *own_context; /* context that the program has set (otelprof.h); NULL: none */
     uint64_t *frames;                /* room for the configured depth, behind this struct */
-    struct parked_slot parked;       /* the call that it may be blocked in */
+    struct wait_slot wait_slot;      /* the call that it may be blocked in */
     struct wall_time wall;           /* its time by states */
     struct contention_rate contention;
     struct sampling_count costs[SAMPLING_WORKS]; /* of all threads that had this slot */
@@ -86,16 +86,17 @@ struct thread_local_state {
     struct stack_range stack; /* the thread's; also here because a fork wipes `thread` */
     struct own_signal_stack *signal_stack; /* the profiler's; a forked child keeps it */
     uint32_t countdowns;                   /* countdowns that have begun again; wraps */
-    uint32_t inside;          /* > 0: capture code runs on this thread: no nested sample */
-    uint8_t blocked_for_fork; /* the signal that the profiler has blocked around a fork */
-    bool modules_locked;      /* by the profiler around a fork */
-    uint8_t unloads;          /* calls of dlclose() that this thread is inside */
-    bool is_ours; /* the helper, or a thread of its libraries: nothing on it is the application's */
-    bool loader_in_use;              /* when this thread began to fork: loader_state.h */
-    bool tables_locked;              /* registered_tables.h, by the profiler around a fork */
-    uint8_t registering;             /* hooks of hooks/generated_code.c that the thread is inside */
-    uint8_t list_iterations : 7;     /* iterations that the thread is inside */
-    bool list_iterations_held : 1;   /* by the profiler around a fork */
+    uint32_t inside;               /* > 0: capture code runs on this thread: no nested sample */
+    uint8_t blocked_for_fork;      /* the signal that the profiler has blocked around a fork */
+    bool modules_locked;           /* by the profiler around a fork */
+    uint8_t unloads;               /* calls of dlclose() that this thread is inside */
+    bool is_profiler_thread;       /* the helper, or a thread of its libraries: nothing on it is the
+                                      application's */
+    bool loader_in_use;            /* when this thread began to fork: loader_state.h */
+    bool tables_locked;            /* registered_tables.h, by the profiler around a fork */
+    uint8_t registering;           /* hooks of hooks/generated_code.c that the thread is inside */
+    uint8_t list_iterations : 7;   /* iterations that the thread is inside */
+    bool list_iterations_held : 1; /* by the profiler around a fork */
     struct own_context *own_context; /* as thread->own_context, for the same reason as `stack` */
 };
 /* Added to `inside` around calm work of the profiler itself (creating the helper): its allocations
@@ -108,10 +109,10 @@ extern __thread struct thread_local_state own_tls;
 
 /* Marks the calling thread as the profiler's. Its allocations take the slow path: helper_heap.h.
  * Context: the thread itself, at its start. */
-static inline void thread_is_ours(void) {
+static inline void thread_mark_as_profiler(void) {
     own_tls.inside = OWN_WORK;
     own_tls.alloc_left = 0; /* COUNTDOWN_ALWAYS */
-    own_tls.is_ours = true;
+    own_tls.is_profiler_thread = true;
 }
 
 struct thread_table {

@@ -16,7 +16,7 @@ static void find_from(const struct link_map *object, struct symbol *symbols, siz
             object_symbols_find_all(object, symbols, count);
 }
 
-bool next_symbols_are_behind_us(void) {
+bool next_symbols_follow_profiler(void) {
     const struct link_map *const own = object_symbols_own();
     const struct link_map *object = own ? own->l_next : NULL;
     while (object && !object_symbols_defines(object, "gnu_get_libc_version"))
@@ -34,7 +34,7 @@ void next_symbols(struct symbol *symbols, size_t count) {
     const struct link_map *const own = object_symbols_own();
     if (!own)
         ask_loader(symbols, count);
-    else if (next_symbols_are_behind_us())
+    else if (next_symbols_follow_profiler())
         find_from(own->l_next, symbols, count);
     else
         find_from(object_symbols_first(), symbols, count);

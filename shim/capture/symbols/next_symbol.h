@@ -22,6 +22,6 @@ void *first_symbol(const char *name);
 
 /* Returns whether libc is behind us: we were preloaded, or linked to the executable. Objects loaded
  * by dlopen are searched after libc. Context: likewise. */
-bool next_symbols_are_behind_us(void);
+bool next_symbols_follow_profiler(void);
 
 #endif

@@ -23,7 +23,7 @@ static bool own_exports_protect(uintptr_t page, size_t size, int protection) {
     return bare_syscall(SYS_mprotect, (long)page, (long)size, protection, 0, 0, 0) == 0;
 }
 
-bool own_exports_withdraw(struct symbol *symbols, size_t count) {
+bool own_exports_unexport(struct symbol *symbols, size_t count) {
     /* both linkers put .dynstr behind .dynsym, in the same segment */
     const uintptr_t table = dynamic_entry(DT_SYMTAB);
     const uintptr_t strings = dynamic_entry(DT_STRTAB);

@@ -19,6 +19,6 @@
  * The table's pages are made writable and read-only again once for all of them: every process pays
  * for it. Returns false if its memory cannot be written. Context: calm, single-threaded, at start.
  */
-bool own_exports_withdraw(struct symbol *symbols, size_t count);
+bool own_exports_unexport(struct symbol *symbols, size_t count);
 
 #endif

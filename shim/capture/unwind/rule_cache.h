@@ -38,7 +38,7 @@ enum {
 };
 _Static_assert(ARCH_ADDRESS_BITS - ARCH_CODE_SHIFT - RULE_SLOT_BITS - RULE_PAGE_BITS <=
                    PACKED_GENERATION_SHIFT - PACKED_TAG_SHIFT,
-               "a word and its place tell each address apart");
+               "a word and its place distinguish each address");
 
 /* Key of a rule: a leaf's pc, or a caller's return address. The pc that decides is the
  * one before the latter, but to subtract first would cost a cycle where each counts; so the two are

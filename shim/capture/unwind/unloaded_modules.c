@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOOK_BACK = 64 }; /* unloaded objects searched for one that comes back */
+enum { SEARCHED_OBJECTS = 64 }; /* the newest unloaded objects, one of which may come back */
 
 static size_t whole_pages(size_t bytes) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -28,7 +28,7 @@ static void unloaded_modules_fill(struct unloaded_memory *memory, size_t slot,
 /* Finds the same object, if it was loaded until just before, with no other object between. */
 static struct harvest_module *find_continued(const struct unloaded_modules *unloaded,
                                              const struct harvest_module *gone) {
-    for (uint64_t i = 0; i < LOOK_BACK && i < unloaded->added; i++) {
+    for (uint64_t i = 0; i < SEARCHED_OBJECTS && i < unloaded->added; i++) {
         struct harvest_module *const before =
             unloaded_modules_at(unloaded, (unloaded->added - 1 - i) % UNLOADED_MODULES);
         if (before->last_interval + 1 >= gone->first_interval && module_is_same(before, gone))

@@ -88,14 +88,14 @@ static bool are_sampled(const struct recorder *recorder) {
 }
 
 struct contention contention_begin(const struct recorder *recorder,
-                                   const struct parked_caller *caller, uint32_t what,
+                                   const struct hook_caller *caller, uint32_t what,
                                    const void *lock) {
     struct contention contention = {.thread = own_tls.thread};
     if (!contention.thread || own_tls.inside || thread_is_wiped(contention.thread))
         return (struct contention){.thread = NULL};
-    contention.has_wait_slot = atomic_load_explicit(&parked_on, memory_order_relaxed);
+    contention.has_wait_slot = atomic_load_explicit(&wait_slots_on, memory_order_relaxed);
     if (contention.has_wait_slot)
-        parked_begin(&contention.thread->parked, caller, what, (uintptr_t)lock);
+        wait_slot_begin(&contention.thread->wait_slot, caller, what, (uintptr_t)lock);
     if (!are_sampled(recorder))
         return contention;
     contention.lock = (uintptr_t)lock;
@@ -162,7 +162,7 @@ void contention_end(const struct recorder *recorder, const struct contention *co
     if (!thread || own_tls.thread != thread || thread_is_wiped(thread))
         return;
     if (contention->has_wait_slot)
-        parked_end(&thread->parked);
+        wait_slot_end(&thread->wait_slot);
     if (!contention->start_nano || own_tls.inside) /* a handler may have left the wait by a jump */
         return;
     const uint64_t now = now_nano();

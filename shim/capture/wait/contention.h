@@ -15,8 +15,8 @@
 #ifndef OTELPROF_CONTENTION_H
 #define OTELPROF_CONTENTION_H
 
-#include "record/parked.h"
 #include "record/record.h"
+#include "record/wait_slot.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,7 +42,7 @@ void contention_start(void);
  * wait for it. `what` is WAIT_LOCK | lock_layout; the lock's memory must be readable. Context: any,
  * on a thread of the application. Async-signal-safe: yes. errno is preserved. */
 struct contention contention_begin(const struct recorder *recorder,
-                                   const struct parked_caller *caller, uint32_t what,
+                                   const struct hook_caller *caller, uint32_t what,
                                    const void *lock);
 
 /* Ends the contention, after the call, whatever its result. Context: as above. */

@@ -3,7 +3,7 @@
 #include "holder_names.h"
 #include "last_stacks.h"
 #include "lock_holder.h"
-#include "wait_look.h"
+#include "wait_observe.h"
 
 #include <string.h>
 

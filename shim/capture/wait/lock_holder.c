@@ -33,7 +33,7 @@ static uint32_t holder_of_mutex(const void *lock) {
 }
 
 uint32_t lock_holder_here(uint32_t what, const void *lock) {
-    if (parked_kind(what) != WAIT_LOCK)
+    if (wait_slot_kind(what) != WAIT_LOCK)
         return 0;
     switch (wait_slot_layout(what)) {
     case LOCK_MUTEX:
@@ -64,7 +64,7 @@ uint32_t lock_holder(uint32_t what, uint64_t lock, uint32_t waiter) {
         uint32_t word;
     } copy;
     size_t size = sizeof copy.word;
-    if (parked_kind(what) != WAIT_LOCK || wait_slot_layout(what) == LOCK_SILENT)
+    if (wait_slot_kind(what) != WAIT_LOCK || wait_slot_layout(what) == LOCK_SILENT)
         return 0;
     if (wait_slot_layout(what) == LOCK_MUTEX)
         size = sizeof copy.mutex;

@@ -10,7 +10,7 @@
 #ifndef OTELPROF_LOCK_HOLDER_H
 #define OTELPROF_LOCK_HOLDER_H
 
-#include "record/parked.h"
+#include "record/wait_slot.h"
 
 #include <stdbool.h>
 #include <stdint.h>

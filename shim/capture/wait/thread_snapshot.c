@@ -5,7 +5,7 @@
 #include "holder_stack.h"
 #include "kernel/own_memory.h"
 #include "record/unknown_threads.h"
-#include "wait_look.h"
+#include "wait_observe.h"
 
 #include <sys/auxv.h>
 
@@ -48,7 +48,7 @@ static void show_running(struct snapshot *snapshot, struct thread_state *thread,
     const uint64_t start = routine ? routine : getauxval(AT_ENTRY);
     const struct wait_detail detail = {.condition = run_state == RUN_UNKNOWN ? CONDITION_UNKNOWN
                                                                              : CONDITION_RUNNING};
-    struct sample sample = {.flags = SAMPLE_UNSAMPLED,
+    struct sample sample = {.flags = SAMPLE_FLAG_UNSAMPLED,
                             .interval = modules_interval(recorder->unwinder->modules),
                             .frames = &start,
                             .frame_count = 1};
@@ -110,11 +110,11 @@ static void walk_unknown(const struct snapshot *snapshot, uint32_t tid,
     sample->frames = snapshot->waits->room.frames;
     sample->frame_count = snapshot->waits->room.count;
     if (end == UNWIND_DEPTH)
-        sample->flags = SAMPLE_DEPTH_CUT;
+        sample->flags = SAMPLE_FLAG_DEPTH_CUT;
     else
-        sample->flags = end == UNWIND_COMPLETE ? 0 : SAMPLE_TRUNCATED;
+        sample->flags = end == UNWIND_COMPLETE ? 0 : SAMPLE_FLAG_TRUNCATED;
     if (snapshot->waits->room.by_frame_pointer)
-        sample->flags |= SAMPLE_FRAME_POINTERS;
+        sample->flags |= SAMPLE_FLAG_FRAME_POINTERS;
 }
 
 static void show_unknown_in(struct snapshot *snapshot, uint32_t tid, uint64_t *frames) {
@@ -123,7 +123,7 @@ static void show_unknown_in(struct snapshot *snapshot, uint32_t tid, uint64_t *f
     struct blocked_call call;
     struct wait_detail detail = {.kind = WAIT_NONE};
     const uint64_t start = getauxval(AT_ENTRY);
-    struct sample sample = {.flags = SAMPLE_UNSAMPLED,
+    struct sample sample = {.flags = SAMPLE_FLAG_UNSAMPLED,
                             .interval = modules_interval(waits->recorder->unwinder->modules),
                             .wait = &detail,
                             .frames = &start,

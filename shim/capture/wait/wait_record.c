@@ -29,8 +29,8 @@ static void update_idle(struct wait_account *account, uint64_t nano) {
     const uint64_t stack = hash_words(0, account->frames, account->frame_count);
     const bool is_idle = idle_waits_add(&account->idle, (enum wait_kind)account->detail.kind, stack,
                                         nano, account->begun_ns, monotonic_nano());
-    account->flags &= (uint8_t)~SAMPLE_IDLE;
-    account->flags |= is_idle ? SAMPLE_IDLE : 0;
+    account->flags &= (uint8_t)~SAMPLE_FLAG_IDLE;
+    account->flags |= is_idle ? SAMPLE_FLAG_IDLE : 0;
 }
 
 bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
@@ -53,7 +53,7 @@ bool wait_record_unseen(struct wait_sampler *waits, struct thread_state *thread,
                         uint64_t nano) {
     const uint64_t start = start_of(thread);
     const struct sample sample = {.kind = SAMPLE_OFF_CPU,
-                                  .flags = SAMPLE_UNSAMPLED,
+                                  .flags = SAMPLE_FLAG_UNSAMPLED,
                                   .tid = tid,
                                   .interval = interval(waits),
                                   .frames = &start,
@@ -65,8 +65,10 @@ bool wait_record_unseen(struct wait_sampler *waits, struct thread_state *thread,
 bool wait_record_delay(struct wait_sampler *waits, struct thread_state *thread, uint32_t tid,
                        uint64_t nano) {
     const uint64_t start = start_of(thread);
-    struct sample sample = {
-        .flags = SAMPLE_UNSAMPLED, .interval = interval(waits), .frames = &start, .frame_count = 1};
+    struct sample sample = {.flags = SAMPLE_FLAG_UNSAMPLED,
+                            .interval = interval(waits),
+                            .frames = &start,
+                            .frame_count = 1};
     if (!(waits->on & PROFILE_SCHED_DELAY))
         return true;
     (void)last_stack_of(waits->recorder->threads, thread, &sample);

@@ -2,10 +2,10 @@
 
 #include "clock.h"
 #include "kernel/own_memory.h"
-#include "wait_look.h"
+#include "wait_observe.h"
 #include "wait_record.h"
 
-_Atomic uint8_t parked_on;
+_Atomic uint8_t wait_slots_on;
 
 enum { JITTER_SHARE = 4 }; /* of the period, each way */
 enum { UNPOLLED_PERIODS = 2 };
@@ -25,14 +25,14 @@ void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
     waits->types = config->types & (PROFILE_OFF_CPU | PROFILE_SCHED_DELAY | PROFILE_THREADS);
     waits->next_poll_ns = UINT64_MAX;
     if (waits->types && !open_memory(waits)) {
-        log_debug(log, "no memory to look at waiting threads; only CPU and memory are profiled");
+        log_debug(log, "no memory to sample waiting threads; only CPU and memory are profiled");
         waits->types = 0;
     }
     if (!waits->types)
         return;
     waits->random = monotonic_nano() | 1;
     waits->settings = settings_version(recorder->settings) - 1;
-    atomic_store(&parked_on, WAIT_SLOTS_ON);
+    atomic_store(&wait_slots_on, WAIT_SLOTS_ON);
 }
 
 void wait_sampler_after_fork(struct wait_sampler *waits) {
@@ -46,7 +46,7 @@ void wait_sampler_after_fork(struct wait_sampler *waits) {
     waits->settings = settings_version(waits->recorder->settings) - 1;
     waits->next_poll_ns = 0;
     waits->next_thread = 0;
-    atomic_store(&parked_on, PARKED_ALONE);
+    atomic_store(&wait_slots_on, WAIT_SLOTS_UNPOLLED);
 }
 
 /* --- threads --- */
@@ -172,7 +172,7 @@ static void wait_follow_settings(struct wait_sampler *waits) {
     const unsigned before = waits->on;
     const unsigned on = settings_types(settings) & waits->types;
     waits->settings = version;
-    atomic_store(&parked_on, on ? WAIT_SLOTS_ON : PARKED_OFF);
+    atomic_store(&wait_slots_on, on ? WAIT_SLOTS_ON : WAIT_SLOTS_OFF);
     if (waits->paused && on)
         for_each(waits, wait_discard);
     else if (before && before != on) {
@@ -194,7 +194,7 @@ static void record_unpolled(struct wait_sampler *waits, struct thread_state *thr
  * not explain its waits before that: they are recorded without a stack, which is also done at the
  * end of the process if it had no helper until then. */
 static void begin_in_child(struct wait_sampler *waits) {
-    atomic_store(&parked_on, waits->on ? WAIT_SLOTS_ON : PARKED_OFF);
+    atomic_store(&wait_slots_on, waits->on ? WAIT_SLOTS_ON : WAIT_SLOTS_OFF);
     if (waits->on)
         for_each(waits, record_unpolled);
 }
@@ -211,7 +211,7 @@ static void follow_python(struct wait_sampler *waits) {
 
 /* Follows all changes. Returns true if threads are to be polled. */
 static bool wait_follow(struct wait_sampler *waits) {
-    const bool was_alone = atomic_load(&parked_on) == PARKED_ALONE;
+    const bool was_alone = atomic_load(&wait_slots_on) == WAIT_SLOTS_UNPOLLED;
     follow_helper(waits);
     wait_follow_settings(waits);
     follow_python(waits);
@@ -225,15 +225,15 @@ static uint64_t jittered(struct wait_sampler *waits, uint64_t period) {
     return period - spread + (uint64_t)(random_unit(&waits->random) * 2 * (double)spread);
 }
 
-uint64_t wait_sampler_next_look(const struct wait_sampler *waits) {
+uint64_t wait_sampler_next_poll(const struct wait_sampler *waits) {
     if (!waits->types)
         return UINT64_MAX;
     return waits->settings == settings_version(waits->recorder->settings) ? waits->next_poll_ns : 0;
 }
 
-void wait_sampler_look(struct wait_sampler *waits) {
+void wait_sampler_poll(struct wait_sampler *waits) {
     const uint64_t now = monotonic_nano();
-    if (!waits->types || now < wait_sampler_next_look(waits))
+    if (!waits->types || now < wait_sampler_next_poll(waits))
         return;
     if (!wait_follow(waits)) {
         waits->next_poll_ns = UINT64_MAX;

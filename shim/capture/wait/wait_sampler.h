@@ -15,12 +15,12 @@
 #ifndef OTELPROF_WAIT_SAMPLER_H
 #define OTELPROF_WAIT_SAMPLER_H
 
+#include "blocked_stack.h"
 #include "config.h"
 #include "kernel_thread.h"
 #include "last_stacks.h"
 #include "log.h"
 #include "record/record.h"
-#include "standing_stack.h"
 #include "wait_account.h"
 #include "wait_budget.h"
 
@@ -48,11 +48,11 @@ struct wait_sampler {
 /* Values of wait_slots_on, which the hooks read: they call wait_slot_begin() if a type that needs
  * it is on. */
 enum {
-    PARKED_OFF,
+    WAIT_SLOTS_OFF,
     WAIT_SLOTS_ON,
-    PARKED_ALONE, /* on, in a forked child that was never polled: it may have no helper */
+    WAIT_SLOTS_UNPOLLED, /* on, in a forked child that was never polled: it may have no helper */
 };
-extern _Atomic uint8_t parked_on;
+extern _Atomic uint8_t wait_slots_on;
 
 /* Context: calm, at start. */
 void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
@@ -70,10 +70,10 @@ void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_sta
 void wait_sampler_end_thread(const struct wait_sampler *waits, struct thread_state *thread);
 
 /* Returns the time of the next poll; UINT64_MAX: not before the settings change. */
-uint64_t wait_sampler_next_look(const struct wait_sampler *waits);
+uint64_t wait_sampler_next_poll(const struct wait_sampler *waits);
 
 /* Polls the threads, if it is time. */
-void wait_sampler_look(struct wait_sampler *waits);
+void wait_sampler_poll(struct wait_sampler *waits);
 
 /* Reconciles every thread's account up to now, and visits the records since the last harvest. If
  * `is_last`, also records the time that no poll has seen. */

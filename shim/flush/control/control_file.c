@@ -135,8 +135,8 @@ static bool path_is_hidden(struct control_file *file) {
     file->hidden = !may_open_by_path();
     if (file->hidden && !before)
         log_debug(file->api->log,
-                  "OTEL_PROFILER_CONTROL_FILE: %s is out of sight: the program has changed its "
-                  "root or its mounts; what it said last holds",
+                  "OTEL_PROFILER_CONTROL_FILE: %s cannot be read any more: the program has changed "
+                  "its root or its mounts; its last settings stay in force",
                   file->path);
     return file->hidden;
 }

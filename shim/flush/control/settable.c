@@ -195,8 +195,8 @@ static const char *overlay_set(struct overlay *overlay, const struct row *row, s
  * mistake, with secrets in it. */
 static void describe_unknown(struct sentence *sentence, struct part name) {
     const bool is_profiler_variable = config_names_have(name.at, name.size);
-    sentence_say_value(sentence, name.at, is_profiler_variable ? name.size : 0);
-    sentence_say(sentence, is_profiler_variable
+    sentence_add_value(sentence, name.at, is_profiler_variable ? name.size : 0);
+    sentence_add(sentence, is_profiler_variable
                                ? " cannot be changed while the program runs"
                                : "what stands there is no variable that can be changed");
 }
@@ -212,11 +212,11 @@ static bool read_pair(struct overlay *overlay, struct part name, struct part val
     const char *const wrong = overlay_set(overlay, row, value, config);
     if (!wrong)
         return true;
-    sentence_say(sentence, row->name);
-    sentence_say(sentence, "=\"");
-    sentence_say_value(sentence, value.at, value.size < SHOWN ? value.size : SHOWN);
-    sentence_say(sentence, "\" ");
-    sentence_say(sentence, wrong);
+    sentence_add(sentence, row->name);
+    sentence_add(sentence, "=\"");
+    sentence_add_value(sentence, value.at, value.size < SHOWN ? value.size : SHOWN);
+    sentence_add(sentence, "\" ");
+    sentence_add(sentence, wrong);
     return false;
 }
 
@@ -228,7 +228,7 @@ static bool overlay_read_line(struct overlay *overlay, struct part line,
         return true;
     if (setting_split(line, &name, &value))
         return read_pair(overlay, name, value, config, sentence);
-    sentence_say(sentence, "what stands there is not NAME=value");
+    sentence_add(sentence, "what stands there is not NAME=value");
     return false;
 }
 

@@ -76,7 +76,7 @@ const char *declared_file_read(const char *path, size_t most, struct declared_fi
     struct stat status;
     *file = (struct declared_file){NULL, 0};
     if (!may_open_by_path())
-        return "is out of sight: the program has changed its root or its mounts";
+        return "cannot be read: the program has changed its root or its mounts";
     if (stat(path, &status) != 0)
         return file_problem_text(errno);
     const char *const problem = file_kind_problem(&status, most);

@@ -96,7 +96,7 @@ merge_finish_stack(struct collector *c, const struct harvest_sample *sample, uin
         finished.frame_count = count;
     }
     if (!complete || !count)
-        finished.flags |= SAMPLE_TRUNCATED;
+        finished.flags |= SAMPLE_FLAG_TRUNCATED;
     return finished;
 }
 

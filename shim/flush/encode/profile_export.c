@@ -102,7 +102,7 @@ static int compare_by_value(const void *a, const void *b) {
 }
 
 static bool is_idle_sample(const struct valued *valued) {
-    return valued->sample && (valued->sample->flags & SAMPLE_IDLE);
+    return valued->sample && (valued->sample->flags & SAMPLE_FLAG_IDLE);
 }
 
 /* Puts threads that only wait for work last among equal values, because they matter least: in a
@@ -214,7 +214,7 @@ static size_t attributes_of(struct build *b, const struct harvest_sample *sample
 }
 
 static int32_t sample_stack(struct dictionary *dictionary, const struct harvest_sample *sample) {
-    if (sample->flags & SAMPLE_OWN_TIME)
+    if (sample->flags & SAMPLE_FLAG_OWN_TIME)
         return dictionary_named_stack(dictionary, "[libotelprof]");
     return dictionary_stack(dictionary, sample->frames, sample->frame_count, sample->interval);
 }

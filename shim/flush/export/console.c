@@ -94,7 +94,7 @@ static void console_add_sample(struct table *table, const struct capture_api *ap
     const double weight = weight_of(sample);
     table->sum += weight;
     add_span(table, sample);
-    if (sample->flags & SAMPLE_IDLE) {
+    if (sample->flags & SAMPLE_FLAG_IDLE) {
         table->idle += weight;
         return;
     }

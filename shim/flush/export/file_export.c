@@ -88,7 +88,7 @@ static const char *failure_reason(int error) {
         return refused;
     switch (error) {
     case -EWOULDBLOCK: /* also EAGAIN */
-        return "others keep it busy, or nobody reads it";
+        return "other processes keep it busy, or none reads it";
     case -EXDEV:
         return "the program has changed its root or its mounts";
     case -EBADF:
@@ -123,7 +123,7 @@ static void report_written(struct file_export *f) {
     if (f->away)
         f->loss_shown = false;
     f->away = false;
-    f->api->endpoint_answers(true);
+    f->api->endpoint_responded(true);
 }
 
 /* --- writing --- */

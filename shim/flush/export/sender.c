@@ -76,8 +76,8 @@ static void sender_leave_to_program(struct sender *s) {
     s->claimed = true;
     log_write(
         s->api->log, send_failure_level(s, LOG_CLAIMED),
-        "the program, or a library of its, calls %s, which has its effect only if nobody else "
-        "uses that library before: no profiles are sent; OTEL_PROFILES_EXPORTER=otlp_file "
+        "the program, or one of its libraries, calls %s, which takes effect only if nothing has "
+        "used that library before: no profiles are sent; OTEL_PROFILES_EXPORTER=otlp_file "
         "writes them to a file",
         function);
     count_lost(s, DROP_CLAIMED, queue_clear(&s->queue));
@@ -145,7 +145,7 @@ void sender_add(struct sender *s, uint8_t *bytes, size_t size, uint64_t samples)
 /* --- reporting --- */
 
 static void report_away(struct sender *s, const struct transport_response *response) {
-    s->api->endpoint_answers(false);
+    s->api->endpoint_responded(false);
     if (s->away) {
         log_debug(s->api->log, "%s: %s; trying again", s->receiver, response->message);
         return;
@@ -181,7 +181,7 @@ static void report_back(struct sender *s) {
 
 static void sender_record_response(struct sender *s) {
     s->has_responded = true;
-    s->api->endpoint_answers(true);
+    s->api->endpoint_responded(true);
 }
 
 static void report_accepted(struct sender *s, const struct transport_response *response) {
@@ -196,10 +196,10 @@ static void report_accepted(struct sender *s, const struct transport_response *r
         log_write(s->api->log, level, "the receiver took the profiles, with a warning: %s",
                   response->message);
     else if (response->rejected_profiles < 0)
-        log_write(s->api->log, level,
-                  "the receiver says that it rejected fewer than 0 profiles, which is taken for "
-                  "none: %s",
-                  response->message);
+        log_write(
+            s->api->log, level,
+            "the receiver reported a negative number of rejected profiles, which is taken as 0: %s",
+            response->message);
     else
         log_write(s->api->log, level, "the receiver rejected %lld profiles: %s",
                   (long long)response->rejected_profiles, response->message);
@@ -285,7 +285,7 @@ static bool has_waited_enough(const struct sender *s) {
 
 /* Gives up on a receiver that has not responded in the time that an end may take. */
 static uint64_t sender_stop_waiting(struct sender *s) {
-    static const struct transport_response nothing = {.message = "no answer before the end"};
+    static const struct transport_response nothing = {.message = "no response before the end"};
     transport_cancel(s->transport);
     sender_finish_transfer(s, TRANSPORT_RETRY, &nothing, true);
     return UINT64_MAX;

@@ -56,7 +56,7 @@ static int output_write_all(const struct origin *origin, struct iovec *pieces, i
     const bool at_once = never_blocks();
     *written = 0;
     while (count > 0) {
-        if (!origin_output_is_ours(origin))
+        if (!origin_output_is_unchanged(origin))
             return -EBADF;
         const ssize_t now = write_some(pieces, count, at_once);
         if (now < 0)

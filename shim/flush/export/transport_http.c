@@ -1,14 +1,14 @@
 #include "transport_http.h"
 
-#include "answer.h"
 #include "authorities.h"
 #include "compress.h"
 #include "files/bounded_read.h"
 #include "files/by_path.h"
 #include "files/claimed_library.h"
-#include "grpc_answer.h"
+#include "grpc_response.h"
 #include "receiver_words.h"
 #include "request_headers.h"
+#include "response.h"
 #include "sealed_transfer.h"
 
 #include <ctype.h>
@@ -295,7 +295,7 @@ static enum transport_state judge_grpc(const struct transport *t,
         return TRANSPORT_ACCEPTED;
     }
     if (is_cut_short(t, response)) {
-        snprintf(response->message, sizeof response->message, "its answer is cut short");
+        snprintf(response->message, sizeof response->message, "its response is truncated");
         return TRANSPORT_RETRY;
     }
     const enum grpc_code code = grpc->has_status ? grpc->code : grpc_code_of_http(response->status);
@@ -317,7 +317,7 @@ static enum transport_state judge_http(const struct transport *t,
     if (response->status >= 200 && response->status < 300) {
         if (response_is_too_long(t))
             snprintf(response->message, sizeof response->message,
-                     "its answer is longer than 4 MiB and is not read");
+                     "its response is longer than 4 MiB and is not read");
         else
             transport_read_partial_success(t, t->body, t->body_size, response);
         return TRANSPORT_ACCEPTED;
@@ -347,7 +347,7 @@ static void transport_explain(struct transport *t, CURLcode result,
     const bool hint = is_grpc(t) && begun && !response->status;
     trim_error(t);
     snprintf(response->message, sizeof response->message, "%s%s",
-             hint ? "connected, but no gRPC answer: " : "",
+             hint ? "connected, but no gRPC response: " : "",
              t->error[0] ? t->error : curl_easy_strerror(result));
 }
 
@@ -368,7 +368,7 @@ static enum transport_state transport_judge(struct transport *t, CURLcode result
             return TRANSPORT_RETRY;
         }
         response->connected = true; /* the specification forbids a retry */
-        snprintf(response->message, sizeof response->message, "its answer is longer than 4 MiB");
+        snprintf(response->message, sizeof response->message, "its response is longer than 4 MiB");
         return TRANSPORT_REFUSED;
     }
     response->connected = true;

@@ -4,7 +4,7 @@
 
 static bool (*may_open_check)(void); /* written once, before the first file is opened */
 
-void by_path_ask(bool (*may_open)(void)) {
+void by_path_set_check(bool (*may_open)(void)) {
     may_open_check = may_open;
 }
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 /* `may_open`: capture_api.may_open_by_path. */
-void by_path_ask(bool (*may_open)(void));
+void by_path_set_check(bool (*may_open)(void));
 
 /* Returns true if no check was set. */
 bool may_open_by_path(void);

@@ -52,14 +52,14 @@ static const char *refusal_at_port(const struct config *config, const struct htt
                                    enum access_right right, unsigned *status) {
     const char *const host = http_header(request, "Host");
     if (!host || !is_this_machine(host))
-        return "The Host header names no address of this machine; nothing is answered.";
+        return "The Host header names no address of this machine; the request is refused.";
     if (!is_own_origin(http_header(request, "Origin"), host) ||
         !is_of_no_other_page(http_header(request, "Sec-Fetch-Site")))
-        return "The request comes from another page; nothing is answered.";
+        return "The request comes from another page; the request is refused.";
     if (*config->listen_token && !has_token(request, config->listen_token)) {
         *status = MHD_HTTP_UNAUTHORIZED;
         return "OTEL_PROFILER_LISTEN_TOKEN is set, and the request has no or another token in "
-               "`Authorization: Bearer`; nothing is answered.";
+               "`Authorization: Bearer`; the request is refused.";
     }
     if (right == CHANGE && !config->listen_control)
         return "OTEL_PROFILER_LISTEN_CONTROL is not true; nothing is changed.";
@@ -73,5 +73,5 @@ const char *access_refusal(const struct config *config, const struct http_reques
         return refusal_at_port(config, request, right, status);
     if (http_is_trusted(request))
         return NULL;
-    return "Only root and the process's own user are answered.";
+    return "Only root and the process's own user are served.";
 }

@@ -282,7 +282,7 @@ static void epoll_is_ready(void *arg, int descriptor, unsigned events) {
     struct http_server *const server = arg;
     (void)descriptor, (void)events;
     (void)call_library(server, run);
-    server->api->end_wait();
+    server->api->wake();
 }
 
 static bool watch_epoll(struct http_server *server) {
@@ -290,7 +290,7 @@ static bool watch_epoll(struct http_server *server) {
         server->library->get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     server->epoll = info ? info->epoll_fd : -1;
     const struct served_descriptor served = {server->epoll, POLLIN, epoll_is_ready, server};
-    return server->epoll >= 0 && server->api->serve(&served);
+    return server->epoll >= 0 && server->api->watch_fd(&served);
 }
 
 static bool open_locked(struct http_server *server, const struct listen_socket *at) {
@@ -342,7 +342,7 @@ static void http_stop(struct http_server *server) {
 void http_server_close(struct http_server *server) {
     if (!server)
         return;
-    server->api->serve_no_more(server->epoll);
+    server->api->unwatch_fd(server->epoll);
     if (server->api->lock_enter()) {
         (void)call_library(server, http_stop);
         server->api->lock_leave();

@@ -259,7 +259,7 @@ int listen_socket_open(struct listen_socket *opened, struct listen_address *addr
 const char *listen_socket_problem(int error) {
     const char *const identity = own_file_problem(error);
     if (error == -LISTEN_TAKEN || error == -EADDRINUSE)
-        return "another process answers there (it is tried again at each export)";
+        return "another process listens there (each export tries again)";
     if (error == -EEXIST)
         return "a file that is no socket of this user's is there";
     return identity ? identity : strerrordesc_np(-error);
@@ -312,7 +312,7 @@ bool listen_socket_peer_is_trusted(int connection) {
     socklen_t size = sizeof peer;
     if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
         return false;
-    if (peer.uid == OVERFLOW_ID && own_file_user_is_anybody())
+    if (peer.uid == OVERFLOW_ID && own_file_user_is_unknown())
         return false;
     return peer.uid == 0 || peer.uid == (uid_t)syscall(SYS_geteuid);
 }

@@ -26,7 +26,7 @@ void reply_other_method(struct http_request *request, const char *methods) {
     const struct http_reply reply = {
         .status = MHD_HTTP_METHOD_NOT_ALLOWED, .type = plain_text, .allow = methods};
     struct wire written = {.bytes = NULL};
-    text_add(&written, "This path has %s; nothing is answered.\n", methods);
+    text_add(&written, "This path has %s; the request is refused.\n", methods);
     reply_with(request, reply, &written);
 }
 

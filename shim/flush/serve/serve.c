@@ -1,9 +1,9 @@
 #include "serve.h"
 
-#include "answers.h"
 #include "clock.h"
 #include "http_library.h"
 #include "process_tree.h"
+#include "routes.h"
 #include "serve_state.h"
 
 #include <errno.h>
@@ -32,15 +32,15 @@ static bool address_is_taken(int error) {
  * OTEL_PROFILER_LISTEN, so all but one find it taken, which is no fault. */
 static void report_closed(const struct serve *serve, int error) {
     log_write(serve->of.api->log,
-              address_is_taken(error) && process_tree_has_kin() ? LOG_DEBUG : LOG_WARN,
-              "OTEL_PROFILER_LISTEN: cannot answer at %s: %s; the process does not answer",
+              address_is_taken(error) && process_tree_has_relative() ? LOG_DEBUG : LOG_WARN,
+              "OTEL_PROFILER_LISTEN: cannot listen on %s: %s; the process serves no requests",
               serve->of.api->config->listen, listen_socket_problem(error));
 }
 
 static void report_without_library(const struct serve *serve) {
     log_warn(serve->of.api->log,
              "OTEL_PROFILER_LISTEN: %s is not there, or the program uses it itself; the process "
-             "does not answer",
+             "serves no requests",
              HTTP_LIBRARY_NAME);
 }
 
@@ -51,7 +51,7 @@ static bool leaves_port_open(const struct listen_address *address) {
 }
 
 static void report_open(const struct serve *serve, bool was_open) {
-    log_write(serve->of.api->log, was_open ? LOG_INFO : LOG_DEBUG, "answers at %s",
+    log_write(serve->of.api->log, was_open ? LOG_INFO : LOG_DEBUG, "listening on %s",
               serve->socket.where);
 }
 
@@ -108,7 +108,7 @@ struct serve *serve_open(const struct serve_of *of) {
     const char *const problem =
         listen_address_parse(of->api->config->listen, getpid(), &serve->address);
     if (problem)
-        log_warn(of->api->log, "OTEL_PROFILER_LISTEN: %s %s; the process does not answer",
+        log_warn(of->api->log, "OTEL_PROFILER_LISTEN: %s %s; the process serves no requests",
                  of->api->config->listen, problem);
     const bool was_open = leaves_port_open(&serve->address);
     if (!problem && serve_begin(serve))
@@ -292,7 +292,8 @@ void serve_step(struct serve *serve) {
         route_request(serve, request);
     if (http_server_step(serve->server))
         return;
-    log_warn(serve->of.api->log, "%s has found itself damaged; the process answers no more",
+    log_warn(serve->of.api->log,
+             "%s reported that it is damaged; the process serves no more requests",
              HTTP_LIBRARY_NAME);
     serve_pause(serve);
 }

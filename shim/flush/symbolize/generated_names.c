@@ -116,9 +116,10 @@ static void count_excess(struct generated_names *names, const char *what) {
         return;
     names->api->count_drop(DROP_NAME, 1);
     if (!names->logged_excess)
-        log_debug(names->api->log,
-                  "%s reports more code than is kept: what it reports from now on has no names",
-                  what);
+        log_debug(
+            names->api->log,
+            "%s reports more code than the limit: code that it reports from now on has no names",
+            what);
     names->logged_excess = true;
 }
 

@@ -83,7 +83,7 @@ struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded) {
     return s;
 }
 
-void symbolizer_attend(struct symbolizer *s, const struct capture_api *api) {
+void symbolizer_set_api(struct symbolizer *s, const struct capture_api *api) {
     s->api = api;
 }
 
@@ -173,7 +173,7 @@ void symbolizer_trim(struct symbolizer *s) {
     s->dwarf_debt -= s->dwarf_debt < DWARF_AN_EXPORT ? s->dwarf_debt : DWARF_AN_EXPORT;
 }
 
-void symbolizer_rest(struct symbolizer *s) {
+void symbolizer_close_files(struct symbolizer *s) {
     size_t kept = 0;
     for (size_t i = 0; i < s->source_count; i++) {
         struct symbol_source *const source = s->sources[i];

@@ -33,7 +33,7 @@ enum { MAX_SYMBOL_LINES = 32 };
 struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded);
 /* Counts losses in `api` from now on; its CPU clock bounds the time for names: an interval of CPU
  * time for each export, at least a second. `api` must stay until the next call. */
-void symbolizer_attend(struct symbolizer *symbolizer, const struct capture_api *api);
+void symbolizer_set_api(struct symbolizer *symbolizer, const struct capture_api *api);
 /* Limits the next export: to so many bytes of debug information, or, if `named` is false, to no
  * names of new addresses; these get names once there is memory. */
 void symbolizer_limit(struct symbolizer *symbolizer, uint64_t dwarf_room, bool named);
@@ -46,7 +46,7 @@ void symbolizer_trim(struct symbolizer *symbolizer);
 
 /* Closes all files and frees their data, except small tables. Results stay known. Call after each
  * interval's export. */
-void symbolizer_rest(struct symbolizer *symbolizer);
+void symbolizer_close_files(struct symbolizer *symbolizer);
 
 /* Gives the functions at the run-time `address` of `module`, inlined callee first, physical
  * function last. Returns their number, 0 = not known. Strings live until the next

@@ -106,8 +106,8 @@ static bool names_file(const char *entry) {
 }
 
 static void leave_out(struct sentence *names, const char *entry) {
-    sentence_say(names, names->length ? ", " : "");
-    sentence_say_value(names, entry, strcspn(entry, "="));
+    sentence_add(names, names->length ? ", " : "");
+    sentence_add_value(names, entry, strcspn(entry, "="));
 }
 
 static bool counts(const char *entry, enum environment_rule rule,

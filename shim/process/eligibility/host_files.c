@@ -98,18 +98,18 @@ const char *host_files_kill_switch(int folder) {
 
 static struct sentence about(const char *folder, const char *name, const char *what) {
     struct sentence sentence = {.length = 0};
-    sentence_say(&sentence, folder);
-    sentence_say(&sentence, *name ? "/" : "");
-    sentence_say_value(&sentence, name, strlen(name));
-    sentence_say(&sentence, " ");
-    sentence_say(&sentence, what);
+    sentence_add(&sentence, folder);
+    sentence_add(&sentence, *name ? "/" : "");
+    sentence_add_value(&sentence, name, strlen(name));
+    sentence_add(&sentence, " ");
+    sentence_add(&sentence, what);
     return sentence;
 }
 
 static void host_files_report_refused(const struct reports *reports, const char *folder,
                                       const char *name, const char *why) {
     struct sentence sentence = about(folder, name, why);
-    sentence_say(&sentence, "; it is not read");
+    sentence_add(&sentence, "; it is not read");
     reports->warn(NULL, sentence.text);
 }
 
@@ -184,9 +184,9 @@ static long read_settings_text(int file, char *text, size_t size) {
 static void parse_file(const struct reports *reports, const char *folder, const char *name,
                        size_t size) {
     struct sentence path = {.length = 0};
-    sentence_say(&path, folder);
-    sentence_say(&path, "/");
-    sentence_say_value(&path, name, strlen(name));
+    sentence_add(&path, folder);
+    sentence_add(&path, "/");
+    sentence_add_value(&path, name, strlen(name));
     config_file_parse(host.text + files.used, size, path.text, &files.lines, reports->warn, NULL);
     files.used += size + 1;
     report_note(reports, folder, name, "was read");

@@ -40,7 +40,7 @@ static bool has_older_glibc(const struct log *log) {
 /* After dlopen the profiler could be unloaded under its own signal handler, and would see only half
  * of the program's calls. */
 static bool is_loaded_late(const struct log *log) {
-    if (next_symbols_are_behind_us())
+    if (next_symbols_follow_profiler())
         return false;
     log_warn(log, "libotelprof.so was loaded by dlopen; it works by LD_PRELOAD only; "
                   "nothing is profiled");
@@ -186,9 +186,8 @@ static bool is_kind_of_chromium(const char *argument) {
 static bool has_malloc_for_one_thread(const struct log *log) {
     if (!definition_of_malloc_is_for_one_thread())
         return false;
-    log_debug(log,
-              "the program brings a malloc of its own and knows no threads, of which the profiler "
-              "is one; nothing is profiled");
+    log_debug(log, "the program defines its own malloc and is not linked to use threads, but the "
+                   "profiler needs a thread; nothing is profiled");
     return true;
 }
 

@@ -127,5 +127,5 @@ static bool is_linked(void) {
 enum preload_source preload_source_unnamed(char *const *arguments) {
     if (preload_was_given(arguments))
         return PRELOAD_VARIABLE;
-    return is_linked() || !next_symbols_are_behind_us() ? PRELOAD_LINKED : PRELOAD_HOST;
+    return is_linked() || !next_symbols_follow_profiler() ? PRELOAD_LINKED : PRELOAD_HOST;
 }

@@ -1,4 +1,4 @@
-#include "wait_look.h"
+#include "wait_observe.h"
 
 #include "clock.h"
 #include "holder_stack.h"
@@ -58,7 +58,7 @@ struct wait_account *wait_account_of(struct wait_sampler *waits, struct thread_s
 /* --- the same wait --- */
 
 static uint64_t sequence_of(const struct thread_state *thread) {
-    return atomic_load_explicit(&thread->parked.sequence, memory_order_acquire);
+    return atomic_load_explicit(&thread->wait_slot.sequence, memory_order_acquire);
 }
 
 bool wait_is_same(const struct thread_state *thread, const struct wait_account *account) {
@@ -236,20 +236,20 @@ struct found {
 };
 
 /* Returns false if the slot is being written. */
-static bool read_slot(const struct parked_slot *slot, struct found *found) {
+static bool read_slot(const struct wait_slot *slot, struct found *found) {
     found->sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
-    found->blocked_place.hook = (struct parked_caller){0, 0, 0};
+    found->blocked_place.hook = (struct hook_caller){0, 0, 0};
     if (!(found->sequence & 1))
         return true;
     found->blocked_place.hook.stack_pointer =
-        atomic_load_explicit(&slot->stack_pointer, PARKED_RELAXED);
+        atomic_load_explicit(&slot->stack_pointer, WAIT_SLOT_RELAXED);
     found->blocked_place.hook.frame_pointer =
-        atomic_load_explicit(&slot->frame_pointer, PARKED_RELAXED);
-    found->blocked_place.hook.pc = atomic_load_explicit(&slot->pc, PARKED_RELAXED);
-    found->object = atomic_load_explicit(&slot->object, PARKED_RELAXED);
-    found->kind = atomic_load_explicit(&slot->kind, PARKED_RELAXED);
+        atomic_load_explicit(&slot->frame_pointer, WAIT_SLOT_RELAXED);
+    found->blocked_place.hook.pc = atomic_load_explicit(&slot->pc, WAIT_SLOT_RELAXED);
+    found->object = atomic_load_explicit(&slot->object, WAIT_SLOT_RELAXED);
+    found->kind = atomic_load_explicit(&slot->kind, WAIT_SLOT_RELAXED);
     atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&slot->sequence, PARKED_RELAXED) == found->sequence;
+    return atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED) == found->sequence;
 }
 
 /* Reads where the kernel has the thread, and drops the slot's caller if it cannot be of that
@@ -284,7 +284,8 @@ static void describe_wait(const struct wait_sampler *waits, struct wait_account 
                           const struct found *found, bool hooked) {
     struct wait_detail *const detail = &account->detail;
     memset(detail, 0, sizeof *detail);
-    detail->kind = (uint8_t)(hooked ? parked_kind(found->kind) : blocked_call_kind(&found->call));
+    detail->kind =
+        (uint8_t)(hooked ? wait_slot_kind(found->kind) : blocked_call_kind(&found->call));
     account->holder = NULL;
     account->lock_kind = 0;
     if (hooked && detail->kind == WAIT_LOCK)
@@ -321,15 +322,15 @@ static bool observe_stack(struct wait_sampler *waits, struct thread_state *threa
         thread_count_drop(thread, DROP_PYTHON);
     account->frame_count = room->count;
     account->interval = modules_interval(recorder->unwinder->modules);
-    account->flags = end == UNWIND_DEPTH ? SAMPLE_DEPTH_CUT : 0;
+    account->flags = end == UNWIND_DEPTH ? SAMPLE_FLAG_DEPTH_CUT : 0;
     if (end != UNWIND_COMPLETE && end != UNWIND_DEPTH) {
-        account->flags = SAMPLE_TRUNCATED;
+        account->flags = SAMPLE_FLAG_TRUNCATED;
         thread_count_drop(thread, why_cut(waits, end));
     }
-    account->flags |= room->by_frame_pointer ? SAMPLE_FRAME_POINTERS : 0;
+    account->flags |= room->by_frame_pointer ? SAMPLE_FLAG_FRAME_POINTERS : 0;
     account->is_hooked = room->is_in_hook && !room->in_handler;
     if (is_profiler_wait(recorder, thread, found, room)) { /* an exit that waits for the helper */
-        account->flags = SAMPLE_OWN_TIME;
+        account->flags = SAMPLE_FLAG_OWN_TIME;
         account->frame_count = 0;
     }
     account->has_context = record_context_of(recorder, thread, &account->context);
@@ -370,7 +371,7 @@ void wait_observe(struct wait_sampler *waits, struct thread_state *thread,
         wait_reconcile(waits, thread, account);
     account->waits = false;
     account->seen = (struct span_seen){0, 0};
-    if (wait_thread_is_gone(thread) || !read_slot(&thread->parked, &found))
+    if (wait_thread_is_gone(thread) || !read_slot(&thread->wait_slot, &found))
         return;
     const uint64_t now = monotonic_nano();
     if (!(found.sequence & 1) && worked_since(account, now, clock_nano(cpu_clock_of(account->tid))))

@@ -8,18 +8,18 @@
  * waits are bounded: a thread may fork inside an iteration, or iterate inside a fork.
  * Async-signal-safe: yes; errno is preserved.
  */
-#ifndef OTELPROF_LIST_LOOKS_H
-#define OTELPROF_LIST_LOOKS_H
+#ifndef OTELPROF_LIST_ITERATIONS_H
+#define OTELPROF_LIST_ITERATIONS_H
 
 /* Call around dl_iterate_phdr(). Context: any. */
-void list_look_begin(void);
-void list_look_end(void);
+void list_iteration_begin(void);
+void list_iteration_end(void);
 
 /* Call around fork(), each once. Context: the thread that forks. */
-void list_looks_begin_fork(void);
-void list_looks_end_fork(void);
+void list_iterations_begin_fork(void);
+void list_iterations_end_fork(void);
 
 /* Call in the child, instead of list_iterations_end_fork(). */
-void list_looks_after_fork(void);
+void list_iterations_after_fork(void);
 
 #endif

@@ -13,12 +13,12 @@
  *
  * Context: the helper.
  */
-#ifndef OTELPROF_STANDING_STACK_H
-#define OTELPROF_STANDING_STACK_H
+#ifndef OTELPROF_BLOCKED_STACK_H
+#define OTELPROF_BLOCKED_STACK_H
 
 #include "frames/python_threads.h"
-#include "record/parked.h"
 #include "record/thread_table.h"
+#include "record/wait_slot.h"
 #include "unwind/unwind.h"
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@ enum { BLOCKED_STACK_BYTES = 256 << 10 }; /* a deeper stack is cut; its innermos
 struct blocked_place {
     uintptr_t stack_pointer; /* as the kernel reports it; 0: not known */
     uintptr_t pc;
-    struct parked_caller hook; /* stack_pointer 0: the thread is in no hook */
+    struct hook_caller hook; /* stack_pointer 0: the thread is in no hook */
 };
 
 /* Memory and results of a walk. */

@@ -1,4 +1,4 @@
-#include "answer.h"
+#include "response.h"
 
 #include "json_reader.h"
 #include "profiles_service.pb-c.h"

@@ -1,4 +1,4 @@
-#include "list_looks.h"
+#include "list_iterations.h"
 
 #include "kernel/wait.h"
 #include "symbols/loader_state.h"
@@ -24,14 +24,14 @@ static bool try_begin_iteration(void *unused) {
     return false;
 }
 
-void list_look_begin(void) {
+void list_iteration_begin(void) {
     const bool is_within = own_tls.list_iterations > 0; /* this call has interrupted an iteration */
     if (is_within || !wait_for_rounds(try_begin_iteration, NULL, WAIT_ROUNDS))
         atomic_fetch_add(&iterations, 1);
     own_tls.list_iterations++;
 }
 
-void list_look_end(void) {
+void list_iteration_end(void) {
     own_tls.list_iterations--;
     atomic_fetch_sub(&iterations, 1);
 }
@@ -44,7 +44,7 @@ static bool no_other_iterates(void *unused) {
            loader_state_is_used_by((uint32_t)syscall(SYS_gettid));
 }
 
-void list_looks_begin_fork(void) {
+void list_iterations_begin_fork(void) {
     if (own_tls.list_iterations_held)
         return;
     own_tls.list_iterations_held = true;
@@ -52,13 +52,13 @@ void list_looks_begin_fork(void) {
     (void)wait_for_rounds(no_other_iterates, NULL, FORK_ROUNDS);
 }
 
-void list_looks_end_fork(void) {
+void list_iterations_end_fork(void) {
     if (own_tls.list_iterations_held)
         atomic_fetch_sub(&forks, 1);
     own_tls.list_iterations_held = false;
 }
 
-void list_looks_after_fork(void) {
+void list_iterations_after_fork(void) {
     own_tls.list_iterations_held = false;
     atomic_store(&forks, 0);
     atomic_store(&iterations, own_tls.list_iterations);

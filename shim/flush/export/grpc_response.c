@@ -1,4 +1,4 @@
-#include "grpc_answer.h"
+#include "grpc_response.h"
 
 #include "rpc_status.pb-c.h"
 #include "utf8.h"

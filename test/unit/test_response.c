@@ -1,7 +1,7 @@
 /* What a receiver answers: read to the end of its page and no further, and shown as it is. */
 #include "unit.h"
 
-#include "export/answer.h"
+#include "export/response.h"
 #include "json_reader.h"
 
 #include <sys/mman.h>

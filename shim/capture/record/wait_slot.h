@@ -14,15 +14,15 @@
  * or a cancelled thread leaves it odd, and a handler that makes such a call inside of one leaves it
  * even. So a reader also asks the kernel if the thread is blocked there.
  */
-#ifndef OTELPROF_PARKED_H
-#define OTELPROF_PARKED_H
+#ifndef OTELPROF_WAIT_SLOT_H
+#define OTELPROF_WAIT_SLOT_H
 
 #include "wait_detail.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-struct parked_slot {
+struct wait_slot {
     _Atomic uint64_t sequence;
     _Atomic uintptr_t stack_pointer; /* of the caller, when the call has returned */
     _Atomic uintptr_t frame_pointer; /* of the caller */
@@ -40,7 +40,7 @@ enum lock_layout {
     LOCK_SILENT = 3 << 8,   /* holder not recorded: a spin lock, a futex of the program's own */
 };
 
-static inline enum wait_kind parked_kind(uint32_t kind) {
+static inline enum wait_kind wait_slot_kind(uint32_t kind) {
     return (enum wait_kind)(kind & 0xff);
 }
 static inline enum lock_layout wait_slot_layout(uint32_t kind) {
@@ -48,53 +48,53 @@ static inline enum lock_layout wait_slot_layout(uint32_t kind) {
 }
 
 /* The caller of a hook, as the hook's own frame has it. */
-struct parked_caller {
+struct hook_caller {
     uintptr_t stack_pointer;
     uintptr_t frame_pointer;
     uintptr_t pc;
 };
 
-#define PARKED_RELAXED memory_order_relaxed
+#define WAIT_SLOT_RELAXED memory_order_relaxed
 
 /* Writes the fields, even if a handler interrupts, and returns the number. The slot is not
  * published yet. */
-static inline uint64_t wait_slot_write(struct parked_slot *slot, const struct parked_caller *caller,
+static inline uint64_t wait_slot_write(struct wait_slot *slot, const struct hook_caller *caller,
                                        enum wait_kind kind, uint64_t object) {
-    const uint64_t number = (atomic_load_explicit(&slot->sequence, PARKED_RELAXED) | 1) + 1;
-    atomic_store_explicit(&slot->sequence, number, PARKED_RELAXED);
+    const uint64_t number = (atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED) | 1) + 1;
+    atomic_store_explicit(&slot->sequence, number, WAIT_SLOT_RELAXED);
     atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&slot->stack_pointer, caller->stack_pointer, PARKED_RELAXED);
-    atomic_store_explicit(&slot->frame_pointer, caller->frame_pointer, PARKED_RELAXED);
-    atomic_store_explicit(&slot->pc, caller->pc, PARKED_RELAXED);
-    atomic_store_explicit(&slot->object, object, PARKED_RELAXED);
-    atomic_store_explicit(&slot->kind, (uint32_t)kind, PARKED_RELAXED);
+    atomic_store_explicit(&slot->stack_pointer, caller->stack_pointer, WAIT_SLOT_RELAXED);
+    atomic_store_explicit(&slot->frame_pointer, caller->frame_pointer, WAIT_SLOT_RELAXED);
+    atomic_store_explicit(&slot->pc, caller->pc, WAIT_SLOT_RELAXED);
+    atomic_store_explicit(&slot->object, object, WAIT_SLOT_RELAXED);
+    atomic_store_explicit(&slot->kind, (uint32_t)kind, WAIT_SLOT_RELAXED);
     return number;
 }
 
 /* Kept out of line: a loop costs the fast path registers. */
 __attribute__((noinline, cold, unused)) static uint64_t
-wait_slot_write_again(struct parked_slot *slot, struct parked_caller caller, enum wait_kind kind,
+wait_slot_write_again(struct wait_slot *slot, struct hook_caller caller, enum wait_kind kind,
                       uint64_t object) {
     uint64_t number;
     do
         number = wait_slot_write(slot, &caller, kind, object);
-    while (atomic_load_explicit(&slot->sequence, PARKED_RELAXED) != number);
+    while (atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED) != number);
     return number;
 }
 
 /* Context: the slot's thread. Async-signal-safe: yes. errno is preserved. */
-static inline void parked_begin(struct parked_slot *slot, const struct parked_caller *caller,
-                                enum wait_kind kind, uint64_t object) {
+static inline void wait_slot_begin(struct wait_slot *slot, const struct hook_caller *caller,
+                                   enum wait_kind kind, uint64_t object) {
     uint64_t number = wait_slot_write(slot, caller, kind, object);
     /* a handler in between has written its own number */
-    if (__builtin_expect(atomic_load_explicit(&slot->sequence, PARKED_RELAXED) != number, 0))
+    if (__builtin_expect(atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED) != number, 0))
         number = wait_slot_write_again(slot, *caller, kind, object);
     atomic_store_explicit(&slot->sequence, number + 1, memory_order_release);
 }
 
 /* Context: as above. */
-static inline void parked_end(struct parked_slot *slot) {
-    const uint64_t number = atomic_load_explicit(&slot->sequence, PARKED_RELAXED);
+static inline void wait_slot_end(struct wait_slot *slot) {
+    const uint64_t number = atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED);
     atomic_store_explicit(&slot->sequence, (number | 1) + 1, memory_order_release);
 }
 

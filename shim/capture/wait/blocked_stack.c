@@ -1,4 +1,4 @@
-#include "standing_stack.h"
+#include "blocked_stack.h"
 
 #include "arch_code.h"
 #include "arch_memory.h"
@@ -65,7 +65,7 @@ static void set_registers(struct blocked_stack *stack, uintptr_t pc, uintptr_t s
 /* Returns true if the walk has come to the hook. The hook is the profiler's code and keeps a frame
  * pointer, which the kernel does not report. */
 static bool has_come_to(const struct unwinder *unwinder, const struct unwind *unwind,
-                        const struct parked_caller *hook) {
+                        const struct hook_caller *hook) {
     return unwinder_is_own(unwinder, unwind->ended_pc) ||
            (unwind->ended_sp == hook->stack_pointer && unwind->ended_pc + 1 == hook->pc);
 }
@@ -125,7 +125,7 @@ static enum unwind_end walk_from_kernel(struct blocked_stack *stack,
 /* Keeps only the first frame of the hook's callees: the function that the program called. The
  * frames inside libc differ from version to version. Frames of a signal handler that interrupted
  * the call all stay. Returns the number of frames. */
-static uint32_t keep_callee(struct blocked_stack *stack, const struct parked_caller *hook) {
+static uint32_t keep_callee(struct blocked_stack *stack, const struct hook_caller *hook) {
     uint32_t listed = stack->reached_hook ? stack->count : 0;
     if (listed && stack->frames[listed - 1] == hook->pc - 1) /* the second walk lists it */
         listed--;
@@ -137,7 +137,7 @@ static uint32_t keep_callee(struct blocked_stack *stack, const struct parked_cal
 
 static enum unwind_end walk_from_hook(struct blocked_stack *stack, const struct unwinder *unwinder,
                                       const struct thread_state *thread,
-                                      const struct parked_caller *hook) {
+                                      const struct hook_caller *hook) {
     const uint32_t listed = keep_callee(stack, hook);
     struct unwind unwind = blocked_walk_make(stack, thread, listed);
     unwind.from_caller = true;
@@ -151,7 +151,7 @@ static enum unwind_end walk_from_hook(struct blocked_stack *stack, const struct 
 
 /* Returns true if the slot's return address is still on the stack. After a longjmp that left the
  * slot behind, mostly another value is there. */
-static bool is_in_hook(const struct blocked_stack *stack, const struct parked_caller *hook) {
+static bool is_in_hook(const struct blocked_stack *stack, const struct hook_caller *hook) {
     const uintptr_t slot = hook->stack_pointer + (uintptr_t)(intptr_t)ARCH_PUSHED_RETURN;
     uintptr_t address;
     if (!hook->stack_pointer || !stack_range_has(stack->copied, slot) ||

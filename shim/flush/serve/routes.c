@@ -1,4 +1,4 @@
-#include "answers.h"
+#include "routes.h"
 
 #include "access.h"
 #include "clock.h"
@@ -69,7 +69,7 @@ static bool parse_length(struct http_request *request, uint64_t otherwise, uint6
     uint64_t number = otherwise;
     if (seconds && !parse_number(seconds, 1, MOST_SECONDS, &number)) {
         reply_text(request, MHD_HTTP_BAD_REQUEST,
-                   "`seconds` is no whole number from 1 to 3600; nothing is answered.");
+                   "`seconds` is no whole number from 1 to 3600; the request is refused.");
         return false;
     }
     *length = number * NANO_PER_SECOND;
@@ -100,7 +100,7 @@ static struct window *open_window(struct serve *serve, struct http_request *requ
     if (window)
         serve_add_window(serve, window);
     else
-        reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "There is no memory for the answer.");
+        reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "There is no memory for the response.");
     return window;
 }
 
@@ -185,7 +185,7 @@ static bool begin_recording(struct serve *serve, struct http_request *request,
     }
     if (lines.is_cut) {
         reply_text(request, MHD_HTTP_URI_TOO_LONG,
-                   "The settings of a query have at most 1 KiB; nothing is answered.");
+                   "The settings of a query have at most 1 KiB; the request is refused.");
         return false;
     }
     bool is_right;
@@ -307,7 +307,7 @@ static void reply_pprof(struct serve *serve, struct window *window) {
         http_reply(window->request, &reply);
     else
         reply_text(window->request, MHD_HTTP_SERVICE_UNAVAILABLE,
-                   "There is no memory for the answer.");
+                   "There is no memory for the response.");
 }
 
 static void reply_exports(struct window *window) {
@@ -322,8 +322,8 @@ void reply_to_window(struct serve *serve, struct window *window) {
     struct wire written = {.bytes = NULL};
     if (window->refused || window->state != WINDOW_DONE) {
         reply_text(window->request, MHD_HTTP_SERVICE_UNAVAILABLE,
-                   window->refused ? "There is no memory for the answer."
-                                   : "The process cannot answer now; ask again.");
+                   window->refused ? "There is no memory for the response."
+                                   : "The process cannot respond now; try again.");
         return;
     }
     switch (window->form) {

@@ -1,6 +1,6 @@
 /* Observes one thread. Context: the helper. */
-#ifndef OTELPROF_WAIT_LOOK_H
-#define OTELPROF_WAIT_LOOK_H
+#ifndef OTELPROF_WAIT_OBSERVE_H
+#define OTELPROF_WAIT_OBSERVE_H
 
 #include "wait_sampler.h"
 
