@@ -1,10 +1,10 @@
 /* Runs one cycle: harvest, merge, encode, and pass on. */
 #include "clock.h"
+#include "control/memory_room.h"
 #include "encode/contexts.h"
 #include "encode/merge.h"
 #include "export/console.h"
 #include "flush.h"
-#include "memory_room.h"
 #include "symbolize/symbolize.h"
 
 #include <stdlib.h>

@@ -5,14 +5,14 @@
 #define OTELPROF_FLUSH_H
 
 #include "control/control.h"
+#include "control/long_spans.h"
+#include "control/memory_alarm.h"
 #include "encode/profile_export.h"
 #include "export/file_export.h"
 #include "export/schedule.h"
 #include "export/sender.h"
-#include "files/idle_code.h"
 #include "harvest.h"
-#include "long_spans.h"
-#include "memory_alarm.h"
+#include "libraries/idle_code.h"
 #include "serve/serve.h"
 
 /* Recipients of an export: see cycle.c. */

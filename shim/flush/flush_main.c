@@ -1,15 +1,15 @@
 /* The entry of the flush side. It harvests at each interval, passes the export on, and lets the
  * sender work between intervals. A transfer never delays a harvest. */
 #include "clock.h"
+#include "control/unseen_end.h"
 #include "declare/declaration.h"
 #include "export/random_seed.h"
 #include "files/by_path.h"
-#include "files/exporter_libraries.h"
-#include "files/foreign_code.h"
 #include "flush.h"
+#include "libraries/exporter_libraries.h"
+#include "libraries/foreign_code.h"
 #include "release.h"
 #include "symbolize/symbolize.h"
-#include "unseen_end.h"
 
 #include <stdlib.h>
 

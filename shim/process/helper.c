@@ -7,7 +7,7 @@
 #include "capture/kernel/futex.h"
 #include "capture/kernel/own_memory.h"
 #include "capture/kernel/signals_blocked.h"
-#include "capture/record/libc_threads.h"
+#include "capture/symbols/libc_threads.h"
 #include "capture/symbols/next.h"
 #include "clock.h"
 #include "cpp_programs.h"

@@ -2,7 +2,7 @@
 
 #include "capture/capture.h"
 #include "capture/kernel/wait.h"
-#include "capture/record/libc_threads.h"
+#include "capture/symbols/libc_threads.h"
 #include "capture/thread_life.h"
 #include "helper.h"
 #include "lifecycle.h"

@@ -4,9 +4,9 @@
  * within the body. An answer means the same in protobuf and, written by our writer, in JSON. Input:
  * lines, each ended by a line feed, up to a NUL; behind it the body.
  */
-#include "export/response.h"
-#include "export/compress.h"
+#include "encode/compress.h"
 #include "export/grpc_response.h"
+#include "export/response.h"
 #include "fuzz.h"
 #include "otlp_json.h"
 #include "profiles_service.pb-c.h"

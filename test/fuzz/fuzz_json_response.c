@@ -2,8 +2,8 @@
  * line of UTF-8, and all that is JSON, not nested deeper than the reader's bound, is taken. Why it
  * refuses, in whatever form, is bounded, and repeats no header. Input: the body.
  */
-#include "export/response.h"
 #include "export/receiver_words.h"
+#include "export/response.h"
 #include "fuzz.h"
 #include "json_reader.h"
 #include "shown.h"

@@ -17,7 +17,7 @@ from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
 
-PROFILES = re.findall(r'^PPROF_KIND\(\w+, "(\w+)", "(\w+)", .*?, (AT_\w+|NOW),', (ROOT / "shim/flush/serve/pprof_kinds.def").read_text(), re.M)
+PROFILES = re.findall(r'^PPROF_KIND\(\w+, "(\w+)", "(\w+)", .*?, (AT_\w+|NOW),', (ROOT / "shim/flush/encode/pprof_kinds.def").read_text(), re.M)
 KEPT_BYTES = 1000 * 1024  # of test/programs/answers.c
 NOBODY = 65534
 LABEL = r'\w+="(?:[^"\\]|\\["\\n])*"'

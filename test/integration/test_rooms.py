@@ -21,7 +21,8 @@ HELPER_HEAP = RECORD | ALLOCATOR | {"capture/helper_heap"}
 HEAP = HELPER_HEAP | {"capture/heap"}
 CPU = HELPER_HEAP | {"capture/cpu"}
 WAIT = HELPER_HEAP | {"capture/wait"}
-CAPTURE = HEAP | CPU | WAIT | {"capture"}
+BINDING = CPU | {"capture/binding"}
+CAPTURE = HEAP | WAIT | BINDING | {"capture"}
 PROCESS = CAPTURE | {"process/eligibility", "process"}
 MAY_KNOW = {
     "capture/kernel": BOTTOM,
@@ -36,6 +37,7 @@ MAY_KNOW = {
     "capture/heap": HEAP,
     "capture/cpu": CPU,
     "capture/wait": WAIT,
+    "capture/binding": BINDING,
     "capture": CAPTURE,
     "process/eligibility": SYMBOLS,
     "process": PROCESS,
@@ -44,13 +46,14 @@ MAY_KNOW = {
     "start": PROCESS | {"hooks", "start"},
     "cpp_context": set(),
     "flush/files": set(),
+    "flush/libraries": {"flush/files"},
     "flush/symbolize": {"flush/files"},
     "flush/encode": {"flush/files", "flush/symbolize"},
-    "flush/export": {"flush/files", "flush/symbolize", "flush/encode"},
+    "flush/export": {"flush/files", "flush/libraries", "flush/symbolize", "flush/encode"},
     "flush/declare": {"flush/files", "flush/encode"},
-    "flush/control": {"flush/files", "flush/declare"},
+    "flush/control": {"flush/files", "flush/declare", "flush/encode"},
     "flush/serve": {"flush/files", "flush/encode", "flush/export", "flush/control"},
-    "flush": {"flush/files", "flush/symbolize", "flush/encode", "flush/export", "flush/declare", "flush/control", "flush/serve"},
+    "flush": {"flush/files", "flush/libraries", "flush/symbolize", "flush/encode", "flush/export", "flush/declare", "flush/control", "flush/serve"},
 }
 # A thread that another library's constructor creates has the profiler start: this goes up for good.
 STARTS = {

@@ -3,7 +3,7 @@
 #define OTELPROF_TEST_SUMMED_EXPORTS_H
 
 #include "decoded_export.h"
-#include "serve/pprof_sum.h"
+#include "encode/pprof_sum.h"
 
 static const char *const everything[] = {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_TYPES=all",
                                          NULL};

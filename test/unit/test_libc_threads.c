@@ -7,7 +7,7 @@
 #include "idle_helper.h"
 #include "process/lifecycle.h"
 #include "process/quiesce_lock.h"
-#include "record/libc_threads.h"
+#include "symbols/libc_threads.h"
 #include "symbols/next.h"
 
 #include <sys/prctl.h>

@@ -2,8 +2,8 @@
  * last longer than a bound. */
 #include "unit.h"
 
+#include "control/long_spans.h"
 #include "decoded_export.h"
-#include "long_spans.h"
 
 static const uint64_t second = NANO_PER_SECOND;
 

@@ -2,8 +2,8 @@
  * is worth an export. */
 #include "unit.h"
 
+#include "control/memory_alarm.h"
 #include "fake_capture.h"
-#include "memory_alarm.h"
 #include "mount_folder.h"
 
 static const uint64_t mib = 1 << 20;

@@ -1,7 +1,7 @@
 /* What limits of control groups leave, read from folders like the kernel's. */
 #include "unit.h"
 
-#include "memory_room.h"
+#include "control/memory_room.h"
 #include "mount_folder.h"
 
 static void make_group(const char *name, const char *limit, const char *usage) {

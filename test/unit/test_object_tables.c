@@ -1,7 +1,7 @@
 /* What objects say of themselves, read and changed in place, and tables that say what is not so. */
 #include "unit.h"
 
-#include "files/object_tables.h"
+#include "libraries/object_tables.h"
 
 #include <curl/curl.h>
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* Differences for pprof: a sum of a time, less what was there at its begin. */
 #include "unit.h"
 
-#include "export/compress.h"
+#include "encode/compress.h"
 #include "serve/window.h"
 #include "summed_exports.h"
 

@@ -1,7 +1,7 @@
 /* Sums over exports for pprof, and the windows that take them. */
 #include "unit.h"
 
-#include "export/compress.h"
+#include "encode/compress.h"
 #include "serve/window.h"
 #include "summed_exports.h"
 

@@ -1,7 +1,7 @@
 /* What waits to be sent: compressed so that it can be had back, and bounded. */
 #include "unit.h"
 
-#include "export/compress.h"
+#include "encode/compress.h"
 #include "export/queue.h"
 
 #include <zlib.h>

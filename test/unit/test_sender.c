@@ -90,7 +90,8 @@ static void fewer_than_no_profiles_cannot_be_rejected(void **state) {
     (void)state;
     char log[1024];
     send_json(negative_json, log);
-    assert_non_null(strstr(log, "the receiver reported a negative number of rejected profiles, which is taken as 0: odd\n"));
+    assert_non_null(strstr(log, "the receiver reported a negative number of rejected profiles, "
+                                "which is taken as 0: odd\n"));
     assert_null(strstr(log, "-3"));
 }
 

@@ -4,7 +4,7 @@
 #include "clock.h"
 #include "helper_name.h"
 #include "kernel/own_memory.h"
-#include "libc_threads.h"
+#include "symbols/libc_threads.h"
 #include "thread_files.h"
 
 #include <fcntl.h>

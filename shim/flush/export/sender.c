@@ -1,7 +1,7 @@
 #include "sender.h"
 
 #include "clock.h"
-#include "compress.h"
+#include "encode/compress.h"
 #include "grpc_message.h"
 #include "poisson.h"
 #include "random_seed.h"

@@ -3,7 +3,7 @@
 #ifndef OTELPROF_THREAD_TEXT_H
 #define OTELPROF_THREAD_TEXT_H
 
-#include "pprof_sum.h"
+#include "encode/pprof_sum.h"
 
 /* `sum` is of PPROF_GOROUTINE; NULL: writes that there was no memory. `full` writes one block per
  * thread; otherwise, threads with equal stacks share a block. */

@@ -11,8 +11,8 @@
 #ifndef OTELPROF_WINDOW_H
 #define OTELPROF_WINDOW_H
 
+#include "encode/pprof_sum.h"
 #include "http_server.h"
-#include "pprof_sum.h"
 
 enum window_state { WINDOW_NEXT, WINDOW_BEGINS, WINDOW_TAKES, WINDOW_DONE };
 enum window_form { WINDOW_PPROF, WINDOW_TEXT, WINDOW_OTLP, WINDOW_FLUSH };

@@ -1,7 +1,7 @@
 #include "pprof_sum.h"
 
 #include "clock.h"
-#include "export/compress.h"
+#include "compress.h"
 #include "profile_kind.h"
 #include "utc_time.h"
 

@@ -1,7 +1,7 @@
 #include "idle_code.h"
 
-#include "by_path.h"
 #include "exporter_libraries.h"
+#include "files/by_path.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "libc_threads.h"
 
 #include "kernel/first_page.h"
-#include "symbols/next_symbol.h"
+#include "next_symbol.h"
 
 #include <errno.h>
 #include <fcntl.h>
