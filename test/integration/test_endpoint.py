@@ -285,7 +285,7 @@ def test_a_socket_that_was_removed_is_made_anew(asked, tmp_path):
     folder.mkdir()
     until_there(folder / "socket")
     assert Process(folder / "socket").profile("allocs").total("alloc_space") > before
-    assert running.over().stderr.count("does not answer") == 1
+    assert running.over().stderr.count("serves no requests") == 1
 
 
 ALLOCATES_WHEN_TOLD = """
@@ -311,8 +311,8 @@ def test_sums_hold_what_came_while_nobody_could_ask(start, tmp_path, condition):
         "OTEL_PROFILER_CONDITION": condition, "OTEL_PROFILER_MAX_OVERHEAD": "none"})
     process.until_it_answers()
     squatter = Squatter(tmp_path / "socket")
-    eventually(lambda: os.pread(running.err.fileno(), 100_000, 0), "that it does not answer", unless=running.process.poll,
-               holds=lambda said: b"does not answer" in said)
+    eventually(lambda: os.pread(running.err.fileno(), 100_000, 0), "that it serves no requests", unless=running.process.poll,
+               holds=lambda said: b"serves no requests" in said)
     told.touch()
     until_there(done)
     squatter.until_asked(2, running)  # the second export has begun after that

@@ -72,7 +72,7 @@ class Tree:
     def levels(self, pid):
         """At which it was said that a process does not answer."""
         lines = os.pread(self.running.err.fileno(), 1_000_000, 0).decode().splitlines()
-        return [line.split()[1] for line in lines if line.startswith(f"libotelprof[{pid}]") and "cannot answer" in line]
+        return [line.split()[1] for line in lines if line.startswith(f"libotelprof[{pid}]") and "cannot listen" in line]
 
 
 def test_a_child_that_comes_before_its_parent_answers_until_it_ends(tree):
