@@ -7,9 +7,9 @@
  * matters is the library loaded from our frame, so that it can be bound immediately; elsewhere
  * binding waits for the next occasion. */
 #include "arch_forward.h"
-#include "capture/binding/bound_calls.h"
-#include "capture/binding/deep_binding.h"
+#include "capture/bound_calls.h"
 #include "capture/capture.h"
+#include "capture/deep_binding.h"
 #include "capture/symbols/next_symbol.h"
 #include "object_span.h"
 #include "otelprof.h"

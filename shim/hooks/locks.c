@@ -1,7 +1,7 @@
 #include "locks.h"
 
 #include "arch_caller.h"
-#include "capture/binding/bound_calls.h"
+#include "capture/bound_calls.h"
 #include "capture/capture.h"
 #include "capture/symbols/next_symbol.h"
 #include "capture/wait/contention.h"

@@ -1,8 +1,8 @@
 /* pthread_create and thrd_create: every thread starts in our routine, which registers it, runs the
  * program's own routine, and notices every way in which that can end. The thread's destructors run
  * after it and are still sampled. */
-#include "capture/binding/deep_binding.h"
 #include "capture/capture.h"
+#include "capture/deep_binding.h"
 #include "capture/symbols/next.h"
 #include "capture/thread_life.h"
 #include "otelprof.h"

@@ -21,8 +21,7 @@ HELPER_HEAP = RECORD | ALLOCATOR | {"capture/helper_heap"}
 HEAP = HELPER_HEAP | {"capture/heap"}
 CPU = HELPER_HEAP | {"capture/cpu"}
 WAIT = HELPER_HEAP | {"capture/wait"}
-BINDING = CPU | {"capture/binding"}
-CAPTURE = HEAP | WAIT | BINDING | {"capture"}
+CAPTURE = HEAP | CPU | WAIT | {"capture"}
 PROCESS = CAPTURE | {"process/eligibility", "process"}
 MAY_KNOW = {
     "capture/kernel": BOTTOM,
@@ -37,7 +36,6 @@ MAY_KNOW = {
     "capture/heap": HEAP,
     "capture/cpu": CPU,
     "capture/wait": WAIT,
-    "capture/binding": BINDING,
     "capture": CAPTURE,
     "process/eligibility": SYMBOLS,
     "process": PROCESS,

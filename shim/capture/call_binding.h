@@ -1,10 +1,10 @@
-/* Binding of call sites of loaded objects (binding/call_sites.h), under the loader's own lock,
+/* Binding of call sites of loaded objects (symbols/call_sites.h), under the loader's own lock,
  * which is only tried. While another thread is inside the loader an object may be half relocated.
  */
 #ifndef OTELPROF_CALL_BINDING_H
 #define OTELPROF_CALL_BINDING_H
 
-#include "call_sites.h"
+#include "symbols/call_sites.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

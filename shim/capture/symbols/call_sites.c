@@ -3,7 +3,7 @@
 #include "arch_memory.h"
 #include "arch_object.h"
 #include "bare_syscall.h"
-#include "symbols/object_symbols.h"
+#include "object_symbols.h"
 
 #include <elf.h>
 #include <errno.h>
