@@ -37,16 +37,17 @@ static void *next_call(unsigned call) {
 }
 
 /* Calls the function behind ours while the mask is noted. A handler that jumps out of the wait
- * leaves the note; masked_wait_of() checks its place. */
+ * leaves the note; read_wait_mask() checks that the hook's frame is still there. */
 #define WAIT(call, type, mask, arguments)                                                          \
     __extension__({                                                                                \
         struct own_signal_stack *const own = own_tls.signal_stack;                                 \
         type *const next = (type *)next_call(call);                                                \
         if (own)                                                                                   \
-            own_signal_stack_note_wait(own, (uintptr_t)__builtin_frame_address(0), mask);          \
+            own_signal_stack_note_wait(own, (uintptr_t)__builtin_frame_address(0),                 \
+                                       (uintptr_t)__builtin_return_address(0), mask);              \
         const int result = next arguments;                                                         \
         if (own)                                                                                   \
-            own_signal_stack_note_wait(own, 0, NULL);                                              \
+            own_signal_stack_note_wait(own, 0, 0, NULL);                                           \
         result;                                                                                    \
     })
 

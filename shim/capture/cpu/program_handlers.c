@@ -79,7 +79,8 @@ static bool read_wait_mask(struct own_signal_stack *own, const ucontext_t *conte
     const uintptr_t frame = own ? atomic_exchange(&own->wait_frame, 0) : 0;
     const uintptr_t from = frame ? (uintptr_t)own->wait_mask : 0;
     if (!frame || !context_has_interrupted_call(context) ||
-        frame - arch_interrupted_sp(context) > LIBC_FRAMES_BYTES || !memory_is_readable(from) ||
+        frame - arch_interrupted_sp(context) > LIBC_FRAMES_BYTES ||
+        arch_return_of_frame(frame) != own->wait_return || !memory_is_readable(from) ||
         !memory_is_readable(from + sizeof *mask - 1))
         return false;
     memcpy(mask, (const void *)from, sizeof *mask);

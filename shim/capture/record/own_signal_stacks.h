@@ -32,6 +32,7 @@ struct own_signal_stack {
     stack_t programs;
     /* The mask of a wait that the thread is in (hooks/masked_wait.c), and the hook's frame. */
     _Atomic uintptr_t wait_frame; /* 0: none */
+    uintptr_t wait_return; /* the hook's return address: gone once a handler has jumped out */
     const sigset_t *wait_mask;
     stack_t pending;      /* takes the place of `programs` once the kernel has the other setting */
     bool is_short;        /* which of two settings the kernel has: own_signal_stack_setting() */
@@ -57,12 +58,14 @@ static inline bool own_signal_stack_has(const struct own_signal_stack *stack, ui
     return address > stack->low && address <= stack->high;
 }
 
-/* Notes that the thread waits with that mask, in a function whose frame is at `frame`; 0: it waits
- * no more. Context: any, the thread itself. Async-signal-safe: yes. */
+/* Notes that the thread waits with that mask, in a function whose frame is at `frame` and that
+ * returns to `returns`. `frame` 0: it waits no more. Context: any, the thread itself.
+ * Async-signal-safe: yes. */
 static inline void own_signal_stack_note_wait(struct own_signal_stack *stack, uintptr_t frame,
-                                              const sigset_t *mask) {
+                                              uintptr_t returns, const sigset_t *mask) {
     atomic_store_explicit(&stack->wait_frame, 0, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst); /* the reader is a handler of this thread */
+    stack->wait_return = returns;
     stack->wait_mask = mask;
     atomic_signal_fence(memory_order_seq_cst);
     atomic_store_explicit(&stack->wait_frame, mask ? frame : 0, memory_order_relaxed);

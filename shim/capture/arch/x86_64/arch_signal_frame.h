@@ -39,6 +39,13 @@ static inline bool arch_is_signal_frame_at(uintptr_t frame, const siginfo_t *inf
     return (uintptr_t)context == frame + FRAME_CONTEXT && (uintptr_t)info == frame + FRAME_INFO;
 }
 
+/* Returns the return address of the function whose __builtin_frame_address(0) is `frame`. */
+static inline uintptr_t arch_return_of_frame(uintptr_t frame) {
+    uintptr_t address;
+    memcpy(&address, (const void *)(frame + sizeof frame), sizeof address);
+    return address;
+}
+
 static inline uintptr_t arch_interrupted_sp(const ucontext_t *context) {
     return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
 }
