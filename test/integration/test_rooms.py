@@ -161,7 +161,7 @@ def test_a_world_does_not_find_the_headers_of_another(folder, header, tmp_path):
         assert (done.returncode == 0) == works, done.stderr
 
 
-def test_a_file_is_one_idea_of_at_most_500_lines():
+def test_a_file_is_one_idea_of_at_most_600_lines():
     """A program under test may be longer: it is one file, so that it can be compiled and handed on by itself."""
     programs = {ROOT / "test" / folder for folder in ("programs", "faults")}
     paths = [path for folder, kind in (("shim", "*.[ch]"), ("common", "*.[ch]"), ("test", "*.[ch]"), ("test", "*.py"))

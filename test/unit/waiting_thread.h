@@ -34,12 +34,11 @@ static __attribute__((noinline)) void waits_for_a_byte(int end) {
 
 /* What a hook does: the slot has its caller, which is to be on the stack. */
 static __attribute__((noinline)) void hook(struct thread_state *state, int end) {
-    const struct hook_caller caller = {.stack_pointer =
-                                             (uintptr_t)__builtin_frame_address(0) + 16,
-                                         .frame_pointer = *(uintptr_t *)__builtin_frame_address(0),
-                                         .pc = (uintptr_t)__builtin_return_address(0)};
+    const struct hook_caller caller = {.stack_pointer = (uintptr_t)__builtin_frame_address(0) + 16,
+                                       .frame_pointer = *(uintptr_t *)__builtin_frame_address(0),
+                                       .pc = (uintptr_t)__builtin_return_address(0)};
     wait_slot_begin(&state->wait_slot, &caller, waiting.mutex ? WAIT_LOCK : WAIT_QUEUE,
-                 (uintptr_t)waiting.mutex);
+                    (uintptr_t)waiting.mutex);
     waits_for_a_byte(end);
     if (!waiting.stays_parked)
         wait_slot_end(&state->wait_slot);
