@@ -71,14 +71,17 @@ __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry)
     return describe_timer(expiry, &id);
 }
 
-/* A macro, so that the function that has it in it is the leaf of the sample. */
+/* Takes a sample whose leaf is the function that the macro stands in: the signal is delivered
+ * before the instruction behind the system call, which is the nop. */
 #define TAKE_CPU_SAMPLE()                                                                          \
     do {                                                                                           \
         siginfo_t sample_expiry;                                                                   \
-        if (describe_expiry(&sample_expiry))                                                       \
+        if (describe_expiry(&sample_expiry)) {                                                     \
             bare_call(SYS_rt_tgsigqueueinfo, bare_call(SYS_getpid, 0, 0, 0, 0, 0, 0),              \
                       bare_call(SYS_gettid, 0, 0, 0, 0, 0, 0), sample_expiry.si_signo,             \
                       (long)&sample_expiry, 0, 0);                                                 \
+            __asm__ volatile("nop");                                                               \
+        }                                                                                          \
     } while (0)
 
 /* Waits until the profiler, where it is preloaded, samples the calling thread: on a busy machine it

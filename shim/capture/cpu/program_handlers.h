@@ -15,6 +15,7 @@
 #define OTELPROF_PROGRAM_HANDLERS_H
 
 #include <signal.h>
+#include <stdbool.h>
 
 /* Returns the kernel's action for the program's `action`: that action, or one with an entry of
  * ours. `is_borrowed`: the caller is a child of vfork(), which gets no entry that its parent lacks.
