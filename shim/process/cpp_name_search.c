@@ -58,16 +58,18 @@ static int note_loaded(struct dl_phdr_info *object, size_t size, void *arg) {
     return 0;
 }
 
+static struct loaded loaded_objects; /* used by the helper only */
+
 /* Drops unloaded objects, so that a library that is loaded again and again, each time at another
  * address, takes one entry only. */
 static void forget_unloaded(struct cpp_name_search *search) {
-    static struct loaded loaded; /* used by the helper only */
     size_t kept = 0;
-    loaded.search = search;
-    loaded.count = 0;
-    dl_iterate_phdr(note_loaded, &loaded);
-    memcpy(search->searched, loaded.identities, loaded.count * sizeof *search->searched);
-    search->searched_count = loaded.count;
+    loaded_objects.search = search;
+    loaded_objects.count = 0;
+    dl_iterate_phdr(note_loaded, &loaded_objects);
+    memcpy(search->searched, loaded_objects.identities,
+           loaded_objects.count * sizeof *search->searched);
+    search->searched_count = loaded_objects.count;
     for (size_t i = 0; i < search->count; i++) {
         if (!was_searched(search, search->found_in[i]))
             continue;

@@ -16,8 +16,9 @@ static bool is_mine(void) {
 }
 
 /* Keeps the payload off the program's stack, and out of its allocator. */
+static uint8_t payload[CONTEXT_PUBLICATION_BYTES];
+
 int otelprof_resource_publish(const struct otelprof_attribute *attributes, size_t count) {
-    static uint8_t payload[CONTEXT_PUBLICATION_BYTES];
     struct published_attribute entries[MOST_ATTRIBUTES];
     if (!atomic_load(&capture.armed) || !own_tls.thread || !capture_is_of_this_thread() ||
         count > MOST_ATTRIBUTES ||

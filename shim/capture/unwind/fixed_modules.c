@@ -154,8 +154,9 @@ static void fixed_modules_insert(struct fixed_modules *fixed, const struct cfi_t
     fixed->tables[at].fixed = true;
 }
 
+static struct candidate candidates[FIXED_MODULES]; /* pages that only the search touches */
+
 void fixed_modules_find(struct fixed_modules *fixed, uintptr_t own) {
-    static struct candidate candidates[FIXED_MODULES]; /* pages that only this call touches */
     struct search search = {
         .own = own, .vdso = getauxval(AT_SYSINFO_EHDR), .candidates = candidates};
     dl_iterate_phdr(visit, &search);

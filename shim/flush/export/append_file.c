@@ -65,7 +65,7 @@ static int append_file_write_all(int file, struct iovec *pieces, int count, size
 }
 
 static int append_file_write_record(int file, bool lines, const struct iovec *pieces, int count) {
-    static char newline[] = "\n";
+    char newline[] = "\n";
     struct iovec all[MAX_PIECES + 1];
     struct stat status;
     size_t written;

@@ -146,7 +146,7 @@ static int file_export_write_file(struct file_export *f, const struct iovec *pie
 /* Output cannot be taken back, so after an unfinished line the next begins on a new one. Messages
  * with length prefixes could not be distinguished any more after a partial one: none follows. */
 static int file_export_write_output(struct file_export *f, const struct iovec *pieces, int count) {
-    static char newline[] = "\n";
+    char newline[] = "\n";
     struct iovec all[MAX_PIECES + 1] = {{newline, 1}};
     const int first = f->is_unfinished && is_json(f);
     size_t written;
@@ -161,7 +161,7 @@ static int file_export_write_output(struct file_export *f, const struct iovec *p
 }
 
 void file_export_write(struct file_export *f, const void *bytes, size_t size, uint64_t samples) {
-    static char newline[] = "\n";
+    char newline[] = "\n";
     uint32_t length = htonl((uint32_t)size);
     const struct iovec body = {(void *)(uintptr_t)bytes, size};
     const struct iovec line[] = {body, {newline, 1}};

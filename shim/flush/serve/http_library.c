@@ -37,16 +37,19 @@ static bool program_has_library(void) {
     return dlopen(HTTP_LIBRARY_NAME, RTLD_LAZY | RTLD_NOLOAD) != NULL;
 }
 
+static struct {
+    struct http_library functions;
+    bool is_found;
+} http;
+
 const struct http_library *http_library(void) {
-    static struct http_library found;
-    static bool is_found;
-    if (is_found)
-        return &found;
+    if (http.is_found)
+        return &http.functions;
     if (program_has_library())
         return NULL;
     void *const library = dlopen(HTTP_LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
-    is_found = library && http_find_all_functions(library, &found);
-    return is_found ? &found : NULL;
+    http.is_found = library && http_find_all_functions(library, &http.functions);
+    return http.is_found ? &http.functions : NULL;
 }
 
 #endif
