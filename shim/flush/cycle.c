@@ -29,25 +29,6 @@ static struct encoded *in_form(struct encoded_export *export, unsigned form) {
     return form == FORM_JSON ? &export->json : &export->protobuf;
 }
 
-static void flush_write_file(struct flush *f, struct encoded_export *export) {
-    const struct encoded *const encoded = in_form(export, flush_written_form(f->api->config));
-    if (encoded->bytes)
-        file_export_write(f->file, encoded->bytes, encoded->size, export->samples);
-}
-
-/* The sender takes ownership of the bytes. */
-static void flush_send(struct flush *f, struct encoded_export *export) {
-    struct encoded *const encoded = in_form(export, flush_sent_form(f->api->config));
-    if (encoded->bytes)
-        sender_add(f->sender, encoded->bytes, encoded->size, export->samples);
-    encoded->bytes = NULL;
-}
-
-static bool is_too_large(const struct flush *f, const struct encoded_export *export) {
-    const uint64_t max = f->api->config->max_profile_bytes;
-    return export->protobuf.size > max || export->json.size > max;
-}
-
 static void free_export(struct encoded_export *export) {
     free(export->protobuf.bytes);
     free(export->json.bytes);
@@ -58,11 +39,14 @@ static void free_export(struct encoded_export *export) {
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static void export_part(struct flush *f, const struct merge *merge, struct export_part part,
                         uint64_t end_unix) {
+    const struct config *const config = f->api->config;
     struct export_part halves[2];
     const struct remainders before = f->exporter.remainders;
     struct encoded_export export =
         profile_export(&f->exporter, merge, part, f->interval_start_unix, end_unix);
-    if (is_too_large(f, &export) && export_part_divide(part, halves)) {
+    const bool is_too_large = export.protobuf.size > config->max_profile_bytes ||
+                              export.json.size > config->max_profile_bytes;
+    if (is_too_large && export_part_divide(part, halves)) {
         free_export(&export);
         f->exporter.remainders = before;
         export_part(f, merge, halves[0], end_unix);
@@ -74,16 +58,18 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
                                "worth of CPU time used");
     if (f->serve && f->audience != AUDIENCE_EXPORTERS && export.protobuf.bytes)
         serve_take(f->serve, export.protobuf.bytes, export.protobuf.size);
-    if (f->file && f->audience != AUDIENCE_CLIENTS)
-        flush_write_file(f, &export);
-    if (f->sender && f->audience != AUDIENCE_CLIENTS)
-        flush_send(f, &export);
+    if (f->file && f->audience != AUDIENCE_CLIENTS) {
+        const struct encoded *const written = in_form(&export, flush_written_form(config));
+        if (written->bytes)
+            file_export_write(f->file, written->bytes, written->size, export.samples);
+    }
+    if (f->sender && f->audience != AUDIENCE_CLIENTS) {
+        struct encoded *const sent = in_form(&export, flush_sent_form(config));
+        if (sent->bytes)
+            sender_add(f->sender, sent->bytes, sent->size, export.samples);
+        sent->bytes = NULL; /* the sender has taken ownership */
+    }
     free_export(&export);
-}
-
-static void write_to_console(struct flush *f, const struct merge *merge, uint64_t length) {
-    console_write(f->api, f->symbolizer, merge, (double)length / NANO_PER_SECOND);
-    f->api->export_ended(true);
 }
 
 /* The end of an interval is its start plus the duration measured by the monotonic clock, so that a
@@ -91,8 +77,10 @@ static void write_to_console(struct flush *f, const struct merge *merge, uint64_
 static void export_interval(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
     const uint64_t end_unix = f->interval_start_unix + length;
     profile_export_begin(&f->exporter, merge, complete);
-    if (f->api->config->exporters & EXPORTER_CONSOLE)
-        write_to_console(f, merge, length);
+    if (f->api->config->exporters & EXPORTER_CONSOLE) {
+        console_write(f->api, f->symbolizer, merge, (double)length / NANO_PER_SECOND);
+        f->api->export_ended(true);
+    }
     if (!f->exporter.forms)
         return;
     export_part(f, merge, export_part_whole(merge), end_unix);
@@ -136,35 +124,19 @@ static void export_for_clients(struct flush *f, struct merge *merge, bool comple
     f->audience = AUDIENCE_ALL;
 }
 
-/* Reduces the merge to long spans. Snapshot samples that this removes appear in the next export. */
-static void export_long_spans(struct flush *f, struct merge *merge, uint64_t length) {
-    merge_keep(merge, long_spans_has, &f->long_spans);
-    if (merge->items.count == 0)
-        return;
-    f->audience = AUDIENCE_EXPORTERS;
-    export_interval(f, merge, false, length);
-    f->audience = AUDIENCE_ALL;
-}
-
 /* OTEL_PROFILER_CONDITION does not hold in the interval: exporters get only its long spans. */
 static void hold_back(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
     f->api->count_drop(DROP_CONDITION,
                        count_passing_samples(merge) - count_passing_of_long_spans(f, merge));
     if (f->serve && serve_sums(f->serve))
         export_for_clients(f, merge, complete, length);
-    export_long_spans(f, merge, length);
-}
-
-/* Starts the next interval at the end of the last one, unless the clock was set meanwhile. */
-static uint64_t next_interval_start(uint64_t end_unix, uint64_t now_unix) {
-    const uint64_t apart = end_unix > now_unix ? end_unix - now_unix : now_unix - end_unix;
-    return apart < CLOCK_WAS_SET_NANO ? end_unix : now_unix;
-}
-
-static void update_resource(struct flush *f, const struct merge *merge) {
-    resource_update(f->resource);
-    if (*f->api->config->labels && contexts_lack_names(merge, resource_key_names(f->resource)))
-        resource_find_key_names(f->resource);
+    /* Snapshot samples that this removes appear in the next export. */
+    merge_keep(merge, long_spans_has, &f->long_spans);
+    if (merge->items.count == 0)
+        return;
+    f->audience = AUDIENCE_EXPORTERS;
+    export_interval(f, merge, false, length);
+    f->audience = AUDIENCE_ALL;
 }
 
 void flush_cycle(struct flush *f) {
@@ -176,32 +148,33 @@ void flush_cycle(struct flush *f) {
     const bool complete = merge_harvest(&merge, f->api);
     long_spans_update(&f->long_spans, &merge, control_span_bound(f->control),
                       (struct span_interval){now - length, now}, f->api);
-    update_resource(f, &merge);
+    resource_update(f->resource);
+    if (*f->api->config->labels && contexts_lack_names(&merge, resource_key_names(f->resource)))
+        resource_find_key_names(f->resource);
     symbolizer_trim(f->symbolizer);
     f->exporter.shed_nano = control_shed_nano(f->control);
     if (control_exports(f->control))
         export_interval(f, &merge, complete, length);
     else
         hold_back(f, &merge, complete, length);
+    const uint64_t end_unix = f->interval_start_unix + length;
     if (f->serve)
-        serve_end_export(f->serve, now, f->interval_start_unix + length);
+        serve_end_export(f->serve, now, end_unix);
     symbolizer_close_files(f->symbolizer);
     f->merged_bytes = merge.arena.total;
     merge_free(&merge);
     f->interval_start = now;
-    f->interval_start_unix = next_interval_start(f->interval_start_unix + length, now_unix);
-}
-
-/* Expects the next export to be as large as the last one. Measured with 3,000 to 8,000 samples of
- * 1,000 threads: it needs twice the memory of its merged samples, and 1.5 MiB. */
-static uint64_t export_bytes(const struct flush *f) {
-    const uint64_t expected = EXPORT_BYTES / 2 + 2 * (uint64_t)f->merged_bytes;
-    return expected > EXPORT_BYTES ? expected : EXPORT_BYTES;
+    /* The next interval starts at the end of this one, unless the clock was set meanwhile. */
+    const uint64_t apart = end_unix > now_unix ? end_unix - now_unix : now_unix - end_unix;
+    f->interval_start_unix = apart < CLOCK_WAS_SET_NANO ? end_unix : now_unix;
 }
 
 bool flush_has_room(struct flush *f, bool last) {
     const uint64_t room = memory_room();
-    const uint64_t needed = export_bytes(f);
+    /* Expects the next export to be as large as the last one. Measured with 3,000 to 8,000 samples
+     * of 1,000 threads: it needs twice the memory of its merged samples, and 1.5 MiB. */
+    const uint64_t expected = EXPORT_BYTES / 2 + 2 * (uint64_t)f->merged_bytes;
+    const uint64_t needed = expected > EXPORT_BYTES ? expected : EXPORT_BYTES;
     const bool named = room >= needed + NAMES_BYTES;
     symbolizer_limit(f->symbolizer, named ? room - needed - NAMES_BYTES : 0, named);
     if (!named)

@@ -55,16 +55,6 @@ const char otelprof_flush_release[] = OTELPROF_RELEASE;
  *
  * After REQUEST_STOP there is one last export; the loop then only waits for its transfers. */
 
-/* Releases memory and code before a long sleep. What polling once a second needs stays resident. */
-static int flush_sleep_until(struct flush *f, uint64_t moment) {
-    if (f->worked && moment > monotonic_nano() + IDLE_NANO) {
-        f->api->give_back_memory();
-        idle_code_drop(f->code);
-        f->worked = false;
-    }
-    return f->api->wait(moment);
-}
-
 /* Ends transfers and connections first: their descriptors are closed with the thread. */
 static bool flush_suspend(struct flush *f) {
     if (f->sender)
@@ -87,14 +77,11 @@ static uint64_t next_export(const struct flush *f, uint32_t wanted) {
     return earlier(f->schedule.next, asked > least ? asked : least);
 }
 
-/* Returns when the next poll between exports is due. */
-static uint64_t flush_next_poll(const struct flush *f) {
-    const uint64_t next = earlier(control_next_poll(f->control), f->alarm.next);
-    return f->serve ? earlier(next, serve_next_step(f->serve)) : next;
-}
-
+/* Returns when the next export, or the next poll between exports, is due. */
 static uint64_t next_moment(const struct flush *f, uint32_t wanted) {
-    return earlier(next_export(f, wanted), flush_next_poll(f));
+    const uint64_t next = earlier(control_next_poll(f->control), f->alarm.next);
+    const uint64_t next_poll = f->serve ? earlier(next, serve_next_step(f->serve)) : next;
+    return earlier(next_export(f, wanted), next_poll);
 }
 
 static void flush_poll(struct flush *f) {
@@ -123,18 +110,6 @@ static void export_now(struct flush *f, uint32_t wanted, bool last) {
     schedule_advance(&f->schedule, monotonic_nano());
 }
 
-/* The process that held the address, for example the parent, may have ended. */
-static void try_to_listen(struct flush *f) {
-    if (f->serve && serve_try_again(f->serve))
-        f->api->libraries_ready(false);
-}
-
-static void report_made(struct flush *f) {
-    if (f->made != f->covered)
-        f->api->exports_made(f->covered);
-    f->made = f->covered;
-}
-
 /* Runs the loop above. Returns true if it was suspended. */
 static bool flush_run(struct flush *f) {
     int request = f->api->wait(0);
@@ -150,19 +125,31 @@ static bool flush_run(struct flush *f) {
                 return false;
             export_now(f, wanted, last);
             ended = last;
-            if (!last)
-                try_to_listen(f);
+            /* The process that held the address, for example the parent, may have ended. */
+            if (!last && f->serve && serve_try_again(f->serve))
+                f->api->libraries_ready(false);
         }
         const uint64_t sent = f->sender ? sender_step(f->sender, last) : UINT64_MAX;
         f->worked |= sent != UINT64_MAX || f->serve;
-        if (sent == UINT64_MAX)
-            report_made(f);
+        if (sent == UINT64_MAX && f->made != f->covered) {
+            f->api->exports_made(f->covered);
+            f->made = f->covered;
+        }
         if (sent == 0 || (ended && sent == UINT64_MAX))
             return false;
-        if (!ended)
+        uint64_t moment = sent;
+        if (!ended) {
             flush_poll(f);
-        request = ended ? f->api->wait(sent)
-                        : flush_sleep_until(f, earlier(sent, next_moment(f, wanted)));
+            moment = earlier(sent, next_moment(f, wanted));
+        }
+        /* Releases memory and code before a long sleep. What polling once a second needs stays
+         * resident. */
+        if (!ended && f->worked && moment > monotonic_nano() + IDLE_NANO) {
+            f->api->give_back_memory();
+            idle_code_drop(f->code);
+            f->worked = false;
+        }
+        request = f->api->wait(moment);
     }
     return false;
 }
@@ -182,18 +169,6 @@ static void close_flush(struct flush *f) {
     if (f->symbolizer)
         symbolizer_set_api(f->symbolizer, NULL);
     free(f);
-}
-
-static struct kept *open_kept(const struct capture_api *api) {
-    if (!*api->kept)
-        *api->kept = calloc(1, sizeof(struct kept));
-    return *api->kept;
-}
-
-static struct symbolizer *open_symbolizer(const struct capture_api *api, struct kept *kept) {
-    if (!kept->symbolizer)
-        kept->symbolizer = symbolizer_open(api->config->symbols, api->guarded);
-    return kept->symbolizer;
 }
 
 /* These two use the loader, whose lock a forked child must not inherit. */
@@ -227,22 +202,6 @@ static bool open_exporters(struct flush *f) {
            (f->file || !(config->exporters & EXPORTER_OTLP_FILE));
 }
 
-/* From here on, the configuration includes the file's settings. */
-static void follow_declaration(struct flush *f, const struct declaration *declaration) {
-    if (!declaration)
-        return;
-    f->own.config = &declaration->config;
-}
-
-static void open_resource(struct flush *f, const struct declaration *declaration) {
-    f->resource = resource_open(f->api->config, f->api->log, f->api->executable);
-    if (!f->resource)
-        return;
-    resource_began(f->resource, f->api->start_unix_nano);
-    if (declaration)
-        resource_declare(f->resource, &declaration->attributes);
-}
-
 /* Without an exporter, profiling is useless unless the process listens, now or once its address is
  * free. */
 static void open_serve(struct flush *f) {
@@ -256,12 +215,20 @@ static void open_serve(struct flush *f) {
 }
 
 static bool open_parts(struct flush *f, const struct capture_api *given, struct kept *kept) {
+    const struct declaration *const declaration = kept->declaration;
+    const struct capture_api *const api = &f->own;
     f->own = *given;
-    f->api = &f->own;
-    follow_declaration(f, kept->declaration);
-    const struct capture_api *const api = f->api;
-    open_resource(f, kept->declaration);
-    f->symbolizer = open_symbolizer(api, kept);
+    f->api = api;
+    if (declaration) /* from here on, the configuration includes the file's settings */
+        f->own.config = &declaration->config;
+    f->resource = resource_open(api->config, api->log, api->executable);
+    if (f->resource)
+        resource_began(f->resource, api->start_unix_nano);
+    if (f->resource && declaration)
+        resource_declare(f->resource, &declaration->attributes);
+    if (!kept->symbolizer)
+        kept->symbolizer = symbolizer_open(api->config->symbols, api->guarded);
+    f->symbolizer = kept->symbolizer;
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
     find_idle_code(f);
@@ -340,7 +307,9 @@ static bool is_profiling_wanted(const struct capture_api *api, struct kept *kept
 
 int otelprof_flush_main(const struct capture_api *api) {
     by_path_set_check(api->may_open_by_path);
-    struct kept *const kept = open_kept(api);
+    if (!*api->kept)
+        *api->kept = calloc(1, sizeof(struct kept));
+    struct kept *const kept = *api->kept;
     if (kept)
         find_foreign_code(api, kept);
     if (!is_profiling_wanted(api, kept))
