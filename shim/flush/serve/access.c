@@ -26,12 +26,6 @@ static bool is_own_origin(const char *origin, const char *host) {
                        strcmp(origin + sizeof scheme - 1, host) == 0);
 }
 
-/* Fetch Metadata: browsers send the origin of the request in Sec-Fetch-Site; other clients send no
- * such header. */
-static bool is_of_no_other_page(const char *site) {
-    return !site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
-}
-
 /* Compares in constant time: the duration does not depend on how many bytes match. */
 static bool is_token(const char *given, const char *token) {
     const size_t size = strlen(token);
@@ -48,13 +42,18 @@ static bool has_token(const struct http_request *request, const char *token) {
            is_token(given + sizeof bearer - 1, token);
 }
 
-static const char *refusal_at_port(const struct config *config, const struct http_request *request,
-                                   enum access_right right, unsigned *status) {
+const char *access_refusal(const struct config *config, const struct http_request *request,
+                           enum access_right right, unsigned *status) {
+    *status = MHD_HTTP_FORBIDDEN;
+    if (http_is_from_unix(request))
+        return http_is_trusted(request) ? NULL : "Only root and the process's own user are served.";
     const char *const host = http_header(request, "Host");
     if (!host || !is_this_machine(host))
         return "The Host header names no address of this machine; the request is refused.";
+    /* Fetch Metadata: browsers send Sec-Fetch-Site; other clients send no such header. */
+    const char *const site = http_header(request, "Sec-Fetch-Site");
     if (!is_own_origin(http_header(request, "Origin"), host) ||
-        !is_of_no_other_page(http_header(request, "Sec-Fetch-Site")))
+        (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0))
         return "The request comes from another page; the request is refused.";
     if (*config->listen_token && !has_token(request, config->listen_token)) {
         *status = MHD_HTTP_UNAUTHORIZED;
@@ -64,14 +63,4 @@ static const char *refusal_at_port(const struct config *config, const struct htt
     if (right == CHANGE && !config->listen_control)
         return "OTEL_PROFILER_LISTEN_CONTROL is not true; nothing is changed.";
     return NULL;
-}
-
-const char *access_refusal(const struct config *config, const struct http_request *request,
-                           enum access_right right, unsigned *status) {
-    *status = MHD_HTTP_FORBIDDEN;
-    if (!http_is_from_unix(request))
-        return refusal_at_port(config, request, right, status);
-    if (http_is_trusted(request))
-        return NULL;
-    return "Only root and the process's own user are served.";
 }

@@ -23,20 +23,6 @@ static bool http_find_function(void *library, const char *name, void *function) 
     return found != NULL;
 }
 
-static bool http_find_all_functions(void *library, struct http_library *found) {
-    bool all = true;
-#define HTTP_FUNCTION(name) all = all && http_find_function(library, "MHD_" #name, &found->name);
-#include "http_library.def"
-#undef HTTP_FUNCTION
-    return all;
-}
-
-/* The panic handler is one setting per copy of the library. If the program has loaded the library
- * itself, its handler must not be replaced. */
-static bool program_has_library(void) {
-    return dlopen(HTTP_LIBRARY_NAME, RTLD_LAZY | RTLD_NOLOAD) != NULL;
-}
-
 static struct {
     struct http_library functions;
     bool is_found;
@@ -45,10 +31,17 @@ static struct {
 const struct http_library *http_library(void) {
     if (http.is_found)
         return &http.functions;
-    if (program_has_library())
+    /* The panic handler is one setting per copy of the library. If the program has loaded the
+     * library itself, its handler must not be replaced. */
+    if (dlopen(HTTP_LIBRARY_NAME, RTLD_LAZY | RTLD_NOLOAD))
         return NULL;
     void *const library = dlopen(HTTP_LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
-    http.is_found = library && http_find_all_functions(library, &http.functions);
+    bool all = library != NULL;
+#define HTTP_FUNCTION(name)                                                                        \
+    all = all && http_find_function(library, "MHD_" #name, &http.functions.name);
+#include "http_library.def"
+#undef HTTP_FUNCTION
+    http.is_found = all;
     return http.is_found ? &http.functions : NULL;
 }
 

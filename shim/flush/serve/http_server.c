@@ -148,11 +148,6 @@ static uint64_t next_deadline(const struct http_server *server) {
 
 /* --- requests --- */
 
-static void http_list_request(struct http_server *server, struct http_connection *connection) {
-    connection->next = server->first;
-    server->first = connection;
-}
-
 static void http_unlist_request(struct http_server *server,
                                 const struct http_connection *connection) {
     struct http_connection **at = &server->first;
@@ -173,7 +168,8 @@ static struct http_connection *http_begin_request(struct http_server *server,
     connection->from_unix = server->is_unix;
     connection->request = (struct http_request){
         .method = method, .path = path, .body = connection->body, .connection = connection};
-    http_list_request(server, connection);
+    connection->next = server->first;
+    server->first = connection;
     return connection;
 }
 
@@ -285,14 +281,6 @@ static void epoll_is_ready(void *arg, int descriptor, unsigned events) {
     server->api->wake();
 }
 
-static bool watch_epoll(struct http_server *server) {
-    const union MHD_DaemonInfo *const info =
-        server->library->get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    server->epoll = info ? info->epoll_fd : -1;
-    const struct served_descriptor served = {server->epoll, POLLIN, epoll_is_ready, server};
-    return server->epoll >= 0 && server->api->watch_fd(&served);
-}
-
 static bool open_locked(struct http_server *server, const struct listen_socket *at) {
     server->library = http_library();
     server->is_unix = at->folder >= 0;
@@ -300,8 +288,14 @@ static bool open_locked(struct http_server *server, const struct listen_socket *
         server->daemon = http_start(server, at);
     else
         close(at->descriptor);
-    if (!server->daemon || watch_epoll(server))
-        return server->daemon != NULL;
+    if (!server->daemon)
+        return false;
+    const union MHD_DaemonInfo *const info =
+        server->library->get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    server->epoll = info ? info->epoll_fd : -1;
+    const struct served_descriptor served = {server->epoll, POLLIN, epoll_is_ready, server};
+    if (server->epoll >= 0 && server->api->watch_fd(&served))
+        return true;
     server->library->stop_daemon(server->daemon);
     return false;
 }

@@ -50,32 +50,27 @@ static const char *parse_path(const char *text, pid_t process, struct listen_add
 
 /* --- loopback ports --- */
 
-static void set_v4(struct listen_address *address, uint16_t port) {
-    struct sockaddr_in *const inet = (void *)&address->inet;
-    *inet = (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    address->inet_size = sizeof *inet;
-}
-
-static void set_v6(struct listen_address *address, uint16_t port) {
-    struct sockaddr_in6 *const inet = (void *)&address->inet;
-    *inet = (struct sockaddr_in6){
-        .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = in6addr_loopback};
-    address->inet_size = sizeof *inet;
-}
-
 static const char *parse_port(const char *text, struct listen_address *address) {
     const char *const colon = strrchr(text, ':');
     const size_t host = colon ? (size_t)(colon - text) : 0;
     uint64_t port;
     if (!colon || !parse_number(colon + 1, 0, MOST_PORT, &port))
         return not_known;
-    if (text_is_word(text, host, "[::1]"))
-        set_v6(address, (uint16_t)port);
-    else if (text_is_word(text, host, "127.0.0.1") || text_is_word(text, host, "localhost"))
-        set_v4(address, (uint16_t)port);
-    else
+    if (text_is_word(text, host, "[::1]")) {
+        struct sockaddr_in6 *const inet = (void *)&address->inet;
+        *inet = (struct sockaddr_in6){.sin6_family = AF_INET6,
+                                      .sin6_port = htons((uint16_t)port),
+                                      .sin6_addr = in6addr_loopback};
+        address->inet_size = sizeof *inet;
+    } else if (text_is_word(text, host, "127.0.0.1") || text_is_word(text, host, "localhost")) {
+        struct sockaddr_in *const inet = (void *)&address->inet;
+        *inet = (struct sockaddr_in){.sin_family = AF_INET,
+                                     .sin_port = htons((uint16_t)port),
+                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        address->inet_size = sizeof *inet;
+    } else {
         return "is no address of this machine alone (127.0.0.1, localhost, [::1])";
+    }
     return NULL;
 }
 

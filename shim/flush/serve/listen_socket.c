@@ -269,13 +269,6 @@ static bool is_same_file(const struct stat *a, const struct stat *b) {
     return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-static bool is_own_file(const struct listen_socket *opened) {
-    struct stat status;
-    return opened->identity.st_ino != 0 &&
-           fstatat(opened->folder, opened->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-           is_same_file(&status, &opened->identity);
-}
-
 /* Reports an error other than ENOENT as "not lost": a process that has dropped its privileges may
  * be unable to read the folder. */
 bool listen_socket_is_lost(const struct listen_socket *opened) {
@@ -288,12 +281,15 @@ bool listen_socket_is_lost(const struct listen_socket *opened) {
 }
 
 void listen_socket_close(struct listen_socket *opened) {
+    struct stat status;
     if (opened->descriptor >= 0)
         close(opened->descriptor);
     if (opened->file >= 0)
         close(opened->file);
     if (opened->folder >= 0) {
-        if (is_own_file(opened))
+        if (opened->identity.st_ino != 0 &&
+            fstatat(opened->folder, opened->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+            is_same_file(&status, &opened->identity))
             unlinkat(opened->folder, opened->name, 0);
         close(opened->folder);
     }

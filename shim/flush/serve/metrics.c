@@ -53,26 +53,9 @@ static void metrics_write_sampling(const struct serve *serve, struct wire *to) {
     text_add(to, "otelprof_lowered_by_budget %d\n", control_is_lowered(serve->of.control));
 }
 
-static void metrics_write_exports(const struct capture_api *api, struct wire *to) {
-    metrics_begin(to, "otelprof_exports_total", "counter", "Exports, by how they ended.");
-    text_add(to, "otelprof_exports_total{outcome=\"delivered\"} %llu\n",
-             (unsigned long long)api->exports_delivered());
-    text_add(to, "otelprof_exports_total{outcome=\"failed\"} %llu\n",
-             (unsigned long long)api->exports_failed());
-}
-
-static void metrics_write_shed(const struct control *control, struct wire *to) {
-    metrics_begin(to, "otelprof_shed", "gauge",
-                  "1 while nothing is sampled because processors are too busy.");
-    text_add(to, "otelprof_shed %d\n", control_sheds(control));
-    metrics_begin(to, "otelprof_shed_seconds_total", "counter", "Time in which that was so.");
-    text_add(to, "otelprof_shed_seconds_total ");
-    text_add_seconds(to, control_shed_nano(control));
-    text_add(to, "\n");
-}
-
 void write_metrics(const struct serve *serve, struct wire *to) {
     const struct capture_api *const api = serve->of.api;
+    const struct control *const control = serve->of.control;
     write_target(serve->of.resource, to);
     metrics_begin(to, "otelprof_self_cpu_time_seconds_total", "counter",
                   "CPU time of the profiler's own thread.");
@@ -84,8 +67,18 @@ void write_metrics(const struct serve *serve, struct wire *to) {
     metrics_begin(to, "otelprof_paused_by_program", "gauge",
                   "1 while nothing is sampled because the program has called otelprof_stop().");
     text_add(to, "otelprof_paused_by_program %d\n", api->is_paused());
-    metrics_write_shed(serve->of.control, to);
+    metrics_begin(to, "otelprof_shed", "gauge",
+                  "1 while nothing is sampled because processors are too busy.");
+    text_add(to, "otelprof_shed %d\n", control_sheds(control));
+    metrics_begin(to, "otelprof_shed_seconds_total", "counter", "Time in which that was so.");
+    text_add(to, "otelprof_shed_seconds_total ");
+    text_add_seconds(to, control_shed_nano(control));
+    text_add(to, "\n");
     metrics_write_sampling(serve, to);
     metrics_write_drops(api, to);
-    metrics_write_exports(api, to);
+    metrics_begin(to, "otelprof_exports_total", "counter", "Exports, by how they ended.");
+    text_add(to, "otelprof_exports_total{outcome=\"delivered\"} %llu\n",
+             (unsigned long long)api->exports_delivered());
+    text_add(to, "otelprof_exports_total{outcome=\"failed\"} %llu\n",
+             (unsigned long long)api->exports_failed());
 }

@@ -5,7 +5,6 @@
 #include "config_values.h"
 #include "facts.h"
 #include "profile_kind.h"
-#include "replies.h"
 #include "thread_text.h"
 #include "written_text.h"
 
@@ -35,15 +34,37 @@ static const struct {
 
 static const char pprof_folder[] = "/debug/pprof/";
 
+/* --- short replies --- */
+
+static const char plain_text[] = "text/plain; charset=utf-8";
+
+/* Replies with the written bytes, and empties `written`. Replies 503 if there was no memory for
+ * them. */
+static void reply_with(struct http_request *request, struct http_reply reply,
+                       struct wire *written) {
+    reply.bytes = wire_take(written, &reply.size);
+    if (!reply.bytes)
+        reply = (struct http_reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE, .type = reply.type};
+    http_reply(request, &reply);
+}
+
+/* Replies with the sentence and a newline. */
+static void reply_text(struct http_request *request, unsigned status, const char *sentence) {
+    const struct http_reply reply = {.status = status, .type = plain_text};
+    struct wire written = {.bytes = NULL};
+    text_add(&written, "%s\n", sentence);
+    reply_with(request, reply, &written);
+}
+
+static void reply_written(struct http_request *request, const char *type, struct wire *written) {
+    const struct http_reply reply = {.status = MHD_HTTP_OK, .type = type};
+    reply_with(request, reply, written);
+}
+
 /* --- the route of a request --- */
 
 static bool is_head(const struct http_request *request) {
     return strcmp(request->method, "HEAD") == 0;
-}
-
-/* Every path that has GET also has HEAD. */
-static bool has_method(const struct http_request *request, const char *method) {
-    return strcmp(method, request->method) == 0 || (is_head(request) && strcmp(method, "GET") == 0);
 }
 
 /* Returns ROUTE_NONE if there is no such path (*method is NULL) or if the path has another method
@@ -60,7 +81,10 @@ static enum route find_route(const struct http_request *request, const char **me
     if (!*method && strncmp(path, pprof_folder, sizeof pprof_folder - 1) == 0 &&
         pprof_kind_named(path + sizeof pprof_folder - 1) != PPROF_KINDS)
         *method = "GET";
-    return *method && has_method(request, *method) ? route : ROUTE_NONE;
+    /* every path that has GET also has HEAD */
+    const bool has_method = *method && (strcmp(*method, request->method) == 0 ||
+                                        (is_head(request) && strcmp(*method, "GET") == 0));
+    return has_method ? route : ROUTE_NONE;
 }
 
 /* Parses `seconds` into nanoseconds. Returns false after a reply if it is not a valid number. */
@@ -77,23 +101,18 @@ static bool parse_length(struct http_request *request, uint64_t otherwise, uint6
 }
 
 static const char octets[] = "application/octet-stream";
-static const char plain_text[] = "text/plain; charset=utf-8";
 static const char pprof_file[] = "attachment; filename=\"profile.pb.gz\"";
 
-/* Sends the headers of GET's reply. Nothing is recorded or exported for HEAD. */
-static void reply_to_head(struct http_request *request, enum window_form form) {
-    const struct http_reply reply = {.status = MHD_HTTP_OK,
-                                     .type = form == WINDOW_TEXT ? plain_text : octets,
-                                     .file = form == WINDOW_PPROF ? pprof_file : NULL,
-                                     .is_unsized = true};
-    http_reply(request, &reply);
-}
-
-/* Returns NULL if a reply has been sent already. */
+/* Returns NULL if a reply has been sent already. Nothing is recorded or exported for HEAD: it gets
+ * the headers of GET's reply. */
 static struct window *open_window(struct serve *serve, struct http_request *request,
                                   enum window_form form, uint64_t length) {
     if (is_head(request)) {
-        reply_to_head(request, form);
+        const struct http_reply reply = {.status = MHD_HTTP_OK,
+                                         .type = form == WINDOW_TEXT ? plain_text : octets,
+                                         .file = form == WINDOW_PPROF ? pprof_file : NULL,
+                                         .is_unsized = true};
+        http_reply(request, &reply);
         return NULL;
     }
     struct window *const window = window_open(request, form, length);
@@ -104,20 +123,17 @@ static struct window *open_window(struct serve *serve, struct http_request *requ
     return window;
 }
 
-static void refuse_kind(struct http_request *request, const struct pprof_facts *facts) {
-    char sentence[256];
-    snprintf(sentence, sizeof sentence,
-             "`%s` is not profiled: OTEL_PROFILER_TYPES does not name what it needs.", facts->name);
-    reply_text(request, MHD_HTTP_NOT_FOUND, sentence);
-}
-
 static void begin_pprof(struct serve *serve, struct http_request *request, enum pprof_kind kind) {
     const struct pprof_facts *const facts = pprof_facts(kind);
     const char *const debug = http_argument(request, "debug");
     const bool is_text = debug && strcmp(debug, "0") != 0;
     uint64_t length;
     if (!(facts->profiles & serve->of.api->config->types)) {
-        refuse_kind(request, facts);
+        char sentence[256];
+        snprintf(sentence, sizeof sentence,
+                 "`%s` is not profiled: OTEL_PROFILER_TYPES does not name what it needs.",
+                 facts->name);
+        reply_text(request, MHD_HTTP_NOT_FOUND, sentence);
         return;
     }
     if (!parse_length(request, facts->begins == AT_REQUEST ? DEFAULT_SECONDS : 0, &length))
@@ -138,12 +154,6 @@ static void begin_pprof(struct serve *serve, struct http_request *request, enum 
         window->sum = pprof_sum_open_difference(kind);
     else if (facts->begins == NOW)
         window->sum = pprof_sum_open(kind);
-}
-
-static void begin_otlp(struct serve *serve, struct http_request *request) {
-    uint64_t length;
-    if (parse_length(request, 0, &length))
-        (void)open_window(serve, request, WINDOW_OTLP, length);
 }
 
 /* --- settings for the duration of one profile --- */
@@ -202,12 +212,13 @@ static bool begin_recording(struct serve *serve, struct http_request *request,
 
 static void begin_profile(struct serve *serve, struct http_request *request, enum route route) {
     uint32_t recording = 0;
+    uint64_t length;
     if (!begin_recording(serve, request, &recording))
         return;
-    if (route == ROUTE_OTLP)
-        begin_otlp(serve, request);
-    else
+    if (route != ROUTE_OTLP)
         begin_pprof(serve, request, pprof_kind_named(request->path + sizeof pprof_folder - 1));
+    else if (parse_length(request, 0, &length))
+        (void)open_window(serve, request, WINDOW_OTLP, length);
     const struct window *const window = serve->windows;
     if (window && window->request == request)
         serve->windows->recording = recording;
@@ -233,10 +244,16 @@ static void reply_to_change(struct serve *serve, struct http_request *request) {
 }
 
 static void reply_none(struct http_request *request, const char *method) {
-    if (method)
-        reply_other_method(request, strcmp(method, "GET") == 0 ? "GET, HEAD" : method);
-    else
+    struct wire written = {.bytes = NULL};
+    if (!method) {
         reply_text(request, MHD_HTTP_NOT_FOUND, "There is no such page; /debug/pprof/ lists all.");
+        return;
+    }
+    const char *const methods = strcmp(method, "GET") == 0 ? "GET, HEAD" : method;
+    const struct http_reply reply = {
+        .status = MHD_HTTP_METHOD_NOT_ALLOWED, .type = plain_text, .allow = methods};
+    text_add(&written, "This path has %s; the request is refused.\n", methods);
+    reply_with(request, reply, &written);
 }
 
 static void reply_to_route(struct serve *serve, struct http_request *request, enum route route) {
@@ -310,14 +327,6 @@ static void reply_pprof(struct serve *serve, struct window *window) {
                    "There is no memory for the response.");
 }
 
-static void reply_exports(struct window *window) {
-    if (window->exports.failed)
-        reply_text(window->request, MHD_HTTP_SERVICE_UNAVAILABLE,
-                   "The exports are larger than 64 MiB, or than there is memory.");
-    else
-        reply_written(window->request, octets, &window->exports);
-}
-
 void reply_to_window(struct serve *serve, struct window *window) {
     struct wire written = {.bytes = NULL};
     if (window->refused || window->state != WINDOW_DONE) {
@@ -331,7 +340,11 @@ void reply_to_window(struct serve *serve, struct window *window) {
         reply_pprof(serve, window);
         return;
     case WINDOW_OTLP:
-        reply_exports(window);
+        if (window->exports.failed)
+            reply_text(window->request, MHD_HTTP_SERVICE_UNAVAILABLE,
+                       "The exports are larger than 64 MiB, or than there is memory.");
+        else
+            reply_written(window->request, octets, &window->exports);
         return;
     case WINDOW_TEXT:
         write_threads(window->sum, window->full, &written);

@@ -24,32 +24,6 @@ static void forget_request(void *arg, struct http_request *request) {
         window->request = NULL;
 }
 
-static bool address_is_taken(int error) {
-    return error == -LISTEN_TAKEN || error == -EADDRINUSE;
-}
-
-/* Logs a taken address at debug level if related processes exist: they inherit one
- * OTEL_PROFILER_LISTEN, so all but one find it taken, which is no fault. */
-static void report_closed(const struct serve *serve, int error) {
-    log_write(serve->of.api->log,
-              address_is_taken(error) && process_tree_has_relative() ? LOG_DEBUG : LOG_WARN,
-              "OTEL_PROFILER_LISTEN: cannot listen on %s: %s; the process serves no requests",
-              serve->of.api->config->listen, listen_socket_problem(error));
-}
-
-static void report_without_library(const struct serve *serve) {
-    log_warn(serve->of.api->log,
-             "OTEL_PROFILER_LISTEN: %s is not there, or the program uses it itself; the process "
-             "serves no requests",
-             HTTP_LIBRARY_NAME);
-}
-
-static bool leaves_port_open(const struct listen_address *address) {
-    const struct sockaddr_in *const inet =
-        (const void *)&address->inet; /* same offset in sockaddr_in6 */
-    return !address->is_unix && inet->sin_port == 0;
-}
-
 static void report_open(const struct serve *serve, bool was_open) {
     log_write(serve->of.api->log, was_open ? LOG_INFO : LOG_DEBUG, "listening on %s",
               serve->socket.where);
@@ -71,25 +45,32 @@ static void open_sums(struct serve *serve) {
     }
 }
 
-static bool open_server(struct serve *serve) {
-    serve->server = http_server_open(serve->of.api, &serve->socket, forget_request, serve);
-    if (serve->server)
-        return true;
-    report_without_library(serve);
-    listen_socket_close(&serve->socket);
-    return false;
-}
-
 /* A process that has listened before tries again at each export, whatever the error. The reason is
  * logged once. */
 static bool serve_begin(struct serve *serve) {
     const bool was_waiting = serve->waits;
     const int error = listen_socket_open(&serve->socket, &serve->address);
-    serve->waits = error && (address_is_taken(error) || serve->has_sums);
-    if (error && !was_waiting)
-        report_closed(serve, error);
-    if (error || !open_server(serve))
+    const bool is_taken = error == -LISTEN_TAKEN || error == -EADDRINUSE;
+    serve->waits = error && (is_taken || serve->has_sums);
+    if (error && !was_waiting) {
+        /* Related processes inherit one OTEL_PROFILER_LISTEN, so all but one find it taken, which
+         * is no fault. */
+        const bool is_expected = is_taken && process_tree_has_relative();
+        log_write(serve->of.api->log, is_expected ? LOG_DEBUG : LOG_WARN,
+                  "OTEL_PROFILER_LISTEN: cannot listen on %s: %s; the process serves no requests",
+                  serve->of.api->config->listen, listen_socket_problem(error));
+    }
+    if (error)
         return false;
+    serve->server = http_server_open(serve->of.api, &serve->socket, forget_request, serve);
+    if (!serve->server) {
+        log_warn(serve->of.api->log,
+                 "OTEL_PROFILER_LISTEN: %s is not there, or the program uses it itself; the "
+                 "process serves no requests",
+                 HTTP_LIBRARY_NAME);
+        listen_socket_close(&serve->socket);
+        return false;
+    }
     if (!serve->has_sums)
         open_sums(serve);
     serve->has_sums = true;
@@ -110,7 +91,9 @@ struct serve *serve_open(const struct serve_of *of) {
     if (problem)
         log_warn(of->api->log, "OTEL_PROFILER_LISTEN: %s %s; the process serves no requests",
                  of->api->config->listen, problem);
-    const bool was_open = leaves_port_open(&serve->address);
+    const struct sockaddr_in *const inet =
+        (const void *)&serve->address.inet; /* same offset of the port in sockaddr_in6 */
+    const bool was_open = !serve->address.is_unix && inet->sin_port == 0;
     if (!problem && serve_begin(serve))
         report_open(serve, was_open);
     if (serve->server || serve->waits)
@@ -161,14 +144,10 @@ void serve_resume(struct serve *serve) {
     (void)serve_begin(serve);
 }
 
-/* The socket's file may have been removed, or replaced by another process where the file system
- * renames without flags (listen_socket.c): clients cannot find this process then. */
-static bool is_lost(const struct serve *serve) {
-    return serve->server && listen_socket_is_lost(&serve->socket);
-}
-
 bool serve_try_again(struct serve *serve) {
-    if (is_lost(serve))
+    /* The socket's file may have been removed, or replaced by another process where the file system
+     * renames without flags (listen_socket.c): clients cannot find this process then. */
+    if (serve->server && listen_socket_is_lost(&serve->socket))
         serve_pause(serve);
     else if (serve->server || !serve->waits)
         return false;
@@ -262,20 +241,14 @@ void serve_end_export(struct serve *serve, uint64_t now, uint64_t now_unix) {
 
 /* --- requests --- */
 
-static bool window_is_over(const struct window *window) {
-    return !window->request || window->state == WINDOW_DONE;
-}
-
-/* Ends the window of a client that has disconnected: the reply closes the connection. */
-static bool client_is_gone(const struct window *window) {
-    return window->request && window->state != WINDOW_DONE && http_is_abandoned(window->request);
-}
-
 static void end_windows(struct serve *serve) {
     struct window **at = &serve->windows;
     while (*at) {
         struct window *const window = *at;
-        if (!window_is_over(window) && !client_is_gone(window)) {
+        /* Also ends the window of a client that has disconnected: the reply closes the
+         * connection. */
+        if (window->request && window->state != WINDOW_DONE &&
+            !http_is_abandoned(window->request)) {
             at = &window->next;
             continue;
         }

@@ -43,13 +43,6 @@ static void status_write_setting(void *arg, const char *name, const char *value)
     text_add_json(list->to, value);
 }
 
-static void write_settings(const struct serve *serve, struct wire *to) {
-    struct list list = {to, ""};
-    text_add(to, "  \"settings\": {");
-    control_list(serve->of.control, status_write_setting, &list);
-    text_add(to, "\n  },\n");
-}
-
 static const char *const sampling_names[SAMPLINGS] = {
     [SAMPLING_CPU] = "cpu", [SAMPLING_ALLOCATIONS] = "alloc", [SAMPLING_LOCKS] = "lock"};
 
@@ -78,27 +71,11 @@ static void status_write_drops(const struct serve *serve, struct wire *to) {
     text_add(to, "\n  },\n");
 }
 
-static void status_write_shed(const struct control *control, struct wire *to) {
-    text_add(to, "  \"shed\": {\n    \"now\": %s,\n    \"seconds\": ",
-             control_sheds(control) ? "true" : "false");
-    text_add_seconds(to, control_shed_nano(control));
-    text_add(to, "\n  },\n");
-}
-
-static void status_write_exports(const struct serve *serve, struct wire *to) {
-    const struct capture_api *const api = serve->of.api;
-    const char *const problem = serve->of.sender ? sender_problem(serve->of.sender) : "";
-    text_add(to, "  \"exports\": {\n    \"delivered\": %llu,\n    \"failed\": %llu,\n",
-             (unsigned long long)api->exports_delivered(),
-             (unsigned long long)api->exports_failed());
-    text_add(to, "    \"problem\": ");
-    text_add_json(to, problem);
-    text_add(to, "\n  }\n");
-}
-
 void write_status(const struct serve *serve, struct wire *to) {
     const struct capture_api *const api = serve->of.api;
+    const struct control *const control = serve->of.control;
     const struct resource *const resource = serve->of.resource;
+    struct list settings = {to, ""};
     text_add(to, "{\n");
     status_member(to, "profiler", "libotelprof");
     status_member(to, "version", OTELPROF_VERSION);
@@ -111,12 +88,22 @@ void write_status(const struct serve *serve, struct wire *to) {
     status_seconds(to, "process_cpu_seconds", clock_nano(CLOCK_PROCESS_CPUTIME_ID));
     status_seconds(to, "own_cpu_seconds", api->own_cpu_nano());
     status_write_sampling(serve, to);
-    text_add(to, "  \"lowered_by_budget\": %s,\n",
-             control_is_lowered(serve->of.control) ? "true" : "false");
+    text_add(to, "  \"lowered_by_budget\": %s,\n", control_is_lowered(control) ? "true" : "false");
     text_add(to, "  \"paused_by_program\": %s,\n", api->is_paused() ? "true" : "false");
-    write_settings(serve, to);
-    status_write_shed(serve->of.control, to);
+    text_add(to, "  \"settings\": {");
+    control_list(control, status_write_setting, &settings);
+    text_add(to, "\n  },\n");
+    text_add(to, "  \"shed\": {\n    \"now\": %s,\n    \"seconds\": ",
+             control_sheds(control) ? "true" : "false");
+    text_add_seconds(to, control_shed_nano(control));
+    text_add(to, "\n  },\n");
     status_write_drops(serve, to);
-    status_write_exports(serve, to);
+    const char *const problem = serve->of.sender ? sender_problem(serve->of.sender) : "";
+    text_add(to, "  \"exports\": {\n    \"delivered\": %llu,\n    \"failed\": %llu,\n",
+             (unsigned long long)api->exports_delivered(),
+             (unsigned long long)api->exports_failed());
+    text_add(to, "    \"problem\": ");
+    text_add_json(to, problem);
+    text_add(to, "\n  }\n");
     text_add(to, "}\n");
 }

@@ -21,10 +21,6 @@ void window_close(struct window *window) {
     free(window);
 }
 
-static bool window_takes(const struct window *window) {
-    return window->state == WINDOW_NEXT || window->state == WINDOW_TAKES;
-}
-
 void window_take(struct window *window, const otlp_request *decoded, bool first) {
     if (!window->sum || window->state == WINDOW_DONE)
         return;
@@ -39,7 +35,8 @@ void window_take(struct window *window, const otlp_request *decoded, bool first)
 void window_take_bytes(struct window *window, const uint8_t *request, size_t size) {
     const uint32_t length = htonl((uint32_t)size);
     struct wire *const to = &window->exports;
-    if (window->form != WINDOW_OTLP || !window_takes(window))
+    const bool takes = window->state == WINDOW_NEXT || window->state == WINDOW_TAKES;
+    if (window->form != WINDOW_OTLP || !takes)
         return;
     to->failed |= to->size + size > WINDOW_MOST_BYTES;
     if (!wire_reserve(to, sizeof length + size))
