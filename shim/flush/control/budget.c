@@ -80,13 +80,6 @@ static double total_cost(const struct overhead *seen) {
     return cost;
 }
 
-static bool budget_is_exceeded(struct budget *budget, double cost, double room) {
-    budget->debt += cost - room;
-    if (budget->debt < 0)
-        budget->debt = 0;
-    return cost > room * tolerated && budget->debt > (double)BUDGET_BURST_NANO;
-}
-
 /* --- distribution over the kinds --- */
 
 static void find_lowered(const struct settings_values *set, const struct settings_values *in_force,
@@ -207,10 +200,6 @@ static bool raise_rates(struct budget *budget, const struct overhead *seen,
 
 /* --- a step --- */
 
-static bool any(const bool lowered[SAMPLINGS]) {
-    return lowered[SAMPLING_CPU] || lowered[SAMPLING_ALLOCATIONS] || lowered[SAMPLING_LOCKS];
-}
-
 static enum budget_change decide_rates(struct budget *budget, const struct overhead *seen,
                                        const struct settings_values *set,
                                        const struct settings_values *in_force, bool may_rise) {
@@ -218,10 +207,15 @@ static enum budget_change decide_rates(struct budget *budget, const struct overh
     const double processors = budget_processors(budget, seen);
     const double room = sampling_room(budget, seen, processors);
     const double cost = total_cost(seen);
-    const bool over = budget_is_exceeded(budget, cost, room);
+    budget->debt += cost - room;
+    if (budget->debt < 0)
+        budget->debt = 0;
+    const bool over = cost > room * tolerated && budget->debt > (double)BUDGET_BURST_NANO;
     find_lowered(set, in_force, lowered);
+    const bool any_lowered =
+        lowered[SAMPLING_CPU] || lowered[SAMPLING_ALLOCATIONS] || lowered[SAMPLING_LOCKS];
     const double level = allowed_level(seen, lowered, room * aim);
-    if (any(lowered) && processors > jump * budget->lowered_at) {
+    if (any_lowered && processors > jump * budget->lowered_at) {
         budget->lowered_at = processors;
         restore_configured(budget);
         return BUDGET_RETURNS;

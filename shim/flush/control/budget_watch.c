@@ -7,15 +7,11 @@ static const uint64_t shortest_nano = UINT64_C(200) * NANO_PER_MILLI;
 /* First stretch if the process's first samples were expensive: they count fully in it. */
 static const uint64_t first_nano = UINT64_C(250) * NANO_PER_MILLI;
 
-static uint64_t process_cpu_nano(void) {
-    return clock_nano(CLOCK_PROCESS_CPUTIME_ID);
-}
-
 static void begin_stretch(struct budget_watch *watch, const struct settings_values *in_force) {
     watch->densest = *in_force;
     watch->is_mixed = false;
     watch->begun = monotonic_nano();
-    watch->process_nano = process_cpu_nano();
+    watch->process_nano = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     watch->helper_nano = watch->api->own_cpu_nano();
     watch->api->sampling_cost(watch->costs);
     watch->next = UINT64_MAX;
@@ -126,11 +122,6 @@ static void budget_report(const struct budget_watch *watch, const struct overhea
         (unsigned long long)now.lock_interval);
 }
 
-static bool are_same(const struct settings_values *a, const struct settings_values *b) {
-    return a->cpu_frequency == b->cpu_frequency && a->alloc_interval == b->alloc_interval &&
-           a->lock_interval == b->lock_interval;
-}
-
 bool budget_watch_poll(struct budget_watch *watch, const struct settings_values *set,
                        const struct settings_values *in_force, bool interval_ends) {
     if (watch->budget.limit == BUDGET_NONE)
@@ -144,7 +135,9 @@ bool budget_watch_poll(struct budget_watch *watch, const struct settings_values 
     const enum budget_change change =
         budget_step(&watch->budget, &seen, set, &densest, interval_ends);
     const struct settings_values after = budget_lower(&watch->budget, set);
-    if (are_same(&before, &after))
+    if (before.cpu_frequency == after.cpu_frequency &&
+        before.alloc_interval == after.alloc_interval &&
+        before.lock_interval == after.lock_interval)
         return false;
     watch->is_rising = change == BUDGET_RISES && !was_mixed;
     watch->has_decided = true;

@@ -41,17 +41,13 @@ struct control {
 
 /* --- the decision --- */
 
-/* Returns the level of the start: with a log file, the default is debug. */
-static enum log_level log_level_configured(const struct capture_api *api) {
-    const struct config *const config = api->config;
-    return *api->log->file && !config->log_level_set ? LOG_DEBUG : config->log_level;
-}
-
 static struct settable_values control_decide(const struct control *control) {
     const struct overlay *overlays[MOST_RECORDINGS];
     size_t count = 0;
-    struct settable_values values = settable_configured(control->api->config);
-    values.log_level = log_level_configured(control->api);
+    const struct config *const config = control->api->config;
+    struct settable_values values = settable_configured(config);
+    if (*control->api->log->file && !config->log_level_set)
+        values.log_level = LOG_DEBUG; /* the default with a log file */
     overlay_lay(&values, &control->file.overlay);
     overlay_lay(&values, &control->requests);
     for (size_t i = 0; i < MOST_RECORDINGS; i++)
@@ -260,20 +256,17 @@ void control_record_end(struct control *control, uint32_t number) {
 
 /* --- the settings in force --- */
 
-static uint64_t longer(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
 /* The heap profiler may have lengthened the allocation interval, and the program may have stopped
  * profiling by an API call. */
 static struct settable_values in_force(const struct control *control) {
     const struct settings_values *const applied = &control->in_force;
     const bool is_on = applied->on && !applied->shed && !control->api->is_paused();
     const uint64_t grown = control->api->period(ALLOC_INTERVAL);
+    const bool has_grown = grown > applied->alloc_interval;
     return (struct settable_values){.start = is_on ? START_ON : START_OFF,
                                     .types = applied->types,
                                     .cpu_frequency = applied->cpu_frequency,
-                                    .alloc_interval = longer(applied->alloc_interval, grown),
+                                    .alloc_interval = has_grown ? grown : applied->alloc_interval,
                                     .wait_frequency = applied->wait_frequency,
                                     .lock_interval = applied->lock_interval,
                                     .max_overhead = control->max_overhead,

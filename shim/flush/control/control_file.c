@@ -23,21 +23,13 @@ struct control_file control_file_open(const struct capture_api *api) {
 /* --- logging --- */
 
 /* Only one process of a tree logs warnings: its children and siblings have the same file. */
-static bool is_reporting_process(const struct capture_api *api) {
-    return !process_tree_has_reported(REPORTER_PROFILED) &&
-           log_level_in_tree(api->log, LOG_CONTROLLED, LOG_WARN) == LOG_WARN;
-}
-
 static enum log_level level_of_warnings(struct control_file *file) {
     if (!file->has_chosen_reporter)
-        file->reports_problems = is_reporting_process(file->api);
+        file->reports_problems =
+            !process_tree_has_reported(REPORTER_PROFILED) &&
+            log_level_in_tree(file->api->log, LOG_CONTROLLED, LOG_WARN) == LOG_WARN;
     file->has_chosen_reporter = true;
     return file->reports_problems ? LOG_WARN : LOG_DEBUG;
-}
-
-static void report_problem(struct control_file *file, const char *problem, enum log_level level) {
-    log_write(file->api->log, level, "OTEL_PROFILER_CONTROL_FILE: %s %s; it sets nothing",
-              file->path, problem);
 }
 
 /* --- reading --- */
@@ -89,18 +81,14 @@ static const char *read_trusted(struct control_file *file) {
     return NULL;
 }
 
-/* A missing file is no error: it may appear and disappear. */
-static bool is_missing_error(int error) {
-    return error == ENOENT || error == ENOTDIR;
-}
-
 static void reload_overlay(struct control_file *file) {
     const int error = file->seen.error;
+    const bool is_missing = error == ENOENT || error == ENOTDIR; /* may appear and disappear */
     file->overlay = (struct overlay){.has = 0};
     const char *const problem = error ? file_problem_text(error) : read_trusted(file);
     if (problem)
-        report_problem(file, problem,
-                       is_missing_error(error) ? LOG_DEBUG : level_of_warnings(file));
+        log_write(file->api->log, is_missing ? LOG_DEBUG : level_of_warnings(file),
+                  "OTEL_PROFILER_CONTROL_FILE: %s %s; it sets nothing", file->path, problem);
 }
 
 /* --- polling --- */

@@ -34,16 +34,12 @@ static double resident_kib(void) {
                   : -1;
 }
 
-static uint64_t program_cpu_nano(const struct capture_api *api) {
-    const uint64_t own = api->own_cpu_nano();
-    const uint64_t all = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
-    return all > own ? all - own : 0;
-}
-
 static struct interval_figures measure_interval(struct export_condition *condition, uint64_t nano) {
     const uint64_t before = condition->cpu_nano;
     const bool knew = condition->began;
-    condition->cpu_nano = program_cpu_nano(condition->api);
+    const uint64_t own = condition->api->own_cpu_nano();
+    const uint64_t all = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
+    condition->cpu_nano = all > own ? all - own : 0;
     condition->began = true;
     /* CPU time is the difference of two clocks, and one may lag behind */
     const uint64_t used = condition->cpu_nano > before ? condition->cpu_nano - before : 0;

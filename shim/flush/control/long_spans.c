@@ -12,13 +12,6 @@ static uint64_t longer(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* Spans that were last seen before the returned time are forgotten. */
-static uint64_t forgotten_before(uint64_t bound, struct span_interval interval) {
-    const uint64_t length = interval.ended_nano - interval.begun_nano;
-    const uint64_t kept = longer(longer(bound, least_kept), 2 * length);
-    return interval.ended_nano > kept ? interval.ended_nano - kept : 0;
-}
-
 void long_spans_update(struct long_spans *spans, const struct merge *merge, uint64_t bound_nano,
                        struct span_interval interval, const struct capture_api *api) {
     struct span_table *const table = &spans->table;
@@ -34,7 +27,9 @@ void long_spans_update(struct long_spans *spans, const struct merge *merge, uint
         if (is_of_span(sample))
             span_table_record(table, sample->context, sample->seen);
     }
-    (void)span_table_forget(table, forgotten_before(bound_nano, interval));
+    const uint64_t length = interval.ended_nano - interval.begun_nano;
+    const uint64_t kept = longer(longer(bound_nano, least_kept), 2 * length);
+    (void)span_table_forget(table, interval.ended_nano > kept ? interval.ended_nano - kept : 0);
     if (table->lost != lost)
         api->count_drop(DROP_SPANS_FULL, table->lost - lost);
 }

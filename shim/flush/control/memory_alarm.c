@@ -44,13 +44,6 @@ static bool alarm_is_due(const struct memory_alarm *alarm, const struct memory_l
            (limit->nearness >= MEMORY_NOT_FAR && is_held_up(alarm, limit, now));
 }
 
-static void set_pause(struct memory_alarm *alarm, uint64_t now) {
-    const uint64_t twice = 2 * alarm->pause < longest_pause ? 2 * alarm->pause : longest_pause;
-    const bool is_soon = alarm->not_before && now - alarm->not_before < alarm->pause;
-    alarm->pause = is_soon ? twice : first_pause;
-    alarm->not_before = now + alarm->pause;
-}
-
 bool memory_alarm_follow(struct memory_alarm *alarm, const struct memory_limit *limit,
                          uint64_t now) {
     if (limit->nearness < FALLEN * (alarm->alarm_nearness < 1 ? alarm->alarm_nearness : 1))
@@ -58,7 +51,10 @@ bool memory_alarm_follow(struct memory_alarm *alarm, const struct memory_limit *
     const bool due = limit->of && alarm_is_due(alarm, limit, now);
     if (due) {
         alarm->alarm_nearness = limit->nearness;
-        set_pause(alarm, now);
+        const uint64_t twice = 2 * alarm->pause < longest_pause ? 2 * alarm->pause : longest_pause;
+        const bool is_soon = alarm->not_before && now - alarm->not_before < alarm->pause;
+        alarm->pause = is_soon ? twice : first_pause;
+        alarm->not_before = now + alarm->pause;
     }
     alarm->last = *limit;
     alarm->polled_at = now;
@@ -67,18 +63,13 @@ bool memory_alarm_follow(struct memory_alarm *alarm, const struct memory_limit *
 
 /* --- polling --- */
 
-/* While nothing is sampled, the state of the heap is unknown. */
-static bool is_profiled(const struct memory_alarm *alarm) {
-    return alarm->api->types() & PROFILE_HEAP_PEAK;
-}
-
 void memory_alarm_poll(struct memory_alarm *alarm) {
     const uint64_t now = monotonic_nano();
     if (now < alarm->next)
         return;
     alarm->next = now + poll_nano;
-    if (!is_profiled(alarm))
-        return;
+    if (!(alarm->api->types() & PROFILE_HEAP_PEAK))
+        return; /* nothing is sampled: the state of the heap is unknown */
     const struct memory_limit limit = memory_limit_read();
     if (!limit.of)
         alarm->next = now + poll_unlimited_nano;

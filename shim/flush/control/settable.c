@@ -191,22 +191,17 @@ static const char *overlay_set(struct overlay *overlay, const struct row *row, s
     return NULL;
 }
 
-/* Quotes a name only if it is one of the profiler's variables: the file may be another one by
- * mistake, with secrets in it. */
-static void describe_unknown(struct sentence *sentence, struct part name) {
-    const bool is_profiler_variable = config_names_have(name.at, name.size);
-    sentence_add_value(sentence, name.at, is_profiler_variable ? name.size : 0);
-    sentence_add(sentence, is_profiler_variable
-                               ? " cannot be changed while the program runs"
-                               : "what stands there is no variable that can be changed");
-}
-
 static bool read_pair(struct overlay *overlay, struct part name, struct part value,
                       const struct config *config, struct sentence *sentence) {
     enum { SHOWN = 60 }; /* bytes of another writer's text */
     const struct row *const row = settable_find(name);
     if (!row) {
-        describe_unknown(sentence, name);
+        /* Quotes only names of the profiler's variables: the file may be another one by mistake,
+         * with secrets in it. */
+        const bool is_known = config_names_have(name.at, name.size);
+        sentence_add_value(sentence, name.at, is_known ? name.size : 0);
+        sentence_add(sentence, is_known ? " cannot be changed while the program runs"
+                                        : "what stands there is no variable that can be changed");
         return false;
     }
     const char *const wrong = overlay_set(overlay, row, value, config);
@@ -261,15 +256,12 @@ static uint64_t finer_of(const struct row *row, uint64_t a, uint64_t b) {
     return (a > b) == (row->finer == MOST) ? a : b;
 }
 
-static bool turns_on(const struct overlay *overlay) {
-    return has(overlay, SETTABLE_start) && overlay->values.start == START_ON;
-}
-
 /* A recording that only turns profiling on asks for all configured types. */
 static unsigned types_asked(const struct settable_values *values, const struct overlay *overlay) {
     if (has(overlay, SETTABLE_types))
         return overlay->values.types;
-    return turns_on(overlay) ? values->types : 0;
+    const bool turns_on = has(overlay, SETTABLE_start) && overlay->values.start == START_ON;
+    return turns_on ? values->types : 0;
 }
 
 static unsigned refined_types(const struct settable_values *values,

@@ -70,15 +70,11 @@ size_t span_table_forget(struct span_table *table, uint64_t nano) {
     return before - kept;
 }
 
-static void remove_old_spans(struct span_table *table) {
-    if (!table->removed_old)
-        table->lost += span_table_forget(table, table->recent_nano);
-    table->removed_old = true;
-}
-
 static bool span_table_has_room(struct span_table *table) {
-    if (table->count == SPANS_MOST)
-        remove_old_spans(table);
+    if (table->count == SPANS_MOST && !table->removed_old) {
+        table->lost += span_table_forget(table, table->recent_nano);
+        table->removed_old = true;
+    }
     if (table->count == SPANS_MOST)
         return false;
     if (table->count < most_in(table->places))
