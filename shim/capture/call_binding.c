@@ -12,7 +12,7 @@ static void bind_new(struct call_binding *binding, call_site_rule *rule) {
 }
 
 bool call_binding_bind(struct call_binding *binding, call_site_rule *rule) {
-    signal_mask before;
+    signal_mask before = 0;
     if (!atomic_load(&capture.armed) || atomic_exchange(&binding->busy, true))
         return false;
     const bool blocked = signals_block(&before); /* a handler that leaves by a jump leaves a lock */
