@@ -15,14 +15,11 @@ enum { FIRST_DESCRIPTOR = 100 };
 
 /* --- opening --- */
 
-/* Opens it for reading as well if possible, because has_unfinished_line() reads the last byte. */
-static int open_low(const char *path) {
-    const int file = own_file_open(path, O_RDWR | O_CREAT);
-    return file == -EACCES ? own_file_open(path, O_WRONLY | O_CREAT) : file;
-}
-
+/* Opens it for reading as well if possible: append_file_write_record() reads the last byte. */
 static int open_high(const char *path) {
-    const int low = open_low(path);
+    int low = own_file_open(path, O_RDWR | O_CREAT);
+    if (low == -EACCES)
+        low = own_file_open(path, O_WRONLY | O_CREAT);
     const int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
     if (high < 0) /* not opened, or no descriptor is left */
         return low;
@@ -36,18 +33,6 @@ static int append_file_lock(int file) {
 }
 
 /* --- writing --- */
-
-static bool has_unfinished_line(int file, off_t size) {
-    char last = '\n';
-    return size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n';
-}
-
-/* Truncates the file to `size`, unless another process has appended without taking the lock. */
-static void append_file_truncate(int file, off_t size, size_t written) {
-    struct stat status;
-    if (written && fstat(file, &status) == 0 && status.st_size == size + (off_t)written)
-        (void)!ftruncate(file, size);
-}
 
 /* Usually needs one call; more if the kernel takes less at a time. */
 static int append_file_write_all(int file, struct iovec *pieces, int count, size_t *written) {
@@ -68,17 +53,22 @@ static int append_file_write_record(int file, bool lines, const struct iovec *pi
     char newline[] = "\n";
     struct iovec all[MAX_PIECES + 1];
     struct stat status;
+    char last = '\n';
     size_t written;
     if (fstat(file, &status) != 0)
         return -errno;
     if (!S_ISREG(status.st_mode))
         return -ENOTSUP;
-    const int first = lines && has_unfinished_line(file, status.st_size);
+    const off_t size = status.st_size;
+    const bool is_unfinished =
+        lines && size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n';
+    const int first = is_unfinished;
     all[0] = (struct iovec){newline, 1};
     memcpy(all + first, pieces, (size_t)count * sizeof *pieces);
     const int error = append_file_write_all(file, all, first + count, &written);
-    if (error)
-        append_file_truncate(file, status.st_size, written);
+    /* another process may have appended without taking the lock: the record is then left there */
+    if (error && written && fstat(file, &status) == 0 && status.st_size == size + (off_t)written)
+        (void)!ftruncate(file, size);
     return error;
 }
 

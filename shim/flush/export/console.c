@@ -52,15 +52,6 @@ static double weight_of(const struct harvest_sample *sample) {
     return sample->values[profile_shown(sample->kind)->index];
 }
 
-static void add_to(struct row *row, const struct harvest_sample *sample, bool is_self) {
-    const double weight = weight_of(sample);
-    if (is_self)
-        row->self += weight;
-    if (row->counted != sample)
-        row->total += weight;
-    row->counted = sample;
-}
-
 static void add_span(struct table *table, const struct harvest_sample *sample) {
     const struct sample_context *const context = sample->context;
     uint8_t ids[TRACE_ID_BYTES + SPAN_ID_BYTES];
@@ -75,6 +66,7 @@ static void add_span(struct table *table, const struct harvest_sample *sample) {
 
 static void add_rows(struct table *table, const struct capture_api *api,
                      struct symbolizer *symbolizer, const struct harvest_sample *sample) {
+    const double weight = weight_of(sample);
     char functions[MAX_SYMBOL_LINES][FUNCTION_NAME_BYTES] = {{0}};
     for (uint32_t i = 0; i < sample->frame_count; i++) {
         const size_t depth =
@@ -83,7 +75,11 @@ static void add_rows(struct table *table, const struct capture_api *api,
             struct row *const row = row_of(table, functions[k]);
             if (!row)
                 return;
-            add_to(row, sample, i == 0 && k == 0);
+            if (i == 0 && k == 0)
+                row->self += weight;
+            if (row->counted != sample)
+                row->total += weight;
+            row->counted = sample;
         }
     }
 }
@@ -125,16 +121,13 @@ static const char *decimal(char text[static NUMBER_BYTES], double value, int pla
     return text;
 }
 
-static const char *console_whole(char text[static NUMBER_BYTES], double value) {
-    snprintf(text, NUMBER_BYTES, "%llu", (unsigned long long)(value + 0.5));
-    return text;
-}
-
 static const char *amount(char text[static NUMBER_BYTES], enum sample_kind kind, double value) {
     static const char *const units[UNITS] = {" B", " KiB", " MiB", " GiB", " TiB"};
     size_t unit = 0;
-    if (strcmp(profile_shown_unit(kind), "count") == 0)
-        return console_whole(text, value);
+    if (strcmp(profile_shown_unit(kind), "count") == 0) {
+        snprintf(text, NUMBER_BYTES, "%llu", (unsigned long long)(value + 0.5));
+        return text;
+    }
     if (strcmp(profile_shown_unit(kind), "nanoseconds") == 0)
         return decimal(text, value / 1e9, 3, " s");
     for (; value >= 1024 && unit + 1 < UNITS; unit++)

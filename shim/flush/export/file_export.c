@@ -35,17 +35,15 @@ static bool is_json(const struct file_export *f) {
     return f->api->config->file_format == FILE_JSON;
 }
 
-static char *file_export_default_name(const struct file_export *f, const char *executable) {
+static char *file_export_name(const struct file_export *f, const char *executable) {
+    const char *const configured = f->api->config->file;
     char *name = NULL;
+    if (configured[0])
+        return strdup(configured);
     const int length =
         asprintf(&name, "otelprof-%s-%d.%s", executable && *executable ? executable : "unknown",
                  (int)getpid(), is_json(f) ? "jsonl" : "otlp");
     return length < 0 ? NULL : name;
-}
-
-static char *file_export_name(const struct file_export *f, const char *executable) {
-    const char *const configured = f->api->config->file;
-    return configured[0] ? strdup(configured) : file_export_default_name(f, executable);
 }
 
 /* Takes ownership of `name`. */

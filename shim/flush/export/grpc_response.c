@@ -59,14 +59,9 @@ static enum grpc_code decode_code(const char *text, size_t size) {
 
 /* --- grpc-status-details-bin --- */
 
-static int base64_digit(char c) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *const at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
 /* Accepts padded and unpadded text, as gRPC does. Returns false if it is not base64 or too long. */
 static bool decode_base64(const char *text, size_t size, uint8_t *to, size_t room, size_t *length) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     uint32_t bits = 0;
     const size_t most_padding = size % 4 == 0 && size ? 2 : 0;
     for (size_t i = 0; i < most_padding && text[size - 1] == '='; i++)
@@ -75,10 +70,10 @@ static bool decode_base64(const char *text, size_t size, uint8_t *to, size_t roo
         return false;
     *length = 0;
     for (size_t i = 0; i < size; i++) {
-        const int digit = base64_digit(text[i]);
-        if (digit < 0)
+        const char *const digit = text[i] ? strchr(digits, text[i]) : NULL;
+        if (!digit)
             return false;
-        bits = bits << 6 | (uint32_t)digit;
+        bits = bits << 6 | (uint32_t)(digit - digits);
         if (i % 4)
             to[(*length)++] = (uint8_t)(bits >> (6 - 2 * (i % 4)));
     }
@@ -143,12 +138,6 @@ static const char *header_value(const char *line, size_t size, const char *name,
     return value;
 }
 
-/* Checks the first digit of the status in "HTTP/2 103" and the like, after the first blank. */
-static bool is_informational(const char *line, size_t size) {
-    const char *const blank = memchr(line, ' ', size);
-    return blank && blank + 1 < line + size && blank[1] == '1';
-}
-
 void grpc_response_take_line(struct grpc_response *response, const char *line, size_t size) {
     const char *value;
     size_t length;
@@ -157,8 +146,10 @@ void grpc_response_take_line(struct grpc_response *response, const char *line, s
     if (size == 0) {
         response->complete = response->has_status;
     } else if (size >= 5 && memcmp(line, "HTTP/", 5) == 0) {
-        *response = (struct grpc_response){.code = GRPC_UNKNOWN,
-                                           .informational = is_informational(line, size)};
+        /* the status follows the first blank: "HTTP/2 103" */
+        const char *const blank = memchr(line, ' ', size);
+        const bool informational = blank && blank + 1 < line + size && blank[1] == '1';
+        *response = (struct grpc_response){.code = GRPC_UNKNOWN, .informational = informational};
     } else if (response->informational) {
         return;
     } else if ((value = header_value(line, size, "grpc-status", &length))) {

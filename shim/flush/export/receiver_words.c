@@ -84,12 +84,6 @@ static bool repeats_a_header(const struct config *config, const char *text) {
     return found;
 }
 
-/* A server may repeat these verbatim, decoded, in base64 or in another form that is not searched
- * for. */
-static bool has_secret_url(const struct config *config) {
-    return config->endpoint[strcspn(config->endpoint, "@?")] != 0;
-}
-
 /* --- length --- */
 
 static bool continues(char byte) {
@@ -110,9 +104,12 @@ static void keep_both_ends(const char *text, size_t size, char *shown, size_t ro
 
 static void add_words(const struct config *config, const char *words, char *shown, size_t room) {
     size_t size = strlen(words);
+    /* a server may repeat its secrets verbatim, decoded, in base64 or in another form that is not
+     * searched for */
+    const bool has_secret_url = config->endpoint[strcspn(config->endpoint, "@?")] != 0;
     while (size && strchr(blanks, words[size - 1]))
         size--;
-    if (has_secret_url(config))
+    if (has_secret_url)
         snprintf(shown, room, "its words are not shown: the URL has credentials or a query");
     else if (repeats_a_header(config, words))
         snprintf(shown, room, "its words repeat a header and are not shown");

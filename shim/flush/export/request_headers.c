@@ -31,19 +31,15 @@ struct making {
     const struct log *log;
 };
 
-static void report_wrong(const struct making *making) {
-    log_write(making->log, log_level_in_tree(making->log, LOG_HEADERS, LOG_WARN),
-              "OTEL_EXPORTER_OTLP_HEADERS has a header with a line break, or a name "
-              "with a colon or semicolon; it is left out");
-}
-
 /* Logs neither name nor value: they may be secrets. */
 static void add_configured(void *arg, const char *name, const char *value) {
     const struct making *const making = arg;
     if (!strpbrk(name, "\r\n:;") && !strpbrk(value, "\r\n"))
         request_headers_add_line(making->headers, name, value[0] ? ": " : ";", value);
     else if (!making->headers->errors_logged)
-        report_wrong(making);
+        log_write(making->log, log_level_in_tree(making->log, LOG_HEADERS, LOG_WARN),
+                  "OTEL_EXPORTER_OTLP_HEADERS has a header with a line break, or a name "
+                  "with a colon or semicolon; it is left out");
 }
 
 static void add_all_configured(struct request_headers *headers, const struct capture_api *api) {
@@ -63,22 +59,21 @@ uint64_t request_timeout_ms(const struct config *config) {
                                                           : config->export_timeout_ms;
 }
 
-static void add_grpc_headers(struct request_headers *headers, const struct config *config) {
-    char timeout[32]; /* at most eight digits and a unit: OTEL_EXPORTER_OTLP_TIMEOUT is bounded */
-    snprintf(timeout, sizeof timeout, "%llum", (unsigned long long)request_timeout_ms(config));
-    add_header(headers, "Content-Type", "application/grpc");
-    add_header(headers, "TE", "trailers"); /* or the server may assume an old proxy */
-    add_header(headers, "grpc-timeout", timeout);
-}
-
 void request_headers_make(struct request_headers *headers, const struct capture_api *api,
                           const char *encoding) {
     const bool grpc = api->config->protocol == PROTOCOL_GRPC;
     const bool json = api->config->protocol == PROTOCOL_HTTP_JSON;
-    if (grpc)
-        add_grpc_headers(headers, api->config);
-    else
+    if (grpc) {
+        /* at most eight digits and a unit: OTEL_EXPORTER_OTLP_TIMEOUT is bounded */
+        char timeout[32];
+        snprintf(timeout, sizeof timeout, "%llum",
+                 (unsigned long long)request_timeout_ms(api->config));
+        add_header(headers, "Content-Type", "application/grpc");
+        add_header(headers, "TE", "trailers"); /* or the server may assume an old proxy */
+        add_header(headers, "grpc-timeout", timeout);
+    } else {
         add_header(headers, "Content-Type", json ? "application/json" : "application/x-protobuf");
+    }
     add_header(headers, "OTLP-Profiles-Development-Version", "1");
     add_header(headers, "Expect", ""); /* avoids a round trip before the body */
     add_all_configured(headers, api);

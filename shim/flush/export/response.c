@@ -63,20 +63,16 @@ static void response_read_member(void *arg, struct json_reader *reader, const ch
         (void)json_skip(reader);
 }
 
-static void read_json(const uint8_t *body, size_t size, struct partial_success *result) {
-    const char *const text = (const char *)body;
-    struct json_reader reader = {.at = text, .end = text + size};
+void response_read(const uint8_t *body, size_t size, bool is_json, struct partial_success *result) {
+    *result = (struct partial_success){0};
+    if (!is_json) {
+        read_protobuf(body, size, result);
+        return;
+    }
+    struct json_reader reader = {.at = (const char *)body, .end = (const char *)body + size};
     (void)json_object(&reader, response_read_member, result);
     if (!json_complete(&reader))
         *result = (struct partial_success){0};
-}
-
-void response_read(const uint8_t *body, size_t size, bool is_json, struct partial_success *result) {
-    *result = (struct partial_success){0};
-    if (is_json)
-        read_json(body, size, result);
-    else
-        read_protobuf(body, size, result);
 }
 
 /* --- a refusal --- */

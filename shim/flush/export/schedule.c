@@ -7,11 +7,6 @@ enum { GROWTH = 4 };
 /* Bounds the rate of a process younger than half a second. */
 static const uint64_t least_apart_nano = 100 * NANO_PER_MILLI;
 
-static uint64_t when_older(const struct schedule *s, uint64_t now) {
-    const uint64_t apart = (now - s->start) / GROWTH;
-    return now + (apart > least_apart_nano ? apart : least_apart_nano);
-}
-
 struct schedule schedule_begin(uint64_t start, uint64_t now, uint64_t interval, bool ends_unseen,
                                uint64_t *random) {
     const uint64_t end = start + interval;
@@ -31,6 +26,8 @@ void schedule_advance(struct schedule *s, uint64_t now) {
     s->next = s->phase;
     if (now >= s->phase)
         s->next += ((now - s->phase) / s->interval + 1) * s->interval;
-    if (s->ends_unseen && when_older(s, now) < s->next)
-        s->next = when_older(s, now);
+    const uint64_t apart = (now - s->start) / GROWTH;
+    const uint64_t when_older = now + (apart > least_apart_nano ? apart : least_apart_nano);
+    if (s->ends_unseen && when_older < s->next)
+        s->next = when_older;
 }

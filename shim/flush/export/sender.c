@@ -44,16 +44,15 @@ struct sender {
 
 /* Removes secrets: a URL may hold a password, "scheme://user:secret@host", or a key, "?key=secret".
  */
-static char *without_secrets(const char *url) {
+static char *receiver_name(const struct config *config) {
+    const char *const url = config->endpoint;
+    if (config->unix_socket[0])
+        return strdup(config->unix_socket);
     const char *const scheme = strstr(url, "://");
     const char *const host = scheme ? scheme + 3 : url;
     const char *const at = memrchr(host, '@', strcspn(host, "/?#"));
     const char *const shown = at ? at + 1 : host;
     return strndup(shown, strcspn(shown, "?#"));
-}
-
-static char *receiver_name(const struct config *config) {
-    return config->unix_socket[0] ? strdup(config->unix_socket) : without_secrets(config->endpoint);
 }
 
 static void count_lost(struct sender *s, enum drop_reason reason, uint64_t samples) {
@@ -168,24 +167,19 @@ static void sender_report_refused(struct sender *s, const struct transport_respo
               "%s refused profiles (%s); they are dropped", s->receiver, response->message);
 }
 
-/* Logs the receiver's return: at INFO if this process logged its absence where it is shown by
- * default, else at DEBUG. */
-static void report_back(struct sender *s) {
-    if (!s->away)
-        return;
-    log_write(s->api->log, s->away_shown ? LOG_INFO : LOG_DEBUG, "profiles are being sent again");
-    if (s->away_shown)
-        log_forget(s->api->log, LOG_AWAY);
-    s->away = false;
-}
-
 static void sender_record_response(struct sender *s) {
     s->has_responded = true;
     s->api->endpoint_responded(true);
 }
 
 static void report_accepted(struct sender *s, const struct transport_response *response) {
-    report_back(s);
+    if (s->away) { /* at INFO if this process logged the absence where it is shown by default */
+        log_write(s->api->log, s->away_shown ? LOG_INFO : LOG_DEBUG,
+                  "profiles are being sent again");
+        if (s->away_shown)
+            log_forget(s->api->log, LOG_AWAY);
+        s->away = false;
+    }
     sender_record_response(s);
     s->api->export_ended(true);
     if ((response->rejected_profiles == 0 && !response->message[0]) || s->partial_logged)
@@ -255,22 +249,6 @@ static void sender_finish_transfer(struct sender *s, enum transport_state state,
     s->current = NULL;
 }
 
-static enum transport_state sender_begin_transfer(struct sender *s) {
-    s->current = queue_pop(&s->queue);
-    s->slice_nano = first_slice_nano;
-    return transport_begin(s->transport, s->current);
-}
-
-/* The end of the process cuts the sender's own delay short, because the receiver may be back. */
-static bool is_time(const struct sender *s, bool end_begins) {
-    return (end_begins && !s->has_retry_after) || monotonic_nano() >= s->not_before;
-}
-
-static bool is_too_late(const struct sender *s, bool last) {
-    const uint64_t timeout = s->api->config->shutdown_timeout_ms * NANO_PER_MILLI;
-    return last && s->not_before > monotonic_nano() + timeout;
-}
-
 static uint64_t sender_next_poll(struct sender *s) {
     const uint64_t at = monotonic_nano() + s->slice_nano;
     s->slept_nano += s->ending ? s->slice_nano : 0;
@@ -278,24 +256,12 @@ static uint64_t sender_next_poll(struct sender *s) {
     return at;
 }
 
-static bool has_waited_enough(const struct sender *s) {
-    return s->ending && !s->has_responded && !s->api->config->shutdown_timeout_set &&
-           s->slept_nano >= no_response_nano;
-}
-
-/* Gives up on a receiver that has not responded in the time that an end may take. */
-static uint64_t sender_stop_waiting(struct sender *s) {
-    static const struct transport_response nothing = {.message = "no response before the end"};
-    transport_cancel(s->transport);
-    sender_finish_transfer(s, TRANSPORT_RETRY, &nothing, true);
-    return UINT64_MAX;
-}
-
 const char *sender_problem(const struct sender *s) {
     return s->problem;
 }
 
 uint64_t sender_step(struct sender *s, bool last) {
+    static const struct transport_response nothing = {.message = "no response before the end"};
     struct transport_response response = {.message = "no memory for a transfer"};
     enum transport_state state = TRANSPORT_BUSY;
     const bool end_begins = last && !s->ending;
@@ -303,13 +269,19 @@ uint64_t sender_step(struct sender *s, bool last) {
     if (!s->current) {
         if (!s->queue.first)
             return UINT64_MAX;
-        if (!is_time(s, end_begins)) {
-            if (!is_too_late(s, last))
+        /* the process's end cuts the sender's own delay short: the receiver may be back */
+        const bool is_time =
+            (end_begins && !s->has_retry_after) || monotonic_nano() >= s->not_before;
+        if (!is_time) {
+            const uint64_t timeout = s->api->config->shutdown_timeout_ms * NANO_PER_MILLI;
+            if (!last || s->not_before <= monotonic_nano() + timeout)
                 return s->not_before;
             give_up(s, 0);
             return UINT64_MAX;
         }
-        state = sender_begin_transfer(s);
+        s->current = queue_pop(&s->queue);
+        s->slice_nano = first_slice_nano;
+        state = transport_begin(s->transport, s->current);
     }
     if (state == TRANSPORT_BUSY)
         state = transport_step(s->transport, &response);
@@ -319,16 +291,18 @@ uint64_t sender_step(struct sender *s, bool last) {
         sender_leave_to_program(s);
         return UINT64_MAX;
     }
-    if (state == TRANSPORT_BUSY)
-        return has_waited_enough(s) ? sender_stop_waiting(s) : sender_next_poll(s);
+    if (state == TRANSPORT_BUSY) {
+        const bool has_waited_enough = s->ending && !s->has_responded &&
+                                       !s->api->config->shutdown_timeout_set &&
+                                       s->slept_nano >= no_response_nano;
+        if (!has_waited_enough)
+            return sender_next_poll(s);
+        transport_cancel(s->transport);
+        sender_finish_transfer(s, TRANSPORT_RETRY, &nothing, true);
+        return UINT64_MAX;
+    }
     sender_finish_transfer(s, state, &response, last);
     return s->queue.first ? monotonic_nano() + 1 : UINT64_MAX;
-}
-
-static void sender_cancel_transfer(struct sender *s) {
-    transport_cancel(s->transport);
-    count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, s->current));
-    s->current = NULL;
 }
 
 void sender_pause(struct sender *s) {
@@ -339,11 +313,14 @@ void sender_pause(struct sender *s) {
         const enum transport_state state = transport_step(s->transport, &response);
         if (state == TRANSPORT_CLOSED)
             return;
-        if (state != TRANSPORT_BUSY)
+        if (state != TRANSPORT_BUSY) {
             sender_finish_transfer(s, state, &response, false);
-        else if (monotonic_nano() >= end)
-            sender_cancel_transfer(s);
-        else
+        } else if (monotonic_nano() < end) {
             (void)s->api->wait(sender_next_poll(s));
+        } else {
+            transport_cancel(s->transport);
+            count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, s->current));
+            s->current = NULL;
+        }
     }
 }

@@ -16,11 +16,6 @@ enum {
     CHUNK_BYTES = 4096,
 };
 
-static bool never_blocks(void) {
-    struct stat status;
-    return fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode);
-}
-
 static int wait_until_writable(uint64_t deadline) {
     struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
     const uint64_t now = monotonic_nano();
@@ -32,17 +27,13 @@ static int wait_until_writable(uint64_t deadline) {
     return 0;
 }
 
-static bool output_is_writable(void) {
-    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
-    return poll(&output, 1, 0) > 0;
-}
-
 /* Writes as much as does not block; returns 0 if nothing does. */
 static ssize_t write_some(const struct iovec *pieces, int count, bool at_once) {
+    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
     struct iovec chunk = pieces[0];
     if (at_once)
         return quiet_writev(STDOUT_FILENO, pieces, count);
-    if (!output_is_writable())
+    if (poll(&output, 1, 0) <= 0)
         return 0;
     if (chunk.iov_len > CHUNK_BYTES)
         chunk.iov_len = CHUNK_BYTES;
@@ -53,7 +44,9 @@ static ssize_t write_some(const struct iovec *pieces, int count, bool at_once) {
 static int output_write_all(const struct origin *origin, struct iovec *pieces, int count,
                             size_t *written) {
     const uint64_t deadline = monotonic_nano() + TIMEOUT_MS * NANO_PER_MILLI;
-    const bool at_once = never_blocks();
+    struct stat status;
+    /* a regular file never blocks */
+    const bool at_once = fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode);
     *written = 0;
     while (count > 0) {
         if (!origin_output_is_unchanged(origin))

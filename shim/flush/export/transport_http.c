@@ -49,10 +49,6 @@ static bool is_grpc(const struct transport *t) {
     return t->api->config->protocol == PROTOCOL_GRPC;
 }
 
-static bool sends_json(const struct transport *t) {
-    return t->api->config->protocol == PROTOCOL_HTTP_JSON;
-}
-
 /* --- libcurl's callbacks --- */
 
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address) {
@@ -246,7 +242,8 @@ static void transport_read_partial_success(const struct transport *t, const uint
     struct partial_success partial;
     const char *type = NULL;
     curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
-    response_read(bytes, size, response_is_json(type, sends_json(t)), &partial);
+    const bool sends_json = t->api->config->protocol == PROTOCOL_HTTP_JSON;
+    response_read(bytes, size, response_is_json(type, sends_json), &partial);
     response->rejected_profiles = partial.rejected_profiles;
     transport_set_message(t, "", partial.message, response);
 }
@@ -268,19 +265,17 @@ static void read_grpc_message(const struct transport *t, struct transport_respon
         transport_read_partial_success(t, unpacked, unpacked_size, response);
 }
 
-static bool has_grpc_type(const struct transport *t) {
-    static const char grpc[] = "application/grpc";
-    char *type = NULL;
-    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
-    return type && strncasecmp(type, grpc, sizeof grpc - 1) == 0;
-}
-
 /* Detects gRPC headers with at most the beginning of a message and no status after it. libcurl may
  * report a stream that was reset with NO_ERROR as ended. */
 static bool is_cut_short(const struct transport *t, const struct transport_response *response) {
+    static const char grpc[] = "application/grpc";
+    char *type = NULL;
     bool compressed;
     size_t size;
-    if (t->grpc.has_status || response->status != 200 || !has_grpc_type(t))
+    if (t->grpc.has_status || response->status != 200)
+        return false;
+    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+    if (!type || strncasecmp(type, grpc, sizeof grpc - 1) != 0)
         return false;
     return t->body_size == 0 ||
            (t->body[0] <= 1 && !grpc_unwrap(t->body, t->body_size, &size, &compressed));
@@ -419,17 +414,6 @@ void transport_cancel(struct transport *t) {
 
 /* --- opening and closing --- */
 
-/* Starts libcurl once, so that data read once in a process (TLS's configuration) is read now and
- * kept for the transfers. */
-static CURLcode start_once(struct transport *t) {
-    const CURLcode result = is_claimed(t) ? CURLE_OK : curl_global_init(CURL_GLOBAL_DEFAULT);
-    if (t->claim || result != CURLE_OK)
-        return result;
-    (void)bounded_read_take_over();
-    curl_global_cleanup();
-    return CURLE_OK;
-}
-
 struct transport *transport_open(const struct capture_api *api) {
     struct transport *const t = calloc(1, sizeof *t);
     if (!t)
@@ -439,7 +423,13 @@ struct transport *transport_open(const struct capture_api *api) {
         free(t);
         return NULL;
     }
-    const CURLcode result = start_once(t);
+    /* starts libcurl once, so that data read once in a process (TLS's configuration) is read now
+     * and kept for the transfers */
+    const CURLcode result = is_claimed(t) ? CURLE_OK : curl_global_init(CURL_GLOBAL_DEFAULT);
+    if (!t->claim && result == CURLE_OK) {
+        (void)bounded_read_take_over();
+        curl_global_cleanup();
+    }
     api->lock_leave();
     if (result == CURLE_OK)
         return t;
