@@ -57,18 +57,16 @@ static bool read_context_value(const Value *from, struct attribute_value *to) {
     }
 }
 
-static void context_payload_take(struct attribute_set *set, const Attribute *attribute) {
-    struct attribute_value value;
-    if (is_context_key(attribute->key) && read_context_value(attribute->value, &value))
-        attributes_set(set, attribute->key, value);
-}
-
 bool context_payload_read(const uint8_t *bytes, size_t size, struct attribute_set *set) {
     Message *const context = context_payload_unpack(bytes, size);
     if (!context)
         return false;
-    for (size_t i = 0; context->resource && i < context->resource->n_attributes; i++)
-        context_payload_take(set, context->resource->attributes[i]);
+    for (size_t i = 0; context->resource && i < context->resource->n_attributes; i++) {
+        const Attribute *const attribute = context->resource->attributes[i];
+        struct attribute_value value;
+        if (is_context_key(attribute->key) && read_context_value(attribute->value, &value))
+            attributes_set(set, attribute->key, value);
+    }
     otelprof__context__process_context__free_unpacked(context, NULL);
     return true;
 }

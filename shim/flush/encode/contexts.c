@@ -98,21 +98,6 @@ static const char *hexadecimal(struct naming *naming, const uint8_t *bytes, size
     return text;
 }
 
-static void put_ids(struct naming *naming, const struct sample_context *context,
-                    struct found *found) {
-    const char *const trace = hexadecimal(naming, context->trace_id, TRACE_ID_BYTES);
-    const char *const span = hexadecimal(naming, context->span_id, SPAN_ID_BYTES);
-    if (!trace || !span)
-        return;
-    put_label(found, trace_key, trace);
-    put_label(found, span_key, span);
-}
-
-/* Returns true if contexts can differ in data that is not sent. */
-static bool contexts_withhold(const struct config *config, const struct found *found) {
-    return found->left_out > 0 || strcmp(config->labels, "*") != 0 || *config->redact;
-}
-
 static void find_labels(struct naming *naming, const struct sample_context *context,
                         struct found *found) {
     const char *const wanted = naming->config->labels;
@@ -133,15 +118,24 @@ static void find_labels(struct naming *naming, const struct sample_context *cont
         else
             found->left_out++;
     }
-    if (naming->config->link_attributes && linked)
-        put_ids(naming, context, found); /* last: these win */
+    if (naming->config->link_attributes && linked) { /* last: these win */
+        const char *const trace = hexadecimal(naming, context->trace_id, TRACE_ID_BYTES);
+        const char *const span = hexadecimal(naming, context->span_id, SPAN_ID_BYTES);
+        if (trace && span) {
+            put_label(found, trace_key, trace);
+            put_label(found, span_key, span);
+        }
+    }
 }
 
 static struct exported_context *export_one(struct naming *naming,
                                            const struct sample_context *context, uint32_t number) {
+    const struct config *const config = naming->config;
     struct found found = {0};
     find_labels(naming, context, &found);
-    naming->withheld = naming->withheld || contexts_withhold(naming->config, &found);
+    /* contexts can differ in data that is not sent */
+    naming->withheld = naming->withheld || found.left_out > 0 || strcmp(config->labels, "*") != 0 ||
+                       *config->redact;
     const size_t bytes = found.count * sizeof *found.labels;
     struct exported_context *const exported =
         arena_take_raw(&naming->merge->arena, sizeof *exported + bytes);

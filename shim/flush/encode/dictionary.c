@@ -132,31 +132,24 @@ static int32_t named_location(struct dictionary *d, uint64_t address, const char
     return otlp_location(d->writer, 0, address, &line, 1, frame_type(d));
 }
 
-static int32_t interned_location(struct dictionary *d, const struct interned_frame *frame) {
-    const struct otlp_line line = line_of(d, frame->line);
-    return otlp_location(d->writer, 0, 0, &line, 1, type_attribute(d, frame->type));
-}
-
-/* Makes the location of an address in no module. */
-static int32_t generated_location(struct dictionary *d, uint64_t address) {
-    struct generated_name name;
-    if (!symbolizer_generated(d->symbolizer, d->modules, d->module_count, address, &name))
-        return named_location(d, address, "[anonymous]");
-    const struct otlp_line line = line_of(d, name.line);
-    return otlp_location(d->writer, 0, address, &line, 1, type_attribute(d, name.type));
-}
-
 static int32_t dictionary_new_location(struct dictionary *d, struct place place) {
     const uint64_t address = place.address;
     struct symbol_line symbols[MAX_SYMBOL_LINES];
     struct otlp_line lines[MAX_SYMBOL_LINES];
     struct interned_frame interned;
-    if (interned_frame_find(d->api, address, &interned))
-        return interned_location(d, &interned);
+    struct generated_name generated;
+    if (interned_frame_find(d->api, address, &interned)) {
+        lines[0] = line_of(d, interned.line);
+        return otlp_location(d->writer, 0, 0, lines, 1, type_attribute(d, interned.type));
+    }
     const struct harvest_module *const module =
         module_at(d->modules, d->module_count, address, place.interval);
-    if (!module)
-        return generated_location(d, address);
+    if (!module) {
+        if (!symbolizer_generated(d->symbolizer, d->modules, d->module_count, address, &generated))
+            return named_location(d, address, "[anonymous]");
+        lines[0] = line_of(d, generated.line);
+        return otlp_location(d->writer, 0, address, lines, 1, type_attribute(d, generated.type));
+    }
     const size_t count =
         symbolizer_lines(d->symbolizer, module, address, symbols, MAX_SYMBOL_LINES);
     for (size_t i = 0; i < count; i++)

@@ -11,6 +11,7 @@
 typedef Opentelemetry__Proto__Profiles__V1development__Profile otlp_profile;
 typedef Opentelemetry__Proto__Profiles__V1development__Sample otlp_sample;
 typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit otlp_attribute;
+typedef Opentelemetry__Proto__Common__V1__AnyValue otlp_value;
 
 enum { MOST_BYTES = 16 << 20, SINCE_BYTES = 16 + UTC_TIME_BYTES };
 
@@ -156,18 +157,7 @@ static bool has_room_for(struct pprof_sum *sum, size_t count) {
     return true;
 }
 
-/* Excludes lock addresses and holders' stacks: they would make almost every sample unique. */
-static bool is_wanted_text(const char *key) {
-    return strcmp(key, "otelprof.lock.address") != 0 &&
-           strcmp(key, "otelprof.lock.holder.stack") != 0;
-}
-
-static bool is_text_value(const Opentelemetry__Proto__Common__V1__AnyValue *value) {
-    return value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE &&
-           *value->string_value;
-}
-
-static bool label_number(const Opentelemetry__Proto__Common__V1__AnyValue *value, int64_t *number) {
+static bool label_number(const otlp_value *value, int64_t *number) {
     const bool is_int =
         value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE;
     const bool is_double =
@@ -181,13 +171,19 @@ static bool pprof_read_label(struct pprof_sum *sum, const struct pprof_reading *
     if (index < 0 || (size_t)index >= reading->dictionary->n_attribute_table)
         return false;
     const otlp_attribute *const attribute = reading->dictionary->attribute_table[index];
+    const otlp_value *const value = attribute->value;
     const char *const key = pprof_text(reading, attribute->key_strindex);
     *label = (struct label){.number = 0};
-    if (!attribute->value)
+    if (!value)
         return false;
-    if (is_text_value(attribute->value) && is_wanted_text(key))
-        label->text = pprof_string(&sum->tables, attribute->value->string_value);
-    else if (!sum->whole_identity || !label_number(attribute->value, &label->number))
+    const bool is_text =
+        value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE &&
+        *value->string_value;
+    /* lock addresses and holders' stacks would make almost every sample unique */
+    if (is_text && strcmp(key, "otelprof.lock.address") != 0 &&
+        strcmp(key, "otelprof.lock.holder.stack") != 0)
+        label->text = pprof_string(&sum->tables, value->string_value);
+    else if (!sum->whole_identity || !label_number(value, &label->number))
         return false;
     label->key = pprof_string(&sum->tables, key);
     return true;
@@ -223,20 +219,16 @@ static int32_t intern_key_of_sample(struct pprof_sum *sum, const struct sample_k
     return pprof_number(&sum->tables, &sum->samples, key, size);
 }
 
-/* Once the sum is full, new stacks are counted under [other]. */
-static void freeze_if_full(struct pprof_sum *sum) {
-    if (sum->other >= 0 || sum->tables.arena.total <= MOST_BYTES)
-        return;
-    const struct sample_key key = {.stack = pprof_named_stack(&sum->tables, "[other]")};
-    sum->other = intern_key_of_sample(sum, &key);
-    sum->tables.frozen = sum->other >= 0;
-}
-
 /* Returns -1 without memory. */
 static int32_t sample_number(struct pprof_sum *sum, struct pprof_reading *reading,
                              const otlp_sample *sample) {
     struct sample_key key = {.stack = -1};
-    freeze_if_full(sum);
+    /* once the sum is full, new stacks are counted under [other] */
+    if (sum->other < 0 && sum->tables.arena.total > MOST_BYTES) {
+        const struct sample_key other = {.stack = pprof_named_stack(&sum->tables, "[other]")};
+        sum->other = intern_key_of_sample(sum, &other);
+        sum->tables.frozen = sum->other >= 0;
+    }
     key.stack = pprof_stack(&sum->tables, reading, sample->stack_index);
     const bool listed = key.stack >= 0 && read_labels(sum, reading, sample, &key);
     const int32_t number = listed ? intern_key_of_sample(sum, &key) : -1;
@@ -335,23 +327,11 @@ static void write_type(struct wire *wire, unsigned field, int32_t type, int32_t 
     wire_end(wire, begun);
 }
 
-static bool has_value(const int64_t values[static PPROF_VALUES]) {
-    return values[0] || values[1] || values[2] || values[3];
-}
-
-static void write_label(struct wire *wire, const struct label *label) {
-    const size_t begun = wire_begin(wire, SAMPLE_LABEL);
-    wire_number(wire, LABEL_KEY, (uint64_t)label->key);
-    wire_number(wire, LABEL_TEXT, (uint64_t)label->text);
-    wire_number(wire, LABEL_NUMBER, (uint64_t)label->number);
-    wire_end(wire, begun);
-}
-
 static void pprof_write_sample(const struct pprof_sum *sum, int32_t number, struct wire *wire) {
     const struct sample_key *const key = sum->samples.keys[number].bytes;
     int64_t values[PPROF_VALUES];
     sum_values(sum, number, values);
-    if (!has_value(values))
+    if (!values[0] && !values[1] && !values[2] && !values[3])
         return;
     const size_t begun = wire_begin(wire, PROFILE_SAMPLE);
     pprof_write_stack(&sum->tables, wire, SAMPLE_LOCATIONS, key->stack);
@@ -359,8 +339,13 @@ static void pprof_write_sample(const struct pprof_sum *sum, int32_t number, stru
     for (size_t i = 0; i < sum->value_count; i++)
         wire_varint(wire, (uint64_t)values[i]);
     wire_end(wire, list);
-    for (int32_t i = 0; i < key->label_count; i++)
-        write_label(wire, &key->labels[i]);
+    for (int32_t i = 0; i < key->label_count; i++) {
+        const size_t label = wire_begin(wire, SAMPLE_LABEL);
+        wire_number(wire, LABEL_KEY, (uint64_t)key->labels[i].key);
+        wire_number(wire, LABEL_TEXT, (uint64_t)key->labels[i].text);
+        wire_number(wire, LABEL_NUMBER, (uint64_t)key->labels[i].number);
+        wire_end(wire, label);
+    }
     wire_end(wire, begun);
 }
 
@@ -375,29 +360,22 @@ struct names {
     int32_t comments[2]; /* 0: none */
 };
 
-static const char *incomplete_comment(const struct pprof_sum *sum) {
-    if (sum->missed)
-        return "incomplete: there was too little memory to read all exports";
-    return sum->other >= 0 ? "stacks that were new above 16 MiB are in [other]" : "";
-}
-
-/* Returns the comment that gives the start of cumulative sums; such a profile has no duration. */
-static const char *since_comment(const struct pprof_times *times, char text[static SINCE_BYTES]) {
-    static const char words[] = "sums since ";
-    if (!times->since_unix_nano)
-        return "";
-    memcpy(text, words, sizeof words);
-    utc_time((uint32_t)(times->since_unix_nano / NANO_PER_SECOND), text + sizeof words - 1);
-    return text;
-}
-
 static struct names intern_names(struct pprof_sum *sum, enum pprof_kind kind,
                                  const struct pprof_times *times) {
+    static const char since[] = "sums since ";
     const struct pprof_facts *const facts = pprof_facts(kind);
     struct pprof_tables *const tables = &sum->tables;
     const bool frozen = tables->frozen;
-    char text[SINCE_BYTES];
+    const char *const incomplete =
+        sum->missed       ? "incomplete: there was too little memory to read all exports"
+        : sum->other >= 0 ? "stacks that were new above 16 MiB are in [other]"
+                          : "";
+    char start[SINCE_BYTES] = "";
     struct names names;
+    if (times->since_unix_nano) { /* of cumulative sums; such a profile has no duration */
+        memcpy(start, since, sizeof since);
+        utc_time((uint32_t)(times->since_unix_nano / NANO_PER_SECOND), start + sizeof since - 1);
+    }
     tables->frozen = false;
     for (size_t i = 0; i < sum->value_count; i++) {
         names.types[i] = pprof_string(tables, sum->values[i].type);
@@ -406,19 +384,16 @@ static struct names intern_names(struct pprof_sum *sum, enum pprof_kind kind,
     names.period_type = pprof_string(tables, facts->period_type);
     names.period_unit = pprof_string(tables, facts->period_unit);
     names.default_type = pprof_string(tables, facts->default_type);
-    names.comments[0] = pprof_string(tables, since_comment(times, text));
-    names.comments[1] = pprof_string(tables, incomplete_comment(sum));
+    names.comments[0] = pprof_string(tables, start);
+    names.comments[1] = pprof_string(tables, incomplete);
     tables->frozen = frozen;
     return names;
-}
-
-static uint64_t pprof_period(const struct pprof_sum *sum, enum pprof_kind kind) {
-    return strcmp(pprof_facts(kind)->period_unit, "count") == 0 ? 1 : sum->period;
 }
 
 static void pprof_write_profile(struct pprof_sum *sum, enum pprof_kind kind,
                                 const struct pprof_times *times, struct wire *wire) {
     const struct names names = intern_names(sum, kind, times);
+    const bool counts = strcmp(pprof_facts(kind)->period_unit, "count") == 0;
     for (size_t i = 0; i < sum->value_count; i++)
         write_type(wire, PROFILE_TYPE, names.types[i], names.units[i]);
     for (int32_t i = 0; i < sum->samples.count; i++)
@@ -427,7 +402,7 @@ static void pprof_write_profile(struct pprof_sum *sum, enum pprof_kind kind,
     wire_number(wire, PROFILE_TIME, times->unix_nano);
     wire_number(wire, PROFILE_DURATION, times->duration_nano);
     write_type(wire, PROFILE_PERIOD_TYPE, names.period_type, names.period_unit);
-    wire_number(wire, PROFILE_PERIOD, pprof_period(sum, kind));
+    wire_number(wire, PROFILE_PERIOD, counts ? 1 : sum->period);
     for (size_t i = 0; i < sizeof names.comments / sizeof *names.comments; i++)
         wire_number(wire, PROFILE_COMMENT, (uint64_t)names.comments[i]);
     wire_number(wire, PROFILE_DEFAULT, (uint64_t)names.default_type);

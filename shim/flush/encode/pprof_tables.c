@@ -183,15 +183,12 @@ static uint64_t hash_lines(const struct pprof_tables *tables, const struct lines
     return hash;
 }
 
-static bool mapping_has_build_id(const struct pprof_tables *tables, int32_t mapping) {
-    return mapping >= 0 &&
-           ((const struct mapping *)tables->mappings.keys[mapping].bytes)->build_id > 0;
-}
-
 static struct location make_location_key(const struct pprof_tables *tables, uint64_t address,
                                          int32_t mapping, const struct lines *lines) {
+    const struct mapping *const file = mapping < 0 ? NULL : tables->mappings.keys[mapping].bytes;
+    const bool has_build_id = file && file->build_id > 0;
     struct location key = {.address = address, .mapping = mapping};
-    if (!address || !mapping_has_build_id(tables, mapping))
+    if (!address || !has_build_id)
         key.names = hash_lines(tables, lines);
     if (!address && lines->count)
         key.address = MADE_ADDRESS | (key.names & (MADE_ADDRESS - 1));

@@ -117,6 +117,9 @@ uint64_t process_context_mapping(const char *line) {
 /* Reads the first mapping of that name with a valid header; the other lines are not kept. A name
  * too long for the line is not one of the three, nor is the rest of its line. */
 static enum outcome process_context_search(struct process_context *c, struct attribute_set *set) {
+    const uint64_t start = thread_cpu_nano();
+    if (monotonic_nano() < c->no_search_before)
+        return CONTEXT_GONE;
     FILE *const maps = may_open_by_path() ? fopen("/proc/thread-self/maps", "re") : NULL;
     enum outcome outcome = CONTEXT_GONE;
     char line[LINE_BYTES];
@@ -129,27 +132,11 @@ static enum outcome process_context_search(struct process_context *c, struct att
     }
     if (maps)
         fclose(maps);
-    return outcome;
-}
-
-static enum outcome process_context_search_limited(struct process_context *c,
-                                                   struct attribute_set *set) {
-    const uint64_t start = thread_cpu_nano();
-    if (monotonic_nano() < c->no_search_before)
-        return CONTEXT_GONE;
-    const enum outcome outcome = process_context_search(c, set);
     c->no_search_before = monotonic_nano() + (thread_cpu_nano() - start) * SEARCH_FRACTION;
     return outcome;
 }
 
 /* --- updating --- */
-
-static void report_unreadable_context(struct process_context *c) {
-    if (!c->unreadable_logged)
-        log_debug(c->log, "the process context that the application publishes (OTEL_CTX) cannot be "
-                          "read; going on without its attributes");
-    c->unreadable_logged = true;
-}
 
 void process_context_expect(struct process_context *c) {
     if (!c->address && !c->expected)
@@ -169,7 +156,7 @@ bool process_context_update(struct process_context *c, struct attribute_set *set
             c->no_search_before = 0; /* it may have moved */
         c->address = 0;
         c->published_nano = 0;
-        outcome = process_context_search_limited(c, set);
+        outcome = process_context_search(c, set);
         c->expected = c->expected && !c->address;
     }
     switch (outcome) {
@@ -177,7 +164,10 @@ bool process_context_update(struct process_context *c, struct attribute_set *set
         log_debug(c->log, "the application publishes %zu attributes about itself", set->count);
         return true;
     case CONTEXT_GARBAGE:
-        report_unreadable_context(c);
+        if (!c->unreadable_logged)
+            log_debug(c->log, "the process context that the application publishes (OTEL_CTX) "
+                              "cannot be read; going on without its attributes");
+        c->unreadable_logged = true;
         return had_any;
     case CONTEXT_GONE:
         attributes_clear(set);

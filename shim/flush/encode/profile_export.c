@@ -72,21 +72,17 @@ static const char schema_url[] = "https://opentelemetry.io/schemas/1.44.0";
 
 /* --- values --- */
 
-/* Converts an amount in the period's unit to periods and carries the rest to the next. */
-static int64_t in_periods(struct profile_exporter *exporter, enum sample_kind kind, double value) {
-    const uint64_t period = exporter->api->period(profile_kinds[kind].period);
-    uint64_t *const remainder = &exporter->remainders.of[kind];
-    const uint64_t total = *remainder + (uint64_t)value;
-    *remainder = total % period;
-    return (int64_t)(total / period);
-}
-
+/* Converts an amount in the period's unit to periods and carries the rest to the next sample. */
 static int64_t sample_value(struct profile_exporter *exporter, const struct harvest_sample *sample,
                             const struct profile_value *profile) {
     const double value = sample->values[profile->index];
-    if (profile->measure == PERIODS)
-        return in_periods(exporter, sample->kind, value);
-    return (int64_t)(value + 0.5);
+    if (profile->measure != PERIODS)
+        return (int64_t)(value + 0.5);
+    const uint64_t period = exporter->api->period(profile_kinds[sample->kind].period);
+    uint64_t *const remainder = &exporter->remainders.of[sample->kind];
+    const uint64_t total = *remainder + (uint64_t)value;
+    *remainder = total % period;
+    return (int64_t)(total / period);
 }
 
 static int compare_by_number(const void *a, const void *b) {
@@ -213,12 +209,6 @@ static size_t attributes_of(struct build *b, const struct harvest_sample *sample
     return count;
 }
 
-static int32_t sample_stack(struct dictionary *dictionary, const struct harvest_sample *sample) {
-    if (sample->flags & SAMPLE_FLAG_OWN_TIME)
-        return dictionary_named_stack(dictionary, "[libotelprof]");
-    return dictionary_stack(dictionary, sample->frames, sample->frame_count, sample->interval);
-}
-
 static const struct context_references *find_context_references(struct build *b, size_t item) {
     static const struct context_references none;
     const struct exported_context *const context = context_of_item(b->merge, item);
@@ -243,7 +233,10 @@ static const struct references *find_references(struct build *b, const struct va
         return known;
     known->known = true;
     known->attribute_count = attributes_of(b, sample, known->attributes);
-    known->stack = sample_stack(b->dictionary, sample);
+    known->stack = sample->flags & SAMPLE_FLAG_OWN_TIME
+                       ? dictionary_named_stack(b->dictionary, "[libotelprof]")
+                       : dictionary_stack(b->dictionary, sample->frames, sample->frame_count,
+                                          sample->interval);
     return known;
 }
 
@@ -303,13 +296,6 @@ static void write_dropped(struct build *b, struct otlp_profile *profile) {
     }
 }
 
-static void random_id(uint8_t id[static 16]) {
-    if (getrandom(id, 16, GRND_NONBLOCK) == 16)
-        return;
-    const uint64_t fallback[] = {monotonic_nano(), realtime_nano()};
-    memcpy(id, fallback, 16);
-}
-
 /* --- profiles --- */
 
 static struct otlp_profile *open_profile(const struct build *b, const struct profile_value *d,
@@ -324,7 +310,10 @@ static struct otlp_profile *open_profile(const struct build *b, const struct pro
         .period_unit = kind->period_unit,
         .period = (int64_t)b->exporter->api->period(kind->period)};
     uint8_t id[16];
-    random_id(id);
+    if (getrandom(id, sizeof id, GRND_NONBLOCK) != (ssize_t)sizeof id) {
+        const uint64_t fallback[] = {monotonic_nano(), realtime_nano()};
+        memcpy(id, fallback, sizeof id);
+    }
     return otlp_profile(b->writer, &type, id, snapshot ? b->end : b->start,
                         snapshot ? 0 : b->end - b->start, samples);
 }
@@ -340,17 +329,12 @@ static void write_peak_facts(struct build *b, struct otlp_profile *profile) {
         otlp_attribute_int(b->writer, "otelprof.heap.peak.time", (int64_t)facts.unix_nano, "ns"));
 }
 
-/* Decides whether this part marks the kind as empty. A divided part has samples; only the first
- * half marks it. */
-static bool marks_empty(const struct build *b, struct export_part part,
-                        const struct profile_value *d) {
-    return (b->exporter->emptied >> d->kind & 1) && part.first == 0;
-}
-
 static void encode_profile(struct build *b, const struct merge *merge, struct export_part part,
                            const struct profile_value *d) {
     struct values values = collect_values(b->exporter, merge, part, d);
-    const bool empty = values.count == 0 && marks_empty(b, part, d);
+    /* a divided part has samples; only the first half marks the kind as empty */
+    const bool empty =
+        values.count == 0 && (b->exporter->emptied >> d->kind & 1) && part.first == 0;
     struct otlp_profile *const profile =
         values.count || empty ? open_profile(b, d, values.count + 1) : NULL;
     if (profile && empty)
@@ -404,16 +388,13 @@ static unsigned snapshots_in(const struct merge *merge) {
     return found;
 }
 
-static void name_contexts(const struct profile_exporter *exporter, struct merge *merge) {
-    const uint64_t left_out =
-        contexts_name(merge, resource_key_names(exporter->resource), exporter->api->config);
-    if (left_out)
-        exporter->api->count_drop(DROP_CONTEXT_KEY, left_out);
-}
-
 void profile_export_begin(struct profile_exporter *exporter, struct merge *merge, bool complete) {
-    if (merge->contexts.count == 0)
-        name_contexts(exporter, merge);
+    if (merge->contexts.count == 0) {
+        const uint64_t left_out =
+            contexts_name(merge, resource_key_names(exporter->resource), exporter->api->config);
+        if (left_out)
+            exporter->api->count_drop(DROP_CONTEXT_KEY, left_out);
+    }
     const unsigned filled = snapshots_in(merge);
     exporter->emptied = complete ? exporter->filled & ~filled & kinds_profiled(exporter) : 0;
     exporter->filled = filled | (complete ? 0 : exporter->filled);
@@ -450,11 +431,6 @@ bool export_part_divide(struct export_part part, struct export_part halves[stati
     return part.past - part.first > 1;
 }
 
-static bool is_profile_wanted(const struct profile_exporter *exporter,
-                              const struct profile_value *profile) {
-    return exporter->api->config->types & profile_kinds[profile->kind].profile;
-}
-
 struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
                                      struct export_part part, uint64_t start_unix_nano,
                                      uint64_t end_unix_nano) {
@@ -471,9 +447,11 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
     b.contexts = calloc(merge->context_count + 1, sizeof *b.contexts);
     if (b.writer && b.references && b.contexts)
         b.dictionary = dictionary_open(b.writer, exporter->api, exporter->symbolizer);
-    for (unsigned i = 0; b.dictionary && i < PROFILE_VALUES; i++)
-        if (is_profile_wanted(exporter, &profile_values[i]) && (part.profiles >> i & 1))
+    for (unsigned i = 0; b.dictionary && i < PROFILE_VALUES; i++) {
+        const unsigned type = profile_kinds[profile_values[i].kind].profile;
+        if ((exporter->api->config->types & type) && (part.profiles >> i & 1))
             encode_profile(&b, merge, part, &profile_values[i]);
+    }
     if (!b.first) {
         resource_write(exporter->resource, b.writer);
         otlp_schema(b.writer, schema_url);

@@ -19,10 +19,6 @@ struct stack_names {
     size_t first;
 };
 
-static bool has_stack(const struct wait_detail *wait) {
-    return wait->holder && wait->holder_frame_count;
-}
-
 static void add_frame(const struct wait_attributes *waits, const struct wait_detail *wait,
                       unsigned frame, struct stack_names *stack) {
     char functions[MAX_SYMBOL_LINES][FUNCTION_NAME_BYTES];
@@ -68,26 +64,6 @@ static int32_t lock_address(struct wait_attributes *waits, const struct wait_det
     return text_attribute(waits, key, digits);
 }
 
-/* Writes the variable's visible name. */
-static void put_variable(const char *redact, struct symbol_line *variable,
-                         char name[static FUNCTION_NAME_BYTES]) {
-    redact_line(redact, variable);
-    if (variable->offset)
-        snprintf(name, FUNCTION_NAME_BYTES, "%.200s+0x%llx", variable->function,
-                 (unsigned long long)variable->offset);
-    else
-        snprintf(name, FUNCTION_NAME_BYTES, "%s", variable->function);
-}
-
-/* Writes the place in the file, for a lock without a symbol: unlike an address, it is the same in
- * each process. */
-static void put_place(const char *redact, const struct harvest_module *module, uint64_t address,
-                      char name[static FUNCTION_NAME_BYTES]) {
-    const char *const file = glob_base_name(redact_path(redact, module->path));
-    snprintf(name, FUNCTION_NAME_BYTES, file[0] == '[' ? "%.200s+0x%llx" : "[%.200s]+0x%llx", file,
-             (unsigned long long)(address - module->load_bias));
-}
-
 static int32_t lock_name(struct wait_attributes *waits, const struct harvest_sample *sample,
                          const char *key) {
     const char *const redact = waits->api->config->redact;
@@ -100,10 +76,18 @@ static int32_t lock_name(struct wait_attributes *waits, const struct harvest_sam
         count ? module_holding(modules, count, address, sample->interval) : NULL;
     if (!module)
         return 0;
-    if (symbolizer_variable(waits->symbolizer, module, address, &variable))
-        put_variable(redact, &variable, name);
-    else
-        put_place(redact, module, address, name);
+    if (symbolizer_variable(waits->symbolizer, module, address, &variable)) {
+        redact_line(redact, &variable);
+        if (variable.offset)
+            snprintf(name, sizeof name, "%.200s+0x%llx", variable.function,
+                     (unsigned long long)variable.offset);
+        else
+            snprintf(name, sizeof name, "%s", variable.function);
+    } else { /* the place in the file: unlike an address, it is the same in each process */
+        const char *const file = glob_base_name(redact_path(redact, module->path));
+        snprintf(name, sizeof name, file[0] == '[' ? "%.200s+0x%llx" : "[%.200s]+0x%llx", file,
+                 (unsigned long long)(address - module->load_bias));
+    }
     return text_attribute(waits, key, name);
 }
 
@@ -114,14 +98,10 @@ static int32_t holder_name(struct wait_attributes *waits, const struct harvest_s
     return text_attribute(waits, key, redact_name(waits->api->config->redact, sample->holder_name));
 }
 
-static const char *condition_word(const struct wait_detail *wait) {
-    static const char *const words[] = {
-        [CONDITION_UNKNOWN] = "", [CONDITION_RUNNING] = "running", [CONDITION_BLOCKED] = "blocked"};
-    return words[wait->condition];
-}
-
 int32_t wait_attribute(struct wait_attributes *waits, const struct harvest_sample *sample,
                        enum sample_attribute attribute) {
+    static const char *const condition_words[] = {
+        [CONDITION_UNKNOWN] = "", [CONDITION_RUNNING] = "running", [CONDITION_BLOCKED] = "blocked"};
     const struct wait_detail *const wait = sample->wait;
     const char *const key = profile_attributes[attribute].key;
     if (!wait)
@@ -138,9 +118,9 @@ int32_t wait_attribute(struct wait_attributes *waits, const struct harvest_sampl
     case ATTRIBUTE_HOLDER_NAME_INDEX:
         return holder_name(waits, sample, key);
     case ATTRIBUTE_HOLDER_STACK_INDEX:
-        return has_stack(wait) ? holder_stack(waits, wait, key) : 0;
+        return wait->holder && wait->holder_frame_count ? holder_stack(waits, wait, key) : 0;
     case ATTRIBUTE_THREAD_STATE_INDEX:
-        return text_attribute(waits, key, condition_word(wait));
+        return text_attribute(waits, key, condition_words[wait->condition]);
     case ATTRIBUTE_WAIT_TIME_INDEX:
         return wait->waited_nano
                    ? otlp_attribute_double(waits->writer, key, (double)wait->waited_nano, "ns")
