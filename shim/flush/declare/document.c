@@ -69,12 +69,6 @@ static yaml_node_t *node_at(struct document *document, int index) {
     return yaml_document_get_node(&document->yaml, index);
 }
 
-static const char *key_text(const yaml_node_t *node) {
-    const char *const text =
-        node && node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : "";
-    return *text && strlen(text) == node->data.scalar.length ? text : "";
-}
-
 bool document_pair(struct document *document, const yaml_node_t *mapping, size_t index,
                    const char **key, yaml_node_t **value) {
     if (!mapping || mapping->type != YAML_MAPPING_NODE)
@@ -84,7 +78,10 @@ bool document_pair(struct document *document, const yaml_node_t *mapping, size_t
     if (index >= count)
         return false;
     const yaml_node_pair_t *const pair = &mapping->data.mapping.pairs.start[index];
-    *key = key_text(node_at(document, pair->key));
+    const yaml_node_t *const name = node_at(document, pair->key);
+    const char *const text =
+        name && name->type == YAML_SCALAR_NODE ? (const char *)name->data.scalar.value : "";
+    *key = *text && strlen(text) == name->data.scalar.length ? text : "";
     *value = node_at(document, pair->value);
     return *value != NULL;
 }

@@ -35,10 +35,15 @@ static size_t name_length(const char *at, const char *end) {
     return (size_t)(at - start);
 }
 
-/* Adds the value of a reference, given the text between its braces: NAME or NAME:-default. */
-static bool add_variable(struct output *out, const char *at, const char *end,
-                         substitution_look_up *look_up) {
+/* Adds the value of a reference, given the text between its braces: NAME or NAME:-default, after
+ * the prefix "env:" if it has one. "env:-default" is a variable called env with a default. */
+static bool add_reference(struct output *out, const char *at, const char *end,
+                          substitution_look_up *look_up) {
+    static const char environment[] = "env:";
+    const size_t prefix = sizeof environment - 1;
     char name[NAME_BYTES];
+    if ((size_t)(end - at) > prefix && memcmp(at, environment, prefix) == 0 && at[prefix] != '-')
+        at += prefix;
     const size_t length = name_length(at, end);
     const char *const rest = at + length;
     const bool has_default = end - rest >= 2 && memcmp(rest, ":-", 2) == 0;
@@ -52,16 +57,6 @@ static bool add_variable(struct output *out, const char *at, const char *end,
     else if (has_default)
         substitution_add(out, rest + 2, (size_t)(end - rest - 2));
     return true;
-}
-
-/* Removes the prefix "env:". "env:-default" is a variable called env with a default. */
-static bool add_reference(struct output *out, const char *at, const char *end,
-                          substitution_look_up *look_up) {
-    static const char environment[] = "env:";
-    const size_t size = sizeof environment - 1;
-    if ((size_t)(end - at) > size && memcmp(at, environment, size) == 0 && at[size] != '-')
-        at += size;
-    return add_variable(out, at, end, look_up);
 }
 
 /* Adds a part of the text that has no "$$" in it. */
