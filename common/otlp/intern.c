@@ -23,17 +23,15 @@ static uint32_t room(uint32_t capacity) {
     return capacity / 4 * 3;
 }
 
-static bool is_key(const struct intern_key *known, const void *key, size_t size) {
-    return known->size == size && memcmp(known->bytes, key, size) == 0;
-}
-
 static struct intern_slot *intern_find_slot(const struct intern *index, uint32_t hash,
                                             const void *key, size_t size) {
     uint32_t at = hash & (index->capacity - 1);
     for (;; at = (at + 1) & (index->capacity - 1)) {
         struct intern_slot *const slot = &index->slots[at];
-        if (!slot->number ||
-            (slot->hash == hash && is_key(&index->keys[slot->number - 1], key, size)))
+        if (!slot->number)
+            return slot;
+        const struct intern_key *const known = &index->keys[slot->number - 1];
+        if (slot->hash == hash && known->size == size && memcmp(known->bytes, key, size) == 0)
             return slot;
     }
 }

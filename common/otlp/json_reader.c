@@ -138,16 +138,13 @@ static bool take_escape(struct json_reader *r, struct target *target) {
     return true;
 }
 
-/* Returns how many bytes the character that begins with `lead` has; stray bytes count as one. */
-static size_t length_by_lead(unsigned char lead) {
-    return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-}
-
 static bool take_plain(struct json_reader *r, struct target *target) {
-    if ((unsigned char)*r->at < 0x20)
+    const unsigned char lead = (unsigned char)*r->at;
+    if (lead < 0x20)
         return json_fail(r);
     size_t length = 1;
-    const size_t expected = length_by_lead((unsigned char)*r->at);
+    /* of the character that begins with `lead`; stray bytes count as one */
+    const size_t expected = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
     while (length < expected && r->at + length < r->end && ((unsigned char)r->at[length] >> 6) == 2)
         length++;
     json_keep(target, r->at, length);

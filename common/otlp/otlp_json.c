@@ -134,15 +134,6 @@ static bool is_id(const char *name) {
     return false;
 }
 
-static void put_bytes(struct text *text, const char *name, const ProtobufCBinaryData *data) {
-    put_char(text, '"');
-    if (is_id(name))
-        put_hex(text, data);
-    else
-        put_base64(text, data);
-    put_char(text, '"');
-}
-
 /* --- numbers --- */
 
 static void put_unsigned(struct text *text, uint64_t value) {
@@ -268,7 +259,12 @@ static void put_value(struct text *text, const ProtobufCFieldDescriptor *field, 
         put_string(text, string ? string : "");
         return;
     case PROTOBUF_C_TYPE_BYTES:
-        put_bytes(text, field->name, value);
+        put_char(text, '"');
+        if (is_id(field->name))
+            put_hex(text, value);
+        else
+            put_base64(text, value);
+        put_char(text, '"');
         return;
     case PROTOBUF_C_TYPE_MESSAGE:
         put_message(text, read_pointer(value));
@@ -299,14 +295,10 @@ static size_t size_of(ProtobufCType type) {
 
 /* --- a message's fields --- */
 
-static bool is_zero(const void *value, size_t size) {
-    static const char zeros[8];
-    return memcmp(value, zeros, size) == 0;
-}
-
 /* Returns whether a field that is no list is to be written. A proto3 field without presence is left
  * out at its default; the bits decide, so -0.0 is written. */
 static bool is_present(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
+    static const char zeros[8];
     const char *const base = (const char *)message;
     const void *const value = base + field->offset;
     if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
@@ -319,7 +311,7 @@ static bool is_present(const ProtobufCMessage *message, const ProtobufCFieldDesc
     case PROTOBUF_C_TYPE_BYTES:
         return ((const ProtobufCBinaryData *)value)->len > 0;
     default:
-        return !is_zero(value, size_of(field->type));
+        return memcmp(value, zeros, size_of(field->type)) != 0;
     }
 }
 

@@ -92,30 +92,25 @@ static bool rank(struct otlp_writer *w, struct ranking *ranking) {
     return true;
 }
 
-static void put_locations(struct wire *out, const struct otlp_writer *w, const struct use *uses) {
-    for (int32_t i = 0; i < w->locations.count; i++) {
-        const struct intern_key *const location = &w->locations.keys[uses[i].location];
-        wire_bytes(out, TABLE_LOCATIONS, location->bytes, location->size);
-    }
-}
-
-static void put_stack(struct wire *out, const struct intern_key *stack, const int32_t *places) {
-    const size_t begun = wire_begin(out, TABLE_STACKS);
-    wire_packed(out, STACK_LOCATIONS, stack->bytes, stack->size / sizeof *places, places);
-    wire_end(out, begun);
-}
-
 static void put_dictionary(struct wire *out, const struct otlp_writer *w,
                            const struct ranking *ranking) {
     const size_t begun = wire_begin(out, REQUEST_DICTIONARY);
     put_table(out, TABLE_MAPPINGS, &w->mappings);
-    put_locations(out, w, ranking->uses);
+    for (int32_t i = 0; i < w->locations.count; i++) {
+        const struct intern_key *const location = &w->locations.keys[ranking->uses[i].location];
+        wire_bytes(out, TABLE_LOCATIONS, location->bytes, location->size);
+    }
     put_table(out, TABLE_FUNCTIONS, &w->functions);
     put_table(out, TABLE_LINKS, &w->links);
     put_table(out, TABLE_STRINGS, &w->strings);
     put_table(out, TABLE_ATTRIBUTES, &w->attributes);
-    for (int32_t i = 0; i < w->stacks.count; i++)
-        put_stack(out, &w->stacks.keys[i], ranking->places);
+    for (int32_t i = 0; i < w->stacks.count; i++) {
+        const struct intern_key *const stack = &w->stacks.keys[i];
+        const size_t item = wire_begin(out, TABLE_STACKS);
+        wire_packed(out, STACK_LOCATIONS, stack->bytes, stack->size / sizeof *ranking->places,
+                    ranking->places);
+        wire_end(out, item);
+    }
     wire_end(out, begun);
 }
 
@@ -141,15 +136,6 @@ static void put_sample(struct wire *out, const struct intern_key *identity, int6
     wire_end(out, begun);
 }
 
-static void put_profile_attributes(struct wire *out, const struct otlp_profile *profile) {
-    if (!profile->attributes.count)
-        return;
-    const size_t begun = wire_begin(out, PROFILE_ATTRIBUTES);
-    for (int32_t i = 0; i < profile->attributes.count; i++)
-        wire_varint(out, (uint64_t) * (const int32_t *)profile->attributes.keys[i].bytes);
-    wire_end(out, begun);
-}
-
 static void put_profile(struct wire *out, const struct otlp_profile *profile) {
     const size_t begun = wire_begin(out, SCOPE_PROFILES_PROFILES);
     put_value_type(out, PROFILE_SAMPLE_TYPE, profile->type);
@@ -160,7 +146,12 @@ static void put_profile(struct wire *out, const struct otlp_profile *profile) {
     put_value_type(out, PROFILE_PERIOD_TYPE, profile->period_type);
     wire_number(out, PROFILE_PERIOD, (uint64_t)profile->period);
     wire_bytes(out, PROFILE_ID, profile->id, ID_BYTES);
-    put_profile_attributes(out, profile);
+    if (profile->attributes.count) {
+        const size_t attributes = wire_begin(out, PROFILE_ATTRIBUTES);
+        for (int32_t i = 0; i < profile->attributes.count; i++)
+            wire_varint(out, (uint64_t) * (const int32_t *)profile->attributes.keys[i].bytes);
+        wire_end(out, attributes);
+    }
     wire_end(out, begun);
 }
 
