@@ -64,14 +64,6 @@ uint64_t debug_image_bytes(const struct elf_sections *sections, bool *compressed
 
 /* --- the mapping --- */
 
-static void describe_file(struct head *head) {
-    head->file = image_header(offsetof(struct head, sections), SECTIONS, SECTIONS - 1);
-    head->sections[SECTIONS - 1] = (Elf64_Shdr){.sh_name = (SECTIONS - 1) * NAME_BYTES,
-                                                .sh_type = SHT_STRTAB,
-                                                .sh_offset = offsetof(struct head, names),
-                                                .sh_size = sizeof head->names};
-}
-
 static bool read_section(struct debug_image *image, const struct elf_sections *sections,
                          const Elf64_Shdr *header, int number, uint64_t size) {
     uint8_t *const to = image->bytes + image->filled;
@@ -107,8 +99,13 @@ static bool add_section(struct debug_image *image, const struct elf_sections *se
 }
 
 static bool read_sections(struct debug_image *image, const struct elf_sections *sections) {
+    struct head *const head = &image->room->heads[0];
     image->filled = sizeof *image->room;
-    describe_file(&image->room->heads[0]);
+    head->file = image_header(offsetof(struct head, sections), SECTIONS, SECTIONS - 1);
+    head->sections[SECTIONS - 1] = (Elf64_Shdr){.sh_name = (SECTIONS - 1) * NAME_BYTES,
+                                                .sh_type = SHT_STRTAB,
+                                                .sh_offset = offsetof(struct head, names),
+                                                .sh_size = sizeof head->names};
     for (int i = 0; i < WANTED; i++)
         if (!add_section(image, sections, i))
             return false;

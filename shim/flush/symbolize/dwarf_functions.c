@@ -87,30 +87,20 @@ struct walk {
     Dwarf_Off last;
 };
 
-static bool holds_functions(int tag) {
-    return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
-           tag == DW_TAG_structure_type || tag == DW_TAG_union_type;
-}
-
-static bool is_next(struct walk *walk, Dwarf_Die *die) {
-    const Dwarf_Off offset = dwarf_dieoffset(die);
-    if (offset <= walk->last)
-        return false;
-    walk->last = offset;
-    return true;
-}
-
 static void read_below(struct walk *walk, Dwarf_Die *parent, int nesting) {
     Dwarf_Die child;
     if (nesting == MAX_NESTING || dwarf_child(parent, &child) != 0)
         return;
     do {
-        if (!is_next(walk, &child))
+        const Dwarf_Off offset = dwarf_dieoffset(&child);
+        if (offset <= walk->last)
             return;
+        walk->last = offset;
         const int tag = dwarf_tag(&child);
         if (tag == DW_TAG_subprogram)
             add_code_of(walk->ranges, &child);
-        else if (holds_functions(tag))
+        else if (tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
+                 tag == DW_TAG_structure_type || tag == DW_TAG_union_type)
             read_below(walk, &child, nesting + 1);
     } while (dwarf_siblingof(&child, &child) == 0);
 }

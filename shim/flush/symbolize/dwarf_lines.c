@@ -21,19 +21,6 @@ static const char *string_attribute(Dwarf_Die *die, unsigned name) {
                         MAX_SYMBOL_NAME);
 }
 
-/* Prefers the linkage name, because it has the scope. */
-static const char *function_name(Dwarf_Die *die) {
-    const char *name = string_attribute(die, DW_AT_linkage_name);
-    if (!name)
-        name = string_attribute(die, DW_AT_MIPS_linkage_name);
-    return name ? name : bounded_text(dwarf_diename(die), MAX_SYMBOL_NAME);
-}
-
-static int start_line_of(Dwarf_Die *die) {
-    int line = 0;
-    return dwarf_decl_line(die, &line) == 0 ? line : 0;
-}
-
 static int int_attribute(Dwarf_Die *die, unsigned name) {
     Dwarf_Attribute attribute;
     Dwarf_Word value = 0;
@@ -81,13 +68,19 @@ static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, str
         const int tag = dwarf_tag(scope);
         if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
             continue;
-        const char *const name = function_name(scope);
+        /* the linkage name is preferred, because it has the scope */
+        const char *name = string_attribute(scope, DW_AT_linkage_name);
+        if (!name)
+            name = string_attribute(scope, DW_AT_MIPS_linkage_name);
+        if (!name)
+            name = bounded_text(dwarf_diename(scope), MAX_SYMBOL_NAME);
         if (!name)
             return 0;
-        lines[found++] = (struct symbol_line){.system_name = name,
-                                              .file = place.file,
-                                              .line = place.line,
-                                              .start_line = start_line_of(scope)};
+        int start_line = 0;
+        if (dwarf_decl_line(scope, &start_line) != 0)
+            start_line = 0;
+        lines[found++] = (struct symbol_line){
+            .system_name = name, .file = place.file, .line = place.line, .start_line = start_line};
         if (tag == DW_TAG_subprogram)
             return found;
         place.file = call_file(unit, scope, place.lines_allowed);

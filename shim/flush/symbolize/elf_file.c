@@ -38,21 +38,14 @@ void elf_file_init(struct elf_file *file) {
 
 /* --- opening and identity --- */
 
-static bool has_build_id(const struct elf_sections *sections, const uint8_t *id, size_t size) {
-    uint8_t found[64];
-    return elf_sections_build_id(sections, found) == size && memcmp(found, id, size) == 0;
-}
-
-static bool open_descriptor(struct elf_sections *sections, int descriptor) {
-    return descriptor >= 0 && elf_sections_open(sections, descriptor);
-}
-
 /* Opens a file of the same build id; `size` 0: any. */
 static bool open_with_id(struct elf_sections *sections, int descriptor, const uint8_t *id,
                          size_t size) {
-    if (!open_descriptor(sections, descriptor))
+    uint8_t found[64];
+    if (descriptor < 0 || !elf_sections_open(sections, descriptor))
         return false;
-    if (size == 0 || has_build_id(sections, id, size))
+    if (size == 0 ||
+        (elf_sections_build_id(sections, found) == size && memcmp(found, id, size) == 0))
         return true;
     elf_sections_close(sections);
     return false;
@@ -240,33 +233,25 @@ bool elf_file_open_dwarf(struct elf_file *file) {
 
 /* --- the module's own file --- */
 
-static bool open_named(struct elf_file *file, const struct harvest_module *module) {
+bool elf_file_open(struct elf_file *file, const struct harvest_module *module) {
     struct elf_sections *const main = &file->parts[PART_MAIN];
     const uint8_t *const id = module->build_id;
-    const size_t size = module->build_id ? module->build_id_size : 0;
-    return open_with_id(main, trusted_file_open(module->path), id, size) ||
-           (!module->unloaded &&
-            open_with_id(main, trusted_file_open_mapped(module->path, module->start), id, size));
-}
-
-/* The kernel opens a running program's own file even if it has been deleted or replaced. */
-static bool open_executable(struct elf_file *file, const struct harvest_module *module) {
-    return module->build_id && may_open_by_path() &&
-           open_with_id(&file->parts[PART_MAIN],
-                        open("/proc/thread-self/exe", O_RDONLY | O_CLOEXEC | O_NONBLOCK),
-                        module->build_id, module->build_id_size);
-}
-
-static bool make_image(struct elf_file *file, const struct harvest_module *module) {
-    void *bytes;
-    size_t size;
-    return !module->unloaded && loaded_image_make(module, &bytes, &size) &&
-           elf_sections_of_memory(&file->parts[PART_MAIN], bytes, size);
-}
-
-bool elf_file_open(struct elf_file *file, const struct harvest_module *module) {
+    const size_t id_size = id ? module->build_id_size : 0;
+    void *image;
+    size_t image_size;
     elf_file_init(file);
-    return open_named(file, module) || open_executable(file, module) || make_image(file, module);
+    if (open_with_id(main, trusted_file_open(module->path), id, id_size))
+        return true;
+    if (!module->unloaded &&
+        open_with_id(main, trusted_file_open_mapped(module->path, module->start), id, id_size))
+        return true;
+    /* The kernel opens a running program's own file even if it has been deleted or replaced. */
+    if (id && may_open_by_path() &&
+        open_with_id(main, open("/proc/thread-self/exe", O_RDONLY | O_CLOEXEC | O_NONBLOCK), id,
+                     id_size))
+        return true;
+    return !module->unloaded && loaded_image_make(module, &image, &image_size) &&
+           elf_sections_of_memory(main, image, image_size);
 }
 
 /* --- closing --- */

@@ -55,12 +55,6 @@ static bool elf_sections_read_at(const struct elf_sections *s, uint64_t at, void
 
 /* --- opening --- */
 
-static bool is_readable(const Elf64_Ehdr *file) {
-    return memcmp(file->e_ident, ELFMAG, SELFMAG) == 0 && file->e_ident[EI_CLASS] == ELFCLASS64 &&
-           file->e_ident[EI_DATA] == ELFDATA2LSB && file->e_shentsize == sizeof(Elf64_Shdr) &&
-           file->e_shnum > 0 && file->e_shnum <= MAX_SECTIONS && file->e_shstrndx < file->e_shnum;
-}
-
 /* A file made from memory (loaded_image.h) has no names. */
 static bool read_names(struct elf_sections *s, uint32_t index) {
     const Elf64_Shdr *const header = &s->headers[index];
@@ -75,7 +69,10 @@ static bool read_names(struct elf_sections *s, uint32_t index) {
 
 static bool read_headers(struct elf_sections *s) {
     Elf64_Ehdr file;
-    if (!elf_sections_read_at(s, 0, &file, sizeof file) || !is_readable(&file) ||
+    if (!elf_sections_read_at(s, 0, &file, sizeof file) ||
+        memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 || file.e_ident[EI_CLASS] != ELFCLASS64 ||
+        file.e_ident[EI_DATA] != ELFDATA2LSB || file.e_shentsize != sizeof(Elf64_Shdr) ||
+        file.e_shnum == 0 || file.e_shnum > MAX_SECTIONS || file.e_shstrndx >= file.e_shnum ||
         !is_within(s, file.e_shoff, (uint64_t)file.e_shnum * sizeof *s->headers))
         return false;
     s->count = file.e_shnum;

@@ -71,30 +71,23 @@ static const char *v8_file(const char *text) {
     return strchr(text, ' ');
 }
 
-static void read_v8_place(struct arena *arena, const char *text, struct generated_name *name) {
-    const char *const path = behind(text, "file://");
-    struct part file = whole(path ? path : text);
+/* Reads "*sum /app/a.js:3:10": the tier, the name if it has one, the place where it begins. */
+static void read_v8_function(struct arena *arena, const char *text, struct generated_name *name) {
+    /* The tier is "*" or, for one context alone, "*'". No name begins with a quote. */
+    const char *const tier = *text && strchr("~^+*", *text) ? text + 1 : text;
+    const char *const function = tier > text && *tier == '\'' ? tier + 1 : tier;
+    const char *const blank = v8_file(function);
+    const struct part part = blank ? between(function, blank) : whole(function);
+    name->line.function = "(anonymous)"; /* V8's own profiler uses this name */
+    set_function(arena, name, part, "v8js");
+    if (!blank)
+        return;
+    const char *const path = behind(blank + 1, "file://");
+    struct part file = whole(path ? path : blank + 1);
     const int column = take_number(&file);
     const int line = take_number(&file);
     name->line.start_line = line >= 0 ? line : column >= 0 ? column : 0;
     name->line.file = kept(arena, file);
-}
-
-/* Skips the tier: "*" or, for one context alone, "*'". No name begins with a quote. */
-static const char *behind_tier(const char *text) {
-    const char *const tier = *text && strchr("~^+*", *text) ? text + 1 : text;
-    return tier > text && *tier == '\'' ? tier + 1 : tier;
-}
-
-/* Reads "*sum /app/a.js:3:10": the tier, the name if it has one, the place where it begins. */
-static void read_v8_function(struct arena *arena, const char *text, struct generated_name *name) {
-    const char *const function = behind_tier(text);
-    const char *const file = v8_file(function);
-    const struct part part = file ? between(function, file) : whole(function);
-    name->line.function = "(anonymous)"; /* V8's own profiler uses this name */
-    set_function(arena, name, part, "v8js");
-    if (file)
-        read_v8_place(arena, file + 1, name);
 }
 
 static bool is_v8(struct arena *arena, const char *text, struct generated_name *name) {

@@ -156,13 +156,6 @@ static bool has_module(const struct harvest_module *modules, size_t count, const
 
 /* --- one address --- */
 
-static bool read_text(struct generated_names *names, const struct place *place,
-                      char text[static MAX_GENERATED_NAME]) {
-    if (place->source == SOURCE_JITDUMP)
-        return jitdump_name(&names->jitdump, place->number, text);
-    return perf_map_name(&names->perf_map, place->address, place->number, text);
-}
-
 /* Demangles names: for example Numba and clang-repl report their linker's names. */
 static void make_readable(struct generated_names *names, struct symbol_line *line) {
     char *text;
@@ -192,7 +185,10 @@ static void add_line(struct generated_names *names, const struct place *place,
 
 static struct generated_name *read_name(struct generated_names *names, const struct place *place) {
     char text[MAX_GENERATED_NAME];
-    if (!read_text(names, place, text))
+    const bool is_read = place->source == SOURCE_JITDUMP
+                             ? jitdump_name(&names->jitdump, place->number, text)
+                             : perf_map_name(&names->perf_map, place->address, place->number, text);
+    if (!is_read)
         return NULL;
     struct generated_name *const name = arena_take(&names->arena, sizeof *name);
     if (!name)
@@ -215,15 +211,6 @@ static const struct generated_name *known_name(struct generated_names *names,
                    !arena_list_add(&names->arena, &names->results, read_name(names, place))))
         return NULL;
     return (size_t)known < names->results.count ? names->results.items[known] : NULL;
-}
-
-static const struct generated_name *name_in(struct generated_names *names, enum source source,
-                                            uint64_t address) {
-    struct place place = {.source = source, .address = address};
-    const bool found = source == SOURCE_JITDUMP
-                           ? jitdump_find(&names->jitdump, address, &place.number)
-                           : perf_map_find(&names->perf_map, address, &place.number);
-    return found ? known_name(names, &place) : NULL;
 }
 
 static void generated_names_read_reports(struct generated_names *names,
@@ -261,8 +248,13 @@ bool generated_names_find(struct generated_names *names, const struct harvest_mo
     if (!names)
         return false;
     generated_names_read_reports(names, modules, count);
-    for (enum source source = SOURCE_JITDUMP; !name && source < SOURCES; source++)
-        name = name_in(names, source, address);
+    for (enum source source = SOURCE_JITDUMP; !name && source < SOURCES; source++) {
+        struct place place = {.source = source, .address = address};
+        const bool is_known = source == SOURCE_JITDUMP
+                                  ? jitdump_find(&names->jitdump, address, &place.number)
+                                  : perf_map_find(&names->perf_map, address, &place.number);
+        name = is_known ? known_name(names, &place) : NULL;
+    }
     if (!name)
         name = name_in_objects(names, modules, count, address);
     if (name)

@@ -152,12 +152,6 @@ static void *read_part(const struct object *object, uint64_t at, uint64_t size, 
     return NULL;
 }
 
-static bool is_elf(const Elf64_Ehdr *head) {
-    return memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 && head->e_ident[EI_CLASS] == ELFCLASS64 &&
-           head->e_ident[EI_DATA] == ELFDATA2LSB && head->e_machine == ARCH_ELF_MACHINE &&
-           head->e_shentsize == sizeof(Elf64_Shdr) && head->e_shnum <= MAX_SECTIONS;
-}
-
 /* Returns the address of the function; 0: it is none. In an unlinked object the section's address
  * is added. */
 static uint64_t function_address(const struct object *object, const Elf64_Sym *symbol) {
@@ -201,15 +195,18 @@ static bool add_symbols(struct jit_objects *objects, const struct object *object
 
 static bool add_object(struct jit_objects *objects, uint64_t at, uint64_t size) {
     struct object object = {.at = at, .size = size, .left = &objects->left};
+    const Elf64_Ehdr *const head = &object.head;
     bool kept = true;
-    if (size < sizeof object.head || !safe_read(at, &object.head, sizeof object.head) ||
-        !is_elf(&object.head))
+    if (size < sizeof *head || !safe_read(at, &object.head, sizeof *head) ||
+        memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_ident[EI_CLASS] != ELFCLASS64 ||
+        head->e_ident[EI_DATA] != ELFDATA2LSB || head->e_machine != ARCH_ELF_MACHINE ||
+        head->e_shentsize != sizeof(Elf64_Shdr) || head->e_shnum > MAX_SECTIONS)
         return true;
-    const size_t bytes = object.head.e_shnum * sizeof *object.sections;
-    object.sections = read_part(&object, object.head.e_shoff, bytes, bytes);
-    for (uint32_t i = 0; object.sections && kept && i < object.head.e_shnum; i++) {
+    const size_t bytes = head->e_shnum * sizeof *object.sections;
+    object.sections = read_part(&object, head->e_shoff, bytes, bytes);
+    for (uint32_t i = 0; object.sections && kept && i < head->e_shnum; i++) {
         const Elf64_Shdr *const section = &object.sections[i];
-        if (section->sh_type == SHT_SYMTAB && section->sh_link < object.head.e_shnum)
+        if (section->sh_type == SHT_SYMTAB && section->sh_link < head->e_shnum)
             kept = add_symbols(objects, &object, section) && objects->left;
     }
     free(object.sections);

@@ -330,20 +330,17 @@ static int line_in(struct lines *lines, uint64_t count, uint64_t address,
     return (int)best.line;
 }
 
-/* Moved code has no lines: they refer to its former place. */
-static bool was_loaded_at(const struct jitdump *dump, uint32_t number, uint64_t address) {
-    struct record_load load;
-    return jitdump_read_at(dump, dump->code[number].name_at - sizeof load, &load, sizeof load) &&
-           address - load.address < load.size;
-}
-
 int jitdump_line(const struct jitdump *dump, uint32_t number, uint64_t address,
                  char file[static PATH_MAX]) {
+    struct record_load load;
     struct record_lines head;
     const uint64_t at = number < dump->code_count ? dump->code[number].lines_at : 0;
     file[0] = 0;
-    if (dump->file < 0 || !at || !was_loaded_at(dump, number, address) ||
-        !jitdump_read_at(dump, at, &head, sizeof head))
+    if (dump->file < 0 || !at ||
+        !jitdump_read_at(dump, dump->code[number].name_at - sizeof load, &load, sizeof load))
+        return 0;
+    /* moved code has no lines: they refer to its former place */
+    if (address - load.address >= load.size || !jitdump_read_at(dump, at, &head, sizeof head))
         return 0;
     char *const bytes = malloc(MAX_LINES_BYTES);
     const ssize_t size =

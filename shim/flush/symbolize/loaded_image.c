@@ -135,13 +135,6 @@ static size_t count_by_gnu_hash(uint64_t table) {
     return chain_end(buckets + 4 * (uint64_t)head[0], head[1], last);
 }
 
-static size_t count_symbols(const struct loaded *l) {
-    uint32_t head[2];
-    if (l->gnu_hash)
-        return count_by_gnu_hash(l->gnu_hash);
-    return l->hash && safe_read(l->hash, head, sizeof head) ? head[1] : 0;
-}
-
 /* --- one symbol --- */
 
 /* Computes the hash of a name (Bernstein's), as linkers do. */
@@ -229,14 +222,6 @@ static void describe_sections(struct image *image, const struct harvest_module *
                      .sh_size = strings};
 }
 
-static void describe_build_id(struct image *image, const struct harvest_module *module) {
-    image->note.header = (Elf64_Nhdr){4, module->build_id_size, NT_GNU_BUILD_ID};
-    memcpy(image->note.name, "GNU", 4);
-    memcpy(image->note.id, module->build_id, module->build_id_size);
-    image->sections[SECTION_NOTE].sh_size =
-        offsetof(struct image, note.id) - offsetof(struct image, note) + module->build_id_size;
-}
-
 /* The symbols' sections are not known, only whether their addresses are in the code. */
 static void place_symbols(struct image *image, size_t count) {
     const Elf64_Shdr *const text = &image->sections[SECTION_TEXT];
@@ -252,7 +237,10 @@ bool loaded_image_make(const struct harvest_module *module, void **bytes, size_t
     if (!module->build_id_size || module->build_id_size > sizeof((struct image *)0)->note.id ||
         !read_headers(&loaded))
         return false;
-    const size_t symbols = count_symbols(&loaded);
+    uint32_t hash[2]; /* buckets, and the number of symbols */
+    const size_t symbols = loaded.gnu_hash ? count_by_gnu_hash(loaded.gnu_hash)
+                           : loaded.hash && safe_read(loaded.hash, hash, sizeof hash) ? hash[1]
+                                                                                      : 0;
     if (symbols == 0 || symbols > MAX_SYMBOLS)
         return false;
     const size_t symbol_bytes = symbols * sizeof(Elf64_Sym);
@@ -263,7 +251,11 @@ bool loaded_image_make(const struct harvest_module *module, void **bytes, size_t
     char *const strings = (char *)image->symbols + symbol_bytes;
     image->header = image_header(offsetof(struct image, sections), SECTIONS, SHN_UNDEF);
     describe_sections(image, module, symbols, loaded.string_bytes);
-    describe_build_id(image, module);
+    image->note.header = (Elf64_Nhdr){4, module->build_id_size, NT_GNU_BUILD_ID};
+    memcpy(image->note.name, "GNU", 4);
+    memcpy(image->note.id, module->build_id, module->build_id_size);
+    image->sections[SECTION_NOTE].sh_size =
+        offsetof(struct image, note.id) - offsetof(struct image, note) + module->build_id_size;
     const bool complete = safe_read(loaded.symbols, image->symbols, symbol_bytes) &&
                           safe_read(loaded.strings, strings, loaded.string_bytes) &&
                           has_build_id(&loaded);

@@ -69,17 +69,6 @@ static bool perf_map_is_unchanged(const struct perf_map *map, const struct stat 
            memcmp(tail, map->tail, map->tail_size) == 0;
 }
 
-static void perf_map_restart(struct perf_map *map, const struct stat *status) {
-    const int file = map->file;
-    code_map_free(&map->ranges);
-    *map = (struct perf_map){.file = file, .device = status->st_dev, .inode = status->st_ino};
-}
-
-static void note_tail(struct perf_map *map, const char *end, size_t size) {
-    map->tail_size = size < PERF_MAP_TAIL ? size : PERF_MAP_TAIL;
-    memcpy(map->tail, end - map->tail_size, map->tail_size);
-}
-
 /* Takes the whole lines of the piece that was read at map->at; returns their bytes. */
 static size_t take_lines(struct perf_map *map, const char *piece, size_t size) {
     struct map_line line;
@@ -105,7 +94,8 @@ static bool read_piece(struct perf_map *map, char *piece) {
         taken = PIECE;
     if (taken == 0)
         return false;
-    note_tail(map, piece + taken, taken);
+    map->tail_size = taken < PERF_MAP_TAIL ? taken : PERF_MAP_TAIL;
+    memcpy(map->tail, piece + taken - map->tail_size, map->tail_size);
     map->at += taken;
     map->full = map->at > MAX_FILE;
     return !map->full;
@@ -130,8 +120,10 @@ enum perf_map_result perf_map_read_file(struct perf_map *map, int file) {
     if (file < 0 || fstat(file, &status) != 0)
         return PERF_MAP_NONE;
     const bool restarted = !perf_map_is_unchanged(map, &status);
-    if (restarted)
-        perf_map_restart(map, &status);
+    if (restarted) {
+        code_map_free(&map->ranges);
+        *map = (struct perf_map){.file = file, .device = status.st_dev, .inode = status.st_ino};
+    }
     const bool was_full = map->full;
     perf_map_read_pieces(map);
     if (map->full && !was_full)

@@ -61,27 +61,16 @@ static bool inflate_to(struct section_parts *p, uint8_t *to, uint64_t end) {
     return true;
 }
 
-static bool is_nearer(const z_stream *stream, uint64_t at, const z_stream *than) {
-    return stream->total_out <= at && stream->total_out > than->total_out;
-}
-
 /* Restores the last state before `at`, unless the stream is nearer. */
 static bool seek(struct section_parts *p, uint64_t at) {
     z_stream *from = &p->states[0];
     for (unsigned i = 1; i < p->kept; i++)
-        if (is_nearer(&p->states[i], at, from))
+        if (p->states[i].total_out <= at && p->states[i].total_out > from->total_out)
             from = &p->states[i];
     if (p->stream.state && p->stream.total_out <= at && p->stream.total_out >= from->total_out)
         return true;
     inflateEnd(&p->stream);
     return inflateCopy(&p->stream, from) == Z_OK;
-}
-
-/* Keeps the present state, except on the way to the end, after which nothing is read. */
-static void keep_state(struct section_parts *p, uint64_t last) {
-    if (last + 1 < count_of(p) && p->kept < MAX_INFLATE_STATES &&
-        p->stream.total_out == p->kept * step_of(p))
-        p->kept += inflateCopy(&p->states[p->kept], &p->stream) == Z_OK;
 }
 
 /* Inflates the next part, and keeps it if it is among [first, last]. */
@@ -94,7 +83,10 @@ static bool inflate_part(struct section_parts *p, uint64_t first, uint64_t last)
         return false;
     if (is_new)
         set_present(p, part);
-    keep_state(p, last);
+    /* the present state is kept, except on the way to the end, after which nothing is read */
+    if (last + 1 < count_of(p) && p->kept < MAX_INFLATE_STATES &&
+        p->stream.total_out == p->kept * step_of(p))
+        p->kept += inflateCopy(&p->states[p->kept], &p->stream) == Z_OK;
     return true;
 }
 

@@ -175,13 +175,6 @@ void slow_unwinder_close(struct slow_unwinder *u) {
     free(u);
 }
 
-/* If a module has no unwind information, libunwind guesses a caller from the frame pointer, even if
- * that holds something else. Code of no module (JIT) has nothing else. */
-static bool may_step(struct slow_unwinder *u, uint64_t pc) {
-    unw_proc_info_t procedure;
-    return !module_of(u, pc) || find_procedure(u->space, pc, &procedure, 0, u) == 0;
-}
-
 bool slow_unwind(struct slow_unwinder *u, const struct stack_copy *copy, uint64_t *frames,
                  uint64_t *stack_pointers, uint32_t max, uint32_t *count) {
     unw_cursor_t cursor;
@@ -193,6 +186,7 @@ bool slow_unwind(struct slow_unwinder *u, const struct stack_copy *copy, uint64_
     for (int steps = 0; steps < MAX_STEPS && *count < max; steps++) {
         unw_word_t ip;
         unw_word_t sp;
+        unw_proc_info_t procedure;
         if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0 ||
             unw_get_reg(&cursor, UNW_REG_SP, &sp) != 0)
             return false;
@@ -201,7 +195,9 @@ bool slow_unwind(struct slow_unwinder *u, const struct stack_copy *copy, uint64_
         const uint64_t pc = exact ? ip : ip - 1;
         stack_pointers[*count] = sp;
         frames[(*count)++] = pc;
-        if (!may_step(u, pc))
+        /* If a module has no unwind information, libunwind guesses a caller from the frame pointer,
+         * even if that holds something else. Code of no module (JIT) has nothing else. */
+        if (module_of(u, pc) && find_procedure(u->space, pc, &procedure, 0, u) != 0)
             return false;
         const int step = unw_step(&cursor);
         if (step <= 0)

@@ -16,21 +16,6 @@ enum {
 /* Parts of a rank. A global name is better than a weak one, and that than a local one. */
 enum { RANK_WEAK = 1, RANK_GLOBAL = 2, RANK_SIZED = 4 };
 
-static uint8_t rank_of(const Elf64_Sym *symbol) {
-    const unsigned binding = ELF64_ST_BIND(symbol->st_info);
-    const unsigned by_binding = binding == STB_GLOBAL ? RANK_GLOBAL
-                                : binding == STB_WEAK ? RANK_WEAK
-                                                      : 0;
-    return (uint8_t)(by_binding + (symbol->st_size ? RANK_SIZED : 0));
-}
-
-static bool is_function(const Elf64_Sym *symbol) {
-    const unsigned type = ELF64_ST_TYPE(symbol->st_info);
-    const bool code = type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
-    return code && symbol->st_name != 0 && symbol->st_shndx != SHN_UNDEF &&
-           symbol->st_shndx < SHN_LORESERVE;
-}
-
 static void symbol_table_add(struct symbol_table *table, struct symbol symbol) {
     if (table->count == table->capacity) {
         const size_t capacity = table->capacity ? 2 * table->capacity : 1024;
@@ -45,7 +30,11 @@ static void symbol_table_add(struct symbol_table *table, struct symbol symbol) {
 
 static void add_symbol(struct symbol_table *table, const struct elf_sections *sections,
                        const Elf64_Sym *symbol, enum symbol_names names) {
-    if (!is_function(symbol) || symbol->st_shndx >= sections->count)
+    const unsigned type = ELF64_ST_TYPE(symbol->st_info);
+    const unsigned binding = ELF64_ST_BIND(symbol->st_info);
+    const bool is_code = type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
+    if (!is_code || symbol->st_name == 0 || symbol->st_shndx == SHN_UNDEF ||
+        symbol->st_shndx >= SHN_LORESERVE || symbol->st_shndx >= sections->count)
         return;
     const Elf64_Shdr *const home = &sections->headers[symbol->st_shndx];
     if (!(home->sh_flags & SHF_EXECINSTR))
@@ -53,11 +42,15 @@ static void add_symbol(struct symbol_table *table, const struct elf_sections *se
     /* the end of a symbol without size is set once the table is sorted */
     const uint64_t end =
         symbol->st_size ? symbol->st_value + symbol->st_size : home->sh_addr + home->sh_size;
+    const unsigned by_binding = binding == STB_GLOBAL ? RANK_GLOBAL
+                                : binding == STB_WEAK ? RANK_WEAK
+                                                      : 0;
+    const unsigned by_size = symbol->st_size ? RANK_SIZED : 0;
     symbol_table_add(table, (struct symbol){.start = symbol->st_value,
                                             .end = end,
                                             .name = symbol->st_name,
                                             .names = (uint8_t)names,
-                                            .rank = rank_of(symbol)});
+                                            .rank = (uint8_t)(by_binding + by_size)});
 }
 
 static void load_section(struct symbol_table *table, const struct elf_sections *sections,
@@ -234,19 +227,14 @@ const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_
 
 /* --- names --- */
 
-static const struct elf_sections *sections_of(const struct elf_file *file,
-                                              const struct symbol *symbol) {
+/* Reads a few bytes first; for a long name all that it may have. */
+static bool read_name(const struct symbol_table *table, const struct symbol *symbol,
+                      const struct elf_file *file, char name[MAX_SYMBOL_NAME]) {
     static const enum elf_part parts[] = {[NAMES_MAIN] = PART_MAIN,
                                           [NAMES_MAIN_DYNAMIC] = PART_MAIN,
                                           [NAMES_DEBUG] = PART_DEBUG,
                                           [NAMES_MINIDEBUG] = PART_MINIDEBUG};
-    return &file->parts[parts[symbol->names]];
-}
-
-/* Reads a few bytes first; for a long name all that it may have. */
-static bool read_name(const struct symbol_table *table, const struct symbol *symbol,
-                      const struct elf_file *file, char name[MAX_SYMBOL_NAME]) {
-    const struct elf_sections *const sections = sections_of(file, symbol);
+    const struct elf_sections *const sections = &file->parts[parts[symbol->names]];
     const uint32_t section = table->strings[symbol->names];
     const Elf64_Shdr *const header = section < sections->count ? &sections->headers[section] : NULL;
     if (!header || symbol->name >= header->sh_size)

@@ -89,14 +89,6 @@ void symbolizer_set_api(struct symbolizer *s, const struct capture_api *api) {
 
 /* --- budgets --- */
 
-static void begin_pass(struct symbolizer *s) {
-    if (!s->api)
-        return;
-    const uint64_t interval = s->api->config->interval_ms;
-    const uint64_t milliseconds = interval > LEAST_PASS_MS ? interval : LEAST_PASS_MS;
-    s->pass_end = s->api->own_cpu_nano() + milliseconds * NANO_PER_MILLI;
-}
-
 void symbolizer_limit(struct symbolizer *s, uint64_t dwarf_room, bool named) {
     s->dwarf_room = dwarf_room;
     s->no_names = !named;
@@ -162,7 +154,11 @@ void symbolizer_trim(struct symbolizer *s) {
     size_t idle = 0;
     s->exports++;
     s->variables = 0;
-    begin_pass(s);
+    if (s->api) {
+        const uint64_t interval = s->api->config->interval_ms;
+        const uint64_t milliseconds = interval > LEAST_PASS_MS ? interval : LEAST_PASS_MS;
+        s->pass_end = s->api->own_cpu_nano() + milliseconds * NANO_PER_MILLI;
+    }
     generated_names_begin(&s->generated, s->guarded, s->api);
     for (size_t i = 0; i < s->source_count; i++)
         idle += is_idle(s, s->sources[i]);
@@ -332,17 +328,12 @@ const char *symbolizer_htlhash(struct symbolizer *s, const struct harvest_module
 
 /* --- one address --- */
 
-static bool may_be_written_out(const struct symbolizer *s, const struct symbol_source *source,
-                               const char *name) {
-    if (!is_mangled(name) || symbol_source_is_costly(source, name))
-        return false;
-    return !s->api || s->api->is_timed() || strnlen(name, MAX_UNTIMED_NAME) < MAX_UNTIMED_NAME;
-}
-
 /* Returns the readable form, malloc'ed; NULL: the name stays as it is. */
 static char *readable_name(struct symbolizer *s, struct symbol_source *source, const char *name) {
     char *text = NULL;
-    if (!may_be_written_out(s, source, name))
+    if (!is_mangled(name) || symbol_source_is_costly(source, name))
+        return NULL;
+    if (s->api && !s->api->is_timed() && strnlen(name, MAX_UNTIMED_NAME) == MAX_UNTIMED_NAME)
         return NULL;
     if (demangle_within(s->guarded, &name_budget, name, &text))
         return text;
@@ -384,20 +375,17 @@ static bool name_outermost(struct task *task, const struct symbol *symbol) {
     return line->system_name != NULL;
 }
 
-static size_t find_variable(struct task *task) {
-    struct symbolizer *const s = task->symbolizer;
-    uint64_t offset;
-    if (!variable_at(&task->source->file, task->address, s->name, &offset))
-        return 0;
-    task->lines[0] = (struct symbol_line){.system_name = s->name, .file = "", .offset = offset};
-    return 1;
-}
-
 static size_t find_address(struct task *task) {
     if (!try_open(task, open_debug_files))
         return 0;
-    if (task->variable)
-        return find_variable(task);
+    if (task->variable) {
+        struct symbolizer *const s = task->symbolizer;
+        uint64_t offset;
+        if (!variable_at(&task->source->file, task->address, s->name, &offset))
+            return 0;
+        task->lines[0] = (struct symbol_line){.system_name = s->name, .file = "", .offset = offset};
+        return 1;
+    }
     find_lines_guarded(task);
     const struct symbol *const symbol = symbol_table_find(&task->source->table, task->address);
     if (task->count > 0 && name_outermost(task, symbol))

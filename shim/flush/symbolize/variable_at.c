@@ -38,19 +38,15 @@ static void scan_table(struct search *search, const struct elf_sections *section
     }
 }
 
-static bool is_symbols(const struct elf_sections *sections, const Elf64_Shdr *header) {
-    return (header->sh_type == SHT_SYMTAB || header->sh_type == SHT_DYNSYM) &&
-           header->sh_entsize == sizeof(Elf64_Sym) && header->sh_size <= MAX_TABLE_BYTES &&
-           header->sh_link < sections->count &&
-           sections->headers[header->sh_link].sh_type == SHT_STRTAB;
-}
-
 /* Searches one table of each kind: linkers write no more. */
 static void scan_part(struct search *search, const struct elf_sections *sections) {
     bool seen[SHT_DYNSYM + 1] = {false};
     for (uint32_t i = 0; i < sections->count; i++) {
         const Elf64_Shdr *const header = &sections->headers[i];
-        if (!is_symbols(sections, header) || seen[header->sh_type])
+        if ((header->sh_type != SHT_SYMTAB && header->sh_type != SHT_DYNSYM) ||
+            header->sh_entsize != sizeof(Elf64_Sym) || header->sh_size > MAX_TABLE_BYTES ||
+            header->sh_link >= sections->count ||
+            sections->headers[header->sh_link].sh_type != SHT_STRTAB || seen[header->sh_type])
             continue;
         seen[header->sh_type] = true;
         scan_table(search, sections, header);
