@@ -1,19 +1,22 @@
 #include "trusted_file.h"
 
 #include "by_path.h"
-#include "mapped_file.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
-    MAX_LINKS = 40,      /* the kernel's limit: MAXSYMLINKS */
-    MAX_COMPONENTS = 256 /* in total, with those of link targets */
+    MAX_LINKS = 40,       /* the kernel's limit: MAXSYMLINKS */
+    MAX_COMPONENTS = 256, /* in total, with those of link targets */
+    PAGE_BYTES = 4096,
 };
 
 static const int part_flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
@@ -34,17 +37,15 @@ static bool is_trusted_user(uid_t user) {
     return user == 0 || user == geteuid() || user == getuid();
 }
 
-static bool others_can_write(const struct stat *status) {
-    return (status->st_mode & S_IWOTH) || ((status->st_mode & S_IWGRP) && status->st_gid != 0);
-}
-
 static bool status_is_trusted(const struct stat *status) {
     if (!is_trusted_user(status->st_uid))
         return false;
     if (S_ISLNK(status->st_mode)) /* its mode has no meaning: a link cannot be written */
         return true;
     const bool sticky = S_ISDIR(status->st_mode) && (status->st_mode & S_ISVTX);
-    return sticky || !others_can_write(status);
+    const bool others_can_write =
+        (status->st_mode & S_IWOTH) || ((status->st_mode & S_IWGRP) && status->st_gid != 0);
+    return sticky || !others_can_write;
 }
 
 /* Its mode lets all users write, but its mount is read-only, and the user that mounted it (root)
@@ -112,15 +113,12 @@ static bool trusted_file_follow(struct walk *walk, int link) {
     return path[0] != '/' || enter_root(walk);
 }
 
-static bool same_file(const struct stat *a, const struct stat *b) {
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 /* Opens the checked file for reading only now: opening a device may have effects. */
 static int open_checked(const struct walk *walk, const char *name, const struct stat *checked) {
     struct stat status;
     const int file = openat(walk->folder, name, read_flags);
-    if (file >= 0 && fstat(file, &status) == 0 && same_file(&status, checked))
+    if (file >= 0 && fstat(file, &status) == 0 && status.st_dev == checked->st_dev &&
+        status.st_ino == checked->st_ino)
         return file;
     if (file >= 0)
         close(file);
@@ -173,6 +171,57 @@ int trusted_file_open_given(const char *path) {
 }
 
 /* --- the mapped one --- */
+
+/* Identifies a file as a line of maps does. */
+struct identity {
+    unsigned major;
+    unsigned minor;
+    uint64_t inode; /* 0: no file */
+};
+
+static void mapped_file_scan_line(const char *line, const uint64_t addresses[2],
+                                  struct identity found[2]) {
+    uint64_t start;
+    uint64_t end;
+    struct identity here;
+    /* NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion,cert-err34-c): the kernel's */
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &start, &end, &here.major,
+               &here.minor, &here.inode) != 5)
+        return;
+    for (int i = 0; i < 2; i++)
+        if (addresses[i] >= start && addresses[i] < end)
+            found[i] = here;
+}
+
+static bool same_mapping(const uint64_t addresses[2]) {
+    struct identity found[2] = {{0}, {0}};
+    char *line = NULL;
+    size_t size = 0;
+    FILE *const maps = may_open_by_path() ? fopen("/proc/thread-self/maps", "re") : NULL;
+    if (!maps)
+        return false;
+    while (getline(&line, &size, maps) > 0)
+        mapped_file_scan_line(line, addresses, found);
+    free(line);
+    fclose(maps);
+    return found[0].inode && found[0].inode == found[1].inode && found[0].major == found[1].major &&
+           found[0].minor == found[1].minor;
+}
+
+/* Returns whether the file is the one mapped at that address of this process; false, too, if there
+ * is no /proc.
+ *
+ * /proc/self/maps has the device and inode of each mapping. On overlayfs and btrfs they differ from
+ * fstat()'s for the same file. So one page of the file is mapped for a moment, without any access,
+ * and the two lines of maps are compared, like with like. */
+static bool mapped_file_is_at(int file, uint64_t address) {
+    void *const page = mmap(NULL, PAGE_BYTES, PROT_NONE, MAP_PRIVATE, file, 0);
+    if (page == MAP_FAILED)
+        return false;
+    const bool same = same_mapping((const uint64_t[]){address, (uintptr_t)page});
+    munmap(page, PAGE_BYTES);
+    return same;
+}
 
 /* Opens by the descriptor: the path might lead to a device a moment later. */
 static int open_part(int part) {
