@@ -97,18 +97,6 @@ static bool remove_fini_array(const struct object_tables *tables) {
     return true;
 }
 
-static void ignore_exit_handlers(const struct object_tables *tables) {
-    uintptr_t *const slot = object_tables_import(tables, "__cxa_atexit");
-    if (slot)
-        *slot = (uintptr_t)(void *)ignore_registration;
-}
-
-/* C++ registers destructors where it constructs objects: before this constructor. */
-static bool is_of_cxx(const struct object_tables *tables) {
-    return object_tables_need(tables, "libstdc++.so.6") ||
-           object_tables_need(tables, "libc++.so.1");
-}
-
 static bool remove_exit_calls(const struct dl_phdr_info *library) {
     struct object_tables tables;
     if (!object_tables_open(&tables, library) ||
@@ -116,9 +104,13 @@ static bool remove_exit_calls(const struct dl_phdr_info *library) {
         !object_tables_unlock(&tables))
         return false;
     const bool is_protected = remove_fini_array(&tables) && remove_fini(&tables);
-    ignore_exit_handlers(&tables);
+    uintptr_t *const slot = object_tables_import(&tables, "__cxa_atexit");
+    if (slot)
+        *slot = (uintptr_t)(void *)ignore_registration;
     object_tables_lock(&tables);
-    return is_protected && !is_of_cxx(&tables);
+    /* C++ registers destructors where it constructs objects: before this constructor */
+    return is_protected && !object_tables_need(&tables, "libstdc++.so.6") &&
+           !object_tables_need(&tables, "libc++.so.1");
 }
 
 static void protect_library(const struct dl_phdr_info *library, void *arg) {
@@ -138,12 +130,6 @@ static void check_need(const struct dl_phdr_info *library, void *arg) {
         query->needed = true;
 }
 
-static bool is_torn_down(const struct object_tables *tables) {
-    const ElfW(Dyn) *const size = object_tables_entry(tables, DT_FINI_ARRAYSZ);
-    return (size && size->d_un.d_val > COMMON_DESTRUCTORS * sizeof(void *)) ||
-           object_tables_import(tables, "__cxa_atexit");
-}
-
 /* Checks the objects that precede libotelprof-flush.so in the list. */
 static int check_shared_library(struct dl_phdr_info *info, size_t size, void *arg) {
     struct {
@@ -155,7 +141,11 @@ static int check_shared_library(struct dl_phdr_info *info, size_t size, void *ar
     (void)arg;
     if (object_spans(info, (uintptr_t)(void *)check_shared_library))
         return 1;
-    if (!object_tables_open(&tables, info) || !is_torn_down(&tables))
+    if (!object_tables_open(&tables, info))
+        return 0;
+    const ElfW(Dyn) *const bytes = object_tables_entry(&tables, DT_FINI_ARRAYSZ);
+    const bool has_destructors = bytes && bytes->d_un.d_val > COMMON_DESTRUCTORS * sizeof(void *);
+    if (!has_destructors && !object_tables_import(&tables, "__cxa_atexit"))
         return 0;
     query.soname = object_tables_soname(&tables);
     if (query.soname)

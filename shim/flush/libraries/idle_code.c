@@ -38,23 +38,20 @@ struct idle_code {
 
 /* Joins adjacent segments: fewer calls, each of which interrupts every processor that runs the
  * program. */
-static void idle_code_add_segment(struct idle_code *code, struct segment segment) {
-    struct segment *const last = code->count ? &code->segments[code->count - 1] : NULL;
-    if (last && last->start + last->pages * PAGE_BYTES == segment.start)
-        last->pages += segment.pages;
-    else if (code->count < MAX_SEGMENTS)
-        code->segments[code->count++] = segment;
-}
-
-static void idle_code_add_object(const struct dl_phdr_info *info, void *code) {
+static void idle_code_add_object(const struct dl_phdr_info *info, void *arg) {
+    struct idle_code *const code = arg;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const header = &info->dlpi_phdr[i];
         if (header->p_type != PT_LOAD || (header->p_flags & PF_W) || header->p_filesz == 0)
             continue;
         const uintptr_t start = (info->dlpi_addr + header->p_vaddr) & -(uintptr_t)PAGE_BYTES;
         const uintptr_t end = info->dlpi_addr + header->p_vaddr + header->p_filesz;
-        idle_code_add_segment(code,
-                              (struct segment){start, (end - start + PAGE_BYTES - 1) / PAGE_BYTES});
+        const size_t pages = (end - start + PAGE_BYTES - 1) / PAGE_BYTES;
+        struct segment *const last = code->count ? &code->segments[code->count - 1] : NULL;
+        if (last && last->start + last->pages * PAGE_BYTES == start)
+            last->pages += pages;
+        else if (code->count < MAX_SEGMENTS)
+            code->segments[code->count++] = (struct segment){start, pages};
     }
 }
 

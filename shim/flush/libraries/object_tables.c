@@ -93,11 +93,6 @@ bool object_tables_need(const struct object_tables *tables, const char *soname) 
 
 /* --- imports --- */
 
-static bool holds_function(const ElfW(Rela) * relocation) {
-    const uint64_t type = ELF64_R_TYPE(relocation->r_info);
-    return (type == ARCH_RELOCATION_PLT || type == ARCH_RELOCATION_GOT) && !relocation->r_addend;
-}
-
 static bool imports_name(const struct object_tables *tables, const ElfW(Rela) * relocation,
                          const char *name) {
     const uintptr_t symbols = address_in(tables, DT_SYMTAB, sizeof(ElfW(Sym)));
@@ -115,8 +110,11 @@ static uintptr_t *find_slot(const struct object_tables *tables, Elf64_Sxword tab
     const size_t size = dynamic_value(tables, size_tag);
     const ElfW(Rela) *const first = (const ElfW(Rela) *)address_in(tables, table, size);
     for (size_t i = 0; first && i < size / sizeof *first; i++) {
+        const uint64_t type = ELF64_R_TYPE(first[i].r_info);
+        const bool holds_function =
+            (type == ARCH_RELOCATION_PLT || type == ARCH_RELOCATION_GOT) && !first[i].r_addend;
         const uintptr_t slot = tables->info.dlpi_addr + first[i].r_offset;
-        if (holds_function(&first[i]) && imports_name(tables, &first[i], name) &&
+        if (holds_function && imports_name(tables, &first[i], name) &&
             slot % sizeof(uintptr_t) == 0 &&
             object_tables_span(tables, slot, sizeof(uintptr_t), PF_R | PF_W))
             return (uintptr_t *)slot;
@@ -136,13 +134,6 @@ struct symbol_names {
     size_t string_size;
 };
 
-static bool symbol_is_named(const struct symbol_names *in, const ElfW(Sym) * symbol,
-                            const char *name) {
-    const size_t size = strlen(name) + 1;
-    return symbol->st_name < in->string_size && size <= in->string_size - symbol->st_name &&
-           memcmp(in->strings + symbol->st_name, name, size) == 0;
-}
-
 static const char *find_reference(const struct object_tables *tables, const struct symbol_names *in,
                                   Elf64_Sxword table, Elf64_Sxword size_tag,
                                   const char *const *names) {
@@ -154,9 +145,12 @@ static const char *find_reference(const struct object_tables *tables, const stru
             !object_tables_span(tables, (uintptr_t)symbol, sizeof *symbol, PF_R) ||
             symbol->st_shndx != SHN_UNDEF)
             continue;
-        for (size_t k = 0; names[k]; k++)
-            if (symbol_is_named(in, symbol, names[k]))
+        for (size_t k = 0; names[k]; k++) {
+            const size_t length = strlen(names[k]) + 1;
+            if (symbol->st_name < in->string_size && length <= in->string_size - symbol->st_name &&
+                memcmp(in->strings + symbol->st_name, names[k], length) == 0)
                 return names[k];
+        }
     }
     return NULL;
 }
