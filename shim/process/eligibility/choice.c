@@ -47,10 +47,6 @@ static bool is_in_excluded_folder(const char *path) {
     return false;
 }
 
-static bool is_of_system(const char *path) {
-    return is_in_system_folder(path) || is_in_excluded_folder(path);
-}
-
 /* Checks the file that runs, not the script: a service in a script named `users` is not the
  * command. The names are concatenated, with an empty one at the end, because each process would
  * have to relocate pointers to them. */
@@ -150,7 +146,8 @@ static const char *started_by(void) {
 
 bool choice_is_command(void) {
     const char *const name = started_by();
-    return is_of_system(name) && is_excluded_by_default(name);
+    return (is_in_system_folder(name) || is_in_excluded_folder(name)) &&
+           is_excluded_by_default(name);
 }
 
 /* Calls the kernel directly, because another preload may replace readlink. */

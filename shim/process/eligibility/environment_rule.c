@@ -19,6 +19,7 @@ static const char export_file[] = "OTEL_PROFILER_FILE";
 static const char log_file[] = "OTEL_PROFILER_LOG_FILE";
 static const char config_file[] = "OTEL_CONFIG_FILE";
 static const char control_file[] = "OTEL_PROFILER_CONTROL_FILE";
+static const char include[] = "OTEL_PROFILER_INCLUDE";
 static const char listen[] = "OTEL_PROFILER_LISTEN"; /* creates a socket and serves requests */
 
 /* --- entries, "NAME=value" --- */
@@ -35,11 +36,6 @@ static const char *value_of(const char *entry) {
 
 /* --- choosing the rule --- */
 
-/* Uses the ids at exec: if another constructor has given up root since, they were root's. */
-static bool is_roots(void) {
-    return getauxval(AT_UID) == 0 || getauxval(AT_EUID) == 0;
-}
-
 static bool has_capabilities(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
@@ -55,11 +51,6 @@ static bool files_name(const struct config_lines *files, const char *name) {
     return false;
 }
 
-static bool is_asked_for(const char *const *environment, const struct config_lines *files) {
-    static const char include[] = "OTEL_PROFILER_INCLUDE";
-    return config_names_value(environment, include) || files_name(files, include);
-}
-
 enum environment_rule environment_rule_of(enum preload_source source,
                                           const char *const *environment,
                                           const struct config_lines *files) {
@@ -67,9 +58,12 @@ enum environment_rule environment_rule_of(enum preload_source source,
         return ENVIRONMENT_COUNTS;
     if (source == PRELOAD_LINKED)
         return ENVIRONMENT_NAMES_NO_FILES;
-    return is_roots() || !is_asked_for(environment, files) || has_capabilities()
-               ? ENVIRONMENT_DESCRIBES
-               : ENVIRONMENT_NAMES_NO_FILES;
+    /* the ids at exec: if another constructor has given up root since, they were root's */
+    if (getauxval(AT_UID) == 0 || getauxval(AT_EUID) == 0)
+        return ENVIRONMENT_DESCRIBES;
+    if (!config_names_value(environment, include) && !files_name(files, include))
+        return ENVIRONMENT_DESCRIBES;
+    return has_capabilities() ? ENVIRONMENT_DESCRIBES : ENVIRONMENT_NAMES_NO_FILES;
 }
 
 /* --- entries that do not count --- */
@@ -93,21 +87,12 @@ static bool describes(const char *entry) {
     return false;
 }
 
-static bool turns_off(const char *entry) {
-    return is_of(entry, "OTEL_SDK_DISABLED") && text_equals_ignoring_case(value_of(entry), "true");
-}
-
 static bool names_file(const char *entry) {
     if (is_of(entry, log_file) || is_of(entry, config_file) || is_of(entry, control_file) ||
         is_of(entry, listen))
         return true;
     return is_of(entry, export_file) && strcmp(value_of(entry), "-") != 0 &&
            strcmp(value_of(entry), "stdout") != 0;
-}
-
-static void leave_out(struct sentence *names, const char *entry) {
-    sentence_add(names, names->length ? ", " : "");
-    sentence_add_value(names, entry, strcspn(entry, "="));
 }
 
 static bool counts(const char *entry, enum environment_rule rule,
@@ -118,10 +103,14 @@ static bool counts(const char *entry, enum environment_rule rule,
         sources->files_left_out = true;
         return false;
     }
-    if (rule == ENVIRONMENT_NAMES_NO_FILES || describes(entry) || turns_off(entry))
+    if (rule == ENVIRONMENT_NAMES_NO_FILES || describes(entry))
         return true;
-    if (config_names_have(entry, strcspn(entry, "=")))
-        leave_out(&sources->left_out, entry);
+    if (is_of(entry, "OTEL_SDK_DISABLED") && text_equals_ignoring_case(value_of(entry), "true"))
+        return true;
+    if (config_names_have(entry, strcspn(entry, "="))) {
+        sentence_add(&sources->left_out, sources->left_out.length ? ", " : "");
+        sentence_add_value(&sources->left_out, entry, strcspn(entry, "="));
+    }
     return false;
 }
 

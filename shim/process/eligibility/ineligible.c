@@ -101,13 +101,6 @@ static bool is_sanitizer_symbol(const char *name) {
     return strcmp(name, "__sanitizer_print_memory_profile") == 0;
 }
 
-/* Detects GCC's ThreadSanitizer, linked statically, which exports functions of libc only. */
-static bool has_hidden_sanitizer(void) {
-    const struct link_map *const executable = object_symbols_first();
-    return executable && object_symbols_defines(executable, "malloc") &&
-           object_symbols_refers(executable, is_sanitizer_symbol);
-}
-
 /* Sanitizers replace malloc, intercept signals and unwind themselves. */
 static const char *sanitizer_mark(void) {
     static const char *const marks[] = {"__asan_init", "__tsan_init", "__msan_init",
@@ -115,7 +108,10 @@ static const char *sanitizer_mark(void) {
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (first_symbol(marks[i]))
             return marks[i];
-    if (has_hidden_sanitizer())
+    /* GCC's ThreadSanitizer, linked statically, exports functions of libc only. */
+    const struct link_map *const executable = object_symbols_first();
+    if (executable && object_symbols_defines(executable, "malloc") &&
+        object_symbols_refers(executable, is_sanitizer_symbol))
         return "linked statically";
     /* Linked statically, AddressSanitizer exports nothing, but its shadow always begins at this
      * address. Chromium, which reserves all of the low memory, has a mapping below it, too. */
@@ -140,12 +136,8 @@ static bool is_loaded(const char *part_of_path) {
 }
 
 /* Each of its tools preloads this object: valgrind, "coregrind/vg_preloaded.c". */
-static bool has_preload_of_valgrind(void) {
-    return is_loaded("/vgpreload_core-");
-}
-
 bool is_under_valgrind(const struct log *log) {
-    if (!has_preload_of_valgrind())
+    if (!is_loaded("/vgpreload_core-"))
         return false;
     log_debug(log,
               "the program runs under valgrind, which OTEL_PROFILER_EXCLUDE's default excludes; "

@@ -14,13 +14,6 @@
 
 static const char name[] = "LD_PRELOAD";
 
-/* Returns the file name that the loader found the profiler by: a copy or a link may have another.
- * "": unknown. */
-static const char *own_name(void) {
-    const struct link_map *const object = object_symbols_own();
-    return object ? glob_base_name(object->l_name) : "";
-}
-
 /* Returns true for "libotelprof.so", with or without a version, and for the name that the profiler
  * was found by; in any folder. */
 static bool names_profiler(const char *entry, size_t size) {
@@ -34,7 +27,9 @@ static bool names_profiler(const char *entry, size_t size) {
     if (left >= length && memcmp(base, profiler_name, length) == 0 &&
         (left == length || base[length] == '.'))
         return true;
-    const char *const own = own_name();
+    /* the file name that the loader found the profiler by: a copy or a link may have another */
+    const struct link_map *const object = object_symbols_own();
+    const char *const own = object ? glob_base_name(object->l_name) : "";
     return left > 0 && strlen(own) == left && memcmp(base, own, left) == 0;
 }
 
@@ -64,11 +59,6 @@ static void check_variable(void *found, const char *text, uint64_t hash) {
     *(bool *)found = *(bool *)found || preload_is_named(entries);
 }
 
-static bool kernel_shows_profiler(void) {
-    bool found = false;
-    return given_variables((pid_t)syscall(SYS_getpid), check_variable, &found) && found;
-}
-
 /* Returns the first variable that the kernel put on the stack: after the arguments, and before the
  * program's name, which ends them (Linux: fs/exec.c, bprm_execve's copies). Returns NULL if the
  * layout is another. Addresses between AT_RANDOM and AT_EXECFN belong to the stack, and are mapped.
@@ -88,8 +78,8 @@ bool preload_was_given(char *const *arguments) {
     const char *const end = (const char *)(uintptr_t)getauxval(AT_EXECFN);
     const char *at = first_variable(arguments, end);
     bool found = false;
-    if (!at)
-        return kernel_shows_profiler();
+    if (!at) /* another layout: the kernel shows the variables, too */
+        return given_variables((pid_t)syscall(SYS_getpid), check_variable, &found) && found;
     for (; at < end && !found; at += strlen(at) + 1)
         check_variable(&found, at, 0);
     return found;
