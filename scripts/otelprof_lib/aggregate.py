@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
+from .capture_file import MOST_LETTERS, BadFile
 from .kinds import KINDS
 from .labels import Labels, text_of
 from .python_frames import PYTHON, function_in_module, outside_interpreter
@@ -27,6 +28,9 @@ LIBC_BEGINS = ("__libc_start_main", "start_thread")  # with these libc calls the
 # tell the processes of a file apart, where it has several: attributes of their resources
 INSTANCE = "service.instance.id"
 PROCESS = (INSTANCE, "process.executable.name", "process.pid")
+# Of one message. A small file can refer to one long string, or to one location with many inlined calls, very often.
+MOST_INLINED = 8  # calls at a location, on average over all stacks: compilers make two or three
+FEW_FRAMES = 1 << 22  # in all stacks: so many are no load, however they come about
 
 
 class Frame(NamedTuple):
@@ -122,6 +126,10 @@ class Names:
 
     def __init__(self, dictionary, addresses, lines):
         self._dictionary = dictionary
+        self._strings = list(dictionary.string_table)  # each is made once, however often it is referred to
+        self._frames = {}  # each once
+        self._letters = 0
+        self._bases = {}  # of paths, by the index of the string
         self._addresses = addresses
         self._lines = lines
         self._languages = {
@@ -131,6 +139,7 @@ class Names:
         }
         self._has_python = PYTHON in self._languages.values()
         self._locations = [self._of_location(location) for location in dictionary.location_table]
+        self._check_lengths()
         self._stacks = [self._of_stack(stack) for stack in dictionary.stack_table]
         self._cut = {
             index
@@ -139,7 +148,34 @@ class Names:
         }
 
     def string(self, index):
-        return _entry(self._dictionary.string_table, index) or ""
+        return _entry(self._strings, index) or ""
+
+    def _base(self, index):
+        """The base name of a path."""
+        if index not in self._bases:
+            self._bases[index] = os.path.basename(self.string(index))
+        return self._bases[index]
+
+    def _frame(self, *fields):
+        frame = Frame(*fields)
+        known = self._frames.setdefault(frame, frame)
+        if known is frame:
+            self._letters += len(frame.name) + len(frame.module)
+            if self._letters > MOST_LETTERS:
+                raise BadFile(f"the names of the file's functions have more than {MOST_LETTERS >> 20} million letters: no profiler wrote it")
+        return known
+
+    def _check_lengths(self):
+        """Refuses stacks that are long only since the file says one thing very often."""
+        lengths = list(map(len, self._locations))
+        if max(lengths, default=0) <= MOST_INLINED:
+            return
+        frames = indices = 0
+        for stack in self._dictionary.stack_table:
+            indices += len(stack.location_indices)
+            frames += sum(lengths[index] for index in stack.location_indices if 0 <= index < len(lengths))
+        if frames > max(FEW_FRAMES, MOST_INLINED * indices):
+            raise BadFile(f"the file's stacks have more than {MOST_INLINED} inlined calls at each place: no profiler wrote it")
 
     def stack(self, sample):
         stack = _entry(self._stacks, sample.stack_index) or UNKNOWN
@@ -149,20 +185,20 @@ class Names:
     def _of_line(self, line, module, language):
         function = _entry(self._dictionary.function_table, line.function_index)
         if not function:
-            return Frame(UNKNOWN[0].name, module, language)
+            return self._frame(UNKNOWN[0].name, module, language)
         path = self.string(function.filename_strindex)
-        file = os.path.basename(path)
+        file = self._base(function.filename_strindex)
         name = self.string(function.name_strindex) or self.string(function.system_name_strindex)
         if language == PYTHON:
             name = function_in_module(name, path)
         place = f"{file}:{line.line}" if self._lines and line.line else ""
         # code that is in no file of the process belongs to its source
-        return Frame(f"{name} {place}" if name and place else name or UNKNOWN[0].name, module or file, language)
+        return self._frame(f"{name} {place}" if name and place else name or UNKNOWN[0].name, module or file, language)
 
     def lines_of(self, at, frame):
         """(path, line) of each time that a function stands at a location; none where it has no lines."""
         lines = self._dictionary.location_table[at].lines
-        known = [self._dictionary.function_table[line.function_index] if found == frame and line.line else None
+        known = [_entry(self._dictionary.function_table, line.function_index) if found == frame and line.line else None
                  for line, found in zip(lines, self._locations[at])]
         return [(path, line.line) for line, function in zip(lines, known)
                 if function and (path := self.string(function.filename_strindex))]
@@ -177,15 +213,15 @@ class Names:
     def _of_location(self, location):
         """Innermost first: inlined functions come before their callers."""
         mapping = _entry(self._dictionary.mapping_table, location.mapping_index)
-        module = os.path.basename(self.string(mapping.filename_strindex)) if mapping else ""
+        module = self._base(mapping.filename_strindex) if mapping else ""
         language = self._language(location)
         if location.lines:
             return tuple(self._of_line(line, module, language) for line in location.lines)
         if self._addresses and location.address:
             # what addr2line takes: profilers send addresses as in the file, not as in the process
-            return (Frame(f"{module}+{location.address:#x}" if module else f"{location.address:#x}", module, language),)
+            return (self._frame(f"{module}+{location.address:#x}" if module else f"{location.address:#x}", module, language),)
         # an address says nothing to a reader, and would make one function as many as it makes calls
-        return (nameless(module, language),) if module else UNKNOWN
+        return (self._frame(*nameless(module, language)),) if module else UNKNOWN
 
     def _of_stack(self, stack):
         indices = stack.location_indices

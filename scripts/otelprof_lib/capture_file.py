@@ -10,6 +10,7 @@ import io
 import json
 import struct
 import sys
+import warnings
 
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
@@ -24,6 +25,7 @@ GZIP = b"\x1f\x8b"
 IDS = ("profileId", "traceId", "spanId")
 LOOK = 1 << 12  # white space before JSON is shorter
 MAX_ALONE = 1 << 28  # bytes of a file that is one message
+MOST_LETTERS = 1 << 27  # in what attributes have by reference: a small file can refer to one long string very often
 MOST_NANOSECONDS = (1 << 63) - 1  # since 1970: what other formats can hold
 # what decoding raises for content that is something else
 BROKEN = (DecodeError, json_format.ParseError, ValueError, TypeError, IndexError, RecursionError)
@@ -52,7 +54,11 @@ def _are_lengths(file, size):
 
 def _decode(data):
     message = load_messages()[0].ProfilesData()
-    message.ParseFromString(data)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        message.ParseFromString(data)
+    if said:  # one of protobuf's implementations does no more than warn of what it does not understand
+        raise ValueError(str(said[0].message))
     return _inline_strings(message)
 
 
@@ -65,9 +71,31 @@ def _with_ids(value, convert):
     return {key: convert(item) if key in IDS else _with_ids(item, convert) for key, item in value.items()}
 
 
+def _referred(value, lengths):
+    """How many letters a value has by reference."""
+    kind = value.WhichOneof("value")
+    if kind == "string_value_strindex":
+        return lengths[value.string_value_strindex] if 0 <= value.string_value_strindex < len(lengths) else 0
+    if kind == "array_value":
+        return sum(_referred(part, lengths) for part in value.array_value.values)
+    return 0
+
+
+def _check_references(message, strings):
+    lengths = list(map(len, strings))
+    letters = sum(_referred(attribute.value, lengths) for attribute in message.dictionary.attribute_table)
+    for resource_profiles in message.resource_profiles:
+        for attribute in resource_profiles.resource.attributes:
+            letters += _referred(attribute.value, lengths)
+            letters += lengths[attribute.key_strindex] if 0 < attribute.key_strindex < len(lengths) else 0
+    if letters > MOST_LETTERS:
+        raise ValueError(f"its attributes have more than {MOST_LETTERS >> 20} million letters")
+
+
 def _inline_strings(message):
     """The Collector moves the resource's strings into the dictionary; here they are put back."""
-    strings = message.dictionary.string_table
+    strings = list(message.dictionary.string_table)  # each is made once
+    _check_references(message, strings)
     for resource_profiles in message.resource_profiles:
         for attribute in resource_profiles.resource.attributes:
             if attribute.key_strindex:
@@ -165,6 +193,13 @@ def _check_figures(message):
                     raise ValueError("the period of a profile is negative")
                 if profile.time_unix_nano + profile.duration_nano > MOST_NANOSECONDS:
                     raise ValueError("the time of a profile is past the year 2262")
+
+
+def decoded(data):
+    """One message as ProfilesData, and good to compute with. Raises one of BROKEN."""
+    message = _decode(data)
+    _check_figures(message)
+    return message
 
 
 def each_message(path):

@@ -129,6 +129,9 @@ def _status_of(action):
         return 2
     except KeyboardInterrupt:
         return run.end_like(-signal.SIGINT)
+    except MemoryError:
+        print("otelprof: there is not enough memory for this", file=sys.stderr)
+        return 2
     except (NotFound, BadFile, OSError) as error:
         print(f"otelprof: {printable(_said(error))}", file=sys.stderr)
         if isinstance(error, OutputError):

@@ -50,6 +50,7 @@ class _Translation:
 
     def __init__(self, dictionary, tables):
         self._dictionary = dictionary
+        self._strings = list(dictionary.string_table)  # each is made once, however often it is referred to
         self._tables = tables
         self._known = {}  # (table, index there) -> index here
 
@@ -65,8 +66,7 @@ class _Translation:
         return self._translated("string_table", index, self._tables.strings.index)
 
     def text(self, index):
-        strings = self._dictionary.string_table
-        return strings[index] if 0 <= index < len(strings) else ""
+        return self._strings[index] if 0 <= index < len(self._strings) else ""
 
     def attribute(self, index):
         def make(attribute):

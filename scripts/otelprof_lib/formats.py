@@ -56,6 +56,8 @@ def percent(part, whole):
 
 def printable(name):
     """Names come from the profiled files: none may steer the terminal, or turn a line's letters round."""
+    if name.isprintable():
+        return name
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name)
 
 

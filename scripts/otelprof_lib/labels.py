@@ -56,7 +56,7 @@ class Labels:
     """The labels of a message's samples: each set of them is a sorted tuple of (name, value)."""
 
     def __init__(self, dictionary):
-        strings = dictionary.string_table
+        strings = list(dictionary.string_table)  # each is made once, however often it is referred to
         self._links = [self._of_link(link) for link in dictionary.link_table]
         self._attributes = [
             (strings[attribute.key_strindex], text_of(attribute.value, strings))

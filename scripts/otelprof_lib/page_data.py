@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from .aggregate import Frame, by_function, self_and_total
 from .call_tree import CallTree
+from .capture_file import MOST_LETTERS, BadFile
 from .formats import headline, printable
 from .languages import name_of
 from .locks import lock_rows
@@ -15,6 +16,7 @@ ALL = Frame("all")
 MOST_NODES = 100_000
 MOST_FUNCTIONS = 500
 MOST_ROWS = 200  # of locks, and of threads that do the same
+MOST_OF_NAME = 4000  # letters that a page has of a name: more would hold it up, and nobody reads them
 NOT_CHOSEN_BY = (WAIT_TIME, HOLDER_STACK)  # labels with a value of its own for nearly each sample
 MOST_SAMPLES = 200_000  # what the page can filter by label; beyond it the smallest are in no filtered view
 
@@ -25,6 +27,10 @@ class _Index(dict):
     def __missing__(self, frame):
         self[frame] = place = len(self)
         return place
+
+
+def _readable(name):
+    return printable(name if len(name) <= MOST_OF_NAME else f"{name[:MOST_OF_NAME]}\u2026")
 
 
 def _leaf_sums(profile, name):
@@ -61,10 +67,10 @@ class _Frames:
                 profile[key] = [profile[key].get(name, 0) for name in names]
         places = {module: place for place, module in enumerate(modules)}
         return {
-            "modules": [printable(module) for module in modules],
-            "languages": [printable(language) for language in languages],
-            "language_names": [printable(name_of(language)) for language in languages],
-            "frames": [[printable(frame.name), places[frame.module]] for frame in self.index],
+            "modules": [_readable(module) for module in modules],
+            "languages": [_readable(language) for language in languages],
+            "language_names": [_readable(name_of(language)) for language in languages],
+            "frames": [[_readable(frame.name), places[frame.module]] for frame in self.index],
             "spoken": [languages.index(frame.language) for frame in self.index],
         }
 
@@ -89,6 +95,9 @@ class _LabelSets:
     @property
     def sets(self):
         return list(self._indices)
+
+    def letters(self):
+        return sum(len(name) + len(value) for labels in self._indices for name, value in labels)
 
     def lists(self):
         sets = [[[printable(name), printable(value)] for name, value in labels] for labels in self._indices]
@@ -182,6 +191,9 @@ def page_lists(title, profiles, tables=None, limits=Limits(), also=None, about=N
     label_sets = _LabelSets()
     tables = tables_of(profiles) if tables is None else tables
     shown = [_profile(name, profile, frames, label_sets, tables, limits, also) for name, profile in profiles.items()]
+    # a small file can have samples that all refer to one long value
+    if label_sets.letters() > MOST_LETTERS:
+        raise BadFile(f"the labels of the samples have more than {MOST_LETTERS >> 20} million letters, which is more than a page can show")
     data = {"title": printable(title), "about": about or {}, "tables": tables, "profiles": shown,
             **frames.lists(shown), **label_sets.lists()}
     return data, list(frames.index), label_sets.sets

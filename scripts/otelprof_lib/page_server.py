@@ -23,6 +23,7 @@ import urllib.parse
 import webbrowser
 
 from .flamegraph import served_page
+from .formats import printable
 from .request_origin import has_own_origin, host_of, is_of_own_site
 from .waking import Waking
 
@@ -59,6 +60,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             kind, body = self.server.answers[name](dict(urllib.parse.parse_qsl(query)))
         except BadQuestion as error:
             return self._answer(403, f"{error}\n".encode(), "text/plain; charset=utf-8")
+        except Exception as error:  # the page says so, and goes on
+            text = f"otelprof has failed to answer: {printable(str(error)) or type(error).__name__}\n"
+            return self._answer(500, text.encode("utf-8", "backslashreplace"), "text/plain; charset=utf-8")
         return self._answer(200, body, kind)
 
     def _is_from_own_origin(self):

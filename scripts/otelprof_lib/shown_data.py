@@ -10,7 +10,7 @@ from .page_server import BadQuestion
 from .source_lines import SourceLines, files
 from .waits import IDLE
 
-EVERYTHING = Limits(nodes=1 << 31, samples=1 << 31)
+EVERYTHING = Limits(nodes=1 << 22, samples=1 << 31)  # more nodes are more than a browser bears
 MOST_CHOSEN = 16  # labels in a question
 NUMBER = re.compile(r"\d{1,9}")
 

@@ -53,12 +53,11 @@ class SourceLines:
         return sums
 
     def _profiles(self):
-        strings = self._message.dictionary.string_table
         for resource_profiles in self._message.resource_profiles:
             process = process_of(resource_profiles.resource)
             for scope in resource_profiles.scope_profiles:
                 for profile in scope.profiles:
-                    yield process, strings[profile.sample_type.type_strindex], profile
+                    yield process, self._names.string(profile.sample_type.type_strindex), profile
 
     def _add(self, sums, profile, stacks, is_wanted, leaf):
         """`leaf`: whose self is counted."""
