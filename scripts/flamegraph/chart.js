@@ -4,6 +4,7 @@ const ROW = 20; // pixels
 const NARROWEST = 1; // pixels: a frame narrower than that is not drawn, nor what it calls
 const LABELLED = 28; // pixels that have room for a few letters
 const MOST_DRAWN = 4000; // frames: with more of them, the narrowest that is drawn is wider
+const MOST_LETTERS_DRAWN = 500; // of a name: more have no room
 const OTHERS = 8; // the hue of what is in no module, or in one beyond the largest eight
 
 const hueOf = module => data.modules[module] === "" ? OTHERS : Math.min(module, OTHERS);
@@ -44,7 +45,8 @@ class Chart {
     const width = Math.max(1, this.place.clientWidth);
     for (let narrowest = NARROWEST; ; narrowest *= 1.5) {
       const found = this.visible(this.tree.values[this.zoomed] * narrowest / width, MOST_DRAWN);
-      if (found.length <= MOST_DRAWN || narrowest > width) return found;
+      // of a stack that is deeper than that, what is called first: a click on the last shows more
+      if (found.length <= MOST_DRAWN || narrowest * 1.5 > width) return found.slice(0, MOST_DRAWN);
     }
   }
 
@@ -56,7 +58,9 @@ class Chart {
     const width = this.place.clientWidth;
     let deepest = tree.depths[zoomed];
     this.drawn = new Map();
-    for (let node = tree.parent[zoomed]; node >= 0; node = tree.parent[node]) this.add(pieces, node, 0, 1, LABELLED);
+    // the nearest of those that call it: a stack may be as deep as its file says
+    let callers = 0;
+    for (let node = tree.parent[zoomed]; node >= 0 && callers < MOST_DRAWN; node = tree.parent[node], callers++) this.add(pieces, node, 0, 1, LABELLED);
     for (const node of this.nodesToDraw()) {
       const part = tree.values[node] / all;
       this.add(pieces, node, (tree.left[node] - tree.left[zoomed]) / all, part, part * width);
@@ -70,7 +74,7 @@ class Chart {
   add(pieces, node, left, width, pixels) {
     if (node === 0 && this.skipsRoot) return;
     const { tree } = this;
-    const box = make("div", "", pixels < LABELLED ? "" : this.looks.labelOf(node));
+    const box = make("div", "", pixels < LABELLED ? "" : this.looks.labelOf(node).slice(0, MOST_LETTERS_DRAWN));
     this.paint(box, node, pixels >= LABELLED);
     box.style.left = 100 * left + "%";
     box.style.width = 100 * width + "%";
@@ -78,7 +82,7 @@ class Chart {
     box.tabIndex = node === this.zoomed ? 0 : -1;
     box.setAttribute("role", "treeitem");
     box.setAttribute("aria-level", tree.depths[node] + 1);
-    box.setAttribute("aria-label", nameOf(tree.frames[node]) + ", " + withShare(tree.values[node]));
+    box.setAttribute("aria-label", nameOf(tree.frames[node]).slice(0, MOST_LETTERS_DRAWN) + ", " + withShare(tree.values[node]));
     box.node = node;
     this.drawn.set(node, box);
     pieces.append(box);

@@ -6,10 +6,14 @@ const COLUMNS = { i: Int32Array, d: Float64Array };
 let data = JSON.parse(element("data").textContent);
 const isServed = Boolean(data.is_served);
 
+// A file may have labels of megabytes. In full they would hold the page up, and nobody reads them.
+const MOST_LETTERS = 4000;
+const shortened = text => typeof text === "string" && text.length > MOST_LETTERS ? text.slice(0, MOST_LETTERS) + "\u2026" : text;
+
 function make(tag, className, text) {
   const made = document.createElement(tag);
   made.className = className;
-  made.textContent = text;
+  made.textContent = shortened(text);
   return made;
 }
 

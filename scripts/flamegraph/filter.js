@@ -2,6 +2,7 @@
 // The samples with one label: what they make of each profile is laid out as the whole was.
 const FEWEST_DIGITS = 4; // of an id that is not written out
 const MOST_VALUES = 200; // offered; any can be typed
+const MOST_NAMES = 1000; // of labels
 const IDS = ["span_id", "trace_id"];
 let whole = null; // the profiles of all samples
 let sets = null; // of labels: value by name
@@ -140,7 +141,7 @@ function offerToHideIdle() {
 }
 
 function offerNames() {
-  const names = [...IDS.filter(name => valuesOf.has(name)), ...[...valuesOf.keys()].filter(name => !IDS.includes(name)).sort()];
+  const names = [...IDS.filter(name => valuesOf.has(name)), ...[...valuesOf.keys()].filter(name => !IDS.includes(name)).sort().slice(0, MOST_NAMES)];
   const chosen = element("key").value;
   element("key").replaceChildren(...["", ...names].map(name => {
     const option = make("option", "", name || "any label");

@@ -40,9 +40,9 @@ function showProfiles(first) {
 
 // Of which process, for how long.
 function showAbout() {
-  element("title").textContent = element("title").title = data.title;
-  element("about").textContent = data.about?.text ?? "";
-  element("about").title = data.about?.more ?? "";
+  element("title").textContent = element("title").title = shortened(data.title);
+  element("about").textContent = shortened(data.about?.text ?? "");
+  element("about").title = shortened(data.about?.more ?? "");
 }
 
 function showNothing() {

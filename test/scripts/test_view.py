@@ -233,6 +233,47 @@ def test_no_name_becomes_markup(page):
     assert page.problems() == []
 
 
+def deep(message, depth):
+    export = message()
+    export.dictionary.stack_table.add(location_indices=[export.location("leaf")] + [export.location("recurses")] * (depth - 1))
+    export.profile("samples", "count", 10_000_000, {})
+    export.scope.profiles[-1].samples.add(stack_index=1, values=[100])
+    return export
+
+
+def test_a_very_deep_stack_is_shown_from_its_begin_and_can_be_followed(browser, message, tmp_path):
+    write(tmp_path / "deep.otlp", deep(message, 20_000))
+    with serving("view", "--no-open", "deep.otlp", cwd=tmp_path) as found:
+        page = opened(browser, found)
+        boxes = "document.querySelectorAll('#chart .frame')"
+        assert page.ask(f"return {boxes}[1].textContent") == "recurses" and 3000 < page.ask(f"return {boxes}.length") <= 4001
+        page.ask(f"{boxes}[{boxes}.length - 1].click()")
+        assert page.ask("return graph.zoomed") > 3000
+        page.ask("zoomTo(shown.frames.length - 1)")
+        assert page.ask(f"return {boxes}.length") <= 8001 and page.ask(f"return [...{boxes}].at(-1).textContent") == "leaf"
+        assert page.problems() == []
+
+
+def test_names_and_labels_of_megabytes_leave_the_page_usable(browser, message, tmp_path):
+    export, huge = message(), "N" * (1 << 20)
+    rows = [((f"{huge}{number}", "main"), 10, None, {huge: huge, f"key {number}": "x"}) for number in range(40)]
+    write(tmp_path / "long.otlp", export.labelled("samples", "count", 10_000_000, rows))
+    with serving("view", "--no-open", "long.otlp", cwd=tmp_path) as found:
+        page = opened(browser, found)
+        assert max(page.ask("return [...document.querySelectorAll('body *:not(script)')].filter(it => !it.children.length).map(it => it.textContent.length)")) < 30_000
+        page.press("f", "c", "g")
+        assert page.problems() == []
+
+
+def test_very_many_labels_are_offered_up_to_a_bound(browser, message, tmp_path):
+    labels = {f"label {number}": "x" for number in range(150_000)}
+    write(tmp_path / "labels.otlp", message().labelled("samples", "count", 10_000_000, [(("f",), 10, None, labels)]))
+    with serving("view", "--no-open", "labels.otlp", cwd=tmp_path) as found:
+        page = opened(browser, found)
+        assert 100 < page.ask("return element('key').options.length") < 2000
+        assert page.problems() == []
+
+
 # --- who is served ---
 
 
