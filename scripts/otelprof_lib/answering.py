@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 HELPERS = ("otelprof", "otelprof unsent")  # the thread's names (common/helper_name.h)
 LIBRARY = re.compile(r"/libotelprof\.so(?:\.\d+)*$", re.M)
+MOST_BYTES = 1 << 28  # of an answer
 LISTENING = "0A"  # of TCP, in /proc/net/tcp
 
 
@@ -181,11 +182,13 @@ def answer_of(connection, who, path, method="GET", body=None):
     try:
         connection.request(method, path, body, {"Authorization": f"Bearer {token}"} if token else {})
         response = connection.getresponse()
-        answer = response.read()
+        answer = response.read(MOST_BYTES + 1)
     except (OSError, http.client.HTTPException) as error:
         raise NotAnswering(f"{who} has not answered: {error}") from error
     finally:
         connection.close()
+    if len(answer) > MOST_BYTES:
+        raise NotAnswering(f"{who} has answered with more than {MOST_BYTES >> 20} MiB")
     if response.status != 200:
         raise NotAnswering(f"{who}: {answer.decode(errors='replace').strip()}")
     return answer

@@ -11,13 +11,13 @@ import time
 import urllib.parse
 
 from . import answering
-from .capture_file import BROKEN, LENGTH
-from .places import load_messages
+from .capture_file import BROKEN, LENGTH, decoded
 
 OVERLAP_SECONDS = 1
 PATIENCE_SECONDS = 60  # beyond the time that is asked for
 GRACE_SECONDS = 5  # for a process that ends
 LOOK_SECONDS = 0.2
+MOST_ASKING = 8  # questions at once: a process that is slow to answer gets no more
 MOST_KNOWN = 256  # exports that may come again
 
 
@@ -91,8 +91,12 @@ class Poller:
         self._over.set()
 
     def _run(self):
+        asking = []
         while not self._over.is_set():
-            threading.Thread(target=self._ask, daemon=True).start()
+            asking = [thread for thread in asking if thread.is_alive()]
+            if len(asking) < MOST_ASKING:
+                asking.append(threading.Thread(target=self._ask, daemon=True))
+                asking[-1].start()
             self._over.wait(self._seconds)
 
     def _ask(self):
@@ -113,9 +117,9 @@ class Poller:
         if len(self._known) > MOST_KNOWN:
             del self._known[next(iter(self._known))]
         try:
-            self._on_message(load_messages()[0].ProfilesData.FromString(data))
+            self._on_message(decoded(data))
         except BROKEN:
-            pass  # cut short by its end
+            pass  # cut short by its end, or no export
 
     def _end(self, error):
         """It may be ending, which takes it a moment; or it was too busy to answer once."""

@@ -4,6 +4,7 @@ A program that is started here sends its exports to us, as under `otelprof run`:
 its end, are among them, which nobody could ask for.
 """
 
+import contextlib
 import re
 import threading
 import time
@@ -12,8 +13,10 @@ from . import places, run
 from .about import About, readable_time
 from .aggregate import aggregate
 from .arguments import positive, seconds, types
+from .capture_file import BROKEN, BadFile, decoded
 from .combined import Combined
 from .following import Address, ById, Poller
+from .formats import printable
 from .kinds import ALL, TYPES
 from .page_server import BINARY, PageServer, as_json, tell, until_ctrl_c
 from .receiver import Receiver
@@ -32,12 +35,15 @@ class Live:
         self._lock = threading.Lock()
         self._count = self._made = 0  # messages: taken, and in what is shown
         self._end = ""
+        self._refused = False  # something has come that cannot be shown: what there was stays
         self._begin, self._last = time.monotonic(), None
         self._shown = Shown(title, {}, is_live=True)
         self._kept = {}  # by version: what a page may still ask about
 
     def add(self, message):
         with self._lock:
+            if self._refused:
+                return
             self._about.add(message)
             self._sums.add(message)
             self._count += 1
@@ -51,11 +57,17 @@ class Live:
         """What is shown is made when a page asks, and something has come since."""
         with self._lock:
             if self._count != self._made:
-                message = self._sums.message()
-                profiles = aggregate([message])
-                self._shown = Shown(self._title, with_wall(profiles), message, self._about.lines(profiles), is_live=True)
                 self._made = self._count
+                try:
+                    self._shown = self._made_anew()
+                except BadFile as error:
+                    self._refused, self._end = True, f"followed no more, since what it sends cannot be shown: {printable(str(error))}"
             return self._shown
+
+    def _made_anew(self):
+        message = self._sums.message()
+        profiles = aggregate([message])
+        return Shown(self._title, with_wall(profiles), message, self._about.lines(profiles), is_live=True)
 
     def state(self):
         version = self._newest().version
@@ -105,15 +117,16 @@ def _follow(options):
 # --- one that is started here ---
 
 
-def _decoded(data):
-    return places.load_messages()[0].ProfilesData.FromString(data)
+def _take(live, data):
+    with contextlib.suppress(*BROKEN):  # what is no export is left out, as where a process is asked
+        live.add(decoded(data))
 
 
 def _start_and_follow(options):
     places.library()  # what is missing is said before the program runs
     title = " ".join(options.command)
     live = Live(title)
-    receiver = Receiver("127.0.0.1", 0, lambda data: live.add(_decoded(data))).start()
+    receiver = Receiver("127.0.0.1", 0, lambda data: _take(live, data)).start()
     env = run.environment(receiver.endpoint, options)
     run.leave_interrupts_to_the_program()
     termination = run.Termination()

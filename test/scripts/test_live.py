@@ -1,9 +1,14 @@
 """`otelprof live`: the page follows real programs, those that answer and those that it starts."""
 
+import http.server
+import subprocess
+import threading
+import time
+
 import pytest
 from captured import PROGRAMS, otelprof
 from otelprof_lib.capture_file import LENGTH
-from otelprof_lib.following import Poller
+from otelprof_lib.following import MOST_ASKING, Poller
 from served import serving
 from test_control import profiled  # noqa: F401 # a fixture
 from test_view import wait_for
@@ -129,6 +134,92 @@ def test_a_program_is_started_and_its_status_passed_on(browser, tmp_path):
         assert "burn" in page.text("#about") and page.ask("return data.profiles.find(({kind}) => kind === 'cpu').total") > 0.3
         served.until_it_says("stays until Ctrl-C")
         assert served.end() == 5
+
+
+ODD_NAMES = {"first": "<img src=x onerror=window.hit=1>", "second": "</script><script>window.hit=2</script>", "third": "\u202egnp.exe\u2028",
+             "fourth": "__proto__"}
+
+
+def test_no_name_of_a_program_becomes_markup(browser, tmp_path):
+    stop, program = tmp_path / "stop", tmp_path / "odd <b>\u202e"
+    renamed = [f"--redefine-sym={old}={new}" for old, new in ODD_NAMES.items()]
+    subprocess.run(["objcopy", "--strip-debug", *renamed, PROGRAMS / "odd_names", program], check=True)
+    with serving("live", "--no-open", "--", program, stop, cwd=tmp_path, OTEL_PROFILE_EXPORT_INTERVAL="500") as served:
+        page = opened(browser, served)
+        wait_for(page, HAS.format("<img src=x onerror=window.hit=1>"))
+        stop.touch()
+        wait_for(page, "element('state').className === 'ended'")
+        wait_for(page, "data.version > 1 && shown")
+        shown = page.ask("return data.frames.map(([name]) => name)")
+        assert {"<img src=x onerror=window.hit=1>", "</script><script>window.hit=2</script>", "\\x202egnp.exe\\x2028", "__proto__"} <= set(shown)
+        names = page.ask("return data.labels.flat().filter(([name]) => name === 'thread.name').map(([, value]) => value)")
+        assert {"</script><b>x", "\\x1b[2J\\x202e", "__proto__"} <= set(names)
+        for place in range(len(shown)):
+            page.ask("openSandwich(arguments[0]); searchName(arguments[0])", place)
+        assert page.ask("return window.hit === undefined && !document.querySelector('b, img, script[src]')")
+        assert page.problems() == []
+        assert served.end() == 7
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """Stands for a process that answers with whatever it likes."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        exports = self.server.exports.pop(0) if self.path.startswith("/otlp") and self.server.exports else b""
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(exports)))
+        self.end_headers()
+        self.wfile.write(exports)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def answering():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_what_cannot_be_shown_leaves_what_there_was(answering, browser, message, tmp_path):
+    good, bad = message().profile("samples", "count", 10_000_000, {("f", "main"): 5}), message()
+    bad.location("g")
+    location = bad.dictionary.location_table.add(address=1)
+    for _ in range(20_000):
+        location.lines.add(function_index=1)
+    bad.dictionary.stack_table.add(location_indices=[2] * 20_000)
+    bad.profile("samples", "count", 10_000_000, {})
+    bad.scope.profiles[-1].samples.add(stack_index=1, values=[1])
+    negative = message().profile("samples", "count", -1, {("h",): 5})
+    answering.exports = [LENGTH.pack(len(data)) + data for data in (negative.bytes(), b"\x0c", good.bytes(), b"", bad.bytes())]
+    with serving("live", "--no-open", "--seconds", "1", f"http://127.0.0.1:{answering.server_port}", cwd=tmp_path) as served:
+        page = opened(browser, served)
+        wait_for(page, "element('state').className === 'ended'")
+        assert "followed no more, since what it sends cannot be shown" in page.text("#state")
+        assert "f" in [frame["name"] for frame in page.frames()] and page.problems() == []
+        assert served.end() == 0
+
+
+def test_a_slow_process_is_asked_only_so_often_at_once(message):
+    class Slow(Repeats):
+        def ask(self, path, timeout):
+            if path != "/status":
+                self.count += 1
+                waits.wait(60)
+            return b""
+
+    waits, asked = threading.Event(), Slow()
+    poller = Poller(asked, 0.01, None, lambda why: None).start()
+    eventually(lambda: asked.count >= MOST_ASKING, "as many questions as there may be")
+    time.sleep(0.5)
+    assert asked.count == MOST_ASKING
+    poller.stop()
+    waits.set()
 
 
 def test_who_does_not_answer_is_said_to(profiled, tmp_path):  # noqa: F811
