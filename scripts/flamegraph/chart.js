@@ -2,6 +2,8 @@
 // A tree as rows of frames: those that are wide enough to see. However large the tree, what is drawn has a bound.
 const ROW = 20; // pixels
 const NARROWEST = 1; // pixels: a frame narrower than that is not drawn, nor what it calls
+const WIDENED = 1.5; // how much wider the narrowest frame is made at a time, where too many would be drawn
+const FEW_DRAWN = 500; // no more are left by that where frames are as wide as each other
 const LABELLED = 28; // pixels that have room for a few letters
 const MOST_DRAWN = 4000; // frames: with more of them, the narrowest that is drawn is wider
 const MOST_LETTERS_DRAWN = 500; // of a name: more have no room
@@ -30,12 +32,14 @@ class Chart {
     this.drawn = new Map(); // node to its element
   }
 
-  // Nodes in preorder, and none that is narrower. Siblings come the widest first, so the first that is too narrow ends them.
-  visible(smallest, most) {
-    const { values, end, parent } = this.tree;
+  // Nodes in preorder, none that is narrower, and of so many rows. Siblings come the widest first, so the first that is too narrow
+  // ends them.
+  visible(smallest, most, rows) {
+    const { values, end, parent, depths } = this.tree;
+    const last = depths[this.zoomed] + rows;
     const found = [];
     for (let node = this.zoomed; node < end[this.zoomed] && found.length <= most;) {
-      if (node !== this.zoomed && values[node] < smallest) { node = end[parent[node]]; continue; }
+      if (node !== this.zoomed && (values[node] < smallest || depths[node] >= last)) { node = end[parent[node]]; continue; }
       found.push(node++);
     }
     return found;
@@ -43,11 +47,14 @@ class Chart {
 
   nodesToDraw() {
     const width = Math.max(1, this.place.clientWidth);
-    for (let narrowest = NARROWEST; ; narrowest *= 1.5) {
-      const found = this.visible(this.tree.values[this.zoomed] * narrowest / width, MOST_DRAWN);
-      // of a stack that is deeper than that, what is called first: a click on the last shows more
-      if (found.length <= MOST_DRAWN || narrowest * 1.5 > width) return found.slice(0, MOST_DRAWN);
-    }
+    const drawable = (narrowest, rows) => this.visible(this.tree.values[this.zoomed] * narrowest / width, MOST_DRAWN, rows);
+    let narrowest = NARROWEST, found = drawable(narrowest, MOST_DRAWN);
+    while (found.length > MOST_DRAWN) found = drawable(narrowest *= WIDENED, MOST_DRAWN);
+    if (found.length > FEW_DRAWN || narrowest === NARROWEST) return found;
+    // Few stacks that are very deep, and as wide as each other: of each what is called first. A click there shows more.
+    narrowest /= WIDENED;
+    for (let rows = MOST_DRAWN / 2; (found = drawable(narrowest, rows)).length > MOST_DRAWN;) rows /= 2;
+    return found;
   }
 
   draw() {
