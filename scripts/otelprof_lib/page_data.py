@@ -16,7 +16,7 @@ ALL = Frame("all")
 MOST_NODES = 100_000
 MOST_FUNCTIONS = 500
 MOST_ROWS = 200  # of locks, and of threads that do the same
-MOST_OF_NAME = 4000  # letters that a page has of a name: more would hold it up, and nobody reads them
+MOST_OF_NAME = 1 << 14  # letters that a page has of a name: a megabyte would hold it up, and nobody reads it
 NOT_CHOSEN_BY = (WAIT_TIME, HOLDER_STACK)  # labels with a value of its own for nearly each sample
 MOST_SAMPLES = 200_000  # what the page can filter by label; beyond it the smallest are in no filtered view
 
