@@ -3,7 +3,6 @@
 import http.server
 import subprocess
 import threading
-import time
 
 import pytest
 from captured import PROGRAMS, otelprof
@@ -12,7 +11,7 @@ from otelprof_lib.following import MOST_ASKING, Poller
 from served import serving
 from test_control import profiled  # noqa: F401 # a fixture
 from test_view import wait_for
-from waiting import eventually
+from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
 
@@ -205,6 +204,21 @@ def test_what_cannot_be_shown_leaves_what_there_was(answering, browser, message,
         assert served.end() == 0
 
 
+class Looks(threading.Event):
+    """Ends a poller after so many rounds, none of which waits."""
+
+    def __init__(self, most):
+        super().__init__()
+        self.left, self.are_over = most, threading.Event()
+
+    def wait(self, timeout=None):
+        self.left -= 1
+        if self.left <= 0:
+            self.set()
+            self.are_over.set()
+        return self.is_set()
+
+
 def test_a_slow_process_is_asked_only_so_often_at_once(message):
     class Slow(Repeats):
         def ask(self, path, timeout):
@@ -214,11 +228,13 @@ def test_a_slow_process_is_asked_only_so_often_at_once(message):
             return b""
 
     waits, asked = threading.Event(), Slow()
-    poller = Poller(asked, 0.01, None, lambda why: None).start()
-    eventually(lambda: asked.count >= MOST_ASKING, "as many questions as there may be")
-    time.sleep(0.5)
+    looks = Looks(MOST_ASKING + 20)
+    poller = Poller(asked, 0.01, None, lambda why: None)
+    poller._over = looks
+    poller.start()
+    assert looks.are_over.wait(TIMEOUT_S)
+    eventually(lambda: asked.count >= MOST_ASKING, "the questions that there may be")
     assert asked.count == MOST_ASKING
-    poller.stop()
     waits.set()
 
 
