@@ -63,7 +63,7 @@ bool descriptors_separate(void) {
 
 /* --- borrowing --- */
 
-static int duplicate(int number) {
+static int duplicate_from_process(int number) {
     const int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (process < 0)
         return -errno;
@@ -74,7 +74,7 @@ static int duplicate(int number) {
 }
 
 /* /proc/self is the process's main thread. `number` has one digit. */
-static void path_of(char path[static PATH_BYTES], const char *folder, int number) {
+static void descriptor_path(char path[static PATH_BYTES], const char *folder, int number) {
     char *const end = stpcpy(stpcpy(path, "/proc/self/"), folder);
     end[0] = '/';
     end[1] = (char)('0' + number);
@@ -94,7 +94,7 @@ static unsigned octal_behind(const char *text, const char *word) {
 static bool appends(int number) {
     char path[PATH_BYTES];
     char text[INFO_BYTES];
-    path_of(path, "fdinfo", number);
+    descriptor_path(path, "fdinfo", number);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
     if (file >= 0)
@@ -119,7 +119,7 @@ static int set_blocking(int file) {
  * no reader. */
 static int open_again(int number) {
     char path[PATH_BYTES];
-    path_of(path, "fd", number);
+    descriptor_path(path, "fd", number);
     const int file = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)
         return -errno;
@@ -131,14 +131,14 @@ static int open_again(int number) {
 
 static int borrow_kept(int number) {
     char path[PATH_BYTES];
-    path_of(path, "fd", number);
+    descriptor_path(path, "fd", number);
     return duplicate_kept(number, path);
 }
 
 int descriptors_borrow(int number) {
     if (seccomp_is_filtered()) /* pidfd_getfd may kill */
         return may_be_kept(number) ? borrow_kept(number) : open_again(number);
-    const int borrowed = duplicate(number);
+    const int borrowed = duplicate_from_process(number);
     return borrowed == -EPERM || borrowed == -ENOSYS ? open_again(number) : borrowed;
 }
 

@@ -282,7 +282,8 @@ struct capture_api {
 typedef int flush_main(const struct capture_api *api);
 enum { FLUSH_SUSPENDED = 1, FLUSH_DISABLED = -2 };
 #define FLUSH_MAIN_SYMBOL "otelprof_flush_main"
-/* A text that lets libotelprof.so check, before it calls anything, that both are of one build. */
+/* A string that lets libotelprof.so check, before it calls anything, that libotelprof-flush.so is
+ * of the same build. */
 #define FLUSH_RELEASE_SYMBOL "otelprof_flush_release"
 
 #endif

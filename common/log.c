@@ -30,14 +30,14 @@ void log_init(struct log *log, enum log_level level, const char *file) {
 
 /* --- once per tree of processes --- */
 
-static uint32_t bit_of(enum log_topic topic) {
+static uint32_t log_topic_bit(enum log_topic topic) {
     return UINT32_C(1) << topic;
 }
 
 enum log_level log_level_in_tree(const struct log *log, enum log_topic topic,
                                  enum log_level level) {
     _Atomic uint32_t *const logged = atomic_load(&log->logged);
-    if (logged && (atomic_fetch_or(logged, bit_of(topic)) & bit_of(topic)))
+    if (logged && (atomic_fetch_or(logged, log_topic_bit(topic)) & log_topic_bit(topic)))
         return LOG_DEBUG;
     if (topic > LOG_UNSENT)
         return level;
@@ -50,14 +50,14 @@ enum log_level log_level_in_tree(const struct log *log, enum log_topic topic,
 void log_forget(const struct log *log, enum log_topic topic) {
     _Atomic uint32_t *const logged = atomic_load(&log->logged);
     if (logged)
-        atomic_fetch_and(logged, ~bit_of(topic));
+        atomic_fetch_and(logged, ~log_topic_bit(topic));
     prctl(PR_SET_NAME, HELPER_NAME);
 }
 
 /* --- formatting --- */
 
 /* Leaves one byte free for the newline. */
-static void add_bytes(struct line *line, const char *bytes, size_t count) {
+static void line_add_bytes(struct line *line, const char *bytes, size_t count) {
     const size_t room = LINE_BYTES - 1 - line->length;
     if (count > room)
         count = room;
@@ -66,7 +66,7 @@ static void add_bytes(struct line *line, const char *bytes, size_t count) {
 }
 
 static void add_text(struct line *line, const char *text) {
-    add_bytes(line, text, strlen(text));
+    line_add_bytes(line, text, strlen(text));
 }
 
 /* Adds any text of the caller's, made printable: see shown_text.h. */
@@ -83,7 +83,7 @@ static void add_unsigned(struct line *line, uint64_t value, unsigned base) {
         digits[--at] = "0123456789abcdef"[value % base];
         value /= base;
     } while (value);
-    add_bytes(line, digits + at, sizeof digits - at);
+    line_add_bytes(line, digits + at, sizeof digits - at);
 }
 
 static void add_signed(struct line *line, int64_t value) {
@@ -138,7 +138,7 @@ static const char *add_conversion(struct line *line, const char *at, va_list *ar
     case 0:
         return at;
     default:
-        add_bytes(line, &character, 1);
+        line_add_bytes(line, &character, 1);
     }
     return at + 1;
 }
@@ -146,7 +146,7 @@ static const char *add_conversion(struct line *line, const char *at, va_list *ar
 static void add_format(struct line *line, const char *format, va_list *arguments) {
     while (*format) {
         const size_t plain = strcspn(format, "%");
-        add_bytes(line, format, plain);
+        line_add_bytes(line, format, plain);
         format += plain;
         if (*format == '%')
             format = add_conversion(line, format + 1, arguments);

@@ -72,7 +72,7 @@ static int open_folder(int parent, const char *name) {
     return error;
 }
 
-static int descend(int parent, const char *name, size_t size) {
+static int open_folder_below(int parent, const char *name, size_t size) {
     char part[NAME_MAX + 1];
     int folder = -ENAMETOOLONG;
     if (size < sizeof part) {
@@ -89,7 +89,7 @@ int own_file_folder(const char *path, const char **name) {
     path += strspn(path, "/");
     while (folder >= 0 && strchr(path, '/')) {
         const size_t size = strcspn(path, "/");
-        folder = descend(folder, path, size);
+        folder = open_folder_below(folder, path, size);
         path += size;
         path += strspn(path, "/");
     }

@@ -35,9 +35,9 @@ int own_file_open(const char *path, int access);
  * folders above it are not checked. The descriptor does not append. */
 int own_file_open_in(const char *folder, const char *name, int access);
 
-/* Opens the folder of the last part of `path`, by the same rules, and gives that part (which may be
- * ""): for a file that open(2) does not make. Returns a descriptor for the calls that take one
- * (O_PATH), or the errors of own_file_open(). */
+/* Opens the folder that contains `path`, by the same rules, and stores the last part of `path`
+ * (possibly "") in `*name`: for files that open(2) cannot create, such as sockets. Returns an
+ * O_PATH descriptor for the ...at() calls, or the errors of own_file_open(). */
 int own_file_folder(const char *path, const char **name);
 
 /* Returns whether the process is in a namespace in which the overflow user, 65534, stands for every

@@ -153,7 +153,7 @@ static void *map_publication(int flags, int file) {
     return mapped == -1 ? NULL : (void *)mapped;
 }
 
-static void unmap(void *memory) {
+static void unmap_publication(void *memory) {
     syscall(SYS_munmap, memory, sizeof(struct published_header));
 }
 
@@ -163,7 +163,7 @@ static void *map_named(void) {
     if (!memory ||
         prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, memory, sizeof(struct published_header), NAME) == 0)
         return memory;
-    unmap(memory);
+    unmap_publication(memory);
     return NULL;
 }
 
@@ -184,7 +184,7 @@ static struct published_header *map_header(void) {
     if (!memory)
         memory = map_file();
     if (memory && madvise(memory, sizeof(struct published_header), MADV_DONTFORK) != 0) {
-        unmap(memory);
+        unmap_publication(memory);
         memory = NULL;
     }
     return memory;
@@ -233,7 +233,7 @@ bool process_context_publish(struct process_context_publication *publication,
 void process_context_unpublish(struct process_context_publication *publication) {
     const int saved = errno;
     if (publication->header && publication->owner == getpid())
-        unmap(publication->header);
+        unmap_publication(publication->header);
     publication->header = NULL;
     errno = saved;
 }

@@ -32,14 +32,14 @@ static void sum_variable(void *sum, const char *text, uint64_t hash) {
         *(uint64_t *)sum += hash;
 }
 
-static bool sum_of(pid_t pid, uint64_t *sum) {
+static bool variables_sum(pid_t pid, uint64_t *sum) {
     *sum = 0;
     return given_variables(pid, sum_variable, sum);
 }
 
 /* --- kind of process --- */
 
-static pid_t number_of(const char *text) {
+static pid_t parse_pid(const char *text) {
     pid_t number = 0;
     for (; *text >= '0' && *text <= '9'; text++)
         number = number * 10 + (*text - '0');
@@ -56,7 +56,7 @@ static pid_t parent_of(pid_t pid) {
     text[size < 0 ? 0 : size] = 0;
     const char *at = strrchr(text, ')');
     at = at ? strpbrk(at, "0123456789") : NULL;
-    return at ? number_of(at) : 0;
+    return at ? parse_pid(at) : 0;
 }
 
 static size_t append_text(char name[static THREAD_FILE], size_t at, const char *text) {
@@ -81,7 +81,7 @@ static bool is_helper_thread(pid_t pid, const char *number, enum process_tree_re
 }
 
 /* The kernel's record as getdents64(2) writes it. */
-static const struct dirent64 *entry_at(const char *entries, long at) {
+static const struct dirent64 *directory_entry_at(const char *entries, long at) {
     return (const struct dirent64 *)(const void *)(entries + at);
 }
 
@@ -95,8 +95,9 @@ static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter repo
     int checked = 0;
     while (folder >= 0 && !found && checked < MOST_THREADS &&
            (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
-        for (long at = 0; at < size && !found; at += entry_at(entries, at)->d_reclen, checked++)
-            found = is(pid, entry_at(entries, at)->d_name, reporter);
+        for (long at = 0; at < size && !found;
+             at += directory_entry_at(entries, at)->d_reclen, checked++)
+            found = is(pid, directory_entry_at(entries, at)->d_name, reporter);
     if (folder >= 0)
         close(folder);
     return found;
@@ -114,7 +115,7 @@ static bool has_started(pid_t pid, const char *number, enum process_tree_reporte
     children[size < 0 ? 0 : size] = 0;
     bool found = false;
     for (const char *it = children; it && *it && !found; it = strchr(it, ' '), it += it != NULL)
-        found = has_thread(number_of(it), is_helper_thread, reporter);
+        found = has_thread(parse_pid(it), is_helper_thread, reporter);
     return found;
 }
 
@@ -127,11 +128,11 @@ bool process_tree_has_reported(enum process_tree_reporter reporter) {
     const bool any = reporter == REPORTER_UNSENT || reporter == REPORTER_RELATIVE;
     uint64_t own;
     uint64_t theirs;
-    if (!any && !sum_of(getpid(), &own))
+    if (!any && !variables_sum(getpid(), &own))
         return false;
     pid_t pid = (pid_t)syscall(SYS_getppid);
     for (int i = 0; i < FURTHEST && pid > 0; i++) {
-        if (!any && (!sum_of(pid, &theirs) || theirs != own))
+        if (!any && (!variables_sum(pid, &theirs) || theirs != own))
             return false;
         if (is_reporter(pid, reporter))
             return true;

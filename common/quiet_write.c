@@ -10,7 +10,7 @@
 
 /* A write's signal goes to the writing thread: it is blocked there and taken back, so the program
  * does not receive it. A signal that was pending for the process before is left alone. */
-static void take_back(sigset_t *raised, const sigset_t *pending_before) {
+static void discard_raised(sigset_t *raised, const sigset_t *pending_before) {
     const struct timespec now = {0};
     if (sigismember(pending_before, SIGPIPE))
         sigdelset(raised, SIGPIPE);
@@ -44,7 +44,7 @@ ssize_t quiet_writev(int descriptor, const struct iovec *pieces, int count) {
     if (written < 0)
         written = -errno;
     if (written == -EPIPE || written == -EFBIG)
-        take_back(&signals, &pending);
+        discard_raised(&signals, &pending);
     (void)set_mask(SIG_SETMASK, &before, NULL);
     return written;
 }
