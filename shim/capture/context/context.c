@@ -117,7 +117,7 @@ enum context_outcome context_read(const struct context_reader *reader,
 
 /* --- of another thread --- */
 
-static bool is_same(const struct sample_context *a, const struct sample_context *b) {
+static bool sample_context_equals(const struct sample_context *a, const struct sample_context *b) {
     return context_words(a) == context_words(b) && memcmp(a, b, context_words(a) * 8u) == 0;
 }
 
@@ -140,7 +140,7 @@ enum context_outcome context_read_of(const struct context_reader *reader, uintpt
     if (!context_is_there(first))
         return first;
     const enum context_outcome second = read_once_of(reader, pointer, own, &again);
-    return second == first && is_same(context, &again) ? first : CONTEXT_WRONG;
+    return second == first && sample_context_equals(context, &again) ? first : CONTEXT_WRONG;
 }
 
 /* --- searching --- */
@@ -172,7 +172,7 @@ static void context_put_in_order(struct thread_variable *list, uint32_t count) {
 }
 
 /* true: all of it was there to be found. */
-static bool search(struct context_reader *reader) {
+static bool context_search_variables(struct context_reader *reader) {
     struct thread_variable found[THREAD_VARIABLES] = {{0}};
     struct variable_search contexts = {.name = "otel_thread_ctx_v1",
                                        .source = source_of_thread_context,
@@ -199,13 +199,13 @@ struct counters {
     uint64_t subs;
 };
 
-static int read_counters(struct dl_phdr_info *info, size_t size, void *arg) {
+static int context_read_counters(struct dl_phdr_info *info, size_t size, void *arg) {
     (void)size;
     *(struct counters *)arg = (struct counters){info->dlpi_adds, info->dlpi_subs};
     return 1;
 }
 
-static bool take(void *busy) {
+static bool context_try_begin(void *busy) {
     return !atomic_exchange((_Atomic bool *)busy, true);
 }
 
@@ -213,12 +213,12 @@ static bool take(void *busy) {
 static bool context_search_locked(struct context_reader *reader) {
     struct context_poll *const polling = &reader->polling;
     struct counters now = {0, 0};
-    dl_iterate_phdr(read_counters, &now);
+    dl_iterate_phdr(context_read_counters, &now);
     if (now.adds == polling->adds && now.subs == polling->subs)
         return true;
-    if (!take(&polling->busy))
+    if (!context_try_begin(&polling->busy))
         return false;
-    const bool complete = search(reader);
+    const bool complete = context_search_variables(reader);
     atomic_store(&polling->busy, false);
     if (complete) {
         polling->adds = now.adds;
@@ -238,12 +238,12 @@ static bool context_try_search(struct context_reader *reader) {
     return done;
 }
 
-static bool is_wanted(const struct context_reader *reader) {
+static bool context_is_wanted(const struct context_reader *reader) {
     return reader->sources & ~(unsigned)CONTEXT_OTELPROF;
 }
 
 bool context_expect(struct context_reader *reader) {
-    if (!is_wanted(reader))
+    if (!context_is_wanted(reader))
         return false;
     atomic_fetch_add(&reader->polling.expected, 1);
     return true;
@@ -260,7 +260,7 @@ static void expect_at(struct context_poll *polling, uint64_t delay) {
 uint64_t context_next_poll(struct context_reader *reader) {
     struct context_poll *const polling = &reader->polling;
     const uint64_t expected = atomic_load(&polling->expected);
-    if (!is_wanted(reader))
+    if (!context_is_wanted(reader))
         return UINT64_MAX;
     if (expected != polling->seen) {
         polling->seen = expected;
@@ -274,7 +274,7 @@ uint64_t context_next_poll(struct context_reader *reader) {
 
 void context_poll(struct context_reader *reader) {
     struct context_poll *const polling = &reader->polling;
-    if (!is_wanted(reader))
+    if (!context_is_wanted(reader))
         return;
     const bool done = context_try_search(reader);
     polling->next = 0;
@@ -298,7 +298,7 @@ static int context_check_presence(struct dl_phdr_info *info, size_t size, void *
     return presence->found;
 }
 
-static bool is_loaded(const struct thread_variable *variable) {
+static bool variable_is_loaded(const struct thread_variable *variable) {
     struct presence presence = {variable->object, !variable->may_go};
     if (!presence.found)
         dl_iterate_phdr(context_check_presence, &presence);
@@ -311,10 +311,10 @@ void context_forget_unloaded(struct context_reader *reader) {
     uint32_t count = 0;
     uint32_t i = 0;
     if (!thread_variables_any(&reader->variables) ||
-        !wait_for_rounds(take, &reader->polling.busy, FORGET_ROUNDS))
+        !wait_for_rounds(context_try_begin, &reader->polling.busy, FORGET_ROUNDS))
         return;
     for (; thread_variables_get(&reader->variables, i, &variable); i++)
-        if (is_loaded(&variable))
+        if (variable_is_loaded(&variable))
             kept[count++] = variable;
     if (count != i)
         thread_variables_set(&reader->variables, kept, count);

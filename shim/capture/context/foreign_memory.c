@@ -6,20 +6,21 @@
 
 #include <string.h>
 
-static bool is_within(struct memory_range range, uintptr_t address, size_t size) {
+static bool memory_range_contains(struct memory_range range, uintptr_t address, size_t size) {
     return address >= range.low && address <= range.high && size <= range.high - address;
 }
 
 bool foreign_memory_has(struct foreign_memory *memory, uintptr_t address, size_t size) {
     const uintptr_t page_bytes = ARCH_SMALLEST_PAGE_BYTES;
     uintptr_t end;
-    if (is_within(memory->known, address, size) || is_within(memory->asked, address, size))
+    if (memory_range_contains(memory->known, address, size) ||
+        memory_range_contains(memory->asked, address, size))
         return true;
     if (__builtin_add_overflow(address, size, &end) || end > UINTPTR_MAX - page_bytes)
         return false;
     const uintptr_t first = address & -page_bytes;
     for (uintptr_t page = first; page < end; page += page_bytes)
-        if (!is_within(memory->asked, page, page_bytes) && !memory_is_readable(page))
+        if (!memory_range_contains(memory->asked, page, page_bytes) && !memory_is_readable(page))
             return false;
     memory->asked = (struct memory_range){first, (end + page_bytes - 1) & -page_bytes};
     return true;

@@ -26,7 +26,7 @@ struct field {
 };
 
 /* Checks the memory first: an offset that was learned wrongly may lead to an unmapped page. */
-static bool copy(void *to, const void *from, size_t size) {
+static bool copy_if_readable(void *to, const void *from, size_t size) {
     const uintptr_t first = (uintptr_t)from;
     if (!from || !memory_is_readable(first) || !memory_is_readable(first + size - 1))
         return false;
@@ -43,10 +43,11 @@ static const struct slot_list *first_list(void) {
     struct field field;
     for (const struct link_map *o = object_symbols_first(); o; o = o->l_next)
         object_symbols_find_all(o, symbols, NAMES);
-    if (!symbols[LOADER].address || !copy(&field, symbols[FIELD].address, sizeof field) ||
+    if (!symbols[LOADER].address ||
+        !copy_if_readable(&field, symbols[FIELD].address, sizeof field) ||
         field.bits != 8 * sizeof list || field.count != 1 ||
         field.offset > symbols[LOADER].entry->st_size - sizeof list ||
-        !copy(&list, (const char *)symbols[LOADER].address + field.offset, sizeof list))
+        !copy_if_readable(&list, (const char *)symbols[LOADER].address + field.offset, sizeof list))
         return NULL;
     return list;
 }
@@ -54,9 +55,10 @@ static const struct slot_list *first_list(void) {
 static bool module_generation_find(uint64_t module, struct slot *slot) {
     struct slot_list list;
     uint64_t number = module;
-    for (const struct slot_list *at = first_list(); copy(&list, at, sizeof list); at = list.next) {
+    for (const struct slot_list *at = first_list(); copy_if_readable(&list, at, sizeof list);
+         at = list.next) {
         if (number < list.count)
-            return copy(slot, &at->slots[number], sizeof *slot);
+            return copy_if_readable(slot, &at->slots[number], sizeof *slot);
         if (list.count == 0)
             return false;
         number -= list.count;
@@ -67,8 +69,8 @@ static bool module_generation_find(uint64_t module, struct slot *slot) {
 uint64_t module_generation(uint64_t module, const ElfW(Dyn) * dynamic) {
     struct link_map object;
     struct slot slot;
-    if (!module_generation_find(module, &slot) || !copy(&object, slot.object, sizeof object) ||
-        object.l_ld != dynamic)
+    if (!module_generation_find(module, &slot) ||
+        !copy_if_readable(&object, slot.object, sizeof object) || object.l_ld != dynamic)
         return GENERATION_UNKNOWN;
     return slot.generation;
 }

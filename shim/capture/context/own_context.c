@@ -15,11 +15,11 @@ enum { SEGMENTS = 1024, PER_SEGMENT = 64, PAGE = ARCH_LARGEST_PAGE_BYTES };
 enum { SEGMENT_BYTES = (sizeof(struct own_context) * PER_SEGMENT + PAGE - 1) / PAGE * PAGE };
 
 /* A writer's steps are seen in their order by what interrupts it. */
-static void step(void) {
+static void compiler_barrier(void) {
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-static uint64_t read_word(const uint64_t *word) {
+static uint64_t own_context_load(const uint64_t *word) {
     return *(const volatile uint64_t *)word;
 }
 
@@ -38,14 +38,16 @@ static uint64_t turned(uint64_t word, unsigned by) {
 }
 
 /* Another one if one of the words is another; 0 of zeros. */
-static uint64_t check_of(const uint64_t span[3]) {
+static uint64_t span_check(const uint64_t span[3]) {
     return span[0] ^ turned(span[1], 21) ^ turned(span[2], 42);
 }
 
 static bool own_context_is_there(const struct own_content *content, const uint64_t span[3],
                                  uint64_t check) {
-    return read_word(&content->span[0]) == span[0] && read_word(&content->span[1]) == span[1] &&
-           read_word(&content->span[2]) == span[2] && read_word(&content->check) == check;
+    return own_context_load(&content->span[0]) == span[0] &&
+           own_context_load(&content->span[1]) == span[1] &&
+           own_context_load(&content->span[2]) == span[2] &&
+           own_context_load(&content->check) == check;
 }
 
 void own_context_set_span(struct own_context *own, const uint8_t *trace_id,
@@ -56,13 +58,13 @@ void own_context_set_span(struct own_context *own, const uint8_t *trace_id,
         memcpy(span, trace_id, TRACE_ID_BYTES);
         memcpy(span + 2, span_id, SPAN_ID_BYTES);
     }
-    const uint64_t check = check_of(span);
+    const uint64_t check = span_check(span);
     do { /* repeats only if a handler of the program's set another in between */
-        step();
+        compiler_barrier();
         for (int i = 0; i < 3; i++)
             content->span[i] = span[i];
         content->check = check;
-        step();
+        compiler_barrier();
     } while (!own_context_is_there(content, span, check));
 }
 
@@ -70,7 +72,7 @@ void own_context_set_span(struct own_context *own, const uint8_t *trace_id,
 void own_context_get_span(const struct own_context *own, uint8_t *trace_id, uint8_t *span_id) {
     static const uint64_t none[3];
     const struct own_content *const content = content_of(own);
-    const uint64_t *const span = check_of(content->span) == content->check ? content->span : none;
+    const uint64_t *const span = span_check(content->span) == content->check ? content->span : none;
     memcpy(trace_id, span, TRACE_ID_BYTES);
     memcpy(span_id, span + 2, SPAN_ID_BYTES);
 }
@@ -111,8 +113,8 @@ static bool has_key(const struct own_content *content, const struct own_label *l
 }
 
 /* The label of depth `depth` hides those of its key. */
-static void hide(struct own_content *content, uint32_t count, const struct text *key,
-                 uint32_t depth) {
+static void hide_labels_of_key(struct own_content *content, uint32_t count, const struct text *key,
+                               uint32_t depth) {
     for (uint32_t i = 0; i < count; i++)
         if (content->labels[i].state == 1 && has_key(content, &content->labels[i], key))
             content->labels[i].state = depth + 1;
@@ -123,7 +125,7 @@ static void write_entry(uint8_t *entry, const struct text *key, const struct tex
     entry[1] = (uint8_t)value->size;
     memcpy(entry + 2, key->bytes, key->size);
     memcpy(entry + 2 + key->size, value->bytes, value->size);
-    step();
+    compiler_barrier();
 }
 
 /* All that is written lies within the place's bounds, whatever a handler of the program's does
@@ -133,26 +135,26 @@ static void add_label(struct own_content *content, uint64_t top, const struct te
     struct own_label *const label = &content->labels[count_in(top)];
     const uint32_t start = bytes_in(top);
     content->top = top_of(depth_in(top) + 1, count_in(top) + 1, start + size);
-    step(); /* a handler of the program's pushes above it from now on */
+    compiler_barrier(); /* a handler of the program's pushes above it from now on */
     *label = (struct own_label){(uint16_t)start, (uint16_t)size, depth_in(top) + 1, 0};
-    hide(content, count_in(top), key, depth_in(top) + 1);
+    hide_labels_of_key(content, count_in(top), key, depth_in(top) + 1);
     write_entry(content->bytes + start, key, value);
     label->state = 1;
-    step();
+    compiler_barrier();
 }
 
 /* It hides what it would have hidden: an older label of its key is not what the thread has. */
 static void count_label(struct own_content *content, uint64_t top, const struct text *key) {
     content->top = top_of(depth_in(top) + 1, count_in(top), bytes_in(top));
-    step();
+    compiler_barrier();
     if (key->size <= OWN_TEXT_BYTES)
-        hide(content, count_in(top), key, depth_in(top) + 1);
-    step();
+        hide_labels_of_key(content, count_in(top), key, depth_in(top) + 1);
+    compiler_barrier();
 }
 
 uint32_t own_context_push(struct own_context *own, const char *key_text, const char *value_text) {
     struct own_content *const content = content_to_change(own);
-    const uint64_t top = read_word(&content->top);
+    const uint64_t top = own_context_load(&content->top);
     const struct text key = text_of(key_text);
     const struct text value = text_of(value_text);
     const uint32_t size = 2 + key.size + value.size;
@@ -168,24 +170,24 @@ uint32_t own_context_push(struct own_context *own, const char *key_text, const c
 
 void own_context_pop_to(struct own_context *own, uint32_t depth) {
     struct own_content *const content = content_to_change(own);
-    const uint64_t top = read_word(&content->top);
+    const uint64_t top = own_context_load(&content->top);
     uint32_t count = count_in(top);
     if (depth_in(top) <= depth)
         return;
     for (; count > 0 && content->labels[count - 1].depth > depth; count--)
         content->labels[count - 1].state = 0;
     const struct own_label *const last = count ? &content->labels[count - 1] : NULL;
-    step();
+    compiler_barrier();
     content->top = top_of(depth, count, last ? (uint32_t)last->start + last->size : 0);
-    step();
+    compiler_barrier();
     for (uint32_t i = 0; i < count; i++)
         if (content->labels[i].state > depth + 1)
             content->labels[i].state = 1;
-    step();
+    compiler_barrier();
 }
 
 uint32_t own_context_depth(const struct own_context *own) {
-    return depth_in(read_word(&content_of(own)->top));
+    return depth_in(own_context_load(&content_of(own)->top));
 }
 
 /* --- a context as a whole --- */
@@ -207,7 +209,7 @@ static bool makes_sense(const struct own_content *content) {
     const uint32_t count = count_in(content->top);
     uint32_t end = 0;
     uint32_t depth_before = 0;
-    if (content->form != OWN_FORM || check_of(content->span) != content->check ||
+    if (content->form != OWN_FORM || span_check(content->span) != content->check ||
         count > OWN_LABELS || bytes_in(content->top) > OWN_LABEL_BYTES || depth > MOST_DEPTH)
         return false;
     for (uint32_t i = 0; i < count; i++) {
@@ -225,8 +227,8 @@ static void become_empty(struct own_content *content) {
 }
 
 /* No more is touched than is used: mostly a few hundred bytes. */
-static void copy(struct own_content *to, const struct own_content *from) {
-    const uint64_t top = read_word(&from->top);
+static void own_content_copy(struct own_content *to, const struct own_content *from) {
+    const uint64_t top = own_context_load(&from->top);
     const uint32_t count = count_in(top) <= OWN_LABELS ? count_in(top) : 0;
     const uint32_t bytes = bytes_in(top) <= OWN_LABEL_BYTES ? bytes_in(top) : 0;
     memcpy(to, from, offsetof(struct own_content, labels));
@@ -241,20 +243,20 @@ static uint32_t other_place(const struct own_context *own) {
 
 static void prepare_other(struct own_context *own, const struct own_content *saved) {
     struct own_content *const other = &own->contents[other_place(own)];
-    copy(other, saved);
+    own_content_copy(other, saved);
     if (!makes_sense(other))
         become_empty(other);
-    step();
+    compiler_barrier();
 }
 
 static void show_other(struct own_context *own) {
-    step();
+    compiler_barrier();
     atomic_store_explicit(&own->current, other_place(own), memory_order_relaxed);
-    step();
+    compiler_barrier();
 }
 
 void own_context_save(const struct own_context *own, struct own_content *saved) {
-    copy(saved, content_of(own));
+    own_content_copy(saved, content_of(own));
 }
 
 void own_context_restore(struct own_context *own, const struct own_content *saved) {
@@ -274,11 +276,11 @@ bool own_context_copy(const struct own_context *own, struct own_context *copied)
     struct own_content *const content = &copied->contents[0];
     struct own_content *const again = &copied->contents[1];
     atomic_store_explicit(&copied->current, 0, memory_order_relaxed);
-    copy(content, content_of(own));
+    own_content_copy(content, content_of(own));
     if (!makes_sense(content))
         return false;
     atomic_thread_fence(memory_order_acquire);
-    copy(again, content_of(own));
+    own_content_copy(again, content_of(own));
     return memcmp(content, again, offsetof(struct own_content, bytes)) == 0 &&
            memcmp(content->bytes, again->bytes, bytes_in(content->top)) == 0;
 }
@@ -301,7 +303,7 @@ static uintptr_t segment_at(_Atomic uintptr_t *segment) {
     return there;
 }
 
-static struct own_context *place_of(uint32_t index) {
+static struct own_context *own_context_at(uint32_t index) {
     if (index >= SEGMENTS * PER_SEGMENT)
         return NULL;
     const uintptr_t segment = segment_at(&segments[index / PER_SEGMENT]);
@@ -309,22 +311,22 @@ static struct own_context *place_of(uint32_t index) {
 }
 
 struct own_context *own_context_make(uint32_t index) {
-    struct own_context *const own = place_of(index);
+    struct own_context *const own = own_context_at(index);
     if (!own)
         return NULL;
     become_empty(&own->contents[0]);
     atomic_store_explicit(&own->current, 0, memory_order_relaxed);
-    step();
+    compiler_barrier();
     return own;
 }
 
 struct own_context *own_context_keep(uint32_t index, const struct own_context *before) {
-    struct own_context *const own = place_of(index);
+    struct own_context *const own = own_context_at(index);
     if (!own || own == before)
         return own;
-    copy(&own->contents[0], content_of(before));
+    own_content_copy(&own->contents[0], content_of(before));
     atomic_store_explicit(&own->current, 0, memory_order_relaxed);
-    step();
+    compiler_barrier();
     return own;
 }
 
@@ -371,7 +373,7 @@ bool own_context_add_labels(const struct own_context *own, struct sample_context
 enum context_outcome own_context_read(const struct own_context *own,
                                       struct sample_context *context) {
     const struct own_content *const content = content_of(own);
-    if (check_of(content->span) != content->check)
+    if (span_check(content->span) != content->check)
         return CONTEXT_WRONG;
     if (content->top == 0 && !(content->span[0] | content->span[1] | content->span[2]))
         return CONTEXT_NONE;

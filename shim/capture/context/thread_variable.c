@@ -62,8 +62,8 @@ uintptr_t thread_variable_address_of(const struct thread_variable *variable, uin
 }
 
 /* Only the writer asks: nothing changes meanwhile. */
-static bool is_same(const struct thread_variable_table *table, const struct thread_variable *list,
-                    uint32_t count) {
+static bool thread_variables_equal(const struct thread_variable_table *table,
+                                   const struct thread_variable *list, uint32_t count) {
     if (atomic_load_explicit(&table->count, memory_order_relaxed) != count)
         return false;
     for (uint32_t i = 0; i < count; i++) {
@@ -80,7 +80,7 @@ void thread_variables_set(struct thread_variables *variables, const struct threa
                           uint32_t count) {
     const uint32_t version = atomic_load_explicit(&variables->version, memory_order_relaxed);
     struct thread_variable_table *const table = &variables->tables[(version + 1) % 2];
-    if (is_same(&variables->tables[version % 2], list, count))
+    if (thread_variables_equal(&variables->tables[version % 2], list, count))
         return;
     atomic_store_explicit(&variables->writing, version + 1, memory_order_relaxed);
     /* pairs with the acquire fence in thread_variables_get() */

@@ -54,7 +54,7 @@ static bool can_read(const struct object *object, const void *address, size_t si
 }
 
 /* The loader has made addresses of the pointers, except in the vDSO. */
-static const void *address_of(const struct object *object, uintptr_t pointer) {
+static const void *relocated_pointer(const struct object *object, uintptr_t pointer) {
     const uintptr_t bias = object->segments.bias;
     return (const void *)(pointer < bias ? bias + pointer : pointer);
 }
@@ -69,11 +69,11 @@ static const ElfW(Dyn) * entry_of(const struct object *object, int64_t tag) {
 
 static const void *table_of(const struct object *object, int64_t tag, size_t size) {
     const ElfW(Dyn) *const entry = entry_of(object, tag);
-    const void *const table = entry ? address_of(object, entry->d_un.d_ptr) : NULL;
+    const void *const table = entry ? relocated_pointer(object, entry->d_un.d_ptr) : NULL;
     return table && can_read(object, table, size) ? table : NULL;
 }
 
-static size_t number_of(const struct object *object, int64_t tag) {
+static size_t dynamic_number(const struct object *object, int64_t tag) {
     const ElfW(Dyn) *const entry = entry_of(object, tag);
     return entry ? entry->d_un.d_val : 0;
 }
@@ -259,8 +259,8 @@ static bool is_named(const struct walk *walk, const struct object *object, uint3
 
 /* Returns true if the relocation refers to the variable. One that the linker has bound names no
  * symbol; the value is in the entry, or, for a module's number, in the word behind it. */
-static bool concerns(const struct walk *walk, const struct object *object, const ElfW(Rela) * entry,
-                     const uint64_t words[2]) {
+static bool refers_to_variable(const struct walk *walk, const struct object *object,
+                               const ElfW(Rela) * entry, const uint64_t words[2]) {
     const uint32_t number = ELF64_R_SYM(entry->r_info);
     if (number)
         return entry->r_addend == 0 && is_named(walk, object, number);
@@ -282,7 +282,7 @@ static void variable_search_entry(struct walk *walk, const struct object *object
     if (!can_read(object, place, size))
         return;
     memcpy(words, place, size);
-    if (!concerns(walk, object, entry, words))
+    if (!refers_to_variable(walk, object, entry, words))
         return;
     if (type == ARCH_RELOCATION_TLS_OFFSET)
         found_offset(walk, object, (intptr_t)words[0]);
@@ -294,7 +294,7 @@ static void variable_search_entry(struct walk *walk, const struct object *object
 
 static void variable_search_entries(struct walk *walk, const struct object *object, int64_t tag,
                                     int64_t size_tag, size_t from) {
-    const size_t bytes = number_of(object, size_tag);
+    const size_t bytes = dynamic_number(object, size_tag);
     const ElfW(Rela) *const entries = bytes ? table_of(object, tag, bytes) : NULL;
     for (size_t i = from; entries && i < bytes / sizeof *entries; i++)
         variable_search_entry(walk, object, &entries[i]);
@@ -309,7 +309,8 @@ static int variable_search_relocations(struct dl_phdr_info *info, size_t size, v
     for (uint32_t i = 0; i < walk->count; i++)
         if (walk->definers[i].headers == info->dlpi_phdr)
             object.definer = &walk->definers[i];
-    variable_search_entries(walk, &object, DT_RELA, DT_RELASZ, number_of(&object, DT_RELACOUNT));
+    variable_search_entries(walk, &object, DT_RELA, DT_RELASZ,
+                            dynamic_number(&object, DT_RELACOUNT));
     variable_search_entries(walk, &object, DT_JMPREL, DT_PLTRELSZ, 0);
     return 0;
 }
