@@ -129,7 +129,7 @@ BREAKS = [
           ("test_program_stack",)),
     Break("a program's stack replaces ours", CPU + "program_stack.c", "        (void)kernel_exchange(&ours, NULL);\n", "",
           ("test_program_stack",)),
-    Break("a thread leaves the stack that it runs on", CPU + "program_stack.c", "        return fail(EPERM);", "        (void)present;",
+    Break("a thread leaves the stack that it runs on", CPU + "program_stack.c", "        return fail_with(EPERM);", "        (void)present;",
           ("test_program_stack",)),
     Break("a stack has two threads", RECORD + "own_signal_stacks.c", "if (atomic_load(&stack->is_kept) || !open", "if (!open",
           ("test_own_signal_stacks",)),

@@ -45,7 +45,8 @@ bool cpu_timers_interrupt_calls(void) {
 
 /* --- the kernel's own calls: libc's wrappers may allocate, and hide the timer's id --- */
 
-static int create(const struct cpu_timers *timers, clockid_t clock, int signal, uint32_t tid) {
+static int create_kernel_timer(const struct cpu_timers *timers, clockid_t clock, int signal,
+                               uint32_t tid) {
     struct sigevent event = {.sigev_notify = tid ? SIGEV_THREAD_ID : SIGEV_SIGNAL,
                              .sigev_signo = signal};
     int id = TIMER_NONE;
@@ -104,7 +105,8 @@ void cpu_timers_reserve(struct cpu_timers *timers) {
     const int signal = timers->helper_only ? 0 : atomic_load(&timers->signal);
     atomic_store(&timers->process, PROCESS_TIMER_OFF);
     atomic_store(&timers->reserve,
-                 signal ? create(timers, CLOCK_PROCESS_CPUTIME_ID, signal, 0) : TIMER_NONE);
+                 signal ? create_kernel_timer(timers, CLOCK_PROCESS_CPUTIME_ID, signal, 0)
+                        : TIMER_NONE);
     errno = saved;
 }
 
@@ -152,7 +154,7 @@ static int create_for(const struct cpu_timers *timers, const struct thread_state
     if (atomic_load(&thread->by_libc_signal))
         signal = LIBC_SIGNAL;
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-    return create(timers, clock, signal, tid);
+    return create_kernel_timer(timers, clock, signal, tid);
 }
 
 static void cpu_timer_refuse(struct cpu_timers *timers, struct thread_state *thread) {
@@ -195,7 +197,8 @@ bool cpu_timers_watch_helper(struct cpu_timers *timers) {
     const int signal = atomic_load(&timers->signal);
     if (!signal || atomic_load(&timers->helper))
         return signal != 0;
-    const int id = create(timers, CLOCK_THREAD_CPUTIME_ID, signal, (uint32_t)syscall(SYS_gettid));
+    const int id =
+        create_kernel_timer(timers, CLOCK_THREAD_CPUTIME_ID, signal, (uint32_t)syscall(SYS_gettid));
     atomic_store(&timers->helper, id < 0 ? 0 : id + 1);
     if (id >= 0 && is_current(timers, signal))
         (void)cpu_timer_set(id, HELPER_PERIOD_NANO, HELPER_PERIOD_NANO);
@@ -251,7 +254,8 @@ static bool move_one(const struct cpu_timers *timers, struct thread_state *threa
     return gone;
 }
 
-/* As in move_one(), the thread that stores its timer last deletes the other's. */
+/* Replaces the thread's timer by one that raises libc's signal. move_one() may do the same
+ * meanwhile: as there, the thread that stores its timer last deletes the timer that it replaces. */
 void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *thread) {
     const int saved = errno;
     const uint32_t tid = atomic_load(&thread->tid);

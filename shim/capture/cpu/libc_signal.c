@@ -9,20 +9,20 @@
 
 enum { STATE_UNKNOWN, STATE_TAKEN, STATE_REFUSED };
 
-static bool act(const struct kernel_action *action, struct kernel_action *old) {
+static bool libc_signal_action(const struct kernel_action *action, struct kernel_action *old) {
     return bare_syscall(SYS_rt_sigaction, LIBC_SIGNAL, (long)action, (long)old, sizeof action->mask,
                         0, 0) == 0;
 }
 
 /* Uses libc's restorer, by which unwinders recognize a signal's frame. */
-static bool install(const struct libc_signal *signal) {
+static bool libc_signal_install(const struct libc_signal *signal) {
     const struct kernel_action ours = {
         .handler = signal_entry,
         .flags = signal->libcs.flags | SA_RESTART | SA_ONSTACK,
         .restorer = signal->libcs.restorer,
-        .mask = UINT64_MAX, /* as of our other signal: see install() in sampler.c */
+        .mask = UINT64_MAX, /* as for the real-time signal: sampler_set_action() */
     };
-    return act(&ours, NULL);
+    return libc_signal_action(&ours, NULL);
 }
 
 static bool is_handler(const struct kernel_action *action) {
@@ -38,11 +38,11 @@ bool libc_signal_take(struct libc_signal *signal) {
         atomic_store(&signal->state, STATE_REFUSED);
         return false;
     }
-    if (!act(NULL, &present) || !is_handler(&present))
+    if (!libc_signal_action(NULL, &present) || !is_handler(&present))
         return false;
     if (present.handler != signal_entry) /* or another thread has just done it */
         signal->libcs = present;
-    const bool installed = install(signal);
+    const bool installed = libc_signal_install(signal);
     atomic_store(&signal->state, installed ? STATE_TAKEN : STATE_REFUSED);
     return installed;
 }

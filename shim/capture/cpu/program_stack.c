@@ -111,7 +111,7 @@ static int program_stack_set(struct own_signal_stack *own, const stack_t *wanted
     return error;
 }
 
-static int fail(int error) {
+static int fail_with(int error) {
     errno = error;
     return -1;
 }
@@ -128,17 +128,17 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
         program_stack_commit(own, &present);
     if (wanted && (!memory_is_readable((uintptr_t)wanted) ||
                    !memory_is_readable((uintptr_t)(wanted + 1) - 1)))
-        return fail(EFAULT);
+        return fail_with(EFAULT);
     if (!is_ours && (is_borrowed || (!wanted && present.ss_size)))
         return kernel_exchange(wanted, old);
     const stack_t programs = is_ours ? own->programs : present;
     if (wanted && (is_ours ? program_stack_has(&programs, sp) : !!(present.ss_flags & SS_ONSTACK)))
-        return fail(EPERM);
+        return fail_with(EPERM);
     if (wanted) {
         const int error = is_borrowed ? (kernel_exchange(wanted, NULL) == 0 ? 0 : errno)
                                       : program_stack_set(own, wanted, sp);
         if (error)
-            return fail(error);
+            return fail_with(error);
     }
     if (old && kernel_exchange(NULL, old) != 0) /* the kernel checks whether it can be written */
         return -1;

@@ -107,8 +107,9 @@ static void count_overrun(struct thread_state *thread, const siginfo_t *info) {
         thread_count_drops(thread, DROP_OVERRUN, (uint64_t)info->si_overrun);
 }
 
-/* Lets other threads take their signals before the kernel sets the mask of the interrupted code, as
- * the handler returns. A thread that is not profiled any more makes no call. */
+/* Lets other threads take pending signals of the process: when the handler returns, the kernel
+ * restores the mask of the interrupted code, which may leave them blocked here. A thread that is no
+ * longer profiled makes no call. */
 static void leave_signals_to_others(const ucontext_t *context) {
     signal_mask before;
     memcpy(&before, &context->uc_sigmask, sizeof before);

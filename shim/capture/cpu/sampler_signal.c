@@ -114,7 +114,7 @@ struct sigaction sampler_action_seen(const struct sigaction *action) {
     return action->sa_sigaction == signal_entry ? sampler.believed : *action;
 }
 
-static bool is_free(int number) {
+static bool signal_is_free(int number) {
     struct sigaction present;
     return next_sigaction(number, NULL, &present) == 0 && !(present.sa_flags & SA_SIGINFO) &&
            present.sa_handler == SIG_DFL;
@@ -124,7 +124,7 @@ static bool is_free(int number) {
  * left to debuggers and valgrind. 0: none. */
 static int free_real_time_signal(int except) {
     for (int number = SIGRTMAX - 3; number >= SIGRTMIN; number--)
-        if (number != except && is_free(number))
+        if (number != except && signal_is_free(number))
             return number;
     return 0;
 }
@@ -142,7 +142,7 @@ bool sampler_set_action(int number) {
 static int choose_signal(void) {
     struct sampler *const s = &sampler;
     const int wanted = sampler.wanted;
-    const int number = is_free(wanted) ? wanted : free_real_time_signal(0);
+    const int number = signal_is_free(wanted) ? wanted : free_real_time_signal(0);
     if (!number || !sampler_set_action(number))
         return 0;
     s->timers.period_nano = sampler.period_nano;

@@ -9,7 +9,7 @@
 /* The line may begin in one piece and end in the next: so much of each stays. */
 enum { PIECE_BYTES = 512, OVERLAP_BYTES = 64, MOST_PIECES = 256 };
 
-static bool is_digit(char c) {
+static bool is_hex_digit(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
@@ -19,7 +19,7 @@ static bool thread_status_find(const char *text, size_t size, const char *title,
     size_t length = 0;
     if (!at)
         return false;
-    for (at += strlen(title); at < text + size && is_digit(*at); at++)
+    for (at += strlen(title); at < text + size && is_hex_digit(*at); at++)
         if (length < THREAD_STATUS_BYTES - 1)
             value[length++] = *at;
     value[length] = 0;
