@@ -146,7 +146,7 @@ static int python_scan_object(struct dl_phdr_info *info, size_t size, void *arg)
     return scan->found;
 }
 
-static bool take(void *busy) {
+static bool python_try_begin(void *busy) {
     return !atomic_exchange((_Atomic bool *)busy, true);
 }
 
@@ -155,7 +155,7 @@ static void python_scan_objects(struct python *python) {
     dl_iterate_phdr(python_scan_object, &scan);
 }
 
-static int read_counter(struct dl_phdr_info *info, size_t size, void *arg) {
+static int python_read_counter(struct dl_phdr_info *info, size_t size, void *arg) {
     (void)size;
     *(uint64_t *)arg = info->dlpi_adds;
     return 1;
@@ -164,8 +164,8 @@ static int read_counter(struct dl_phdr_info *info, size_t size, void *arg) {
 /* Under the loader's main lock, so that every object is relocated. */
 static void python_scan_if_more(struct python *python) {
     uint64_t adds = 0;
-    dl_iterate_phdr(read_counter, &adds);
-    if (adds == python->adds || !take(&python->busy))
+    dl_iterate_phdr(python_read_counter, &adds);
+    if (adds == python->adds || !python_try_begin(&python->busy))
         return;
     python->adds = adds;
     python_scan_objects(python);
@@ -208,7 +208,7 @@ static int python_check_presence(struct dl_phdr_info *info, size_t size, void *a
 void python_forget_unloaded(struct python *python) {
     struct presence presence = {.object = python->object};
     if (!atomic_load(&python->on) || !python->may_go ||
-        !wait_for_rounds(take, &python->busy, FORGET_ROUNDS))
+        !wait_for_rounds(python_try_begin, &python->busy, FORGET_ROUNDS))
         return;
     dl_iterate_phdr(python_check_presence, &presence);
     if (!presence.found) {

@@ -12,9 +12,8 @@
 enum {
     SEEN = 1 << 13,    /* code objects */
     BUCKETS = 1 << 14, /* buckets of functions by their contents */
-    PLACE_BITS =
-        24,   /* bits of a word of `seen` for the place: the rest distinguishes code objects */
-    UNIT = 8, /* bytes: places count them */
+    PLACE_BITS = 24,   /* of a word of `seen`: the place; the others distinguish code objects */
+    UNIT = 8,          /* bytes in which places are counted */
     CHARACTER_BYTES = 4,
     VIEW_BYTES = PYTHON_LINES_BYTES,
 };
@@ -95,7 +94,7 @@ static inline const uint8_t *view(const struct found *found, uintptr_t address, 
                                         : python_view_bytes(found, address, size);
 }
 
-static uint64_t word_of(const uint8_t *object, uint32_t offset) {
+static uint64_t object_word(const uint8_t *object, uint32_t offset) {
     uint64_t word;
     memcpy(&word, object + offset, sizeof word);
     return word;
@@ -132,7 +131,7 @@ static bool find_string(struct found *found, int i, uint32_t most, bool keeps_en
     bool is_ascii;
     if (!head)
         return false;
-    const uint64_t length = word_of(head, o->string_length);
+    const uint64_t length = object_word(head, o->string_length);
     const uint32_t kept = length < most ? (uint32_t)length : most;
     const struct part part = part_of_string(half_of(head, o->string_state), kept, &is_ascii);
     const uintptr_t first = found->objects[i] + (is_ascii ? o->string_ascii : o->string_wide);
@@ -146,7 +145,7 @@ static bool python_functions_find_lines(struct found *found) {
     const uint8_t *const head = view(found, found->objects[LINES], o->bytes_data);
     if (!head)
         return false;
-    const uint64_t size = word_of(head, o->var_size);
+    const uint64_t size = object_word(head, o->var_size);
     const uint64_t most = PYTHON_LINES_BYTES;
     found->parts[LINES] = (struct part){(uint32_t)(size < most ? size : most), 0};
     found->at[LINES] = found->objects[LINES] + o->bytes_data;
@@ -165,10 +164,10 @@ static bool find_objects(struct found *found, uintptr_t code, uint64_t *count) {
     const uint8_t *const head = view(found, code, o->code_units);
     if (!head)
         return false;
-    *count = word_of(head, 0);
-    found->objects[NAME] = word_of(head, o->code_qualname);
-    found->objects[FILE_PATH] = word_of(head, o->code_filename);
-    found->objects[LINES] = word_of(head, o->code_linetable);
+    *count = object_word(head, 0);
+    found->objects[NAME] = object_word(head, o->code_qualname);
+    found->objects[FILE_PATH] = object_word(head, o->code_filename);
+    found->objects[LINES] = object_word(head, o->code_linetable);
     found->first_line = (int32_t)half_of(head, o->code_first_line);
     return ((found->objects[NAME] | found->objects[FILE_PATH] | found->objects[LINES]) & 7) == 0;
 }
@@ -210,7 +209,7 @@ static uint64_t hash_function(const struct function *function) {
     return hash;
 }
 
-static bool is_same(const struct found *found, const struct function *function) {
+static bool python_function_matches(const struct found *found, const struct function *function) {
     const uint8_t *bytes = function->bytes;
     if (found->first_line != function->first_line ||
         memcmp(found->parts, function->parts, sizeof found->parts) != 0)
@@ -273,7 +272,7 @@ static uint32_t find_same(const struct found *found, uint32_t place, uint32_t en
     while (place != end) {
         const struct function *const function =
             python_functions_function_at(found->functions, place);
-        if (function->hash == hash && is_same(found, function))
+        if (function->hash == hash && python_function_matches(found, function))
             return place;
         place = function->next;
     }
@@ -299,8 +298,8 @@ static uint32_t python_functions_publish(const struct found *found, uint32_t pla
     }
 }
 
-/* The place of the record with these contents, which is made if there is none; 0: no room, or not
- * readable. */
+/* Returns the place of the record with these contents, and makes the record if there is none; 0: no
+ * room, or not readable. */
 static uint32_t python_functions_keep(const struct found *found) {
     struct python_functions *const functions = found->functions;
     const uint32_t units = units_of(found->parts);
@@ -335,7 +334,8 @@ static uint32_t find_seen(struct found *found, uint64_t word, uint64_t print, ui
         return 0;
     found->is_alive = !found->reader->of_another && has_references(count);
     const bool is_it =
-        find_parts(found) && is_same(found, python_functions_function_at(found->functions, place));
+        find_parts(found) &&
+        python_function_matches(found, python_functions_function_at(found->functions, place));
     found->is_alive = false;
     return is_it ? place : 0;
 }

@@ -99,14 +99,14 @@ static const char cookie[8] = {'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'};
 enum { VERSION_WORD = 1, FREE_THREADED_WORD = 2, NEWEST_MINOR = 0x030f };
 enum { MOST_OFFSET = 1 << 20, FRAME_OWNED_BY_INTERPRETER = 3 };
 
-static uint64_t word_at(const void *table, size_t place) {
+static uint64_t offsets_word(const void *table, size_t place) {
     uint64_t word;
     memcpy(&word, (const char *)table + place, sizeof word);
     return word;
 }
 
 static bool python_offsets_take(const void *table, size_t place, uint32_t *offset) {
-    const uint64_t word = word_at(table, place);
+    const uint64_t word = offsets_word(table, place);
     *offset = (uint32_t)word;
     return word < MOST_OFFSET;
 }
@@ -134,8 +134,8 @@ static bool fits_a_frame(const struct python_offsets *o) {
 static bool read_table(uint32_t version, const void *table, struct python_offsets *offsets) {
     const uint32_t release = (version >> MINOR_SHIFT) - MINOR_3_13;
     if (memcmp(table, cookie, sizeof cookie) != 0 ||
-        word_at(table, VERSION_WORD * sizeof(uint64_t)) != version ||
-        word_at(table, FREE_THREADED_WORD * sizeof(uint64_t)) != 0)
+        offsets_word(table, VERSION_WORD * sizeof(uint64_t)) != version ||
+        offsets_word(table, FREE_THREADED_WORD * sizeof(uint64_t)) != 0)
         return false;
     *offsets = (struct python_offsets){.version = version,
                                        .first_entry_owner = FRAME_OWNED_BY_INTERPRETER};

@@ -42,7 +42,8 @@ bool python_is_readable(struct python_reader *reader, uintptr_t address, size_t 
            (is_known(reader, address, size) || has_pages(reader, address, size));
 }
 
-static bool copy(const struct python_reader *reader, uintptr_t address, void *to, size_t size) {
+static bool python_reader_copy(const struct python_reader *reader, uintptr_t address, void *to,
+                               size_t size) {
     if (!is_possible(address, size))
         return false;
     return reader->copies ? python_pages_read(reader->copies, address, to, size)
@@ -51,7 +52,7 @@ static bool copy(const struct python_reader *reader, uintptr_t address, void *to
 
 bool python_read(struct python_reader *reader, uintptr_t address, void *to, size_t size) {
     if (reader->of_another)
-        return copy(reader, address, to, size);
+        return python_reader_copy(reader, address, to, size);
     if (!python_is_readable(reader, address, size))
         return false;
     memcpy(to, (const void *)address, size);

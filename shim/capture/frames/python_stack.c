@@ -23,7 +23,7 @@ struct frame {
     uint8_t bytes[FRAME_BYTES];
 };
 
-static uintptr_t word_of(const struct frame *frame, uint32_t offset) {
+static uintptr_t frame_word(const struct frame *frame, uint32_t offset) {
     uintptr_t word;
     memcpy(&word, &frame->bytes[offset], sizeof word);
     return word;
@@ -46,18 +46,18 @@ static bool is_loops_own(const struct python_stack *stack, const struct frame *f
 
 /* --- groups --- */
 
-static void end(struct python_stack *stack) {
+static void python_stack_end(struct python_stack *stack) {
     stack->frames.at = 0;
     stack->frame = 0;
 }
 
 static void python_stack_give_up(struct python_stack *stack) {
     stack->doubts++;
-    end(stack);
+    python_stack_end(stack);
 }
 
 /* Moves the lower bound: the following groups lie higher. */
-static bool place(struct python_stack *stack, uintptr_t at) {
+static bool python_stack_set_frames(struct python_stack *stack, uintptr_t at) {
     if (at % sizeof(uintptr_t) != 0 || at < stack->native.low || at >= stack->native.high)
         return false;
     stack->native.low = at + 1;
@@ -91,9 +91,9 @@ static bool is_alive(struct python_stack *stack, uintptr_t thread_state) {
 /* The last _PyCFrame is none of the loop's: it lies in the thread's state. */
 static void begin_at_cframe(struct python_stack *stack, uintptr_t cframe) {
     const struct python_offsets *const o = offsets_of(stack);
-    end(stack);
+    python_stack_end(stack);
     stack->cframe = cframe;
-    if (place(stack, cframe) &&
+    if (python_stack_set_frames(stack, cframe) &&
         !python_read_word(&stack->reader, cframe + o->cframe_frame, &stack->frame))
         python_stack_give_up(stack);
 }
@@ -103,16 +103,16 @@ static void begin_at_frame(struct python_stack *stack, uintptr_t first) {
     const struct python_offsets *const o = offsets_of(stack);
     struct frame frame;
     uintptr_t address = first;
-    end(stack);
+    python_stack_end(stack);
     for (int i = 0; i < GROUP_FRAMES && address; i++) {
         if (!read_frame(stack, address, &frame))
             break;
         if (is_loops_own(stack, &frame)) {
-            if (place(stack, address))
+            if (python_stack_set_frames(stack, address))
                 stack->frame = first;
             return; /* elsewhere: the thread's base frame */
         }
-        address = word_of(&frame, o->previous);
+        address = frame_word(&frame, o->previous);
     }
     if (address)
         python_stack_give_up(stack);
@@ -140,14 +140,15 @@ static bool is_in_loop(const struct python_stack *stack) {
 }
 
 /* Returns true if the next group begins with the frame that the present one's last names. */
-static bool is_linked(struct python_stack *stack, const struct frame *last, uintptr_t next) {
+static bool frames_are_linked(struct python_stack *stack, const struct frame *last,
+                              uintptr_t next) {
     const struct python_offsets *const o = offsets_of(stack);
     uintptr_t first = next;
     if (o->cframe && o->first_entry_owner && !is_in_loop(stack))
         return false;
     if (o->cframe && !python_read_word(&stack->reader, next + o->cframe_frame, &first))
         return false;
-    return first == word_of(last, o->previous);
+    return first == frame_word(last, o->previous);
 }
 
 /* --- one function --- */
@@ -196,7 +197,7 @@ static bool list_frame(struct python_stack *stack, struct unwind *unwind,
                        const struct frame *frame) {
     const struct python_offsets *const o = offsets_of(stack);
     struct code code;
-    if (!read_code(stack, word_of(frame, o->code) & ~(uintptr_t)TAG_BITS, &code))
+    if (!read_code(stack, frame_word(frame, o->code) & ~(uintptr_t)TAG_BITS, &code))
         return false;
     if (is_trampoline(stack, &code))
         return true;
@@ -204,7 +205,7 @@ static bool list_frame(struct python_stack *stack, struct unwind *unwind,
         python_function(stack->python->functions, o, &stack->reader, code.address);
     if (!function)
         return false;
-    const uint32_t position = position_of(stack, &code, word_of(frame, o->instruction));
+    const uint32_t position = position_of(stack, &code, frame_word(frame, o->instruction));
     unwind->frames[unwind->count++] = frame_interned(FRAME_CPYTHON, position, function);
     return true;
 }
@@ -213,7 +214,8 @@ static bool list_frame(struct python_stack *stack, struct unwind *unwind,
 
 enum step { STEP_ON, STEP_LAST, STEP_LOST };
 
-static enum step step(struct python_stack *stack, struct unwind *unwind, struct frame *frame) {
+static enum step python_stack_step(struct python_stack *stack, struct unwind *unwind,
+                                   struct frame *frame) {
     const struct python_offsets *const o = offsets_of(stack);
     if (!read_frame(stack, stack->frame, frame))
         return STEP_LOST;
@@ -223,7 +225,7 @@ static enum step step(struct python_stack *stack, struct unwind *unwind, struct 
         return STEP_LOST;
     if (o->is_entry && frame->bytes[o->is_entry])
         return STEP_LAST;
-    stack->frame = word_of(frame, o->previous);
+    stack->frame = frame_word(frame, o->previous);
     return stack->frame ? STEP_ON : STEP_LOST;
 }
 
@@ -231,7 +233,7 @@ static enum step step(struct python_stack *stack, struct unwind *unwind, struct 
 static enum step list_all(struct python_stack *stack, struct unwind *unwind, struct frame *frame) {
     enum step last = STEP_ON;
     for (uint32_t i = 0; last == STEP_ON && unwind->count < unwind->max && i < 2 * unwind->max; i++)
-        last = step(stack, unwind, frame);
+        last = python_stack_step(stack, unwind, frame);
     return last;
 }
 
@@ -243,18 +245,18 @@ static void list_group(struct interpreter_frames *frames, struct unwind *unwind)
     struct frame frame;
     const enum step last = is_empty ? STEP_LAST : list_all(stack, unwind, &frame);
     if (last == STEP_ON) { /* no room for more */
-        end(stack);
+        python_stack_end(stack);
         return;
     }
     const uintptr_t next = next_group(stack);
-    if (last == STEP_LOST || (!is_empty && next && !is_linked(stack, &frame, next))) {
+    if (last == STEP_LOST || (!is_empty && next && !frames_are_linked(stack, &frame, next))) {
         unwind->count = count;
         stack->doubts++;
     }
     if (next)
         begin_group(stack, next);
     else
-        end(stack);
+        python_stack_end(stack);
 }
 
 void python_stack_begin(struct python_stack *stack, const struct python *python,

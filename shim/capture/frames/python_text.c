@@ -21,7 +21,7 @@ static char *put_continuation(char *text, uint32_t character, unsigned left) {
     return text;
 }
 
-static char *put(char *text, uint32_t character) {
+static char *put_utf8(char *text, uint32_t character) {
     if (character < 0x80) {
         *text = (char)character;
         return text + 1;
@@ -40,6 +40,6 @@ static char *put(char *text, uint32_t character) {
 
 void python_text(const uint8_t *bytes, uint32_t size, uint32_t character, char *text) {
     for (uint32_t i = 0; character && i + character <= size; i += character)
-        text = put(text, character_at(bytes + i, character));
+        text = put_utf8(text, character_at(bytes + i, character));
     *text = 0;
 }

@@ -18,7 +18,8 @@ static uintptr_t own_id(void) {
     return (uintptr_t)pthread_self();
 }
 
-static bool is_own(const struct python *python, struct python_reader *reader, uintptr_t state) {
+static bool python_state_is_own(const struct python *python, struct python_reader *reader,
+                                uintptr_t state) {
     uintptr_t id;
     return python_read_word(reader, state + python->offsets.thread_id, &id) && id == own_id();
 }
@@ -27,7 +28,7 @@ static bool is_own(const struct python *python, struct python_reader *reader, ui
 
 /* The words that may be slots: those of the thread's descriptor, which has the values of keys, and
  * of static TLS below it; or, behind these, those of the interpreter's own block. */
-static uintptr_t place_of(const struct python *python, intptr_t slot) {
+static uintptr_t python_slot_address(const struct python *python, intptr_t slot) {
     if (slot < DESCRIPTOR_HIGH)
         return own_id() + (uintptr_t)slot;
     const uintptr_t block = thread_vector_block(python->block_module, 0);
@@ -37,7 +38,7 @@ static uintptr_t place_of(const struct python *python, intptr_t slot) {
 static bool slot_has(const struct python *python, struct python_reader *reader, intptr_t slot,
                      uintptr_t state) {
     uintptr_t value;
-    return python_read_word(reader, place_of(python, slot), &value) && value == state;
+    return python_read_word(reader, python_slot_address(python, slot), &value) && value == state;
 }
 
 static void set_slot(struct python *python, int number, intptr_t slot) {
@@ -49,7 +50,8 @@ static bool learn_key(struct python *python, struct python_reader *reader, uintp
     uintptr_t sequence;
     for (intptr_t slot = DESCRIPTOR_LOW; slot < DESCRIPTOR_HIGH; slot += sizeof sequence) {
         if (!slot_has(python, reader, slot, state) ||
-            !python_read_word(reader, place_of(python, slot) - sizeof sequence, &sequence) ||
+            !python_read_word(reader, python_slot_address(python, slot) - sizeof sequence,
+                              &sequence) ||
             !(sequence & SEQUENCE_USED) || sequence > MOST_SEQUENCE)
             continue;
         set_slot(python, 0, slot);
@@ -73,8 +75,9 @@ static bool learn_variables(struct python *python, struct python_reader *reader,
     return found != 0;
 }
 
-static bool learn(struct python *python, struct python_reader *reader, uintptr_t state) {
-    return is_own(python, reader, state) &&
+static bool python_learn_slot(struct python *python, struct python_reader *reader,
+                              uintptr_t state) {
+    return python_state_is_own(python, reader, state) &&
            (learn_key(python, reader, state) || learn_variables(python, reader, state));
 }
 
@@ -84,7 +87,7 @@ static uintptr_t search_threads(struct python *python, struct python_reader *rea
     if (!python_read_word(reader, interpreter + python->offsets.threads_head, &state))
         return 0;
     for (int i = 0; i < THREADS && state; i++) {
-        if (learn(python, reader, state))
+        if (python_learn_slot(python, reader, state))
             return state;
         if (!python_read_word(reader, state + python->offsets.thread_next, &state))
             return 0;
@@ -92,7 +95,7 @@ static uintptr_t search_threads(struct python *python, struct python_reader *rea
     return 0;
 }
 
-static uintptr_t search(struct python *python, struct python_reader *reader) {
+static uintptr_t python_search_interpreters(struct python *python, struct python_reader *reader) {
     uintptr_t interpreter;
     if (!python_read_word(reader, python->runtime + python->offsets.interpreters_head,
                           &interpreter))
@@ -112,9 +115,9 @@ static uintptr_t search(struct python *python, struct python_reader *reader) {
 static uintptr_t state_in(const struct python *python, struct python_reader *reader,
                           intptr_t slot) {
     uintptr_t state;
-    if (!slot || !python_read_word(reader, place_of(python, slot), &state) || !state)
+    if (!slot || !python_read_word(reader, python_slot_address(python, slot), &state) || !state)
         return 0;
-    return is_own(python, reader, state) ? state : 0;
+    return python_state_is_own(python, reader, state) ? state : 0;
 }
 
 /* Returns the state that holds the lock, if it is this thread's (3.11 with subinterpreters). */
@@ -127,7 +130,7 @@ static uintptr_t holding_state(const struct python *python, struct python_reader
         !python_read_word(reader, interpreter + o->interpreter_next, &interpreter) ||
         !interpreter || !python_read_word(reader, python->runtime + o->lock_holder, &state))
         return 0;
-    return state && is_own(python, reader, state) ? state : 0;
+    return state && python_state_is_own(python, reader, state) ? state : 0;
 }
 
 /* A thread without a state is no reason to search each time: a key that was deleted and made again
@@ -145,5 +148,5 @@ uintptr_t python_thread_state(struct python *python, struct python_reader *reade
             state_in(python, reader, atomic_load_explicit(&python->slots[i], memory_order_relaxed));
     if (state || !is_time_to_search(python))
         return state;
-    return search(python, reader);
+    return python_search_interpreters(python, reader);
 }

@@ -28,13 +28,13 @@ struct python_threads {
     struct python_pages pages;
 };
 
-static size_t size(void) {
+static size_t python_threads_bytes(void) {
     const size_t page = ARCH_LARGEST_PAGE_BYTES;
     return (sizeof(struct python_threads) + page - 1) / page * page;
 }
 
 struct python_threads *python_threads_new(void) {
-    return own_memory_map(size());
+    return own_memory_map(python_threads_bytes());
 }
 
 /* --- going through the lists --- */
@@ -47,7 +47,7 @@ struct scan {
     bool has_unbegun; /* a state that has no thread yet */
 };
 
-static uintptr_t word_at(struct scan *scan, uintptr_t object, uint32_t offset) {
+static uintptr_t python_threads_word(struct scan *scan, uintptr_t object, uint32_t offset) {
     uintptr_t word;
     return python_read_word(&scan->reader, object + offset, &word) ? word : 0;
 }
@@ -56,12 +56,13 @@ static uintptr_t word_at(struct scan *scan, uintptr_t object, uint32_t offset) {
  * this thread has only created has not. */
 static bool has_frames(struct scan *scan, uintptr_t state) {
     const struct python_offsets *const o = scan->offsets;
-    const uintptr_t first = word_at(scan, state, o->cframe ? o->cframe : o->current_frame);
-    return o->cframe && first ? word_at(scan, first, o->cframe_frame) != 0 : first != 0;
+    const uintptr_t first =
+        python_threads_word(scan, state, o->cframe ? o->cframe : o->current_frame);
+    return o->cframe && first ? python_threads_word(scan, first, o->cframe_frame) != 0 : first != 0;
 }
 
 /* Returns the thread's place, or a free one for it. */
-static struct place *place_of(const struct scan *scan, uint32_t tid) {
+static struct place *python_threads_place(const struct scan *scan, uint32_t tid) {
     struct place *const places = scan->threads->places;
     struct place *free = &places[tid % PLACES];
     for (uint32_t i = 0; i < PROBES; i++) {
@@ -76,8 +77,9 @@ static struct place *place_of(const struct scan *scan, uint32_t tid) {
 
 /* New interpreters stand in front of older ones. */
 static void python_threads_note(struct scan *scan, uintptr_t state) {
-    const uint32_t tid = (uint32_t)word_at(scan, state, scan->offsets->native_thread_id);
-    struct place *const place = place_of(scan, tid);
+    const uint32_t tid =
+        (uint32_t)python_threads_word(scan, state, scan->offsets->native_thread_id);
+    struct place *const place = python_threads_place(scan, tid);
     scan->has_unbegun |= !tid;
     if (tid && (place->tid != tid || !has_frames(scan, place->state)))
         *place = (struct place){tid, state};
@@ -86,7 +88,7 @@ static void python_threads_note(struct scan *scan, uintptr_t state) {
 static void note_all(struct scan *scan, uintptr_t state) {
     for (int i = 0; i < MOST_THREADS && state; i++) {
         python_threads_note(scan, state);
-        state = word_at(scan, state, scan->offsets->thread_next);
+        state = python_threads_word(scan, state, scan->offsets->thread_next);
     }
 }
 
@@ -94,15 +96,16 @@ static void note_all(struct scan *scan, uintptr_t state) {
 static void hash_head(struct scan *scan, uintptr_t state) {
     scan->heads = hash_word(scan->heads, state);
     if (state)
-        scan->heads = hash_word(scan->heads, word_at(scan, state, scan->offsets->native_thread_id));
+        scan->heads = hash_word(scan->heads,
+                                python_threads_word(scan, state, scan->offsets->native_thread_id));
 }
 
 static void for_each_interpreter(struct scan *scan, uintptr_t runtime,
                                  void (*work)(struct scan *scan, uintptr_t state)) {
-    uintptr_t interpreter = word_at(scan, runtime, scan->offsets->interpreters_head);
+    uintptr_t interpreter = python_threads_word(scan, runtime, scan->offsets->interpreters_head);
     for (int i = 0; i < MOST_INTERPRETERS && interpreter; i++) {
-        work(scan, word_at(scan, interpreter, scan->offsets->threads_head));
-        interpreter = word_at(scan, interpreter, scan->offsets->interpreter_next);
+        work(scan, python_threads_word(scan, interpreter, scan->offsets->threads_head));
+        interpreter = python_threads_word(scan, interpreter, scan->offsets->interpreter_next);
     }
 }
 
@@ -123,9 +126,10 @@ static void scan_if_new(struct scan *scan, uintptr_t runtime) {
 
 /* --- asking --- */
 
-static uintptr_t known(struct scan *scan, uint32_t tid) {
-    const struct place *const place = place_of(scan, tid);
-    if (place->tid != tid || word_at(scan, place->state, scan->offsets->native_thread_id) != tid ||
+static uintptr_t python_threads_known_state(struct scan *scan, uint32_t tid) {
+    const struct place *const place = python_threads_place(scan, tid);
+    if (place->tid != tid ||
+        python_threads_word(scan, place->state, scan->offsets->native_thread_id) != tid ||
         !has_frames(scan, place->state))
         return 0;
     return place->state;
@@ -137,11 +141,11 @@ uintptr_t python_threads_find(struct python_threads *threads, const struct pytho
                         .offsets = &python->offsets,
                         .reader = {.of_another = true},
                         .heads = 1};
-    const uintptr_t state = known(&scan, tid);
+    const uintptr_t state = python_threads_known_state(&scan, tid);
     if (state)
         return state;
     scan_if_new(&scan, python->runtime);
-    return known(&scan, tid);
+    return python_threads_known_state(&scan, tid);
 }
 
 struct python_pages *python_threads_pages(struct python_threads *threads) {
