@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void count_drop(struct heap *heap, enum drop_reason reason) {
+static void heap_count_drop(struct heap *heap, enum drop_reason reason) {
     record_drop(heap->recorder, reason);
 }
 
@@ -83,12 +83,12 @@ void heap_set_interval(struct heap *heap, uint64_t interval) {
     atomic_store_explicit(&heap->interval, interval, memory_order_relaxed);
 }
 
-static unsigned types(const struct heap *heap) {
+static unsigned heap_types(const struct heap *heap) {
     return heap->offers ? heap->offers & settings_types(heap->recorder->settings) : 0;
 }
 
 bool heap_is_on(const struct heap *heap) {
-    return types(heap) != 0;
+    return heap_types(heap) != 0;
 }
 
 __attribute__((noinline)) static void draw_gap(const struct heap *heap,
@@ -136,7 +136,7 @@ struct subsampling {
     double bytes; /* estimate of all live bytes */
 };
 
-static void add_bytes(void *arg, const struct live_object *object) {
+static void subsampling_add_bytes(void *arg, const struct live_object *object) {
     struct subsampling *const t = arg;
     t->bytes += object->objects * object->size;
 }
@@ -165,10 +165,10 @@ static void uncount_address(void *arg, const struct live_object *object) {
 /* Doubles the interval, at least, and drops objects accordingly. At an interval of (live bytes ÷ n)
  * at most n objects are expected to stay. It takes some 5 ms at the default bound, and happens
  * rarely. */
-static void subsample(struct heap *heap, struct thread_state *thread) {
+static void heap_subsample(struct heap *heap, struct thread_state *thread) {
     struct subsampling t = {.random = &thread->random};
     uint64_t before = heap_interval(heap);
-    live_table_visit(&heap->live, add_bytes, &t);
+    live_table_visit(&heap->live, subsampling_add_bytes, &t);
     const double wanted = 2 * t.bytes / (double)heap->config->heap_max_live;
     const uint64_t largest = UINT64_C(1) << 60;
     t.interval = before;
@@ -188,7 +188,7 @@ static void heap_keep_within_bound(struct heap *heap, struct thread_state *threa
         return;
     if (atomic_exchange_explicit(&heap->subsampling, true, memory_order_acquire))
         return;
-    subsample(heap, thread);
+    heap_subsample(heap, thread);
     atomic_store_explicit(&heap->subsampling, false, memory_order_release);
 }
 
@@ -199,7 +199,7 @@ static bool evacuate_stack(void *arg, struct live_object *object) {
     object->stack = stack_store_evacuate(&heap->stacks, object->stack);
     if (object->stack != STACK_NONE)
         return true;
-    count_drop(heap, DROP_STACK_STORE_FULL);
+    heap_count_drop(heap, DROP_STACK_STORE_FULL);
     return false;
 }
 
@@ -281,7 +281,7 @@ static void heap_insert(struct heap *heap, const struct live_object *live) {
         return;
     }
     address_filter_change(&allocation_path.filter, address, -1);
-    count_drop(heap, DROP_LIVE_FULL);
+    heap_count_drop(heap, DROP_LIVE_FULL);
 }
 
 static void heap_track(struct heap *heap, struct thread_state *thread, const void *object,
@@ -316,7 +316,7 @@ __attribute__((noinline)) static void heap_record(struct heap *heap, struct thre
     struct sample sample = {
         .kind = SAMPLE_ALLOC,
         .values = {[MEASURED_OBJECTS] = weight, [MEASURED_BYTES] = weight * (double)size}};
-    const unsigned wanted = types(heap);
+    const unsigned wanted = heap_types(heap);
     sampling_weigh(&thread->costs[WORK_ALLOCATION], weight, weight * (double)size);
     if (wanted & PROFILE_ALLOC) {
         enum unwind_end end;
@@ -355,7 +355,7 @@ OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
         own_tls.inside--;
         signals_restore(&before);
     } else {
-        count_drop(heap, DROP_BUSY);
+        heap_count_drop(heap, DROP_BUSY);
         heap_draw_gap(heap, thread);
     }
     errno = saved;
@@ -382,7 +382,7 @@ OWN_TIME void heap_put_back(struct heap *heap, const struct live_object *taken) 
     signal_mask before;
     const bool is_out = own_tls.inside >= OWN_WORK || atomic_load(&heap->stopped);
     if (is_out || !signals_block(&before)) { /* it makes no call then: hooks/sandbox.c */
-        count_drop(heap, DROP_BUSY);
+        heap_count_drop(heap, DROP_BUSY);
         errno = saved;
         return;
     }
@@ -391,7 +391,7 @@ OWN_TIME void heap_put_back(struct heap *heap, const struct live_object *taken) 
         stack_store_epoch(&heap->stacks) == taken->epoch)
         heap_insert(heap, taken);
     else
-        count_drop(heap, DROP_BUSY);
+        heap_count_drop(heap, DROP_BUSY);
     stack_store_leave(&heap->stacks, arena);
     signals_restore(&before);
     errno = saved;

@@ -4,7 +4,8 @@
  * it 5 % above the last kept peak wakes the helper, which then reads the whole table. Some of the
  * peak may be freed by then, so the threads themselves keep the highest number of live bytes. After
  * a peak the helper polls again, each time after twice the interval, while the heap still grows. A
- * harvest keeps the heap that it visits, too. A peak is only replaced by a higher one.
+ * harvest, which visits the heap anyway, keeps it as well if it is a new peak. A peak is only
+ * replaced by a higher one.
  *
  * Reading takes some milliseconds for each 100,000 live objects, and the helper then pauses for ten
  * times as long. If peaks are gone before they can be read, polls become ever more rare. Reading

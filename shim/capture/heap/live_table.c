@@ -20,12 +20,12 @@ static const uint64_t address_taken = 1; /* of a slot that is being filled */
 
 /* --- memory --- */
 
-static uint64_t end_of(const struct live_level *level) {
+static uint64_t live_level_end(const struct live_level *level) {
     return level->first + level->buckets * level->bucket_slots;
 }
 
 static uint64_t slot_count(const struct live_table *table) {
-    return end_of(&table->levels[table->level_count - 1]);
+    return live_level_end(&table->levels[table->level_count - 1]);
 }
 
 static size_t keys_bytes(const struct live_table *table) {
@@ -47,7 +47,7 @@ static void plan_levels(struct live_table *table, uint64_t max_objects) {
            table->level_count < LIVE_LEVELS - 1) {
         const struct live_level level = {last.first, buckets, BUCKET_SLOTS};
         table->levels[table->level_count++] = level;
-        last.first = end_of(&level);
+        last.first = live_level_end(&level);
         buckets <<= LEVEL_SHIFT;
     }
     table->levels[table->level_count++] = last;
@@ -82,12 +82,12 @@ void live_table_reset(struct live_table *table) {
 
 /* --- keys --- */
 
-static uintptr_t address_of(uint64_t key) {
+static uintptr_t key_address(uint64_t key) {
     return key & address_mask;
 }
 
-static bool is_object(uint64_t key) {
-    return address_of(key) > address_taken;
+static bool key_has_object(uint64_t key) {
+    return key_address(key) > address_taken;
 }
 
 static uint64_t next_version(uint64_t key, uint64_t address) {
@@ -99,7 +99,8 @@ struct bucket {
     uint64_t end;
 };
 
-static struct bucket bucket_of(const struct live_table *table, uint32_t number, uint64_t hash) {
+static struct bucket live_level_bucket(const struct live_table *table, uint32_t number,
+                                       uint64_t hash) {
     const struct live_level *const level = &table->levels[number];
     const uint64_t bucket = (hash >> (number * LEVEL_SHIFT)) & (level->buckets - 1);
     const uint64_t first = level->first + bucket * level->bucket_slots;
@@ -111,11 +112,11 @@ static bool find_key(const struct live_table *table, uintptr_t address, uint64_t
     const uint64_t hash = hash_word(0, address);
     const uint32_t levels = atomic_load_explicit(&table->levels_used, memory_order_acquire);
     for (uint32_t level = 0; level < levels; level++) {
-        const struct bucket bucket = bucket_of(table, level, hash);
+        const struct bucket bucket = live_level_bucket(table, level, hash);
         for (*slot = bucket.first; *slot < bucket.end; ++*slot) {
-            /* pairs with publish(): a thread that sees the address sees its values */
+            /* pairs with live_table_publish(): a thread that sees the address sees its values */
             *key = atomic_load_explicit(&table->keys[*slot], memory_order_acquire);
-            if (address_of(*key) == address)
+            if (key_address(*key) == address)
                 return true;
         }
     }
@@ -131,7 +132,7 @@ static inline struct live_object read_values(const struct live_table *table, uin
     const struct live_values *const values = &table->values[slot];
     const uint64_t stack_and_birth =
         atomic_load_explicit(&values->stack_and_birth, memory_order_relaxed);
-    return (struct live_object){.address = address_of(key),
+    return (struct live_object){.address = key_address(key),
                                 .objects =
                                     atomic_load_explicit(&values->objects, memory_order_relaxed),
                                 .size = atomic_load_explicit(&values->size, memory_order_relaxed),
@@ -140,7 +141,7 @@ static inline struct live_object read_values(const struct live_table *table, uin
                                 .birth = (uint32_t)stack_and_birth};
 }
 
-static uint64_t pack(const struct live_object *object) {
+static uint64_t pack_stack_and_birth(const struct live_object *object) {
     return (uint64_t)object->stack << 32 | object->birth;
 }
 
@@ -152,7 +153,7 @@ static bool take_slot(struct live_table *table, struct bucket bucket, uint64_t *
         uint64_t found = atomic_load_explicit(&table->keys[*slot], memory_order_relaxed);
         *key = next_version(found, address_taken);
         /* acquire: the slot is filled after it was taken */
-        if (address_of(found) == 0 &&
+        if (key_address(found) == 0 &&
             atomic_compare_exchange_strong_explicit(&table->keys[*slot], &found, *key,
                                                     memory_order_acquire, memory_order_relaxed))
             return true;
@@ -160,15 +161,16 @@ static bool take_slot(struct live_table *table, struct bucket bucket, uint64_t *
     return false;
 }
 
-static void publish(struct live_table *table, uint64_t slot, uint64_t key,
-                    const struct live_object *object) {
+static void live_table_publish(struct live_table *table, uint64_t slot, uint64_t key,
+                               const struct live_object *object) {
     struct live_values *const values = &table->values[slot];
-    /* a thread that still reads the slot's last object sees the key change before the values */
+    /* a thread that still reads the slot's previous object sees the key change before the values */
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&values->objects, object->objects, memory_order_relaxed);
     atomic_store_explicit(&values->size, object->size, memory_order_relaxed);
     atomic_store_explicit(&values->bytes, object->bytes, memory_order_relaxed);
-    atomic_store_explicit(&values->stack_and_birth, pack(object), memory_order_relaxed);
+    atomic_store_explicit(&values->stack_and_birth, pack_stack_and_birth(object),
+                          memory_order_relaxed);
     atomic_store_explicit(&table->keys[slot], (key & ~address_mask) | object->address,
                           memory_order_release);
 }
@@ -189,13 +191,13 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
     for (uint32_t level = 0; level < table->level_count; level++) {
         uint64_t slot;
         uint64_t key;
-        if (!take_slot(table, bucket_of(table, level, hash), &slot, &key))
+        if (!take_slot(table, live_level_bucket(table, level, hash), &slot, &key))
             continue;
         use_level(table, level);
         /* before it can be removed: so neither is ever below 0 */
         atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&table->bytes, object->bytes, memory_order_relaxed);
-        publish(table, slot, key, object);
+        live_table_publish(table, slot, key, object);
         return true;
     }
     return false;
@@ -230,17 +232,17 @@ bool live_table_remove(struct live_table *table, uintptr_t address, struct live_
 
 static uint64_t used_slots(const struct live_table *table) {
     const uint32_t levels = atomic_load_explicit(&table->levels_used, memory_order_acquire);
-    return end_of(&table->levels[levels - 1]);
+    return live_level_end(&table->levels[levels - 1]);
 }
 
 /* Returns false if the slot has no object, or no longer. */
 static bool read_object(const struct live_table *table, uint64_t slot, uint64_t *key,
                         struct live_object *object) {
     *key = atomic_load_explicit(&table->keys[slot], memory_order_acquire);
-    if (!is_object(*key))
+    if (!key_has_object(*key))
         return false;
     *object = read_values(table, slot, *key);
-    atomic_thread_fence(memory_order_acquire); /* pairs with the fence in publish() */
+    atomic_thread_fence(memory_order_acquire); /* pairs with the fence in live_table_publish() */
     return atomic_load_explicit(&table->keys[slot], memory_order_relaxed) == *key;
 }
 
@@ -263,7 +265,7 @@ static void change_values(struct live_table *table, uint64_t slot, const struct 
     struct live_values *const values = &table->values[slot];
     double objects = before->objects;
     uint64_t bytes = before->bytes;
-    uint64_t stack_and_birth = pack(before);
+    uint64_t stack_and_birth = pack_stack_and_birth(before);
     if (after->objects != before->objects)
         (void)atomic_compare_exchange_strong_explicit(&values->objects, &objects, after->objects,
                                                       memory_order_relaxed, memory_order_relaxed);
@@ -274,8 +276,8 @@ static void change_values(struct live_table *table, uint64_t slot, const struct 
                                   memory_order_relaxed);
     if (after->stack != before->stack)
         (void)atomic_compare_exchange_strong_explicit(&values->stack_and_birth, &stack_and_birth,
-                                                      pack(after), memory_order_relaxed,
-                                                      memory_order_relaxed);
+                                                      pack_stack_and_birth(after),
+                                                      memory_order_relaxed, memory_order_relaxed);
 }
 
 void live_table_retain_if(struct live_table *table, const struct live_retainer *retainer) {

@@ -82,7 +82,8 @@ static inline uint64_t live_table_bytes_live(const struct live_table *table) {
     return bytes <= INT64_MAX ? bytes : 0; /* for a moment, while that happens */
 }
 
-/* Calls `visit` for each object that is there throughout. */
+/* Calls `visit` for each object that is in the table during the whole call, and for some that are
+ * not. */
 void live_table_visit(const struct live_table *table,
                       void (*visit)(void *arg, const struct live_object *object), void *arg);
 
