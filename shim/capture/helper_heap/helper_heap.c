@@ -42,7 +42,7 @@ static void keep_on_fork(uintptr_t from) {
     errno = saved;
 }
 
-static void stick(uintptr_t from, uintptr_t to) {
+static void keep_range_in_filter(uintptr_t from, uintptr_t to) {
     for (uintptr_t at = from; at < to; at += GRANULE) {
         keep_on_fork(at);
         address_filter_stick(&allocation_path.filter, (const void *)at);
@@ -57,7 +57,7 @@ static uintptr_t end_of_ready(void) {
 void helper_heap_keep_in_filter(void) {
     if (own_memory_is_emptied() && !helper_heap.forgotten)
         return; /* the kernel has kept the entries */
-    stick((uintptr_t)helper_heap.pages.runs.base, end_of_ready());
+    keep_range_in_filter((uintptr_t)helper_heap.pages.runs.base, end_of_ready());
 }
 
 /* --- opening --- */
@@ -110,7 +110,7 @@ static bool is_worker(void) {
     return own_tls.inside == OWN_GUARDED;
 }
 
-static void lock(void) {
+static void helper_heap_lock(void) {
     uint32_t unlocked = 0;
     if (is_worker()) {
         atomic_store_explicit(&helper_heap.entered, true, memory_order_relaxed);
@@ -123,7 +123,7 @@ static void lock(void) {
         futex_wait(&helper_heap.lock, 2, UINT64_MAX);
 }
 
-static void unlock(void) {
+static void helper_heap_unlock(void) {
     if (atomic_exchange(&helper_heap.lock, 0) == 2)
         futex_wake(&helper_heap.lock);
     atomic_signal_fence(memory_order_seq_cst);
@@ -164,15 +164,15 @@ static void *helper_heap_take_locked(size_t size, size_t alignment, bool *zeroed
     h->pages.runs.ceiling = of_work ? h->work_ceiling : h->pages.runs.limit;
     void *const object = page_heap_take(&h->pages, size, alignment, of_work ? h->work : 0, zeroed);
     if (end_of_ready() != ready)
-        stick(ready, end_of_ready());
+        keep_range_in_filter(ready, end_of_ready());
     return object;
 }
 
 void *helper_heap_take(size_t size, size_t alignment) {
     bool zeroed;
-    lock();
+    helper_heap_lock();
     void *const object = helper_heap_take_locked(size, alignment, &zeroed);
-    unlock();
+    helper_heap_unlock();
     if (!object)
         errno = ENOMEM;
     return object;
@@ -180,9 +180,9 @@ void *helper_heap_take(size_t size, size_t alignment) {
 
 void *helper_heap_take_zeroed(size_t size) {
     bool zeroed;
-    lock();
+    helper_heap_lock();
     void *const object = helper_heap_take_locked(size, 1, &zeroed);
-    unlock();
+    helper_heap_unlock();
     if (!object)
         errno = ENOMEM;
     else if (!zeroed)
@@ -195,9 +195,9 @@ void helper_heap_free(void *object) {
         free_from_afar(object);
         return;
     }
-    lock();
+    helper_heap_lock();
     (void)page_heap_give(&helper_heap.pages, object);
-    unlock();
+    helper_heap_unlock();
 }
 
 /* Threads of the program read it without the lock: nothing about their own object changes
@@ -209,10 +209,10 @@ size_t helper_heap_room(const void *object) {
 bool helper_heap_resize(void *object, size_t size) {
     struct helper_heap *const h = &helper_heap;
     const bool of_work = is_worker() && h->of_work;
-    lock();
+    helper_heap_lock();
     h->pages.runs.ceiling = of_work ? h->work_ceiling : h->pages.runs.limit;
     const bool resized = page_heap_resize(&h->pages, object, size);
-    unlock();
+    helper_heap_unlock();
     return resized;
 }
 
@@ -222,26 +222,26 @@ void helper_heap_begin_work(size_t bytes) {
     struct helper_heap *const h = &helper_heap;
     if (!is_open())
         return;
-    lock();
+    helper_heap_lock();
     const uint64_t ceiling = h->pages.runs.used + (uint64_t)bytes / PAGE_BYTES;
     h->work_ceiling = ceiling < h->pages.runs.limit ? (uint32_t)ceiling : h->pages.runs.limit;
     if (++h->work == 0) /* 0 means no work */
         h->work = 1;
     h->of_work = true;
-    unlock();
+    helper_heap_unlock();
 }
 
 void helper_heap_end_work(bool left) {
     struct helper_heap *const h = &helper_heap;
     if (!h->of_work)
         return;
-    lock();
+    helper_heap_lock();
     h->of_work = false;
     if (left) {
         free_remote();
         page_heap_give_work(&h->pages, h->work);
     }
-    unlock();
+    helper_heap_unlock();
 }
 
 /* --- free memory --- */
@@ -249,10 +249,10 @@ void helper_heap_end_work(bool left) {
 void helper_heap_trim(void) {
     if (!is_open())
         return;
-    lock();
+    helper_heap_lock();
     free_remote();
     (void)page_runs_trim(&helper_heap.pages.runs);
-    unlock();
+    helper_heap_unlock();
 }
 
 size_t helper_heap_used(void) {

@@ -72,7 +72,7 @@ bool memory_guard_is_timed(void) {
     return guard.watch && guard.watch();
 }
 
-static void begin(const struct work_budget *budget) {
+static void memory_guard_begin(const struct work_budget *budget) {
     const bool timed = budget->cpu_nano && memory_guard_is_timed();
     guard.end = timed ? thread_cpu_nano() + budget->cpu_nano : UINT64_MAX;
     helper_heap_begin_work(budget->bytes);
@@ -84,7 +84,7 @@ static void begin(const struct work_budget *budget) {
 /* Blocks all signals again, because the unblocked one may have been replaced meanwhile. Leaves out
  * libc's own (SIGCANCEL, SIGSETXID; nptl/internaltypes.h): setuid() waits for ever for a thread
  * that blocks them. */
-static void end(bool left) {
+static void memory_guard_end(bool left) {
     const signal_mask all = ~(signal_bit(32) | signal_bit(33));
     own_tls.inside = OWN_WORK;
     guard.way_out = NULL;
@@ -94,13 +94,13 @@ static void end(bool left) {
 
 bool memory_guard_run(void (*work)(void *arg), void *arg, const struct work_budget *budget) {
     jmp_buf here;
-    const bool left = _setjmp(here) != 0; /* end() restores the signal mask */
+    const bool left = _setjmp(here) != 0; /* memory_guard_end() restores the signal mask */
     if (!left) {
         guard.way_out = &here;
-        begin(budget);
+        memory_guard_begin(budget);
         work(arg);
     }
-    end(left);
+    memory_guard_end(left);
     return !left;
 }
 

@@ -32,15 +32,15 @@ static uint32_t objects_in(const struct page *slab) {
 
 /* --- bits --- */
 
-static bool is_set(const uint64_t *bits, uint32_t i) {
+static bool bit_is_set(const uint64_t *bits, uint32_t i) {
     return bits[i / 64] >> i % 64 & 1;
 }
 
-static void set(uint64_t *bits, uint32_t i) {
+static void set_bit(uint64_t *bits, uint32_t i) {
     bits[i / 64] |= UINT64_C(1) << i % 64;
 }
 
-static void clear(uint64_t *bits, uint32_t i) {
+static void clear_bit(uint64_t *bits, uint32_t i) {
     bits[i / 64] &= ~(UINT64_C(1) << i % 64);
 }
 
@@ -73,7 +73,7 @@ static void note_work(struct page *slab, uint32_t i, uint32_t work) {
         slab->work = work;
         memory_clear(slab->of_work, sizeof slab->of_work);
     }
-    set(slab->of_work, i);
+    set_bit(slab->of_work, i);
 }
 
 static void *take_small(struct page_heap *heap, uint32_t size_class, uint32_t work) {
@@ -84,7 +84,7 @@ static void *take_small(struct page_heap *heap, uint32_t size_class, uint32_t wo
         return NULL;
     struct page *const slab = &heap->runs.pages[number];
     const uint32_t i = first_clear(slab->taken);
-    set(slab->taken, i);
+    set_bit(slab->taken, i);
     if (work)
         note_work(slab, i, work);
     if (++slab->used == objects_in(slab))
@@ -131,7 +131,7 @@ static uint32_t page_of(const struct page_heap *heap, const void *object, uint32
     if (page->kind != PAGE_SLAB || offset % class_bytes[page->size_class] != 0)
         return NO_RUN;
     *i = offset / class_bytes[page->size_class];
-    return *i < objects_in(page) && is_set(page->taken, *i) ? number : NO_RUN;
+    return *i < objects_in(page) && bit_is_set(page->taken, *i) ? number : NO_RUN;
 }
 
 size_t page_heap_room(const struct page_heap *heap, const void *object) {
@@ -151,8 +151,8 @@ static void give_small(struct page_heap *heap, uint32_t number, uint32_t i) {
     uint32_t *const with_room = &heap->with_room[slab->size_class];
     if (slab->used == objects_in(slab))
         page_list_add(&heap->runs, with_room, number);
-    clear(slab->taken, i);
-    clear(slab->of_work, i);
+    clear_bit(slab->taken, i);
+    clear_bit(slab->of_work, i);
     if (--slab->used == 0) {
         page_list_remove(&heap->runs, with_room, number);
         page_runs_give(&heap->runs, number);
@@ -192,7 +192,7 @@ static void give_work_of_slab(struct page_heap *heap, uint32_t number) {
     struct page *const slab = &heap->runs.pages[number];
     const uint32_t count = objects_in(slab);
     for (uint32_t i = 0; i < count && slab->kind == PAGE_SLAB; i++)
-        if (is_set(slab->taken, i) && is_set(slab->of_work, i))
+        if (bit_is_set(slab->taken, i) && bit_is_set(slab->of_work, i))
             give_small(heap, number, i);
 }
 

@@ -21,7 +21,7 @@ static void cut_off(char *start, const char *end) {
 }
 
 /* Reserves more than is needed, and keeps the aligned part. */
-static char *reserve(size_t bytes, size_t alignment) {
+static char *reserve_aligned(size_t bytes, size_t alignment) {
     char *const range = own_memory_reserve(bytes + alignment);
     if (!range)
         return NULL;
@@ -33,7 +33,7 @@ static char *reserve(size_t bytes, size_t alignment) {
 
 bool page_runs_open(struct page_runs *runs, size_t bytes, size_t alignment) {
     const uint32_t limit = (uint32_t)(bytes / PAGE_BYTES);
-    char *const base = reserve(bytes, alignment);
+    char *const base = reserve_aligned(bytes, alignment);
     struct page *const pages = base ? own_memory_take(table_bytes(limit)) : NULL;
     if (!pages) {
         if (base)
@@ -91,7 +91,7 @@ static uint32_t list_of(uint32_t count) {
 
 /* Marks a run by its first and last page. Pages inside a run are not marked, so that a stale
  * description is never used. */
-static void mark(struct page_runs *runs, uint32_t first, uint32_t count, enum page_kind kind) {
+static void mark_run(struct page_runs *runs, uint32_t first, uint32_t count, enum page_kind kind) {
     struct page *const last = &runs->pages[first + count - 1];
     last->kind = (uint8_t)(kind == PAGE_RUN ? PAGE_RUN_END : kind);
     last->pages = count;
@@ -100,7 +100,7 @@ static void mark(struct page_runs *runs, uint32_t first, uint32_t count, enum pa
 }
 
 static void add_free(struct page_runs *runs, uint32_t first, uint32_t count, bool dirty) {
-    mark(runs, first, count, PAGE_FREE);
+    mark_run(runs, first, count, PAGE_FREE);
     runs->pages[first].dirty = dirty;
     page_list_add(runs, &runs->free[list_of(count)], first);
 }
@@ -108,7 +108,7 @@ static void add_free(struct page_runs *runs, uint32_t first, uint32_t count, boo
 static void remove_free(struct page_runs *runs, uint32_t first) {
     const uint32_t count = runs->pages[first].pages;
     page_list_remove(runs, &runs->free[list_of(count)], first);
-    mark(runs, first, count, PAGE_INSIDE);
+    mark_run(runs, first, count, PAGE_INSIDE);
 }
 
 /* --- allocating --- */
@@ -137,7 +137,7 @@ static uint32_t find_free(const struct page_runs *runs, uint32_t count, uint32_t
 }
 
 /* Adds never used pages as a free run, joined with a free run before them. */
-static uint32_t extend(struct page_runs *runs, uint32_t count, uint32_t align) {
+static uint32_t page_runs_extend(struct page_runs *runs, uint32_t count, uint32_t align) {
     const struct page *const last = &runs->pages[runs->top];
     const bool joins = runs->top && last->kind == PAGE_FREE;
     const uint32_t first = joins ? runs->top + 1 - last->pages : runs->top + 1;
@@ -159,7 +159,7 @@ uint32_t page_runs_take(struct page_runs *runs, uint32_t count, uint32_t align, 
         return NO_RUN;
     uint32_t run = find_free(runs, count, align);
     if (!run)
-        run = extend(runs, count, align);
+        run = page_runs_extend(runs, count, align);
     if (!run)
         return NO_RUN;
     const uint32_t length = runs->pages[run].pages;
@@ -170,7 +170,7 @@ uint32_t page_runs_take(struct page_runs *runs, uint32_t count, uint32_t align, 
         add_free(runs, run, skipped, dirty);
     if (skipped + count < length)
         add_free(runs, run + skipped + count, length - skipped - count, dirty);
-    mark(runs, run + skipped, count, kind);
+    mark_run(runs, run + skipped, count, kind);
     runs->used += count;
     *zeroed = !dirty;
     return run + skipped;
@@ -195,20 +195,20 @@ static void add_joined(struct page_runs *runs, uint32_t first, uint32_t count) {
 
 void page_runs_give(struct page_runs *runs, uint32_t first) {
     const uint32_t count = runs->pages[first].pages;
-    mark(runs, first, count, PAGE_INSIDE);
+    mark_run(runs, first, count, PAGE_INSIDE);
     runs->used -= count;
     add_joined(runs, first, count);
 }
 
-static void shorten(struct page_runs *runs, uint32_t first, uint32_t count) {
+static void shorten_run(struct page_runs *runs, uint32_t first, uint32_t count) {
     const uint32_t old = runs->pages[first].pages;
-    mark(runs, first, old, PAGE_INSIDE);
-    mark(runs, first, count, PAGE_RUN);
+    mark_run(runs, first, old, PAGE_INSIDE);
+    mark_run(runs, first, count, PAGE_RUN);
     runs->used -= old - count;
     add_joined(runs, first + count, old - count);
 }
 
-static bool lengthen(struct page_runs *runs, uint32_t first, uint32_t count) {
+static bool lengthen_run(struct page_runs *runs, uint32_t first, uint32_t count) {
     const uint32_t old = runs->pages[first].pages;
     const uint32_t behind = first + old;
     const uint32_t more = count - old;
@@ -220,8 +220,8 @@ static bool lengthen(struct page_runs *runs, uint32_t first, uint32_t count) {
     remove_free(runs, behind);
     if (more < length)
         add_free(runs, behind + more, length - more, dirty);
-    mark(runs, first, old, PAGE_INSIDE);
-    mark(runs, first, count, PAGE_RUN);
+    mark_run(runs, first, old, PAGE_INSIDE);
+    mark_run(runs, first, count, PAGE_RUN);
     runs->used += more;
     return true;
 }
@@ -229,9 +229,9 @@ static bool lengthen(struct page_runs *runs, uint32_t first, uint32_t count) {
 bool page_runs_resize(struct page_runs *runs, uint32_t first, uint32_t count) {
     const uint32_t old = runs->pages[first].pages;
     if (count > old)
-        return runs->used <= runs->ceiling && lengthen(runs, first, count);
+        return runs->used <= runs->ceiling && lengthen_run(runs, first, count);
     if (count < old)
-        shorten(runs, first, count);
+        shorten_run(runs, first, count);
     return true;
 }
 
