@@ -184,7 +184,7 @@ bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
 }
 
 /* Returns NULL if the sample refers to none. */
-static const void *words_of(const struct chunk_pool *pool, uint32_t reference) {
+static const void *record_words_at(const struct chunk_pool *pool, uint32_t reference) {
     return reference ? record_at(pool, reference)->frames : NULL;
 }
 
@@ -204,9 +204,9 @@ static void visit_record(const struct chunk_pool *pool, const struct record *rec
                             .flags = record->flags,
                             .tid = record->tid,
                             .interval = record->interval,
-                            .context = words_of(pool, record->context),
+                            .context = record_words_at(pool, record->context),
                             .seen = seen_of(pool, record->context),
-                            .wait = words_of(pool, record->wait),
+                            .wait = record_words_at(pool, record->wait),
                             .frames = record->frames,
                             .frame_count = record->frame_count,
                             .stack_copy = copy.size ? &copy : NULL};
@@ -221,7 +221,7 @@ struct sample sample_table_stack_at(const struct chunk_pool *pool, uint32_t refe
                                                          : record->flags,
                            .tid = record->tid,
                            .interval = record->interval,
-                           .context = words_of(pool, record->context),
+                           .context = record_words_at(pool, record->context),
                            .frames = record->frames,
                            .frame_count = record->frame_count};
 }

@@ -66,7 +66,7 @@ static inline void sampling_end(struct sampling_count *count, uint64_t begun) {
         sampling_measured(count, thread_cpu_nano() - begun);
 }
 
-/* Adds the objects and the amount that a sample counts as. */
+/* Adds the number of objects and the amount that one sample stands for. */
 static inline void sampling_weigh(struct sampling_count *count, double objects, double amount) {
     sampling_add(&count->objects, (uint64_t)(objects + 0.5));
     sampling_add(&count->amount, (uint64_t)(amount + 0.5));

@@ -15,7 +15,7 @@ enum { HANDSHAKE_TRIES = 1000, PAGE = ARCH_LARGEST_PAGE_BYTES };
 
 __thread struct thread_local_state own_tls;
 
-static size_t segment_bytes(const struct thread_table *table) {
+static size_t thread_segment_bytes(const struct thread_table *table) {
     return (table->stride * THREADS_PER_SEGMENT + PAGE - 1) / PAGE * PAGE;
 }
 
@@ -24,12 +24,12 @@ void thread_table_init(struct thread_table *table, uint32_t max_depth) {
     table->stride = (sizeof(struct thread_state) + max_depth * sizeof(uint64_t) +
                      sizeof(struct sample_context) + 63) /
                     64 * 64;
-    /* written before it is read, or the kernel would map its page twice */
+    /* a write, before any read: a read would map the zero page, and a later write fault again */
     atomic_store_explicit(&table->segments[0], 0, memory_order_relaxed);
 }
 
 size_t thread_table_first_bytes(const struct thread_table *table) {
-    return segment_bytes(table) + CHUNK_SEGMENT_BYTES;
+    return thread_segment_bytes(table) + CHUNK_SEGMENT_BYTES;
 }
 
 struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index) {
@@ -46,14 +46,14 @@ static bool slot_segment_ready(struct thread_table *table, uint32_t index) {
     _Atomic uintptr_t *const segment = &table->segments[index / THREADS_PER_SEGMENT];
     if (atomic_load_explicit(segment, memory_order_acquire))
         return true;
-    void *const memory = own_memory_part(segment_bytes(table));
+    void *const memory = own_memory_part(thread_segment_bytes(table));
     if (!memory)
         return false;
     uintptr_t expected = 0;
     /* pairs with the acquire in thread_table_at() */
     if (!atomic_compare_exchange_strong_explicit(segment, &expected, (uintptr_t)memory,
                                                  memory_order_acq_rel, memory_order_acquire))
-        own_memory_unmap(memory, segment_bytes(table));
+        own_memory_unmap(memory, thread_segment_bytes(table));
     return true;
 }
 
@@ -175,7 +175,8 @@ bool thread_table_is_emptied(struct thread_table *table) {
 void thread_table_reset(struct thread_table *table) {
     chunk_pool_reset(&table->pool);
     for (uint32_t i = 0; i < THREAD_SEGMENTS && atomic_load(&table->segments[i]); i++)
-        own_memory_reset_in_child((void *)atomic_load(&table->segments[i]), segment_bytes(table));
+        own_memory_reset_in_child((void *)atomic_load(&table->segments[i]),
+                                  thread_segment_bytes(table));
     atomic_store(&table->free_head, 0);
     atomic_store(&table->retired_head, 0);
     atomic_store(&table->fresh, 0);

@@ -53,14 +53,14 @@ struct thread_state {
     uint64_t last_cpu_nano;  /* charged CPU time at its last recorded sample */
     _Atomic uint64_t charge; /* charged_time.h */
     uint64_t random;
-    uint64_t gap_interval;   /* the mean that the present gap was drawn with */
+    uint64_t gap_interval;   /* mean of the distribution that the present gap was drawn from */
     uint64_t beyond;         /* bytes from the countdown's threshold to the next sample */
     _Atomic uint32_t events; /* COUNTDOWN_*: alloc_left is no gap (countdown.h) */
-    uint32_t cpu_settings;   /* the version of the settings that its timer follows, */
-    uint32_t alloc_settings; /* and that its countdown does */
+    uint32_t cpu_settings;   /* version of the settings that its timer follows */
+    uint32_t alloc_settings; /* version of the settings that its countdown follows */
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of all threads that had this slot */
     _Atomic uint64_t recorded;                   /* samples, of all threads that had this slot */
-    _Atomic uint64_t linked;                     /* the same, of those with a span */
+    _Atomic uint64_t linked;                     /* those of them that have a span */
     void *(*start_routine)(void *);
     void *start_argument;
     struct own_context *own_context; /* context that the program has set (otelprof.h); NULL: none */
@@ -71,7 +71,7 @@ struct thread_state {
     struct sampling_count costs[SAMPLING_WORKS]; /* of all threads that had this slot */
     uint32_t last_stack;                         /* used by the helper: last_stacks.h */
     uintptr_t pointer;                           /* its thread pointer */
-    struct sample_context *context; /* room for that of the present sample, behind the frames */
+    struct sample_context *context;              /* room for one sample's, behind the frames */
 };
 
 /* The stack that the profiler's signal handler uses at most; test/integration/test_stack_use.py

@@ -69,7 +69,7 @@ static uint32_t live_threads(const struct thread_table *table) {
 
 /* --- threads that the kernel knows --- */
 
-static bool is_counted(const struct unknown_threads *unknown, uint32_t tid) {
+static bool unknown_threads_has(const struct unknown_threads *unknown, uint32_t tid) {
     uint32_t i = 0;
     while (i < unknown->count && unknown->tids[i] != tid)
         i++;
@@ -85,7 +85,7 @@ static bool has_profiler_name(uint32_t tid) {
 
 static void count_thread(void *arg, uint32_t tid) {
     struct unknown_threads *const unknown = arg;
-    if (unknown->count < UNKNOWN_MOST && !is_counted(unknown, tid) &&
+    if (unknown->count < UNKNOWN_MOST && !unknown_threads_has(unknown, tid) &&
         clock_nano(cpu_clock_of(tid)) >= USED_NANO)
         unknown->tids[unknown->count++] = tid;
 }

@@ -1,6 +1,6 @@
 /* The account of a thread's time: wall = CPU + run-queue delay + off CPU.
  *
- * The kernel measures the first three, so the time off CPU is known exactly whenever the thread is
+ * The kernel measures all but the last, so the time off CPU is known exactly whenever the thread is
  * blocked. The helper polls the threads, and records their waits (wait/wait_sampler.h); it takes
  * the recorded time off this account first, and a thread that ends takes the rest. So each
  * nanosecond is recorded once. No account is kept if no profile type needs it. Units: nanoseconds.
@@ -16,11 +16,11 @@
 
 struct wall_time {
     uint64_t begun_ns;             /* CLOCK_MONOTONIC; 0: no account is kept */
-    uint64_t cpu_before_ns;        /* CPU time that it had used by then */
-    uint64_t delay_before_ns;      /* likewise */
-    _Atomic uint64_t accounted_ns; /* time off CPU that samples have; WALL_ENDED: all of it */
-    _Atomic uint64_t delay_ns;     /* on the run queue, at the helper's last observation */
-    _Atomic bool sampled;          /* some wait of it was recorded under its own id */
+    uint64_t cpu_before_ns;        /* CPU time that the thread had used by then */
+    uint64_t delay_before_ns;      /* run-queue delay that it had by then */
+    _Atomic uint64_t accounted_ns; /* time off CPU in samples; WALL_ENDED: the rest was taken */
+    _Atomic uint64_t delay_ns;     /* run-queue delay at the helper's last observation */
+    _Atomic bool sampled;          /* a wait was recorded under the thread's own id */
 };
 
 /* Resets the account of a slot without a thread. */
