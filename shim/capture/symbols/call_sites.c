@@ -98,7 +98,7 @@ static bool is_read_only(const struct dl_phdr_info *info, uintptr_t address) {
 
 /* Returns false for the vDSO and for objects that the loader cannot write: it has not made
  * addresses of their pointers. */
-static bool is_readable(const struct call_sites_of *object) {
+static bool call_sites_are_readable(const struct call_sites_of *object) {
     return is_in_segment(object->info, (uintptr_t)object->symbols, sizeof *object->symbols, PF_R) &&
            is_in_segment(object->info, (uintptr_t)object->strings, 1, PF_R) &&
            (!object->data ||
@@ -147,7 +147,8 @@ static bool open_page(struct opened *opened, uintptr_t address) {
     return true;
 }
 
-static void replace(struct opened *opened, uintptr_t address, uintptr_t old, uintptr_t own) {
+static void call_site_replace(struct opened *opened, uintptr_t address, uintptr_t old,
+                              uintptr_t own) {
     if (!open_page(opened, address))
         opened->counts->refused++;
     /* the object's threads run: a first call may be binding the entry, or its code may have changed
@@ -180,7 +181,7 @@ static void bind_entry(struct opened *opened, const ElfW(Rela) * entry) {
         type == ARCH_RELOCATION_PLT && is_in_segment(object->info, site.value, 1, PF_X);
     const uintptr_t own = opened->rule(&site);
     if (own && own != site.value)
-        replace(opened, address, site.value, own);
+        call_site_replace(opened, address, site.value, own);
 }
 
 static void bind_entries(struct opened *opened, const ElfW(Rela) * entries, size_t from,
@@ -194,7 +195,7 @@ static void bind_object(const struct dl_phdr_info *info, call_site_rule *rule,
     const struct call_sites_of object = object_of(info);
     struct opened opened = {.object = &object, .rule = rule, .counts = counts};
     const struct link_map *const own = object_symbols_own();
-    if (!own || own->l_addr == info->dlpi_addr || !is_readable(&object))
+    if (!own || own->l_addr == info->dlpi_addr || !call_sites_are_readable(&object))
         return;
     bind_entries(&opened, object.data, object.relative, object.data_bytes);
     bind_entries(&opened, object.calls, 0, object.calls_bytes);
@@ -219,7 +220,7 @@ static int count_objects(struct dl_phdr_info *info, size_t size, void *arg) {
     return 0;
 }
 
-static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
+static int call_sites_visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
     struct walk *const walk = arg;
     (void)size;
     if (walk->count++ >= walk->first_new)
@@ -233,11 +234,11 @@ void call_sites_bind_new(uint64_t *adds, call_site_rule *rule, struct call_site_
     const uint64_t added = walk.adds - *adds;
     walk.first_new = added < walk.count ? walk.count - added : 0;
     walk.count = 0;
-    dl_iterate_phdr(visit_object, &walk);
+    dl_iterate_phdr(call_sites_visit_object, &walk);
     *adds = walk.adds;
 }
 
-static int read_counter(struct dl_phdr_info *info, size_t size, void *arg) {
+static int call_sites_read_counter(struct dl_phdr_info *info, size_t size, void *arg) {
     uint64_t *const adds = arg;
     (void)size;
     *adds = info->dlpi_adds;
@@ -246,7 +247,7 @@ static int read_counter(struct dl_phdr_info *info, size_t size, void *arg) {
 
 uint64_t call_sites_adds(void) {
     uint64_t adds = 0;
-    dl_iterate_phdr(read_counter, &adds);
+    dl_iterate_phdr(call_sites_read_counter, &adds);
     return adds;
 }
 

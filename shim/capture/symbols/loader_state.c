@@ -50,7 +50,7 @@ static bool is_held_by(const pthread_mutex_t *mutex, int tid) {
            mutex->__data.__lock != 0;
 }
 
-static bool is_free(const pthread_mutex_t *mutex) {
+static bool mutex_is_free(const pthread_mutex_t *mutex) {
     return is_lock(mutex) && mutex->__data.__owner == 0 && mutex->__data.__count == 0 &&
            mutex->__data.__lock == 0;
 }
@@ -64,7 +64,7 @@ static void loader_search_locks(uintptr_t start, uintptr_t end, int tid) {
     const uintptr_t first = (start + size + step - 1) & -step;
     for (uintptr_t at = (end - size) & -step; at >= first; at -= step) {
         pthread_mutex_t *const mutex = (void *)at;
-        if (!is_held_by(mutex, tid) || !is_free(mutex - 1))
+        if (!is_held_by(mutex, tid) || !mutex_is_free(mutex - 1))
             continue;
         loader.list = mutex;
         loader.main = mutex - 1;

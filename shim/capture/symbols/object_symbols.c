@@ -27,14 +27,14 @@ struct tables {
 };
 
 /* The loader has made addresses of the pointers, except in the vDSO. */
-static const void *address(const struct link_map *object, uintptr_t pointer) {
+static const void *loaded_address(const struct link_map *object, uintptr_t pointer) {
     return (const void *)(pointer < object->l_addr ? object->l_addr + pointer : pointer);
 }
 
 static struct tables tables_of(const struct link_map *object) {
     struct tables t = {.bias = object->l_addr};
     for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
-        const void *const value = address(object, entry->d_un.d_ptr);
+        const void *const value = loaded_address(object, entry->d_un.d_ptr);
         if (entry->d_tag == DT_SYMTAB)
             t.symbols = value;
         else if (entry->d_tag == DT_STRTAB)
@@ -80,7 +80,7 @@ static bool is_definition(const struct tables *t, uint32_t index, const char *na
     return strcmp(t->strings + symbol->st_name, name) == 0;
 }
 
-static void *address_of(const struct tables *t, uint32_t index) {
+static void *symbol_resolve(const struct tables *t, uint32_t index) {
     const ElfW(Sym) *const symbol = &t->symbols[index];
     const uintptr_t bias = symbol->st_shndx == SHN_ABS ? 0 : t->bias;
     void *const found = (void *)(bias + symbol->st_value);
@@ -147,7 +147,7 @@ static uint32_t object_symbol_find(const struct tables *t, struct symbol *symbol
 static const ElfW(Verdef) * versions_of(const struct link_map *object) {
     for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++)
         if (entry->d_tag == DT_VERDEF)
-            return address(object, entry->d_un.d_ptr);
+            return loaded_address(object, entry->d_un.d_ptr);
     return NULL;
 }
 
@@ -177,7 +177,7 @@ void *object_symbols_of_version(const struct link_map *object, const char *name,
     struct symbol symbol = {.name = name};
     t.version = number_of_version(object, &t, version);
     const uint32_t index = t.version == NO_VERSION ? NO_SYMBOL : object_symbol_find(&t, &symbol);
-    return index == NO_SYMBOL ? NULL : address_of(&t, index);
+    return index == NO_SYMBOL ? NULL : symbol_resolve(&t, index);
 }
 
 /* --- interface --- */
@@ -188,7 +188,7 @@ void object_symbols_find_all(const struct link_map *object, struct symbol *symbo
         const uint32_t index = symbols[i].address ? NO_SYMBOL : object_symbol_find(&t, &symbols[i]);
         if (index == NO_SYMBOL)
             continue;
-        symbols[i].address = address_of(&t, index);
+        symbols[i].address = symbol_resolve(&t, index);
         symbols[i].object = object;
         symbols[i].entry = &t.symbols[index];
     }
