@@ -26,7 +26,8 @@ static struct reader reader_at(const struct cfi_tables *tables, uintptr_t place)
 
 /* .eh_frame_hdr as every linker writes it: version 1, a count in 4 bytes, and a table, sorted, of
  * pairs of 4-byte offsets from the header. Anything else is not searched. */
-static bool search(const struct cfi_tables *tables, uintptr_t pc, struct search_table *table) {
+static bool cfi_search_table(const struct cfi_tables *tables, uintptr_t pc,
+                             struct search_table *table) {
     struct reader r = reader_at(tables, tables->header);
     const uint64_t version = read_unsigned(&r, 1);
     const unsigned frame_encoding = (unsigned)read_unsigned(&r, 1);
@@ -61,7 +62,7 @@ static uintptr_t at_offset(const struct cfi_tables *tables, int32_t offset) {
 /* 0: none. */
 static uintptr_t find_fde(const struct cfi_tables *tables, uintptr_t pc) {
     struct search_table table;
-    if (!search(tables, pc, &table) || table.beyond == 0)
+    if (!cfi_search_table(tables, pc, &table) || table.beyond == 0)
         return 0;
     return at_offset(tables, offset_in(&table, table.beyond - 1, ENTRY));
 }
@@ -148,7 +149,7 @@ bool cfi_entry_before(const struct cfi_tables *tables, uintptr_t pc, struct fde 
 
 bool cfi_is_start(const struct cfi_tables *tables, uintptr_t pc) {
     struct search_table table;
-    return search(tables, pc, &table) && table.beyond > 0 &&
+    return cfi_search_table(tables, pc, &table) && table.beyond > 0 &&
            at_offset(tables, offset_in(&table, table.beyond - 1, FUNCTION)) == pc;
 }
 
@@ -157,7 +158,7 @@ bool cfi_is_gap(const struct cfi_tables *tables, uintptr_t pc, uintptr_t bytes) 
     struct fde before;
     uintptr_t start = tables->start;
     uintptr_t end = tables->end;
-    if (!search(tables, pc, &table))
+    if (!cfi_search_table(tables, pc, &table))
         return false;
     if (table.beyond < table.count)
         end = at_offset(tables, offset_in(&table, table.beyond, FUNCTION));

@@ -35,16 +35,16 @@ static void push_constant(struct evaluation *v, int64_t constant) {
 }
 
 /* DWARF's arithmetic is modulo the size of an address. */
-static int64_t sum_of(int64_t a, int64_t b) {
+static int64_t wrapping_sum(int64_t a, int64_t b) {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
 static void add_constant(struct evaluation *v, int64_t constant) {
     struct cfi_value value = pop(v);
     if (value.dereferenced)
-        value.addend = sum_of(value.addend, constant);
+        value.addend = wrapping_sum(value.addend, constant);
     else
-        value.constant = sum_of(value.constant, constant);
+        value.constant = wrapping_sum(value.constant, constant);
     cfi_expression_push(v, value);
 }
 
@@ -84,7 +84,7 @@ static void evaluate_one(struct evaluation *v, struct reader *r, uintptr_t pc) {
     if (opcode >= 0x70 && opcode <= 0x8f) { /* breg0..31; the pc is known */
         const int64_t offset = read_sleb(r);
         if (opcode - 0x70 == REGISTER_PC)
-            push_constant(v, sum_of((int64_t)pc, offset));
+            push_constant(v, wrapping_sum((int64_t)pc, offset));
         else
             cfi_expression_push(
                 v, (struct cfi_value){.base = (int8_t)(opcode - 0x70), .constant = offset});

@@ -202,7 +202,7 @@ static enum progress code_rule_jump(struct search *s, uintptr_t target) {
 }
 
 /* Goes on with what needs no call, if there is any. */
-static enum progress call(struct search *s) {
+static enum progress code_path_call(struct search *s) {
     s->path.has_called = s->path.has_just_called = true;
     if (s->branch_count == 0 || s->call_count == MAX_CALLS)
         return PATH_ON;
@@ -290,7 +290,7 @@ static enum progress code_rule_take(struct search *s) {
         return progress;
     s->path.at = at + i.length;
     if (i.effect == EFFECT_CALL)
-        return call(s);
+        return code_path_call(s);
     return i.effect == EFFECT_JUMP ? code_rule_jump(s, i.target) : PATH_ON;
 }
 

@@ -81,7 +81,8 @@ static void fixed_modules_read_names(struct candidate *object, struct dynamic dy
     }
 }
 
-static void add_segment(struct candidate *object, uintptr_t bias, const ElfW(Phdr) * segment) {
+static void candidate_add_segment(struct candidate *object, uintptr_t bias,
+                                  const ElfW(Phdr) * segment) {
     const uintptr_t start = bias + segment->p_vaddr;
     const uintptr_t end = start + segment->p_memsz;
     if (object->tables.end == 0 || start < object->tables.start)
@@ -90,7 +91,7 @@ static void add_segment(struct candidate *object, uintptr_t bias, const ElfW(Phd
         object->tables.end = end;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
+static int collect_object(struct dl_phdr_info *info, size_t size, void *arg) {
     struct search *const search = arg;
     (void)size;
     if (search->count == FIXED_MODULES)
@@ -104,7 +105,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
         const ElfW(Phdr) *const segment = &info->dlpi_phdr[i];
         const uintptr_t address = info->dlpi_addr + segment->p_vaddr;
         if (segment->p_type == PT_LOAD)
-            add_segment(object, info->dlpi_addr, segment);
+            candidate_add_segment(object, info->dlpi_addr, segment);
         else if (segment->p_type == PT_GNU_EH_FRAME)
             object->tables.header = address;
         else if (segment->p_type == PT_DYNAMIC)
@@ -125,7 +126,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
 
 /* --- following what is needed --- */
 
-static bool needs(const struct candidate *object, const struct candidate *other) {
+static bool needs_object(const struct candidate *object, const struct candidate *other) {
     for (uint32_t i = 0; i < object->needed_count; i++) {
         const uint64_t name = object->needed[i];
         if (name == other->soname || name == other->file_name)
@@ -135,12 +136,12 @@ static bool needs(const struct candidate *object, const struct candidate *other)
 }
 
 /* One round: whatever a fixed object needs is fixed. false: nothing was added. */
-static bool spread(const struct search *search) {
+static bool fix_needed_objects(const struct search *search) {
     bool added = false;
     for (uint32_t i = 0; i < search->count; i++) {
         struct candidate *const other = &search->candidates[i];
         for (uint32_t k = 0; k < search->count && !other->fixed; k++)
-            if (search->candidates[k].fixed && needs(&search->candidates[k], other))
+            if (search->candidates[k].fixed && needs_object(&search->candidates[k], other))
                 added = other->fixed = true;
     }
     return added;
@@ -159,8 +160,8 @@ static struct candidate candidates[FIXED_MODULES]; /* pages that only the search
 void fixed_modules_find(struct fixed_modules *fixed, uintptr_t own) {
     struct search search = {
         .own = own, .vdso = getauxval(AT_SYSINFO_EHDR), .candidates = candidates};
-    dl_iterate_phdr(visit, &search);
-    while (spread(&search))
+    dl_iterate_phdr(collect_object, &search);
+    while (fix_needed_objects(&search))
         ;
     fixed->count = 0;
     for (uint32_t i = 0; i < search.count; i++)

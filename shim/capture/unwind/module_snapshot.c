@@ -24,7 +24,7 @@ static void note_build_id(struct harvest_module *module, const struct object_seg
             build_id_note((const void *)address, note->p_memsz, &module->build_id_size);
 }
 
-static void add_segment(struct harvest_module *module, const ElfW(Phdr) * segment) {
+static void module_add_segment(struct harvest_module *module, const ElfW(Phdr) * segment) {
     const uint64_t start = module->load_bias + segment->p_vaddr;
     const uint64_t end = start + segment->p_memsz;
     if (module->end == 0 || start < module->start)
@@ -37,7 +37,7 @@ static void add_segment(struct harvest_module *module, const ElfW(Phdr) * segmen
         module->text_start = start;
         module->text_file_offset = segment->p_offset;
     }
-    module->text_end = end; /* some linkers make several: from the first to the last */
+    module->text_end = end; /* some linkers make several: the range is from the first to the last */
 }
 
 static void module_snapshot_describe(struct harvest_module *module,
@@ -47,7 +47,7 @@ static void module_snapshot_describe(struct harvest_module *module,
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const segment = &info->dlpi_phdr[i];
         if (segment->p_type == PT_LOAD)
-            add_segment(module, segment);
+            module_add_segment(module, segment);
         if (segment->p_type == PT_GNU_EH_FRAME) {
             module->eh_frame_hdr = info->dlpi_addr + segment->p_vaddr;
             module->eh_frame_hdr_size = segment->p_memsz;
@@ -93,7 +93,7 @@ static void join(char *path, const char *directory, const char *name) {
 }
 
 /* The absolute path of an object as the loader names it: "" is the executable. */
-static void path_of(const struct builder *b, const struct dl_phdr_info *info, char *path) {
+static void copy_module_path(const struct builder *b, const struct dl_phdr_info *info, char *path) {
     const char *const name = info->dlpi_name ? info->dlpi_name : "";
     const uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
     path[0] = 0;
@@ -108,7 +108,7 @@ static void path_of(const struct builder *b, const struct dl_phdr_info *info, ch
         join(path, b->names->start_directory, name);
 }
 
-static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
+static int snapshot_add_object(struct dl_phdr_info *info, size_t size, void *arg) {
     struct builder *const b = arg;
     (void)size;
     b->adds = info->dlpi_adds;
@@ -122,7 +122,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
     struct harvest_module *const module = &b->snapshot->modules[b->count];
     char path[MODULE_PATH_BYTES];
     module_snapshot_describe(module, info);
-    path_of(b, info, path);
+    copy_module_path(b, info, path);
     b->first = false;
     if (module->end == 0)
         return 0;
@@ -144,7 +144,7 @@ static size_t snapshot_bytes(size_t objects) {
 
 struct module_snapshot *module_snapshot_take(const struct module_names *names) {
     struct builder b = {.names = names, .first = true};
-    dl_iterate_phdr(visit_object, &b);
+    dl_iterate_phdr(snapshot_add_object, &b);
     const size_t capacity = b.count + LOADED_MEANWHILE;
     const size_t bytes = snapshot_bytes(capacity);
     void *const memory = own_memory_take(bytes);
@@ -155,7 +155,7 @@ struct module_snapshot *module_snapshot_take(const struct module_names *names) {
     b.count = 0;
     b.text = (char *)&b.snapshot->modules[capacity];
     b.text_end = (char *)memory + bytes;
-    dl_iterate_phdr(visit_object, &b);
+    dl_iterate_phdr(snapshot_add_object, &b);
     b.snapshot->mapping_size = bytes;
     b.snapshot->count = b.count;
     b.snapshot->adds = b.adds;
@@ -165,7 +165,7 @@ struct module_snapshot *module_snapshot_take(const struct module_names *names) {
 
 /* --- asking --- */
 
-static int read_counters(struct dl_phdr_info *info, size_t size, void *arg) {
+static int snapshot_read_counters(struct dl_phdr_info *info, size_t size, void *arg) {
     struct builder *const b = arg;
     (void)size;
     b->adds = info->dlpi_adds;
@@ -175,13 +175,13 @@ static int read_counters(struct dl_phdr_info *info, size_t size, void *arg) {
 
 bool module_snapshot_is_current(const struct module_snapshot *snapshot) {
     struct builder now = {.first = true};
-    dl_iterate_phdr(read_counters, &now);
+    dl_iterate_phdr(snapshot_read_counters, &now);
     return snapshot->adds == now.adds && snapshot->subs == now.subs;
 }
 
 uint64_t module_snapshot_unloads_now(void) {
     struct builder now = {.first = true};
-    dl_iterate_phdr(read_counters, &now);
+    dl_iterate_phdr(snapshot_read_counters, &now);
     return now.subs;
 }
 

@@ -103,8 +103,8 @@ static void give_up_claims(struct modules *modules, struct module_snapshot *take
     modules->unsure_interval = span.last;
 }
 
-static void compare(struct modules *modules, const struct module_snapshot *old,
-                    struct module_snapshot *taken, struct span span) {
+static void modules_compare(struct modules *modules, const struct module_snapshot *old,
+                            struct module_snapshot *taken, struct span span) {
     uint64_t gone = 0;
     size_t place = taken->count - 1;
     expect_new(modules, taken, span);
@@ -145,7 +145,7 @@ bool modules_start(struct modules *modules) {
 }
 
 /* Only the helper reads snapshots where the loader itself does lookups. */
-static void retire(struct modules *modules, struct module_snapshot *old) {
+static void modules_retire(struct modules *modules, struct module_snapshot *old) {
     if (modules->find_object && old != modules->pinned) {
         own_memory_unmap(old, old->mapping_size);
         return;
@@ -168,24 +168,24 @@ static bool refresh_locked(struct modules *modules) {
     struct module_snapshot *const taken = module_snapshot_take(&modules->names);
     if (!taken)
         return true; /* without a snapshot, assume a change */
-    compare(modules, old, taken, span);
+    modules_compare(modules, old, taken, span);
     const bool unloaded = old->subs != taken->subs;
     /* pairs with the acquire in modules_find() */
     atomic_store_explicit(&modules->current, taken, memory_order_release);
-    retire(modules, old);
+    modules_retire(modules, old);
     modules->seen_interval = span.last;
     begin_interval(modules);
     return unloaded;
 }
 
-static bool try_lock(void *modules) {
+static bool modules_try_lock(void *modules) {
     return pthread_mutex_trylock(&((struct modules *)modules)->lock) == 0;
 }
 
 /* Never waits for long: the program may unload from within a callback that holds the loader's lock.
  */
 static bool modules_lock_soon(struct modules *modules) {
-    return wait_for_rounds(try_lock, modules, LOCK_ROUNDS);
+    return wait_for_rounds(modules_try_lock, modules, LOCK_ROUNDS);
 }
 
 /* The handler of a fatal signal waits for the helper, which may wait for the lock: signals stay

@@ -26,18 +26,18 @@ struct registered_index {
 
 /* --- changes --- */
 
-static bool try_lock(void *tables) {
+static bool registered_tables_try_lock(void *tables) {
     return !atomic_exchange_explicit(&((struct registered_tables *)tables)->busy, true,
                                      memory_order_acquire);
 }
 
 /* Never for long: what interrupted the holder may be asking. */
 static bool registered_tables_lock_soon(struct registered_tables *tables) {
-    return wait_for_rounds(try_lock, tables, LOCK_ROUNDS);
+    return wait_for_rounds(registered_tables_try_lock, tables, LOCK_ROUNDS);
 }
 
 static void registered_tables_unlock(struct registered_tables *tables) {
-    /* pairs with the acquire in try_lock() */
+    /* pairs with the acquire in registered_tables_try_lock() */
     atomic_store_explicit(&tables->busy, false, memory_order_release);
 }
 
@@ -58,26 +58,26 @@ static struct registered_index *make_index(struct registered_tables *tables) {
     return index;
 }
 
-static unsigned bucket_of(uintptr_t value) {
+static unsigned address_bucket(uintptr_t value) {
     return (unsigned)(value * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BUCKET_BITS)); /* 2^64 / phi */
 }
 
 /* --- what is near --- */
 
-static uintptr_t end_of(const struct registration *r) {
+static uintptr_t registration_end(const struct registration *r) {
     const struct registered_function *const last = &r->functions[r->function_count - 1];
     return last->start + last->size;
 }
 
 static _Atomic uint32_t *region_of(struct registered_index *index, uintptr_t address) {
-    return &index->regions[bucket_of(address >> REGION_SHIFT)];
+    return &index->regions[address_bucket(address >> REGION_SHIFT)];
 }
 
 static void count_regions(struct registered_index *index, const struct registration *r,
                           uint32_t change) {
     atomic_fetch_add_explicit(region_of(index, r->functions[0].start), change,
                               memory_order_relaxed);
-    atomic_fetch_add_explicit(region_of(index, end_of(r)), change, memory_order_relaxed);
+    atomic_fetch_add_explicit(region_of(index, registration_end(r)), change, memory_order_relaxed);
 }
 
 bool registered_tables_are_near(const struct registered_tables *tables, uintptr_t pc) {
@@ -91,7 +91,7 @@ bool registered_tables_are_near(const struct registered_tables *tables, uintptr_
 /* --- the index --- */
 
 static void registered_tables_publish(struct registered_index *index, struct registration *r) {
-    struct registration **const begin = &index->begins[bucket_of(r->begin)];
+    struct registration **const begin = &index->begins[address_bucket(r->begin)];
     r->next = *begin;
     *begin = r;
     atomic_fetch_add_explicit(&index->count, 1, memory_order_relaxed);
@@ -99,7 +99,8 @@ static void registered_tables_publish(struct registered_index *index, struct reg
     count_regions(index, r, 1);
     for (uint32_t i = 0; i < r->place_count; i++) {
         struct registered_place *const place = &r->places[i];
-        _Atomic(struct registered_place *) *const bucket = &index->places[bucket_of(place->page)];
+        _Atomic(struct registered_place *) *const bucket =
+            &index->places[address_bucket(place->page)];
         place->registration = r;
         atomic_store_explicit(&place->next, atomic_load(bucket), memory_order_relaxed);
         atomic_store(bucket, place); /* pairs with the load in find_on_page() */
@@ -108,7 +109,7 @@ static void registered_tables_publish(struct registered_index *index, struct reg
 
 static void registered_tables_unlist(struct registered_index *index,
                                      struct registered_place *place) {
-    _Atomic(struct registered_place *) *link = &index->places[bucket_of(place->page)];
+    _Atomic(struct registered_place *) *link = &index->places[address_bucket(place->page)];
     for (struct registered_place *at = atomic_load(link); at; at = atomic_load(link)) {
         if (at == place) {
             atomic_store(link, atomic_load(&place->next));
@@ -143,13 +144,13 @@ static void remove_at(struct registered_index *index, struct rule_cache *rules,
     atomic_store(&r->is_removed, true);
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load(&r->is_cached))
-        rule_cache_forget(rules, r->functions[0].start, end_of(r));
+        rule_cache_forget(rules, r->functions[0].start, registration_end(r));
     r->next = index->removed;
     index->removed = r;
 }
 
 static struct registration **find_begin(struct registered_index *index, uintptr_t begin) {
-    struct registration **link = &index->begins[bucket_of(begin)];
+    struct registration **link = &index->begins[address_bucket(begin)];
     while (*link && (*link)->begin != begin)
         link = &(*link)->next;
     return link;
@@ -253,7 +254,7 @@ static const struct registered_function *find_on_page(struct registered_index *i
                                                       unsigned level, uintptr_t pc,
                                                       struct registration **found) {
     const uintptr_t page = registered_page(pc, level);
-    const struct registered_place *place = atomic_load(&index->places[bucket_of(page)]);
+    const struct registered_place *place = atomic_load(&index->places[address_bucket(page)]);
     for (unsigned steps = 0; place && steps < STEPS_MOST; steps++) {
         const struct registered_function *const f =
             place->page == page ? registration_function_at(place->registration, pc) : NULL;

@@ -13,7 +13,7 @@ static bool is_other_cie(const struct fde *fde, uintptr_t *last) {
     return other;
 }
 
-static uint32_t bytes_of(const struct reader *instructions) {
+static uint32_t instructions_size(const struct reader *instructions) {
     return (uint32_t)(instructions->end - instructions->at);
 }
 
@@ -35,11 +35,11 @@ bool registration_measure(struct registered_section section, struct registration
             *first = fde.pc_start;
         if (is_other_cie(&fde, &cie)) {
             r->cie_count++;
-            r->byte_count += bytes_of(&fde.cie.instructions);
+            r->byte_count += instructions_size(&fde.cie.instructions);
         }
         r->function_count++;
         r->place_room = more_places(r, &fde);
-        r->byte_count += bytes_of(&fde.instructions);
+        r->byte_count += instructions_size(&fde.instructions);
     }
     return r->function_count > 0;
 }
@@ -71,7 +71,7 @@ struct filled {
 
 /* false: there is more than was measured. */
 static bool copy_bytes(struct registration *r, struct filled *filled, const struct reader *from) {
-    const uint32_t size = bytes_of(from);
+    const uint32_t size = instructions_size(from);
     if (size > r->byte_count - filled->bytes)
         return false;
     memcpy(r->bytes + filled->bytes, (const void *)from->at, size);
@@ -85,7 +85,8 @@ static bool copy_cie(struct registration *r, struct filled *filled, const struct
     struct cie *const copy = &r->cies[filled->cies++];
     const uintptr_t start = (uintptr_t)r->bytes + filled->bytes;
     *copy = *cie;
-    copy->instructions = (struct reader){start, start + bytes_of(&cie->instructions), false};
+    copy->instructions =
+        (struct reader){start, start + instructions_size(&cie->instructions), false};
     if (cie->pointer_encoding & ENCODING_BASE) /* of DW_CFA_set_loc: relative to the original */
         copy->pointer_encoding = NO_ENCODING;
     return copy_bytes(r, filled, &cie->instructions);
@@ -99,13 +100,13 @@ static bool copy_function(struct registration *r, struct filled *filled, const s
                                      .size = (uint32_t)(fde->pc_end - fde->pc_start),
                                      .cie = filled->cies - 1,
                                      .instructions = filled->bytes,
-                                     .instruction_bytes = bytes_of(&fde->instructions)};
+                                     .instruction_bytes = instructions_size(&fde->instructions)};
     return copy_bytes(r, filled, &fde->instructions);
 }
 
 /* Copies what was measured; if another thread has changed the section since, as much as fits.
  */
-static void copy(struct registered_section section, struct registration *r) {
+static void registration_copy_functions(struct registered_section section, struct registration *r) {
     struct filled filled = {0, 0, 0};
     struct fde fde;
     uintptr_t cie = 0;
@@ -190,7 +191,7 @@ struct registration *registration_copy(struct table_blocks *blocks,
     struct registration *const r = registration_make_room(blocks, counts);
     if (!r)
         return NULL;
-    copy(*section, r);
+    registration_copy_functions(*section, r);
     registration_sort(r->functions, r->function_count);
     if (r->function_count > 0 && choose_pages(r))
         return r;

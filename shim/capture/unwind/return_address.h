@@ -21,7 +21,7 @@ bool return_address_is_code(const struct unwinder *unwinder, const struct unwind
 /* Returns true if a call ends at `address`, in code of the object. */
 bool return_address_follows_call(const struct cfi_tables *tables, uintptr_t address);
 
-/* The same of code outside of objects, which may be gone. Cost: 0.2 µs. */
+/* Does the same for code outside loaded objects, which may be unmapped by now. Cost: 0.2 µs. */
 bool return_address_follows_generated_call(uintptr_t address);
 
 /* Returns true if code at `from` may return to `address`. Cost: 30 ns, in generated code 0.2 µs. */

@@ -5,14 +5,14 @@
 
 #include <string.h>
 
-static unsigned size_of(size_t size) {
+static unsigned table_block_class(size_t size) {
     unsigned bits = TABLE_BLOCK_LEAST_BITS;
     while (size > (size_t)1 << bits)
         bits++;
     return bits - TABLE_BLOCK_LEAST_BITS;
 }
 
-static void *map(struct table_blocks *blocks, size_t size) {
+static void *table_blocks_map(struct table_blocks *blocks, size_t size) {
     if (size > TABLE_BLOCKS_LARGEST - blocks->mapped)
         return NULL;
     void *const memory = own_memory_take(size);
@@ -31,7 +31,7 @@ static bool is_large(size_t size) {
 
 static void *take_of_chunk(struct table_blocks *blocks, size_t bytes) {
     if (blocks->chunk_end - blocks->chunk < bytes) { /* the rest of the old one is lost */
-        const uintptr_t chunk = (uintptr_t)map(blocks, TABLE_BLOCKS_CHUNK);
+        const uintptr_t chunk = (uintptr_t)table_blocks_map(blocks, TABLE_BLOCKS_CHUNK);
         if (!chunk)
             return NULL;
         blocks->chunk = chunk;
@@ -46,8 +46,8 @@ void *table_blocks_take(struct table_blocks *blocks, size_t size) {
     if (size > TABLE_BLOCKS_LARGEST)
         return NULL;
     if (is_large(size))
-        return map(blocks, whole_pages(size));
-    const unsigned index = size_of(size);
+        return table_blocks_map(blocks, whole_pages(size));
+    const unsigned index = table_block_class(size);
     void *const block = blocks->free[index];
     if (!block)
         return take_of_chunk(blocks, (size_t)1 << (index + TABLE_BLOCK_LEAST_BITS));
@@ -61,7 +61,7 @@ void table_blocks_give(struct table_blocks *blocks, void *block, size_t size) {
         blocks->mapped -= whole_pages(size);
         return;
     }
-    const unsigned index = size_of(size);
+    const unsigned index = table_block_class(size);
     memcpy(block, &blocks->free[index], sizeof blocks->free[index]);
     blocks->free[index] = block;
 }

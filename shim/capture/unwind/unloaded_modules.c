@@ -70,7 +70,8 @@ static size_t text_bytes(const struct unloaded_modules *unloaded) {
 }
 
 /* Returns the end of what it has written to `text`. */
-static char *copy(struct harvest_module *to, const struct harvest_module *from, char *text) {
+static char *unloaded_module_copy(struct harvest_module *to, const struct harvest_module *from,
+                                  char *text) {
     const size_t path_bytes = strlen(from->path) + 1;
     *to = *from;
     to->path = memcpy(text, from->path, path_bytes);
@@ -94,6 +95,7 @@ struct module_snapshot *unloaded_modules_join(const struct unloaded_modules *unl
     memcpy(joined->modules, loaded->modules, loaded->count * sizeof *loaded->modules);
     char *text = (char *)&joined->modules[count];
     for (size_t i = 0; i < gone; i++)
-        text = copy(&joined->modules[loaded->count + i], unloaded_modules_at(unloaded, i), text);
+        text = unloaded_module_copy(&joined->modules[loaded->count + i],
+                                    unloaded_modules_at(unloaded, i), text);
     return joined;
 }

@@ -108,7 +108,7 @@ static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
     return rule.after_call;
 }
 
-static bool list(const struct unwinder *unwinder, struct unwind *u, uintptr_t pc) {
+static bool unwind_add_frame(const struct unwinder *unwinder, struct unwind *u, uintptr_t pc) {
     if (unwinder_is_own(unwinder, pc))
         return true;
     if (u->count == u->max)
@@ -257,7 +257,7 @@ static enum unwind_end unwind_walk_on(const struct unwinder *unwinder, struct un
         const struct rule rule = rule_for(unwinder, u, frame);
         if (!is_credible(unwinder, u, frame, rule))
             return end_of_incredible(unwinder, u, frame, rule);
-        if (!list(unwinder, u, frame->pc))
+        if (!unwind_add_frame(unwinder, u, frame->pc))
             return UNWIND_DEPTH;
         if (rule.cfa_kind == RULE_END)
             return UNWIND_COMPLETE;
