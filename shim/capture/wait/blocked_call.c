@@ -36,7 +36,7 @@ static const char *read_hexadecimal(const char *at, uint64_t *value) {
     return at;
 }
 
-static const char *read_number(const char *at, long *number) {
+static const char *blocked_call_number(const char *at, long *number) {
     const bool is_negative = *at == '-';
     at += is_negative;
     if (*at < '0' || *at > '9')
@@ -50,7 +50,7 @@ static const char *read_number(const char *at, long *number) {
 
 bool blocked_call_parse(const char *text, struct blocked_call *call) {
     uint64_t words[8] = {0};
-    const char *at = read_number(text, &call->number);
+    const char *at = blocked_call_number(text, &call->number);
     const int count = call->number < 0 ? 2 : 8;
     for (int i = 0; at && i < count; i++)
         at = read_hexadecimal(at, &words[i]);

@@ -188,7 +188,7 @@ static bool may_go_on(enum unwind_end end) {
     return end == UNWIND_TRUNCATED || end == UNWIND_EXPRESSION;
 }
 
-static uintptr_t innermost(const struct blocked_place *blocked_place) {
+static uintptr_t innermost_address(const struct blocked_place *blocked_place) {
     return blocked_place->stack_pointer ? blocked_place->stack_pointer
                                         : blocked_place->hook.stack_pointer;
 }
@@ -200,7 +200,7 @@ enum unwind_end blocked_stack_walk(struct blocked_stack *stack, const struct unw
     stack->count = 0;
     stack->is_doubtful = false;
     for (int i = 0; i < STEPS && may_go_on(end); i++) {
-        if (!copy_stack(stack, thread, innermost(blocked_place), steps[i]))
+        if (!copy_stack(stack, thread, innermost_address(blocked_place), steps[i]))
             break;
         end = blocked_walk(stack, unwinder, thread, blocked_place);
         if (stack->is_foreign || stack->copied.high + 8 > thread->stack.high)

@@ -32,10 +32,10 @@ struct contention {
     bool has_wait_slot; /* the thread's wait slot is published for this wait */
 };
 
-/* Finds libc's own clock_gettime(), even if another preloaded library defines one. It needs no
- * system call, which would lengthen the time that the lock is held by more than many locks are
- * held. Before this call, and if there is no such function, the kernel is called instead. Context:
- * calm, at start. */
+/* Finds libc's own clock_gettime(), even if another preloaded library defines one, because it makes
+ * no system call: the clock is read while the lock is held, and a system call takes longer than
+ * many locks are held. Before contention_start(), and if there is no such function, the kernel is
+ * called instead. Context: calm, at start. */
 void contention_start(void);
 
 /* Begins a contention, before the call: the lock at `lock` is taken, and the thread is about to

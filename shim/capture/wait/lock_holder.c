@@ -20,16 +20,16 @@ static uint32_t id_in(uint32_t word) {
     return word <= LARGEST_ID ? word : 0;
 }
 
-static uint32_t word_at(const void *lock, size_t offset) {
+static uint32_t lock_word_at(const void *lock, size_t offset) {
     return *(const volatile uint32_t *)(const void *)((const char *)lock + offset);
 }
 
 /* Reads the word of a mutex that the kernel hands over: its new holder sets __owner only later. */
 static uint32_t holder_of_mutex(const void *lock) {
-    const uint32_t kind = word_at(lock, offsetof(pthread_mutex_t, __data.__kind));
+    const uint32_t kind = lock_word_at(lock, offsetof(pthread_mutex_t, __data.__kind));
     if (kind & (MUTEX_ROBUST | MUTEX_PRIORITY_INHERITANCE))
-        return id_in(word_at(lock, offsetof(pthread_mutex_t, __data.__lock)) & FUTEX_TID_MASK);
-    return id_in(word_at(lock, offsetof(pthread_mutex_t, __data.__owner)));
+        return id_in(lock_word_at(lock, offsetof(pthread_mutex_t, __data.__lock)) & FUTEX_TID_MASK);
+    return id_in(lock_word_at(lock, offsetof(pthread_mutex_t, __data.__owner)));
 }
 
 uint32_t lock_holder_here(uint32_t what, const void *lock) {
@@ -39,9 +39,9 @@ uint32_t lock_holder_here(uint32_t what, const void *lock) {
     case LOCK_MUTEX:
         return holder_of_mutex(lock);
     case LOCK_RWLOCK:
-        return id_in(word_at(lock, offsetof(pthread_rwlock_t, __data.__cur_writer)));
+        return id_in(lock_word_at(lock, offsetof(pthread_rwlock_t, __data.__cur_writer)));
     case LOCK_PI_FUTEX:
-        return id_in(word_at(lock, 0) & FUTEX_TID_MASK);
+        return id_in(lock_word_at(lock, 0) & FUTEX_TID_MASK);
     case LOCK_SILENT:
         break;
     }
@@ -54,7 +54,7 @@ uint32_t lock_holder_here(uint32_t what, const void *lock) {
  * kernel refuse to give other locks to one thread twice (EDEADLK). */
 static bool is_handed_over(uint32_t what, const void *lock, uint32_t holder) {
     return wait_slot_layout(what) != LOCK_MUTEX ||
-           word_at(lock, offsetof(pthread_mutex_t, __data.__owner)) != holder;
+           lock_word_at(lock, offsetof(pthread_mutex_t, __data.__owner)) != holder;
 }
 
 uint32_t lock_holder(uint32_t what, uint64_t lock, uint32_t waiter) {
@@ -77,8 +77,8 @@ uint32_t lock_holder(uint32_t what, uint64_t lock, uint32_t waiter) {
 }
 
 bool mutex_needs_no_wait(const void *mutex, uint32_t tid) {
-    const uint32_t kind = word_at(mutex, offsetof(pthread_mutex_t, __data.__kind));
-    const uint32_t word = word_at(mutex, offsetof(pthread_mutex_t, __data.__lock));
+    const uint32_t kind = lock_word_at(mutex, offsetof(pthread_mutex_t, __data.__kind));
+    const uint32_t word = lock_word_at(mutex, offsetof(pthread_mutex_t, __data.__lock));
     const uint32_t type = kind & MUTEX_TYPE;
     if ((kind & MUTEX_PRIORITY_CEILING) && !(word & ~CEILING))
         return true;

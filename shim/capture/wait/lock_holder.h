@@ -22,8 +22,8 @@
  * only locks have a holder. The memory may be gone. errno is changed. Context: the helper. */
 uint32_t lock_holder(uint32_t what, uint64_t lock, uint32_t waiter);
 
-/* Returns the holder, whichever thread waits, of a lock in memory that can be read. Context: any.
- * Async-signal-safe: yes. */
+/* Returns the thread that a lock in readable memory names as its holder, whichever thread waits for
+ * it; 0: none. Context: any. Async-signal-safe: yes. */
 uint32_t lock_holder_here(uint32_t what, const void *lock);
 
 /* Returns true if a mutex whose word is not 0 is given to the calling thread, `tid`, or refused,

@@ -12,7 +12,7 @@ static size_t stride(const struct wait_accounts *accounts) {
     return sizeof(struct wait_account) + accounts->max_depth * sizeof(uint64_t);
 }
 
-static size_t segment_bytes(const struct wait_accounts *accounts) {
+static size_t account_segment_bytes(const struct wait_accounts *accounts) {
     return whole_pages(stride(accounts) * THREADS_PER_SEGMENT);
 }
 
@@ -26,7 +26,7 @@ struct wait_accounts *wait_accounts_open(uint32_t max_depth) {
 struct wait_account *wait_account_at(struct wait_accounts *accounts, uint32_t index) {
     struct wait_account **const segment = &accounts->segments[index / THREADS_PER_SEGMENT];
     if (!*segment)
-        *segment = own_memory_map(segment_bytes(accounts));
+        *segment = own_memory_map(account_segment_bytes(accounts));
     if (!*segment)
         return NULL;
     return (struct wait_account *)(void *)((char *)*segment +
@@ -35,5 +35,5 @@ struct wait_account *wait_account_at(struct wait_accounts *accounts, uint32_t in
 
 void wait_accounts_after_fork(struct wait_accounts *accounts) {
     for (uint32_t i = 0; i < THREAD_SEGMENTS && accounts->segments[i]; i++)
-        own_memory_reset_in_child(accounts->segments[i], segment_bytes(accounts));
+        own_memory_reset_in_child(accounts->segments[i], account_segment_bytes(accounts));
 }

@@ -12,8 +12,8 @@ struct wait_account *wait_account_of(struct wait_sampler *waits, struct thread_s
  * without a slot, the CPU clock has not moved. */
 bool wait_is_same(const struct thread_state *thread, const struct wait_account *account);
 
-/* Returns true if the CPU clock has moved: then no wait has lasted since the last observation, even
- * if the slot has not changed. */
+/* Returns true if the CPU clock has moved: the thread has run since the last observation, so it is
+ * not in the same wait, even if the slot has not changed. */
 bool wait_has_worked(const struct wait_account *account);
 
 /* Returns the price of observing the thread, in nanoseconds. */
@@ -33,7 +33,7 @@ void wait_observe(struct wait_sampler *waits, struct thread_state *thread,
 void wait_reconcile(struct wait_sampler *waits, struct thread_state *thread,
                     struct wait_account *account);
 
-/* Records the time off CPU until now that no sample has, without a stack. */
+/* Records, without a stack, the time off CPU until now that is in no sample. */
 void wait_record_remainder(struct wait_sampler *waits, struct thread_state *thread,
                            struct wait_account *account);
 

@@ -15,7 +15,7 @@ static bool wait_record_add(struct wait_sampler *waits, struct thread_state *thr
     return added;
 }
 
-static uint64_t interval(const struct wait_sampler *waits) {
+static uint64_t wait_interval(const struct wait_sampler *waits) {
     return modules_interval(waits->recorder->unwinder->modules);
 }
 
@@ -55,7 +55,7 @@ bool wait_record_unseen(struct wait_sampler *waits, struct thread_state *thread,
     const struct sample sample = {.kind = SAMPLE_OFF_CPU,
                                   .flags = SAMPLE_FLAG_UNSAMPLED,
                                   .tid = tid,
-                                  .interval = interval(waits),
+                                  .interval = wait_interval(waits),
                                   .frames = &start,
                                   .frame_count = 1,
                                   .values = {[MEASURED_NANO] = (double)nano}};
@@ -66,7 +66,7 @@ bool wait_record_delay(struct wait_sampler *waits, struct thread_state *thread, 
                        uint64_t nano) {
     const uint64_t start = start_of(thread);
     struct sample sample = {.flags = SAMPLE_FLAG_UNSAMPLED,
-                            .interval = interval(waits),
+                            .interval = wait_interval(waits),
                             .frames = &start,
                             .frame_count = 1};
     if (!(waits->on & PROFILE_SCHED_DELAY))
