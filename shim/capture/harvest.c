@@ -32,7 +32,7 @@ struct thread_name {
 struct harvest {
     harvest_visit *visit;
     void *arg;
-    struct thread_name *names; /* NAMES, by tid modulo; NULL if there was no memory */
+    struct thread_name *names; /* NAMES entries, indexed by tid % NAMES; NULL: no memory */
 };
 
 static const char *harvest_thread_name(const struct harvest *harvest, uint32_t tid) {
@@ -191,7 +191,7 @@ static void report_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
     }
 }
 
-static void scan_loaded_objects(void) {
+static void harvest_scan_objects(void) {
     list_iteration_begin();
     deep_binding_catch_up();
     bound_calls_catch_up();
@@ -204,7 +204,7 @@ static void scan_loaded_objects(void) {
  * 1. modules_pin() is first: samples are reported in this snapshot's intervals. If objects are
  * gone, their rules are forgotten before anything else uses them.
  * 2. heap_maintain() flips the stack store before visit_heap() reads it.
- * 3. sampler_check_signal() and scan_loaded_objects() precede the visits: they find handlers and
+ * 3. sampler_check_signal() and harvest_scan_objects() precede the visits: they find handlers and
  *    objects that no hook saw, and the visits name frames by the state that they leave.
  * 4. capture_sweep_threads() precedes count_unknown_threads(), which compares our number of threads
  *    with the kernel's, and thread_snapshot_visit(), which expects swept threads.
@@ -227,7 +227,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
         rule_cache_invalidate(&capture.rules);
     heap_maintain(&capture.heap);
     sampler_check_signal();
-    scan_loaded_objects();
+    harvest_scan_objects();
     capture_sweep_threads(UINT32_MAX);
     count_unknown_threads();
     if (capture.waits.types)
@@ -288,7 +288,7 @@ static struct heap_peak_facts heap_peak(void) {
                                     .unix_nano = peak->kept.unix_nano};
 }
 
-static unsigned types(void) {
+static unsigned harvest_types(void) {
     return settings_types(&capture.settings);
 }
 
@@ -300,7 +300,7 @@ static void sampling_cost(struct sampling_cost costs[SAMPLINGS]) {
     sampling_costs_update(&capture.costs, &capture.threads, capture.pid, costs);
 }
 
-static void count_drop(enum drop_reason reason, uint64_t count) {
+static void harvest_count_drop(enum drop_reason reason, uint64_t count) {
     atomic_fetch_add_explicit(&capture.recorder.dropped[reason], count, memory_order_relaxed);
 }
 
@@ -312,13 +312,13 @@ void harvest_fill_api(struct capture_api *api) {
     api->heap_peak = heap_peak;
     api->change_settings = capture_change_settings;
     api->is_paused = is_paused;
-    api->types = types;
+    api->types = harvest_types;
     api->name_frame = name_frame;
     api->harvest = harvest_all;
     api->modules = list_modules;
     api->dropped = read_dropped;
     api->sampling_cost = sampling_cost;
-    api->count_drop = count_drop;
+    api->count_drop = harvest_count_drop;
     api->guarded = memory_guard_run;
     api->is_timed = memory_guard_is_timed;
     api->allow_leaving = memory_guard_allow;

@@ -51,7 +51,7 @@ static bool nothing_is_pending(void *context) {
     return !(turn->pending & ~turn->left_out);
 }
 
-static signal_mask leave_out(signal_mask pending) {
+static signal_mask skipped_signals(signal_mask pending) {
     signal_mask without = 0;
     for (unsigned i = 0; i < SIGNALS; i++) {
         const uint8_t left = atomic_load_explicit(&history[i].left, memory_order_relaxed);
@@ -94,7 +94,7 @@ void signals_give_way(signal_mask before) {
         over = nothing_is_pending(&turn);
     }
     if (!over) {
-        turn.left_out = leave_out(turn.pending);
+        turn.left_out = skipped_signals(turn.pending);
         (void)wait_for_rounds(nothing_is_pending, &turn, SLEEPING_ROUNDS);
     }
     atomic_fetch_sub(&signals_shared.giving_way, 1);

@@ -52,7 +52,7 @@ static inline uintptr_t arch_link_register(const uint64_t registers[REGISTER_COU
     return 0;
 }
 
-/* The address of an instruction, of what a call has left (where it may be signed). */
+/* Returns the address in the word that a call has saved. Other architectures may have signed it. */
 static inline uintptr_t arch_return_address(uintptr_t word) {
     return word;
 }
