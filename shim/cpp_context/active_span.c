@@ -61,7 +61,7 @@ enum { COUNTED_DISPOSE = 2, COUNTED_DESTROY = 3 }; /* indices in its table */
 
 typedef void method(void *object);
 
-static void call(uintptr_t table, unsigned slot, void *object) {
+static void call_virtual(uintptr_t table, unsigned slot, void *object) {
     method *const function = *(method *const *)(table + slot * sizeof(uintptr_t));
     function(object);
 }
@@ -72,7 +72,7 @@ enum layout { LAYOUT_UNKNOWN, LAYOUT_WRAPPED, LAYOUT_SHARED };
 
 enum { MOST_DOUBTS = 64 };
 
-static bool is_counted(const struct shared *pointer, unsigned abi) {
+static bool pointer_is_counted(const struct shared *pointer, unsigned abi) {
     return pointer->owners &&
            known_class_of(*(const uintptr_t *)pointer->owners, abi) == CLASS_COUNTED;
 }
@@ -93,7 +93,7 @@ static __attribute__((noinline)) enum layout learn_layout(const void *context,
     enum layout layout = LAYOUT_UNKNOWN;
     if (is_wrapped(context, build->abi, CLASS_CONTEXT_POINTER))
         layout = LAYOUT_WRAPPED;
-    else if (is_counted(shared, build->abi))
+    else if (pointer_is_counted(shared, build->abi))
         layout = LAYOUT_SHARED;
     if (layout != LAYOUT_UNKNOWN)
         atomic_store_explicit(&build->layout, layout, memory_order_relaxed);
@@ -107,7 +107,7 @@ static enum layout layout_of(const void *context, struct api_build *build) {
     if (known == LAYOUT_WRAPPED)
         return is_wrapped(context, build->abi, CLASS_CONTEXT_POINTER) ? known : LAYOUT_UNKNOWN;
     if (known == LAYOUT_SHARED)
-        return is_counted(context, build->abi) ? known : LAYOUT_UNKNOWN;
+        return pointer_is_counted(context, build->abi) ? known : LAYOUT_UNKNOWN;
     return api_build_is_foreign(build) ? LAYOUT_UNKNOWN : learn_layout(context, build);
 }
 
@@ -118,16 +118,16 @@ static void release_shared(const struct shared *pointer) {
     struct counted *const owners = (struct counted *)pointer->owners;
     if (__atomic_fetch_sub(&owners->uses, 1, __ATOMIC_ACQ_REL) != 1)
         return;
-    call((uintptr_t)owners->table, COUNTED_DISPOSE, owners);
+    call_virtual((uintptr_t)owners->table, COUNTED_DISPOSE, owners);
     if (__atomic_fetch_sub(&owners->weak_uses, 1, __ATOMIC_ACQ_REL) == 1)
-        call((uintptr_t)owners->table, COUNTED_DESTROY, owners);
+        call_virtual((uintptr_t)owners->table, COUNTED_DESTROY, owners);
 }
 
 bool context_release(void *context, struct api_build *build) {
     const enum layout layout = layout_of(context, build);
     if (layout == LAYOUT_WRAPPED)
-        call(((const struct wrapped *)context)->table, 0,
-             context); /* its destructor is the first function */
+        /* its destructor is the first function */
+        call_virtual(((const struct wrapped *)context)->table, 0, context);
     else if (layout == LAYOUT_SHARED)
         release_shared(context);
     return layout != LAYOUT_UNKNOWN || !((const struct shared *)context)->owners;
@@ -139,12 +139,12 @@ static bool release_state(struct wrapped *state, enum layout layout, unsigned ab
     if (layout == LAYOUT_WRAPPED) {
         if (!is_wrapped(state, abi, CLASS_STATE_POINTER))
             return false;
-        call(state->table, 0, state);
+        call_virtual(state->table, 0, state);
         return true;
     }
     if (!shared->owners)
         return true;
-    if (!is_counted(shared, abi))
+    if (!pointer_is_counted(shared, abi))
         return false;
     release_shared(shared);
     return true;
@@ -174,7 +174,7 @@ static uintptr_t span_in_shared(uintptr_t list, unsigned abi) {
     const struct shared_entry *entry = (const void *)list;
     for (int i = 0; entry && i < MOST_ENTRIES; i++, entry = (const void *)entry->next.object)
         if (is_span_key(entry->key, entry->key_length))
-            return entry->alternative == SPAN_ALTERNATIVE && is_counted(&entry->value, abi)
+            return entry->alternative == SPAN_ALTERNATIVE && pointer_is_counted(&entry->value, abi)
                        ? entry->value.object
                        : 0;
     return 0;

@@ -115,7 +115,7 @@ static int follow_object(struct dl_phdr_info *object, size_t size, void *arg) {
     return 0;
 }
 
-static void forget_unloaded(void) {
+static void forget_unloaded_storages(void) {
     for (unsigned i = 0; i < MOST_STORAGES; i++)
         if (!followed[i].loaded)
             followed[i].table = 0;
@@ -128,7 +128,7 @@ void otelprof_cpp_scan(struct cpp_object *objects, size_t count) {
         followed[i].loaded = false;
     loaded_ranges_begin();
     dl_iterate_phdr(note_object, NULL);
-    forget_unloaded();
+    forget_unloaded_storages();
     loaded_ranges_end();
     known_classes_forget(); /* until now the cached classes are valid */
     dl_iterate_phdr(follow_object, &scan);

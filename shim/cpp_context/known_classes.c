@@ -27,7 +27,7 @@ static enum known_class recall(struct class_cache *class_cache, uintptr_t table)
     return (kept & ~(uintptr_t)KIND_BITS) == table ? (enum known_class)(kept & KIND_BITS) : 0;
 }
 
-static uintptr_t word_at(uintptr_t address) {
+static uintptr_t class_word(uintptr_t address) {
     return *(const uintptr_t *)address;
 }
 
@@ -36,10 +36,10 @@ static uintptr_t word_at(uintptr_t address) {
 static const char *class_name_of(uintptr_t table, size_t *length) {
     if (!loaded_is_readable(table - sizeof(uintptr_t), 2 * sizeof(uintptr_t)))
         return NULL;
-    const uintptr_t class = word_at(table - sizeof(uintptr_t));
+    const uintptr_t class = class_word(table - sizeof(uintptr_t));
     if (class % sizeof(uintptr_t) || !loaded_is_readable(class, 2 * sizeof(uintptr_t)))
         return NULL;
-    const uintptr_t name = word_at(class + sizeof(uintptr_t));
+    const uintptr_t name = class_word(class + sizeof(uintptr_t));
     const size_t readable = loaded_range_at(name, NAME_BYTES, RANGE_READ);
     *length = strnlen((const char *)name, readable);
     return *length < readable || readable == NAME_BYTES ? (const char *)name : NULL;
@@ -89,7 +89,7 @@ static enum known_class class_with_context(uintptr_t table, unsigned abi) {
     if (!loaded_is_readable(table, count * sizeof(uintptr_t)))
         return CLASS_OTHER;
     for (unsigned i = 0; i < count; i++)
-        if (!loaded_is_code(word_at(table + i * sizeof(uintptr_t))))
+        if (!loaded_is_code(class_word(table + i * sizeof(uintptr_t))))
             return CLASS_OTHER;
     return CLASS_WITH_CONTEXT;
 }

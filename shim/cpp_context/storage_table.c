@@ -20,7 +20,7 @@ struct words {
 };
 
 /* Returns the parts of the object that can hold tables: all that is no code and readable. */
-static struct words words_of(const struct dl_phdr_info *object, int segment) {
+static struct words segment_words(const struct dl_phdr_info *object, int segment) {
     const ElfW(Phdr) *const header = &object->dlpi_phdr[segment];
     const uintptr_t start = object->dlpi_addr + header->p_vaddr;
     const uintptr_t aligned = (start + WORD - 1) & ~(uintptr_t)(WORD - 1);
@@ -52,7 +52,7 @@ static uintptr_t search_object(const struct dl_phdr_info *object, uintptr_t want
     uintptr_t found = 0;
     *count = 0;
     for (int i = 0; i < object->dlpi_phnum; i++) {
-        const struct words words = words_of(object, i);
+        const struct words words = segment_words(object, i);
         for (size_t at = 1; at < words.count; at++) {
             if (words.from[at] != wanted || !is(object, &words.from[at], words.count - at))
                 continue;
