@@ -112,7 +112,7 @@ static bool caller_matters(const char *path, const void *caller) {
 
 /* --- the hooks --- */
 
-static void scan_loaded_objects(void) {
+static void dlopen_expect_scan(void) {
     if (!atomic_load(&capture.armed) || (own_tls.inside && !own_tls.is_profiler_thread))
         return;
     modules_refresh_before_load(&capture.modules);
@@ -122,21 +122,21 @@ static void scan_loaded_objects(void) {
 }
 
 /* Returns the function at which the call continues. */
-__attribute__((used)) static dlopen_function *choose(const char *path, int flags, long third,
-                                                     const void *caller) {
+__attribute__((used)) static dlopen_function *dlopen_choose(const char *path, int flags, long third,
+                                                            const void *caller) {
     (void)third;
     deep_binding_catch_up();
-    scan_loaded_objects();
+    dlopen_expect_scan();
     if (!(flags & RTLD_DEEPBIND) || !deep_binding_expect())
         return real_dlopen();
     return caller_matters(path, caller) ? real_dlopen() : open_and_bind;
 }
 
-ARCH_DEFINE_CHOSEN_CALL(dlopen, choose)
+ARCH_DEFINE_CHOSEN_CALL(dlopen, dlopen_choose)
 
 __attribute__((used)) static dlmopen_function *choose_dlmopen(void) {
     (void)deep_binding_expect();
-    scan_loaded_objects();
+    dlopen_expect_scan();
     return real_dlmopen();
 }
 

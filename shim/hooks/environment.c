@@ -27,7 +27,7 @@ static bool is_proxy(const char *entry) {
     return false;
 }
 
-static size_t size_of(const char *const *environment) {
+static size_t environment_bytes(const char *const *environment) {
     size_t size = 1;
     for (size_t i = 0; environment[i]; i++)
         size += strlen(environment[i]) + 1;
@@ -37,7 +37,7 @@ static size_t size_of(const char *const *environment) {
 void hooks_environment_keep(const char *const *environment, bool proxies_alone) {
     if (!environment)
         return;
-    kept = own_memory_take((size_of(environment) + PAGE - 1) & ~(size_t)(PAGE - 1));
+    kept = own_memory_take((environment_bytes(environment) + PAGE - 1) & ~(size_t)(PAGE - 1));
     char *at = kept;
     for (size_t i = 0; at && environment[i]; i++)
         if (environment[i][0] && (!proxies_alone || is_proxy(environment[i])))

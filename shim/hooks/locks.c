@@ -21,14 +21,14 @@
  * The value may be stale when the call is made: then a wait is missed, or a call that does not wait
  * is timed. Neither changes the effect of the call. */
 
-static inline uint32_t word_of(const uint32_t *word) {
+static inline uint32_t lock_word_load(const uint32_t *word) {
     return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
 /* pthread_mutex_t, and mtx_t, which glibc makes of one: 0 is free. */
 static inline bool mutex_is_taken(const void *lock) {
     const pthread_mutex_t *const mutex = lock;
-    return word_of((const uint32_t *)&mutex->__data.__lock) != 0;
+    return lock_word_load((const uint32_t *)&mutex->__data.__lock) != 0;
 }
 
 /* glibc's pthread_rwlock_common.c, since 2.25: the low bits of __readers, above which readers are
@@ -37,7 +37,7 @@ enum { WRITERS_PHASE = 1, HAS_WRITER = 2, READERS_WAIT = 4 };
 
 static inline bool rwlock_is_written(const void *lock) {
     const pthread_rwlock_t *const rwlock = lock;
-    const uint32_t readers = word_of(&rwlock->__data.__readers);
+    const uint32_t readers = lock_word_load(&rwlock->__data.__readers);
     if (LIKELY(!(readers & HAS_WRITER)))
         return false;
     return (readers & WRITERS_PHASE) ||
@@ -46,7 +46,7 @@ static inline bool rwlock_is_written(const void *lock) {
 
 static inline bool rwlock_is_taken(const void *lock) {
     const pthread_rwlock_t *const rwlock = lock;
-    const uint32_t readers = word_of(&rwlock->__data.__readers);
+    const uint32_t readers = lock_word_load(&rwlock->__data.__readers);
     return (readers & ~(uint32_t)(WRITERS_PHASE | READERS_WAIT)) != 0;
 }
 

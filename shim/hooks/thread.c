@@ -78,7 +78,7 @@ static size_t stack_size_of(const pthread_attr_t *attributes) {
     return default_stack_size();
 }
 
-static struct thread_state *prepare(const pthread_attr_t *attributes) {
+static struct thread_state *prepare_thread(const pthread_attr_t *attributes) {
     /* threads created by the libraries of our helper are not the application's */
     if (own_tls.inside)
         return NULL;
@@ -127,7 +127,7 @@ static int create_of_ours(pthread_t *id, const pthread_attr_t *attributes, void 
 
 /* --- the program's --- */
 
-static void take_back(struct thread_state *thread) {
+static void thread_slot_give_back(struct thread_state *thread) {
     thread_table_give_back(&capture.threads, thread);
     thread_is_gone();
 }
@@ -136,7 +136,7 @@ OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attribut
                                    void *(*start)(void *), void *argument) {
     if (own_tls.is_profiler_thread)
         return create_of_ours(id, attributes, start, argument);
-    struct thread_state *const thread = prepare(attributes);
+    struct thread_state *const thread = prepare_thread(attributes);
     if (!thread)
         return next_library_calls()->pthread_create(id, attributes, start, argument);
     thread->start_routine = start;
@@ -144,12 +144,12 @@ OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attribut
     atomic_fetch_add(&capture.live_threads, 1);
     const int error = next_library_calls()->pthread_create(id, attributes, pthread_main, thread);
     if (error)
-        take_back(thread);
+        thread_slot_give_back(thread);
     return error;
 }
 
 OTELPROF_EXPORT int thrd_create(thrd_t *id, thrd_start_t start, void *argument) {
-    struct thread_state *const thread = prepare(NULL);
+    struct thread_state *const thread = prepare_thread(NULL);
     if (!thread)
         return next_library_calls()->thrd_create(id, start, argument);
     memcpy(&thread->start_routine, &start, sizeof start);
@@ -157,6 +157,6 @@ OTELPROF_EXPORT int thrd_create(thrd_t *id, thrd_start_t start, void *argument) 
     atomic_fetch_add(&capture.live_threads, 1);
     const int result = next_library_calls()->thrd_create(id, thrd_main, thread);
     if (result != thrd_success)
-        take_back(thread);
+        thread_slot_give_back(thread);
     return result;
 }
