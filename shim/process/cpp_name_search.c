@@ -62,7 +62,7 @@ static struct loaded loaded_objects; /* used by the helper only */
 
 /* Drops unloaded objects, so that a library that is loaded again and again, each time at another
  * address, takes one entry only. */
-static void forget_unloaded(struct cpp_name_search *search) {
+static void forget_unloaded_objects(struct cpp_name_search *search) {
     size_t kept = 0;
     loaded_objects.search = search;
     loaded_objects.count = 0;
@@ -216,7 +216,7 @@ static int search_some(struct dl_phdr_info *object, size_t size, void *arg) {
     return 1; /* dl_iterate_phdr() releases the loader's lock */
 }
 
-static int read_counters(struct dl_phdr_info *object, size_t size, void *arg) {
+static int name_search_read_counters(struct dl_phdr_info *object, size_t size, void *arg) {
     uint64_t *const counters = arg;
     (void)size;
     counters[0] = object->dlpi_adds;
@@ -228,11 +228,11 @@ bool cpp_name_search(struct cpp_name_search *search, uint64_t most_nano) {
     uint64_t now[2] = {0, 0};
     const uint64_t start = thread_cpu_nano();
     struct step step = {.search = search, .worked = true};
-    dl_iterate_phdr(read_counters, now);
+    dl_iterate_phdr(name_search_read_counters, now);
     if (search->adds == now[0] && search->subs == now[1])
         return false;
     if (search->subs != now[1])
-        forget_unloaded(search);
+        forget_unloaded_objects(search);
     while (step.worked && search->searched_count < CPP_SEARCHED) {
         step.worked = false;
         step.first = true;

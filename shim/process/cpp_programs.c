@@ -28,7 +28,7 @@ static struct {
     uint64_t next_check_ns;                         /* CLOCK_MONOTONIC */
 } programs;
 
-static bool is_wanted(void) {
+static bool cpp_programs_are_wanted(void) {
     return helper.config->context & CONTEXT_OPENTELEMETRY_CPP;
 }
 
@@ -139,7 +139,7 @@ static bool try_follow(void) {
 }
 
 void cpp_programs_poll(void) {
-    if (!is_wanted() || programs.not_loaded)
+    if (!cpp_programs_are_wanted() || programs.not_loaded)
         return;
     if (!cpp_name_search(&programs.search, SEARCH_MS * (uint64_t)NANO_PER_MILLI))
         return;

@@ -7,23 +7,24 @@
 
 /* --- starts and pauses that still count --- */
 
-static bool is_within(int64_t then, int64_t now, int64_t seconds) {
+static bool happened_within(int64_t then, int64_t now, int64_t seconds) {
     return then <= now && now - then < seconds * (int64_t)NANO_PER_SECOND;
 }
 
-static uint64_t check_of(const struct crash_start *start) {
+static uint64_t crash_start_check(const struct crash_start *start) {
     const uint64_t words[] = {start->executable, start->pid_namespace, start->process_started,
                               (uint64_t)start->began_nano, start->pid};
     return hash_words(1, words, sizeof words / sizeof *words);
 }
 
 void crash_record_seal(struct crash_start *start) {
-    start->check = check_of(start);
+    start->check = crash_start_check(start);
 }
 
 static bool start_counts(const struct crash_start *start, int64_t now) {
     return start->executable && start->completed.tv_sec == 0 && start->completed.tv_nsec == 0 &&
-           is_within(start->began_nano, now, CRASH_WINDOW_S) && start->check == check_of(start);
+           happened_within(start->began_nano, now, CRASH_WINDOW_S) &&
+           start->check == crash_start_check(start);
 }
 
 static bool is_same_process(const struct crash_start *a, const struct crash_start *b) {
@@ -33,10 +34,11 @@ static bool is_same_process(const struct crash_start *a, const struct crash_star
 
 /* --- the verdict --- */
 
-static bool is_paused(const struct crash_record *record, uint64_t executable, int64_t now) {
+static bool executable_is_paused(const struct crash_record *record, uint64_t executable,
+                                 int64_t now) {
     for (uint32_t i = 0; i < CRASH_PAUSES; i++)
         if (record->pauses[i].executable == executable &&
-            is_within(record->pauses[i].since_nano, now, CRASH_PAUSE_S))
+            happened_within(record->pauses[i].since_nano, now, CRASH_PAUSE_S))
             return true;
     return false;
 }
@@ -52,7 +54,7 @@ enum crash_verdict crash_record_judge(const struct crash_record *record,
                                                       const struct crash_start *own)) {
     uint32_t probes = 0;
     uint32_t failures = 0;
-    if (is_paused(record, own->executable, own->began_nano))
+    if (executable_is_paused(record, own->executable, own->began_nano))
         return CRASH_LEFT_ALONE;
     for (uint32_t i = 0; i < CRASH_STARTS && probes < CRASH_MOST_PROBES; i++) {
         const struct crash_start *const start = &record->starts[(first_of(own) + i) % CRASH_STARTS];
@@ -89,7 +91,8 @@ uint32_t crash_record_pause_place(const struct crash_record *record, uint64_t ex
     uint32_t oldest = 0;
     for (uint32_t i = 0; i < CRASH_PAUSES; i++) {
         const struct crash_pause *const pause = &record->pauses[i];
-        if (pause->executable == executable || !is_within(pause->since_nano, now, CRASH_PAUSE_S))
+        if (pause->executable == executable ||
+            !happened_within(pause->since_nano, now, CRASH_PAUSE_S))
             return i;
         if (pause->since_nano < record->pauses[oldest].since_nano)
             oldest = i;

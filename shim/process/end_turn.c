@@ -13,7 +13,7 @@ enum { ID_BITS = 24 };
 enum { ROUND_MS = 10 }; /* between two checks that the thread still exists */
 #define ID_MASK ((1u << ID_BITS) - 1)
 
-static bool is_own(uint64_t taken) {
+static bool end_turn_is_own(uint64_t taken) {
     return (taken & ID_MASK) == (uint32_t)syscall(SYS_gettid);
 }
 
@@ -31,7 +31,7 @@ void end_turn_enter(struct end_turn *turn, enum end_turn_stage stage) {
 
 bool end_turn_hold(struct end_turn *turn, int number) {
     const uint64_t taken = atomic_load(&turn->taken);
-    if (!taken || atomic_load(&turn->stage) != END_TURN_EXPORTS || !is_own(taken))
+    if (!taken || atomic_load(&turn->stage) != END_TURN_EXPORTS || !end_turn_is_own(taken))
         return false;
     atomic_store(&turn->held, number);
     return true;
@@ -61,7 +61,7 @@ void end_turn_wait(struct end_turn *turn) {
     const uint64_t taken = atomic_load(&turn->taken);
     const uint64_t until = (taken >> ID_BITS) * NANO_PER_MILLI;
     uint32_t stage = atomic_load(&turn->stage);
-    if (!taken || monotonic_nano() >= until || is_own(taken))
+    if (!taken || monotonic_nano() >= until || end_turn_is_own(taken))
         return;
     while (stage != END_TURN_LEFT && monotonic_nano() < until && !has_ended(taken & ID_MASK)) {
         const uint64_t round = in_milliseconds(ROUND_MS);

@@ -116,8 +116,8 @@ bool helper_suspend_waiting(void);
  * helper_suspend_waiting(). Context: calm. */
 bool helper_suspend_working(uint64_t timeout_ms);
 
-/* Starts a helper after one of these. It inherits all thread attributes from the calling thread.
- * Context: calm. */
+/* Starts a helper after helper_suspend_waiting() or helper_suspend_working(). It inherits all
+ * thread attributes from the calling thread. Context: calm. */
 void helper_replace(void);
 
 /* Has the helper load and initialise its libraries now, because the process is about to lose sight

@@ -28,7 +28,7 @@ enum {
 
 /* --- suspending --- */
 
-static bool is_running(void) {
+static bool helper_is_running(void) {
     return helper_state_is_running(atomic_load(&helper.state));
 }
 
@@ -41,7 +41,7 @@ static enum helper_state wait_while_running(uint64_t deadline) {
     return (enum helper_state)now;
 }
 
-static void request(uint32_t what) {
+static void helper_request(uint32_t what) {
     atomic_store(&helper.request, what);
     helper_wake();
 }
@@ -76,7 +76,7 @@ bool helper_suspend_waiting(void) {
         !helper_state_move_from(&helper.state, HELPER_WAITS, HELPER_LEAVES, IN_CALM))
         return false;
     const bool joins = !atomic_exchange(&helper.joined, true);
-    request(REQUEST_ABANDON);
+    helper_request(REQUEST_ABANDON);
     if (joins) {
         join_until_gone();
         (void)helper_state_move(&helper.state, HELPER_SUSPENDED, IN_CALM);
@@ -127,18 +127,18 @@ void helper_replace(void) {
 
 void helper_end(const char *why) {
     uint64_t stays = 0;
-    if (!is_running() || !helper_is_of_this_process() ||
+    if (!helper_is_running() || !helper_is_of_this_process() ||
         !atomic_compare_exchange_strong(&helper.leave_at, &stays, monotonic_nano()))
         return;
     log_debug(helper.log, "%s; nothing is profiled any more", why);
-    request(REQUEST_ABANDON);
+    helper_request(REQUEST_ABANDON);
     capture_stop();
 }
 
 void helper_load_early(void) {
     uint32_t not_asked = EARLY_NOT_ASKED;
     const uint64_t deadline = in_milliseconds(EARLY_TIMEOUT_MS);
-    if (!helper_is_of_this_process() || !is_running() ||
+    if (!helper_is_of_this_process() || !helper_is_running() ||
         !atomic_compare_exchange_strong(&helper.early, &not_asked, EARLY_ASKED))
         return;
     helper_wake();
@@ -170,7 +170,7 @@ static bool is_done_before(uint64_t deadline) {
     unsigned in_vain = 0;
     if (!caller_is_inside_loader())
         return is_done_by(deadline);
-    while (is_running() && in_vain < INSIDE_ROUNDS && monotonic_nano() < deadline) {
+    while (helper_is_running() && in_vain < INSIDE_ROUNDS && monotonic_nano() < deadline) {
         (void)wait_while_running(in_milliseconds(INSIDE_ROUND_MS));
         in_vain = atomic_load(&helper.loading) ? in_vain + 1 : 0;
     }
@@ -203,7 +203,7 @@ void helper_leave(uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
     const bool joins = !atomic_exchange(&helper.joined, true);
     atomic_store(&helper.leave_at, deadline);
-    request(REQUEST_STOP);
+    helper_request(REQUEST_STOP);
     if (!joins)
         return;
     if (is_done_by(deadline)) {
@@ -223,16 +223,16 @@ void helper_block_libraries(void) {
 void helper_finish(uint64_t timeout_ms) {
     /* The process's state was changed before this check of the helper's state: a helper that
      * another thread has suspended either is back by now, or does not come back (helper_start). */
-    if (!is_running())
+    if (!helper_is_running())
         return;
     /* before its time it has nothing to send, so it is not even woken */
     if (!helper_is_due() && helper_state_move(&helper.state, HELPER_LEAVES, IN_SIGNAL))
         return;
-    request(REQUEST_STOP);
+    helper_request(REQUEST_STOP);
     if (is_done_before(in_milliseconds(timeout_ms)))
         return;
     report_unfinished(timeout_ms);
-    request(REQUEST_ABANDON);
+    helper_request(REQUEST_ABANDON);
     helper_block_libraries();
 }
 
@@ -240,7 +240,7 @@ bool helper_join(void) {
     if (atomic_load(&helper.state) != HELPER_DONE || atomic_exchange(&helper.joined, true))
         return false;
     atomic_store(&helper.leave_at, monotonic_nano());
-    request(REQUEST_ABANDON);
+    helper_request(REQUEST_ABANDON);
     join_until_gone();
     return true;
 }

@@ -19,7 +19,7 @@
 
 enum { PATH_BYTES = 512 };
 
-static bool is_there(const char *path) {
+static bool file_exists(const char *path) {
     struct stat status;
     return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
 }
@@ -29,9 +29,9 @@ static bool is_there(const char *path) {
  * folder the profiler came from. */
 static const char *flush_path(void) {
     static const char installed[] = "/" OTELPROF_RELEASE "/libotelprof.so";
-    if (is_there(helper.release_path))
+    if (file_exists(helper.release_path))
         return helper.release_path;
-    if (is_there(helper.flush_path))
+    if (file_exists(helper.flush_path))
         return helper.flush_path;
     return process_file_has(getpid(), "maps", installed) ? helper.release_path : helper.flush_path;
 }

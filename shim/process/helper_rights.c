@@ -72,7 +72,7 @@ static bool read_both(struct pair *pair) {
     return thread && read_capabilities(0, &pair->own) && read_capabilities(thread, &pair->helpers);
 }
 
-static bool is_running(void) {
+static bool has_helper_of_process(void) {
     return atomic_load(&helper.state) != HELPER_NONE && capture_is_of_this_thread();
 }
 
@@ -84,15 +84,17 @@ static bool has_not_begun(void) {
 
 bool helper_rights_differ(void) {
     struct pair pair;
-    return is_running() && (has_not_begun() || atomic_load(&helper.follows_ids) ||
-                            (read_both(&pair) &&
-                             ((pair.own.effective ^ pair.helpers.effective) & id_capabilities)));
+    return has_helper_of_process() &&
+           (has_not_begun() || atomic_load(&helper.follows_ids) ||
+            (read_both(&pair) &&
+             ((pair.own.effective ^ pair.helpers.effective) & id_capabilities)));
 }
 
 bool helper_rights_exceed(void) {
     struct pair pair;
-    return is_running() && (has_not_begun() ||
-                            (read_both(&pair) && (pair.helpers.permitted & ~pair.own.permitted)));
+    return has_helper_of_process() &&
+           (has_not_begun() ||
+            (read_both(&pair) && (pair.helpers.permitted & ~pair.own.permitted)));
 }
 
 /* --- comparison by the helper --- */

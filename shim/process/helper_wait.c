@@ -70,7 +70,7 @@ void helper_wake(void) {
 }
 
 /* Scans newly loaded objects, under the quiesce lock because it takes the loader's lock. */
-static void scan_loaded_objects(void) {
+static void helper_poll_objects(void) {
     const uint64_t now = monotonic_nano();
     const bool for_contexts = now >= context_next_poll(&capture.contexts);
     if (atomic_load(&helper.request) != REQUEST_TIMEOUT ||
@@ -108,7 +108,7 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
         heap_poll(&capture.heap);
         wait_sampler_poll(&capture.waits);
         serve_ready();
-        scan_loaded_objects();
+        helper_poll_objects();
     }
 }
 

@@ -15,7 +15,7 @@ static bool read_at(int file, void *to, size_t size, uint64_t at) {
     return syscall(SYS_pread64, file, to, size, at) == (long)size;
 }
 
-static bool is_object(int file, ElfW(Ehdr) * header) {
+static bool read_object_header(int file, ElfW(Ehdr) * header) {
     return read_at(file, header, sizeof *header, 0) &&
            memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
            header->e_phentsize == sizeof(ElfW(Phdr)) && header->e_phnum <= MOST_SEGMENTS;
@@ -29,7 +29,7 @@ static bool ends_within(const ElfW(Phdr) * segment, uint64_t size) {
 static bool has_its_segments(int file, uint64_t size) {
     ElfW(Ehdr) header;
     ElfW(Phdr) segments[MOST_SEGMENTS];
-    if (!is_object(file, &header))
+    if (!read_object_header(file, &header))
         return true;
     if (!read_at(file, segments, header.e_phnum * sizeof *segments, header.e_phoff))
         return false;

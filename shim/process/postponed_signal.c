@@ -14,8 +14,8 @@
 
 enum { AGAIN_MS = 1 };
 
-/* CLOCK_MONOTONIC, ns; 0: none was postponed. Its address marks the signals of the profiler's
- * timers. */
+/* End of the time in which signals are postponed (CLOCK_MONOTONIC, ns); 0: none was postponed yet.
+ * The address of this variable marks the signals of the profiler's timers. */
 IN_FIRST_PAGE static _Atomic uint64_t until_nano;
 
 static void delete_timer_of(const siginfo_t *info) {

@@ -24,7 +24,7 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-static bool read_number(const char *at, uint64_t *number) {
+static bool process_stat_number(const char *at, uint64_t *number) {
     *number = 0;
     if (!at || !is_digit(*at))
         return false;
@@ -38,10 +38,10 @@ bool process_stat_parse(const char *text, struct process_stat *stat) {
     uint64_t pid;
     uint64_t threads;
     uint64_t status;
-    if (!name_end || name_end[1] != ' ' || !read_number(text, &pid) ||
-        !read_number(find_field(name_end + 2, THREADS), &threads) ||
-        !read_number(find_field(name_end + 2, STARTED), &stat->started) ||
-        !read_number(find_field(name_end + 2, EXIT_STATUS), &status))
+    if (!name_end || name_end[1] != ' ' || !process_stat_number(text, &pid) ||
+        !process_stat_number(find_field(name_end + 2, THREADS), &threads) ||
+        !process_stat_number(find_field(name_end + 2, STARTED), &stat->started) ||
+        !process_stat_number(find_field(name_end + 2, EXIT_STATUS), &status))
         return false;
     stat->pid = (uint32_t)pid;
     stat->is_dead = strchr("ZXx", name_end[2]) && name_end[2] && threads <= 1;

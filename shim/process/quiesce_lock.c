@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 enum {
-    FORK_TIMEOUT_MS = 20,    /* after it a child goes without the helper's libraries */
-    ENTER_ROUND_MS = 500,    /* while the lock is closed the helper checks its request so often */
+    FORK_TIMEOUT_MS = 20,    /* of a fork; then the child forgoes the helper's libraries */
+    ENTER_ROUND_MS = 500,    /* between checks of the helper's request while the lock is closed */
     LOAD_TIMEOUT_MS = 10000, /* of a fork, so that no child inherits a half-loaded library */
     REST_TIMEOUT_MS = 10000, /* of a fork that would otherwise wait for ever */
     BEGIN_TIMEOUT_MS = 5000, /* of a new thread until it runs, on a busy machine */

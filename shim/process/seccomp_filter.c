@@ -149,7 +149,7 @@ struct machine {
     uint32_t memory[BPF_MEMWORDS];
 };
 
-static uint32_t calculate(uint16_t operation, uint32_t a, uint32_t b) {
+static uint32_t filter_arithmetic(uint16_t operation, uint32_t a, uint32_t b) {
     switch (operation) {
     case BPF_ADD:
         return a + b;
@@ -174,7 +174,7 @@ static uint32_t calculate(uint16_t operation, uint32_t a, uint32_t b) {
     }
 }
 
-static bool holds(uint16_t condition, uint32_t a, uint32_t b) {
+static bool filter_condition_holds(uint16_t condition, uint32_t a, uint32_t b) {
     switch (condition) {
     case BPF_JEQ:
         return a == b;
@@ -187,8 +187,8 @@ static bool holds(uint16_t condition, uint32_t a, uint32_t b) {
     }
 }
 
-static uint32_t loaded(const struct machine *m, const struct sock_filter *step,
-                       const struct seccomp_data *call) {
+static uint32_t filter_loaded_word(const struct machine *m, const struct sock_filter *step,
+                                   const struct seccomp_data *call) {
     uint32_t word = 0;
     switch (BPF_MODE(step->code)) {
     case BPF_ABS:
@@ -209,10 +209,10 @@ static void do_step(struct machine *m, const struct sock_filter *step,
                     const struct seccomp_data *call) {
     switch (BPF_CLASS(step->code)) {
     case BPF_LD:
-        m->a = loaded(m, step, call);
+        m->a = filter_loaded_word(m, step, call);
         break;
     case BPF_LDX:
-        m->x = loaded(m, step, call);
+        m->x = filter_loaded_word(m, step, call);
         break;
     case BPF_ST:
         m->memory[step->k % BPF_MEMWORDS] = m->a;
@@ -221,7 +221,8 @@ static void do_step(struct machine *m, const struct sock_filter *step,
         m->memory[step->k % BPF_MEMWORDS] = m->x;
         break;
     case BPF_ALU:
-        m->a = calculate(BPF_OP(step->code), m->a, BPF_SRC(step->code) == BPF_X ? m->x : step->k);
+        m->a = filter_arithmetic(BPF_OP(step->code), m->a,
+                                 BPF_SRC(step->code) == BPF_X ? m->x : step->k);
         break;
     default: /* BPF_MISC */
         if (BPF_MISCOP(step->code) == BPF_TAX)
@@ -235,7 +236,7 @@ static uint64_t distance(const struct machine *m, const struct sock_filter *step
     if (BPF_OP(step->code) == BPF_JA)
         return step->k;
     const uint32_t b = BPF_SRC(step->code) == BPF_X ? m->x : step->k;
-    return holds(BPF_OP(step->code), m->a, b) ? step->jt : step->jf;
+    return filter_condition_holds(BPF_OP(step->code), m->a, b) ? step->jt : step->jf;
 }
 
 /* Ends because jumps only go forward. For filters that the kernel refuses the result is arbitrary.

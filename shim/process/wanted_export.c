@@ -16,7 +16,7 @@ static struct {
     _Atomic uint64_t failed;
 } exports;
 
-static bool is_running(void) {
+static bool helper_is_running_here(void) {
     return helper_is_of_this_process() && helper_state_is_running(atomic_load(&helper.state));
 }
 
@@ -26,7 +26,7 @@ static bool has_reached(_Atomic uint32_t *counter, uint32_t number) {
 
 static bool is_made_by(uint32_t number, uint64_t deadline) {
     uint64_t now;
-    while (!has_reached(&exports.made, number) && is_running() &&
+    while (!has_reached(&exports.made, number) && helper_is_running_here() &&
            (now = monotonic_nano()) < deadline) {
         const uint64_t round = now + MADE_ROUND_MS * NANO_PER_MILLI;
         const uint32_t made = atomic_load(&exports.made);
@@ -37,7 +37,7 @@ static bool is_made_by(uint32_t number, uint64_t deadline) {
 }
 
 bool wanted_export_request(uint64_t timeout_ms) {
-    if (!is_running())
+    if (!helper_is_running_here())
         return false;
     const uint64_t deadline = in_milliseconds(timeout_ms);
     const uint64_t failed = atomic_load(&exports.failed);
