@@ -95,11 +95,11 @@ enum { WORD_BITS = 8 * sizeof(unsigned long), SIGNALS = 64 };
  */
 enum { LIBC_SIGNALS_FROM = 32, LIBC_SIGNALS = 2 };
 
-static unsigned long *word_of(const sigset_t *set, int number) {
+static unsigned long *sigset_word(const sigset_t *set, int number) {
     return (unsigned long *)(uintptr_t)set + (number - 1) / WORD_BITS;
 }
 
-static unsigned long bit_of(int number) {
+static unsigned long sigset_bit(int number) {
     return 1UL << (number - 1) % WORD_BITS;
 }
 
@@ -118,19 +118,19 @@ int sigemptyset(sigset_t *set) {
 int sigaddset(sigset_t *set, int number) {
     if (!is_signal(number))
         return -1;
-    *word_of(set, number) |= bit_of(number);
+    *sigset_word(set, number) |= sigset_bit(number);
     return 0;
 }
 
 int sigdelset(sigset_t *set, int number) {
     if (!is_signal(number))
         return -1;
-    *word_of(set, number) &= ~bit_of(number);
+    *sigset_word(set, number) &= ~sigset_bit(number);
     return 0;
 }
 
 int sigismember(const sigset_t *set, int number) {
-    return is_signal(number) ? (*word_of(set, number) & bit_of(number)) != 0 : -1;
+    return is_signal(number) ? (*sigset_word(set, number) & sigset_bit(number)) != 0 : -1;
 }
 
 int sigfillset(sigset_t *set) {

@@ -171,7 +171,7 @@ static void check_log_file(void) {
 
 /* --- reading the settings --- */
 
-static bool is_set(const char *const *environment, const char *name) {
+static bool environment_has(const char *const *environment, const char *name) {
     return config_names_value(environment, name) != NULL;
 }
 
@@ -212,7 +212,7 @@ static bool read_settings(const char *const *environment) {
     const char *const kill_switch = host_files_kill_switch(folder);
     if (!kill_switch)
         parse_settings(environment, host_files_read(folder, remember_wrong, remember_note));
-    else if (is_set(environment, "OTEL_LOG_LEVEL")) /* decides if the kill switch is reported */
+    else if (environment_has(environment, "OTEL_LOG_LEVEL")) /* for the report of the kill switch */
         parse_settings(environment, NULL);
     host_files_close(folder);
     return (!kill_switch && host_files_are_known()) || stay_off(kill_switch);
@@ -259,8 +259,9 @@ static enum choice start_choose(void) {
 /* Most processes of a machine are its commands: host-wide they are excluded whatever the files
  * contain, and none is read. */
 static bool is_left_to_itself(const char *const *environment) {
-    return choice_is_command() && !is_set(environment, "OTEL_PROFILER_INCLUDE") &&
-           !is_set(environment, "OTEL_PROFILER_EXCLUDE") && !is_set(environment, "OTEL_LOG_LEVEL");
+    return choice_is_command() && !environment_has(environment, "OTEL_PROFILER_INCLUDE") &&
+           !environment_has(environment, "OTEL_PROFILER_EXCLUDE") &&
+           !environment_has(environment, "OTEL_LOG_LEVEL");
 }
 
 static enum choice start_decide(const char *const *environment, char *const *arguments) {
