@@ -29,8 +29,8 @@ static bool is_defined_once(const char *name, uintptr_t next) {
     return true;
 }
 
-/* Returns the function of ours that a library is to call there. */
-static uintptr_t ours_in_place_of(const struct call_site *site) {
+/* Returns the hook that a library is to call there. 0: none. */
+static uintptr_t hook_in_place_of(const struct call_site *site) {
     const uintptr_t ours = definition_in(object_symbols_own(), site->name);
     const uintptr_t next = ours ? (uintptr_t)next_symbol(site->name) : 0;
     if (!next)
@@ -54,7 +54,7 @@ bool deep_binding_expect(void) {
 }
 
 void deep_binding_bind(void) {
-    if (call_binding_bind(&deep_binding.sites, ours_in_place_of))
+    if (call_binding_bind(&deep_binding.sites, hook_in_place_of))
         sampler_check_signal();
 }
 

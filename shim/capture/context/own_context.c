@@ -37,7 +37,7 @@ static uint64_t turned(uint64_t word, unsigned by) {
     return word << by | word >> (64 - by);
 }
 
-/* Another one if one of the words is another; 0 of zeros. */
+/* Returns a check word of a span: it changes if one word changes, and is 0 for three zeros. */
 static uint64_t span_check(const uint64_t span[3]) {
     return span[0] ^ turned(span[1], 21) ^ turned(span[2], 42);
 }

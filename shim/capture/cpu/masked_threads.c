@@ -20,13 +20,13 @@ static struct libc_signal *libcs(void) {
     return &sampler.libcs;
 }
 
-static bool blocks_ours(uint64_t mask) {
+static bool blocks_profiler_signal(uint64_t mask) {
     const int number = atomic_load(&sampler.timers.signal);
     return number != 0 && (mask & signal_bit(number));
 }
 
 /* Leaves out the signals that the profiler has blocked around a fork. */
-static signal_mask own_mask(void) {
+static signal_mask thread_mask(void) {
     signal_mask mask = 0;
     (void)signals_change(SIG_BLOCK, NULL, &mask);
     if (own_tls.blocked_for_fork)
@@ -40,7 +40,7 @@ static bool may_take(void) {
 
 void masked_threads_begin(struct thread_state *thread) {
     const int saved = errno;
-    if (sampler.on && blocks_ours(own_mask()) && may_take())
+    if (sampler.on && blocks_profiler_signal(thread_mask()) && may_take())
         atomic_store(&thread->by_libc_signal, true);
     errno = saved;
 }
@@ -52,7 +52,7 @@ static bool is_calling(const struct thread_state *thread) {
 
 void masked_threads_expect(uint64_t set) {
     struct thread_state *const thread = own_tls.thread;
-    if (!thread || !blocks_ours(set) || atomic_load(&thread->by_libc_signal) ||
+    if (!thread || !blocks_profiler_signal(set) || atomic_load(&thread->by_libc_signal) ||
         own_tls.inside >= OWN_WORK || !atomic_load(sampler.armed) || thread_is_wiped(thread))
         return;
     const int saved = errno;
@@ -65,7 +65,7 @@ void masked_threads_expect(uint64_t set) {
 void masked_threads_finish_init(void) {
     const struct thread_state *const thread = own_tls.thread;
     const int saved = errno;
-    masked_threads_expect(own_mask());
+    masked_threads_expect(thread_mask());
     if (thread && atomic_load(&thread->by_libc_signal))
         sampler_drop_expiries();
     errno = saved;
@@ -113,7 +113,7 @@ static void masked_thread_check(struct thread_state *thread) {
         !has_no_samples(thread, tid) || !thread_mask_read(tid, &mask))
         return;
     const bool by_libc = atomic_load(&thread->by_libc_signal);
-    if (by_libc ? !(mask & signal_bit(LIBC_SIGNAL)) : !blocks_ours(mask))
+    if (by_libc ? !(mask & signal_bit(LIBC_SIGNAL)) : !blocks_profiler_signal(mask))
         return;
     if (by_libc || (mask & signal_bit(LIBC_SIGNAL)) || !may_take())
         count_blocked(thread);

@@ -14,14 +14,15 @@ enum {
     MOST_BLOCK_BYTES = 1 << 14 /* bytes of thread-local variables that are searched */
 };
 
-static uintptr_t own_id(void) {
+static uintptr_t python_thread_id(void) {
     return (uintptr_t)pthread_self();
 }
 
 static bool python_state_is_own(const struct python *python, struct python_reader *reader,
                                 uintptr_t state) {
     uintptr_t id;
-    return python_read_word(reader, state + python->offsets.thread_id, &id) && id == own_id();
+    return python_read_word(reader, state + python->offsets.thread_id, &id) &&
+           id == python_thread_id();
 }
 
 /* --- learning --- */
@@ -30,7 +31,7 @@ static bool python_state_is_own(const struct python *python, struct python_reade
  * of static TLS below it; or, behind these, those of the interpreter's own block. */
 static uintptr_t python_slot_address(const struct python *python, intptr_t slot) {
     if (slot < DESCRIPTOR_HIGH)
-        return own_id() + (uintptr_t)slot;
+        return python_thread_id() + (uintptr_t)slot;
     const uintptr_t block = thread_vector_block(python->block_module, 0);
     return block ? block + (uintptr_t)slot - DESCRIPTOR_HIGH : 0;
 }
