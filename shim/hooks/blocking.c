@@ -47,7 +47,7 @@ __attribute__((noinline, cold)) static void offer_helper(enum wait_kind kind) {
 
 /* Returns the slot in which the calling thread publishes its waits, or NULL if no profile needs
  * this kind. */
-static inline struct wait_slot *own_slot(enum wait_kind kind) {
+static inline struct wait_slot *thread_wait_slot(enum wait_kind kind) {
     struct thread_state *const thread = own_tls.thread;
     const unsigned on = atomic_load_explicit(&wait_slots_on, memory_order_relaxed);
     if (!thread || on == WAIT_SLOTS_OFF)
@@ -65,7 +65,7 @@ static inline struct wait_slot *own_slot(enum wait_kind kind) {
     static result(*next_##name) parameters;                                                        \
     static result blocking_##name parameters {                                                     \
         const struct hook_caller caller = ARCH_CALLER(__builtin_frame_address(0));                 \
-        struct wait_slot *const slot = own_slot(kind);                                             \
+        struct wait_slot *const slot = thread_wait_slot(kind);                                     \
         if (!slot || !(condition))                                                                 \
             return next_##name arguments;                                                          \
         wait_slot_begin(slot, &caller, kind, (uint64_t)(object));                                  \
@@ -139,7 +139,8 @@ __attribute__((used)) static long wait_by_number(long number, long a, long b, lo
         contention_end(&capture.recorder, &contention);
         return call_result;
     }
-    struct wait_slot *const slot = kind == WAIT_NONE ? NULL : own_slot(wait_slot_kind(kind));
+    struct wait_slot *const slot =
+        kind == WAIT_NONE ? NULL : thread_wait_slot(wait_slot_kind(kind));
     if (!slot)
         return next_blocking_syscall(number, a, b, c, d, e, f);
     wait_slot_begin(slot, &caller, kind, (uint64_t)a);

@@ -26,7 +26,7 @@ static void *taken_by_us(void *object) {
     return object;
 }
 
-static int posix_memalign_of_ours(void **object, size_t alignment, size_t size) {
+static int posix_memalign_for_helper(void **object, size_t alignment, size_t size) {
     void *const taken = taken_by_us(helper_heap_take(size, alignment));
     if (!taken)
         return ENOMEM;
@@ -116,7 +116,7 @@ OTELPROF_EXPORT void *aligned_alloc(size_t alignment, size_t size) {
 
 OTELPROF_EXPORT int posix_memalign(void **object, size_t alignment, size_t size) {
     if (UNLIKELY(own_tls.is_profiler_thread) && helper_heap_serves())
-        return posix_memalign_of_ours(object, alignment, size);
+        return posix_memalign_for_helper(object, alignment, size);
     const bool sampled = allocation_is_sampled(size);
     const int error = allocation_path.next.posix_memalign(object, alignment, size);
     if (error == 0)

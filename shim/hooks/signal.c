@@ -211,24 +211,25 @@ enum then before_rt_sigaction(unsigned long number, unsigned long action, unsign
 
 /* --- waiting for signals --- */
 
-/* A thread that blocks the signal and waits for every signal would receive ours. */
-static bool waits_for_ours(const sigset_t *set) {
+/* Returns true if the thread waits for the profiler's signal, too: a program may block all signals
+ * and wait for all. */
+static bool waits_for_profiler_signal(const sigset_t *set) {
     const int number = atomic_load(&sampler.timers.signal);
     return number != 0 && is_readable_pointer(set) && sigismember(set, number) == 1;
 }
 
-static bool is_our_sample(int number, const siginfo_t *info) {
+static bool is_profiler_sample(int number, const siginfo_t *info) {
     return sampler_uses(number) && sampler_sent(info);
 }
 
 static int take_signal(const sigset_t *set, siginfo_t *info) {
     siginfo_t found;
     int number;
-    if (!waits_for_ours(set))
+    if (!waits_for_profiler_signal(set))
         return next_calls()->sigwaitinfo(set, info);
     do
         number = next_calls()->sigwaitinfo(set, &found);
-    while (number > 0 && is_our_sample(number, &found));
+    while (number > 0 && is_profiler_sample(number, &found));
     if (info && number > 0)
         *info = found;
     return number;
@@ -251,7 +252,7 @@ OTELPROF_EXPORT int sigtimedwait(const sigset_t *restrict set, siginfo_t *restri
                                  const struct timespec *restrict timeout) {
     if (!timeout)
         return take_signal(set, info);
-    if (!waits_for_ours(set) || !is_readable_pointer(timeout))
+    if (!waits_for_profiler_signal(set) || !is_readable_pointer(timeout))
         return next_calls()->sigtimedwait(set, info, timeout);
     const uint64_t start = monotonic_nano();
     const uint64_t allowed = nano_of(timeout);
@@ -259,7 +260,7 @@ OTELPROF_EXPORT int sigtimedwait(const sigset_t *restrict set, siginfo_t *restri
     siginfo_t found;
     int number;
     while ((number = next_calls()->sigtimedwait(set, &found, &left)) > 0 &&
-           is_our_sample(number, &found)) {
+           is_profiler_sample(number, &found)) {
         const uint64_t used = monotonic_nano() - start;
         left = timespec_of(used < allowed ? allowed - used : 0);
     }
@@ -288,7 +289,7 @@ OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
     sigset_t without;
     if (is_readable_pointer(mask) && sigismember(mask, SIGPROF) == 1)
         signal_give_away(SIGPROF);
-    if (!waits_for_ours(mask))
+    if (!waits_for_profiler_signal(mask))
         return next_calls()->signalfd(descriptor, mask, flags);
     without = *mask;
     sigdelset(&without, atomic_load(&sampler.timers.signal));

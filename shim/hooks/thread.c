@@ -106,20 +106,21 @@ struct own_start {
     void *argument;
 };
 
-static void *own_main(void *argument) {
+static void *profiler_thread_main(void *argument) {
     const struct own_start start = *(struct own_start *)argument;
     thread_mark_as_profiler();
     free(argument);
     return start.routine(start.argument);
 }
 
-static int create_of_ours(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *),
-                          void *argument) {
+static int create_profiler_thread(pthread_t *id, const pthread_attr_t *attributes,
+                                  void *(*routine)(void *), void *argument) {
     struct own_start *const start = malloc(sizeof *start);
     if (!start)
         return EAGAIN;
     *start = (struct own_start){routine, argument};
-    const int error = next_library_calls()->pthread_create(id, attributes, own_main, start);
+    const int error =
+        next_library_calls()->pthread_create(id, attributes, profiler_thread_main, start);
     if (error)
         free(start);
     return error;
@@ -135,7 +136,7 @@ static void thread_slot_give_back(struct thread_state *thread) {
 OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
                                    void *(*start)(void *), void *argument) {
     if (own_tls.is_profiler_thread)
-        return create_of_ours(id, attributes, start, argument);
+        return create_profiler_thread(id, attributes, start, argument);
     struct thread_state *const thread = prepare_thread(attributes);
     if (!thread)
         return next_library_calls()->pthread_create(id, attributes, start, argument);
