@@ -5,6 +5,7 @@
  * masked waits  sigsuspend, ppoll, pselect, epoll_pwait: the mask in their handlers, what is left
  *               pending
  * chained       a handler that calls the one before it, whose address the kernel has named
+ * replaced      what sigaction() says was set before, for more handlers in turns than we have entries
  * stepped       the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
  * vfork         what a child of vfork() sets and does leaves its parent as it was
  * dispatched    system calls pass in libc alone (PR_SET_SYSCALL_USER_DISPATCH) */
@@ -192,6 +193,27 @@ static void chained(void) {
     raise(SIGUSR1);
 }
 
+/* --- replaced --- */
+
+static void replaced(void) {
+    struct sigaction base;
+    struct sigaction other;
+    struct sigaction old;
+    memset(&base, 0, sizeof base);
+    base.sa_sigaction = first;
+    base.sa_flags = SA_ONSTACK | SA_SIGINFO;
+    other = base;
+    other.sa_sigaction = second;
+    sigaction(SIGUSR1, &base, NULL);
+    for (int i = 0; i < 10; i++) { /* each with a mask of its own */
+        sigaddset(&other.sa_mask, SIGRTMIN + i);
+        sigaction(SIGUSR1, &other, &old);
+        printf("%s", old.sa_sigaction == first ? "base " : "another ");
+        sigaction(SIGUSR1, &old, NULL);
+    }
+    printf("\n");
+}
+
 /* --- stepped --- */
 
 static volatile int steps;
@@ -312,8 +334,9 @@ int main(int argc, char **argv) {
         const char *name;
         void (*run)(void);
     } ways[] = {{"fortified", fortified}, {"masked waits", masked_waits},
-                {"chained", chained},     {"stepped", stepped},
-                {"vfork", vforked},       {"dispatched", dispatched}};
+                {"chained", chained},     {"replaced", replaced},
+                {"stepped", stepped},     {"vfork", vforked},
+                {"dispatched", dispatched}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; argc == 2 && i < sizeof ways / sizeof *ways; i++)
         if (strcmp(argv[1], ways[i].name) == 0) {

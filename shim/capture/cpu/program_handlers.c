@@ -31,6 +31,7 @@ struct programs_handler {
 static struct {
     struct programs_handler handlers[ENTRIES];
     _Atomic uint32_t sets;
+    _Atomic uint32_t last; /* entry that the program's latest action has: the kernel may have it */
 } table[SIGNALS];
 
 /* --- entering a handler --- */
@@ -152,19 +153,38 @@ static bool stands_for(struct programs_handler *handler, const struct sigaction 
            atomic_load(&handler->defers) == !(action->sa_flags & SA_NODEFER);
 }
 
-/* Returns the entry that represents it; a new one replaces the one that was set longest ago.
- * Returns ENTRIES for a child of vfork() without one: it must not change its parent's table. */
+/* Returns an entry for a new handler, the one that was replaced longest ago. The present one stays:
+ * sigaction() is about to return its handler, and a signal may come before the new one is set. */
+static uint32_t entry_to_replace(int number) {
+    const uint32_t i = atomic_fetch_add(&table[number].sets, 1) % ENTRIES;
+    const bool is_present =
+        i == atomic_load(&table[number].last) && atomic_load(&table[number].handlers[i].function);
+    return is_present ? atomic_fetch_add(&table[number].sets, 1) % ENTRIES : i;
+}
+
+static uint32_t entry_that_stands_for(int number, const struct sigaction *action) {
+    uint32_t i = 0;
+    while (i < ENTRIES && !stands_for(&table[number].handlers[i], action))
+        i++;
+    return i;
+}
+
+/* Returns the entry that represents it. Returns ENTRIES for a child of vfork() without one: it must
+ * not change its parent's table. */
 static uint32_t entry_for(int number, const struct sigaction *action, bool is_borrowed) {
     struct programs_handler *const handlers = table[number].handlers;
-    for (uint32_t i = 0; i < ENTRIES; i++)
-        if (stands_for(&handlers[i], action))
-            return i;
+    uint32_t i = entry_that_stands_for(number, action);
     if (is_borrowed)
-        return ENTRIES;
-    const uint32_t i = atomic_fetch_add(&table[number].sets, 1) % ENTRIES;
+        return i;
+    if (i < ENTRIES) {
+        atomic_store(&table[number].last, i);
+        return i;
+    }
+    i = entry_to_replace(number);
     atomic_store(&handlers[i].mask, mask_in(action));
     atomic_store(&handlers[i].defers, !(action->sa_flags & SA_NODEFER));
     atomic_store(&handlers[i].function, (uintptr_t)action->sa_sigaction);
+    atomic_store(&table[number].last, i);
     return i;
 }
 
