@@ -6,6 +6,7 @@
  *               pending
  * chained       a handler that calls the one before it, whose address the kernel has named
  * replaced      what sigaction() says was set before, for more handlers in turns than we have entries
+ * rearmed       a stack with SS_AUTODISARM behind a handler that ran on it within a plain one
  * stepped       the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
  * vfork         what a child of vfork() sets and does leaves its parent as it was
  * dispatched    system calls pass in libc alone (PR_SET_SYSCALL_USER_DISPATCH) */
@@ -214,6 +215,36 @@ static void replaced(void) {
     printf("\n");
 }
 
+/* --- rearmed --- */
+
+static void nothing(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    (void)context;
+}
+
+static void raise_within(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    (void)context;
+    raise(SIGUSR2);
+}
+
+static void rearmed(void) {
+    static char memory[STACK];
+    const stack_t disarms = {
+        .ss_sp = memory, .ss_size = sizeof memory, .ss_flags = (int)(1U << 31)};
+    stack_t after;
+    handle(SIGUSR1, raise_within, 0);
+    handle(SIGUSR2, nothing, SA_ONSTACK);
+    sigaltstack(&disarms, NULL);
+    for (int i = 0; i < 3; i++) {
+        raise(SIGUSR1);
+        sigaltstack(NULL, &after);
+        printf("rearmed %d %x\n", after.ss_sp == memory, (unsigned)after.ss_flags);
+    }
+}
+
 /* --- stepped --- */
 
 static volatile int steps;
@@ -335,8 +366,8 @@ int main(int argc, char **argv) {
         void (*run)(void);
     } ways[] = {{"fortified", fortified}, {"masked waits", masked_waits},
                 {"chained", chained},     {"replaced", replaced},
-                {"stepped", stepped},     {"vfork", vforked},
-                {"dispatched", dispatched}};
+                {"rearmed", rearmed},     {"stepped", stepped},
+                {"vfork", vforked},       {"dispatched", dispatched}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; argc == 2 && i < sizeof ways / sizeof *ways; i++)
         if (strcmp(argv[1], ways[i].name) == 0) {

@@ -2,7 +2,6 @@
 
 #include "arch_context.h"
 #include "arch_signal_frame.h"
-#include "bare_syscall.h"
 #include "go_note.h"
 #include "kernel/signals_blocked.h"
 #include "program_stack.h"
@@ -14,7 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 enum { SIGNALS = 65, ENTRIES = 4 };
 
@@ -108,8 +106,8 @@ __attribute__((used)) static uintptr_t program_handler_enter(int number, siginfo
     if (!arch_is_signal_frame_at(frame, info, context))
         return atomic_load(&handler->function);
     const signal_mask mask = mask_of(handler, number, context);
-    if (own)
-        program_stack_commit(own, &context->uc_stack);
+    if (own && own_signal_stack_is(own, &context->uc_stack))
+        program_stack_commit(own, arch_interrupted_sp(context));
     const bool moves = is_to_move(own, frame, context);
     const uintptr_t place = moves ? move_frame(own, frame, context) : frame;
     arch_begin_handler(begin, context, number, atomic_load(&handler->function), place, mask);
@@ -124,11 +122,8 @@ __attribute__((used)) static uintptr_t program_handler_enter(int number, siginfo
  */
 __attribute__((used)) static void program_handler_leave(ucontext_t *context) {
     struct own_signal_stack *const own = own_tls.signal_stack;
-    if (!own)
-        return;
-    const bool is_borrowed = (context->uc_stack.ss_flags & STACK_DISARMS) &&
-                             bare_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) != sampler.pid;
-    program_stack_restore(own, &context->uc_stack, (uintptr_t)context, is_borrowed);
+    if (own)
+        program_stack_restore(own, &context->uc_stack, (uintptr_t)context);
 }
 
 ARCH_DEFINE_HANDLER_ENTRY(entry_0, 0, program_handler_enter, sigreturn_by)

@@ -65,25 +65,40 @@ static void program_stack_store(struct own_signal_stack *stack, stack_t kept) {
     stack->programs.ss_size = kept.ss_size;
 }
 
-void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp,
-                           bool is_borrowed) {
+void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp) {
+    program_stack_commit(stack, sp);
     const bool sets = !program_stack_has(&stack->programs, sp) && error_of(frames) == 0;
-    const bool waits = sets && (frames->ss_flags & STACK_DISARMS) && !is_borrowed;
-    if (waits)
-        stack->pending = as_kept(frames);
-    else if (sets)
-        program_stack_store(stack, as_kept(frames));
-    *frames = waits ? own_signal_stack_pending_setting(stack) : own_signal_stack_setting(stack);
+    const stack_t kept = as_kept(frames);
+    if (sets && (kept.ss_flags & STACK_DISARMS) && spans(&kept, sp)) {
+        stack->pending = kept;
+        atomic_store(&stack->pendings, atomic_load(&stack->commits) + 1);
+    } else if (sets)
+        program_stack_store(stack, kept);
+    *frames = own_signal_stack_setting(stack);
 }
 
-void program_stack_commit(struct own_signal_stack *stack, const stack_t *kernels) {
-    const bool is_short =
-        !stack->is_short; /* written, not flipped: a handler may come in between */
-    const stack_t pending = own_signal_stack_pending_setting(stack);
-    if (kernels->ss_sp == pending.ss_sp && kernels->ss_size == pending.ss_size) {
-        program_stack_store(stack, stack->pending);
-        stack->is_short = is_short;
-    }
+void program_stack_commit(struct own_signal_stack *stack, uintptr_t sp) {
+    const uint32_t pendings = atomic_load(&stack->pendings); /* a handler in between adds to it */
+    if (pendings == atomic_load(&stack->commits) || spans(&stack->pending, sp))
+        return;
+    program_stack_store(stack, stack->pending);
+    atomic_store(&stack->commits, pendings);
+}
+
+static void drop_pending(struct own_signal_stack *stack) {
+    atomic_store(&stack->commits, atomic_load(&stack->pendings));
+}
+
+/* Returns the program's setting; where a handler has run meanwhile, the one behind it. */
+static stack_t program_stack_of(struct own_signal_stack *stack, uintptr_t sp) {
+    stack_t programs;
+    uint32_t pendings;
+    do {
+        pendings = atomic_load(&stack->pendings);
+        program_stack_commit(stack, sp);
+        programs = stack->programs;
+    } while (atomic_load(&stack->pendings) != pendings);
+    return programs;
 }
 
 /* --- sigaltstack() --- */
@@ -103,6 +118,7 @@ static int program_stack_set(struct own_signal_stack *own, const stack_t *wanted
     const bool blocked = signals_block(&before);
     const int error = kernel_exchange(wanted, NULL) == 0 ? 0 : errno;
     if (!error) {
+        program_stack_commit(own, sp);
         own->programs = as_kept(wanted);
         (void)kernel_exchange(&ours, NULL);
     }
@@ -124,14 +140,12 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
     if (kernel_exchange(NULL, &present) != 0)
         return -1;
     const bool is_ours = own_signal_stack_is(own, &present);
-    if (is_ours)
-        program_stack_commit(own, &present);
     if (wanted && (!memory_is_readable((uintptr_t)wanted) ||
                    !memory_is_readable((uintptr_t)(wanted + 1) - 1)))
         return fail_with(EFAULT);
     if (!is_ours && (is_borrowed || (!wanted && present.ss_size)))
         return kernel_exchange(wanted, old);
-    const stack_t programs = is_ours ? own->programs : present;
+    const stack_t programs = is_ours ? program_stack_of(own, sp) : present;
     if (wanted && (is_ours ? program_stack_has(&programs, sp) : !!(present.ss_flags & SS_ONSTACK)))
         return fail_with(EPERM);
     if (wanted) {
@@ -162,10 +176,13 @@ bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process
             own_signal_stacks_keep(before);
         return false;
     }
-    if (before && own_signal_stack_is(before, &old)) {
-        program_stack_commit(before, &old);
-        stack->programs = before->programs;
-    } else if (old.ss_size)
+    if (stack != before) {
+        drop_pending(stack); /* of a thread that had it before */
+        own_signal_stack_note_wait(stack, 0, 0, NULL);
+    }
+    if (before && own_signal_stack_is(before, &old))
+        stack->programs = program_stack_of(before, (uintptr_t)__builtin_frame_address(0));
+    else if (old.ss_size)
         stack->programs = (stack_t){
             .ss_sp = old.ss_sp, .ss_flags = old.ss_flags & STACK_DISARMS, .ss_size = old.ss_size};
     else /* the first thread of a process has never been given a flag, others are given this one */
@@ -178,6 +195,7 @@ void program_stack_heal(ucontext_t *context) {
     struct own_signal_stack *const own = own_tls.signal_stack;
     if (!own || context->uc_stack.ss_size)
         return;
+    drop_pending(own);
     own->programs = (stack_t){.ss_flags = SS_DISABLE};
     context->uc_stack = own_signal_stack_setting(own);
 }

@@ -36,14 +36,14 @@ bool program_stack_has(const stack_t *stack, uintptr_t sp);
 /* Does what a return from a handler does with the alternate stack in its frame: nothing where `sp`
  * is on the present stack. Replaces the frame's setting by the one for the kernel. A stack with
  * SS_AUTODISARM must not count as free before rt_sigreturn has read the frame, which lies on it:
- * it stays pending until then; not in a child of vfork(), which would leave it pending for its
- * parent. Async-signal-safe: yes. */
-void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp,
-                           bool is_borrowed);
+ * it stays pending until then. Async-signal-safe: yes. */
+void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp);
 
-/* Makes the pending stack the program's, if the kernel's setting says so. Async-signal-safe: yes.
- */
-void program_stack_commit(struct own_signal_stack *stack, const stack_t *kernels);
+/* Makes the pending stack the program's, unless code at `sp` still runs on it: up to rt_sigreturn
+ * that code does, and a handler that comes in between has interrupted it there. The kernel's
+ * setting would not show it: a handler without SA_ONSTACK around it puts an earlier one back.
+ * Async-signal-safe: yes. */
+void program_stack_commit(struct own_signal_stack *stack, uintptr_t sp);
 
 /* Called when our signal has found no alternate stack: a system call of the program's has removed
  * ours. It is set again as the handler returns. Async-signal-safe: yes. */

@@ -34,9 +34,10 @@ struct own_signal_stack {
     _Atomic uintptr_t wait_frame; /* 0: none */
     uintptr_t wait_return; /* the hook's return address: gone once a handler has jumped out */
     const sigset_t *wait_mask;
-    stack_t pending;      /* takes the place of `programs` once the kernel has the other setting */
-    bool is_short;        /* which of two settings the kernel has: own_signal_stack_setting() */
-    _Atomic bool is_kept; /* by a thread of another slot: own_signal_stacks_keep() */
+    stack_t pending; /* takes the place of `programs`: program_stack_commit() */
+    _Atomic uint32_t pendings; /* how often `pending` has been set; wraps */
+    _Atomic uint32_t commits;  /* the last of them that `programs` has */
+    _Atomic bool is_kept;      /* by a thread of another slot: own_signal_stacks_keep() */
 };
 
 /* Returns the stack of the slot with that index. NULL: the memory was refused, the kernel's signal
@@ -71,21 +72,9 @@ static inline void own_signal_stack_note_wait(struct own_signal_stack *stack, ui
     atomic_store_explicit(&stack->wait_frame, mask ? frame : 0, memory_order_relaxed);
 }
 
-/* The two settings of the stack for sigaltstack(): the one that the kernel has, and the one that
- * shows, once the kernel has it, that rt_sigreturn has set it: `pending` is then what the program
- * has set. They differ by the size alone. Async-signal-safe: yes. */
-static inline stack_t own_signal_stack_setting_of(const struct own_signal_stack *stack,
-                                                  bool is_short) {
-    enum { FEWER_BYTES = 16 };
-    return (stack_t){.ss_sp = (void *)stack->low,
-                     .ss_size = stack->high - stack->low - (is_short ? FEWER_BYTES : 0)};
-}
-/* Returns the setting that the kernel has. Async-signal-safe: yes. */
+/* Returns the setting for sigaltstack(). Async-signal-safe: yes. */
 static inline stack_t own_signal_stack_setting(const struct own_signal_stack *stack) {
-    return own_signal_stack_setting_of(stack, stack->is_short);
-}
-static inline stack_t own_signal_stack_pending_setting(const struct own_signal_stack *stack) {
-    return own_signal_stack_setting_of(stack, !stack->is_short);
+    return (stack_t){.ss_sp = (void *)stack->low, .ss_size = stack->high - stack->low};
 }
 
 /* Returns true if that is the setting of this stack. Async-signal-safe: yes. */
