@@ -114,6 +114,7 @@ static void report(const char *call, int result) {
 }
 
 static void left_by_jump(void);
+static void ended_by_plain(void);
 
 static void masked_waits(void) {
     static const int numbers[] = {SIGUSR1, SIGUSR2};
@@ -141,7 +142,37 @@ static void masked_waits(void) {
     report("epoll_pwait", epoll_pwait(file, &event, 1, 1, &none));
     report("ppoll", ppoll(NULL, 0, &soon, NULL));
     length = 0;
+    ended_by_plain();
     left_by_jump();
+}
+
+static void raise_second(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    (void)context;
+    raise(SIGUSR2); /* pending until the handler has returned */
+}
+
+/* A handler without SA_ONSTACK ends the wait; behind it comes a signal that the wait blocked. */
+static void ended_by_plain(void) {
+    sigset_t waits;
+    sigset_t before;
+    sigset_t open;
+    sigemptyset(&open);
+    sigaddset(&open, SIGUSR2);
+    sigfillset(&waits);
+    sigdelset(&waits, SIGUSR1);
+    handle(SIGUSR1, raise_second, 0);
+    raise(SIGUSR1); /* blocked outside */
+    sigprocmask(SIG_UNBLOCK, &open, &before);
+    length = 0;
+    seen[0] = '\0';
+    sigsuspend(&waits);
+    printf("ended by a plain handler: %s", seen);
+    handle(SIGUSR1, note_mask, SA_ONSTACK);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    length = 0;
+    seen[0] = '\0';
 }
 
 /* A handler jumps out of a wait with a mask; then a signal ends another call at the same depth. */

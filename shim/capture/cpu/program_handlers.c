@@ -71,11 +71,13 @@ static bool is_to_move(const struct own_signal_stack *own, uintptr_t frame,
 
 /* Reads the mask of the wait that the signal has ended, for which the kernel had changed the
  * thread's mask: the frame has the mask from before the wait. Returns false if there was no such
- * wait. A note is used once: one handler ends the wait. */
-static bool read_wait_mask(struct own_signal_stack *own, const ucontext_t *context,
+ * wait. A note is used once: one handler ends the wait. A handler that comes before the wait's
+ * system call leaves the note. A signal that the wait's mask blocks has come behind the wait, which
+ * a handler without SA_ONSTACK has ended. */
+static bool read_wait_mask(struct own_signal_stack *own, int number, const ucontext_t *context,
                            signal_mask *mask) {
     enum { LIBC_FRAMES_BYTES = 1024 }; /* between the hook's frame and the system call */
-    const uintptr_t frame = own ? atomic_exchange(&own->wait_frame, 0) : 0;
+    const uintptr_t frame = own ? atomic_load(&own->wait_frame) : 0;
     const uintptr_t from = frame ? (uintptr_t)own->wait_mask : 0;
     if (!frame || !context_has_interrupted_call(context) ||
         frame - arch_interrupted_sp(context) > LIBC_FRAMES_BYTES ||
@@ -84,13 +86,14 @@ static bool read_wait_mask(struct own_signal_stack *own, const ucontext_t *conte
         return false;
     memcpy(mask, (const void *)from, sizeof *mask);
     *mask &= ~NOT_BLOCKED;
-    return true;
+    atomic_store(&own->wait_frame, 0);
+    return !(*mask & signal_bit(number));
 }
 
 static signal_mask mask_of(const struct programs_handler *handler, int number,
                            const ucontext_t *context) {
     signal_mask before;
-    if (!read_wait_mask(own_tls.signal_stack, context, &before))
+    if (!read_wait_mask(own_tls.signal_stack, number, context, &before))
         memcpy(&before, &context->uc_sigmask, sizeof before);
     return before | atomic_load(&handler->mask) |
            (atomic_load(&handler->defers) ? signal_bit(number) : 0);
