@@ -101,9 +101,21 @@ static inline void arch_move_signal_frame(const struct signal_frame_place *place
     memcpy((void *)place->frame, &returns_to, sizeof returns_to);
 }
 
+/* Returns the segments with which a handler begins, those of its entry, in the place of REG_CSGSFS:
+ * 32-bit code of a 64-bit process has others. */
+static inline greg_t arch_handler_segments(greg_t interrupted) {
+    const uint64_t kept = UINT64_C(0x0000ffffffff0000); /* gs, fs */
+    uint32_t code;
+    uint32_t stack;
+    __asm__ volatile("movl %%cs, %0\n\tmovl %%ss, %1" : "=r"(code), "=r"(stack));
+    return (greg_t)(((uint64_t)interrupted & kept) | (code & 0xffff) |
+                    (uint64_t)(stack & 0xffff) << 48);
+}
+
 /* Fills in what rt_sigreturn is to set for the handler to begin on that frame, as the kernel begins
- * it (setup_rt_frame): the interrupted registers but for its arguments, the flags that a function
- * may expect, the usual floating-point environment, and `mask`. `begin` has CONTEXT_BYTES. */
+ * it (setup_rt_frame): the interrupted registers but for its arguments, the flags and segments that
+ * a function may expect, the usual floating-point environment, and `mask`. `begin` has
+ * CONTEXT_BYTES. */
 static inline void arch_begin_handler(ucontext_t *begin, const ucontext_t *interrupted, int number,
                                       uintptr_t handler, uintptr_t frame, uint64_t mask) {
     enum { TRAP = 0x100, DIRECTION = 0x400, RESUME = 0x10000 };
@@ -117,6 +129,7 @@ static inline void arch_begin_handler(ucontext_t *begin, const ucontext_t *inter
     registers[REG_RAX] = 0;
     registers[REG_RSP] = (greg_t)frame;
     registers[REG_RIP] = (greg_t)handler;
+    registers[REG_CSGSFS] = arch_handler_segments(registers[REG_CSGSFS]);
     registers[REG_EFL] &= ~(greg_t)(TRAP | DIRECTION | RESUME);
     begin->uc_mcontext.fpregs = NULL;
     memcpy(&begin->uc_sigmask, &mask, sizeof mask);
