@@ -5,9 +5,9 @@
  * masked waits  sigsuspend, ppoll, pselect, epoll_pwait: the mask in their handlers, what is left
  *               pending
  * chained       a handler that calls the one before it, whose address the kernel has named
- * replaced      what sigaction() says was set before, for more handlers in turns than we have entries
- * rearmed       a stack with SS_AUTODISARM behind a handler that ran on it within a plain one
- * stepped       the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
+ * replaced      what sigaction() says was set before, for more handlers in turns than we have
+ * entries rearmed       a stack with SS_AUTODISARM behind a handler that ran on it within a plain
+ * one stepped       the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
  * vfork         what a child of vfork() sets and does leaves its parent as it was
  * dispatched    system calls pass in libc alone (PR_SET_SYSCALL_USER_DISPATCH) */
 #define _GNU_SOURCE
@@ -395,9 +395,8 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } ways[] = {{"fortified", fortified}, {"masked waits", masked_waits},
-                {"chained", chained},     {"replaced", replaced},
-                {"rearmed", rearmed},     {"stepped", stepped},
+    } ways[] = {{"fortified", fortified}, {"masked waits", masked_waits}, {"chained", chained},
+                {"replaced", replaced},   {"rearmed", rearmed},           {"stepped", stepped},
                 {"vfork", vforked},       {"dispatched", dispatched}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; argc == 2 && i < sizeof ways / sizeof *ways; i++)

@@ -34,7 +34,7 @@ struct own_signal_stack {
     _Atomic uintptr_t wait_frame; /* 0: none */
     uintptr_t wait_return; /* the hook's return address: gone once a handler has jumped out */
     const sigset_t *wait_mask;
-    stack_t pending; /* takes the place of `programs`: program_stack_commit() */
+    stack_t pending;           /* takes the place of `programs`: program_stack_commit() */
     _Atomic uint32_t pendings; /* how often `pending` has been set; wraps */
     _Atomic uint32_t commits;  /* the last of them that `programs` has */
     _Atomic bool is_kept;      /* by a thread of another slot: own_signal_stacks_keep() */
