@@ -171,13 +171,16 @@ def compare_without_tables(build, folder, limit, percent):
     return compare_live(executable, command, executable, folder, limit, hide)
 
 
+BURST = 400  # instructions in a row
+
+
 def compare_live(name, command, executable, folder, limit, more=None):
     """The tally of the process of that executable, with "examples"; `more` is for its environment."""
     report = folder / f"{name}.report"
     report.unlink(missing_ok=True)
     environment = {
         **os.environ, "LD_PRELOAD": str(LIVE), "DIFFERENTIAL_REPORT": str(report),
-        "DIFFERENTIAL_BURST": "400", "DIFFERENTIAL_PERIOD_US": "5000",
+        "DIFFERENTIAL_BURST": str(BURST), "DIFFERENTIAL_PERIOD_US": "5000",
         "DIFFERENTIAL_LIMIT": str(limit), **(more or {}),
     }
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -9,7 +9,7 @@ from profiled import ROOT
 
 sys.path.insert(0, str(ROOT / "test" / "differential"))
 
-from differential import FRAMES, JIT, LANGUAGES, binaries, compare_live, compare_rules  # noqa: E402
+from differential import BURST, FRAMES, JIT, LANGUAGES, binaries, compare_live, compare_rules  # noqa: E402
 from differential import compare_without_tables, programs  # noqa: E402
 
 pytestmark = pytest.mark.load
@@ -60,7 +60,8 @@ def test_live_samples(tally_of, name):
         assert tally["undescribed"] > 1000, tally
         return
     assert tally["complete"] + tally["expression"] >= 0.999 * tally["compared"], tally
-    assert tally["expression"] < 0.005 * tally["compared"], tally
+    # those beneath an entry of the procedure linkage table; a burst that the loader resolves a symbol in has it in each stack
+    assert tally["expression"] < 0.005 * tally["compared"] + 2 * BURST, tally
 
 
 def test_live_samples_are_many_and_from_all_over(tally_of):
