@@ -88,6 +88,14 @@ static void fortified(void) {
 static char seen[1 << 16];
 static int length;
 
+/* Not moved across sigprocmask(), in which the compiler expects no handler to run. */
+static void forget_seen(void) {
+    __asm__ volatile("" : : : "memory");
+    length = 0;
+    seen[0] = '\0';
+    __asm__ volatile("" : : : "memory");
+}
+
 static void note_mask(int number, siginfo_t *info, void *context) {
     sigset_t mask;
     (void)info;
@@ -107,8 +115,7 @@ static void report(const char *call, int result) {
     sigpending(&pending);
     printf("%s%s: %d, pending %d %d\n", seen, call, result, sigismember(&pending, SIGUSR1),
            sigismember(&pending, SIGUSR2));
-    length = 0;
-    seen[0] = '\0';
+    forget_seen();
     raise(SIGUSR1);
     raise(SIGUSR2);
 }
@@ -141,7 +148,7 @@ static void masked_waits(void) {
     report("pselect", pselect(0, NULL, NULL, NULL, &soon, &none));
     report("epoll_pwait", epoll_pwait(file, &event, 1, 1, &none));
     report("ppoll", ppoll(NULL, 0, &soon, NULL));
-    length = 0;
+    forget_seen();
     ended_by_plain();
     left_by_jump();
 }
@@ -165,14 +172,12 @@ static void ended_by_plain(void) {
     handle(SIGUSR1, raise_second, 0);
     raise(SIGUSR1); /* blocked outside */
     sigprocmask(SIG_UNBLOCK, &open, &before);
-    length = 0;
-    seen[0] = '\0';
+    forget_seen();
     sigsuspend(&waits);
     printf("ended by a plain handler: %s", seen);
     handle(SIGUSR1, note_mask, SA_ONSTACK);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    length = 0;
-    seen[0] = '\0';
+    forget_seen();
 }
 
 /* A handler jumps out of a wait with a mask; then a signal ends another call at the same depth. */
@@ -261,11 +266,21 @@ static void raise_within(int number, siginfo_t *info, void *context) {
     raise(SIGUSR2);
 }
 
+static char *volatile place;
+
+static void note_place(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    (void)context;
+    place = __builtin_frame_address(0);
+}
+
 static void rearmed(void) {
     static char memory[STACK];
     const stack_t disarms = {
         .ss_sp = memory, .ss_size = sizeof memory, .ss_flags = (int)(1U << 31)};
     stack_t after;
+    int on_it = 0;
     handle(SIGUSR1, raise_within, 0);
     handle(SIGUSR2, nothing, SA_ONSTACK);
     sigaltstack(&disarms, NULL);
@@ -274,6 +289,12 @@ static void rearmed(void) {
         sigaltstack(NULL, &after);
         printf("rearmed %d %x\n", after.ss_sp == memory, (unsigned)after.ss_flags);
     }
+    handle(SIGUSR2, note_place, SA_ONSTACK);
+    for (int i = 0; i < 3; i++) { /* nothing asks for the stack in between */
+        raise(SIGUSR2);
+        on_it += place - memory < STACK;
+    }
+    printf("on it %d times\n", on_it);
 }
 
 /* --- stepped --- */
