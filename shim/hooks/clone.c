@@ -31,7 +31,7 @@ static bool clone3_copies(const void *arguments) {
     struct clone_args call; /* the fields of the kernel's first version of the struct */
     const uintptr_t first = (uintptr_t)arguments;
     const size_t size = CLONE_ARGS_SIZE_VER0;
-    if (!memory_is_readable(first) || !memory_is_readable(first + size - 1))
+    if (!memory_range_is_readable(first, size))
         return false; /* the kernel will refuse it */
     memcpy(&call, arguments, size);
     return !(call.flags & CLONE_VM) && !call.stack;

@@ -15,21 +15,8 @@
 
 typedef void jump_function(struct __jmp_buf_tag *target, int value);
 
-enum { CHECKED, UNCHECKED, JUMPS };
-
-/* The functions behind ours, found at the first jump; several threads write the same addresses. */
-static _Atomic(void *) next_jumps[JUMPS];
-
-static jump_function *next_jump(unsigned jump) {
-    void *found = atomic_load_explicit(&next_jumps[jump], memory_order_relaxed);
-    jump_function *function;
-    if (!found) {
-        found = next_symbol(jump == CHECKED ? "__longjmp_chk" : "longjmp");
-        atomic_store_explicit(&next_jumps[jump], found, memory_order_relaxed);
-    }
-    memcpy(&function, &found, sizeof function);
-    return function;
-}
+static _Atomic(void *) next_checked_jump;
+static _Atomic(void *) next_jump;
 
 OTELPROF_EXPORT void __longjmp_chk(struct __jmp_buf_tag *target, int value)
     __attribute__((noreturn));
@@ -38,6 +25,10 @@ void __longjmp_chk(struct __jmp_buf_tag *target, int value) {
     const struct own_signal_stack *const own = own_tls.signal_stack;
     const bool is_on_alternate =
         own && program_stack_has(&own->programs, (uintptr_t)__builtin_frame_address(0));
-    next_jump(is_on_alternate ? UNCHECKED : CHECKED)(target, value);
+    void *const next = is_on_alternate ? next_symbol_once(&next_jump, "longjmp")
+                                       : next_symbol_once(&next_checked_jump, "__longjmp_chk");
+    jump_function *jump;
+    memcpy(&jump, &next, sizeof jump);
+    jump(target, value);
     abort();
 }

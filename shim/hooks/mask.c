@@ -72,7 +72,7 @@ enum then before_rt_sigprocmask(unsigned long how, unsigned long set, unsigned l
     uint64_t mask;
     (void)old;
     if ((how != SIG_BLOCK && how != SIG_SETMASK) || size != KERNEL_SIGSET_BYTES || !sampler.on ||
-        !memory_is_readable(set) || !memory_is_readable(set + sizeof mask - 1))
+        !memory_range_is_readable(set, sizeof mask))
         return THEN_NOTHING; /* the kernel will refuse it */
     memcpy(&mask, (const void *)set, sizeof mask);
     masked_threads_expect(mask);

@@ -7,7 +7,6 @@
 #include "capture/symbols/next_symbol.h"
 #include "otelprof.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,33 +14,18 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 
-enum { SIGSUSPEND, PPOLL, PSELECT, EPOLL_PWAIT, CALLS };
-
-/* The functions behind ours, found at the first call; several threads write the same addresses. */
-static _Atomic(void *) next_calls_found[CALLS];
-
-static void *next_call(unsigned call) {
-    void *found = atomic_load_explicit(&next_calls_found[call], memory_order_relaxed);
-    if (found)
-        return found;
-    struct symbol symbols[CALLS] = {[SIGSUSPEND] = {.name = "sigsuspend"},
-                                    [PPOLL] = {.name = "ppoll"},
-                                    [PSELECT] = {.name = "pselect"},
-                                    [EPOLL_PWAIT] = {.name = "epoll_pwait"}};
-    const int saved = errno;
-    next_symbols(symbols, CALLS);
-    for (unsigned i = 0; i < CALLS; i++)
-        atomic_store_explicit(&next_calls_found[i], symbols[i].address, memory_order_relaxed);
-    errno = saved;
-    return symbols[call].address;
-}
+/* The functions behind ours. */
+static _Atomic(void *) next_sigsuspend;
+static _Atomic(void *) next_ppoll;
+static _Atomic(void *) next_pselect;
+static _Atomic(void *) next_epoll_pwait;
 
 /* Calls the function behind ours while the mask is noted. A handler that jumps out of the wait
  * leaves the note; read_wait_mask() checks that the hook's frame is still there. */
-#define WAIT(call, type, mask, arguments)                                                          \
+#define WAIT(name, type, mask, arguments)                                                          \
     __extension__({                                                                                \
         struct own_signal_stack *const own = own_tls.signal_stack;                                 \
-        type *const next = (type *)next_call(call);                                                \
+        type *const next = (type *)next_symbol_once(&next_##name, #name);                          \
         if (own)                                                                                   \
             own_signal_stack_note_wait(own, (uintptr_t)__builtin_frame_address(0),                 \
                                        (uintptr_t)__builtin_return_address(0), mask);              \
@@ -53,13 +37,13 @@ static void *next_call(unsigned call) {
 
 OTELPROF_EXPORT int sigsuspend(const sigset_t *mask) {
     typedef int function(const sigset_t *);
-    return WAIT(SIGSUSPEND, function, mask, (mask));
+    return WAIT(sigsuspend, function, mask, (mask));
 }
 
 OTELPROF_EXPORT int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout,
                           const sigset_t *mask) {
     typedef int function(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
-    return WAIT(PPOLL, function, mask, (files, count, timeout, mask));
+    return WAIT(ppoll, function, mask, (files, count, timeout, mask));
 }
 
 OTELPROF_EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out,
@@ -67,11 +51,11 @@ OTELPROF_EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out
                             const sigset_t *restrict mask) {
     typedef int function(int, fd_set *, fd_set *, fd_set *, const struct timespec *,
                          const sigset_t *);
-    return WAIT(PSELECT, function, mask, (count, in, out, failed, timeout, mask));
+    return WAIT(pselect, function, mask, (count, in, out, failed, timeout, mask));
 }
 
 OTELPROF_EXPORT int epoll_pwait(int descriptor, struct epoll_event *events, int count, int timeout,
                                 const sigset_t *mask) {
     typedef int function(int, struct epoll_event *, int, int, const sigset_t *);
-    return WAIT(EPOLL_PWAIT, function, mask, (descriptor, events, count, timeout, mask));
+    return WAIT(epoll_pwait, function, mask, (descriptor, events, count, timeout, mask));
 }

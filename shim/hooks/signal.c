@@ -309,7 +309,7 @@ static bool is_of_this_thread(void) {
 OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
     if (own_tls.signal_stack && is_of_this_thread())
         return program_stack_exchange(stack, old, is_child_of_vfork());
-    if (stack && is_readable_pointer(stack) && is_readable_pointer((const char *)(stack + 1) - 1) &&
+    if (stack && memory_range_is_readable((uintptr_t)stack, sizeof *stack) &&
         !(stack->ss_flags & SS_DISABLE))
         termination_note_signal_stack(stack->ss_size);
     return next_calls()->sigaltstack(stack, old);

@@ -28,7 +28,7 @@ struct field {
 /* Checks the memory first: an offset that was learned wrongly may lead to an unmapped page. */
 static bool copy_if_readable(void *to, const void *from, size_t size) {
     const uintptr_t first = (uintptr_t)from;
-    if (!from || !memory_is_readable(first) || !memory_is_readable(first + size - 1))
+    if (!from || !memory_range_is_readable(first, size))
         return false;
     memcpy(to, from, size);
     return true;

@@ -81,8 +81,8 @@ static bool read_wait_mask(struct own_signal_stack *own, int number, const ucont
     const uintptr_t from = frame ? (uintptr_t)own->wait_mask : 0;
     if (!frame || !context_has_interrupted_call(context) ||
         frame - arch_interrupted_sp(context) > LIBC_FRAMES_BYTES ||
-        arch_return_of_frame(frame) != own->wait_return || !memory_is_readable(from) ||
-        !memory_is_readable(from + sizeof *mask - 1))
+        arch_return_of_frame(frame) != own->wait_return ||
+        !memory_range_is_readable(from, sizeof *mask))
         return false;
     memcpy(mask, (const void *)from, sizeof *mask);
     *mask &= ~NOT_BLOCKED;

@@ -112,7 +112,7 @@ static int program_stack_set(struct own_signal_stack *own, const stack_t *wanted
     if (own_signal_stack_has(own, sp)) {
         const int error = error_of(wanted);
         if (!error)
-            own->programs = own->pending = as_kept(wanted);
+            own->programs = as_kept(wanted);
         return error;
     }
     const bool blocked = signals_block(&before);
@@ -140,8 +140,7 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
     if (kernel_exchange(NULL, &present) != 0)
         return -1;
     const bool is_ours = own_signal_stack_is(own, &present);
-    if (wanted && (!memory_is_readable((uintptr_t)wanted) ||
-                   !memory_is_readable((uintptr_t)(wanted + 1) - 1)))
+    if (wanted && !memory_range_is_readable((uintptr_t)wanted, sizeof *wanted))
         return fail_with(EFAULT);
     if (!is_ours && (is_borrowed || (!wanted && present.ss_size)))
         return kernel_exchange(wanted, old);

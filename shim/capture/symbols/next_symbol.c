@@ -1,6 +1,7 @@
 #include "next_symbol.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 
 static size_t count_missing(const struct symbol *symbols, size_t count) {
     size_t missing = 0;
@@ -44,6 +45,14 @@ void *next_symbol(const char *name) {
     struct symbol symbol = {.name = name};
     next_symbols(&symbol, 1);
     return symbol.address;
+}
+
+void *next_symbol_search_once(_Atomic(void *) *kept, const char *name) {
+    const int saved = errno;
+    void *const found = next_symbol(name);
+    atomic_store_explicit(kept, found, memory_order_relaxed);
+    errno = saved;
+    return found;
 }
 
 void *first_symbol(const char *name) {

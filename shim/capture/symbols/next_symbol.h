@@ -4,6 +4,8 @@
 
 #include "object_symbols.h"
 
+#include <stdatomic.h>
+
 /* Finds those of `count` symbols that have no address: the result of dlsym(RTLD_NEXT, name), read
  * from the tables of the objects loaded behind us (object_symbols.h), so that nothing is allocated
  * and no foreign code runs. If we were loaded by dlopen, libc is not behind us; then the definition
@@ -15,6 +17,14 @@ void next_symbols(struct symbol *symbols, size_t count);
 
 /* Finds one name; NULL if no object defines it. Context: likewise. */
 void *next_symbol(const char *name);
+
+/* Returns next_symbol(name), which the first call searches and keeps in `*kept`. Several threads
+ * may search at once and store the same address. errno is preserved. Context: likewise. */
+void *next_symbol_search_once(_Atomic(void *) *kept, const char *name);
+static inline void *next_symbol_once(_Atomic(void *) *kept, const char *name) {
+    void *const found = atomic_load_explicit(kept, memory_order_relaxed);
+    return found ? found : next_symbol_search_once(kept, name);
+}
 
 /* Finds the first definition in the whole process except ours: the result of dlsym(RTLD_DEFAULT,
  * name) for a name that is not ours. Context: likewise. */

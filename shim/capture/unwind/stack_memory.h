@@ -41,6 +41,12 @@ enum {
  * 0.1 µs; errno is preserved. Context: any. Async-signal-safe: yes. */
 bool memory_is_readable(uintptr_t address);
 
+/* Returns true if a range of at most a page can be read: the pages of its first and last byte.
+ * Otherwise as memory_is_readable(). */
+static inline bool memory_range_is_readable(uintptr_t address, size_t bytes) {
+    return memory_is_readable(address) && memory_is_readable(address + bytes - 1);
+}
+
 /* A view of a stack of known end, or of an unknown one. */
 static inline struct stack_view stack_view_known(uintptr_t low, uintptr_t high) {
     return (struct stack_view){.low = low, .high = high};

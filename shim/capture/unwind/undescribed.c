@@ -58,8 +58,7 @@ static enum step return_through(const struct unwinder *unwinder, const struct un
 
 /* Returns true if `pc` is at the first instructions of a function that keeps a frame pointer. */
 static bool is_entry(uintptr_t pc) {
-    return memory_is_readable(pc) && memory_is_readable(pc + ARCH_ENTRY_BYTES - 1) &&
-           arch_is_entry((const uint8_t *)pc);
+    return memory_range_is_readable(pc, ARCH_ENTRY_BYTES) && arch_is_entry((const uint8_t *)pc);
 }
 
 /* A call that the program's signal handler put in: the top of the stack holds the address of the
