@@ -20,6 +20,11 @@ class ScriptedExchange:
     def __init__(self, connection):
         self.socket = connection
 
+    def wait_until_the_client_speaks(self):
+        """Before that it may not know that it is connected: a reset would be a connection that failed."""
+        if not self.socket.recv(1, socket.MSG_PEEK):
+            raise Gone
+
     def shut(self):
         """What was said so far is all there is."""
         self.socket.shutdown(socket.SHUT_WR)

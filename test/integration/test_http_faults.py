@@ -198,6 +198,7 @@ def test_a_body_that_comes_too_slowly(serve, send):
 def test_reset(serve, send, when):
     def script(exchange):
         if when == "at once":
+            exchange.wait_until_the_client_speaks()
             exchange.calls.append(type("Nothing", (), {"taken": False, "body": b""}))
         elif when in ("after the head", "within the body"):
             exchange.read_head()
