@@ -84,12 +84,19 @@ __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry)
         }                                                                                          \
     } while (0)
 
+/* Charges what the main thread has used before main(), of which the loader has most, to this
+ * constructor: the program's first function has no time but its own. */
+__attribute__((constructor, noinline, unused)) static void charge_the_start(void) {
+    TAKE_CPU_SAMPLE();
+}
+
 /* Waits until the profiler, where it is preloaded, samples the calling thread: on a busy machine it
  * may begin late, and a sample that is taken before is none. Gives up after two minutes. */
 __attribute__((noinline, unused)) static void cpu_samples_await(void) {
     siginfo_t expiry;
     for (int i = 0; i < 60000 && getenv("LD_PRELOAD") && !describe_expiry(&expiry); i++)
         usleep(2000);
+    TAKE_CPU_SAMPLE();
 }
 
 /* Stops the calling thread's timer once it runs: from here on the thread has no other samples than
