@@ -179,6 +179,9 @@ struct capture_api {
     void (*dropped)(uint64_t counts[DROP_REASON_COUNT]);
     void (*count_drop)(enum drop_reason reason, uint64_t count);
 
+    /* Returns the CPU time so far of the samples that count as DROP_FOREIGN_STACK. */
+    uint64_t (*foreign_stack_nano)(void);
+
     /* Returns the helper's CPU time so far, in nanoseconds, which is exported beside the samples.
      */
     uint64_t (*own_cpu_nano)(void);

@@ -181,6 +181,10 @@ static void read_dropped(uint64_t counts[DROP_REASON_COUNT]) {
     thread_table_dropped(&capture.threads, counts);
 }
 
+static uint64_t foreign_stack_nano(void) {
+    return thread_table_samples(&capture.threads).foreign_nano;
+}
+
 /* Logs one line at debug level for each count that has grown. */
 static void report_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
     for (int i = 0; i < DROP_REASON_COUNT; i++) {
@@ -317,6 +321,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->harvest = harvest_all;
     api->modules = list_modules;
     api->dropped = read_dropped;
+    api->foreign_stack_nano = foreign_stack_nano;
     api->sampling_cost = sampling_cost;
     api->count_drop = harvest_count_drop;
     api->guarded = memory_guard_run;

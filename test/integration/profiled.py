@@ -110,6 +110,7 @@ class Instance:
         self.thread_names = set()
         self.own_cpu_ns = 0  # of the profiler's helper thread
         self.shed_ns = 0  # sampling was off because processors were busy
+        self.foreign_stack_ns = 0  # of samples whose stack ends on a foreign one
         self.dropped = {}  # reason -> count, of the whole process
 
     def add(self, dictionary, profile):
@@ -126,6 +127,8 @@ class Instance:
                 self.own_cpu_ns = attribute.value.int_value
             elif key == "otelprof.shed.time":
                 self.shed_ns = attribute.value.int_value
+            elif key == "otelprof.foreign_stack.cpu_time":
+                self.foreign_stack_ns = attribute.value.int_value
             elif key.startswith("otelprof.dropped."):
                 self.dropped[key.rsplit(".", 1)[1]] = attribute.value.int_value
         self.periods[kind] = profile.period

@@ -17,6 +17,14 @@ def test_no_frame_is_written_where_the_stack_pointer_points(run, program, enviro
     assert outcome.returncode == 0
 
 
+def test_time_with_a_foreign_stack_pointer_is_counted(run, program):
+    """Of three samples, one is met where the stack pointer leads nowhere: its time counts, not that of the others."""
+    outcome = run([program("foreign_stack_time")], env=EXACT_CPU)
+    measured = outcome.instance("foreign_stack_time")
+    assert measured.dropped["foreign_stack"] == 1
+    assert measured.foreign_stack_ns == pytest.approx(int(outcome.stdout), abs=2e6)
+
+
 @pytest.mark.parametrize("environment", [{}, FASTEST], ids=["default", "fastest"])
 def test_handlers_and_alternate_stacks_are_as_without_us(run, program, environment):
     plain = run([program("handlers_on_stacks")], profiled=False)

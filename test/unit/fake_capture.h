@@ -90,6 +90,10 @@ static uint64_t fake_own_cpu(void) {
     return 4711;
 }
 
+static uint64_t fake_foreign_stack(void) {
+    return 1815;
+}
+
 static void fake_sampling_cost(struct sampling_cost costs[SAMPLINGS]) {
     memcpy(costs, fake.costs, sizeof fake.costs);
 }
@@ -187,6 +191,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .dropped = fake_dropped,
                                 .count_drop = fake_count_drop,
                                 .own_cpu_nano = fake_own_cpu,
+                                .foreign_stack_nano = fake_foreign_stack,
                                 .sampling_cost = fake_sampling_cost,
                                 .guarded = fake_guarded,
                                 .is_timed = fake_is_timed,

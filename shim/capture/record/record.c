@@ -189,12 +189,15 @@ static enum unwind_end record_walk(const struct recorder *recorder, struct threa
     return end;
 }
 
-static void mark_cut(struct thread_state *thread, const struct unwind *unwind, enum unwind_end end,
+/* Returns whether the stack is cut because it is a foreign one. */
+static bool mark_cut(struct thread_state *thread, const struct unwind *unwind, enum unwind_end end,
                      struct sample *sample) {
     if (end == UNWIND_COMPLETE || end == UNWIND_DEPTH)
-        return;
+        return false;
+    const enum drop_reason why = why_truncated(unwind, end);
     sample->flags |= SAMPLE_FLAG_TRUNCATED;
-    thread_count_drop(thread, why_truncated(unwind, end));
+    thread_count_drop(thread, why);
+    return why == DROP_FOREIGN_STACK;
 }
 
 bool record_stack(const struct recorder *recorder, struct thread_state *thread,
@@ -202,14 +205,19 @@ bool record_stack(const struct recorder *recorder, struct thread_state *thread,
                   struct sample *sample, enum unwind_end *end) {
     struct unwind unwind = record_walk_make(recorder, thread, signal_stack);
     struct stack_copy copy;
+    bool is_foreign = false;
     *end = record_walk(recorder, thread, registers, &unwind, sample);
     sample->context = read_current_context(recorder, thread);
     if (*end == UNWIND_EXPRESSION && prepare_copy(registers, &unwind, thread, &copy))
         sample->stack_copy = &copy;
     else
-        mark_cut(thread, &unwind, *end, sample);
+        is_foreign = mark_cut(thread, &unwind, *end, sample);
     const bool added = record_add(recorder, thread, sample);
     sample->stack_copy = NULL; /* it pointed into this frame */
+    /* the time of a sample that was not added is in the next one */
+    if (added && is_foreign && sample->kind == SAMPLE_CPU && sample->values[MEASURED_NANO] > 0)
+        atomic_fetch_add_explicit(&thread->foreign_nano, (uint64_t)sample->values[MEASURED_NANO],
+                                  memory_order_relaxed);
     thread->sampled |= added;
     return added;
 }
@@ -217,7 +225,8 @@ bool record_stack(const struct recorder *recorder, struct thread_state *thread,
 void record_frames(const struct recorder *recorder, struct thread_state *thread,
                    const uint64_t registers[REGISTER_COUNT], struct sample *sample) {
     struct unwind unwind = record_walk_make(recorder, thread, (struct stack_range){0, 0});
-    mark_cut(thread, &unwind, record_walk(recorder, thread, registers, &unwind, sample), sample);
+    (void)mark_cut(thread, &unwind, record_walk(recorder, thread, registers, &unwind, sample),
+                   sample);
 }
 
 bool record_own_time(const struct recorder *recorder, struct thread_state *thread,

@@ -260,11 +260,12 @@ void thread_table_harvest(struct thread_table *table,
 }
 
 struct thread_samples thread_table_samples(const struct thread_table *table) {
-    struct thread_samples all = {0, 0};
+    struct thread_samples all = {0};
     for (uint32_t i = 0; i < thread_table_count(table); i++) {
         const struct thread_state *const thread = thread_table_at(table, i);
         all.recorded += atomic_load_explicit(&thread->recorded, memory_order_relaxed);
         all.linked += atomic_load_explicit(&thread->linked, memory_order_relaxed);
+        all.foreign_nano += atomic_load_explicit(&thread->foreign_nano, memory_order_relaxed);
     }
     return all;
 }

@@ -61,6 +61,7 @@ struct thread_state {
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of all threads that had this slot */
     _Atomic uint64_t recorded;                   /* samples, of all threads that had this slot */
     _Atomic uint64_t linked;                     /* those of them that have a span */
+    _Atomic uint64_t foreign_nano; /* CPU time of those that are counted as DROP_FOREIGN_STACK */
     void *(*start_routine)(void *);
     void *start_argument;
     struct own_context *own_context; /* context that the program has set (otelprof.h); NULL: none */
@@ -161,10 +162,12 @@ bool thread_record(struct thread_table *table, struct thread_state *thread,
 void thread_table_harvest(struct thread_table *table,
                           void (*visit)(void *arg, const struct sample *sample), void *arg);
 
-/* Numbers of samples that were recorded so far, and of those with a span. Context: any. */
+/* Numbers of samples that were recorded so far, and of those with a span; and the CPU time of those
+ * that are counted as DROP_FOREIGN_STACK. Context: any. */
 struct thread_samples {
     uint64_t recorded;
     uint64_t linked;
+    uint64_t foreign_nano;
 };
 struct thread_samples thread_table_samples(const struct thread_table *table);
 

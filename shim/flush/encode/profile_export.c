@@ -296,6 +296,15 @@ static void write_dropped(struct build *b, struct otlp_profile *profile) {
     }
 }
 
+/* Writes the CPU time of the samples that otelprof.dropped.foreign_stack counts. */
+static void write_foreign_time(struct build *b, struct otlp_profile *profile) {
+    const int64_t nano = (int64_t)b->exporter->api->foreign_stack_nano();
+    if (nano)
+        otlp_profile_attribute(
+            b->writer, profile,
+            otlp_attribute_int(b->writer, "otelprof.foreign_stack.cpu_time", nano, "ns"));
+}
+
 /* --- profiles --- */
 
 static struct otlp_profile *open_profile(const struct build *b, const struct profile_value *d,
@@ -347,6 +356,7 @@ static void encode_profile(struct build *b, const struct merge *merge, struct ex
         write_dropped(b, profile);
         write_own_cost(b, profile);
         write_shed_time(b, profile);
+        write_foreign_time(b, profile);
     }
     b->first = b->first && !profile;
     free(values.items);

@@ -12,9 +12,9 @@
  * `otelprof.stack.depth_cut` (the outer frames are missing) and `otelprof.stack.unsampled` (CPU
  * time since a thread's last sample, at its end, under its start routine); on the first profile
  * `otelprof.dropped.<reason>` for every reason of common/drop_reasons.def that has occurred since
- * the start, and `otelprof.shed.time`. The samples of a span have a link, and labels of the
- * program's (contexts.h). The profiler's own CPU time on a program's thread has the stack
- * `[libotelprof]`. Context: flush.
+ * the start, `otelprof.shed.time` and `otelprof.foreign_stack.cpu_time`. The samples of a span have
+ * a link, and labels of the program's (contexts.h). The profiler's own CPU time on a program's
+ * thread has the stack `[libotelprof]`. Context: flush.
  */
 #ifndef OTELPROF_PROFILE_EXPORT_H
 #define OTELPROF_PROFILE_EXPORT_H

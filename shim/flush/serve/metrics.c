@@ -34,6 +34,11 @@ static void metrics_write_drops(const struct capture_api *api, struct wire *to) 
     for (unsigned i = 0; i < DROP_REASON_COUNT; i++)
         text_add(to, "otelprof_dropped_total{reason=\"%s\"} %llu\n", drop_reason_name(i),
                  (unsigned long long)counts[i]);
+    metrics_begin(to, "otelprof_foreign_stack_cpu_time_seconds_total", "counter",
+                  "CPU time of the samples that are counted as foreign_stack.");
+    text_add(to, "otelprof_foreign_stack_cpu_time_seconds_total ");
+    text_add_seconds(to, api->foreign_stack_nano());
+    text_add(to, "\n");
 }
 
 static void metrics_write_sampling(const struct serve *serve, struct wire *to) {

@@ -69,6 +69,7 @@ static void status_write_drops(const struct serve *serve, struct wire *to) {
         text_add(to, "\"%s\": %llu", drop_reason_name(i), (unsigned long long)counts[i]);
     }
     text_add(to, "\n  },\n");
+    status_seconds(to, "foreign_stack_cpu_seconds", serve->of.api->foreign_stack_nano());
 }
 
 void write_status(const struct serve *serve, struct wire *to) {
