@@ -5,9 +5,10 @@
  * masked waits  sigsuspend, ppoll, pselect, epoll_pwait: the mask in their handlers, what is left
  *               pending
  * chained       a handler that calls the one before it, whose address the kernel has named
- * replaced      what sigaction() says was set before, for more handlers in turns than we have
- * entries rearmed       a stack with SS_AUTODISARM behind a handler that ran on it within a plain
- * one stepped       the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
+ * replaced      the old handler that sigaction() returns, for more in turns than there are entries
+ * rearmed       a stack with SS_AUTODISARM behind a handler that ran on it within a plain one
+ * forked        a thread's child that returns from a handler without SA_ONSTACK
+ * stepped       the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
  * vfork         what a child of vfork() sets and does leaves its parent as it was
  * dispatched    system calls pass in libc alone (PR_SET_SYSCALL_USER_DISPATCH) */
 #define _GNU_SOURCE
@@ -25,6 +26,7 @@
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -297,6 +299,52 @@ static void rearmed(void) {
     printf("on it %d times\n", on_it);
 }
 
+/* --- forked --- */
+
+static volatile pid_t forked_child;
+
+static void fork_within(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    (void)context;
+    forked_child = fork();
+}
+
+static void report_stack(const char *where) {
+    stack_t present;
+    sigaltstack(NULL, &present);
+    printf("%s: %x, %zu bytes\n", where, (unsigned)present.ss_flags, present.ss_size);
+}
+
+static void *report_thread(void *unused) {
+    report_stack("child's thread");
+    return unused;
+}
+
+static void *return_in_child(void *unused) {
+    pthread_t thread;
+    raise(SIGUSR1);
+    if (forked_child != 0) {
+        waitpid(forked_child, NULL, 0);
+        report_stack("parent");
+        return unused;
+    }
+    report_stack("child");
+    for (int i = 0; i < 3; i++) {
+        pthread_create(&thread, NULL, report_thread, NULL);
+        pthread_join(thread, NULL);
+    }
+    report_stack("child");
+    _exit(0);
+}
+
+static void forked(void) {
+    pthread_t thread;
+    handle(SIGUSR1, fork_within, 0);
+    pthread_create(&thread, NULL, return_in_child, NULL);
+    pthread_join(thread, NULL);
+}
+
 /* --- stepped --- */
 
 static volatile int steps;
@@ -416,9 +464,11 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } ways[] = {{"fortified", fortified}, {"masked waits", masked_waits}, {"chained", chained},
-                {"replaced", replaced},   {"rearmed", rearmed},           {"stepped", stepped},
-                {"vfork", vforked},       {"dispatched", dispatched}};
+    } ways[] = {{"fortified", fortified},  {"masked waits", masked_waits},
+                {"chained", chained},      {"replaced", replaced},
+                {"rearmed", rearmed},      {"forked", forked},
+                {"stepped", stepped},      {"vfork", vforked},
+                {"dispatched", dispatched}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; argc == 2 && i < sizeof ways / sizeof *ways; i++)
         if (strcmp(argv[1], ways[i].name) == 0) {

@@ -57,9 +57,28 @@ static void many_threads_share_their_guards(void **state) {
     assert_false(ends_by_segv(own_signal_stacks_take(FIRST_UNGUARDED + 2)->low - 1));
 }
 
-static void a_stack_that_is_kept_is_not_given_away(void **state) {
+/* As forks do, one within the other. */
+static void a_thread_keeps_its_stack_in_another_slot(void **state) {
     (void)state;
-    own_signal_stacks_keep(own_signal_stacks_take(20));
+    struct own_signal_stack *const first = own_signal_stacks_take(20);
+    struct own_signal_stack *const second = own_signal_stacks_take(40);
+    own_signal_stacks_exchange(20, second);
+    assert_ptr_equal(own_signal_stacks_take(20), second);
+    assert_ptr_equal(own_signal_stacks_take(40), first);
+    own_signal_stacks_exchange(20, first);
+    assert_ptr_equal(own_signal_stacks_take(20), first);
+    assert_ptr_equal(own_signal_stacks_take(40), second);
+}
+
+static void a_stack_without_a_slot_is_not_given_away(void **state) {
+    (void)state;
+    const struct rlimit nothing = {0, RLIM_INFINITY};
+    struct rlimit before;
+    struct own_signal_stack *const present = own_signal_stacks_take(20);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_AS, &nothing), 0);
+    own_signal_stacks_exchange(UNUSED + 100, present);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
     assert_null(own_signal_stacks_take(20));
     assert_non_null(own_signal_stacks_take(21));
 }
@@ -82,7 +101,8 @@ int main(void) {
         cmocka_unit_test(a_slot_that_is_used_again_has_the_same),
         cmocka_unit_test(nothing_is_written_below_a_stack),
         cmocka_unit_test(many_threads_share_their_guards),
-        cmocka_unit_test(a_stack_that_is_kept_is_not_given_away),
+        cmocka_unit_test(a_thread_keeps_its_stack_in_another_slot),
+        cmocka_unit_test(a_stack_without_a_slot_is_not_given_away),
         cmocka_unit_test(without_memory_there_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,24 +164,16 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
 /* --- our own --- */
 
 bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process) {
-    struct own_signal_stack *const before = own_tls.signal_stack;
     const stack_t ours = own_signal_stack_setting(stack);
     const int saved = errno;
     stack_t old = {.ss_flags = SS_DISABLE};
     const bool is_set = kernel_exchange(&ours, &old) == 0;
     errno = saved;
-    if (!is_set) {
-        if (before)
-            own_signal_stacks_keep(before);
+    if (!is_set)
         return false;
-    }
-    if (stack != before) {
-        drop_pending(stack); /* of a thread that had it before */
-        own_signal_stack_note_wait(stack, 0, 0, NULL);
-    }
-    if (before && own_signal_stack_is(before, &old))
-        stack->programs = program_stack_of(before, (uintptr_t)__builtin_frame_address(0));
-    else if (old.ss_size)
+    drop_pending(stack); /* of a thread that had it before */
+    own_signal_stack_note_wait(stack, 0, 0, NULL);
+    if (old.ss_size)
         stack->programs = (stack_t){
             .ss_sp = old.ss_sp, .ss_flags = old.ss_flags & STACK_DISARMS, .ss_size = old.ss_size};
     else /* the first thread of a process has never been given a flag, others are given this one */

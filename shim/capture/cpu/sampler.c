@@ -206,11 +206,16 @@ static void begin_charge(struct thread_state *thread) {
         charge_resume(thread, thread_cpu_nano());
 }
 
-/* A forked child's thread may run on the signal stack that it had, and keeps that one. */
+/* A forked child's thread keeps the signal stack that it had: it may run on it, or be in a handler
+ * whose return gives it back to the kernel. */
 static bool hide_signal_stack(const struct thread_state *thread) {
+    if (own_tls.signal_stack) {
+        own_signal_stacks_exchange(thread->index, own_tls.signal_stack);
+        return true;
+    }
     struct own_signal_stack *const stack = own_signal_stacks_take(thread->index);
     const bool is_first = (pid_t)atomic_load(&thread->tid) == sampler.pid;
-    return (stack && program_stack_hide(stack, is_first)) || own_tls.signal_stack;
+    return stack && program_stack_hide(stack, is_first);
 }
 
 /* The first sample checks the settings: they may be newer than the period that the thread begins

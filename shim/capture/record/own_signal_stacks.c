@@ -34,6 +34,10 @@ _Static_assert(sizeof(struct segment) <= HEAD_BYTES, "a segment's head is one pa
 
 static _Atomic uintptr_t segments[SEGMENTS];
 
+/* In a forked child: the stack that its thread has kept, and that of its slot. Each serves the
+ * other's slot. */
+static struct own_signal_stack *exchanged[2];
+
 static uintptr_t first_stack_of(const struct segment *segment) {
     return (uintptr_t)segment - OWN_SIGNAL_STACK_BYTES;
 }
@@ -111,11 +115,19 @@ struct own_signal_stack *own_signal_stacks_take(uint32_t index) {
     const bool is_open = place == 0 || index / PER_SEGMENT >= GUARDED_SEGMENTS;
     if (atomic_load(&stack->is_kept) || !open_stack(stack, stack_of(segment, place), is_open))
         return NULL;
-    return stack;
+    return stack == exchanged[0] ? exchanged[1] : stack == exchanged[1] ? exchanged[0] : stack;
 }
 
-void own_signal_stacks_keep(struct own_signal_stack *stack) {
-    atomic_store(&stack->is_kept, true);
+void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present) {
+    exchanged[0] = NULL;
+    exchanged[1] = NULL;
+    struct own_signal_stack *const slots = own_signal_stacks_take(index);
+    if (!slots)
+        atomic_store(&present->is_kept, true);
+    if (!slots || slots == present)
+        return;
+    exchanged[0] = present;
+    exchanged[1] = slots;
 }
 
 static struct stack_range range_of(const stack_t *stack) {

@@ -10,7 +10,7 @@
  * lies below each of the first 1,024 stacks, and below each sixteenth of the others: a guard costs
  * the process two of the mappings that the kernel allows it.
  *
- * A forked child keeps the memory as it is: its one thread runs with its stack.
+ * A forked child keeps the memory as it is: its one thread keeps its stack.
  */
 #ifndef OTELPROF_OWN_SIGNAL_STACKS_H
 #define OTELPROF_OWN_SIGNAL_STACKS_H
@@ -37,16 +37,17 @@ struct own_signal_stack {
     stack_t pending;           /* takes the place of `programs`: program_stack_commit() */
     _Atomic uint32_t pendings; /* how often `pending` has been set; wraps */
     _Atomic uint32_t commits;  /* the last of them that `programs` has */
-    _Atomic bool is_kept;      /* by a thread of another slot: own_signal_stacks_keep() */
+    _Atomic bool is_kept;      /* by a thread of another slot: own_signal_stacks_exchange() */
 };
 
 /* Returns the stack of the slot with that index. NULL: the memory was refused, the kernel's signal
  * frames are too large, or another thread has the stack. Context: calm. Async-signal-safe: yes. */
 struct own_signal_stack *own_signal_stacks_take(uint32_t index);
 
-/* Withholds the stack from the next thread of its slot: in a forked child, the thread that runs on
- * it cannot leave it. Context: fork handler. */
-void own_signal_stacks_keep(struct own_signal_stack *stack);
+/* Gives the slot with that index the stack `present`, which its thread keeps, and the slot that
+ * had it the other's stack. Where the slot has none, no other thread gets `present`. Context: fork
+ * handler. */
+void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present);
 
 /* Returns the alternate stack of the calling thread that code with that stack pointer may run on:
  * the profiler's, or the one that the program has set; {0, 0}: none. `kernels`: the kernel's
