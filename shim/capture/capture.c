@@ -4,6 +4,7 @@
 #include "change_settings.h"
 #include "clock.h"
 #include "context/own_context.h"
+#include "cpu/program_handlers.h"
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
 #include "kernel/first_page.h"
@@ -119,6 +120,8 @@ bool capture_start(const struct config *config, const struct log *log) {
         return false;
     }
     atomic_store(&capture.armed, true);
+    if (!sampler.on)
+        program_handlers_unwrap();
     return true;
 }
 

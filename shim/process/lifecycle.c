@@ -3,6 +3,7 @@
 #include "cancellation.h"
 #include "capture/capture.h"
 #include "capture/cpu/masked_threads.h"
+#include "capture/cpu/program_handlers.h"
 #include "capture/kernel/first_page.h"
 #include "capture/kernel/signals_blocked.h"
 #include "capture/kernel/wait.h"
@@ -481,6 +482,7 @@ void lifecycle_decline(void) {
     crash_guard_mark_started();
     (void)state_move(&process_state, STATE_OFF, IN_CALM);
     capture_decline();
+    program_handlers_unwrap();
 }
 
 void lifecycle_begin(const struct config *config, const struct log *log, int sandbox) {

@@ -2,7 +2,7 @@
 see that there is one."""
 
 import pytest
-from profiled import EXACT_CPU
+from profiled import BUILD, EXACT_CPU, LIBRARY
 
 pytestmark = pytest.mark.fast
 
@@ -70,3 +70,12 @@ def test_corners_of_handlers_are_as_without_us(run, program, way, seen):
     assert plain.returncode == 0 and seen in plain.stdout, plain.stdout
     profiled = run([program("handler_corners"), way])
     assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr
+
+
+@pytest.mark.parametrize("environment", [{}, {"OTEL_PROFILER_TYPES": "alloc"}, {"OTEL_PROFILER_EXCLUDE": "*"}],
+                         ids=["default", "without CPU time", "excluded"])
+def test_a_handler_that_a_constructor_has_set_begins_with_the_mask_of_a_wait(run, program, environment):
+    """Before it is known whether threads get signal stacks, handlers have entries of ours."""
+    preloads = {"LD_PRELOAD": f"{LIBRARY}:{BUILD / 'test/programs/early_handler.so'}"}
+    outcome = run([program("handler_corners"), "early"], env={**environment, **preloads})
+    assert (outcome.stdout, outcome.returncode) == ("open\n", 0), outcome.stderr

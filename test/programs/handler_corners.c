@@ -8,6 +8,7 @@
  * replaced      the old handler that sigaction() returns, for more in turns than there are entries
  * rearmed       a stack with SS_AUTODISARM behind a handler that ran on it within a plain one
  * forked        a thread's child that returns from a handler without SA_ONSTACK
+ * early         a wait whose mask is open, and a handler that a library has set before main()
  * stepped       the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
  * vfork         what a child of vfork() sets and does leaves its parent as it was
  * dispatched    system calls pass in libc alone (PR_SET_SYSCALL_USER_DISPATCH) */
@@ -345,6 +346,20 @@ static void forked(void) {
     pthread_join(thread, NULL);
 }
 
+/* --- early --- */
+
+static void early(void) {
+    sigset_t blocked;
+    sigset_t none;
+    sigemptyset(&none);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    sigaddset(&blocked, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    raise(SIGUSR1);
+    sigsuspend(&none);
+}
+
 /* --- stepped --- */
 
 static volatile int steps;
@@ -464,10 +479,9 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } ways[] = {{"fortified", fortified},  {"masked waits", masked_waits},
-                {"chained", chained},      {"replaced", replaced},
-                {"rearmed", rearmed},      {"forked", forked},
-                {"stepped", stepped},      {"vfork", vforked},
+    } ways[] = {{"fortified", fortified},  {"masked waits", masked_waits}, {"chained", chained},
+                {"replaced", replaced},    {"rearmed", rearmed},           {"forked", forked},
+                {"early", early},          {"stepped", stepped},           {"vfork", vforked},
                 {"dispatched", dispatched}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; argc == 2 && i < sizeof ways / sizeof *ways; i++)

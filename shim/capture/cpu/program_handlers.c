@@ -7,8 +7,10 @@
 #include "program_stack.h"
 #include "record/thread_table.h"
 #include "sampler.h"
+#include "symbols/next.h"
 #include "unwind/stack_memory.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -242,4 +244,17 @@ struct sigaction program_handlers_seen(int number, const struct sigaction *actio
         memcpy(&seen.sa_mask, &mask, sizeof mask);
     }
     return seen;
+}
+
+void program_handlers_unwrap(void) {
+    const int saved = errno;
+    for (int number = 1; number < SIGNALS; number++) {
+        struct sigaction present;
+        if (!atomic_load(&table[number].sets) || next_sigaction(number, NULL, &present) != 0)
+            continue;
+        const struct sigaction seen = program_handlers_seen(number, &present);
+        if (seen.sa_sigaction != present.sa_sigaction)
+            next_sigaction(number, &seen, NULL);
+    }
+    errno = saved;
 }

@@ -27,4 +27,9 @@ struct sigaction program_handlers_wrap(int number, const struct sigaction *actio
  * Context: any. Async-signal-safe: yes. */
 struct sigaction program_handlers_seen(int number, const struct sigaction *action);
 
+/* Gives the kernel the program's handlers in place of entries: those that constructors before ours
+ * have set, in a process whose threads get no signal stacks. errno is preserved. Context: calm, at
+ * start, once no new entry is given. */
+void program_handlers_unwrap(void);
+
 #endif
