@@ -1,8 +1,10 @@
-/* sigsuspend, ppoll, pselect, epoll_pwait: waits with a signal mask of their own. The kernel puts
- * the thread's mask back before a handler begins, so the frame does not show the mask of the wait;
- * program_handlers.c needs it for handlers that it begins. Each hook leaves the mask's address
- * where that file finds it, and forwards the call. */
+/* sigsuspend, sigpause, ppoll, pselect, epoll_pwait, epoll_pwait2: waits with a signal mask of
+ * their own. The kernel puts the thread's mask back before a handler begins, so the frame does not
+ * show the mask of the wait; program_handlers.c needs it for handlers that it begins. Each hook
+ * leaves the mask's address where that file finds it, and forwards the call. */
+#include "bare_syscall.h"
 #include "capture/capture.h"
+#include "capture/kernel/signals_blocked.h"
 #include "capture/record/own_signal_stacks.h"
 #include "capture/symbols/next_symbol.h"
 #include "otelprof.h"
@@ -11,14 +13,24 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/syscall.h>
+
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441 /* Linux 5.11 */
+#endif
 
 /* The functions behind ours. */
 static _Atomic(void *) next_sigsuspend;
+static _Atomic(void *) next_sigpause;
+static _Atomic(void *) next___xpg_sigpause;
 static _Atomic(void *) next_ppoll;
+static _Atomic(void *) next___ppoll_chk;
 static _Atomic(void *) next_pselect;
 static _Atomic(void *) next_epoll_pwait;
+static _Atomic(void *) next_epoll_pwait2;
 
 /* Calls the function behind ours while the mask is noted. A handler that jumps out of the wait
  * leaves the note; read_wait_mask() checks that the hook's frame is still there. */
@@ -40,10 +52,50 @@ OTELPROF_EXPORT int sigsuspend(const sigset_t *mask) {
     return WAIT(sigsuspend, function, mask, (mask));
 }
 
+static sigset_t sigset_of(signal_mask mask) {
+    sigset_t set;
+    memset(&set, 0, sizeof set);
+    memcpy(&set, &mask, sizeof mask);
+    return set;
+}
+
+/* BSD's: the argument is a mask. libc's header has the name for the other one. */
+OTELPROF_EXPORT int own_sigpause(int mask) __asm__("sigpause");
+
+int own_sigpause(int mask) {
+    typedef int function(int);
+    const sigset_t set = sigset_of((unsigned)mask);
+    return WAIT(sigpause, function, &set, (mask));
+}
+
+/* POSIX's: the present mask without that signal. */
+OTELPROF_EXPORT int __xpg_sigpause(int number);
+
+int __xpg_sigpause(int number) {
+    typedef int function(int);
+    signal_mask mask = 0;
+    (void)signals_change(SIG_BLOCK, NULL, &mask);
+    if (number > 0 && number <= 64)
+        mask &= ~signal_bit(number);
+    const sigset_t set = sigset_of(mask);
+    return WAIT(__xpg_sigpause, function, &set, (number));
+}
+
 OTELPROF_EXPORT int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout,
                           const sigset_t *mask) {
     typedef int function(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
     return WAIT(ppoll, function, mask, (files, count, timeout, mask));
+}
+
+/* ppoll() of programs that are built with _FORTIFY_SOURCE. */
+OTELPROF_EXPORT int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *timeout,
+                                const sigset_t *mask, size_t room);
+
+int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *timeout,
+                const sigset_t *mask, size_t room) {
+    typedef int function(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *,
+                         size_t);
+    return WAIT(__ppoll_chk, function, mask, (files, count, timeout, mask, room));
 }
 
 OTELPROF_EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out,
@@ -58,4 +110,22 @@ OTELPROF_EXPORT int epoll_pwait(int descriptor, struct epoll_event *events, int 
                                 const sigset_t *mask) {
     typedef int function(int, struct epoll_event *, int, int, const sigset_t *);
     return WAIT(epoll_pwait, function, mask, (descriptor, events, count, timeout, mask));
+}
+
+typedef int timed_epoll(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
+
+/* Implements epoll_pwait2() for a libc that lacks it: before glibc 2.35. */
+static int epoll_by_number(int descriptor, struct epoll_event *events, int count,
+                           const struct timespec *timeout, const sigset_t *mask) {
+    return (int)bare_syscall(SYS_epoll_pwait2, descriptor, (long)events, count, (long)timeout,
+                             (long)mask, sizeof(signal_mask));
+}
+
+OTELPROF_EXPORT timed_epoll epoll_pwait2;
+
+int epoll_pwait2(int descriptor, struct epoll_event *events, int count,
+                 const struct timespec *timeout, const sigset_t *mask) {
+    if (!next_symbol_once(&next_epoll_pwait2, "epoll_pwait2"))
+        atomic_store(&next_epoll_pwait2, (void *)epoll_by_number);
+    return WAIT(epoll_pwait2, timed_epoll, mask, (descriptor, events, count, timeout, mask));
 }

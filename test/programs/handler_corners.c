@@ -2,16 +2,15 @@
  *
  * fortified     a jump out of a handler on an alternate stack above the thread's, by the checked
  *               siglongjmp() of _FORTIFY_SOURCE
- * masked waits  sigsuspend, ppoll, pselect, epoll_pwait: the mask in their handlers, what is left
- *               pending
- * chained       a handler that calls the one before it, whose address the kernel has named
- * replaced      the old handler that sigaction() returns, for more in turns than there are entries
- * rearmed       a stack with SS_AUTODISARM behind a handler that ran on it within a plain one
- * forked        a thread's child that returns from a handler without SA_ONSTACK
- * early         a wait whose mask is open, and a handler that a library has set before main()
- * stepped       the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
- * vfork         what a child of vfork() sets and does leaves its parent as it was
- * dispatched    system calls pass in libc alone (PR_SET_SYSCALL_USER_DISPATCH) */
+ * masked waits  sigsuspend, sigpause, ppoll, pselect, epoll_pwait: the mask in their handlers, what
+ * is left pending chained       a handler that calls the one before it, whose address the kernel
+ * has named replaced      the old handler that sigaction() returns, for more in turns than there
+ * are entries rearmed       a stack with SS_AUTODISARM behind a handler that ran on it within a
+ * plain one forked        a thread's child that returns from a handler without SA_ONSTACK early a
+ * wait whose mask is open, and a handler that a library has set before main() stepped       the end
+ * of a handler on a stack with SS_AUTODISARM, one instruction at a time vfork         what a child
+ * of vfork() sets and does leaves its parent as it was dispatched    system calls pass in libc
+ * alone (PR_SET_SYSCALL_USER_DISPATCH) */
 #define _GNU_SOURCE
 #include "bare_call.h"
 
@@ -123,6 +122,11 @@ static void report(const char *call, int result) {
     raise(SIGUSR2);
 }
 
+int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t);
+/* <signal.h> has the name of the first for the second, and warns of it. */
+int sigpause_of_mask(int mask) __asm__("sigpause");
+int sigpause_of_signal(int number) __asm__("__xpg_sigpause");
+
 static void left_by_jump(void);
 static void ended_by_plain(void);
 
@@ -150,6 +154,12 @@ static void masked_waits(void) {
     report("ppoll", ppoll(NULL, 0, &soon, &none));
     report("pselect", pselect(0, NULL, NULL, NULL, &soon, &none));
     report("epoll_pwait", epoll_pwait(file, &event, 1, 1, &none));
+    report("epoll_pwait2", epoll_pwait2(file, &event, 1, &soon, &none));
+    report("__ppoll_chk", __ppoll_chk(NULL, 0, &soon, &none, 0));
+    report("sigpause", sigpause_of_mask(0));
+    report("sigpause of SIGUSR1", sigpause_of_signal(SIGUSR1));
+    report("sigpause of SIGUSR2", sigpause_of_signal(SIGUSR2));
+    report("no sigpause", sigpause_of_signal(NSIG));
     report("ppoll", ppoll(NULL, 0, &soon, NULL));
     forget_seen();
     ended_by_plain();
