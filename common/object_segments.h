@@ -50,10 +50,37 @@ static inline struct readable_range object_readable_around(const struct object_s
     return object_part_around(object, address, PF_R);
 }
 
+/* Returns whether `size` bytes at `address` lie in one segment with those permissions. */
+static inline bool object_has(const struct object_segments *object, uintptr_t address,
+                              uintptr_t size, uint32_t permissions) {
+    const struct readable_range range = object_part_around(object, address, permissions);
+    return range.end != range.start && size <= range.end - address;
+}
+
 static inline bool object_is_readable(const struct object_segments *object, uintptr_t address,
                                       uintptr_t size) {
-    const struct readable_range range = object_readable_around(object, address);
-    return range.end != range.start && size <= range.end - address;
+    return object_has(object, address, size, PF_R);
+}
+
+/* Returns the program header of that type: of several the one that the loader uses, the last.
+ * NULL: there is none. */
+static inline const ElfW(Phdr) *
+    object_header(const struct object_segments *object, uint32_t type) {
+    for (uint32_t i = object->count; i-- > 0;)
+        if (object->headers[i].p_type == type)
+            return &object->headers[i];
+    return NULL;
+}
+
+/* Returns the segments of an object that dl_iterate_phdr() visits. */
+static inline struct object_segments object_segments_of(const struct dl_phdr_info *info) {
+    return (struct object_segments){info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr};
+}
+
+/* Returns whether one of the segments of such an object spans `address`. */
+static inline bool object_spans(const struct dl_phdr_info *info, uintptr_t address) {
+    const struct object_segments object = object_segments_of(info);
+    return object_has(&object, address, 1, 0);
 }
 
 /* Returns the segments of the object that is mapped from `start` on, by its headers there, in the

@@ -33,8 +33,7 @@ __attribute__((visibility("default"))) extern const char otelprof_cpp_release[];
 const char otelprof_cpp_release[] = OTELPROF_RELEASE;
 
 static bool is_readable_in(const struct dl_phdr_info *object, uintptr_t address, size_t size) {
-    const struct object_segments segments = {object->dlpi_phdr, object->dlpi_phnum,
-                                             object->dlpi_addr};
+    const struct object_segments segments = object_segments_of(object);
     return object_is_readable(&segments, address, size) && readable_memory(address, size) == size;
 }
 

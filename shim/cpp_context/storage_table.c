@@ -1,6 +1,7 @@
 #include "storage_table.h"
 
 #include "mapping_protection.h"
+#include "object_segments.h"
 #include "readable_memory.h"
 #include "storage_calls.h"
 
@@ -34,13 +35,8 @@ static struct words segment_words(const struct dl_phdr_info *object, int segment
 }
 
 static bool is_code_of(const struct dl_phdr_info *object, uintptr_t address) {
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *const segment = &object->dlpi_phdr[i];
-        if (segment->p_type == PT_LOAD && segment->p_flags & PF_X &&
-            address - object->dlpi_addr - segment->p_vaddr < segment->p_memsz)
-            return true;
-    }
-    return false;
+    const struct object_segments segments = object_segments_of(object);
+    return object_has(&segments, address, 1, PF_X);
 }
 
 /* Returns whether the word at `at` is the one that is searched for; `left`: words from there on. */

@@ -11,7 +11,7 @@
 #include "capture/capture.h"
 #include "capture/deep_binding.h"
 #include "capture/symbols/next_symbol.h"
-#include "object_span.h"
+#include "dynamic_object.h"
 #include "otelprof.h"
 #include "process/helper.h"
 
@@ -73,27 +73,18 @@ struct question {
     size_t count;
 };
 
-static bool has_entry(const struct dl_phdr_info *info, int64_t tag) {
-    const ElfW(Dyn) *entry = NULL;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    for (; entry && entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == tag)
-            return true;
-    return false;
-}
-
 static int search_paths_check(struct dl_phdr_info *info, size_t size, void *arg) {
     struct question *const question = arg;
     const bool is_executable = question->count++ == 0;
-    const bool has_rpath = has_entry(info, DT_RPATH);
+    const struct object_segments segments = object_segments_of(info);
+    const struct dynamic_object dynamic = dynamic_object_of(&segments);
+    const bool has_rpath = dynamic_entry(&dynamic, DT_RPATH) != NULL;
     (void)size;
     question->others_search |= has_rpath && !is_executable;
     if (object_spans(info, question->caller)) {
         question->found = true;
         question->is_executable = is_executable;
-        question->has_own_search = has_rpath || has_entry(info, DT_RUNPATH);
+        question->has_own_search = has_rpath || dynamic_entry(&dynamic, DT_RUNPATH);
     }
     return 0;
 }

@@ -12,7 +12,7 @@
 #include "capture/capture.h"
 #include "capture/record/list_iterations.h"
 #include "capture/symbols/next_symbol.h"
-#include "object_span.h"
+#include "object_segments.h"
 #include "otelprof.h"
 
 #include <errno.h>
@@ -67,17 +67,9 @@ struct question {
     void *next_definition;
 };
 
-static struct link_map map_of(const struct dl_phdr_info *info) {
-    struct link_map map = {.l_addr = info->dlpi_addr};
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            map.l_ld = (void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    return map;
-}
-
 static void definers_scan_object(const struct dl_phdr_info *info) {
     struct symbol symbols[FUNCTIONS];
-    const struct link_map map = map_of(info);
+    const struct link_map map = object_symbols_map(info);
     if (!map.l_ld || map.l_ld == _DYNAMIC || found.count == DEFINERS)
         return;
     struct definer *const definer = &found.definers[found.count];

@@ -3,6 +3,7 @@
 #include "capture/symbols/object_symbols.h"
 #include "clock.h"
 #include "hash.h"
+#include "object_segments.h"
 #include "readable_memory.h"
 
 #include <link.h>
@@ -79,13 +80,6 @@ static void forget_unloaded_objects(struct cpp_name_search *search) {
     search->count = kept;
 }
 
-static const ElfW(Phdr) * segment_of_type(const struct dl_phdr_info *object, uint32_t type) {
-    for (int i = 0; i < object->dlpi_phnum; i++)
-        if (object->dlpi_phdr[i].p_type == type)
-            return &object->dlpi_phdr[i];
-    return NULL;
-}
-
 /* The C++ library defines the first; libc defines the second, which an object refers to if the C++
  * library is linked into it. */
 static bool registers_destructors(const char *name) {
@@ -96,12 +90,9 @@ static bool registers_destructors(const char *name) {
 /* Returns true if the object has thread-local variables with destructors: the API keeps a thread's
  * contexts in such a variable. */
 static bool may_have_it(const struct dl_phdr_info *object) {
-    const ElfW(Phdr) *const dynamic = segment_of_type(object, PT_DYNAMIC);
-    if (!dynamic || !segment_of_type(object, PT_TLS))
-        return false;
-    const struct link_map described = {.l_addr = object->dlpi_addr,
-                                       .l_ld = (void *)(object->dlpi_addr + dynamic->p_vaddr)};
-    return object_symbols_refers(&described, registers_destructors);
+    const struct object_segments segments = object_segments_of(object);
+    const struct link_map map = object_symbols_map(object);
+    return object_header(&segments, PT_TLS) && object_symbols_refers(&map, registers_destructors);
 }
 
 /* --- the search in one object --- */

@@ -35,16 +35,12 @@ static bool is_library_name(const char *path) {
 }
 
 bool custom_labels_are_of(const struct dl_phdr_info *object, const char *path) {
-    const struct object_segments segments = {object->dlpi_phdr, object->dlpi_phnum,
-                                             object->dlpi_addr};
-    struct link_map map = {.l_addr = object->dlpi_addr};
+    const struct object_segments segments = object_segments_of(object);
+    const struct link_map map = object_symbols_map(object);
     struct symbol version = {.name = "custom_labels_abi_version"};
     uint32_t number;
     if (!is_library_name(path))
         return false;
-    for (int i = 0; i < object->dlpi_phnum; i++)
-        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            map.l_ld = (ElfW(Dyn) *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
     object_symbols_find_all(&map, &version, 1);
     if (!version.address ||
         !object_is_readable(&segments, (uintptr_t)version.address, sizeof number))

@@ -2,12 +2,11 @@
 
 #include "arch_machine.h"
 #include "arch_object.h"
+#include "dynamic_object.h"
 #include "module_generation.h"
-#include "object_segments.h"
 #include "symbols/object_symbols.h"
 #include "unwind/stack_memory.h"
 
-#include <elf.h>
 #include <string.h>
 
 enum {
@@ -40,10 +39,9 @@ struct walk {
     bool numbers_are_new; /* nothing was ever unloaded: no module has another's number */
 };
 
-/* One object's dynamic section. */
 struct object {
     struct object_segments segments;
-    const ElfW(Dyn) * dynamic;
+    struct dynamic_object dynamic;
     const ElfW(Sym) * symbols;
     const char *strings;
     const struct definer *definer; /* variable that it defines, or NULL */
@@ -53,52 +51,21 @@ static bool can_read(const struct object *object, const void *address, size_t si
     return object_is_readable(&object->segments, (uintptr_t)address, size);
 }
 
-/* The loader has made addresses of the pointers, except in the vDSO. */
-static const void *relocated_pointer(const struct object *object, uintptr_t pointer) {
-    const uintptr_t bias = object->segments.bias;
-    return (const void *)(pointer < bias ? bias + pointer : pointer);
-}
-
-static const ElfW(Dyn) * entry_of(const struct object *object, int64_t tag) {
-    const ElfW(Dyn) *entry = object->dynamic;
-    for (; can_read(object, entry, sizeof *entry) && entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == tag)
-            return entry;
-    return NULL;
-}
-
 static const void *table_of(const struct object *object, int64_t tag, size_t size) {
-    const ElfW(Dyn) *const entry = entry_of(object, tag);
-    const void *const table = entry ? relocated_pointer(object, entry->d_un.d_ptr) : NULL;
+    const void *const table = (const void *)dynamic_address(&object->dynamic, tag);
     return table && can_read(object, table, size) ? table : NULL;
-}
-
-static size_t dynamic_number(const struct object *object, int64_t tag) {
-    const ElfW(Dyn) *const entry = entry_of(object, tag);
-    return entry ? entry->d_un.d_val : 0;
 }
 
 /* false: it has no symbols that could be read. */
 static bool open_object(struct object *object, const struct dl_phdr_info *info) {
-    *object = (struct object){.segments = {info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr}};
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            object->dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    if (!object->dynamic)
-        return false;
+    *object = (struct object){.segments = object_segments_of(info)};
+    object->dynamic = dynamic_object_of(&object->segments);
     object->symbols = table_of(object, DT_SYMTAB, sizeof *object->symbols);
     object->strings = table_of(object, DT_STRTAB, 1);
     return object->symbols && object->strings;
 }
 
 /* --- definers --- */
-
-static const ElfW(Phdr) * tls_of(const struct dl_phdr_info *info) {
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_TLS)
-            return &info->dlpi_phdr[i];
-    return NULL;
-}
 
 static bool can_go(const struct fixed_modules *fixed, const struct dl_phdr_info *info) {
     for (int i = 0; fixed && i < info->dlpi_phnum; i++)
@@ -116,14 +83,13 @@ static intptr_t static_block(const struct dl_phdr_info *info) {
 
 static int variable_search_definer(struct dl_phdr_info *info, size_t size, void *arg) {
     struct walk *const walk = arg;
-    const ElfW(Phdr) *const tls = tls_of(info);
+    const struct object_segments segments = object_segments_of(info);
+    const ElfW(Phdr) *const tls = object_header(&segments, PT_TLS);
     struct object object;
     walk->numbers_are_new = info->dlpi_subs == 0;
     if (!tls || size < sizeof *info || walk->count == DEFINERS || !open_object(&object, info))
         return 0;
-    const struct link_map map = {
-        .l_addr = info->dlpi_addr,
-        .l_ld = (ElfW(Dyn) *)(uintptr_t)object.dynamic}; /* nothing is written there */
+    const struct link_map map = object_symbols_map(info);
     const ElfW(Sym) *const symbol = object_symbols_thread_local(&map, walk->search->name);
     if (!symbol || symbol->st_size != sizeof(void *) || tls->p_memsz < sizeof(void *) ||
         symbol->st_value > tls->p_memsz - sizeof(void *))
@@ -133,7 +99,7 @@ static int variable_search_definer(struct dl_phdr_info *info, size_t size, void 
     if (source)
         walk->definers[walk->count++] =
             (struct definer){.headers = info->dlpi_phdr,
-                             .dynamic = object.dynamic,
+                             .dynamic = object.dynamic.entries,
                              .source = source,
                              .module = info->dlpi_tls_modid,
                              .value = symbol->st_value,
@@ -294,7 +260,7 @@ static void variable_search_entry(struct walk *walk, const struct object *object
 
 static void variable_search_entries(struct walk *walk, const struct object *object, int64_t tag,
                                     int64_t size_tag, size_t from) {
-    const size_t bytes = dynamic_number(object, size_tag);
+    const size_t bytes = dynamic_number(&object->dynamic, size_tag);
     const ElfW(Rela) *const entries = bytes ? table_of(object, tag, bytes) : NULL;
     for (size_t i = from; entries && i < bytes / sizeof *entries; i++)
         variable_search_entry(walk, object, &entries[i]);
@@ -310,7 +276,7 @@ static int variable_search_relocations(struct dl_phdr_info *info, size_t size, v
         if (walk->definers[i].headers == info->dlpi_phdr)
             object.definer = &walk->definers[i];
     variable_search_entries(walk, &object, DT_RELA, DT_RELASZ,
-                            dynamic_number(&object, DT_RELACOUNT));
+                            dynamic_number(&object.dynamic, DT_RELACOUNT));
     variable_search_entries(walk, &object, DT_JMPREL, DT_PLTRELSZ, 0);
     return 0;
 }

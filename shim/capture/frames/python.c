@@ -46,13 +46,6 @@ struct scan {
     bool found;
 };
 
-static const ElfW(Phdr) * header_of(const struct dl_phdr_info *info, uint32_t type) {
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == type)
-            return &info->dlpi_phdr[i];
-    return NULL;
-}
-
 /* Static TLS is at one distance from every thread's pointer; a block elsewhere is not used. */
 static intptr_t static_block(const struct dl_phdr_info *info, size_t size) {
     enum { MOST_STATIC_TLS = 1 << 16 };
@@ -95,7 +88,8 @@ static void switch_on(struct scan *scan, const struct dl_phdr_info *info, size_t
     python->code_type = (uintptr_t)symbols[CODE_TYPE].address;
     python->may_go =
         !fixed_modules_at(&python->modules->fixed, (uintptr_t)symbols[RUNTIME].address);
-    const ElfW(Phdr) *const variables = header_of(info, PT_TLS);
+    const struct object_segments segments = object_segments_of(info);
+    const ElfW(Phdr) *const variables = object_header(&segments, PT_TLS);
     python->block = variables ? static_block(info, size) : 0;
     python->block_bytes = variables ? variables->p_memsz : 0;
     python->block_module = variables && !python->block ? info->dlpi_tls_modid : 0;
@@ -131,11 +125,9 @@ static void python_scan_symbols(struct scan *scan, const struct link_map *object
 
 static int python_scan_object(struct dl_phdr_info *info, size_t size, void *arg) {
     struct scan *const scan = arg;
-    const ElfW(Phdr) *const dynamic = header_of(info, PT_DYNAMIC);
-    if (!dynamic)
+    const struct link_map object = object_symbols_map(info);
+    if (!object.l_ld)
         return 0;
-    const struct link_map object = {.l_addr = info->dlpi_addr,
-                                    .l_ld = (ElfW(Dyn) *)(info->dlpi_addr + dynamic->p_vaddr)};
     if (scan->is_first)
         scan->executable = object;
     scan->is_first = false;

@@ -3,9 +3,9 @@
 #include "arch_memory.h"
 #include "arch_object.h"
 #include "bare_syscall.h"
+#include "dynamic_object.h"
 #include "object_symbols.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -13,7 +13,8 @@
 
 /* One object's tables, as the loader has used them. */
 struct call_sites_of {
-    const struct dl_phdr_info *info;
+    struct object_segments segments;
+    const ElfW(Dyn) * dynamic;
     const ElfW(Sym) * symbols;
     const char *strings;
     const uint16_t *versions;     /* DT_VERSYM, or NULL */
@@ -25,86 +26,40 @@ struct call_sites_of {
     size_t calls_bytes;
 };
 
-static void read_entry(struct call_sites_of *object, const ElfW(Dyn) * entry) {
-    const void *const pointer = (const void *)entry->d_un.d_ptr;
-    switch (entry->d_tag) {
-    case DT_SYMTAB:
-        object->symbols = pointer;
-        break;
-    case DT_STRTAB:
-        object->strings = pointer;
-        break;
-    case DT_VERSYM:
-        object->versions = pointer;
-        break;
-    case DT_VERNEED: /* the loader has not made an address of it */
-        object->needed = (const void *)(object->info->dlpi_addr + entry->d_un.d_ptr);
-        break;
-    case DT_RELA:
-        object->data = pointer;
-        break;
-    case DT_RELASZ:
-        object->data_bytes = entry->d_un.d_val;
-        break;
-    case DT_RELACOUNT:
-        object->relative = entry->d_un.d_val;
-        break;
-    case DT_JMPREL:
-        object->calls = pointer;
-        break;
-    case DT_PLTRELSZ:
-        object->calls_bytes = entry->d_un.d_val;
-        break;
-    }
-}
-
 static struct call_sites_of object_of(const struct dl_phdr_info *info) {
-    struct call_sites_of object = {.info = info};
-    const ElfW(Dyn) *entry = NULL;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    for (; entry && entry->d_tag != DT_NULL; entry++)
-        read_entry(&object, entry);
-    return object;
-}
-
-/* --- where an address lies --- */
-
-static bool is_in_segment(const struct dl_phdr_info *info, uintptr_t address, size_t size,
-                          unsigned flags) {
-    const uintptr_t at = address - info->dlpi_addr;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *const segment = &info->dlpi_phdr[i];
-        if (segment->p_type == PT_LOAD && (segment->p_flags & flags) == flags &&
-            at >= segment->p_vaddr && segment->p_memsz >= size &&
-            at - segment->p_vaddr <= segment->p_memsz - size)
-            return true;
-    }
-    return false;
+    const struct object_segments segments = object_segments_of(info);
+    const struct dynamic_object dynamic = dynamic_object_of(&segments);
+    return (struct call_sites_of){.segments = segments,
+                                  .dynamic = dynamic.entries,
+                                  .symbols = (const void *)dynamic_address(&dynamic, DT_SYMTAB),
+                                  .strings = (const void *)dynamic_address(&dynamic, DT_STRTAB),
+                                  .versions = (const void *)dynamic_address(&dynamic, DT_VERSYM),
+                                  .needed = (const void *)dynamic_address(&dynamic, DT_VERNEED),
+                                  .data = (const void *)dynamic_address(&dynamic, DT_RELA),
+                                  .data_bytes = dynamic_number(&dynamic, DT_RELASZ),
+                                  .relative = dynamic_number(&dynamic, DT_RELACOUNT),
+                                  .calls = (const void *)dynamic_address(&dynamic, DT_JMPREL),
+                                  .calls_bytes = dynamic_number(&dynamic, DT_PLTRELSZ)};
 }
 
 /* The loader makes read-only the whole pages of PT_GNU_RELRO. */
-static bool is_read_only(const struct dl_phdr_info *info, uintptr_t address) {
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *const part = &info->dlpi_phdr[i];
-        const uintptr_t start = info->dlpi_addr + part->p_vaddr;
-        if (part->p_type == PT_GNU_RELRO && address >= (start & -arch_page_bytes()) &&
-            address < ((start + part->p_memsz) & -arch_page_bytes()))
-            return true;
-    }
-    return false;
+static bool is_read_only(const struct object_segments *object, uintptr_t address) {
+    const ElfW(Phdr) *const part = object_header(object, PT_GNU_RELRO);
+    const uintptr_t start = part ? object->bias + part->p_vaddr : 0;
+    return part && address >= (start & -arch_page_bytes()) &&
+           address < ((start + part->p_memsz) & -arch_page_bytes());
 }
 
 /* Returns false for the vDSO and for objects that the loader cannot write: it has not made
  * addresses of their pointers. */
 static bool call_sites_are_readable(const struct call_sites_of *object) {
-    return is_in_segment(object->info, (uintptr_t)object->symbols, sizeof *object->symbols, PF_R) &&
-           is_in_segment(object->info, (uintptr_t)object->strings, 1, PF_R) &&
-           (!object->data ||
-            is_in_segment(object->info, (uintptr_t)object->data, object->data_bytes, PF_R)) &&
+    const struct object_segments *const in = &object->segments;
+    return object_has(in, (uintptr_t)object->dynamic, 1, PF_W) &&
+           object_is_readable(in, (uintptr_t)object->symbols, sizeof *object->symbols) &&
+           object_is_readable(in, (uintptr_t)object->strings, 1) &&
+           (!object->data || object_is_readable(in, (uintptr_t)object->data, object->data_bytes)) &&
            (!object->calls ||
-            is_in_segment(object->info, (uintptr_t)object->calls, object->calls_bytes, PF_R));
+            object_is_readable(in, (uintptr_t)object->calls, object->calls_bytes));
 }
 
 /* --- binding --- */
@@ -140,7 +95,7 @@ static bool open_page(struct opened *opened, uintptr_t address) {
         return true;
     close_page(opened);
     opened->was_open = is_writable(address);
-    if (!opened->was_open && (!is_read_only(opened->object->info, address) ||
+    if (!opened->was_open && (!is_read_only(&opened->object->segments, address) ||
                               mprotect(page, arch_page_bytes(), PROT_READ | PROT_WRITE) != 0))
         return false;
     opened->page = page;
@@ -167,10 +122,10 @@ static void bind_entry(struct opened *opened, const ElfW(Rela) * entry) {
     const struct call_sites_of *const object = opened->object;
     const uint32_t type = ELF64_R_TYPE(entry->r_info);
     const ElfW(Sym) *const symbol = &object->symbols[ELF64_R_SYM(entry->r_info)];
-    const uintptr_t address = object->info->dlpi_addr + entry->r_offset;
+    const uintptr_t address = object->segments.bias + entry->r_offset;
     if (!is_of_a_function(type) || symbol->st_shndx != SHN_UNDEF || symbol->st_name == 0 ||
         entry->r_addend != 0 || address % sizeof(uintptr_t) != 0 ||
-        !is_in_segment(object->info, address, sizeof(uintptr_t), PF_W))
+        !object_has(&object->segments, address, sizeof(uintptr_t), PF_W))
         return;
     struct call_site site = {.name = object->strings + symbol->st_name,
                              .value = __atomic_load_n((uintptr_t *)address, __ATOMIC_RELAXED),
@@ -178,7 +133,7 @@ static void bind_entry(struct opened *opened, const ElfW(Rela) * entry) {
                              .symbol = ELF64_R_SYM(entry->r_info)};
     /* not bound yet: the entry leads back into the object's own code */
     site.is_unbound =
-        type == ARCH_RELOCATION_PLT && is_in_segment(object->info, site.value, 1, PF_X);
+        type == ARCH_RELOCATION_PLT && object_has(&object->segments, site.value, 1, PF_X);
     const uintptr_t own = opened->rule(&site);
     if (own && own != site.value)
         call_site_replace(opened, address, site.value, own);

@@ -1,5 +1,6 @@
 #include "loader_state.h"
 
+#include "dynamic_object.h"
 #include "kernel/first_page.h"
 
 #include <elf.h>
@@ -33,11 +34,10 @@ IN_FIRST_PAGE static struct {
  * leads to the loader's. */
 static const struct debug_state *debug_of_loader(void) {
     const struct link_map *const executable = &_r_debug ? _r_debug.r_map : NULL;
-    for (const ElfW(Dyn) *entry = executable ? executable->l_ld : NULL;
-         entry && entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == DT_DEBUG && entry->d_un.d_ptr)
-            return (const void *)entry->d_un.d_ptr;
-    return NULL;
+    if (!executable)
+        return NULL;
+    const struct dynamic_object dynamic = dynamic_object_of_map(executable);
+    return (const void *)dynamic_number(&dynamic, DT_DEBUG);
 }
 
 static bool is_lock(const pthread_mutex_t *mutex) {

@@ -1,6 +1,7 @@
 #include "object_symbols.h"
 
 #include "arch_object.h"
+#include "dynamic_object.h"
 
 #include <elf.h>
 #include <string.h>
@@ -19,34 +20,23 @@ struct tables {
     uintptr_t bias;
     const ElfW(Sym) * symbols;
     const char *strings;
-    const uint16_t *versions; /* DT_VERSYM, or NULL */
-    const uint32_t *gnu_hash; /* DT_GNU_HASH, or NULL */
-    const uint32_t *hash;     /* DT_HASH, or NULL */
-    bool thread_local;        /* the lookup is for a thread-local variable */
-    uint16_t version;         /* likewise; NO_VERSION: the default */
+    const uint16_t *versions;     /* DT_VERSYM, or NULL */
+    const ElfW(Verdef) * defined; /* DT_VERDEF, or NULL */
+    const uint32_t *gnu_hash;     /* DT_GNU_HASH, or NULL */
+    const uint32_t *hash;         /* DT_HASH, or NULL */
+    bool thread_local;            /* the lookup is for a thread-local variable */
+    uint16_t version;             /* likewise; NO_VERSION: the default */
 };
 
-/* The loader has made addresses of the pointers, except in the vDSO. */
-static const void *loaded_address(const struct link_map *object, uintptr_t pointer) {
-    return (const void *)(pointer < object->l_addr ? object->l_addr + pointer : pointer);
-}
-
 static struct tables tables_of(const struct link_map *object) {
-    struct tables t = {.bias = object->l_addr};
-    for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
-        const void *const value = loaded_address(object, entry->d_un.d_ptr);
-        if (entry->d_tag == DT_SYMTAB)
-            t.symbols = value;
-        else if (entry->d_tag == DT_STRTAB)
-            t.strings = value;
-        else if (entry->d_tag == DT_GNU_HASH)
-            t.gnu_hash = value;
-        else if (entry->d_tag == DT_HASH)
-            t.hash = value;
-        else if (entry->d_tag == DT_VERSYM)
-            t.versions = value;
-    }
-    return t;
+    const struct dynamic_object dynamic = dynamic_object_of_map(object);
+    return (struct tables){.bias = object->l_addr,
+                           .symbols = (const void *)dynamic_address(&dynamic, DT_SYMTAB),
+                           .strings = (const void *)dynamic_address(&dynamic, DT_STRTAB),
+                           .versions = (const void *)dynamic_address(&dynamic, DT_VERSYM),
+                           .defined = (const void *)dynamic_address(&dynamic, DT_VERDEF),
+                           .gnu_hash = (const void *)dynamic_address(&dynamic, DT_GNU_HASH),
+                           .hash = (const void *)dynamic_address(&dynamic, DT_HASH)};
 }
 
 /* --- one symbol --- */
@@ -91,13 +81,6 @@ static void *symbol_resolve(const struct tables *t, uint32_t index) {
 
 /* --- the two kinds of hash table --- */
 
-static uint32_t gnu_hash_of(const char *name) {
-    uint32_t hash = 5381;
-    for (const char *c = name; *c; c++)
-        hash = hash * 33 + (unsigned char)*c;
-    return hash;
-}
-
 /* The table's layout: "The GNU hash table" in the System V gABI's extensions; a Bloom filter, then
  * buckets, which hold the first symbol, then chains of hashes, whose lowest bit ends a chain. */
 static uint32_t find_by_gnu_hash(const struct tables *t, const char *name, uint32_t hash) {
@@ -136,7 +119,7 @@ static uint32_t object_symbol_find(const struct tables *t, struct symbol *symbol
     if (!t->symbols || !t->strings)
         return NO_SYMBOL;
     if (!symbol->hash)
-        symbol->hash = gnu_hash_of(symbol->name);
+        symbol->hash = dynamic_gnu_hash(symbol->name);
     if (t->gnu_hash)
         return find_by_gnu_hash(t, symbol->name, symbol->hash);
     return t->hash ? find_in_all(t, symbol->name) : NO_SYMBOL;
@@ -144,16 +127,8 @@ static uint32_t object_symbol_find(const struct tables *t, struct symbol *symbol
 
 /* --- versions --- */
 
-static const ElfW(Verdef) * versions_of(const struct link_map *object) {
-    for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == DT_VERDEF)
-            return loaded_address(object, entry->d_un.d_ptr);
-    return NULL;
-}
-
-static uint16_t number_of_version(const struct link_map *object, const struct tables *t,
-                                  const char *version) {
-    const ElfW(Verdef) *definition = versions_of(object);
+static uint16_t number_of_version(const struct tables *t, const char *version) {
+    const ElfW(Verdef) *definition = t->defined;
     while (definition && t->strings) {
         const ElfW(Verdaux) *const name =
             (const void *)((const char *)definition + definition->vd_aux);
@@ -168,14 +143,14 @@ static uint16_t number_of_version(const struct link_map *object, const struct ta
 
 bool object_symbols_defines_version(const struct link_map *object, const char *version) {
     const struct tables t = tables_of(object);
-    return number_of_version(object, &t, version) != NO_VERSION;
+    return number_of_version(&t, version) != NO_VERSION;
 }
 
 void *object_symbols_of_version(const struct link_map *object, const char *name,
                                 const char *version) {
     struct tables t = tables_of(object);
     struct symbol symbol = {.name = name};
-    t.version = number_of_version(object, &t, version);
+    t.version = number_of_version(&t, version);
     const uint32_t index = t.version == NO_VERSION ? NO_SYMBOL : object_symbol_find(&t, &symbol);
     return index == NO_SYMBOL ? NULL : symbol_resolve(&t, index);
 }
@@ -240,6 +215,14 @@ bool object_symbols_refers(const struct link_map *object, bool (*is_wanted)(cons
  * first called. */
 const struct link_map *object_symbols_first(void) {
     return &_r_debug ? _r_debug.r_map : NULL;
+}
+
+struct link_map object_symbols_map(const struct dl_phdr_info *info) {
+    const struct object_segments segments = object_segments_of(info);
+    const ElfW(Phdr) *const dynamic = object_header(&segments, PT_DYNAMIC);
+    return (struct link_map){.l_addr = info->dlpi_addr,
+                             .l_ld = dynamic ? (ElfW(Dyn) *)(info->dlpi_addr + dynamic->p_vaddr)
+                                             : NULL};
 }
 
 const struct link_map *object_symbols_own(void) {

@@ -26,6 +26,10 @@ struct symbol {
 const struct link_map *object_symbols_first(void);
 const struct link_map *object_symbols_own(void);
 
+/* Describes an object that dl_iterate_phdr() visits by what the following functions read of a link
+ * map: where it is loaded, and its dynamic section; l_ld is NULL if it has none. */
+struct link_map object_symbols_map(const struct dl_phdr_info *info);
+
 /* Finds in `object` those of `count` symbols that have no address yet: their default versions, as
  * dlsym() does. Cost: about 200 instructions for the object and 30 for each name that it does not
  * define. Context: calm, while the object stays loaded. */

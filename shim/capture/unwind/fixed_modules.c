@@ -1,9 +1,8 @@
 #include "fixed_modules.h"
 
+#include "dynamic_object.h"
 #include "hash.h"
 
-#include <elf.h>
-#include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
 
@@ -38,35 +37,13 @@ static uint64_t hash_of_name(const char *name, size_t size) {
     return 0;
 }
 
-/* --- reading one object's dynamic section --- */
+/* --- reading one object --- */
 
-/* The dynamic section: as many entries as may be read. */
-struct dynamic {
-    const ElfW(Dyn) * entries;
-    size_t count;
-};
-
-static struct dynamic dynamic_of(const struct candidate *object, uintptr_t address) {
-    const struct readable_range range = object_readable_around(&object->tables.segments, address);
-    if (range.end == range.start || address % _Alignof(ElfW(Dyn)) != 0)
-        return (struct dynamic){NULL, 0};
-    return (struct dynamic){(const void *)address, (range.end - address) / sizeof(ElfW(Dyn))};
-}
-
-/* The loader relocates the addresses in a dynamic section that it can write, and no other. */
-static uintptr_t string_table(const struct candidate *object, struct dynamic dynamic) {
-    uintptr_t address = 0;
-    for (size_t i = 0; i < dynamic.count && dynamic.entries[i].d_tag != DT_NULL; i++)
-        if (dynamic.entries[i].d_tag == DT_STRTAB)
-            address = dynamic.entries[i].d_un.d_ptr;
-    return address && address < object->tables.start ? address + object->tables.segments.bias
-                                                     : address;
-}
-
-static void fixed_modules_read_names(struct candidate *object, struct dynamic dynamic) {
-    const uintptr_t strings = string_table(object, dynamic);
+static void fixed_modules_read_names(struct candidate *object) {
+    const struct dynamic_object dynamic = dynamic_object_of(&object->tables.segments);
+    const uintptr_t strings = dynamic_address(&dynamic, DT_STRTAB);
     const struct readable_range range = object_readable_around(&object->tables.segments, strings);
-    for (size_t i = 0; i < dynamic.count && dynamic.entries[i].d_tag != DT_NULL; i++) {
+    for (size_t i = 0; i < dynamic.count; i++) {
         const ElfW(Dyn) *const entry = &dynamic.entries[i];
         if (entry->d_tag != DT_SONAME && entry->d_tag != DT_NEEDED)
             continue;
@@ -98,9 +75,7 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *arg) {
         return 1;
     struct candidate *const object = &search->candidates[search->count];
     *object = (struct candidate){.fixed = search->count == 0};
-    uintptr_t dynamic = 0;
-    object->tables.segments =
-        (struct object_segments){info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr};
+    object->tables.segments = object_segments_of(info);
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const segment = &info->dlpi_phdr[i];
         const uintptr_t address = info->dlpi_addr + segment->p_vaddr;
@@ -108,16 +83,13 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *arg) {
             candidate_add_segment(object, info->dlpi_addr, segment);
         else if (segment->p_type == PT_GNU_EH_FRAME)
             object->tables.header = address;
-        else if (segment->p_type == PT_DYNAMIC)
-            dynamic = address;
     }
     if (object->tables.end == 0)
         return 0;
     const char *const slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
     if (slash)
         object->file_name = hash_of_name(slash + 1, SIZE_MAX);
-    if (dynamic)
-        fixed_modules_read_names(object, dynamic_of(object, dynamic));
+    fixed_modules_read_names(object);
     object->fixed |= search->own >= object->tables.start && search->own < object->tables.end;
     object->fixed |= search->vdso != 0 && search->vdso == object->tables.start;
     search->count++;

@@ -42,7 +42,7 @@ static void module_add_segment(struct harvest_module *module, const ElfW(Phdr) *
 
 static void module_snapshot_describe(struct harvest_module *module,
                                      const struct dl_phdr_info *info) {
-    const struct object_segments segments = {info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr};
+    const struct object_segments segments = object_segments_of(info);
     module->load_bias = info->dlpi_addr;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const segment = &info->dlpi_phdr[i];

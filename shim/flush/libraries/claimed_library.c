@@ -1,7 +1,7 @@
 #include "claimed_library.h"
 
 #include "exporter_libraries.h"
-#include "object_span.h"
+#include "object_segments.h"
 #include "object_tables.h"
 
 #include <curl/curl.h>

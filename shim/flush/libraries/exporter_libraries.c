@@ -1,6 +1,6 @@
 #include "exporter_libraries.h"
 
-#include "object_span.h"
+#include "object_segments.h"
 #include "object_tables.h"
 
 #include <elf.h>

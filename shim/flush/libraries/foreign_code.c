@@ -1,6 +1,6 @@
 #include "foreign_code.h"
 
-#include "object_span.h"
+#include "object_segments.h"
 
 #include <elfutils/libdw.h>
 #include <link.h>

@@ -3,6 +3,7 @@
 #include "capture/symbols/next_symbol.h"
 #include "capture/symbols/object_symbols.h"
 #include "config_names.h"
+#include "dynamic_object.h"
 #include "given_variables.h"
 #include "glob.h"
 
@@ -87,21 +88,14 @@ bool preload_was_given(char *const *arguments) {
 
 /* --- linked --- */
 
-static const char *strings_of(const struct link_map *object) {
-    const ElfW(Dyn) *entry = object->l_ld;
-    while (entry->d_tag != DT_NULL && entry->d_tag != DT_STRTAB)
-        entry++;
-    const uintptr_t address = entry->d_tag == DT_STRTAB ? entry->d_un.d_ptr : 0;
-    /* the loader has relocated it, except in the vDSO */
-    return (const char *)(address < object->l_addr ? object->l_addr + address : address);
-}
-
 static bool needs_profiler(const struct link_map *object) {
-    const char *const strings = object->l_ld ? strings_of(object) : NULL;
-    for (const ElfW(Dyn) *entry = object->l_ld; strings && entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == DT_NEEDED &&
-            names_profiler(strings + entry->d_un.d_val, strlen(strings + entry->d_un.d_val)))
+    const struct dynamic_object dynamic = dynamic_object_of_map(object);
+    const char *const strings = (const char *)dynamic_address(&dynamic, DT_STRTAB);
+    for (size_t i = 0; strings && i < dynamic.count; i++) {
+        const char *const needed = strings + dynamic.entries[i].d_un.d_val;
+        if (dynamic.entries[i].d_tag == DT_NEEDED && names_profiler(needed, strlen(needed)))
             return true;
+    }
     return false;
 }
 

@@ -1,0 +1,88 @@
+/* Reads a loaded object's dynamic section: where its tables are in memory.
+ *
+ * The loader has replaced the file's addresses there by those in memory, for the tags that it uses
+ * itself and where it can write: not in the vDSO. A value below the object's start is therefore
+ * still the file's. Of several entries with one tag the loader keeps the last. Whether an address
+ * can be read is for the caller to check (object_segments.h), where the object may be damaged.
+ * Context: any, while the object stays loaded. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_DYNAMIC_OBJECT_H
+#define OTELPROF_DYNAMIC_OBJECT_H
+
+#include "object_segments.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    DYNAMIC_STANDARD_TAGS = 32, /* up to DT_RUNPATH and a little more */
+    DYNAMIC_VERSION_TAGS = DT_VERNEEDNUM - DT_VERSYM + 1,
+    DYNAMIC_GNU_HASH = DYNAMIC_STANDARD_TAGS + DYNAMIC_VERSION_TAGS,
+    DYNAMIC_SLOTS
+};
+
+struct dynamic_object {
+    uintptr_t bias;  /* from the file's addresses to those in memory */
+    uintptr_t start; /* the object's, or less */
+    ElfW(Dyn) * entries;
+    size_t count; /* without DT_NULL */
+    ElfW(Dyn) * by_tag[DYNAMIC_SLOTS];
+};
+
+/* Returns the place of a tag in `by_tag`: that of DT_NULL for the tags that no caller needs. */
+static inline size_t dynamic_slot(int64_t tag) {
+    if (tag >= 0 && tag < DYNAMIC_STANDARD_TAGS)
+        return (size_t)tag;
+    if (tag == DT_GNU_HASH)
+        return DYNAMIC_GNU_HASH;
+    return tag >= DT_VERSYM && tag <= DT_VERNEEDNUM
+               ? DYNAMIC_STANDARD_TAGS + (size_t)(tag - DT_VERSYM)
+               : DT_NULL;
+}
+
+/* Reads the entries before DT_NULL, at most `most`; they must stay while the result is used. */
+void dynamic_object_read(struct dynamic_object *object, ElfW(Dyn) * entries, size_t most,
+                         uintptr_t bias, uintptr_t start);
+
+/* Reads as many entries as lie in the object's readable segment; none if it has no section. */
+struct dynamic_object dynamic_object_of(const struct object_segments *segments);
+
+/* Reads all entries, of an object that the loader has used. */
+static inline struct dynamic_object dynamic_object_of_map(const struct link_map *map) {
+    struct dynamic_object object;
+    dynamic_object_read(&object, map->l_ld, map->l_ld ? SIZE_MAX : 0, map->l_addr, map->l_addr);
+    return object;
+}
+
+static inline ElfW(Dyn) * dynamic_entry(const struct dynamic_object *object, int64_t tag) {
+    return object->by_tag[dynamic_slot(tag)];
+}
+
+/* Returns 0 if there is no such entry. */
+static inline size_t dynamic_number(const struct dynamic_object *object, int64_t tag) {
+    const ElfW(Dyn) *const entry = dynamic_entry(object, tag);
+    return entry ? entry->d_un.d_val : 0;
+}
+
+/* Returns the address in memory; 0 if there is no such entry. No loader changes those of versions
+ * that objects define and need. */
+static inline uintptr_t dynamic_address(const struct dynamic_object *object, int64_t tag) {
+    const ElfW(Dyn) *const entry = dynamic_entry(object, tag);
+    if (!entry)
+        return 0;
+    const uintptr_t value = entry->d_un.d_ptr;
+    const bool is_of_file = tag == DT_VERDEF || tag == DT_VERNEED || value < object->start;
+    return is_of_file ? object->bias + value : value;
+}
+
+/* Returns the hash of a name in a table of DT_GNU_HASH (Bernstein's). */
+static inline uint32_t dynamic_gnu_hash(const char *name) {
+    uint32_t hash = 5381;
+    for (; *name; name++)
+        hash = hash * 33 + (unsigned char)*name;
+    return hash;
+}
+
+#endif
