@@ -115,7 +115,7 @@ static void what_leads_out_of_the_object_is_not_followed(void **state) {
     relocations[0] = (ElfW(Rela)){-(uintptr_t)64, ELF64_R_INFO(0, R_X86_64_JUMP_SLOT), 0};
     relocations[1] = (ElfW(Rela)){64, ELF64_R_INFO(1 << 30, R_X86_64_JUMP_SLOT), 0};
     assert_true(object_tables_open(&tables, &info));
-    assert_int_equal(object_tables_entry(&tables, DT_FINI)->d_un.d_ptr, 2);
+    assert_int_equal(dynamic_entry(&tables.dynamic, DT_FINI)->d_un.d_ptr, 2);
     assert_null(object_tables_soname(&tables)); /* the strings are longer than the segment */
     assert_false(object_tables_need(&tables, "libc.so.6"));
     assert_null(object_tables_import(&tables, ""));

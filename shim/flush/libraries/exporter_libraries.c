@@ -3,7 +3,6 @@
 #include "object_segments.h"
 #include "object_tables.h"
 
-#include <elf.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -76,22 +75,22 @@ static int ignore_registration(void (*function)(void *), void *arg, void *object
 
 /* Replaces the offset from the object's beginning that the loader will call. */
 static bool remove_fini(const struct object_tables *tables) {
-    ElfW(Dyn) *const entry = object_tables_entry(tables, DT_FINI);
+    ElfW(Dyn) *const entry = dynamic_entry(&tables->dynamic, DT_FINI);
     if (!entry)
         return true;
-    if (!object_tables_span(tables, tables->info.dlpi_addr + entry->d_un.d_ptr, 1, PF_R | PF_X))
+    if (!object_has(&tables->segments, tables->segments.bias + entry->d_un.d_ptr, 1, PF_R | PF_X))
         return false;
-    entry->d_un.d_ptr = (uintptr_t)(void *)otelprof_version - tables->info.dlpi_addr;
+    entry->d_un.d_ptr = (uintptr_t)(void *)otelprof_version - tables->segments.bias;
     return otelprof_version != NULL;
 }
 
 static bool remove_fini_array(const struct object_tables *tables) {
-    const ElfW(Dyn) *const list = object_tables_entry(tables, DT_FINI_ARRAY);
-    ElfW(Dyn) *const size = object_tables_entry(tables, DT_FINI_ARRAYSZ);
+    const ElfW(Dyn) *const list = dynamic_entry(&tables->dynamic, DT_FINI_ARRAY);
+    ElfW(Dyn) *const size = dynamic_entry(&tables->dynamic, DT_FINI_ARRAYSZ);
     if (!list || !size)
         return !list;
-    if (!object_tables_span(tables, tables->info.dlpi_addr + list->d_un.d_ptr, size->d_un.d_val,
-                            PF_R))
+    if (!object_has(&tables->segments, tables->segments.bias + list->d_un.d_ptr, size->d_un.d_val,
+                    PF_R))
         return false;
     size->d_un.d_val = 0;
     return true;
@@ -100,7 +99,7 @@ static bool remove_fini_array(const struct object_tables *tables) {
 static bool remove_exit_calls(const struct dl_phdr_info *library) {
     struct object_tables tables;
     if (!object_tables_open(&tables, library) ||
-        !object_tables_span(&tables, (uintptr_t)tables.dynamic, 1, PF_W) ||
+        !object_has(&tables.segments, (uintptr_t)tables.dynamic.entries, 1, PF_W) ||
         !object_tables_unlock(&tables))
         return false;
     const bool is_protected = remove_fini_array(&tables) && remove_fini(&tables);
@@ -143,7 +142,7 @@ static int check_shared_library(struct dl_phdr_info *info, size_t size, void *ar
         return 1;
     if (!object_tables_open(&tables, info))
         return 0;
-    const ElfW(Dyn) *const bytes = object_tables_entry(&tables, DT_FINI_ARRAYSZ);
+    const ElfW(Dyn) *const bytes = dynamic_entry(&tables.dynamic, DT_FINI_ARRAYSZ);
     const bool has_destructors = bytes && bytes->d_un.d_val > COMMON_DESTRUCTORS * sizeof(void *);
     if (!has_destructors && !object_tables_import(&tables, "__cxa_atexit"))
         return 0;

@@ -9,22 +9,15 @@
 #ifndef OTELPROF_OBJECT_TABLES_H
 #define OTELPROF_OBJECT_TABLES_H
 
-#include <link.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "dynamic_object.h"
 
 struct object_tables {
-    struct dl_phdr_info info; /* the loader owns its name and headers */
-    ElfW(Dyn) * dynamic;      /* without DT_NULL */
-    size_t count;
+    struct object_segments segments; /* the loader owns the headers */
+    struct dynamic_object dynamic;
 };
 
 /* Returns false if the object has no readable dynamic section. */
 bool object_tables_open(struct object_tables *tables, const struct dl_phdr_info *info);
-
-/* Returns the entry that the loader uses, or NULL. */
-Elf64_Dyn *object_tables_entry(const struct object_tables *tables, Elf64_Sxword tag);
 
 /* Returns DT_SONAME, or NULL. */
 const char *object_tables_soname(const struct object_tables *tables);
@@ -44,9 +37,5 @@ const char *object_tables_refer(const struct object_tables *tables, const char *
  * the kernel refuses. */
 bool object_tables_unlock(const struct object_tables *tables);
 void object_tables_lock(const struct object_tables *tables);
-
-/* Returns true if `size` bytes at `address` lie in one segment with those PF_ flags. */
-bool object_tables_span(const struct object_tables *tables, uintptr_t address, size_t size,
-                        Elf64_Word flags);
 
 #endif

@@ -1,9 +1,9 @@
 #include "loaded_image.h"
 
+#include "dynamic_object.h"
 #include "image_header.h"
 #include "safe_read.h"
 
-#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,29 +43,18 @@ struct loaded {
 
 /* --- finding --- */
 
-/* The loader has replaced pointers by addresses; elsewhere they are the file's. */
-static uint64_t address_of(const struct loaded *l, uint64_t pointer) {
-    return pointer < l->module->start ? pointer + l->module->load_bias : pointer;
-}
-
 static bool read_dynamic(struct loaded *l, uint64_t address, size_t size) {
     Elf64_Dyn entries[MAX_DYNAMIC];
     const size_t count = size / sizeof *entries;
     if (count > MAX_DYNAMIC || !safe_read(address, entries, count * sizeof *entries))
         return false;
-    for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++) {
-        const uint64_t value = entries[i].d_un.d_val;
-        if (entries[i].d_tag == DT_SYMTAB)
-            l->symbols = address_of(l, value);
-        if (entries[i].d_tag == DT_STRTAB)
-            l->strings = address_of(l, value);
-        if (entries[i].d_tag == DT_STRSZ)
-            l->string_bytes = value;
-        if (entries[i].d_tag == DT_GNU_HASH)
-            l->gnu_hash = address_of(l, value);
-        if (entries[i].d_tag == DT_HASH)
-            l->hash = address_of(l, value);
-    }
+    struct dynamic_object dynamic;
+    dynamic_object_read(&dynamic, entries, count, l->module->load_bias, l->module->start);
+    l->symbols = dynamic_address(&dynamic, DT_SYMTAB);
+    l->strings = dynamic_address(&dynamic, DT_STRTAB);
+    l->string_bytes = dynamic_number(&dynamic, DT_STRSZ);
+    l->gnu_hash = dynamic_address(&dynamic, DT_GNU_HASH);
+    l->hash = dynamic_address(&dynamic, DT_HASH);
     return l->symbols && l->strings && l->string_bytes && l->string_bytes <= MAX_STRINGS;
 }
 
@@ -118,7 +107,7 @@ static size_t chain_end(uint64_t chains, uint32_t first, uint32_t last) {
     return 0;
 }
 
-/* The table's layout: definition.c. */
+/* The table's layout: object_symbols.c. */
 static size_t count_by_gnu_hash(uint64_t table) {
     uint32_t head[4];
     if (!safe_read(table, head, sizeof head) || head[0] > MAX_BUCKETS)
@@ -136,14 +125,6 @@ static size_t count_by_gnu_hash(uint64_t table) {
 }
 
 /* --- one symbol --- */
-
-/* Computes the hash of a name (Bernstein's), as linkers do. */
-static uint32_t gnu_hash_of(const char *name) {
-    uint32_t hash = 5381;
-    for (; *name; name++)
-        hash = 33 * hash + (unsigned char)*name;
-    return hash;
-}
 
 /* Returns 0 if the symbol has another name, or is not defined here. */
 static uint64_t value_named(const struct loaded *l, uint64_t number, const char *name) {
@@ -163,7 +144,7 @@ static uint64_t find_by_gnu_hash(const struct loaded *l, const char *name) {
     uint32_t head[4]; /* buckets, the first symbol, words of the filter, its shift */
     uint32_t number;
     uint32_t chain = 0;
-    const uint32_t hash = gnu_hash_of(name);
+    const uint32_t hash = dynamic_gnu_hash(name);
     if (!l->gnu_hash || !safe_read(l->gnu_hash, head, sizeof head) || head[0] == 0)
         return 0;
     const uint64_t buckets = l->gnu_hash + sizeof head + 8 * (uint64_t)head[2];
