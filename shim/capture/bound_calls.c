@@ -3,6 +3,7 @@
 #include "call_binding.h"
 #include "capture.h"
 #include "clock.h"
+#include "loader_counters.h"
 #include "symbols/object_symbols.h"
 
 #include <string.h>
@@ -195,7 +196,7 @@ void bound_calls_poll(void) {
 }
 
 void bound_calls_catch_up(void) {
-    if (!bound_calls.started || call_sites_adds() == bound_calls.sites.adds)
+    if (!bound_calls.started || loader_counters_read().adds == bound_calls.sites.adds)
         return;
     bound_calls.others_are_known = false;
     (void)call_binding_bind(&bound_calls.sites, hook_of);

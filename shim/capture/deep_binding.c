@@ -1,6 +1,7 @@
 #include "deep_binding.h"
 
 #include "capture.h"
+#include "loader_counters.h"
 #include "symbols/loader_state.h"
 #include "symbols/next_symbol.h"
 #include "symbols/object_symbols.h"
@@ -47,7 +48,7 @@ bool deep_binding_expect(void) {
         return false;
     if (!atomic_exchange(&deep_binding.used, true)) {
         sampler_choose_unnamed_signal();
-        deep_binding.sites.adds = call_sites_adds();
+        deep_binding.sites.adds = loader_counters_read().adds;
     }
     atomic_store(&deep_binding.sites.expected, true);
     return true;

@@ -3,6 +3,7 @@
 #include "capture/symbols/object_symbols.h"
 #include "clock.h"
 #include "hash.h"
+#include "loader_counters.h"
 #include "object_segments.h"
 #include "readable_memory.h"
 
@@ -207,22 +208,13 @@ static int search_some(struct dl_phdr_info *object, size_t size, void *arg) {
     return 1; /* dl_iterate_phdr() releases the loader's lock */
 }
 
-static int name_search_read_counters(struct dl_phdr_info *object, size_t size, void *arg) {
-    uint64_t *const counters = arg;
-    (void)size;
-    counters[0] = object->dlpi_adds;
-    counters[1] = object->dlpi_subs;
-    return 1;
-}
-
 bool cpp_name_search(struct cpp_name_search *search, uint64_t most_nano) {
-    uint64_t now[2] = {0, 0};
+    const struct loader_counters now = loader_counters_read();
     const uint64_t start = thread_cpu_nano();
     struct step step = {.search = search, .worked = true};
-    dl_iterate_phdr(name_search_read_counters, now);
-    if (search->adds == now[0] && search->subs == now[1])
+    if (search->adds == now.adds && search->subs == now.subs)
         return false;
-    if (search->subs != now[1])
+    if (search->subs != now.subs)
         forget_unloaded_objects(search);
     while (step.worked && search->searched_count < CPP_SEARCHED) {
         step.worked = false;

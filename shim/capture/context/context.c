@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "custom_labels.h"
 #include "kernel/wait.h"
+#include "loader_counters.h"
 #include "own_context.h"
 #include "safe_read.h"
 #include "symbols/loader_state.h"
@@ -194,17 +195,6 @@ static bool context_search_variables(struct context_reader *reader) {
     return complete;
 }
 
-struct counters {
-    uint64_t adds;
-    uint64_t subs;
-};
-
-static int context_read_counters(struct dl_phdr_info *info, size_t size, void *arg) {
-    (void)size;
-    *(struct counters *)arg = (struct counters){info->dlpi_adds, info->dlpi_subs};
-    return 1;
-}
-
 static bool context_try_begin(void *busy) {
     return !atomic_exchange((_Atomic bool *)busy, true);
 }
@@ -212,8 +202,7 @@ static bool context_try_begin(void *busy) {
 /* Under the loader's main lock, so that every object is relocated. */
 static bool context_search_locked(struct context_reader *reader) {
     struct context_poll *const polling = &reader->polling;
-    struct counters now = {0, 0};
-    dl_iterate_phdr(context_read_counters, &now);
+    const struct loader_counters now = loader_counters_read();
     if (now.adds == polling->adds && now.subs == polling->subs)
         return true;
     if (!context_try_begin(&polling->busy))

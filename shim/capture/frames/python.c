@@ -1,6 +1,7 @@
 #include "python.h"
 
 #include "kernel/wait.h"
+#include "loader_counters.h"
 #include "object_segments.h"
 #include "readable_memory.h"
 #include "symbols/loader_state.h"
@@ -147,16 +148,9 @@ static void python_scan_objects(struct python *python) {
     dl_iterate_phdr(python_scan_object, &scan);
 }
 
-static int python_read_counter(struct dl_phdr_info *info, size_t size, void *arg) {
-    (void)size;
-    *(uint64_t *)arg = info->dlpi_adds;
-    return 1;
-}
-
 /* Under the loader's main lock, so that every object is relocated. */
 static void python_scan_if_more(struct python *python) {
-    uint64_t adds = 0;
-    dl_iterate_phdr(python_read_counter, &adds);
+    const uint64_t adds = loader_counters_read().adds;
     if (adds == python->adds || !python_try_begin(&python->busy))
         return;
     python->adds = adds;

@@ -193,19 +193,6 @@ void call_sites_bind_new(uint64_t *adds, call_site_rule *rule, struct call_site_
     *adds = walk.adds;
 }
 
-static int call_sites_read_counter(struct dl_phdr_info *info, size_t size, void *arg) {
-    uint64_t *const adds = arg;
-    (void)size;
-    *adds = info->dlpi_adds;
-    return 1;
-}
-
-uint64_t call_sites_adds(void) {
-    uint64_t adds = 0;
-    dl_iterate_phdr(call_sites_read_counter, &adds);
-    return adds;
-}
-
 /* --- versions --- */
 
 static const char *name_of_version(const struct call_sites_of *object, uint16_t number) {

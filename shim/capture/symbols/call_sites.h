@@ -27,9 +27,6 @@ struct call_site_counts {
     uint32_t refused; /* entries that the kernel would not let us write */
 };
 
-/* Returns the loader's counter of objects that it has loaded. Context: calm. */
-uint64_t call_sites_adds(void);
-
 /* Calls `rule` for each call site of the objects loaded since the loader's counter was `adds`,
  * advances `adds`, and adds up the results. Our own sites are left alone. Read-only pages are
  * read-only again afterwards. An entry that another thread writes meanwhile keeps that value.

@@ -2,6 +2,7 @@
 
 #include "build_id_note.h"
 #include "kernel/own_memory.h"
+#include "loader_counters.h"
 #include "object_segments.h"
 
 #include <elf.h>
@@ -165,24 +166,9 @@ struct module_snapshot *module_snapshot_take(const struct module_names *names) {
 
 /* --- asking --- */
 
-static int snapshot_read_counters(struct dl_phdr_info *info, size_t size, void *arg) {
-    struct builder *const b = arg;
-    (void)size;
-    b->adds = info->dlpi_adds;
-    b->subs = info->dlpi_subs;
-    return 1;
-}
-
 bool module_snapshot_is_current(const struct module_snapshot *snapshot) {
-    struct builder now = {.first = true};
-    dl_iterate_phdr(snapshot_read_counters, &now);
+    const struct loader_counters now = loader_counters_read();
     return snapshot->adds == now.adds && snapshot->subs == now.subs;
-}
-
-uint64_t module_snapshot_unloads_now(void) {
-    struct builder now = {.first = true};
-    dl_iterate_phdr(snapshot_read_counters, &now);
-    return now.subs;
 }
 
 /* A path may lead to another file by now: a plugin that was rebuilt and loaded again. */

@@ -38,9 +38,6 @@ struct module_snapshot *module_snapshot_take(const struct module_names *names);
 /* Returns true if the loader's counters have not changed since the snapshot. Context: as above. */
 bool module_snapshot_is_current(const struct module_snapshot *snapshot);
 
-/* The loader's counter of objects that were unloaded. Context: as above. */
-uint64_t module_snapshot_unloads_now(void);
-
 /* Returns true if the same file is at the same place. */
 bool module_is_same(const struct harvest_module *a, const struct harvest_module *b);
 

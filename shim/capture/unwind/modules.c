@@ -3,6 +3,7 @@
 #include "kernel/own_memory.h"
 #include "kernel/signals_blocked.h"
 #include "kernel/wait.h"
+#include "loader_counters.h"
 #include "working_directory.h"
 
 #include <string.h>
@@ -229,7 +230,7 @@ bool modules_refresh_before_unload(struct modules *modules) {
 /* The check costs 0.1 µs; a snapshot, a fifth of the time of dlopen(). */
 void modules_refresh_before_load(struct modules *modules) {
     const struct refresh refresh = begin_refresh(modules);
-    if (refresh.locked && module_snapshot_unloads_now() != atomic_load(&modules->current)->subs)
+    if (refresh.locked && loader_counters_read().subs != atomic_load(&modules->current)->subs)
         (void)refresh_locked(modules);
     end_refresh(modules, &refresh);
 }

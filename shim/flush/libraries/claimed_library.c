@@ -1,6 +1,7 @@
 #include "claimed_library.h"
 
 #include "exporter_libraries.h"
+#include "loader_counters.h"
 #include "object_segments.h"
 #include "object_tables.h"
 
@@ -16,7 +17,7 @@ static const char *const functions[NAMES + 1] = {"curl_global_init_mem", "curl_g
 enum { WITHOUT_OPENSSL = 2 }; /* the first two */
 
 /* Cached for the process and its forked children, which have the same objects. */
-static unsigned long long objects_seen; /* the loader's count of loaded objects at the last scan */
+static uint64_t objects_seen; /* the loader's count of loaded objects at the last scan */
 static const char *claimed;
 
 struct libcurl {
@@ -38,12 +39,6 @@ static int describe_libcurl(struct dl_phdr_info *info, size_t size, void *arg) {
     return 1;
 }
 
-static int claimed_library_count_objects(struct dl_phdr_info *info, size_t size, void *arg) {
-    (void)size;
-    *(unsigned long long *)arg = info->dlpi_adds;
-    return 1;
-}
-
 static void claimed_library_scan(const struct dl_phdr_info *object, void *arg) {
     const struct libcurl *const libcurl = arg;
     struct object_tables tables;
@@ -54,9 +49,8 @@ static void claimed_library_scan(const struct dl_phdr_info *object, void *arg) {
 }
 
 const char *claimed_library_function(void) {
-    unsigned long long objects = 0;
+    const uint64_t objects = loader_counters_read().adds;
     struct libcurl libcurl = {false, false};
-    dl_iterate_phdr(claimed_library_count_objects, &objects);
     if (claimed || objects == objects_seen)
         return claimed;
     objects_seen = objects;
