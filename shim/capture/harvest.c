@@ -1,5 +1,4 @@
 /* The capture side of the interface to flush: everything here runs on the helper thread. */
-#include "arch_memory.h"
 #include "bound_calls.h"
 #include "capture.h"
 #include "change_settings.h"
@@ -21,7 +20,7 @@
 
 /* --- names of threads --- */
 
-enum { NAMES = 1024, PAGE = ARCH_LARGEST_PAGE_BYTES };
+enum { NAMES = 1024 };
 
 /* Valid for one harvest: threads rename themselves. */
 struct thread_name {
@@ -222,7 +221,7 @@ static void harvest_scan_objects(void) {
  * 9. The reports are last: they log the counts of this harvest.
  */
 static void harvest_all(harvest_visit *visit, void *arg) {
-    const size_t bytes = (sizeof(struct thread_name) * NAMES + PAGE - 1) / PAGE * PAGE;
+    const size_t bytes = whole_pages(sizeof(struct thread_name) * NAMES);
     struct harvest harvest = {visit, arg, own_memory_map(bytes)};
     uint64_t dropped[DROP_REASON_COUNT];
     bool unloaded;

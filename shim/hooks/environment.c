@@ -1,6 +1,5 @@
 #include "environment.h"
 
-#include "arch_memory.h"
 #include "capture/capture.h"
 #include "capture/kernel/own_memory.h"
 #include "capture/symbols/next.h"
@@ -9,8 +8,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { PAGE = ARCH_LARGEST_PAGE_BYTES };
 
 /* Consecutive "name=value" strings, with an empty one at the end. Written once, before there is a
  * second thread. Unlike the profiler's tables, a forked child inherits them. */
@@ -37,7 +34,7 @@ static size_t environment_bytes(const char *const *environment) {
 void hooks_environment_keep(const char *const *environment, bool proxies_alone) {
     if (!environment)
         return;
-    kept = own_memory_take((environment_bytes(environment) + PAGE - 1) & ~(size_t)(PAGE - 1));
+    kept = own_memory_take(whole_pages(environment_bytes(environment)));
     char *at = kept;
     for (size_t i = 0; at && environment[i]; i++)
         if (environment[i][0] && (!proxies_alone || is_proxy(environment[i])))

@@ -1,12 +1,9 @@
 #include "kept_variables.h"
 
-#include "arch_memory.h"
 #include "capture/kernel/own_memory.h"
 
 #include <stddef.h>
 #include <string.h>
-
-enum { PAGE = ARCH_LARGEST_PAGE_BYTES };
 
 static bool is_profiler_variable(const char *entry) {
     return strncmp(entry, "OTEL_", 5) == 0;
@@ -20,7 +17,7 @@ const char *const *kept_variables(const char *const *environment) {
         size += is_profiler_variable(environment[i]) ? strlen(environment[i]) + 1 : 0;
     }
     const size_t table = (count + 1) * sizeof(const char *);
-    const char **const kept = own_memory_take((table + size + PAGE - 1) & ~(size_t)(PAGE - 1));
+    const char **const kept = own_memory_take(whole_pages(table + size));
     if (!kept)
         return NULL;
     char *at = (char *)kept + table;

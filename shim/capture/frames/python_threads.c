@@ -1,6 +1,5 @@
 #include "python_threads.h"
 
-#include "arch_memory.h"
 #include "clock.h"
 #include "hash.h"
 #include "kernel/own_memory.h"
@@ -28,13 +27,8 @@ struct python_threads {
     struct python_pages pages;
 };
 
-static size_t python_threads_bytes(void) {
-    const size_t page = ARCH_LARGEST_PAGE_BYTES;
-    return (sizeof(struct python_threads) + page - 1) / page * page;
-}
-
 struct python_threads *python_threads_new(void) {
-    return own_memory_map(python_threads_bytes());
+    return own_memory_map(whole_pages(sizeof(struct python_threads)));
 }
 
 /* --- going through the lists --- */

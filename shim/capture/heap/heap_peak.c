@@ -1,6 +1,5 @@
 #include "heap_peak.h"
 
-#include "arch_memory.h"
 #include "clock.h"
 #include "hash.h"
 #include "kernel/own_memory.h"
@@ -8,7 +7,6 @@
 #include <string.h>
 
 enum {
-    PAGE = ARCH_LARGEST_PAGE_BYTES,
     SLACK = 64, /* objects that may be added while the table is read */
     /* Sums may exceed the highest number of live bytes by this fraction, because objects come and
      * go while they are computed. */
@@ -28,16 +26,12 @@ static uint32_t capacity_for(uint64_t max_objects) {
     return capacity;
 }
 
-static size_t in_pages(size_t bytes) {
-    return (bytes + PAGE - 1) / PAGE * PAGE;
-}
-
 static size_t index_bytes(uint32_t capacity) {
-    return in_pages(2 * capacity * sizeof(uint32_t));
+    return whole_pages(2 * capacity * sizeof(uint32_t));
 }
 
 static size_t stacks_bytes(uint32_t capacity) {
-    return in_pages(capacity * sizeof(struct peak_stack));
+    return whole_pages(capacity * sizeof(struct peak_stack));
 }
 
 static size_t all_bytes(uint32_t capacity) {

@@ -1,11 +1,9 @@
 #include "live_table.h"
 
-#include "arch_memory.h"
 #include "hash.h"
 #include "kernel/own_memory.h"
 
 enum {
-    PAGE = ARCH_LARGEST_PAGE_BYTES,
     VERSION_SHIFT = 56,
     LEVEL_SHIFT = 3, /* each level has 2^3 times the buckets of the one before */
     BUCKET_SLOTS = 8,
@@ -29,12 +27,11 @@ static uint64_t slot_count(const struct live_table *table) {
 }
 
 static size_t keys_bytes(const struct live_table *table) {
-    return (slot_count(table) * sizeof *table->keys + PAGE - 1) / PAGE * PAGE;
+    return whole_pages(slot_count(table) * sizeof *table->keys);
 }
 
 static size_t memory_bytes(const struct live_table *table) {
-    const uint64_t values = slot_count(table) * sizeof *table->values;
-    return keys_bytes(table) + (values + PAGE - 1) / PAGE * PAGE;
+    return keys_bytes(table) + whole_pages(slot_count(table) * sizeof *table->values);
 }
 
 static void plan_levels(struct live_table *table, uint64_t max_objects) {

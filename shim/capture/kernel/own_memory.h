@@ -11,6 +11,8 @@
 #ifndef OTELPROF_OWN_MEMORY_H
 #define OTELPROF_OWN_MEMORY_H
 
+#include "arch_memory.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +23,11 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
+
+/* Rounds up to whole pages of any kernel. */
+static inline size_t whole_pages(size_t bytes) {
+    return (bytes + ARCH_LARGEST_PAGE_BYTES - 1) & -(size_t)ARCH_LARGEST_PAGE_BYTES;
+}
 
 /* Maps `size` bytes of addresses, with that protection; NULL if refused. By the bare system call:
  * mmap and munmap are names that we export (hooks/mmap.c). errno is preserved. */

@@ -1,6 +1,5 @@
 #include "thread_table.h"
 
-#include "arch_memory.h"
 #include "charged_time.h"
 #include "kernel/own_memory.h"
 #include "kernel/wait.h"
@@ -11,12 +10,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { HANDSHAKE_TRIES = 1000, PAGE = ARCH_LARGEST_PAGE_BYTES };
+enum { HANDSHAKE_TRIES = 1000 };
 
 __thread struct thread_local_state own_tls;
 
 static size_t thread_segment_bytes(const struct thread_table *table) {
-    return (table->stride * THREADS_PER_SEGMENT + PAGE - 1) / PAGE * PAGE;
+    return whole_pages(table->stride * THREADS_PER_SEGMENT);
 }
 
 void thread_table_init(struct thread_table *table, uint32_t max_depth) {

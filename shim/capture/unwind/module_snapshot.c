@@ -136,11 +136,9 @@ static int snapshot_add_object(struct dl_phdr_info *info, size_t size, void *arg
 }
 
 static size_t snapshot_bytes(size_t objects) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t bytes =
+    return whole_pages(
         sizeof(struct module_snapshot) +
-        objects * (sizeof(struct harvest_module) + MODULE_PATH_BYTES + MAX_BUILD_ID_BYTES);
-    return (bytes + page - 1) / page * page;
+        objects * (sizeof(struct harvest_module) + MODULE_PATH_BYTES + MAX_BUILD_ID_BYTES));
 }
 
 struct module_snapshot *module_snapshot_take(const struct module_names *names) {

@@ -1,6 +1,5 @@
 #include "table_blocks.h"
 
-#include "arch_memory.h"
 #include "kernel/own_memory.h"
 
 #include <string.h>
@@ -19,10 +18,6 @@ static void *table_blocks_map(struct table_blocks *blocks, size_t size) {
     if (memory)
         blocks->mapped += size;
     return memory;
-}
-
-static size_t whole_pages(size_t size) {
-    return (size + ARCH_LARGEST_PAGE_BYTES - 1) & -(size_t)ARCH_LARGEST_PAGE_BYTES;
 }
 
 static bool is_large(size_t size) {

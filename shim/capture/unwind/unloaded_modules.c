@@ -3,14 +3,8 @@
 #include "kernel/own_memory.h"
 
 #include <string.h>
-#include <unistd.h>
 
 enum { SEARCHED_OBJECTS = 64 }; /* the newest unloaded objects, one of which may come back */
-
-static size_t whole_pages(size_t bytes) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return (bytes + page - 1) / page * page;
-}
 
 /* --- remembering --- */
 

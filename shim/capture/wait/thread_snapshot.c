@@ -1,6 +1,5 @@
 #include "thread_snapshot.h"
 
-#include "arch_memory.h"
 #include "clock.h"
 #include "holder_stack.h"
 #include "kernel/own_memory.h"
@@ -144,9 +143,8 @@ static void show_unknown_in(struct snapshot *snapshot, uint32_t tid, uint64_t *f
 
 static void show_unknown(void *arg, uint32_t tid) {
     struct snapshot *const snapshot = arg;
-    const size_t page = ARCH_LARGEST_PAGE_BYTES;
     const size_t depth = snapshot->waits->recorder->threads->max_depth;
-    const size_t bytes = (depth * sizeof(uint64_t) + page - 1) / page * page;
+    const size_t bytes = whole_pages(depth * sizeof(uint64_t));
     uint64_t *const frames = own_memory_map(bytes);
     if (!frames)
         return;

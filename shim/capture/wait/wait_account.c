@@ -1,12 +1,6 @@
 #include "wait_account.h"
 
-#include "arch_memory.h"
 #include "kernel/own_memory.h"
-
-static size_t whole_pages(size_t bytes) {
-    const size_t page = ARCH_LARGEST_PAGE_BYTES;
-    return (bytes + page - 1) / page * page;
-}
 
 static size_t stride(const struct wait_accounts *accounts) {
     return sizeof(struct wait_account) + accounts->max_depth * sizeof(uint64_t);
