@@ -1,5 +1,7 @@
 #include "config_values.h"
 
+#include "text_numbers.h"
+
 #include <signal.h>
 #include <string.h>
 
@@ -19,18 +21,8 @@ bool text_equals_ignoring_case(const char *text, const char *word) {
 }
 
 bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value) {
-    uint64_t number = 0;
-    if (!*text)
-        return false;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9')
-            return false;
-        if (__builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(*text - '0'), &number))
-            return false;
-    }
-    *value = number;
-    return number >= low && number <= high;
+    const char *const end = number_read(text, 10, value);
+    return end && !*end && *value >= low && *value <= high;
 }
 
 /* Parses the digits behind the point, at most four, as ten thousandths. */

@@ -1,6 +1,8 @@
 #include "descriptors.h"
 
+#include "process_file.h"
 #include "seccomp_state.h"
+#include "text_numbers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,26 +83,15 @@ static void descriptor_path(char path[static PATH_BYTES], const char *folder, in
     end[2] = 0;
 }
 
-/* Returns 0 if the word is not there. */
-static unsigned octal_behind(const char *text, const char *word) {
-    const char *const found = strstr(text, word);
-    const char *at = found ? found + strlen(word) : "";
-    unsigned value = 0;
-    for (; *at >= '0' && *at <= '7'; at++)
-        value = value * 8 + (unsigned)(*at - '0');
-    return value;
-}
-
 static bool appends(int number) {
     char path[PATH_BYTES];
     char text[INFO_BYTES];
+    uint64_t flags;
     descriptor_path(path, "fdinfo", number);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    text[size < 0 ? 0 : size] = 0;
-    return octal_behind(text, "flags:\t") & O_APPEND;
+    const char *const value = process_file_text(process_file_open_path(path), text, sizeof text)
+                                  ? process_text_value(text, "flags:", '\t')
+                                  : NULL;
+    return value && number_read(value, 8, &flags) && (flags & O_APPEND);
 }
 
 /* Each opening of a file has its own position: the program's next line would overwrite the

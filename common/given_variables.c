@@ -45,6 +45,6 @@ bool given_variables(pid_t pid, given_visit *visit, void *arg) {
                 given_finish(&variable, visit, arg);
         }
     given_finish(&variable, visit, arg);
-    close(file);
+    process_file_close(file);
     return size == 0;
 }

@@ -1,5 +1,7 @@
 #include "keyvalues.h"
 
+#include "text_numbers.h"
+
 #include <string.h>
 
 static bool is_blank(char c) {
@@ -16,20 +18,10 @@ static char *trim(char *text) {
     return text;
 }
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* --- checking --- */
 
 static bool is_escape(const char *at, const char *end) {
-    return end - at > 2 && hex_digit(at[1]) >= 0 && hex_digit(at[2]) >= 0 &&
+    return end - at > 2 && number_digit(at[1]) < NO_DIGIT && number_digit(at[2]) < NO_DIGIT &&
            (at[1] != '0' || at[2] != '0');
 }
 
@@ -75,7 +67,7 @@ static void decode(char *text) {
             *to++ = *from;
             continue;
         }
-        *to++ = (char)(hex_digit(from[1]) * 16 + hex_digit(from[2]));
+        *to++ = (char)(number_digit(from[1]) * 16 + number_digit(from[2]));
         from += 2;
     }
     *to = 0;

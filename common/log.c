@@ -6,6 +6,7 @@
 #include "process_tree.h"
 #include "quiet_write.h"
 #include "shown_text.h"
+#include "text_numbers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,13 +78,8 @@ static void add_shown(struct line *line, const char *text, size_t size) {
 }
 
 static void add_unsigned(struct line *line, uint64_t value, unsigned base) {
-    char digits[24];
-    size_t at = sizeof digits;
-    do {
-        digits[--at] = "0123456789abcdef"[value % base];
-        value /= base;
-    } while (value);
-    line_add_bytes(line, digits + at, sizeof digits - at);
+    char digits[NUMBER_BYTES];
+    line_add_bytes(line, digits, (size_t)(number_write(digits, base, value) - digits));
 }
 
 static void add_signed(struct line *line, int64_t value) {

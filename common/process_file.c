@@ -1,34 +1,64 @@
 #include "process_file.h"
 
+#include "arch_syscall.h"
+#include "text_numbers.h"
+
 #include <fcntl.h>
-#include <stddef.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/syscall.h>
 
 enum { PATH_BYTES = 64, TEXT_MOST = 256, PIECE_BYTES = 4096 };
 
-/* Puts "/proc/PID/" at the beginning of `path`; returns its length. */
-static size_t put_folder(char *path, pid_t pid) {
-    static const char proc[] = "/proc/";
-    char digits[16];
-    size_t at = sizeof digits;
-    size_t length = sizeof proc - 1;
-    memcpy(path, proc, length);
-    digits[--at] = '/';
-    for (unsigned rest = (unsigned)pid; rest || at == sizeof digits - 1; rest /= 10)
-        digits[--at] = (char)('0' + rest % 10);
-    memcpy(path + length, digits + at, sizeof digits - at);
-    return length + sizeof digits - at;
+int process_file_open_path(const char *path) {
+    /* in another root it may be a pipe */
+    return (int)arch_system_call(SYS_openat, AT_FDCWD, (long)path,
+                                 O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
+}
+
+static int open_numbered(const char *folder, uint32_t number, const char *name) {
+    char path[PATH_BYTES];
+    const size_t folder_size = strlen(folder);
+    memcpy(path, folder, folder_size);
+    char *const at = number_write(path + folder_size, 10, number);
+    const size_t room = (size_t)(path + sizeof path - at);
+    const size_t size = strlen(name) + 1;
+    if (size >= room)
+        return -1;
+    *at = '/';
+    memcpy(at + 1, name, size);
+    return process_file_open_path(path);
 }
 
 int process_file_open(pid_t pid, const char *name) {
-    char path[PATH_BYTES];
-    const size_t folder = put_folder(path, pid);
-    const size_t size = strlen(name) + 1;
-    if (folder + size > sizeof path)
-        return -1;
-    memcpy(path + folder, name, size);
-    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* in another root it may be a pipe */
+    return open_numbered("/proc/", (uint32_t)pid, name);
+}
+
+int process_file_open_thread(uint32_t tid, const char *name) {
+    return open_numbered("/proc/self/task/", tid, name);
+}
+
+void process_file_close(int file) {
+    (void)arch_system_call(SYS_close, file, 0, 0, 0, 0, 0);
+}
+
+bool process_file_text(int file, char *text, size_t room) {
+    long size = 0;
+    if (file >= 0) {
+        size = arch_system_call(SYS_read, file, (long)text, (long)(room - 1), 0, 0, 0);
+        process_file_close(file);
+    }
+    text[size > 0 ? size : 0] = 0;
+    return size > 0;
+}
+
+const char *process_text_value(const char *text, const char *key, char end) {
+    const size_t length = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, length) == 0 && line[length] == end)
+            return line + length + 1;
+    }
+    return NULL;
 }
 
 bool process_file_has(pid_t pid, const char *name, const char *text) {
@@ -38,7 +68,8 @@ bool process_file_has(pid_t pid, const char *name, const char *text) {
     bool found = false;
     const int file = length <= TEXT_MOST ? process_file_open(pid, name) : -1;
     while (file >= 0 && !found) {
-        const ssize_t size = read(file, piece + kept, PIECE_BYTES);
+        const long size =
+            arch_system_call(SYS_read, file, (long)(piece + kept), PIECE_BYTES, 0, 0, 0);
         if (size <= 0)
             break;
         const size_t filled = kept + (size_t)size;
@@ -48,6 +79,6 @@ bool process_file_has(pid_t pid, const char *name, const char *text) {
             piece[i] = piece[filled - kept + i];
     }
     if (file >= 0)
-        close(file);
+        process_file_close(file);
     return found;
 }

@@ -1,14 +1,30 @@
-/* Reads files below /proc/PID, of this process or another. Context: calm | flush: libc's open() is
- * a cancellation point, and each open file takes a number of the calling thread's descriptors. */
+/* Reads files below /proc, of this process or another, and finds values in their text. Uses system
+ * calls alone: no call here is a cancellation point, or may be a function of the program. Each open
+ * file takes a number of the calling thread's descriptors. Context: any. Async-signal-safe: yes. */
 #ifndef OTELPROF_PROCESS_FILE_H
 #define OTELPROF_PROCESS_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-/* Opens /proc/PID/NAME, for example "task/12/comm", for reading; -1: it is not there, or may not be
- * read. */
+/* These open a file for reading: any path, /proc/PID/NAME (for example "task/12/comm"), or
+ * /proc/self/task/TID/NAME. Negative: it is not there, or may not be read. */
+int process_file_open_path(const char *path);
 int process_file_open(pid_t pid, const char *name);
+int process_file_open_thread(uint32_t tid, const char *name);
+
+/* Closes a file of these. */
+void process_file_close(int file);
+
+/* Reads the file's beginning, as far as it fits, and closes it. Returns false, and `text` is "", if
+ * the file was not opened, cannot be read, or is empty. */
+bool process_file_text(int file, char *text, size_t room);
+
+/* Returns the text behind the line's beginning `key` and the character `end`; NULL: no line begins
+ * so. */
+const char *process_text_value(const char *text, const char *key, char end);
 
 /* Returns whether the file contains `text`, of at most 256 bytes. The match may span two of the
  * pieces in which the file is read. */

@@ -1,27 +1,20 @@
 #include "process_maps.h"
 
 #include "process_file.h"
+#include "text_numbers.h"
 
 #include <stddef.h>
 #include <unistd.h>
 
 enum { LINE_BYTES = 160, PIECE_BYTES = 4096 };
 
-static const char *read_hexadecimal(const char *text, uintptr_t *value) {
-    *value = 0;
-    for (;; text++) {
-        const bool digit = *text >= '0' && *text <= '9';
-        if (!digit && (*text < 'a' || *text > 'f'))
-            return text;
-        *value = *value << 4 | (uintptr_t)(digit ? *text - '0' : *text - 'a' + 10);
-    }
-}
-
 /* Parses "55d0c0000000-55d0c0021000 rw-p ..." */
 static struct process_mapping mapping_in(const char *line) {
     struct process_mapping mapping = {.end = 0};
-    const char *const dash = read_hexadecimal(line, &mapping.start);
-    mapping.rest = *dash == '-' ? read_hexadecimal(dash + 1, &mapping.end) : dash;
+    const char *const dash = number_read(line, 16, &mapping.start);
+    mapping.rest = dash && *dash == '-' ? number_read(dash + 1, 16, &mapping.end) : NULL;
+    if (!mapping.rest)
+        mapping.rest = "";
     return mapping;
 }
 
@@ -46,6 +39,6 @@ bool process_maps_visit(bool (*visit)(void *arg, const struct process_mapping *m
             found = visit(arg, &mapping);
         }
     if (file >= 0)
-        close(file);
+        process_file_close(file);
     return found;
 }

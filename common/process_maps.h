@@ -9,8 +9,8 @@
 /* A line of the file: its range, and its rest, " rw-p ...", of which about the first 130 bytes are
  * kept. */
 struct process_mapping {
-    uintptr_t start;
-    uintptr_t end;
+    uint64_t start;
+    uint64_t end;
     const char *rest;
 };
 

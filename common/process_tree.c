@@ -3,6 +3,7 @@
 #include "given_variables.h"
 #include "helper_name.h"
 #include "process_file.h"
+#include "text_numbers.h"
 
 #include <dirent.h>
 #include <stddef.h>
@@ -39,24 +40,16 @@ static bool variables_sum(pid_t pid, uint64_t *sum) {
 
 /* --- kind of process --- */
 
-static pid_t parse_pid(const char *text) {
-    pid_t number = 0;
-    for (; *text >= '0' && *text <= '9'; text++)
-        number = number * 10 + (*text - '0');
-    return number;
-}
-
 /* Returns 0 if it is not known, or outside of this namespace of process ids. */
 static pid_t parent_of(pid_t pid) {
     char text[STAT_BYTES];
-    const int file = process_file_open(pid, "stat");
-    const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    text[size < 0 ? 0 : size] = 0;
+    uint64_t parent = 0;
+    (void)process_file_text(process_file_open(pid, "stat"), text, sizeof text);
     const char *at = strrchr(text, ')');
     at = at ? strpbrk(at, "0123456789") : NULL;
-    return at ? parse_pid(at) : 0;
+    if (at)
+        (void)number_read(at, 10, &parent);
+    return (pid_t)parent;
 }
 
 static size_t append_text(char name[static THREAD_FILE], size_t at, const char *text) {
@@ -99,7 +92,7 @@ static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter repo
              at += directory_entry_at(entries, at)->d_reclen, checked++)
             found = is(pid, directory_entry_at(entries, at)->d_name, reporter);
     if (folder >= 0)
-        close(folder);
+        process_file_close(folder);
     return found;
 }
 
@@ -107,15 +100,13 @@ static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter repo
 static bool has_started(pid_t pid, const char *number, enum process_tree_reporter reporter) {
     char name[THREAD_FILE];
     char children[CHILDREN_BYTES];
+    uint64_t child;
+    bool found = false;
     const int file =
         name_thread_file(name, number, "/children") ? process_file_open(pid, name) : -1;
-    const ssize_t size = file < 0 ? -1 : read(file, children, sizeof children - 1);
-    if (file >= 0)
-        close(file);
-    children[size < 0 ? 0 : size] = 0;
-    bool found = false;
-    for (const char *it = children; it && *it && !found; it = strchr(it, ' '), it += it != NULL)
-        found = has_thread(parse_pid(it), is_helper_thread, reporter);
+    (void)process_file_text(file, children, sizeof children);
+    for (const char *at = children; !found && (at = number_read(at, 10, &child)); at += *at == ' ')
+        found = has_thread((pid_t)child, is_helper_thread, reporter);
     return found;
 }
 

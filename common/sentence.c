@@ -1,10 +1,11 @@
 #include "sentence.h"
 
 #include "shown_text.h"
+#include "text_numbers.h"
 
 #include <string.h>
 
-enum { SHOWN_BYTES = 128, DIGITS = 20 };
+enum { SHOWN_BYTES = 128 };
 
 void sentence_add(struct sentence *sentence, const char *text) {
     const size_t room = SENTENCE_BYTES - 1 - sentence->length;
@@ -21,11 +22,7 @@ void sentence_add_value(struct sentence *sentence, const char *value, size_t siz
 }
 
 void sentence_add_number(struct sentence *sentence, uint64_t number) {
-    char digits[DIGITS + 1];
-    size_t at = DIGITS;
-    digits[at] = 0;
-    do
-        digits[--at] = (char)('0' + number % 10);
-    while (number /= 10);
-    sentence_add(sentence, digits + at);
+    char digits[NUMBER_BYTES];
+    (void)number_write(digits, 10, number);
+    sentence_add(sentence, digits);
 }

@@ -1,5 +1,6 @@
 #include "shown_text.h"
 
+#include "text_numbers.h"
 #include "utf8.h"
 
 #include <stdbool.h>
@@ -31,12 +32,10 @@ static size_t plain_length(const char *at, size_t left) {
     return length && is_plain(code_point(sequence, length)) ? length : 0;
 }
 
-static void escape(char to[static ESCAPED_BYTES], unsigned char byte) {
-    static const char digits[] = "0123456789abcdef";
-    to[0] = '\\';
-    to[1] = 'x';
-    to[2] = digits[byte >> 4];
-    to[3] = digits[byte & 15];
+static void escape(char *to, char byte) {
+    char escaped[ESCAPED_BYTES + 1] = "\\x";
+    (void)number_write_bytes(escaped + 2, &byte, 1);
+    memcpy(to, escaped, ESCAPED_BYTES);
 }
 
 /* Returns how many bytes of `text` fit into the room when shown, and in `*length` the bytes that
@@ -52,7 +51,7 @@ static size_t write_shown(char *to, size_t room, const char *text, size_t size, 
         if (to && plain)
             memcpy(to + *length, text + at, plain);
         else if (to)
-            escape(to + *length, (unsigned char)text[at]);
+            escape(to + *length, text[at]);
         *length += needed;
         at += plain ? plain : 1;
     }

@@ -1,8 +1,10 @@
 #include "json_reader.h"
 
+#include "text_numbers.h"
+
 #include <string.h>
 
-enum { MAX_DEPTH = 32, NAME_BYTES = 64, NUMBER_BYTES = 32 };
+enum { MAX_DEPTH = 32, NAME_BYTES = 64, JSON_NUMBER_BYTES = 32 };
 
 /* --- characters --- */
 
@@ -82,13 +84,12 @@ static void keep_code_point(struct target *target, uint32_t c) {
 
 /* Reads four hexadecimal digits. */
 static bool take_code_unit(struct json_reader *r, uint32_t *unit) {
-    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     *unit = 0;
     for (int i = 0; i < 4; i++) {
-        const char *const digit = r->at < r->end && *r->at ? strchr(digits, *r->at) : NULL;
-        if (!digit)
+        const unsigned digit = r->at < r->end ? number_digit(*r->at) : NO_DIGIT;
+        if (digit == NO_DIGIT)
             return json_fail(r);
-        *unit = *unit << 4 | ((uint32_t)(digit - digits) & 15);
+        *unit = *unit << 4 | digit;
         r->at++;
     }
     return true;
@@ -176,11 +177,11 @@ bool json_string(struct json_reader *r, char *text, size_t size) {
 /* --- numbers --- */
 
 /* Consumes the characters of a JSON number, also if they make no valid one. */
-static size_t take_number(struct json_reader *r, char text[static NUMBER_BYTES]) {
+static size_t take_number(struct json_reader *r, char text[static JSON_NUMBER_BYTES]) {
     size_t size = 0;
     (void)peek(r);
     while (r->at < r->end && *r->at && strchr("0123456789+-.eE", *r->at)) {
-        if (size < NUMBER_BYTES - 1)
+        if (size < JSON_NUMBER_BYTES - 1)
             text[size++] = *r->at;
         r->at++;
     }
@@ -205,7 +206,7 @@ static bool parse_int64(const char *text, int64_t *value) {
 }
 
 bool json_int64(struct json_reader *r, int64_t *value) {
-    char text[NUMBER_BYTES];
+    char text[JSON_NUMBER_BYTES];
     if (take_null(r))
         return true;
     if (peek(r) == '"') {
@@ -271,7 +272,7 @@ static void skip_member(void *unused, struct json_reader *r, const char *name) {
 }
 
 bool json_skip(struct json_reader *r) {
-    char text[NUMBER_BYTES];
+    char text[JSON_NUMBER_BYTES];
     struct target nowhere = {NULL, 0, 0, true};
     switch (peek(r)) {
     case '{':

@@ -7,6 +7,7 @@
 #include "hash.h"
 #include "own_file.h"
 #include "process_stat.h"
+#include "text_numbers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,15 +90,7 @@ static bool start_is_gone(const struct crash_start *start, const struct crash_st
 /* Builds a name such as "1000.starts". */
 static void name_record(char name[NAME_BYTES]) {
     static const char end[] = ".starts";
-    char digits[10]; /* the most that 32 bits take */
-    size_t at = sizeof digits;
-    uint32_t user = (uint32_t)syscall(SYS_geteuid);
-    do {
-        digits[--at] = (char)('0' + user % 10);
-        user /= 10;
-    } while (user);
-    memcpy(name, digits + at, sizeof digits - at);
-    memcpy(name + sizeof digits - at, end, sizeof end);
+    memcpy(number_write(name, 10, (uint32_t)syscall(SYS_geteuid)), end, sizeof end);
 }
 
 /* Returns true if the record's path holds another user's file, or no regular file. EACCES may also

@@ -4,7 +4,9 @@
 #include "capture/capture.h"
 #include "capture/thread_life.h"
 #include "helper.h"
+#include "process_file.h"
 #include "seccomp_state.h"
+#include "text_numbers.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -113,35 +115,28 @@ enum { STATUS_BYTES = 4096, LINK_BYTES = 64 };
 
 static bool read_numbers(const char *text, const char *name, unsigned base, uint64_t *numbers,
                          size_t count) {
-    const char *at = strstr(text, name);
-    at = at ? at + strlen(name) : "";
-    for (size_t i = 0; i < count; i++) {
-        numbers[i] = 0;
-        if (*at++ != '\t')
-            return false;
-        for (; *at && *at != '\t' && *at != '\n'; at++)
-            numbers[i] = numbers[i] * base + (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    const char *at = process_text_value(text, name, '\t');
+    for (size_t i = 0; at && i < count; i++) {
+        at = number_read(at, base, &numbers[i]);
+        if (at && i + 1 < count)
+            at = *at == '\t' ? at + 1 : NULL;
     }
-    return true;
+    return at;
 }
 
 /* Returns false also for a thread that has ended, which gives up nothing any more. */
 static bool parse_status(const char *text, struct thread_status *status) {
-    return !strstr(text, "\nState:\tZ") && read_numbers(text, "\nUid:", 10, status->users, IDS) &&
-           read_numbers(text, "\nGid:", 10, status->groups, IDS) &&
-           read_numbers(text, "\nCapPrm:", 16, &status->permitted, 1) &&
-           (read_numbers(text, "\nSeccomp_filters:", 10, &status->filters, 1) ||
-            read_numbers(text, "\nSeccomp:", 10, &status->filters, 1));
+    return !strstr(text, "\nState:\tZ") && read_numbers(text, "Uid:", 10, status->users, IDS) &&
+           read_numbers(text, "Gid:", 10, status->groups, IDS) &&
+           read_numbers(text, "CapPrm:", 16, &status->permitted, 1) &&
+           (read_numbers(text, "Seccomp_filters:", 10, &status->filters, 1) ||
+            read_numbers(text, "Seccomp:", 10, &status->filters, 1));
 }
 
 static bool read_status(const char *path, struct thread_status *status) {
     char text[STATUS_BYTES];
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    text[size < 0 ? 0 : size] = 0;
-    return parse_status(text, status);
+    return process_file_text(process_file_open_path(path), text, sizeof text) &&
+           parse_status(text, status);
 }
 
 static bool read_both_statuses(struct thread_status *main, struct thread_status *own) {

@@ -1,11 +1,10 @@
 #include "process_stat.h"
 
 #include "process_file.h"
+#include "text_numbers.h"
 
-#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Numbers of the file's fields. The name before the state may contain any character. */
 enum { STATE = 3, THREADS = 20, STARTED = 22, EXIT_STATUS = 52, TEXT_BYTES = 1024 };
@@ -20,17 +19,8 @@ static const char *find_field(const char *state, int number) {
     return at;
 }
 
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 static bool process_stat_number(const char *at, uint64_t *number) {
-    *number = 0;
-    if (!at || !is_digit(*at))
-        return false;
-    for (; is_digit(*at); at++)
-        *number = *number * 10 + (uint64_t)(*at - '0');
-    return true;
+    return at && number_read(at, 10, number);
 }
 
 bool process_stat_parse(const char *text, struct process_stat *stat) {
@@ -50,22 +40,15 @@ bool process_stat_parse(const char *text, struct process_stat *stat) {
     return true;
 }
 
-static bool read_all(int file, struct process_stat *stat) {
+static bool process_stat_take(int file, struct process_stat *stat) {
     char text[TEXT_BYTES];
-    if (file < 0)
-        return false;
-    const ssize_t length = read(file, text, sizeof text - 1);
-    close(file);
-    if (length <= 0)
-        return false;
-    text[length] = '\0';
-    return process_stat_parse(text, stat);
+    return process_file_text(file, text, sizeof text) && process_stat_parse(text, stat);
 }
 
 bool process_stat_read(struct process_stat *stat) {
-    return read_all(open("/proc/self/stat", O_RDONLY | O_CLOEXEC | O_NONBLOCK), stat);
+    return process_stat_take(process_file_open_path("/proc/self/stat"), stat);
 }
 
 bool process_stat_read_of(pid_t pid, struct process_stat *stat) {
-    return read_all(process_file_open(pid, "stat"), stat);
+    return process_stat_take(process_file_open(pid, "stat"), stat);
 }

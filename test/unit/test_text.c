@@ -1,11 +1,15 @@
-/* Small parsers and formatters of text: key=value lists, UTF-8, log lines, demangling. */
+/* Small parsers and formatters of text: numbers, files of /proc, key=value lists, UTF-8, log lines,
+ * demangling. */
 #include "unit.h"
 
 #include "keyvalues.h"
 #include "log.h"
+#include "process_file.h"
 #include "symbolize/demangle.h"
+#include "text_numbers.h"
 #include "utf8.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -66,6 +70,69 @@ static void utf8(void **state) {
         utf8_make_valid(text);
         assert_string_equal(text, cases[i][1]);
     }
+}
+
+static void numbers_are_read(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned base;
+        uint64_t number;
+        int length; /* -1: none is there */
+    } cases[] = {
+        {"0", 10, 0, 1},
+        {"18446744073709551615 x", 10, UINT64_MAX, 20},
+        {"18446744073709551616", 10, 0, -1},
+        {"0012a", 10, 12, 4},
+        {"", 10, 0, -1},
+        {"-1", 10, 0, -1},
+        {" 1", 10, 0, -1},
+        {"ffffffffffffffff-", 16, UINT64_MAX, 16},
+        {"00000000000000000000fFg", 16, 255, 22},
+        {"1ffffffffffffffff", 16, 0, -1},
+        {"g", 16, 0, -1},
+        {"0100008", 8, 010000, 6},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t number = 1;
+        const char *const end = number_read(cases[i].text, cases[i].base, &number);
+        assert_int_equal(end ? end - cases[i].text : -1, cases[i].length);
+        assert_int_equal(number, cases[i].number);
+    }
+    for (int c = 0; c < 256; c++)
+        assert_int_equal(number_digit((char)c),
+                         isxdigit(c) ? strtol((char[]){(char)c, 0}, NULL, 16) : NO_DIGIT);
+}
+
+static void numbers_are_written(void **state) {
+    (void)state;
+    char text[NUMBER_BYTES];
+    assert_ptr_equal(number_write(text, 10, UINT64_MAX), text + 20);
+    assert_string_equal(text, "18446744073709551615");
+    assert_ptr_equal(number_write(text, 16, 0xabcdef0), text + 7);
+    assert_string_equal(text, "abcdef0");
+    assert_ptr_equal(number_write(text, 10, 0), text + 1);
+    assert_string_equal(text, "0");
+    assert_ptr_equal(number_write_bytes(text, "\x0f\xa0", 2), text + 4);
+    assert_string_equal(text, "0fa0");
+    assert_ptr_equal(number_write_bytes(text, "", 0), text);
+    assert_string_equal(text, "");
+}
+
+static void values_are_found_by_their_line(void **state) {
+    (void)state;
+    static const char text[] = "Name:\tUid:\nXUid:\t1\nUid:\t2\t3\nlast 4";
+    char read[16];
+    assert_string_equal(process_text_value(text, "Uid:", '\t'), "2\t3\nlast 4");
+    assert_string_equal(process_text_value(text, "Name:", '\t'), text + 6);
+    assert_string_equal(process_text_value(text, "last", ' '), "4");
+    assert_null(process_text_value(text, "Uid", '\t'));
+    assert_null(process_text_value("", "Uid:", '\t'));
+    assert_true(process_file_text(process_file_open_thread((uint32_t)getpid(), "comm"), read, 6));
+    assert_string_equal(read, "test_");
+    assert_false(process_file_text(process_file_open_thread(0, "comm"), read, sizeof read));
+    assert_string_equal(read, "");
+    assert_false(process_file_text(process_file_open_path("/dev/null"), read, sizeof read));
 }
 
 static void read_back(const char *path, char *text, size_t size) {
@@ -166,6 +233,9 @@ int main(void) {
         cmocka_unit_test(keyvalues_that_are_well_formed),
         cmocka_unit_test(keyvalues_that_are_not),
         cmocka_unit_test(utf8),
+        cmocka_unit_test(numbers_are_read),
+        cmocka_unit_test(numbers_are_written),
+        cmocka_unit_test(values_are_found_by_their_line),
         cmocka_unit_test(log_lines),
         cmocka_unit_test(long_log_lines_are_cut),
         cmocka_unit_test(log_leaves_a_replaced_stderr_alone),

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "libc_signal.h"
 #include "poisson.h"
+#include "text_numbers.h"
 
 #include <errno.h>
 #include <sys/resource.h>
@@ -15,18 +16,14 @@
 /* The kernel checks CPU timers on its tick, mostly every 4 ms. */
 enum { HELPER_PERIOD_NANO = 4 * 1000 * 1000 };
 
-static unsigned number_at(const char **text) {
-    unsigned number = 0;
-    for (; **text >= '0' && **text <= '9' && number < 1000; ++*text)
-        number = number * 10 + (unsigned)(**text - '0');
-    return number;
-}
-
-/* "6.1.0-40-amd64" */
+/* Parses "6.1.0-40-amd64". */
 static bool release_is_at_least(const char *text, unsigned major, unsigned minor) {
-    const unsigned first = number_at(&text);
-    text += *text == '.';
-    return first > major || (first == major && number_at(&text) >= minor);
+    uint64_t first;
+    uint64_t second = 0;
+    const char *const behind = number_read(text, 10, &first);
+    if (behind && *behind == '.')
+        (void)number_read(behind + 1, 10, &second);
+    return first > major || (first == major && second >= minor);
 }
 
 bool cpu_timers_are_deadly(void) {

@@ -110,7 +110,7 @@ static void masked_thread_check(struct thread_state *thread) {
     const uint32_t tid = atomic_load(&thread->retired) ? 0 : atomic_load(&thread->tid);
     uint64_t mask;
     if (!tid || thread->blocked_counted || atomic_load(&thread->timer) < 0 ||
-        !has_no_samples(thread, tid) || !thread_mask_read(tid, &mask))
+        !has_no_samples(thread, tid) || !thread_status_read(tid, "\nSigBlk:\t", 16, &mask))
         return;
     const bool by_libc = atomic_load(&thread->by_libc_signal);
     if (by_libc ? !(mask & signal_bit(LIBC_SIGNAL)) : !blocks_profiler_signal(mask))

@@ -1,7 +1,7 @@
 #include "pending_signal.h"
 
 #include "arch_syscall.h"
-#include "thread_status.h"
+#include "record/thread_files.h"
 
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -25,13 +25,8 @@ static bool is_pending(int number) {
  * (signal(7); dequeue_signal()). Where the query is refused it returns true: a signal put back
  * there reaches no other thread, and ends none. */
 static bool is_pending_for_thread(int number) {
-    char value[THREAD_STATUS_BYTES];
-    kernel_set pending = 0;
-    if (!thread_status_read("\nSigPnd:\t", value))
-        return true;
-    for (const char *at = value; *at; at++)
-        pending = pending << 4 | (kernel_set)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
-    return pending & set_of(number);
+    kernel_set pending;
+    return !thread_status_read(0, "\nSigPnd:\t", 16, &pending) || (pending & set_of(number));
 }
 
 bool pending_signal_take(int number, struct pending_signal *taken) {

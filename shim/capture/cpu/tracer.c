@@ -1,13 +1,9 @@
 #include "tracer.h"
 
-#include "thread_status.h"
+#include "record/thread_files.h"
 
 pid_t tracer_of_this_thread(void) {
-    char value[THREAD_STATUS_BYTES];
-    pid_t tracer = 0;
-    if (!thread_status_read("\nTracerPid:\t", value))
-        return 0;
-    for (const char *at = value; *at >= '0' && *at <= '9'; at++)
-        tracer = tracer * 10 + (*at - '0');
-    return tracer;
+    uint64_t tracer = 0;
+    (void)thread_status_read(0, "\nTracerPid:\t", 10, &tracer);
+    return (pid_t)tracer;
 }

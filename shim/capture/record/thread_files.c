@@ -1,59 +1,46 @@
 #include "thread_files.h"
 
 #include "arch_syscall.h"
+#include "process_file.h"
+#include "text_numbers.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
 
-enum { PATH_BYTES = 48, NAME_BYTES = 16, STATUS_BYTES = 4096 /* usually some 1,500 */ };
-
-/* Makes "/proc/self/task/TID/comm" without stdio. */
-static void make_path(char path[static PATH_BYTES], uint32_t tid, const char *name) {
-    char digits[12];
-    int count = 0;
-    do {
-        digits[count++] = (char)('0' + tid % 10);
-        tid /= 10;
-    } while (tid);
-    char *at = stpcpy(path, "/proc/self/task/");
-    while (count)
-        *at++ = digits[--count];
-    memcpy(at, name, strnlen(name, NAME_BYTES - 1) + 1);
-}
-
-/* Sets `text` to "" if the file cannot be read. */
-static void read_thread_file(uint32_t tid, const char *name, char *text, size_t bytes) {
-    char path[PATH_BYTES];
-    make_path(path, tid, name);
-    text[0] = 0;
-    const long file = arch_system_call(SYS_openat, AT_FDCWD, (long)path,
-                                       O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
-    if (file < 0)
-        return;
-    const long size = arch_system_call(SYS_read, file, (long)text, (long)(bytes - 1), 0, 0, 0);
-    (void)arch_system_call(SYS_close, file, 0, 0, 0, 0, 0);
-    text[size > 0 ? size : 0] = 0;
-}
+/* The line may begin in one piece and end in the next: so much of each stays. */
+enum { PIECE_BYTES = 512, OVERLAP_BYTES = 64, MOST_PIECES = 256 };
 
 void thread_name_read(uint32_t tid, char name[static THREAD_NAME_BYTES]) {
-    read_thread_file(tid, "/comm", name, THREAD_NAME_BYTES);
+    (void)process_file_text(process_file_open_thread(tid, "comm"), name, THREAD_NAME_BYTES);
     name[strcspn(name, "\n")] = 0;
 }
 
-static uint64_t hexadecimal_at(const char *at) {
-    uint64_t number = 0;
-    for (; (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f'); at++)
-        number = number << 4 | (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
-    return number;
+/* The line is found only if its end is there, too. */
+static bool thread_status_find(const char *text, const char *title, unsigned base,
+                               uint64_t *number) {
+    const char *const line = strstr(text, title);
+    const char *const end = line ? number_read(line + strlen(title), base, number) : NULL;
+    return end && *end;
 }
 
-bool thread_mask_read(uint32_t tid, uint64_t *mask) {
-    static const char title[] = "\nSigBlk:\t";
-    char text[STATUS_BYTES];
-    read_thread_file(tid, "/status", text, sizeof text);
-    const char *const line = strstr(text, title);
-    if (line)
-        *mask = hexadecimal_at(line + sizeof title - 1);
-    return line;
+bool thread_status_read(uint32_t tid, const char *title, unsigned base, uint64_t *number) {
+    char text[OVERLAP_BYTES + PIECE_BYTES + 1];
+    size_t kept = 0;
+    bool found = false;
+    const int file = tid ? process_file_open_thread(tid, "status")
+                         : process_file_open_path("/proc/thread-self/status");
+    for (int i = 0; i < MOST_PIECES && file >= 0 && !found; i++) {
+        const long got =
+            arch_system_call(SYS_read, file, (long)(text + kept), PIECE_BYTES, 0, 0, 0);
+        if (got <= 0)
+            break;
+        const size_t size = kept + (size_t)got;
+        text[size] = 0;
+        found = thread_status_find(text, title, base, number);
+        kept = size < OVERLAP_BYTES ? size : OVERLAP_BYTES;
+        memmove(text, text + size - kept, kept);
+    }
+    if (file >= 0)
+        process_file_close(file);
+    return found;
 }

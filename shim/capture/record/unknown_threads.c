@@ -5,6 +5,7 @@
 #include "helper_name.h"
 #include "kernel/own_memory.h"
 #include "symbols/libc_threads.h"
+#include "text_numbers.h"
 #include "thread_files.h"
 
 #include <fcntl.h>
@@ -90,14 +91,6 @@ static void count_thread(void *arg, uint32_t tid) {
         unknown->tids[unknown->count++] = tid;
 }
 
-/* Returns 0 for "." and "..". */
-static uint32_t parse_tid(const char *name) {
-    uint32_t number = 0;
-    for (; *name >= '0' && *name <= '9'; name++)
-        number = number * 10 + (uint32_t)(*name - '0');
-    return number;
-}
-
 /* An entry as getdents64(2) writes it. */
 struct entry {
     uint64_t inode;
@@ -128,7 +121,9 @@ static void visit_all_unknown(const struct listing *listing) {
     while (listed < MOST_LISTED && (size = syscall(SYS_getdents64, folder, list, LIST_BYTES)) > 0)
         for (long at = 0; at < size; listed++) {
             const struct entry *const entry = (const struct entry *)(list + at);
-            visit_if_unknown(listing, parse_tid(entry->name));
+            uint64_t tid;
+            (void)number_read(entry->name, 10, &tid); /* 0 for "." and ".." */
+            visit_if_unknown(listing, (uint32_t)tid);
             at += entry->bytes;
         }
     close(folder);

@@ -1,5 +1,7 @@
 #include "blocked_call.h"
 
+#include "text_numbers.h"
+
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
@@ -19,41 +21,17 @@
 
 /* --- the text: "0 0x3 0x55a8 0x2000 0x0 0x0 0x0 0x7ffe 0x7f85", or "-1 0x7ffe 0x7f85" --- */
 
-static const char *skip_spaces(const char *at) {
-    while (*at == ' ')
-        at++;
-    return at;
-}
-
-/* Returns NULL if there is no number. */
-static const char *read_hexadecimal(const char *at, uint64_t *value) {
-    at = skip_spaces(at);
-    if (at[0] != '0' || at[1] != 'x')
-        return NULL;
-    *value = 0;
-    for (at += 2; (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f'); at++)
-        *value = *value << 4 | (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
-    return at;
-}
-
-static const char *blocked_call_number(const char *at, long *number) {
-    const bool is_negative = *at == '-';
-    at += is_negative;
-    if (*at < '0' || *at > '9')
-        return NULL;
-    *number = 0;
-    for (; *at >= '0' && *at <= '9'; at++)
-        *number = *number * 10 + (*at - '0');
-    *number = is_negative ? -*number : *number;
-    return at;
-}
-
 bool blocked_call_parse(const char *text, struct blocked_call *call) {
     uint64_t words[8] = {0};
-    const char *at = blocked_call_number(text, &call->number);
-    const int count = call->number < 0 ? 2 : 8;
-    for (int i = 0; at && i < count; i++)
-        at = read_hexadecimal(at, &words[i]);
+    uint64_t number;
+    const bool is_negative = *text == '-';
+    const int count = is_negative ? 2 : 8;
+    const char *at = number_read(text + is_negative, 10, &number);
+    call->number = is_negative ? -(long)number : (long)number;
+    for (int i = 0; at && i < count; i++) {
+        at += strspn(at, " ");
+        at = at[0] == '0' && at[1] == 'x' ? number_read(at + 2, 16, &words[i]) : NULL;
+    }
     if (!at)
         return false;
     memset(call->arguments, 0, sizeof call->arguments);

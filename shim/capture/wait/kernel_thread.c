@@ -2,6 +2,8 @@
 
 #include "bare_syscall.h"
 #include "clock.h"
+#include "process_file.h"
+#include "text_numbers.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -17,40 +19,8 @@ enum {
 
 /* --- files --- */
 
-static char *append(char *to, const char *text) {
-    const size_t length = strlen(text);
-    memcpy(to, text, length + 1);
-    return to + length;
-}
-
-static char *append_number(char *to, uint32_t number) {
-    char digits[12];
-    int count = 0;
-    do
-        digits[count++] = (char)('0' + number % 10);
-    while (number /= 10);
-    while (count)
-        *to++ = digits[--count];
-    *to = 0;
-    return to;
-}
-
-static int open_path(const char *path) {
-    return (int)bare_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-}
-
-static void close_file(int file) {
-    (void)bare_syscall(SYS_close, file, 0, 0, 0, 0, 0);
-}
-
-static int open_file(uint32_t tid, const char *name) {
-    char path[PATH_BYTES];
-    append(append_number(append(path, "/proc/self/task/"), tid), name);
-    return open_path(path);
-}
-
 static bool read_text(int file, char text[static TEXT_BYTES]) {
-    const long size = bare_syscall(SYS_pread64, file, (long)text, TEXT_BYTES - 1, 0, 0, 0);
+    const long size = arch_system_call(SYS_pread64, file, (long)text, TEXT_BYTES - 1, 0, 0, 0);
     text[size > 0 ? size : 0] = 0;
     return size > 0;
 }
@@ -58,7 +28,7 @@ static bool read_text(int file, char text[static TEXT_BYTES]) {
 static void close_kept(struct kernel_view *view, int *kept) {
     if (!*kept)
         return;
-    close_file(*kept);
+    process_file_close(*kept);
     *kept = 0;
     view->open--;
 }
@@ -69,7 +39,7 @@ static bool kernel_read_file(struct kernel_view *view, uint32_t tid, const char 
         return false;
     if (*kept)
         return read_text(*kept, text);
-    const int file = open_file(tid, name);
+    const int file = process_file_open_thread(tid, name);
     if (file < 0)
         return false;
     const bool read = read_text(file, text);
@@ -77,7 +47,7 @@ static bool kernel_read_file(struct kernel_view *view, uint32_t tid, const char 
         *kept = file;
         view->open++;
     } else
-        close_file(file);
+        process_file_close(file);
     return read;
 }
 
@@ -86,15 +56,15 @@ static bool kernel_read_file(struct kernel_view *view, uint32_t tid, const char 
 /* Checks the number of the calling thread in /proc, as in "1234/task/1240". */
 static bool is_own_number(pid_t tid) {
     char text[PATH_BYTES];
-    char expected[PATH_BYTES];
+    uint64_t number;
     const long size = bare_syscall(SYS_readlinkat, AT_FDCWD, (long)"/proc/thread-self", (long)text,
                                    PATH_BYTES - 1, 0, 0);
     if (size <= 0)
         return false;
     text[size] = 0;
-    append_number(append(expected, "/task/"), (uint32_t)tid);
     const char *const found = strstr(text, "/task/");
-    return found && strcmp(found, expected) == 0;
+    const char *const end = found ? number_read(found + strlen("/task/"), 10, &number) : NULL;
+    return end && !*end && number == (uint64_t)tid;
 }
 
 static uint32_t most_open(void) {
@@ -121,22 +91,17 @@ enum thread_run_state kernel_thread_run_state(struct kernel_view *view, uint32_t
                                               struct thread_files *files,
                                               struct blocked_call *call) {
     char text[TEXT_BYTES];
-    if (!kernel_read_file(view, tid, "/syscall", &files->call, text))
+    if (!kernel_read_file(view, tid, "syscall", &files->call, text))
         return RUN_UNKNOWN;
     return blocked_call_parse(text, call) ? RUN_BLOCKED : RUN_RUNNING;
-}
-
-static const char *parse_decimal(const char *at, uint64_t *number) {
-    *number = 0;
-    for (; *at >= '0' && *at <= '9'; at++)
-        *number = *number * 10 + (uint64_t)(*at - '0');
-    return *at == ' ' ? at + 1 : at;
 }
 
 /* Parses "time on a processor, time on its queue, times" (Documentation/scheduler/sched-
  * stats.rst). */
 static void parse_times(const char *text, struct thread_times *times) {
-    (void)parse_decimal(parse_decimal(text, &times->cpu_ns), &times->delay_ns);
+    const char *const behind = number_read(text, 10, &times->cpu_ns);
+    if (behind && *behind == ' ')
+        (void)number_read(behind + 1, 10, &times->delay_ns);
 }
 
 /* Prefers the CPU clock to the file: the clock is exact while the thread runs, the file counts only
@@ -145,7 +110,7 @@ bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_f
                          struct thread_times *times) {
     char text[TEXT_BYTES];
     times->delay_ns = 0;
-    if (kernel_read_file(view, tid, "/schedstat", &files->times, text))
+    if (kernel_read_file(view, tid, "schedstat", &files->times, text))
         parse_times(text, times);
     times->cpu_ns = clock_nano(cpu_clock_of(tid));
     return times->cpu_ns != 0;
@@ -153,16 +118,10 @@ bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_f
 
 void kernel_own_times(struct thread_times *times) {
     char text[TEXT_BYTES];
-    const int saved = errno;
-    const int file = open_path("/proc/thread-self/schedstat");
     times->delay_ns = 0;
-    if (file >= 0) {
-        if (read_text(file, text))
-            parse_times(text, times);
-        close_file(file);
-    }
+    if (process_file_text(process_file_open_path("/proc/thread-self/schedstat"), text, TEXT_BYTES))
+        parse_times(text, times);
     times->cpu_ns = thread_cpu_nano();
-    errno = saved;
 }
 
 void kernel_thread_close(struct kernel_view *view, struct thread_files *files) {

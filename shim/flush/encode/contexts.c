@@ -2,6 +2,7 @@
 
 #include "glob.h"
 #include "redact.h"
+#include "text_numbers.h"
 #include "utf8.h"
 
 #include <string.h>
@@ -89,12 +90,9 @@ static void put_label(struct found *found, const char *key, const char *value) {
 }
 
 static const char *hexadecimal(struct naming *naming, const uint8_t *bytes, size_t size) {
-    static const char digits[] = "0123456789abcdef";
     char *const text = arena_take(&naming->merge->arena, 2 * size + 1);
-    for (size_t i = 0; text && i < size; i++) {
-        text[2 * i] = digits[bytes[i] >> 4];
-        text[2 * i + 1] = digits[bytes[i] & 15];
-    }
+    if (text)
+        (void)number_write_bytes(text, bytes, size);
     return text;
 }
 

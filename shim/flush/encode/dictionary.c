@@ -6,6 +6,7 @@
 #include "symbolize/generated_name.h"
 #include "symbolize/interned_frame.h"
 #include "symbolize/module_at.h"
+#include "text_numbers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,18 +71,14 @@ void dictionary_close(struct dictionary *d) {
 
 /* --- mappings --- */
 
-static void build_id_text(const struct harvest_module *module, char text[static BUILD_ID_TEXT]) {
-    text[0] = 0;
-    for (uint32_t i = 0; i < module->build_id_size && i < BUILD_ID_TEXT / 2; i++)
-        snprintf(text + 2 * i, 3, "%02x", module->build_id[i]);
-}
-
 static size_t mapping_attributes(struct dictionary *d, const struct harvest_module *module,
                                  int32_t attributes[static 4]) {
     char gnu[BUILD_ID_TEXT];
     size_t count = 0;
     const char *const htlhash = symbolizer_htlhash(d->symbolizer, module);
-    build_id_text(module, gnu);
+    const size_t most = BUILD_ID_TEXT / 2;
+    (void)number_write_bytes(gnu, module->build_id,
+                             module->build_id_size < most ? module->build_id_size : most);
     if (gnu[0])
         attributes[count++] =
             otlp_attribute_string(d->writer, "process.executable.build_id.gnu", gnu);

@@ -1,6 +1,7 @@
 #include "grpc_response.h"
 
 #include "rpc_status.pb-c.h"
+#include "text_numbers.h"
 #include "utf8.h"
 
 #include <string.h>
@@ -12,22 +13,14 @@ static const int64_t longest_seconds = 315576000000; /* limit of a Duration: 10,
 
 /* --- grpc-message --- */
 
-static int grpc_hex_digit(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-        return (c | 0x20) - 'a' + 10;
-    return -1;
-}
-
 /* Returns the byte at `*at` and advances `*at` past it. An invalid escape stands for itself. */
 static char grpc_next_byte(const char **at, const char *end) {
     const char first = *(*at)++;
     if (first != '%' || end - *at < 2)
         return first;
-    const int high = grpc_hex_digit((*at)[0]);
-    const int low = grpc_hex_digit((*at)[1]);
-    if (high < 0 || low < 0)
+    const unsigned high = number_digit((*at)[0]);
+    const unsigned low = number_digit((*at)[1]);
+    if (high == NO_DIGIT || low == NO_DIGIT)
         return first;
     *at += 2;
     return (char)(high * 16 + low);
@@ -50,9 +43,10 @@ static enum grpc_code decode_code(const char *text, size_t size) {
     if (size < 1 || size > 2)
         return GRPC_UNKNOWN;
     for (size_t i = 0; i < size; i++) {
-        if (text[i] < '0' || text[i] > '9')
+        const unsigned digit = number_digit(text[i]);
+        if (digit >= 10)
             return GRPC_UNKNOWN;
-        code = code * 10 + (unsigned)(text[i] - '0');
+        code = code * 10 + digit;
     }
     return code < GRPC_CODE_COUNT ? (enum grpc_code)code : GRPC_UNKNOWN;
 }

@@ -1,6 +1,7 @@
 #include "file_hash.h"
 
 #include "safe_read.h"
+#include "text_numbers.h"
 
 #include <elf.h>
 #include <endian.h>
@@ -22,8 +23,7 @@ static void file_hash_finish(struct sha256_ctx *context, uint64_t length, char *
     uint8_t digest[SHA256_DIGEST_SIZE];
     sha256_update(context, sizeof big_endian, (const uint8_t *)&big_endian);
     sha256_digest(context, sizeof digest, digest);
-    for (int i = 0; i < SHOWN_BYTES; i++)
-        snprintf(text + 2 * i, 3, "%02x", digest[i]);
+    (void)number_write_bytes(text, digest, SHOWN_BYTES);
 }
 
 static bool add_range(struct sha256_ctx *context, int file, off_t from) {

@@ -1,5 +1,8 @@
 #include "kernel_text.h"
 
+#include "process_file.h"
+#include "text_numbers.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -26,17 +29,11 @@ bool kernel_text(const char *folder, const char *name, char text[static KERNEL_T
 
 uint64_t kernel_number(const char *folder, const char *name) {
     char text[KERNEL_TEXT_BYTES];
-    if (!kernel_text(folder, name, text) || text[0] < '0' || text[0] > '9')
-        return UINT64_MAX;
-    return strtoull(text, NULL, 10);
+    uint64_t number;
+    return kernel_text(folder, name, text) && number_read(text, 10, &number) ? number : UINT64_MAX;
 }
 
 uint64_t kernel_value(const char *text, const char *key) {
-    const size_t length = strlen(key);
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, key, length) == 0 && line[length] == ' ')
-            return strtoull(line + length + 1, NULL, 10);
-    }
-    return 0;
+    const char *const value = process_text_value(text, key, ' ');
+    return value ? strtoull(value, NULL, 10) : 0;
 }

@@ -1,6 +1,8 @@
 #include "system_files.h"
 
-#include <stdlib.h>
+#include "process_file.h"
+#include "text_numbers.h"
+
 #include <string.h>
 
 static const char hex_digits[] = "0123456789abcdef";
@@ -108,12 +110,9 @@ static bool unquoted(const char *text, size_t length, char *value, size_t size) 
 }
 
 bool os_release_value(const char *text, const char *key, char *value, size_t size) {
-    const size_t length = strlen(key);
+    const char *const found = process_text_value(text, key, '=');
     value[0] = 0;
-    for (const char *line = text; line; line = line_behind(line))
-        if (strncmp(line, key, length) == 0 && line[length] == '=')
-            return unquoted(line + length + 1, strcspn(line + length + 1, "\n"), value, size);
-    return false;
+    return found && unquoted(found, strcspn(found, "\n"), value, size);
 }
 
 /* Returns the text after the second colon of "name:password:number:..."; NULL for another form. */
@@ -129,8 +128,9 @@ bool passwd_name(const char *text, unsigned user, char *name, size_t size) {
     name[0] = 0;
     for (const char *line = text; line; line = line_behind(line)) {
         const char *const number = number_in(line);
-        const size_t digits = number ? strspn(number, "0123456789") : 0;
-        if (digits && digits < 11 && number[digits] == ':' && strtoull(number, NULL, 10) == user)
+        uint64_t found;
+        const char *const end = number ? number_read(number, 10, &found) : NULL;
+        if (end && *end == ':' && found == user)
             return copy_result(name, size, line, strcspn(line, ":"));
     }
     return false;

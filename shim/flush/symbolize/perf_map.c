@@ -2,6 +2,7 @@
 
 #include "files/by_path.h"
 #include "files/trusted_file.h"
+#include "text_numbers.h"
 #include "utf8.h"
 
 #include <fcntl.h>
@@ -25,34 +26,19 @@ struct map_line {
     const char *name;
 };
 
-static int digit_of(char character) {
-    if (character >= '0' && character <= '9')
-        return character - '0';
-    const char small = (char)(character | 0x20);
-    return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
-}
-
 /* Reads a number and the blanks behind it. NULL: there is none, or one of more than 64 bits. */
-static const char *read_number(const char *at, const char *end, uint64_t *number) {
-    if (end - at > 2 && at[0] == '0' && (at[1] | 0x20) == 'x')
+static const char *perf_map_number(const char *at, uint64_t *number) {
+    if (at[0] == '0' && (at[1] | 0x20) == 'x')
         at += 2;
-    const char *const first = at;
-    *number = 0;
-    for (int digit; at < end && (digit = digit_of(*at)) >= 0; at++) {
-        if (*number >> 60)
-            return NULL;
-        *number = *number << 4 | (uint64_t)digit;
-    }
-    const char *const last = at;
-    while (at < end && (*at == ' ' || *at == '\t'))
-        at++;
-    return last > first && at > last ? at : NULL;
+    const char *const last = number_read(at, 16, number);
+    const size_t blanks = last ? strspn(last, " \t") : 0;
+    return blanks ? last + blanks : NULL;
 }
 
-/* `end` is the line's end, which is not part of it. */
+/* Reads a line up to its newline or NUL, at `end`. */
 static bool read_line(const char *at, const char *end, struct map_line *line) {
-    at = read_number(at, end, &line->start);
-    line->name = at ? read_number(at, end, &line->size) : NULL;
+    at = perf_map_number(at, &line->start);
+    line->name = at ? perf_map_number(at, &line->size) : NULL;
     return line->name && line->name < end;
 }
 
@@ -151,11 +137,12 @@ bool perf_map_find(struct perf_map *map, uint64_t address, uint32_t *number) {
 
 bool perf_map_name(struct perf_map *map, uint64_t address, uint32_t number,
                    char name[static MAX_GENERATED_NAME]) {
-    char text[MAX_LINE];
+    char text[MAX_LINE + 1];
     struct map_line line;
-    const ssize_t size = map->file >= 0 ? pread(map->file, text, sizeof text, number) : -1;
+    const ssize_t size = map->file >= 0 ? pread(map->file, text, MAX_LINE, number) : -1;
     if (size <= 0)
         return false;
+    text[size] = 0;
     const char *const found = memchr(text, '\n', (size_t)size);
     const char *const end = found ? found : text + size;
     if (!read_line(text, end, &line) || address - line.start >= line.size) {

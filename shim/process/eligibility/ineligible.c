@@ -4,6 +4,7 @@
 #include "capture/symbols/definition.h"
 #include "capture/symbols/next_symbol.h"
 #include "capture/symbols/object_symbols.h"
+#include "text_numbers.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -23,11 +24,10 @@ enum {
 /* Rejects older glibcs, because the profiler needs threads in libc.so.6. */
 static bool has_older_glibc(const struct log *log) {
     const char *const version = gnu_get_libc_version();
-    unsigned minor = 0;
+    uint64_t minor = 0;
     if (strncmp(version, "2.", 2) != 0)
         return false;
-    for (const char *c = version + 2; *c >= '0' && *c <= '9'; c++)
-        minor = minor * 10 + (unsigned)(*c - '0');
+    (void)number_read(version + 2, 10, &minor);
     if (minor >= OLDEST_GLIBC_MINOR)
         return false;
     log_debug(log, "the program's glibc is %s, 2.%d or newer is needed; nothing is profiled",
