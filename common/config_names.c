@@ -5,7 +5,7 @@
 #define GENERIC_PREFIX  "OTEL_EXPORTER_OTLP_"
 #define PROFILES_PREFIX "OTEL_EXPORTER_OTLP_PROFILES_"
 
-static bool begins_with(const char *text, size_t size, const char *beginning) {
+static bool name_begins_with(const char *text, size_t size, const char *beginning) {
     const size_t length = strlen(beginning);
     return size >= length && memcmp(text, beginning, length) == 0;
 }
@@ -13,7 +13,7 @@ static bool begins_with(const char *text, size_t size, const char *beginning) {
 /* Compares `name` with `beginning` and `rest`, joined. */
 static bool is_joined(const char *name, size_t size, const char *beginning, const char *rest) {
     const size_t length = strlen(beginning);
-    return begins_with(name, size, beginning) && size - length == strlen(rest) &&
+    return name_begins_with(name, size, beginning) && size - length == strlen(rest) &&
            memcmp(name + length, rest, size - length) == 0;
 }
 
@@ -21,7 +21,7 @@ static bool is_one(const char *name, size_t size, const char *option) {
     static const char generic[] = GENERIC_PREFIX;
     if (is_joined(name, size, "", option))
         return true;
-    return begins_with(option, strlen(option), generic) &&
+    return name_begins_with(option, strlen(option), generic) &&
            is_joined(name, size, PROFILES_PREFIX, option + sizeof generic - 1);
 }
 

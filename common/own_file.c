@@ -43,7 +43,7 @@ static bool others_may_write(const struct stat *folder) {
     return folder->st_mode & (group ? S_IWGRP | S_IWOTH : S_IWOTH);
 }
 
-static int folder_problem(int folder) {
+static int own_folder_fault(int folder) {
     struct stat status;
     if (syscall(SYS_fstat, folder, &status) != 0)
         return -errno;
@@ -62,7 +62,7 @@ static int open_folder(int parent, const char *name) {
     struct stat status;
     const int folder =
         (int)syscall(SYS_openat, parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    const int error = folder < 0 ? -errno : folder_problem(folder);
+    const int error = folder < 0 ? -errno : own_folder_fault(folder);
     if (error == 0)
         return folder;
     if (folder >= 0)
@@ -103,7 +103,7 @@ static bool is_null_device(const struct stat *status) {
     return S_ISCHR(status->st_mode) && status->st_rdev == makedev(1, 3);
 }
 
-static int file_problem(const struct stat *status) {
+static int own_file_fault(const struct stat *status) {
     if (is_null_device(status))
         return 0;
     if (!S_ISREG(status->st_mode))
@@ -136,7 +136,7 @@ static int open_existing(int folder, const char *name, int access) {
     const int file = (int)syscall(SYS_openat, folder, name, (access & ~O_CREAT) | HOW);
     if (file < 0)
         return -errno;
-    error = syscall(SYS_fstat, file, &status) == 0 ? file_problem(&status) : -errno;
+    error = syscall(SYS_fstat, file, &status) == 0 ? own_file_fault(&status) : -errno;
     if (error == 0)
         return file;
     close(file);

@@ -67,15 +67,16 @@ static void put_field(struct payload *p, unsigned field, size_t size) {
     payload_put(p, varint, bytes);
 }
 
-static void put_text(struct payload *p, unsigned field, const char *text) {
+static void publisher_put_text(struct payload *p, unsigned field, const char *text) {
     const size_t size = strlen(text);
     put_field(p, field, size);
     payload_put(p, text, size);
 }
 
 /* A nested message begins with its size, so the output of `write` is counted first. */
-static void put_message(struct payload *p, unsigned field,
-                        void (*write)(struct payload *p, const void *what), const void *what) {
+static void publisher_put_message(struct payload *p, unsigned field,
+                                  void (*write)(struct payload *p, const void *what),
+                                  const void *what) {
     struct payload counted = {.to = NULL};
     write(&counted, what);
     put_field(p, field, counted.size);
@@ -83,12 +84,12 @@ static void put_message(struct payload *p, unsigned field,
 }
 
 static void write_text(struct payload *p, const void *text) {
-    put_text(p, TEXT, text);
+    publisher_put_text(p, TEXT, text);
 }
 
 static void write_list(struct payload *p, const void *list) {
     for (const char *const *text = list; *text; text++)
-        put_message(p, VALUES, write_text, *text);
+        publisher_put_message(p, VALUES, write_text, *text);
 }
 
 static void write_value(struct payload *p, const void *what) {
@@ -96,27 +97,27 @@ static void write_value(struct payload *p, const void *what) {
     if (attribute->text)
         write_text(p, attribute->text);
     else
-        put_message(p, LIST, write_list, attribute->list);
+        publisher_put_message(p, LIST, write_list, attribute->list);
 }
 
 static void write_attribute(struct payload *p, const void *what) {
     const struct published_attribute *const attribute = what;
-    put_text(p, KEY, attribute->key);
-    put_message(p, VALUE, write_value, attribute);
+    publisher_put_text(p, KEY, attribute->key);
+    publisher_put_message(p, VALUE, write_value, attribute);
 }
 
 static void write_resource(struct payload *p, const void *what) {
     const struct published_attributes *const attributes = what;
     for (size_t i = 0; i < attributes->count; i++)
-        put_message(p, ATTRIBUTES, write_attribute, &attributes->entries[i]);
+        publisher_put_message(p, ATTRIBUTES, write_attribute, &attributes->entries[i]);
 }
 
 size_t process_context_payload(uint8_t *to, size_t room, struct published_attributes resource,
                                struct published_attributes beside) {
     struct payload p = {to, room, 0};
-    put_message(&p, RESOURCE, write_resource, &resource);
+    publisher_put_message(&p, RESOURCE, write_resource, &resource);
     for (size_t i = 0; i < beside.count; i++)
-        put_message(&p, BESIDE, write_attribute, &beside.entries[i]);
+        publisher_put_message(&p, BESIDE, write_attribute, &beside.entries[i]);
     return p.size <= room ? p.size : 0;
 }
 

@@ -23,13 +23,13 @@ enum {
 
 /* --- variables of a process --- */
 
-static bool begins_with(const char *text, const char *beginning) {
+static bool variable_begins_with(const char *text, const char *beginning) {
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
 /* The sum does not depend on their order, which shells change. */
 static void sum_variable(void *sum, const char *text, uint64_t hash) {
-    if (begins_with(text, "OTEL_") || begins_with(text, "LD_PRELOAD="))
+    if (variable_begins_with(text, "OTEL_") || variable_begins_with(text, "LD_PRELOAD="))
         *(uint64_t *)sum += hash;
 }
 

@@ -19,7 +19,7 @@ static bool read_at_once(uint64_t address, void *to, size_t size) {
 }
 
 /* Moves a piece through an empty pipe, which has room for PIPE_BUF bytes. */
-static bool read_piece(const int ends[2], uint64_t address, void *to, size_t size) {
+static bool safe_read_piece(const int ends[2], uint64_t address, void *to, size_t size) {
     return bare_syscall(SYS_write, ends[1], (long)address, (long)size, 0, 0, 0) == (long)size &&
            bare_syscall(SYS_read, ends[0], (long)to, (long)size, 0, 0, 0) == (long)size;
 }
@@ -33,7 +33,7 @@ static bool read_through_pipe(uint64_t address, void *to, size_t size) {
     while (fits && done < size) {
         const size_t left = size - done;
         const size_t piece = left < PIPE_BUF ? left : PIPE_BUF;
-        fits = read_piece(ends, address + done, (char *)to + done, piece);
+        fits = safe_read_piece(ends, address + done, (char *)to + done, piece);
         done += piece;
     }
     bare_syscall(SYS_close, ends[0], 0, 0, 0, 0, 0);

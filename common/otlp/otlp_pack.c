@@ -18,7 +18,12 @@ enum {
 enum { SCOPE_PROFILES_SCOPE = 1, SCOPE_PROFILES_PROFILES = 2, SCOPE_PROFILES_SCHEMA_URL = 3 };
 enum { VALUE_TYPE_TYPE = 1, VALUE_TYPE_UNIT = 2 };
 enum { STACK_LOCATIONS = 1 };
-enum { SAMPLE_STACK = 1, SAMPLE_ATTRIBUTES = 2, SAMPLE_LINK = 3, SAMPLE_VALUES = 4 };
+enum {
+    FIELD_SAMPLE_STACK = 1,
+    FIELD_SAMPLE_ATTRIBUTES = 2,
+    FIELD_SAMPLE_LINK = 3,
+    FIELD_SAMPLE_VALUES = 4
+};
 enum {
     PROFILE_SAMPLE_TYPE = 1,
     PROFILE_SAMPLES = 2,
@@ -41,7 +46,7 @@ enum {
 
 /* --- the dictionary --- */
 
-static void put_table(struct wire *out, unsigned field, const struct intern *table) {
+static void pack_table(struct wire *out, unsigned field, const struct intern *table) {
     for (int32_t i = 0; i < table->count; i++)
         wire_bytes(out, field, table->keys[i].bytes, table->keys[i].size);
 }
@@ -59,7 +64,7 @@ static int most_used_first(const void *a, const void *b) {
     return (left->location > right->location) - (left->location < right->location);
 }
 
-static void count_uses(const struct otlp_writer *w, struct use *uses) {
+static void count_location_uses(const struct otlp_writer *w, struct use *uses) {
     for (int32_t i = 0; i < w->locations.count; i++)
         uses[i].location = i;
     for (int32_t i = 0; i < w->stacks.count; i++) {
@@ -78,13 +83,13 @@ struct ranking {
 
 /* Gives the locations of most stacks the numbers that take one byte: stacks are the larger part of
  * an export. false: no memory. */
-static bool rank(struct otlp_writer *w, struct ranking *ranking) {
+static bool rank_locations(struct otlp_writer *w, struct ranking *ranking) {
     const size_t count = (size_t)w->locations.count;
     struct use *const uses = arena_take(&w->arena, count * sizeof *uses);
     int32_t *const places = arena_take(&w->arena, count * sizeof *places);
     if (!uses || !places)
         return false;
-    count_uses(w, uses);
+    count_location_uses(w, uses);
     qsort(uses + 1, count - 1, sizeof *uses, most_used_first); /* 0 is the zero value */
     for (size_t i = 0; i < count; i++)
         places[uses[i].location] = (int32_t)i;
@@ -92,18 +97,18 @@ static bool rank(struct otlp_writer *w, struct ranking *ranking) {
     return true;
 }
 
-static void put_dictionary(struct wire *out, const struct otlp_writer *w,
-                           const struct ranking *ranking) {
+static void pack_dictionary(struct wire *out, const struct otlp_writer *w,
+                            const struct ranking *ranking) {
     const size_t begun = wire_begin(out, REQUEST_DICTIONARY);
-    put_table(out, TABLE_MAPPINGS, &w->mappings);
+    pack_table(out, TABLE_MAPPINGS, &w->mappings);
     for (int32_t i = 0; i < w->locations.count; i++) {
         const struct intern_key *const location = &w->locations.keys[ranking->uses[i].location];
         wire_bytes(out, TABLE_LOCATIONS, location->bytes, location->size);
     }
-    put_table(out, TABLE_FUNCTIONS, &w->functions);
-    put_table(out, TABLE_LINKS, &w->links);
-    put_table(out, TABLE_STRINGS, &w->strings);
-    put_table(out, TABLE_ATTRIBUTES, &w->attributes);
+    pack_table(out, TABLE_FUNCTIONS, &w->functions);
+    pack_table(out, TABLE_LINKS, &w->links);
+    pack_table(out, TABLE_STRINGS, &w->strings);
+    pack_table(out, TABLE_ATTRIBUTES, &w->attributes);
     for (int32_t i = 0; i < w->stacks.count; i++) {
         const struct intern_key *const stack = &w->stacks.keys[i];
         const size_t item = wire_begin(out, TABLE_STACKS);
@@ -116,34 +121,34 @@ static void put_dictionary(struct wire *out, const struct otlp_writer *w,
 
 /* --- profiles --- */
 
-static void put_value_type(struct wire *out, unsigned field, struct value_type type) {
+static void pack_value_type(struct wire *out, unsigned field, struct value_type type) {
     const size_t begun = wire_begin(out, field);
     wire_number(out, VALUE_TYPE_TYPE, (uint64_t)type.type);
     wire_number(out, VALUE_TYPE_UNIT, (uint64_t)type.unit);
     wire_end(out, begun);
 }
 
-static void put_sample(struct wire *out, const struct intern_key *identity, int64_t value) {
+static void pack_sample(struct wire *out, const struct intern_key *identity, int64_t value) {
     const int32_t *const numbers = identity->bytes;
     const size_t begun = wire_begin(out, PROFILE_SAMPLES);
-    wire_number(out, SAMPLE_STACK, (uint64_t)numbers[IDENTITY_STACK]);
-    wire_packed(out, SAMPLE_ATTRIBUTES, numbers + IDENTITY_ATTRIBUTES,
+    wire_number(out, FIELD_SAMPLE_STACK, (uint64_t)numbers[IDENTITY_STACK]);
+    wire_packed(out, FIELD_SAMPLE_ATTRIBUTES, numbers + IDENTITY_ATTRIBUTES,
                 identity->size / sizeof *numbers - IDENTITY_ATTRIBUTES, NULL);
-    wire_number(out, SAMPLE_LINK, (uint64_t)numbers[IDENTITY_LINK]);
-    const size_t values = wire_begin(out, SAMPLE_VALUES);
+    wire_number(out, FIELD_SAMPLE_LINK, (uint64_t)numbers[IDENTITY_LINK]);
+    const size_t values = wire_begin(out, FIELD_SAMPLE_VALUES);
     wire_varint(out, (uint64_t)value);
     wire_end(out, values);
     wire_end(out, begun);
 }
 
-static void put_profile(struct wire *out, const struct otlp_profile *profile) {
+static void pack_profile(struct wire *out, const struct otlp_profile *profile) {
     const size_t begun = wire_begin(out, SCOPE_PROFILES_PROFILES);
-    put_value_type(out, PROFILE_SAMPLE_TYPE, profile->type);
+    pack_value_type(out, PROFILE_SAMPLE_TYPE, profile->type);
     for (int32_t i = 0; i < profile->identities.count; i++)
-        put_sample(out, &profile->identities.keys[i], profile->values[i]);
+        pack_sample(out, &profile->identities.keys[i], profile->values[i]);
     wire_fixed64(out, PROFILE_TIME, profile->time);
     wire_number(out, PROFILE_DURATION, profile->duration);
-    put_value_type(out, PROFILE_PERIOD_TYPE, profile->period_type);
+    pack_value_type(out, PROFILE_PERIOD_TYPE, profile->period_type);
     wire_number(out, PROFILE_PERIOD, (uint64_t)profile->period);
     wire_bytes(out, PROFILE_ID, profile->id, ID_BYTES);
     if (profile->attributes.count) {
@@ -155,21 +160,21 @@ static void put_profile(struct wire *out, const struct otlp_profile *profile) {
     wire_end(out, begun);
 }
 
-static void put_schema_url(struct wire *out, unsigned field, const struct otlp_writer *w) {
+static void pack_schema_url(struct wire *out, unsigned field, const struct otlp_writer *w) {
     if (w->schema_url)
         wire_bytes(out, field, w->schema_url, strlen(w->schema_url));
 }
 
-static void put_resource_profiles(struct wire *out, const struct otlp_writer *w) {
+static void pack_resource_profiles(struct wire *out, const struct otlp_writer *w) {
     const size_t resource = wire_begin(out, REQUEST_RESOURCE_PROFILES);
     wire_bytes(out, RESOURCE_PROFILES_RESOURCE, w->resource.bytes, w->resource.size);
     const size_t scope = wire_begin(out, RESOURCE_PROFILES_SCOPE_PROFILES);
     wire_bytes(out, SCOPE_PROFILES_SCOPE, w->scope.bytes, w->scope.size);
     for (size_t i = 0; i < w->profiles.count; i++)
-        put_profile(out, w->profiles.items[i]);
-    put_schema_url(out, SCOPE_PROFILES_SCHEMA_URL, w);
+        pack_profile(out, w->profiles.items[i]);
+    pack_schema_url(out, SCOPE_PROFILES_SCHEMA_URL, w);
     wire_end(out, scope);
-    put_schema_url(out, RESOURCE_PROFILES_SCHEMA_URL, w);
+    pack_schema_url(out, RESOURCE_PROFILES_SCHEMA_URL, w);
     wire_end(out, resource);
 }
 
@@ -177,7 +182,7 @@ static void put_resource_profiles(struct wire *out, const struct otlp_writer *w)
 
 /* Estimates at least the size of most exports: a number is rarely larger than two bytes on the
  * wire. */
-static size_t expected_size(const struct otlp_writer *w) {
+static size_t expected_pack_size(const struct otlp_writer *w) {
     size_t size = w->resource.size;
     const struct intern *const tables[] = {&w->strings,  &w->attributes, &w->functions,
                                            &w->mappings, &w->locations,  &w->stacks,
@@ -193,11 +198,11 @@ static size_t expected_size(const struct otlp_writer *w) {
 uint8_t *otlp_writer_pack(struct otlp_writer *w, size_t *size) {
     struct wire out = {.bytes = NULL};
     struct ranking ranking;
-    if (w->arena.failed || w->resource.failed || w->scope.failed || !rank(w, &ranking))
+    if (w->arena.failed || w->resource.failed || w->scope.failed || !rank_locations(w, &ranking))
         return NULL;
-    (void)wire_reserve(&out, expected_size(w));
-    put_resource_profiles(&out, w);
-    put_dictionary(&out, w, &ranking);
+    (void)wire_reserve(&out, expected_pack_size(w));
+    pack_resource_profiles(&out, w);
+    pack_dictionary(&out, w, &ranking);
     return wire_take(&out, size);
 }
 

@@ -73,12 +73,13 @@ static int32_t string_index(struct otlp_writer *w, const char *string) {
 
 /* --- attributes --- */
 
-static void put_text(struct otlp_writer *w, struct wire *wire, unsigned field, const char *string) {
+static void writer_put_text(struct otlp_writer *w, struct wire *wire, unsigned field,
+                            const char *string) {
     const char *const valid = text(w, string);
     wire_bytes(wire, field, valid, strlen(valid));
 }
 
-static void put_double(struct wire *wire, double value) {
+static void writer_put_double(struct wire *wire, double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     wire_fixed64_present(wire, ANY_DOUBLE, bits);
@@ -100,7 +101,7 @@ static int32_t end_attribute(struct otlp_writer *w, size_t begun, int32_t unit) 
 
 int32_t otlp_attribute_string(struct otlp_writer *w, const char *key, const char *value) {
     const size_t begun = begin_attribute(w, key);
-    put_text(w, &w->item, ANY_STRING, value);
+    writer_put_text(w, &w->item, ANY_STRING, value);
     return end_attribute(w, begun, 0);
 }
 
@@ -114,7 +115,7 @@ int32_t otlp_attribute_int(struct otlp_writer *w, const char *key, int64_t value
 int32_t otlp_attribute_double(struct otlp_writer *w, const char *key, double value,
                               const char *unit) {
     const size_t begun = begin_attribute(w, key);
-    put_double(&w->item, value);
+    writer_put_double(&w->item, value);
     return end_attribute(w, begun, string_index(w, unit));
 }
 
@@ -130,7 +131,7 @@ int32_t otlp_attribute_strings(struct otlp_writer *w, const char *key, const cha
     const size_t array = wire_begin(&w->item, ANY_ARRAY);
     for (size_t i = 0; i < count; i++) {
         const size_t value = wire_begin(&w->item, ARRAY_VALUES);
-        put_text(w, &w->item, ANY_STRING, values[i]);
+        writer_put_text(w, &w->item, ANY_STRING, values[i]);
         wire_end(&w->item, value);
     }
     wire_end(&w->item, array);
@@ -193,7 +194,7 @@ int32_t otlp_link(struct otlp_writer *w, const uint8_t trace_id[ID_BYTES],
 
 static size_t begin_resource(struct otlp_writer *w, const char *key, size_t *value) {
     const size_t begun = wire_begin(&w->resource, RESOURCE_ATTRIBUTES);
-    put_text(w, &w->resource, KEY_VALUE_KEY, key);
+    writer_put_text(w, &w->resource, KEY_VALUE_KEY, key);
     *value = wire_begin(&w->resource, KEY_VALUE_VALUE);
     return begun;
 }
@@ -206,7 +207,7 @@ static void end_resource(struct otlp_writer *w, size_t begun, size_t value) {
 void otlp_resource_string(struct otlp_writer *w, const char *key, const char *value) {
     size_t inner;
     const size_t begun = begin_resource(w, key, &inner);
-    put_text(w, &w->resource, ANY_STRING, value);
+    writer_put_text(w, &w->resource, ANY_STRING, value);
     end_resource(w, begun, inner);
 }
 
@@ -220,7 +221,7 @@ void otlp_resource_int(struct otlp_writer *w, const char *key, int64_t value) {
 void otlp_resource_double(struct otlp_writer *w, const char *key, double value) {
     size_t inner;
     const size_t begun = begin_resource(w, key, &inner);
-    put_double(&w->resource, value);
+    writer_put_double(&w->resource, value);
     end_resource(w, begun, inner);
 }
 
@@ -237,8 +238,8 @@ void otlp_schema(struct otlp_writer *w, const char *url) {
 
 void otlp_scope(struct otlp_writer *w, const char *name, const char *version) {
     w->scope.size = 0;
-    put_text(w, &w->scope, SCOPE_NAME, name);
-    put_text(w, &w->scope, SCOPE_VERSION, version);
+    writer_put_text(w, &w->scope, SCOPE_NAME, name);
+    writer_put_text(w, &w->scope, SCOPE_VERSION, version);
 }
 
 /* --- profiles and samples --- */
@@ -281,7 +282,7 @@ static void put_in_order(int32_t *numbers, size_t count) {
         }
 }
 
-static bool has_room(struct otlp_writer *w, struct otlp_profile *profile, size_t number) {
+static bool writer_has_room(struct otlp_writer *w, struct otlp_profile *profile, size_t number) {
     if (number < profile->value_room)
         return true;
     const size_t room = profile->value_room ? 2 * profile->value_room : 64;
@@ -307,7 +308,7 @@ void otlp_sample(struct otlp_writer *w, struct otlp_profile *profile,
     put_in_order(key + IDENTITY_ATTRIBUTES, count);
     const int32_t number = intern(&w->arena, &profile->identities, key,
                                   (IDENTITY_ATTRIBUTES + count) * sizeof *key, &is_new);
-    if (number >= 0 && has_room(w, profile, (size_t)number))
+    if (number >= 0 && writer_has_room(w, profile, (size_t)number))
         profile->values[number] += value;
 }
 

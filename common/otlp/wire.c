@@ -44,46 +44,43 @@ static bool wire_grow(struct wire *wire, size_t size) {
     return true;
 }
 
-static bool has_room(struct wire *wire, size_t size) {
+bool wire_reserve(struct wire *wire, size_t size) {
     return wire->capacity - wire->size >= size || wire_grow(wire, size);
 }
 
-bool wire_reserve(struct wire *wire, size_t size) {
-    return has_room(wire, size);
-}
-
 /* Returns the place behind it. */
-static uint8_t *put_varint(uint8_t *at, uint64_t value) {
+static uint8_t *wire_put_varint(uint8_t *at, uint64_t value) {
     for (; value > 0x7f; value >>= 7)
         *at++ = (uint8_t)(value | 0x80);
     *at++ = (uint8_t)value;
     return at;
 }
 
-static size_t varint_size(uint64_t value) {
+static size_t wire_varint_size(uint64_t value) {
     size_t size = 1;
     for (; value > 0x7f; value >>= 7)
         size++;
     return size;
 }
 
-static uint8_t *put_tag(uint8_t *at, unsigned field, enum wire_type type) {
-    return put_varint(at, field << 3 | type);
+static uint8_t *wire_put_tag(uint8_t *at, unsigned field, enum wire_type type) {
+    return wire_put_varint(at, field << 3 | type);
 }
 
-static void end_at(struct wire *wire, const uint8_t *end) {
+static void wire_end_at(struct wire *wire, const uint8_t *end) {
     wire->size = (size_t)(end - wire->bytes);
 }
 
 void wire_varint(struct wire *wire, uint64_t value) {
-    if (has_room(wire, MAX_VARINT))
-        end_at(wire, put_varint(wire->bytes + wire->size, value));
+    if (wire_reserve(wire, MAX_VARINT))
+        wire_end_at(wire, wire_put_varint(wire->bytes + wire->size, value));
 }
 
 void wire_number_present(struct wire *wire, unsigned field, uint64_t value) {
-    if (!has_room(wire, 2 * MAX_VARINT))
+    if (!wire_reserve(wire, 2 * MAX_VARINT))
         return;
-    end_at(wire, put_varint(put_tag(wire->bytes + wire->size, field, VARINT), value));
+    wire_end_at(wire,
+                wire_put_varint(wire_put_tag(wire->bytes + wire->size, field, VARINT), value));
 }
 
 void wire_number(struct wire *wire, unsigned field, uint64_t value) {
@@ -92,12 +89,12 @@ void wire_number(struct wire *wire, unsigned field, uint64_t value) {
 }
 
 void wire_fixed64_present(struct wire *wire, unsigned field, uint64_t value) {
-    if (!has_room(wire, MAX_VARINT + 8))
+    if (!wire_reserve(wire, MAX_VARINT + 8))
         return;
-    uint8_t *at = put_tag(wire->bytes + wire->size, field, FIXED64);
+    uint8_t *at = wire_put_tag(wire->bytes + wire->size, field, FIXED64);
     for (int i = 0; i < 8; i++)
         *at++ = (uint8_t)(value >> 8 * i);
-    end_at(wire, at);
+    wire_end_at(wire, at);
 }
 
 void wire_fixed64(struct wire *wire, unsigned field, uint64_t value) {
@@ -106,42 +103,43 @@ void wire_fixed64(struct wire *wire, unsigned field, uint64_t value) {
 }
 
 void wire_bytes(struct wire *wire, unsigned field, const void *bytes, size_t size) {
-    if (!has_room(wire, 2 * MAX_VARINT + size))
+    if (!wire_reserve(wire, 2 * MAX_VARINT + size))
         return;
-    uint8_t *const at = put_varint(put_tag(wire->bytes + wire->size, field, LENGTH), size);
+    uint8_t *const at =
+        wire_put_varint(wire_put_tag(wire->bytes + wire->size, field, LENGTH), size);
     if (size)
         memcpy(at, bytes, size);
-    end_at(wire, at + size);
+    wire_end_at(wire, at + size);
 }
 
 /* Leaves one byte for the length, which is enough for most fields. */
 size_t wire_begin(struct wire *wire, unsigned field) {
-    if (!has_room(wire, MAX_VARINT + 1))
+    if (!wire_reserve(wire, MAX_VARINT + 1))
         return 0;
-    end_at(wire, put_tag(wire->bytes + wire->size, field, LENGTH) + 1);
+    wire_end_at(wire, wire_put_tag(wire->bytes + wire->size, field, LENGTH) + 1);
     return wire->size;
 }
 
 void wire_end(struct wire *wire, size_t begun) {
-    if (!has_room(wire, MAX_VARINT))
+    if (!wire_reserve(wire, MAX_VARINT))
         return;
     const size_t size = wire->size - begun;
-    const size_t more = varint_size(size) - 1;
+    const size_t more = wire_varint_size(size) - 1;
     uint8_t *const content = wire->bytes + begun;
     if (more)
         memmove(content + more, content, size);
-    (void)put_varint(content - 1, size);
+    (void)wire_put_varint(content - 1, size);
     wire->size += more;
 }
 
 void wire_packed(struct wire *wire, unsigned field, const int32_t *numbers, size_t count,
                  const int32_t *translate) {
-    if (!count || !has_room(wire, 2 * MAX_VARINT + count * MAX_INT32_VARINT))
+    if (!count || !wire_reserve(wire, 2 * MAX_VARINT + count * MAX_INT32_VARINT))
         return;
     const size_t begun = wire_begin(wire, field);
     uint8_t *at = wire->bytes + begun;
     for (size_t i = 0; i < count; i++)
-        at = put_varint(at, (uint32_t)(translate ? translate[numbers[i]] : numbers[i]));
-    end_at(wire, at);
+        at = wire_put_varint(at, (uint32_t)(translate ? translate[numbers[i]] : numbers[i]));
+    wire_end_at(wire, at);
     wire_end(wire, begun);
 }

@@ -4,7 +4,7 @@
 
 enum { FIRST_ROOM = 64 };
 
-static bool has_room(struct address_ranges *ranges) {
+static bool address_ranges_have_room(struct address_ranges *ranges) {
     if (ranges->count < ranges->room)
         return true;
     const size_t room = ranges->room ? 2 * ranges->room : FIRST_ROOM;
@@ -18,7 +18,7 @@ static bool has_room(struct address_ranges *ranges) {
 
 void address_ranges_add(struct address_ranges *ranges, uint64_t low, uint64_t high,
                         uint64_t value) {
-    if (low < high && has_room(ranges))
+    if (low < high && address_ranges_have_room(ranges))
         ranges->items[ranges->count++] = (struct address_range){low, high, high, value};
 }
 

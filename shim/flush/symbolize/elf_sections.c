@@ -67,7 +67,7 @@ static bool read_names(struct elf_sections *s, uint32_t index) {
     return s->names && elf_sections_read_at(s, header->sh_offset, s->names, header->sh_size);
 }
 
-static bool read_headers(struct elf_sections *s) {
+static bool elf_read_headers(struct elf_sections *s) {
     Elf64_Ehdr file;
     if (!elf_sections_read_at(s, 0, &file, sizeof file) ||
         memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 || file.e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -87,7 +87,7 @@ bool elf_sections_open(struct elf_sections *s, int descriptor) {
     s->descriptor = descriptor;
     if (fstat(descriptor, &s->status) == 0 && S_ISREG(s->status.st_mode) && s->status.st_size > 0) {
         s->size = (uint64_t)s->status.st_size;
-        if (read_headers(s))
+        if (elf_read_headers(s))
             return true;
     }
     elf_sections_close(s);
@@ -98,7 +98,7 @@ bool elf_sections_of_memory(struct elf_sections *s, void *bytes, size_t size) {
     elf_sections_init(s);
     s->memory = bytes;
     s->size = size;
-    if (read_headers(s))
+    if (elf_read_headers(s))
         return true;
     elf_sections_close(s);
     return false;

@@ -36,7 +36,7 @@ static void set_function(struct arena *arena, struct generated_name *name, struc
 }
 
 /* Removes a decimal number at the part's end, and the colon before it. -1: there is none. */
-static int take_number(struct part *part) {
+static int generated_take_number(struct part *part) {
     size_t digits = 0;
     long value = 0;
     while (digits < part->size && digits < 9) {
@@ -84,8 +84,8 @@ static void read_v8_function(struct arena *arena, const char *text, struct gener
         return;
     const char *const path = behind(blank + 1, "file://");
     struct part file = whole(path ? path : blank + 1);
-    const int column = take_number(&file);
-    const int line = take_number(&file);
+    const int column = generated_take_number(&file);
+    const int line = generated_take_number(&file);
     name->line.start_line = line >= 0 ? line : column >= 0 ? column : 0;
     name->line.file = kept(arena, file);
 }

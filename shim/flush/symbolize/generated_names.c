@@ -111,7 +111,7 @@ void generated_names_close_files(struct generated_names *names) {
 
 /* --- new reports --- */
 
-static void count_excess(struct generated_names *names, const char *what) {
+static void generated_count_excess(struct generated_names *names, const char *what) {
     if (!names->api)
         return;
     names->api->count_drop(DROP_NAME, 1);
@@ -130,7 +130,7 @@ static void read_perf_map(struct generated_names *names) {
     if (result == PERF_MAP_RESTARTED || result == PERF_MAP_EXCESS)
         forget_results(names);
     if (result == PERF_MAP_EXCESS)
-        count_excess(names, path);
+        generated_count_excess(names, path);
 }
 
 /* A file that is closed, or has lost its marker, has nothing new; then another is searched. */
@@ -144,7 +144,7 @@ static void read_jitdump(struct generated_names *names) {
     if (result == JITDUMP_RESTARTED || result == JITDUMP_EXCESS)
         forget_results(names);
     if (result == JITDUMP_EXCESS)
-        count_excess(names, names->jitdump.path);
+        generated_count_excess(names, names->jitdump.path);
 }
 
 static bool has_module(const struct harvest_module *modules, size_t count, const char *name) {
@@ -183,7 +183,8 @@ static void add_line(struct generated_names *names, const struct place *place,
     line->file = copy ? copy : line->file;
 }
 
-static struct generated_name *read_name(struct generated_names *names, const struct place *place) {
+static struct generated_name *generated_read_name(struct generated_names *names,
+                                                  const struct place *place) {
     char text[MAX_GENERATED_NAME];
     const bool is_read = place->source == SOURCE_JITDUMP
                              ? jitdump_name(&names->jitdump, place->number, text)
@@ -207,8 +208,9 @@ static const struct generated_name *known_name(struct generated_names *names,
     const int32_t known = intern(&names->arena, &names->known, key, sizeof key, &is_new);
     if (known < 0)
         return NULL;
-    if (is_new && ((size_t)known != names->results.count ||
-                   !arena_list_add(&names->arena, &names->results, read_name(names, place))))
+    if (is_new &&
+        ((size_t)known != names->results.count ||
+         !arena_list_add(&names->arena, &names->results, generated_read_name(names, place))))
         return NULL;
     return (size_t)known < names->results.count ? names->results.items[known] : NULL;
 }
@@ -230,7 +232,7 @@ static const struct generated_name *name_in_objects(struct generated_names *name
                                                     const struct harvest_module *modules,
                                                     size_t count, uint64_t address) {
     if (!names->objects_read && !jit_objects_read(&names->objects, modules, count))
-        count_excess(names, "a compiler");
+        generated_count_excess(names, "a compiler");
     names->objects_read = true;
     const char *const text = jit_objects_find(&names->objects, address);
     struct generated_name *const name =

@@ -136,7 +136,7 @@ static bool jitdump_read_at(const struct jitdump *dump, uint64_t at, void *to, s
     return pread(dump->file, to, size, (off_t)at) == (ssize_t)size;
 }
 
-static bool has_room(struct jitdump *dump) {
+static bool jitdump_has_room(struct jitdump *dump) {
     if (dump->code_count < dump->code_room)
         return true;
     const size_t room = dump->code_room ? 2 * dump->code_room : FIRST_ROOM;
@@ -155,7 +155,7 @@ static bool take_load(struct jitdump *dump, uint64_t at) {
     struct record_load load;
     if (!jitdump_read_at(dump, at, &load, sizeof load))
         return true;
-    if (!has_room(dump))
+    if (!jitdump_has_room(dump))
         return false;
     dump->code[dump->code_count] = (struct jitdump_code){
         at + sizeof load, dump->lines_at && dump->lines_of == load.address ? dump->lines_at : 0};
@@ -171,7 +171,7 @@ static bool take_move(struct jitdump *dump, uint64_t at) {
     return code_map_add(&dump->ranges, move.address, move.size, number);
 }
 
-static void take_lines(struct jitdump *dump, uint64_t at) {
+static void jitdump_take_lines(struct jitdump *dump, uint64_t at) {
     struct record_lines lines;
     if (!jitdump_read_at(dump, at, &lines, sizeof lines))
         return;
@@ -186,7 +186,7 @@ static bool jitdump_take(struct jitdump *dump, const struct record_head *head) {
     if (head->id == RECORD_MOVE && head->size >= sizeof *head + sizeof(struct record_move))
         return take_move(dump, at);
     if (head->id == RECORD_LINES && head->size >= sizeof *head + sizeof(struct record_lines))
-        take_lines(dump, at);
+        jitdump_take_lines(dump, at);
     return true;
 }
 

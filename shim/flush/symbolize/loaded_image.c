@@ -58,7 +58,7 @@ static bool read_dynamic(struct loaded *l, uint64_t address, size_t size) {
     return l->symbols && l->strings && l->string_bytes && l->string_bytes <= MAX_STRINGS;
 }
 
-static bool read_headers(struct loaded *l) {
+static bool image_read_headers(struct loaded *l) {
     Elf64_Ehdr file;
     Elf64_Phdr headers[MAX_HEADERS];
     bool dynamic = false;
@@ -164,7 +164,7 @@ static uint64_t find_by_gnu_hash(const struct loaded *l, const char *name) {
 
 uint64_t loaded_image_symbol(const struct harvest_module *module, const char *name) {
     struct loaded loaded = {.module = module};
-    return read_headers(&loaded) ? find_by_gnu_hash(&loaded, name) : 0;
+    return image_read_headers(&loaded) ? find_by_gnu_hash(&loaded, name) : 0;
 }
 
 /* --- making --- */
@@ -216,7 +216,7 @@ static void place_symbols(struct image *image, size_t count) {
 bool loaded_image_make(const struct harvest_module *module, void **bytes, size_t *size) {
     struct loaded loaded = {.module = module};
     if (!module->build_id_size || module->build_id_size > sizeof((struct image *)0)->note.id ||
-        !read_headers(&loaded))
+        !image_read_headers(&loaded))
         return false;
     uint32_t hash[2]; /* buckets, and the number of symbols */
     const size_t symbols = loaded.gnu_hash ? count_by_gnu_hash(loaded.gnu_hash)

@@ -56,7 +56,7 @@ static bool perf_map_is_unchanged(const struct perf_map *map, const struct stat 
 }
 
 /* Takes the whole lines of the piece that was read at map->at; returns their bytes. */
-static size_t take_lines(struct perf_map *map, const char *piece, size_t size) {
+static size_t perf_map_take_lines(struct perf_map *map, const char *piece, size_t size) {
     struct map_line line;
     const char *at = piece;
     for (const char *end; (end = memchr(at, '\n', (size_t)(piece + size - at))); at = end + 1) {
@@ -71,11 +71,11 @@ static size_t take_lines(struct perf_map *map, const char *piece, size_t size) {
 }
 
 /* Returns false if there is no more, for now. */
-static bool read_piece(struct perf_map *map, char *piece) {
+static bool perf_map_read_piece(struct perf_map *map, char *piece) {
     const ssize_t size = pread(map->file, piece, PIECE, (off_t)map->at);
     if (size <= 0)
         return false;
-    size_t taken = take_lines(map, piece, (size_t)size);
+    size_t taken = perf_map_take_lines(map, piece, (size_t)size);
     if (taken == 0 && !map->full && size == PIECE) /* the line does not end */
         taken = PIECE;
     if (taken == 0)
@@ -90,7 +90,7 @@ static bool read_piece(struct perf_map *map, char *piece) {
 static void perf_map_read_pieces(struct perf_map *map) {
     char *const piece = malloc(PIECE);
     const uint64_t end = map->at + READ_AT_ONCE;
-    while (piece && !map->full && map->at < end && read_piece(map, piece)) {
+    while (piece && !map->full && map->at < end && perf_map_read_piece(map, piece)) {
     }
     free(piece);
 }

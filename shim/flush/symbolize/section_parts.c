@@ -17,7 +17,7 @@ static uint64_t count_of(const struct section_parts *p) {
     return (p->size + PART_BYTES - 1) / PART_BYTES;
 }
 
-static bool is_present(const struct section_parts *p, uint64_t part) {
+static bool section_is_present(const struct section_parts *p, uint64_t part) {
     return p->present[part / 8] >> part % 8 & 1;
 }
 
@@ -78,7 +78,7 @@ static bool inflate_part(struct section_parts *p, uint64_t first, uint64_t last)
     uint8_t unwanted[PART_BYTES] = {0};
     const uint64_t at = p->stream.total_out;
     const uint64_t part = at / PART_BYTES;
-    const bool is_new = part >= first && !is_present(p, part);
+    const bool is_new = part >= first && !section_is_present(p, part);
     if (!inflate_to(p, is_new ? p->to + at : unwanted, end_of(p, part)))
         return false;
     if (is_new)
@@ -104,7 +104,7 @@ static bool inflate_parts(struct section_parts *p, uint64_t first, uint64_t last
 static bool read_parts(struct section_parts *p, uint64_t first, uint64_t last) {
     for (uint64_t part = first; part <= last; part++) {
         const uint64_t at = part * PART_BYTES;
-        if (!is_present(p, part) &&
+        if (!section_is_present(p, part) &&
             !elf_section_read_part(p->sections, p->header, at, p->to + at, end_of(p, part) - at))
             return false;
         set_present(p, part);
@@ -133,7 +133,7 @@ bool section_parts_need(struct section_parts *p, uint64_t at, uint64_t size) {
         first = 0;
         end = count_of(p);
     }
-    while (first < end && is_present(p, first))
+    while (first < end && section_is_present(p, first))
         first++;
     if (first == end)
         return true;

@@ -228,8 +228,8 @@ const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_
 /* --- names --- */
 
 /* Reads a few bytes first; for a long name all that it may have. */
-static bool read_name(const struct symbol_table *table, const struct symbol *symbol,
-                      const struct elf_file *file, char name[MAX_SYMBOL_NAME]) {
+static bool symbol_read_name(const struct symbol_table *table, const struct symbol *symbol,
+                             const struct elf_file *file, char name[MAX_SYMBOL_NAME]) {
     static const enum elf_part parts[] = {[NAMES_MAIN] = PART_MAIN,
                                           [NAMES_MAIN_DYNAMIC] = PART_MAIN,
                                           [NAMES_DEBUG] = PART_DEBUG,
@@ -253,7 +253,7 @@ static bool read_name(const struct symbol_table *table, const struct symbol *sym
 }
 
 /* Names that begin with an underscore are mostly secondary names. */
-static bool is_better(const char *name, const char *than) {
+static bool symbol_is_better(const char *name, const char *than) {
     const bool plain = name[0] != '_';
     if (plain != (than[0] != '_'))
         return plain;
@@ -269,7 +269,7 @@ bool symbol_table_name(const struct symbol_table *table, const struct symbol *sy
     for (int i = 0; i < MAX_ALIASES && at > table->symbols && at[-1].start == symbol->start; i++)
         at--;
     for (int i = 0; i < MAX_ALIASES && at < end && at->start == symbol->start; i++, at++) {
-        if (!read_name(table, at, file, other) || (found && !is_better(other, name)))
+        if (!symbol_read_name(table, at, file, other) || (found && !symbol_is_better(other, name)))
             continue;
         memcpy(name, other, strlen(other) + 1);
         found = true;

@@ -12,7 +12,7 @@ struct search {
 };
 
 /* Prefers the smallest: a variable may have symbols for its parts, and two names. */
-static bool is_better(const struct search *search, const Elf64_Sym *symbol) {
+static bool variable_is_better(const struct search *search, const Elf64_Sym *symbol) {
     return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && symbol->st_name != 0 &&
            symbol->st_shndx != SHN_UNDEF && symbol->st_value <= search->address &&
            search->address - symbol->st_value < symbol->st_size &&
@@ -29,7 +29,7 @@ static void scan_table(struct search *search, const struct elf_sections *section
                                    some * sizeof *symbols))
             return;
         for (size_t i = 0; i < some; i++) {
-            if (!is_better(search, &symbols[i]))
+            if (!variable_is_better(search, &symbols[i]))
                 continue;
             search->found = symbols[i];
             search->sections = sections;
@@ -53,7 +53,7 @@ static void scan_part(struct search *search, const struct elf_sections *sections
     }
 }
 
-static bool read_name(const struct search *search, char name[MAX_SYMBOL_NAME]) {
+static bool variable_read_name(const struct search *search, char name[MAX_SYMBOL_NAME]) {
     const uint64_t at = search->found.st_name;
     if (at >= search->names->sh_size)
         return false;
@@ -68,7 +68,7 @@ bool variable_at(const struct elf_file *file, uint64_t address, char name[MAX_SY
     struct search search = {.address = address};
     for (int part = 0; part < ELF_PARTS; part++)
         scan_part(&search, &file->parts[part]);
-    if (search.found.st_size == 0 || !read_name(&search, name))
+    if (search.found.st_size == 0 || !variable_read_name(&search, name))
         return false;
     *offset = address - search.found.st_value;
     return true;

@@ -138,7 +138,7 @@ static const char *owner_problem(const struct stat *status) {
     return status->st_mode & (S_IWGRP | S_IWOTH) ? "can be written by others than root" : NULL;
 }
 
-static const char *file_problem(const struct stat *status) {
+static const char *host_file_problem(const struct stat *status) {
     if (!S_ISREG(status->st_mode))
         return "is no regular file";
     if (status->st_size > HOST_FILE_MOST)
@@ -148,7 +148,7 @@ static const char *file_problem(const struct stat *status) {
                : owner_problem(status);
 }
 
-static const char *folder_problem(int folder) {
+static const char *host_folder_problem(int folder) {
     struct stat status = {0};
     return bare_syscall(SYS_fstat, folder, (long)&status, 0, 0, 0, 0) == 0 ? owner_problem(&status)
                                                                            : "cannot be read";
@@ -196,7 +196,7 @@ static void read_open_file(int file, const struct reports *reports, const char *
                            const char *name) {
     struct stat status = {0};
     const bool known = bare_syscall(SYS_fstat, file, (long)&status, 0, 0, 0, 0) == 0;
-    const char *const problem = known ? file_problem(&status) : "cannot be read";
+    const char *const problem = known ? host_file_problem(&status) : "cannot be read";
     if (problem) {
         host_files_report_refused(reports, folder, name, problem);
         return;
@@ -260,7 +260,7 @@ static void list_names(int folder) {
 
 static void read_files_of(int folder, const struct reports *reports) {
     static const char path[] = FOLDER "/" MORE;
-    const char *const problem = folder_problem(folder);
+    const char *const problem = host_folder_problem(folder);
     if (problem) {
         host_files_report_refused(reports, path, "", problem);
         return;
@@ -293,7 +293,7 @@ const struct config_lines *host_files_read(int folder, config_warn *warn, config
         report_unopened(&reports, -folder, FOLDER, "");
         return &files.lines;
     }
-    const char *const problem = folder_problem(folder);
+    const char *const problem = host_folder_problem(folder);
     if (problem) {
         host_files_report_refused(&reports, FOLDER, "", problem);
         return &files.lines;
