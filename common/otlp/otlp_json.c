@@ -1,6 +1,7 @@
 #include "otlp_json.h"
 
-#include "utf8.h"
+#include "text_numbers.h"
+#include "written_text.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -11,88 +12,16 @@
 
 enum { FIRST_CAPACITY = 64 << 10, MAX_DEPTH = 100 };
 
-struct text {
-    char *bytes;
-    size_t size;
-    size_t capacity;
-    unsigned depth; /* of messages being written */
-    bool failed;
-};
-
-/* --- the text --- */
-
-static bool make_room(struct text *text, size_t size) {
-    if (text->failed || text->capacity - text->size >= size)
-        return !text->failed;
-    size_t capacity = text->capacity ? text->capacity : FIRST_CAPACITY;
-    while (capacity - text->size < size)
-        capacity *= 2;
-    char *const larger = realloc(text->bytes, capacity);
-    if (!larger) {
-        text->failed = true;
-        return false;
-    }
-    text->bytes = larger;
-    text->capacity = capacity;
-    return true;
+static void put_char(struct wire *text, char c) {
+    text_add_bytes(text, &c, 1);
 }
 
-static void json_put(struct text *text, const void *bytes, size_t size) {
-    if (!make_room(text, size))
-        return;
-    memcpy(text->bytes + text->size, bytes, size);
-    text->size += size;
-}
-
-static void put_char(struct text *text, char c) {
-    json_put(text, &c, 1);
-}
-
-static void put_word(struct text *text, const char *word) {
-    json_put(text, word, strlen(word));
-}
-
-/* --- strings --- */
-
-static void put_escaped(struct text *text, unsigned char c) {
-    static const char *const short_forms[128] = {
-        ['"'] = "\\\"", ['\\'] = "\\\\", ['\b'] = "\\b", ['\f'] = "\\f",
-        ['\n'] = "\\n", ['\r'] = "\\r",  ['\t'] = "\\t"};
-    char code[8];
-    if (short_forms[c]) {
-        put_word(text, short_forms[c]);
-        return;
-    }
-    snprintf(code, sizeof code, "\\u%04x", c);
-    put_word(text, code);
-}
-
-static bool is_plain(unsigned char c) {
-    return c >= 0x20 && c != '"' && c != '\\';
-}
-
-static void put_string(struct text *text, const char *string) {
-    put_char(text, '"');
-    for (const char *at = string; *at;) {
-        size_t plain = 0;
-        size_t length = 1;
-        while ((length = utf8_sequence(at + plain)) && is_plain((unsigned char)at[plain]))
-            plain += length;
-        json_put(text, at, plain);
-        at += plain;
-        if (!*at)
-            break;
-        if (length)
-            put_escaped(text, (unsigned char)*at);
-        else
-            put_word(text, "\xef\xbf\xbd"); /* U+FFFD */
-        at++;
-    }
-    put_char(text, '"');
+static void put_word(struct wire *text, const char *word) {
+    text_add_bytes(text, word, strlen(word));
 }
 
 /* Writes snake_case as lowerCamelCase. */
-static void put_name(struct text *text, const char *name) {
+static void put_name(struct wire *text, const char *name) {
     put_char(text, '"');
     for (; *name; name++) {
         const bool upper = name[0] == '_' && name[1] >= 'a' && name[1] <= 'z';
@@ -103,16 +32,15 @@ static void put_name(struct text *text, const char *name) {
 
 /* --- bytes --- */
 
-static void put_hex(struct text *text, const ProtobufCBinaryData *data) {
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < data->len; i++) {
-        put_char(text, digits[data->data[i] >> 4]);
-        put_char(text, digits[data->data[i] & 15]);
-    }
+static void put_hex(struct wire *text, const ProtobufCBinaryData *data) {
+    if (!wire_reserve(text, 2 * data->len + 1))
+        return;
+    (void)number_write_bytes((char *)text->bytes + text->size, data->data, data->len);
+    text->size += 2 * data->len;
 }
 
 /* RFC 4648, section 4: three bytes become four characters, padded. */
-static void put_base64(struct text *text, const ProtobufCBinaryData *data) {
+static void put_base64(struct wire *text, const ProtobufCBinaryData *data) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < data->len; i += 3) {
         const size_t left = data->len - i;
@@ -136,17 +64,12 @@ static bool is_id(const char *name) {
 
 /* --- numbers --- */
 
-static void put_unsigned(struct text *text, uint64_t value) {
-    char digits[20]; /* of UINT64_MAX */
-    size_t at = sizeof digits;
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    json_put(text, digits + at, sizeof digits - at);
+static void put_unsigned(struct wire *text, uint64_t value) {
+    char digits[NUMBER_BYTES];
+    text_add_bytes(text, digits, (size_t)(number_write(digits, 10, value) - digits));
 }
 
-static void put_signed(struct text *text, int64_t value) {
+static void put_signed(struct wire *text, int64_t value) {
     if (value < 0)
         put_char(text, '-');
     put_unsigned(text, value < 0 ? -(uint64_t)value : (uint64_t)value);
@@ -154,7 +77,7 @@ static void put_signed(struct text *text, int64_t value) {
 
 /* Writes as many digits, from 15 on, as are needed to read back the same value. The application's
  * locale may have another decimal point, even one of several bytes. */
-static void put_double(struct text *text, double value) {
+static void put_double(struct wire *text, double value) {
     char digits[64];
     for (int precision = 15; precision <= 17; precision++) {
         snprintf(digits, sizeof digits, "%.*g", precision, value);
@@ -164,7 +87,7 @@ static void put_double(struct text *text, double value) {
     const char *at = digits;
     while (*at) {
         const size_t usual = strspn(at, "0123456789+-e");
-        json_put(text, at, usual);
+        text_add_bytes(text, at, usual);
         at += usual;
         if (*at)
             put_char(text, '.');
@@ -172,7 +95,7 @@ static void put_double(struct text *text, double value) {
     }
 }
 
-static void put_real(struct text *text, double value) {
+static void put_real(struct wire *text, double value) {
     if (isnan(value))
         put_word(text, "\"NaN\"");
     else if (isinf(value))
@@ -185,7 +108,7 @@ static void put_real(struct text *text, double value) {
 
 /* --- one value, by its field's type --- */
 
-static void put_message(struct text *text, const ProtobufCMessage *message);
+static void put_message(struct wire *text, unsigned depth, const ProtobufCMessage *message);
 
 static int32_t read_32(const void *value) {
     int32_t number;
@@ -216,7 +139,7 @@ static const void *read_pointer(const void *value) {
     return pointer;
 }
 
-static void put_quoted_64(struct text *text, const void *value, bool is_signed) {
+static void put_quoted_64(struct wire *text, const void *value, bool is_signed) {
     put_char(text, '"');
     if (is_signed)
         put_signed(text, read_64(value));
@@ -225,7 +148,8 @@ static void put_quoted_64(struct text *text, const void *value, bool is_signed) 
     put_char(text, '"');
 }
 
-static void put_value(struct text *text, const ProtobufCFieldDescriptor *field, const void *value) {
+static void put_value(struct wire *text, unsigned depth, const ProtobufCFieldDescriptor *field,
+                      const void *value) {
     const char *string;
     switch (field->type) {
     case PROTOBUF_C_TYPE_INT32:
@@ -256,7 +180,7 @@ static void put_value(struct text *text, const ProtobufCFieldDescriptor *field, 
         return;
     case PROTOBUF_C_TYPE_STRING:
         string = read_pointer(value);
-        put_string(text, string ? string : "");
+        text_add_json(text, string ? string : "");
         return;
     case PROTOBUF_C_TYPE_BYTES:
         put_char(text, '"');
@@ -267,7 +191,7 @@ static void put_value(struct text *text, const ProtobufCFieldDescriptor *field, 
         put_char(text, '"');
         return;
     case PROTOBUF_C_TYPE_MESSAGE:
-        put_message(text, read_pointer(value));
+        put_message(text, depth, read_pointer(value));
         return;
     }
 }
@@ -321,7 +245,7 @@ static size_t count_of(const ProtobufCMessage *message, const ProtobufCFieldDesc
     return count;
 }
 
-static void put_list(struct text *text, const ProtobufCMessage *message,
+static void put_list(struct wire *text, unsigned depth, const ProtobufCMessage *message,
                      const ProtobufCFieldDescriptor *field) {
     const size_t count = count_of(message, field);
     const char *const items = read_pointer((const char *)message + field->offset);
@@ -329,18 +253,17 @@ static void put_list(struct text *text, const ProtobufCMessage *message,
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
             put_char(text, ',');
-        put_value(text, field, items + i * size_of(field->type));
+        put_value(text, depth, field, items + i * size_of(field->type));
     }
     put_char(text, ']');
 }
 
-static void put_message(struct text *text, const ProtobufCMessage *message) {
+static void put_message(struct wire *text, unsigned depth, const ProtobufCMessage *message) {
     const char *separator = "";
-    if (text->failed || text->depth == MAX_DEPTH) {
+    if (text->failed || depth == MAX_DEPTH) {
         text->failed = true;
         return;
     }
-    text->depth++;
     put_char(text, '{');
     for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *const field = &message->descriptor->fields[i];
@@ -350,22 +273,17 @@ static void put_message(struct text *text, const ProtobufCMessage *message) {
         put_word(text, separator);
         put_name(text, field->name);
         if (is_list)
-            put_list(text, message, field);
+            put_list(text, depth + 1, message, field);
         else
-            put_value(text, field, (const char *)message + field->offset);
+            put_value(text, depth + 1, field, (const char *)message + field->offset);
         separator = ",";
     }
     put_char(text, '}');
-    text->depth--;
 }
 
 char *otlp_json(const ProtobufCMessage *message, size_t *size) {
-    struct text text = {.size = 0};
-    put_message(&text, message);
-    if (text.failed) {
-        free(text.bytes);
-        return NULL;
-    }
-    *size = text.size;
-    return text.bytes;
+    struct wire text = {.size = 0};
+    (void)wire_reserve(&text, FIRST_CAPACITY);
+    put_message(&text, 0, message);
+    return (char *)wire_take(&text, size);
 }

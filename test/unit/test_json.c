@@ -287,7 +287,7 @@ static void escapes(void **state) {
     (void)state;
     assert_string("a\"b\\c/d", "a\\\"b\\\\c/d");
     assert_string("\b\f\n\r\t", "\\b\\f\\n\\r\\t");
-    assert_string("\x01\x1f\x7f", "\\u0001\\u001f\x7f");
+    assert_string("\x01\x1f\x7f", "\\u0001\\u001f\\u007f");
     assert_string("operator<<(char&)", "operator<<(char&)");
     assert_string("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5",
                   "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5");

@@ -5,14 +5,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-static void text_add_bytes(struct wire *text, const char *bytes, size_t size) {
-    if (!wire_reserve(text, size))
-        return;
-    memcpy(text->bytes + text->size, bytes, size);
-    text->size += size;
-}
 
 void text_add(struct wire *text, const char *format, ...) {
     va_list arguments;
@@ -27,20 +19,36 @@ void text_add(struct wire *text, const char *format, ...) {
     text->size += (size_t)size;
 }
 
+static void text_add_escaped(struct wire *text, unsigned char c) {
+    static const char *const short_forms[128] = {
+        ['"'] = "\\\"", ['\\'] = "\\\\", ['\b'] = "\\b", ['\f'] = "\\f",
+        ['\n'] = "\\n", ['\r'] = "\\r",  ['\t'] = "\\t"};
+    if (short_forms[c])
+        text_add_bytes(text, short_forms[c], 2);
+    else
+        text_add(text, "\\u%04x", c);
+}
+
+static bool is_plain_in_json(unsigned char c) {
+    return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
+}
+
 void text_add_json(struct wire *text, const char *string) {
     text_add_bytes(text, "\"", 1);
-    while (*string) {
-        const size_t size = utf8_sequence(string);
-        const unsigned char first = (unsigned char)*string;
-        if (size == 0)
-            text_add_bytes(text, "?", 1);
-        else if (first < 0x20 || first == 0x7f)
-            text_add(text, "\\u%04x", first);
-        else if (first == '"' || first == '\\')
-            text_add(text, "\\%c", first);
+    for (const char *at = string; *at;) {
+        size_t plain = 0;
+        size_t length;
+        while ((length = utf8_sequence(at + plain)) && is_plain_in_json((unsigned char)at[plain]))
+            plain += length;
+        text_add_bytes(text, at, plain);
+        at += plain;
+        if (!*at)
+            break;
+        if (length)
+            text_add_escaped(text, (unsigned char)*at);
         else
-            text_add_bytes(text, string, size);
-        string += size ? size : 1;
+            text_add_bytes(text, "\xef\xbf\xbd", 3); /* U+FFFD */
+        at++;
     }
     text_add_bytes(text, "\"", 1);
 }

@@ -5,11 +5,20 @@
 
 #include "wire.h"
 
+#include <string.h>
+
+static inline void text_add_bytes(struct wire *text, const char *bytes, size_t size) {
+    if (text->capacity - text->size < size && !wire_reserve(text, size))
+        return;
+    memcpy(text->bytes + text->size, bytes, size);
+    text->size += size;
+}
+
 /* Formats as printf(3) does. Do not print floating-point numbers: the decimal point depends on the
  * program's locale. */
 void text_add(struct wire *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Adds a JSON string with quotes. Replaces invalid UTF-8. */
+/* Adds a JSON string with quotes. Each byte that is not UTF-8 becomes U+FFFD. */
 void text_add_json(struct wire *text, const char *string);
 
 /* Adds a label value of Prometheus' text format with quotes. Escapes only quotes, backslashes and
