@@ -60,26 +60,13 @@ static void json_keep(struct target *target, const char *bytes, size_t count) {
 }
 
 static void keep_code_point(struct target *target, uint32_t c) {
+    static const uint8_t leads[] = {0, 0xc0, 0xe0, 0xf0};
+    const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
     char bytes[4];
-    if (c < 0x80) {
-        bytes[0] = (char)c;
-        json_keep(target, bytes, 1);
-    } else if (c < 0x800) {
-        bytes[0] = (char)(0xc0 | c >> 6);
-        bytes[1] = (char)(0x80 | (c & 63));
-        json_keep(target, bytes, 2);
-    } else if (c < 0x10000) {
-        bytes[0] = (char)(0xe0 | c >> 12);
-        bytes[1] = (char)(0x80 | (c >> 6 & 63));
-        bytes[2] = (char)(0x80 | (c & 63));
-        json_keep(target, bytes, 3);
-    } else {
-        bytes[0] = (char)(0xf0 | c >> 18);
-        bytes[1] = (char)(0x80 | (c >> 12 & 63));
-        bytes[2] = (char)(0x80 | (c >> 6 & 63));
-        bytes[3] = (char)(0x80 | (c & 63));
-        json_keep(target, bytes, 4);
-    }
+    for (int i = more; i > 0; i--, c >>= 6)
+        bytes[i] = (char)(0x80 | (c & 63));
+    bytes[0] = (char)(leads[more] | c);
+    json_keep(target, bytes, (size_t)more + 1);
 }
 
 /* Reads four hexadecimal digits. */
@@ -191,17 +178,11 @@ static size_t take_number(struct json_reader *r, char text[static JSON_NUMBER_BY
 
 static bool parse_int64(const char *text, int64_t *value) {
     const bool negative = *text == '-';
-    int64_t number = 0;
-    text += negative;
-    if (!*text)
+    uint64_t number;
+    const char *const end = number_read(text + negative, 10, &number);
+    if (!end || *end || number > (uint64_t)INT64_MAX + negative)
         return false;
-    for (; *text; text++) {
-        const int64_t digit = *text - '0';
-        if (digit < 0 || digit > 9 || __builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, negative ? -digit : digit, &number))
-            return false;
-    }
-    *value = number;
+    *value = (int64_t)(negative ? 0 - number : number);
     return true;
 }
 

@@ -3,8 +3,10 @@
  * A cursor over bytes that need not end in NUL: the caller reads the values that it expects and
  * skips the rest. Nothing is allocated, nesting is bounded, and after the first mistake (of the
  * text, or in the caller's expectation) the reader is `failed` for good: every further call fails
- * too, so one check at the end is enough. No library does this here: the packaged ones (jansson,
- * json-c) export the same names with different meanings, and a program may bring either.
+ * too, so one check at the end is enough. No library does this here: jansson and json-c
+ * export the same names with different meanings, a program may bring either, and both refuse a
+ * whole text for a lone surrogate or an invalid byte in a receiver's message; Debian 12 has no
+ * yyjson.
  * Context: flush.
  */
 #ifndef OTELPROF_JSON_READER_H
