@@ -7,6 +7,7 @@
 #include "capture/capture.h"
 #include "capture/cpu/masked_threads.h"
 #include "capture/kernel/first_page.h"
+#include "capture/kernel/own_memory.h"
 #include "capture/symbols/next.h"
 #include "capture/symbols/own_exports.h"
 #include "clock.h"
@@ -29,7 +30,6 @@
 #include "process/eligibility/ineligible.h"
 #include "process/eligibility/preload_source.h"
 #include "process/helper.h"
-#include "process/kept_variables.h"
 #include "process/lifecycle.h"
 #include "process_tree.h"
 #include "release.h"
@@ -322,12 +322,43 @@ static bool find_flush(void) {
     return true;
 }
 
+static bool is_profiler_variable(const char *entry) {
+    return strncmp(entry, "OTEL_", 5) == 0;
+}
+
+/* Keeps a copy of the OTEL_* variables that the settings were made of, in the same order, for the
+ * life of the process; a forked child has it, too. The exporter reads a configuration file only
+ * when the process has lived for a while, and merges it with the environment's settings. By then
+ * the program may have changed its environment, or overwritten it with its title. Returns NULL
+ * without memory. */
+static const char *const *keep_variables(const char *const *environment) {
+    size_t count = 0;
+    size_t size = 0;
+    for (size_t i = 0; environment && environment[i]; i++) {
+        count += is_profiler_variable(environment[i]);
+        size += is_profiler_variable(environment[i]) ? strlen(environment[i]) + 1 : 0;
+    }
+    const size_t table = (count + 1) * sizeof(const char *);
+    const char **const kept = own_memory_take(whole_pages(table + size));
+    if (!kept)
+        return NULL;
+    char *at = (char *)kept + table;
+    size_t index = 0;
+    for (size_t i = 0; environment && environment[i]; i++) {
+        if (!is_profiler_variable(environment[i]))
+            continue;
+        kept[index++] = at;
+        at = stpcpy(at, environment[i]) + 1;
+    }
+    return kept;
+}
+
 /* Keeps the settings for the configuration file, which the helper reads later, and in another
  * folder. */
 static void keep_for_file(void) {
     start.config.config_file =
         log_file_absolute(start.config.config_file, start.config_path, sizeof start.config_path);
-    helper.variables = kept_variables(start.sources.entries);
+    helper.variables = keep_variables(start.sources.entries);
 }
 
 /* Passes the start's data to the helper. */

@@ -15,7 +15,6 @@
 #include "clock.h"
 #include "crash_guard.h"
 #include "end_turn.h"
-#include "exit_handlers.h"
 #include "helper.h"
 #include "quiesce.h"
 #include "quiesce_lock.h"
@@ -25,11 +24,16 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Replaces at_quick_exit(), whose statically linked part needs glibc: weak_glibc.h. */
+int __cxa_at_quick_exit(void (*function)(void *), void *object);
+extern void *__dso_handle __attribute__((visibility("hidden")));
 
 enum {
     LOADER_TIMEOUT_MS = 100,   /* fork() waits so long for an exporter thread in the loader, */
@@ -304,8 +308,16 @@ static void on_last_thread(void) {
     helper_leave(life.config->shutdown_timeout_ms);
 }
 
+static void lifecycle_end_quickly(void *unused) {
+    (void)unused;
+    lifecycle_end();
+}
+
 static void register_at_exit(void) {
-    exit_handlers_register(lifecycle_end);
+    /* These see the exits inside libc that bypass the hooks (hooks/exit.c), such as the end of the
+     * last thread. They fail only without memory: then the last interval is lost. */
+    (void)atexit(lifecycle_end);
+    (void)__cxa_at_quick_exit(lifecycle_end_quickly, __dso_handle);
 }
 
 /* --- fork --- */

@@ -2,14 +2,18 @@
 
 #include "capture/cpu/sampler.h"
 #include "capture/kernel/first_page.h"
+#include "capture/symbols/loader_state.h"
 #include "capture/symbols/next.h"
-#include "postponed_signal.h"
+#include "clock.h"
+#include "helper.h"
+#include "seccomp_state.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef AT_MINSIGSTKSZ
@@ -21,6 +25,8 @@
  */
 enum { HANDLERS_BYTES = 4096 };
 
+enum { AGAIN_MS = 1 }; /* after which a postponed signal is sent again */
+
 static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
@@ -31,13 +37,68 @@ IN_FIRST_PAGE static _Atomic bool takes_abort;
 IN_FIRST_PAGE static _Atomic bool is_cramped; /* there is a small alternate stack */
 IN_FIRST_PAGE static struct sigaction profiler_action;
 
+/* --- a signal that comes to a thread inside the dynamic loader ---
+ *
+ * The last export may need the loader, whose lock the interrupted thread has: its handler would
+ * wait for the helper, and the helper for it. So the thread continues, and the signal is sent
+ * again. A program that does not leave the loader ends after OTEL_PROFILER_SHUTDOWN_TIMEOUT. */
+
+/* End of the time in which signals are postponed (CLOCK_MONOTONIC, ns); 0: none was postponed yet.
+ * The address of this variable marks the signals of the profiler's timers. */
+IN_FIRST_PAGE static _Atomic uint64_t postponed_until_nano;
+
+static void termination_delete_timer(const siginfo_t *info) {
+    if (info->si_code == SI_TIMER &&
+        info->si_value.sival_ptr == (void *)(uintptr_t)&postponed_until_nano)
+        (void)syscall(SYS_timer_delete, info->si_timerid);
+}
+
+static bool termination_send_later(int number) {
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};
+    const struct itimerspec once = {.it_value = timespec_of(AGAIN_MS * NANO_PER_MILLI)};
+    int id = -1;
+    event.sigev_value.sival_ptr = (void *)(uintptr_t)&postponed_until_nano;
+    if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &id) != 0)
+        return false;
+    if (syscall(SYS_timer_settime, id, 0, &once, NULL) == 0)
+        return true;
+    (void)syscall(SYS_timer_delete, id);
+    return false;
+}
+
+static bool termination_may_postpone(void) {
+    const uint64_t now = monotonic_nano();
+    const uint64_t last = now + helper.config->shutdown_timeout_ms * NANO_PER_MILLI;
+    uint64_t none = 0;
+    (void)atomic_compare_exchange_strong(&postponed_until_nano, &none, last);
+    return now < atomic_load(&postponed_until_nano);
+}
+
+/* Returns true also if the loader's user is unknown: a lock is taken a moment before its owner's id
+ * is written. */
+static bool may_be_inside_loader(void) {
+    return loader_state_is_used_by((uint32_t)syscall(SYS_gettid)) ||
+           (loader_state_is_known() && loader_state_user() == LOADER_USER_UNKNOWN);
+}
+
+/* Postpones a fatal signal that has come to a thread inside the dynamic loader. Returns true if the
+ * signal will be sent again, to a thread of the process that the kernel chooses: then the handler
+ * must return. Returns false if the thread is not inside the loader, or was for too long, or if the
+ * signal could not be sent again. */
+static bool termination_postpone(int number, const siginfo_t *info) {
+    termination_delete_timer(info);
+    return may_be_inside_loader() && helper_is_of_this_process() && !seccomp_is_filtered() &&
+           termination_may_postpone() && termination_send_later(number);
+}
+
+/* --- the handler --- */
+
 /* Sends the signal again with its default action. It stays blocked until the handler returns. */
 static void on_signal(int number, siginfo_t *info, void *context) {
     const int saved = errno;
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     (void)context;
-    if ((number == SIGABRT || !postponed_signal_comes_again(number, info)) &&
-        end_profiler(number)) {
+    if ((number == SIGABRT || !termination_postpone(number, info)) && end_profiler(number)) {
         next_sigaction(number, &by_default, NULL);
         syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
     }

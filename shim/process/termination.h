@@ -6,7 +6,7 @@
  * The handler keeps the interrupted thread where it is, so that no call of the program's is ever
  * interrupted. It requests the last export from the helper, waits for it as long as exit would
  * (OTEL_PROFILER_SHUTDOWN_TIMEOUT), sets the default action and sends the signal again. A thread
- * that is inside the dynamic loader continues, and the signal is postponed (postponed_signal.h).
+ * that is inside the dynamic loader continues, and the signal is postponed.
  * The program sees nothing of it: hooks/signal.c reports the default action. Any action that the
  * program sets replaces the profiler's, and the default action, set again, brings it back: servers
  * set it to end by the signal that their handler has got. Process 1 of a PID namespace is excluded:
