@@ -6,33 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name
+#define SERVICE(name)  opentelemetry__proto__collector__profiles__v1development__##name
+#define PROFILES(name) opentelemetry__proto__profiles__v1development__##name
+typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
+typedef Opentelemetry__Proto__Profiles__V1development__ResourceProfiles ResourceProfiles;
+typedef Opentelemetry__Proto__Profiles__V1development__ScopeProfiles ScopeProfiles;
+typedef Opentelemetry__Proto__Profiles__V1development__ValueType ValueType;
 
-/* Field numbers: proto/. */
+/* Field numbers (proto/) of what is appended to a message that protobuf-c has packed. */
 enum { REQUEST_RESOURCE_PROFILES = 1, REQUEST_DICTIONARY = 2 };
-enum {
-    RESOURCE_PROFILES_RESOURCE = 1,
-    RESOURCE_PROFILES_SCOPE_PROFILES = 2,
-    RESOURCE_PROFILES_SCHEMA_URL = 3
-};
-enum { SCOPE_PROFILES_SCOPE = 1, SCOPE_PROFILES_PROFILES = 2, SCOPE_PROFILES_SCHEMA_URL = 3 };
-enum { VALUE_TYPE_TYPE = 1, VALUE_TYPE_UNIT = 2 };
+enum { RESOURCE_PROFILES_SCOPE_PROFILES = 2 };
+enum { SCOPE_PROFILES_PROFILES = 2 };
+enum { PROFILE_SAMPLES = 2 };
 enum { STACK_LOCATIONS = 1 };
 enum {
     FIELD_SAMPLE_STACK = 1,
     FIELD_SAMPLE_ATTRIBUTES = 2,
     FIELD_SAMPLE_LINK = 3,
     FIELD_SAMPLE_VALUES = 4
-};
-enum {
-    PROFILE_SAMPLE_TYPE = 1,
-    PROFILE_SAMPLES = 2,
-    PROFILE_TIME = 3,
-    PROFILE_DURATION = 4,
-    PROFILE_PERIOD_TYPE = 5,
-    PROFILE_PERIOD = 6,
-    PROFILE_ID = 7,
-    PROFILE_ATTRIBUTES = 11
 };
 enum {
     TABLE_MAPPINGS = 1,
@@ -121,11 +112,11 @@ static void pack_dictionary(struct wire *out, const struct otlp_writer *w,
 
 /* --- profiles --- */
 
-static void pack_value_type(struct wire *out, unsigned field, struct value_type type) {
-    const size_t begun = wire_begin(out, field);
-    wire_number(out, VALUE_TYPE_TYPE, (uint64_t)type.type);
-    wire_number(out, VALUE_TYPE_UNIT, (uint64_t)type.unit);
-    wire_end(out, begun);
+/* Packs a message, or the head of one: a message's fields may come in any order, so those of which
+ * there are tens of thousands are appended behind it, without structs of their own. */
+static void pack_message(struct wire *out, const ProtobufCMessage *message) {
+    if (wire_reserve(out, protobuf_c_message_get_packed_size(message)))
+        out->size += protobuf_c_message_pack(message, out->bytes + out->size);
 }
 
 static void pack_sample(struct wire *out, const struct intern_key *identity, int64_t value) {
@@ -141,41 +132,60 @@ static void pack_sample(struct wire *out, const struct intern_key *identity, int
     wire_end(out, begun);
 }
 
-static void pack_profile(struct wire *out, const struct otlp_profile *profile) {
+static ValueType value_type_message(struct value_type from) {
+    ValueType message;
+    PROFILES(value_type__init)(&message);
+    message.type_strindex = from.type;
+    message.unit_strindex = from.unit;
+    return message;
+}
+
+static void pack_profile(struct wire *out, struct arena *arena, struct otlp_profile *profile) {
+    ValueType type = value_type_message(profile->type);
+    ValueType period_type = value_type_message(profile->period_type);
+    Profile head;
+    PROFILES(profile__init)(&head);
+    head.sample_type = &type;
+    head.time_unix_nano = profile->time;
+    head.duration_nano = profile->duration;
+    head.period_type = &period_type;
+    head.period = profile->period;
+    head.profile_id = (ProtobufCBinaryData){ID_BYTES, profile->id};
+    const size_t count = (size_t)profile->attributes.count;
+    head.attribute_indices = arena_take(arena, count * sizeof *head.attribute_indices);
+    head.n_attribute_indices = head.attribute_indices ? count : 0;
+    for (size_t i = 0; i < head.n_attribute_indices; i++)
+        head.attribute_indices[i] = *(const int32_t *)profile->attributes.keys[i].bytes;
+
     const size_t begun = wire_begin(out, SCOPE_PROFILES_PROFILES);
-    pack_value_type(out, PROFILE_SAMPLE_TYPE, profile->type);
+    pack_message(out, &head.base);
     for (int32_t i = 0; i < profile->identities.count; i++)
         pack_sample(out, &profile->identities.keys[i], profile->values[i]);
-    wire_fixed64(out, PROFILE_TIME, profile->time);
-    wire_number(out, PROFILE_DURATION, profile->duration);
-    pack_value_type(out, PROFILE_PERIOD_TYPE, profile->period_type);
-    wire_number(out, PROFILE_PERIOD, (uint64_t)profile->period);
-    wire_bytes(out, PROFILE_ID, profile->id, ID_BYTES);
-    if (profile->attributes.count) {
-        const size_t attributes = wire_begin(out, PROFILE_ATTRIBUTES);
-        for (int32_t i = 0; i < profile->attributes.count; i++)
-            wire_varint(out, (uint64_t) * (const int32_t *)profile->attributes.keys[i].bytes);
-        wire_end(out, attributes);
-    }
     wire_end(out, begun);
 }
 
-static void pack_schema_url(struct wire *out, unsigned field, const struct otlp_writer *w) {
-    if (w->schema_url)
-        wire_bytes(out, field, w->schema_url, strlen(w->schema_url));
-}
+static void pack_resource_profiles(struct wire *out, struct otlp_writer *w) {
+    Opentelemetry__Proto__Resource__V1__Resource resource;
+    opentelemetry__proto__resource__v1__resource__init(&resource);
+    resource.attributes = (KeyValue **)w->resource.items;
+    resource.n_attributes = w->resource.count;
+    ResourceProfiles resource_profiles;
+    PROFILES(resource_profiles__init)(&resource_profiles);
+    resource_profiles.resource = &resource;
+    resource_profiles.schema_url = w->schema_url;
+    ScopeProfiles scope_profiles;
+    PROFILES(scope_profiles__init)(&scope_profiles);
+    scope_profiles.scope = &w->scope;
+    scope_profiles.schema_url = w->schema_url;
 
-static void pack_resource_profiles(struct wire *out, const struct otlp_writer *w) {
-    const size_t resource = wire_begin(out, REQUEST_RESOURCE_PROFILES);
-    wire_bytes(out, RESOURCE_PROFILES_RESOURCE, w->resource.bytes, w->resource.size);
-    const size_t scope = wire_begin(out, RESOURCE_PROFILES_SCOPE_PROFILES);
-    wire_bytes(out, SCOPE_PROFILES_SCOPE, w->scope.bytes, w->scope.size);
+    const size_t resource_begun = wire_begin(out, REQUEST_RESOURCE_PROFILES);
+    pack_message(out, &resource_profiles.base);
+    const size_t scope_begun = wire_begin(out, RESOURCE_PROFILES_SCOPE_PROFILES);
+    pack_message(out, &scope_profiles.base);
     for (size_t i = 0; i < w->profiles.count; i++)
-        pack_profile(out, w->profiles.items[i]);
-    pack_schema_url(out, SCOPE_PROFILES_SCHEMA_URL, w);
-    wire_end(out, scope);
-    pack_schema_url(out, RESOURCE_PROFILES_SCHEMA_URL, w);
-    wire_end(out, resource);
+        pack_profile(out, &w->arena, w->profiles.items[i]);
+    wire_end(out, scope_begun);
+    wire_end(out, resource_begun);
 }
 
 /* --- the request --- */
@@ -183,7 +193,7 @@ static void pack_resource_profiles(struct wire *out, const struct otlp_writer *w
 /* Estimates at least the size of most exports: a number is rarely larger than two bytes on the
  * wire. */
 static size_t expected_pack_size(const struct otlp_writer *w) {
-    size_t size = w->resource.size;
+    size_t size = 0;
     const struct intern *const tables[] = {&w->strings,  &w->attributes, &w->functions,
                                            &w->mappings, &w->locations,  &w->stacks,
                                            &w->links};
@@ -198,11 +208,12 @@ static size_t expected_pack_size(const struct otlp_writer *w) {
 uint8_t *otlp_writer_pack(struct otlp_writer *w, size_t *size) {
     struct wire out = {.bytes = NULL};
     struct ranking ranking;
-    if (w->arena.failed || w->resource.failed || w->scope.failed || !rank_locations(w, &ranking))
+    if (w->arena.failed || !rank_locations(w, &ranking))
         return NULL;
     (void)wire_reserve(&out, expected_pack_size(w));
     pack_resource_profiles(&out, w);
     pack_dictionary(&out, w, &ranking);
+    out.failed |= w->arena.failed;
     return wire_take(&out, size);
 }
 

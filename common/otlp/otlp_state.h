@@ -1,17 +1,22 @@
 /* Holds the items that a writer has listed so far: otlp_writer.c lists them, otlp_pack.c makes the
- * message of them. Context: flush. */
+ * message of them. The resource and the scope are kept as protobuf-c's structs. Context: flush. */
 #ifndef OTELPROF_OTLP_STATE_H
 #define OTELPROF_OTLP_STATE_H
 
 #include "arena.h"
 #include "intern.h"
 #include "otlp_writer.h"
+#include "profiles_service.pb-c.h"
 #include "wire.h"
 
 enum { ID_BYTES = 16 };
 
 /* Indexes of a sample's identity's parts among its numbers. */
 enum { IDENTITY_STACK, IDENTITY_LINK, IDENTITY_ATTRIBUTES };
+
+typedef Opentelemetry__Proto__Common__V1__KeyValue KeyValue;
+typedef Opentelemetry__Proto__Common__V1__AnyValue AnyValue;
+typedef Opentelemetry__Proto__Common__V1__InstrumentationScope InstrumentationScope;
 
 struct value_type {
     int32_t type;
@@ -37,9 +42,9 @@ struct otlp_writer {
     struct arena arena;
     struct intern strings, attributes, functions, mappings, locations, stacks, links;
     struct arena_list profiles; /* struct otlp_profile */
-    struct wire resource;       /* their content */
-    struct wire scope;
-    const char *schema_url;
+    struct arena_list resource; /* KeyValue */
+    InstrumentationScope scope;
+    char *schema_url; /* NULL: none */
     struct wire item; /* being encoded */
 };
 

@@ -7,9 +7,6 @@
 #include <string.h>
 
 /* Field numbers: proto/. */
-enum { RESOURCE_ATTRIBUTES = 1 };
-enum { SCOPE_NAME = 1, SCOPE_VERSION = 2 };
-enum { KEY_VALUE_KEY = 1, KEY_VALUE_VALUE = 2 };
 enum { ANY_STRING = 1, ANY_BOOL = 2, ANY_INT = 3, ANY_DOUBLE = 4, ANY_ARRAY = 5 };
 enum { ARRAY_VALUES = 1 };
 enum { ATTRIBUTE_KEY = 1, ATTRIBUTE_VALUE = 2, ATTRIBUTE_UNIT = 3 };
@@ -192,54 +189,57 @@ int32_t otlp_link(struct otlp_writer *w, const uint8_t trace_id[ID_BYTES],
 
 /* --- the resource and the scope --- */
 
-static size_t begin_resource(struct otlp_writer *w, const char *key, size_t *value) {
-    const size_t begun = wire_begin(&w->resource, RESOURCE_ATTRIBUTES);
-    writer_put_text(w, &w->resource, KEY_VALUE_KEY, key);
-    *value = wire_begin(&w->resource, KEY_VALUE_VALUE);
-    return begun;
+/* Returns a copy that is UTF-8; NULL without memory. */
+static char *kept_text(struct otlp_writer *w, const char *string) {
+    char *const copy = arena_copy(&w->arena, string, strlen(string));
+    if (copy)
+        utf8_make_valid(copy);
+    return copy;
 }
 
-static void end_resource(struct otlp_writer *w, size_t begun, size_t value) {
-    wire_end(&w->resource, value);
-    wire_end(&w->resource, begun);
+/* Adds an attribute to the resource. */
+static void resource_attribute(struct otlp_writer *w, const char *key, AnyValue value) {
+    KeyValue *const pair = arena_take(&w->arena, sizeof *pair);
+    AnyValue *const kept = arena_take(&w->arena, sizeof *kept);
+    if (!pair || !kept)
+        return;
+    *kept = value;
+    opentelemetry__proto__common__v1__key_value__init(pair);
+    pair->key = kept_text(w, key);
+    pair->value = kept;
+    (void)arena_list_add(&w->arena, &w->resource, pair);
 }
+
+/* A value of a resource's attribute: ANY_VALUE(INT, int_value = 3). */
+#define ANY_VALUE(kind, ...)                                                                       \
+    ((AnyValue){                                                                                   \
+        .base = PROTOBUF_C_MESSAGE_INIT(&opentelemetry__proto__common__v1__any_value__descriptor), \
+        .value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_##kind##_VALUE,           \
+        .__VA_ARGS__})
 
 void otlp_resource_string(struct otlp_writer *w, const char *key, const char *value) {
-    size_t inner;
-    const size_t begun = begin_resource(w, key, &inner);
-    writer_put_text(w, &w->resource, ANY_STRING, value);
-    end_resource(w, begun, inner);
+    resource_attribute(w, key, ANY_VALUE(STRING, string_value = kept_text(w, value)));
 }
 
 void otlp_resource_int(struct otlp_writer *w, const char *key, int64_t value) {
-    size_t inner;
-    const size_t begun = begin_resource(w, key, &inner);
-    wire_number_present(&w->resource, ANY_INT, (uint64_t)value);
-    end_resource(w, begun, inner);
+    resource_attribute(w, key, ANY_VALUE(INT, int_value = value));
 }
 
 void otlp_resource_double(struct otlp_writer *w, const char *key, double value) {
-    size_t inner;
-    const size_t begun = begin_resource(w, key, &inner);
-    writer_put_double(&w->resource, value);
-    end_resource(w, begun, inner);
+    resource_attribute(w, key, ANY_VALUE(DOUBLE, double_value = value));
 }
 
 void otlp_resource_bool(struct otlp_writer *w, const char *key, bool value) {
-    size_t inner;
-    const size_t begun = begin_resource(w, key, &inner);
-    wire_number_present(&w->resource, ANY_BOOL, value);
-    end_resource(w, begun, inner);
+    resource_attribute(w, key, ANY_VALUE(BOOL, bool_value = value));
 }
 
 void otlp_schema(struct otlp_writer *w, const char *url) {
-    w->schema_url = url;
+    w->schema_url = kept_text(w, url);
 }
 
 void otlp_scope(struct otlp_writer *w, const char *name, const char *version) {
-    w->scope.size = 0;
-    writer_put_text(w, &w->scope, SCOPE_NAME, name);
-    writer_put_text(w, &w->scope, SCOPE_VERSION, version);
+    w->scope.name = kept_text(w, name);
+    w->scope.version = kept_text(w, version);
 }
 
 /* --- profiles and samples --- */
@@ -318,6 +318,7 @@ struct otlp_writer *otlp_writer_open(void) {
     struct otlp_writer *const w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
+    opentelemetry__proto__common__v1__instrumentation_scope__init(&w->scope);
     /* item 0 of each table is its zero value, whatever is listed later */
     struct intern *const tables[] = {&w->strings,   &w->attributes, &w->functions, &w->mappings,
                                      &w->locations, &w->stacks,     &w->links};
@@ -332,8 +333,6 @@ struct otlp_writer *otlp_writer_open(void) {
 void otlp_writer_close(struct otlp_writer *w) {
     if (!w)
         return;
-    wire_free(&w->resource);
-    wire_free(&w->scope);
     wire_free(&w->item);
     arena_free(&w->arena);
     free(w);

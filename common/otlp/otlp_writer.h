@@ -6,7 +6,8 @@
  * indexes in range. Its caller lists only items that a sample refers to, so there are no orphans
  * either. The output depends on the calls alone, byte for byte: items are in the order of the
  * calls, locations by how many stacks have them, so that the frequent ones have short numbers.
- * Items are encoded as they are listed (wire.h). All memory is given back by otlp_writer_close().
+ * Items are encoded as they are listed (wire.h); protobuf-c packs the resource, the scope and each
+ * profile's own fields. All memory is given back by otlp_writer_close().
  * Functions that return an index return 0 ("not set") when memory ran out; otlp_writer_pack() then
  * fails. Field numbers and rules: proto/profiles.proto and OpenTelemetry's profiles data model.
  * Context: flush.
@@ -53,8 +54,7 @@ void otlp_resource_int(struct otlp_writer *writer, const char *key, int64_t valu
 void otlp_resource_double(struct otlp_writer *writer, const char *key, double value);
 void otlp_resource_bool(struct otlp_writer *writer, const char *key, bool value);
 void otlp_scope(struct otlp_writer *writer, const char *name, const char *version);
-/* Sets the version of the conventions that the attributes' names follow. `url` must outlive the
- * writer. */
+/* Sets the version of the conventions that the attributes' names follow. */
 void otlp_schema(struct otlp_writer *writer, const char *url);
 
 /* --- the dictionary: each returns the index of the item, old or new --- */

@@ -97,11 +97,6 @@ void wire_fixed64_present(struct wire *wire, unsigned field, uint64_t value) {
     wire_end_at(wire, at);
 }
 
-void wire_fixed64(struct wire *wire, unsigned field, uint64_t value) {
-    if (value)
-        wire_fixed64_present(wire, field, value);
-}
-
 void wire_bytes(struct wire *wire, unsigned field, const void *bytes, size_t size) {
     if (!wire_reserve(wire, 2 * MAX_VARINT + size))
         return;

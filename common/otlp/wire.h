@@ -1,7 +1,8 @@
 /* Writes Protobuf's wire format straight into a buffer.
  *
- * An export is ten thousand small messages. As structs of a generated encoder each takes ten times
- * its size and is walked three times; here a field is written to its final place, once. A message
+ * Samples, stacks and the dictionary of an export are tens of thousands of small messages. As
+ * structs of a generated encoder each takes ten times its size and is walked three times; here a
+ * field is written to its final place, once. The few other messages are protobuf-c's. A message
  * inside another is begun, filled and ended; its length, which precedes it, is filled in at the
  * end. The buffer grows as needed. When memory runs out it is marked `failed` and further writing
  * does nothing, so one check at the end is enough.
@@ -35,8 +36,7 @@ bool wire_reserve(struct wire *wire, size_t size);
 void wire_number(struct wire *wire, unsigned field, uint64_t value);
 void wire_number_present(struct wire *wire, unsigned field, uint64_t value);
 
-/* Write a fixed64 or double field (its bits); wire_fixed64() leaves a 0 out, likewise. */
-void wire_fixed64(struct wire *wire, unsigned field, uint64_t value);
+/* Writes a fixed64 or double field (its bits). */
 void wire_fixed64_present(struct wire *wire, unsigned field, uint64_t value);
 
 /* Writes a field of bytes, text, or a message that is encoded already, even if it is empty. */

@@ -13,7 +13,7 @@ typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfiles
 static const struct otlp_profile_type type = {"samples", "count", "cpu", "nanoseconds", 77};
 static const uint8_t id[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
-/* Closes the writer. */
+/* Closes the writer. protobuf-c alone would need as many bytes. */
 static Request *written(struct otlp_writer *writer) {
     size_t size;
     uint8_t *const bytes = otlp_writer_pack(writer, &size);
@@ -22,6 +22,7 @@ static Request *written(struct otlp_writer *writer) {
         opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
             NULL, size, bytes);
     assert_non_null(request);
+    assert_int_equal(protobuf_c_message_get_packed_size(&request->base), size);
     free(bytes);
     otlp_writer_close(writer);
     return request;

@@ -30,7 +30,8 @@ static void numbers(void **state) {
         message.time_unix_nano = values[i];
         message.duration_nano = values[i];
         message.period = (int64_t)values[i];
-        wire_fixed64(&wire, 3, values[i]);
+        if (values[i])
+            wire_fixed64_present(&wire, 3, values[i]);
         wire_number(&wire, 4, values[i]);
         wire_number(&wire, 6, values[i]);
         assert_packs_alike(&message.base, &wire);
