@@ -153,6 +153,7 @@ void flush_cycle(struct flush *f) {
         resource_find_key_names(f->resource);
     symbolizer_trim(f->symbolizer);
     f->exporter.shed_nano = control_shed_nano(f->control);
+    f->exporter.finished_stacks += merge.finished_stacks;
     if (control_exports(f->control))
         export_interval(f, &merge, complete, length);
     else

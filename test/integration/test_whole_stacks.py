@@ -32,6 +32,14 @@ def test_time_that_no_sample_met_is_marked(run, program):
     assert measured.whole_share() < 0.5
 
 
+def test_stacks_that_libunwind_finishes_are_counted(run, program):
+    """An ordinary program has none."""
+    unusual = run([program("unusual_rule"), "500"]).instance("unusual_rule")
+    assert 20 <= unusual.finished_stacks <= sum(unusual.stacks("samples").values())
+    ordinary = run([program("burn"), "500", "4"]).instance("burn")
+    assert ordinary.cpu_ns > 0 and ordinary.finished_stacks == 0
+
+
 # Its only sample is taken at the end of burn().
 WITHOUT_TABLES = """
 #include "cpu_sample.h"

@@ -29,7 +29,8 @@ REQUIRED_RESOURCE = (
     "telemetry.sdk.name", "telemetry.sdk.language", "telemetry.sdk.version",
 )
 MAX_RESOURCE_ATTRIBUTES = 30  # what Pyroscope takes as labels
-OWN_TIMES = ("otelprof.self.cpu_time", "otelprof.shed.time", "otelprof.foreign_stack.cpu_time")
+OWN_COUNTS = ("otelprof.self.cpu_time", "otelprof.shed.time", "otelprof.foreign_stack.cpu_time",
+              "otelprof.stacks.finished_by_libunwind")
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
 # OpenTelemetry's values of profile.frame.type
 FRAME_TYPES = ("native", "kernel", "cpython", "jvm", "v8js", "dotnet", "ruby", "php", "perl", "beam", "go", "rust")
@@ -246,7 +247,7 @@ class Checker:
         if not profile.samples:
             self.say(f"{where}: no samples")
         for key, value in self.attributes(profile.attribute_indices, where).items():
-            known = key in OWN_TIMES or key.startswith("otelprof.dropped.")
+            known = key in OWN_COUNTS or key.startswith("otelprof.dropped.")
             known = known or (key.startswith("otelprof.heap.peak.") and sample_type[0].startswith("peak_"))
             if not known or not isinstance(value, int) or value <= 0:
                 self.say(f"{where}: attribute {key}={value}")

@@ -95,7 +95,9 @@ merge_finish_stack(struct collector *c, const struct harvest_sample *sample, uin
         finished.frames = frames;
         finished.frame_count = count;
     }
-    if (!complete || !count)
+    if (complete && count)
+        c->merge->finished_stacks++;
+    else
         finished.flags |= SAMPLE_FLAG_TRUNCATED;
     return finished;
 }

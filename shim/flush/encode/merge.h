@@ -18,6 +18,7 @@ struct merge {
     struct arena_list contexts; /* struct exported_context by the item's number, NULL: none; empty
                                    until contexts_name() */
     size_t context_count;       /* number of different contexts */
+    uint64_t finished_stacks;   /* those that libunwind followed to their end */
 };
 
 /* Harvests through `api` into an empty merge. Returns false if memory ran out on the way: the lost

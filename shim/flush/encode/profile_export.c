@@ -281,6 +281,15 @@ static void write_shed_time(struct build *b, struct otlp_profile *profile) {
                                otlp_attribute_int(b->writer, "otelprof.shed.time", nano, "ns"));
 }
 
+/* Writes how many stacks the walker had left to libunwind, which then followed them to the end. */
+static void write_finished_stacks(struct build *b, struct otlp_profile *profile) {
+    const int64_t count = (int64_t)b->exporter->finished_stacks;
+    if (count)
+        otlp_profile_attribute(
+            b->writer, profile,
+            otlp_attribute_int(b->writer, "otelprof.stacks.finished_by_libunwind", count, "1"));
+}
+
 /* Writes the losses so far as attributes of the first profile. */
 static void write_dropped(struct build *b, struct otlp_profile *profile) {
     uint64_t counts[DROP_REASON_COUNT];
@@ -357,6 +366,7 @@ static void encode_profile(struct build *b, const struct merge *merge, struct ex
         write_own_cost(b, profile);
         write_shed_time(b, profile);
         write_foreign_time(b, profile);
+        write_finished_stacks(b, profile);
     }
     b->first = b->first && !profile;
     free(values.items);

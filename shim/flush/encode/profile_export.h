@@ -12,9 +12,10 @@
  * `otelprof.stack.depth_cut` (the outer frames are missing) and `otelprof.stack.unsampled` (CPU
  * time since a thread's last sample, at its end, under its start routine); on the first profile
  * `otelprof.dropped.<reason>` for every reason of common/drop_reasons.def that has occurred since
- * the start, `otelprof.shed.time` and `otelprof.foreign_stack.cpu_time`. The samples of a span have
- * a link, and labels of the program's (contexts.h). The profiler's own CPU time on a program's
- * thread has the stack `[libotelprof]`. Context: flush.
+ * the start, `otelprof.shed.time`, `otelprof.foreign_stack.cpu_time` and
+ * `otelprof.stacks.finished_by_libunwind`. The samples of a span have a link, and labels of the
+ * program's (contexts.h). The profiler's own CPU time on a program's thread has the stack
+ * `[libotelprof]`. Context: flush.
  */
 #ifndef OTELPROF_PROFILE_EXPORT_H
 #define OTELPROF_PROFILE_EXPORT_H
@@ -36,8 +37,9 @@ struct profile_exporter {
     const struct capture_api *api;
     const struct resource *resource;
     struct symbolizer *symbolizer;
-    unsigned forms;     /* FORM_* bits that are wanted */
-    uint64_t shed_nano; /* time without sampling so far because processors were busy */
+    unsigned forms;           /* FORM_* bits that are wanted */
+    uint64_t shed_nano;       /* time without sampling so far because processors were busy */
+    uint64_t finished_stacks; /* so far, of merge.h */
     struct remainders remainders;
     unsigned filled;  /* kinds, as bits, whose last snapshot has samples */
     unsigned emptied; /* kinds whose snapshot is empty now, and was not before */
