@@ -6,7 +6,12 @@
  * symbols. The list changes while it is read, by threads that do not know of the profiler: every
  * byte is read with safe_read(), within bounds, and inconsistent data gives no names. Nothing is
  * kept from one export to the next, for code that is gone gives no names either: code that was made
- * and freed within an interval stays anonymous. Context: flush.
+ * and freed within an interval stays anonymous.
+ *
+ * Perf maps and jitdump files do not replace it: numba's functions have names by it alone. Without
+ * this reader 96 % of the CPU time in generated code of test/stacks/loads/work_numba.py is
+ * [anonymous], with it 0 %; NUMBA_ENABLE_PROFILING changes nothing, as numba's LLVM writes no
+ * jitdump file. Context: flush.
  */
 #ifndef OTELPROF_JIT_OBJECTS_H
 #define OTELPROF_JIT_OBJECTS_H
