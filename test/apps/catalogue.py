@@ -61,6 +61,7 @@ class Program:
 PHP_EXTENSIONS = ("php-bcmath", "php-intl", "php-mbstring", "php-sqlite3", "php-xml")
 SAMPLED = 0.5  # of threads that block signals; on a busy machine the kernel's tick misses much
 GENERATED = "oneDNN's generated code keeps neither frame pointers nor unwind tables"
+KERNELS = "MLAS's kernels keep neither frame pointers nor unwind tables"
 T, S, X = loads_tools, loads_servers, loads_sandbox
 
 PROGRAMS = [
@@ -192,6 +193,8 @@ PROGRAMS = [
     Program("jax", "arithmetic", ("python3-venv",), "matmul, training", T.generated_arithmetic("jax"), "python3", pypi=True,
             not_whole=GENERATED),
     Program("openvino", "arithmetic", ("python3-venv",), "matmul", T.generated_arithmetic("openvino"), "python3", pypi=True),
+    Program("onnxruntime", "arithmetic", ("python3-venv",), "matmul, conv", T.generated_arithmetic("onnxruntime"), "python3",
+            pypi=True, not_whole=KERNELS),
 
     Program("git", "tools", ("git",), "40 commits, clone, gc, fsck", T.git, "git", commands=("git",)),
     Program("tar, xz -T2", "tools", ("tar", "xz-utils"), "packs and unpacks 25 MB", T.tar_xz, "xz",

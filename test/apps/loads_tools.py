@@ -331,11 +331,15 @@ def without_log(text):
     return "".join(line for line in text.splitlines(True) if not re.match(r"[IWE]\d{4} |WARNING: All log", line))
 
 
+# Of this machine and run, which the libraries keep in files.
+IDENTITIES = ("intel/", ".cache/Microsoft/", "tmp/.ses")
+
+
 def generated_arithmetic(name):
     """A program of Python whose library generates code for products of matrices; its threads start by chance."""
     def drive(work):
         work.ignored, work.numbered = "^/proc/N/task/", False
-        script(work, [pypi.PYTHON, "-W", "ignore", f"{name}_job.py"], f"{name}_job.py", ignore=("intel/",),
+        script(work, [pypi.PYTHON, "-W", "ignore", f"{name}_job.py"], f"{name}_job.py", ignore=IDENTITIES,
                env={"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"}, clean=without_log)
     return drive
 
