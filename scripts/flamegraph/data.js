@@ -23,9 +23,9 @@ function unpacked(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
   const found = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
   const begin = Math.ceil((4 + length) / 8) * 8;
-  for (const { tree, samples } of found.profiles) {
-    for (const columns of [tree, samples]) {
-      for (const [name, { type, at, count }] of Object.entries(columns)) columns[name] = new COLUMNS[type](buffer, begin + at, count);
+  for (const { tree, samples, stacks } of [found, ...found.profiles]) {
+    for (const columns of [tree, samples, stacks]) {
+      for (const [name, { type, at, count }] of Object.entries(columns ?? {})) columns[name] = new COLUMNS[type](buffer, begin + at, count);
     }
   }
   return found;

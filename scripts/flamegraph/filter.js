@@ -39,6 +39,13 @@ function treeOf({ tree, samples }, isWanted) {
   return { parents: tree.parents, frames: tree.frames, own, unseen, ...(samples.objects ? { objects, unseenObjects } : {}) };
 }
 
+// The whole tree, where a profile has its samples' stacks. The samples get the nodes of these.
+function grown(samples) {
+  const { tree, nodes } = treeOfStacks(samples.stacks);
+  samples.at = samples.stacks.map(stack => nodes[stack]);
+  return treeOf({ tree, samples }, data.labels.map(() => true));
+}
+
 function sumWanted(samples, values, isWanted) {
   let sum = 0;
   for (let i = 0; i < values.length; i++) if (isWanted[samples.labels[i]]) sum += values[i];
@@ -70,7 +77,9 @@ function sumSelf(profile) {
 // What is drawn of a profile.
 function prepare(profile) {
   if (profile.depths) return;
-  const { order, ...tree } = laidOut(profile.whole ? treeOf(profile.whole, profile.isWanted) : profile.tree);
+  const base = profile.whole ?? profile;
+  base.tree ??= grown(base.samples);
+  const { order, ...tree } = laidOut(profile.whole ? treeOf(base, profile.isWanted) : base.tree);
   Object.assign(profile, tree);
   for (const [name, column] of Object.entries(profile.changes ?? {})) {
     profile.changes[name] = taken(new Float64Array(column), order);

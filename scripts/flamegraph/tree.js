@@ -164,3 +164,22 @@ class Growing {
     for (let node = 1; node < this.frames.length; node++) this.slots[this.slotOf(this.parents[node], this.frames[node])] = node;
   }
 }
+
+// The tree that stacks make, and the node of each.
+function treeOfStacks(wanted) {
+  const { sizes, frames } = data.stacks;
+  if (!data.stacks.ends) { // where the frames of each end, the outermost last
+    data.stacks.ends = new Int32Array(sizes.length);
+    for (let stack = 0, end = 0; stack < sizes.length; stack++) data.stacks.ends[stack] = end += sizes[stack];
+  }
+  const tree = new Growing(0);
+  const nodes = new Int32Array(sizes.length).fill(-1);
+  for (const stack of wanted) {
+    if (nodes[stack] >= 0) continue;
+    const end = data.stacks.ends[stack];
+    let node = 0;
+    for (let i = end - 1; i >= end - sizes[stack]; i--) node = tree.below(node, frames[i]);
+    nodes[stack] = node;
+  }
+  return { tree, nodes };
+}

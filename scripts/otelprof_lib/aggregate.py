@@ -88,9 +88,9 @@ class Profile:
     def objects(self):
         return _by_stack(self.counts)
 
-    @property
+    @cached_property
     def total(self):
-        return sum(self.stacks.values())
+        return sum(self.samples.values())
 
     def of(self, is_wanted):
         """A profile of the samples whose set of labels is wanted."""
@@ -139,8 +139,9 @@ class Names:
         }
         self._has_python = PYTHON in self._languages.values()
         self._locations = [self._of_location(location) for location in dictionary.location_table]
+        self._location_at = dict(enumerate(self._locations)).__getitem__  # a list would take an index of -1
         self._check_lengths()
-        self._stacks = [self._of_stack(stack) for stack in dictionary.stack_table]
+        self._stacks = {index: self._of_stack(stack) or UNKNOWN for index, stack in enumerate(dictionary.stack_table)}
         self._cut = {
             index
             for index, attribute in enumerate(dictionary.attribute_table)
@@ -178,7 +179,7 @@ class Names:
             raise BadFile(f"the file's stacks have more than {MOST_INLINED} inlined calls at each place: no profiler wrote it")
 
     def stack(self, sample):
-        stack = _entry(self._stacks, sample.stack_index) or UNKNOWN
+        stack = self._stacks.get(sample.stack_index, UNKNOWN)
         is_cut = self._cut and not self._cut.isdisjoint(sample.attribute_indices)
         return Stack((*stack, TRUNCATED)) if is_cut else stack
 
@@ -224,13 +225,12 @@ class Names:
         return (self._frame(*nameless(module, language)),) if module else UNKNOWN
 
     def _of_stack(self, stack):
-        indices = stack.location_indices
-        if indices and min(indices) >= 0 and max(indices) < len(self._locations):
-            found = map(self._locations.__getitem__, indices)
-        else:
-            found = (_entry(self._locations, index) or UNKNOWN for index in indices)
-        frames = tuple(chain.from_iterable(found))
-        return Stack(outside_interpreter(frames) if self._has_python else frames)
+        indices = stack.location_indices[:]
+        try:
+            frames = Stack(chain.from_iterable(map(self._location_at, indices)))
+        except KeyError:
+            frames = Stack(chain.from_iterable(_entry(self._locations, index) or UNKNOWN for index in indices))
+        return Stack(outside_interpreter(frames)) if self._has_python else frames
 
 
 def process_of(resource):
@@ -252,14 +252,18 @@ def _sums(profile, names, labels):
     """Value by stack and labels."""
     sums = {}
     for sample in profile.samples:
+        values = sample.values
         # without values, each timestamp is one observation
-        value = sum(sample.values) if sample.values else len(sample.timestamps_unix_nano)
+        value = sum(values) if values else len(sample.timestamps_unix_nano)
         if value > 0:
             key = names.stack(sample), labels.of(sample)
             sums[key] = sums.get(key, 0) + value
     measured = names.measured(profile)
-    # with a period of 0 samples stand for nothing
-    return {key: amount for key, value in sums.items() if (amount := measured(value)) > 0}
+    if measured(1) <= 0:  # with a period of 0 samples stand for nothing
+        return {}
+    for key, value in sums.items():
+        sums[key] = measured(value)
+    return sums
 
 
 def _profiles(message, addresses, lines):
@@ -287,13 +291,17 @@ def outside_libc(stack):
 
 def _waits_outside_libc(profile):
     samples = {}
+    waiting = {labels: any(name == WAIT_KIND for name, _ in labels) for _, labels in profile.samples}
     for (stack, labels), value in profile.samples.items():
-        is_wait = any(name == WAIT_KIND for name, _ in labels)
-        _add(samples, {(outside_libc(stack) if is_wait else stack, labels): value})
+        key = outside_libc(stack) if waiting[labels] else stack, labels
+        samples[key] = samples.get(key, 0) + value
     return replace(profile, samples=samples)
 
 
 def _add(target, sums):
+    if not target:
+        target.update(sums)
+        return
     for key, value in sums.items():
         target[key] = target.get(key, 0) + value
 

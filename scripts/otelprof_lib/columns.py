@@ -9,7 +9,8 @@ import struct
 from array import array
 
 WHOLE, FRACTIONAL = "i", "d"
-TYPES = {"parents": WHOLE, "frames": WHOLE, "at": WHOLE, "labels": WHOLE}  # all others are values
+TYPES = dict.fromkeys(("parents", "frames", "at", "labels", "stacks", "sizes"), WHOLE)  # all others are values
+TABLES = ("tree", "samples", "stacks")  # tables of columns, of a profile or of the page
 ALIGNMENT = 8
 
 
@@ -35,6 +36,10 @@ class _Columns:
 
 def packed(data):
     columns = _Columns()
-    profiles = [{**it, "tree": columns.put(it["tree"]), "samples": columns.put(it["samples"])} for it in data["profiles"]]
-    head = json.dumps({**data, "profiles": profiles}, separators=(",", ":")).encode()
+
+    def described(part):
+        return {**part, **{name: columns.put(part[name]) for name in TABLES if name in part}}
+
+    profiles = list(map(described, data["profiles"]))
+    head = json.dumps({**described(data), "profiles": profiles}, separators=(",", ":")).encode()
     return b"".join([_padded(struct.pack("<I", len(head)) + head), *columns.parts])

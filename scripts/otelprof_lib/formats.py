@@ -70,6 +70,6 @@ def function_name(frame):
 
 def headline(profile):
     line = f"{profile.title}: {readable(profile.unit, profile.total)}"
-    if profile.objects:
-        line += f" in {readable_count(sum(profile.objects.values()))} {profile.noun}"
+    if profile.counts:
+        line += f" in {readable_count(sum(profile.counts.values()))} {profile.noun}"
     return line

@@ -48,8 +48,7 @@ def names_of_threads(profiles):
     """Names by (instance, thread id): a sample's holder may not be named where it is a thread of other samples."""
     names = {}
     for profile in profiles.values():
-        for _, labels in profile.samples:
-            labels = dict(labels)
+        for labels in map(dict, dict.fromkeys(labels for _, labels in profile.samples)):
             for number, name in ((labels.get(THREAD_ID), labels.get(THREAD_NAME)), holder(labels)):
                 if number and name:
                     names[labels.get(INSTANCE, ""), number] = name
@@ -76,6 +75,8 @@ def seen_in(stack):
 def locks(profiles):
     """Each lock that a sample has waited for, the one with the longest waits first."""
     found = {}
+    if not any(kind in profiles for kind in ("lock", "off_cpu")):
+        return []
     names = names_of_threads(profiles)
     for kind in ("lock", "off_cpu"):
         profile = profiles.get(kind)

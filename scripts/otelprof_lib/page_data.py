@@ -8,6 +8,7 @@ from .capture_file import MOST_LETTERS, BadFile
 from .formats import headline, printable
 from .languages import name_of
 from .locks import lock_rows
+from .stack_columns import StackColumns
 from .threads import deadlock_text, idle_rows, thread_rows
 from .waits import HOLDER_STACK, NOT_RUNNING, WAIT_TIME, WALL, idle_part, is_idle
 
@@ -33,13 +34,16 @@ def _readable(name):
     return printable(name if len(name) <= MOST_OF_NAME else f"{name[:MOST_OF_NAME]}\u2026")
 
 
-def _leaf_sums(profile, name):
-    """By a frame's module or language: what code of it accounts for itself."""
-    sums = {}
-    for stack, value in profile.stacks.items():
-        key = getattr(stack[0], name)
-        sums[key] = sums.get(key, 0) + value
-    return sums
+def _leaf_sums(profile):
+    """By module, and by language: what code of it accounts for itself."""
+    leaves, modules, languages = {}, {}, {}
+    for (stack, _), value in profile.samples.items():
+        leaf = stack[0]
+        leaves[leaf] = leaves.get(leaf, 0) + value
+    for frame, value in leaves.items():
+        modules[frame.module] = modules.get(frame.module, 0) + value
+        languages[frame.language] = languages.get(frame.language, 0) + value
+    return modules, languages
 
 
 class _Frames:
@@ -51,10 +55,10 @@ class _Frames:
 
     def sums(self, profile):
         """What is a list by the places of modules and of languages, once all frames are known."""
-        modules = _leaf_sums(profile, "module")
+        modules, languages = _leaf_sums(profile)
         for module, value in modules.items():
             self._own[module] = self._own.get(module, 0) + value / profile.total
-        return {"modules": modules, "languages": _leaf_sums(profile, "language")}
+        return {"modules": modules, "languages": languages}
 
     def lists(self, shown):
         """`shown`: the profiles of the page, the sums of which become lists."""
@@ -86,11 +90,14 @@ class _LabelSets:
 
     def __init__(self):
         self._indices = {}
+        self._known = {}  # by the labels of a sample
         self.is_cut = False
 
     def index(self, labels):
-        kept = tuple(label for label in labels if label[0] not in NOT_CHOSEN_BY)
-        return self._indices.setdefault(kept, len(self._indices))
+        if labels not in self._known:
+            kept = tuple(label for label in labels if label[0] not in NOT_CHOSEN_BY)
+            self._known[labels] = self._indices.setdefault(kept, len(self._indices))
+        return self._known[labels]
 
     @property
     def sets(self):
@@ -122,9 +129,23 @@ def _samples(profile, tree, label_sets, most):
     return columns
 
 
+def _samples_of_stacks(name, profile, stacks, label_sets):
+    """All of them, as columns of a table, with the places of their stacks."""
+    values, places = stacks.samples_of(name)
+    columns = {
+        "stacks": places,
+        "labels": [label_sets.index(labels) for _, labels in values],
+        "values": list(values.values()),
+    }
+    if profile.counts:
+        columns["objects"] = [profile.counts.get(key, 0) for key in values]
+    return columns
+
+
 def _states(profile, frames):
     """Of wall time: those of the page's frames that say why a thread was not on a CPU, and what they say."""
-    return {frames.index[stack[0]]: stack[0].name for stack in profile.stacks if stack[0].module == NOT_RUNNING}
+    states = {stack[0] for stack, _ in profile.samples if stack[0].module == NOT_RUNNING}
+    return {frames.index[state]: state.name for state in states}
 
 
 def _tree_columns(tree):
@@ -136,9 +157,20 @@ def _tree_columns(tree):
     return columns
 
 
-def _profile(name, profile, frames, label_sets, tables, limits, also):
+def _with_tree(profile, frames, label_sets, limits, also):
     tree = CallTree(profile, frames.index, ALL)
     tree.keep_largest(limits.nodes, profile)
+    return {
+        "left_out": tree.left_out,
+        # else the page computes them
+        **({"functions": list(_functions(profile, frames))} if tree.left_out else {}),
+        "tree": _tree_columns(tree),
+        "samples": _samples(profile, tree, label_sets, limits.samples),
+        **(also(tree.parents, _frames_of(tree, frames)) if also else {}),
+    }
+
+
+def _profile(name, profile, frames, tables):
     return {
         "kind": name,
         "title": profile.title,
@@ -147,15 +179,9 @@ def _profile(name, profile, frames, label_sets, tables, limits, also):
         "unit": profile.unit,
         "noun": profile.noun,
         "total": profile.total,
-        "left_out": tree.left_out,
         **frames.sums(profile),
-        # else the page computes them
-        **({"functions": list(_functions(profile, frames))} if tree.left_out else {}),
-        "tree": _tree_columns(tree),
-        "samples": _samples(profile, tree, label_sets, limits.samples),
         "idle": idle_part(profile),
         **({"states": _states(profile, frames)} if name == WALL else {}),
-        **(also(tree.parents, _frames_of(tree, frames)) if also else {}),
     }
 
 
@@ -182,6 +208,18 @@ class Limits(NamedTuple):
 
     nodes: int = MOST_NODES
     samples: int = MOST_SAMPLES
+    stack_frames: int = 0  # of distinct stacks, from which the page grows its trees; with more it gets the trees
+
+
+def _stacks_of(profiles, limits, frames):
+    """None: the page gets its trees."""
+    if not limits.stack_frames:
+        return None
+    stacks = StackColumns(profiles)
+    if stacks.count_frames() > limits.stack_frames:
+        return None
+    frames.index[ALL]  # the root of each tree is frame 0
+    return stacks
 
 
 def page_lists(title, profiles, tables=None, limits=Limits(), also=None, about=None):
@@ -190,12 +228,17 @@ def page_lists(title, profiles, tables=None, limits=Limits(), also=None, about=N
     frames = _Frames()
     label_sets = _LabelSets()
     tables = tables_of(profiles) if tables is None else tables
-    shown = [_profile(name, profile, frames, label_sets, tables, limits, also) for name, profile in profiles.items()]
+    stacks = _stacks_of(profiles, limits, frames)
+    shown = []
+    for name, profile in profiles.items():
+        calls = ({"left_out": 0, "samples": _samples_of_stacks(name, profile, stacks, label_sets)} if stacks else
+                 _with_tree(profile, frames, label_sets, limits, also))
+        shown.append({**_profile(name, profile, frames, tables), **calls})
     # a small file can have samples that all refer to one long value
     if label_sets.letters() > MOST_LETTERS:
         raise BadFile(f"the labels of the samples have more than {MOST_LETTERS >> 20} million letters, which is more than a page can show")
     data = {"title": printable(title), "about": about or {}, "tables": tables, "profiles": shown,
-            **frames.lists(shown), **label_sets.lists()}
+            **({"stacks": stacks.columns(frames.index)} if stacks else {}), **frames.lists(shown), **label_sets.lists()}
     return data, list(frames.index), label_sets.sets
 
 

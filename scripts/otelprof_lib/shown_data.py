@@ -10,7 +10,8 @@ from .page_server import BadQuestion
 from .source_lines import SourceLines, files
 from .waits import IDLE
 
-EVERYTHING = Limits(nodes=1 << 22, samples=1 << 31)  # more nodes are more than a browser bears
+# A browser bears no more nodes. Stacks have four frames or more for each node, as programs are.
+EVERYTHING = Limits(nodes=1 << 22, samples=1 << 31, stack_frames=1 << 23)
 MOST_CHOSEN = 16  # labels in a question
 NUMBER = re.compile(r"\d{1,9}")
 

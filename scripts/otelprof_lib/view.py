@@ -1,6 +1,7 @@
 """`otelprof view`: a file in the browser, served by this machine for its user alone."""
 
 import gc
+from concurrent.futures import Future
 
 from .about import About
 from .arguments import port
@@ -27,9 +28,12 @@ def whole(messages):
     return combined(all_of_them()).message()
 
 
-def _shown(options):
+def _read(options):
     about = About()
-    message = whole(about.watched(each_message(options.file)))
+    return whole(about.watched(each_message(options.file))), about
+
+
+def _shown(options, message, about):
     profiles, title = chosen(options, [message] if message else [])
     has_lines = not (options.lines or options.addresses)  # with them the frames are other ones
     return Shown(options.title or ": ".join(filter(None, (options.file, title))), for_page(profiles, options),
@@ -37,14 +41,17 @@ def _shown(options):
 
 
 def view(options):
+    """The browser opens the page as soon as the file is read, and it waits for what is shown."""
     gc.disable()  # millions of entries, and no circles among them
-    shown = _shown(options)
+    message, about = _read(options)
+    shown = Future()
+    server = PageServer(options.port, options.file, {
+        "data": lambda _: (BINARY, shown.result().bytes),
+        "lines": lambda fields: as_json(shown.result().lines(fields)),
+    }).start(opens=not options.no_open)
+    shown.set_result(_shown(options, message, about))
     gc.enable()
     gc.freeze()
-    server = PageServer(options.port, options.file, {
-        "data": lambda _: (BINARY, shown.bytes),
-        "lines": lambda fields: as_json(shown.lines(fields)),
-    }).start(opens=not options.no_open)
     until_ctrl_c(server, lambda: tell(server))
     return 0
 

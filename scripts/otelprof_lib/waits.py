@@ -95,7 +95,8 @@ def without_idle(profiles):
 
 def idle_part(profile):
     """How much of a profile is idle."""
-    return sum(value for (_, labels), value in profile.samples.items() if is_idle(labels))
+    idle = {labels for labels in {labels for _, labels in profile.samples} if is_idle(labels)}
+    return sum(value for (_, labels), value in profile.samples.items() if labels in idle) if idle else 0
 
 
 def reasons(profile):
