@@ -52,25 +52,15 @@ static pid_t parent_of(pid_t pid) {
     return (pid_t)parent;
 }
 
-static size_t append_text(char name[static THREAD_FILE], size_t at, const char *text) {
-    const size_t size = strlen(text);
-    if (at + size >= THREAD_FILE)
-        return THREAD_FILE;
-    memcpy(name + at, text, size + 1);
-    return at + size;
+static void name_thread_file(char name[static THREAD_FILE], uint32_t tid, const char *file) {
+    (void)stpcpy(number_write(stpcpy(name, "task/"), 10, tid), file);
 }
 
-/* Makes the name of a file of a thread whose number the kernel wrote. false: it is no number. */
-static bool name_thread_file(char name[static THREAD_FILE], const char *number, const char *file) {
-    const size_t at = append_text(name, append_text(name, 0, "task/"), number);
-    return number[0] != '.' && append_text(name, at, file) < THREAD_FILE;
-}
-
-static bool is_helper_thread(pid_t pid, const char *number, enum process_tree_reporter reporter) {
+static bool is_helper_thread(pid_t pid, uint32_t tid, enum process_tree_reporter reporter) {
     char name[THREAD_FILE];
-    return name_thread_file(name, number, "/comm") &&
-           (process_file_has(pid, name, HELPER_NAME_UNSENT "\n") ||
-            (reporter != REPORTER_UNSENT && process_file_has(pid, name, HELPER_NAME "\n")));
+    name_thread_file(name, tid, "/comm");
+    return process_file_has(pid, name, HELPER_NAME_UNSENT "\n") ||
+           (reporter != REPORTER_UNSENT && process_file_has(pid, name, HELPER_NAME "\n"));
 }
 
 /* The kernel's record as getdents64(2) writes it. */
@@ -78,7 +68,7 @@ static const struct dirent64 *directory_entry_at(const char *entries, long at) {
     return (const struct dirent64 *)(const void *)(entries + at);
 }
 
-typedef bool is_thread(pid_t pid, const char *number, enum process_tree_reporter reporter);
+typedef bool is_thread(pid_t pid, uint32_t tid, enum process_tree_reporter reporter);
 
 static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter reporter) {
     _Alignas(struct dirent64) char entries[ENTRIES_BYTES];
@@ -86,25 +76,26 @@ static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter repo
     bool found = false;
     long size = 0;
     int checked = 0;
+    uint64_t tid;
     while (folder >= 0 && !found && checked < MOST_THREADS &&
            (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
         for (long at = 0; at < size && !found;
              at += directory_entry_at(entries, at)->d_reclen, checked++)
-            found = is(pid, directory_entry_at(entries, at)->d_name, reporter);
+            found = number_read(directory_entry_at(entries, at)->d_name, 10, &tid) &&
+                    is(pid, (uint32_t)tid, reporter);
     if (folder >= 0)
         process_file_close(folder);
     return found;
 }
 
 /* Returns whether that thread has started such a reporter, a child of its own. */
-static bool has_started(pid_t pid, const char *number, enum process_tree_reporter reporter) {
+static bool has_started(pid_t pid, uint32_t tid, enum process_tree_reporter reporter) {
     char name[THREAD_FILE];
     char children[CHILDREN_BYTES];
     uint64_t child;
     bool found = false;
-    const int file =
-        name_thread_file(name, number, "/children") ? process_file_open(pid, name) : -1;
-    (void)process_file_text(file, children, sizeof children);
+    name_thread_file(name, tid, "/children");
+    (void)process_file_text(process_file_open(pid, name), children, sizeof children);
     for (const char *at = children; !found && (at = number_read(at, 10, &child)); at += *at == ' ')
         found = has_thread((pid_t)child, is_helper_thread, reporter);
     return found;

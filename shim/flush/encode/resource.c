@@ -7,6 +7,7 @@
 #include "glob.h"
 #include "keyvalues.h"
 #include "process_context.h"
+#include "process_file.h"
 #include "redact.h"
 #include "utc_time.h"
 
@@ -68,13 +69,7 @@ static void set_number(struct resource *r, const char *key, int64_t value) {
  * executable. */
 
 static bool resource_read_text(const char *path, char *text, size_t size) {
-    const int file = may_open_by_path() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (file < 0)
-        return false;
-    const ssize_t length = read(file, text, size - 1);
-    close(file);
-    text[length > 0 ? length : 0] = 0;
-    return length > 0;
+    return process_file_text(may_open_by_path() ? process_file_open_path(path) : -1, text, size);
 }
 
 /* `path`: at the start, or "" if not known. */

@@ -17,14 +17,11 @@ bool kernel_text(const char *folder, const char *name, char text[static KERNEL_T
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
         return false;
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (file < 0)
+    if (file >= 0 && (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))) {
+        close(file);
         return false;
-    const ssize_t size = fstat(file, &status) == 0 && S_ISREG(status.st_mode)
-                             ? read(file, text, KERNEL_TEXT_BYTES - 1)
-                             : 0;
-    close(file);
-    text[size > 0 ? size : 0] = 0;
-    return size > 0;
+    }
+    return process_file_text(file, text, KERNEL_TEXT_BYTES);
 }
 
 uint64_t kernel_number(const char *folder, const char *name) {
