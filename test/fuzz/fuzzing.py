@@ -18,7 +18,7 @@ from seeds import BUILD, SEEDS, write_seeds
 FUZZ = BUILD / "fuzz"
 NAMES = sorted(SEEDS)
 # of an input: of a line and of headers more than their bound; of objects more than the seeds have
-MAX_BYTES = {"config_file": 8192, "grpc_response": 16384, "elf": 32768, "dwarf": 32768, "demangle": 2048}
+MAX_BYTES = {"config_file": 8192, "endpoint": 8192, "grpc_response": 16384, "elf": 32768, "dwarf": 32768, "demangle": 2048}
 USUAL_MAX_BYTES = 4096
 LEAST_RUNS = 200  # fewer would be a fuzzer that does not work, however busy the machine is
 REPEATED_RUNS = 8_000

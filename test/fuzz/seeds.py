@@ -74,6 +74,28 @@ def control():
             yield bytes([types]) + lines.encode()
 
 
+def endpoint():
+    tcp, unix, trusted, abandoned, gone = b"\0", b"\1", b"\3", b"\7", b"\x0b"
+    right = b"Host: localhost:6060\nAuthorization: Bearer s3cret\n"
+    gets = ["/", "/status", "/metrics", "/otlp", "/otlp?seconds=2", "/none", "/debug/pprof/", "/debug/pprof/profile?seconds=1",
+            "/debug/pprof/heap?seconds=3600&debug=1", "/debug/pprof/goroutine?debug=2", "/debug/pprof/goroutine?debug=1&seconds=1",
+            "/debug/pprof/mutex?debug", "/debug/pprof/profile?OTEL_PROFILER_CPU_FREQUENCY=999&seconds=0", "/otlp?OTEL_=\x1b"]
+    posts = [("/control", "OTEL_PROFILER_CPU_FREQUENCY=10\nOTEL_LOG_LEVEL=debug\n"), ("/control", "x\n\x1b[2J"), ("/control", 4097 * "#"),
+             ("/flush", ""), ("/debug/pprof/symbol", "0x1000+0x2000"), ("/status", "")]
+    wanted = [f"{method} {path}\n".encode() + b"%s\n" for path in gets for method in ("GET", "HEAD", "POST")]
+    wanted += [f"POST {path}\n".encode() + b"%s\n" + body.encode() for path, body in posts]
+    for request in wanted:
+        for flags in (b"\0", b"\3", b"\7"):
+            yield flags + trusted + request % b""
+            yield flags + tcp + request % right
+    heads = [b"", b"Host: evil.example\n", b"host: [::1]\norigin: http://[::1]\n", b"Host: 127.0.0.1\nOrigin: null\n",
+             b"Host: localhost\nSec-Fetch-Site: cross-site\n", b"Host: localhost\nAuthorization: Bearer s3cre\n",
+             b"Host: localhost\nAuthorization: Bearer s3creT\n"]
+    for head in heads:
+        yield b"\3" + tcp + b"POST /control\n" + head + b"\nOTEL_PROFILER_START=off"
+    yield b"\2" + b"\xff".join(flags + b"GET /otlp?seconds=9\n\n" for flags in (trusted, abandoned, gone, unix))
+
+
 def text():
     texts = [
         "a=b", " k = v , , x=%41%20", "a=%00", "=b", "a", "http://localhost:4318", "HTTPS://u:p@h/base/?q#f",
@@ -412,7 +434,7 @@ def jitdump():
     yield b"\x80" + head[:8] + struct.pack("<I", 1 << 30) + head[12:]
 
 
-SEEDS = {f.__name__: f for f in (thread_record, config, config_file, control, declaration, text, json_response, grpc_response, cfi, code, registered, otlp_json, context, elf, dwarf, demangle, perf_map, jitdump)}
+SEEDS = {f.__name__: f for f in (thread_record, config, config_file, control, endpoint, declaration, text, json_response, grpc_response, cfi, code, registered, otlp_json, context, elf, dwarf, demangle, perf_map, jitdump)}
 
 
 def write_seeds(name, folder: Path):
