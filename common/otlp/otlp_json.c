@@ -13,11 +13,11 @@
 enum { FIRST_CAPACITY = 64 << 10, MAX_DEPTH = 100 };
 
 static void put_char(struct wire *text, char c) {
-    text_add_bytes(text, &c, 1);
+    wire_raw(text, &c, 1);
 }
 
 static void put_word(struct wire *text, const char *word) {
-    text_add_bytes(text, word, strlen(word));
+    wire_raw(text, word, strlen(word));
 }
 
 /* Writes snake_case as lowerCamelCase. */
@@ -66,7 +66,7 @@ static bool is_id(const char *name) {
 
 static void put_unsigned(struct wire *text, uint64_t value) {
     char digits[NUMBER_BYTES];
-    text_add_bytes(text, digits, (size_t)(number_write(digits, 10, value) - digits));
+    wire_raw(text, digits, (size_t)(number_write(digits, 10, value) - digits));
 }
 
 static void put_signed(struct wire *text, int64_t value) {
@@ -87,7 +87,7 @@ static void put_double(struct wire *text, double value) {
     const char *at = digits;
     while (*at) {
         const size_t usual = strspn(at, "0123456789+-e");
-        text_add_bytes(text, at, usual);
+        wire_raw(text, at, usual);
         at += usual;
         if (*at)
             put_char(text, '.');

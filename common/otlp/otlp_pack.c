@@ -34,12 +34,91 @@ enum {
     TABLE_ATTRIBUTES = 6,
     TABLE_STACKS = 7
 };
+enum { ARRAY_VALUES = 1 };
+enum { ATTRIBUTE_KEY = 1, ATTRIBUTE_VALUE = 2, ATTRIBUTE_UNIT = 3 };
+enum { FUNCTION_NAME = 1, FUNCTION_SYSTEM_NAME = 2, FUNCTION_FILE = 3, FUNCTION_START_LINE = 4 };
+enum { LINE_FUNCTION = 1, LINE_LINE = 2 };
+enum { LINK_TRACE_ID = 1, LINK_SPAN_ID = 2 };
+enum { MAPPING_START = 1, MAPPING_LIMIT, MAPPING_FILE_OFFSET, MAPPING_FILE, MAPPING_ATTRIBUTES };
+enum { LOCATION_MAPPING = 1, LOCATION_ADDRESS = 2, LOCATION_LINES = 3, LOCATION_ATTRIBUTES = 4 };
 
 /* --- the dictionary --- */
 
-static void pack_table(struct wire *out, unsigned field, const struct intern *table) {
-    for (int32_t i = 0; i < table->count; i++)
-        wire_bytes(out, field, table->keys[i].bytes, table->keys[i].size);
+static void pack_function(struct wire *out, const struct intern_key *key) {
+    const struct listed_function *const function = key->bytes;
+    wire_number(out, FUNCTION_NAME, (uint64_t)function->name);
+    wire_number(out, FUNCTION_SYSTEM_NAME, (uint64_t)function->system_name);
+    wire_number(out, FUNCTION_FILE, (uint64_t)function->file);
+    wire_number(out, FUNCTION_START_LINE, (uint64_t)function->start_line);
+}
+
+static void pack_mapping(struct wire *out, const struct intern_key *key) {
+    const struct listed_mapping *const mapping = key->bytes;
+    wire_number(out, MAPPING_START, mapping->start);
+    wire_number(out, MAPPING_LIMIT, mapping->limit);
+    wire_number(out, MAPPING_FILE_OFFSET, mapping->file_offset);
+    wire_number(out, MAPPING_FILE, (uint64_t)mapping->filename);
+    wire_packed(out, MAPPING_ATTRIBUTES, mapping->attributes,
+                (key->size - LISTED_MAPPING_BYTES) / sizeof *mapping->attributes, NULL);
+}
+
+static void pack_location(struct wire *out, const struct intern_key *key) {
+    const struct listed_location *const location = key->bytes;
+    wire_number(out, LOCATION_MAPPING, (uint64_t)location->mapping);
+    wire_number(out, LOCATION_ADDRESS, location->address);
+    for (size_t i = 0; i < (key->size - sizeof *location) / sizeof *location->lines; i++) {
+        const size_t line = wire_begin(out, LOCATION_LINES);
+        wire_number(out, LINE_FUNCTION, (uint64_t)location->lines[i].function);
+        wire_number(out, LINE_LINE, (uint64_t)location->lines[i].line);
+        wire_end(out, line);
+    }
+    wire_packed(out, LOCATION_ATTRIBUTES, &location->frame_type, 1, NULL);
+}
+
+static void pack_link(struct wire *out, const struct intern_key *key) {
+    const struct listed_link *const link = key->bytes;
+    wire_bytes(out, LINK_TRACE_ID, link->trace_id, sizeof link->trace_id);
+    wire_bytes(out, LINK_SPAN_ID, link->span_id, sizeof link->span_id);
+}
+
+static void pack_texts(struct wire *out, const char *texts, size_t size) {
+    const size_t array = wire_begin(out, ANY_ARRAY);
+    for (const char *at = texts; at < texts + size; at += strlen(at) + 1) {
+        const size_t value = wire_begin(out, ARRAY_VALUES);
+        wire_bytes(out, ANY_STRING, at, strlen(at));
+        wire_end(out, value);
+    }
+    wire_end(out, array);
+}
+
+static void pack_attribute(struct wire *out, const struct intern_key *key) {
+    const struct listed_attribute *const attribute = key->bytes;
+    const size_t text_size = key->size - LISTED_ATTRIBUTE_BYTES;
+    wire_number(out, ATTRIBUTE_KEY, (uint64_t)attribute->key);
+    const size_t value = wire_begin(out, ATTRIBUTE_VALUE);
+    if (attribute->form == ANY_STRING)
+        wire_bytes(out, ANY_STRING, attribute->text, text_size);
+    else if (attribute->form == ANY_ARRAY)
+        pack_texts(out, attribute->text, text_size);
+    else if (attribute->form == ANY_DOUBLE)
+        wire_fixed64_present(out, ANY_DOUBLE, (uint64_t)attribute->number);
+    else
+        wire_number_present(out, attribute->form, (uint64_t)attribute->number);
+    wire_end(out, value);
+    wire_number(out, ATTRIBUTE_UNIT, (uint64_t)attribute->unit);
+}
+
+typedef void pack_item(struct wire *out, const struct intern_key *key);
+
+/* Leaves the zero value empty. */
+static void pack_table(struct wire *out, unsigned field, const struct intern *table,
+                       pack_item *pack) {
+    for (int32_t i = 0; i < table->count; i++) {
+        const size_t begun = wire_begin(out, field);
+        if (i > 0)
+            pack(out, &table->keys[i]);
+        wire_end(out, begun);
+    }
 }
 
 struct use {
@@ -91,15 +170,18 @@ static bool rank_locations(struct otlp_writer *w, struct ranking *ranking) {
 static void pack_dictionary(struct wire *out, const struct otlp_writer *w,
                             const struct ranking *ranking) {
     const size_t begun = wire_begin(out, REQUEST_DICTIONARY);
-    pack_table(out, TABLE_MAPPINGS, &w->mappings);
+    pack_table(out, TABLE_MAPPINGS, &w->mappings, pack_mapping);
     for (int32_t i = 0; i < w->locations.count; i++) {
-        const struct intern_key *const location = &w->locations.keys[ranking->uses[i].location];
-        wire_bytes(out, TABLE_LOCATIONS, location->bytes, location->size);
+        const size_t item = wire_begin(out, TABLE_LOCATIONS);
+        if (i > 0)
+            pack_location(out, &w->locations.keys[ranking->uses[i].location]);
+        wire_end(out, item);
     }
-    pack_table(out, TABLE_FUNCTIONS, &w->functions);
-    pack_table(out, TABLE_LINKS, &w->links);
-    pack_table(out, TABLE_STRINGS, &w->strings);
-    pack_table(out, TABLE_ATTRIBUTES, &w->attributes);
+    pack_table(out, TABLE_FUNCTIONS, &w->functions, pack_function);
+    pack_table(out, TABLE_LINKS, &w->links, pack_link);
+    for (int32_t i = 0; i < w->strings.count; i++)
+        wire_bytes(out, TABLE_STRINGS, w->strings.keys[i].bytes, w->strings.keys[i].size);
+    pack_table(out, TABLE_ATTRIBUTES, &w->attributes, pack_attribute);
     for (int32_t i = 0; i < w->stacks.count; i++) {
         const struct intern_key *const stack = &w->stacks.keys[i];
         const size_t item = wire_begin(out, TABLE_STACKS);

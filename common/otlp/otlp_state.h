@@ -1,5 +1,6 @@
 /* Holds the items that a writer has listed so far: otlp_writer.c lists them, otlp_pack.c makes the
- * message of them. The resource and the scope are kept as protobuf-c's structs. Context: flush. */
+ * message of them, encode/pprof_tables.c pprof's tables. The resource and the scope are kept as
+ * protobuf-c's structs. Context: flush. */
 #ifndef OTELPROF_OTLP_STATE_H
 #define OTELPROF_OTLP_STATE_H
 
@@ -7,7 +8,10 @@
 #include "intern.h"
 #include "otlp_writer.h"
 #include "profiles_service.pb-c.h"
+#include "sample_context.h"
 #include "wire.h"
+
+#include <stddef.h>
 
 enum { ID_BYTES = 16 };
 
@@ -36,8 +40,50 @@ struct otlp_profile {
     struct intern attributes; /* int32_t */
 };
 
-/* A table is the index of its items: two items are the same exactly if their encodings are. A stack
- * is kept as its locations' numbers, since these are final only when all are known. */
+/* The tables' items are byte strings without padding, so that two are equal exactly if their bytes
+ * are. They refer to others by their numbers; number 0 of each table is its zero value. */
+struct listed_function {
+    int32_t name;
+    int32_t system_name;
+    int32_t file;
+    int32_t start_line;
+};
+
+struct listed_mapping {
+    uint64_t start;
+    uint64_t limit;
+    uint64_t file_offset;
+    int32_t filename;
+    int32_t attributes[]; /* up to the item's end */
+};
+enum { LISTED_MAPPING_BYTES = offsetof(struct listed_mapping, attributes) };
+
+struct listed_location {
+    uint64_t address;
+    int32_t mapping;
+    int32_t frame_type;
+    struct otlp_line lines[]; /* up to the item's end */
+};
+
+struct listed_link {
+    uint8_t trace_id[ID_BYTES];
+    uint8_t span_id[SPAN_ID_BYTES];
+};
+
+/* Fields of AnyValue. */
+enum { ANY_STRING = 1, ANY_BOOL = 2, ANY_INT = 3, ANY_DOUBLE = 4, ANY_ARRAY = 5 };
+
+struct listed_attribute {
+    int64_t number; /* ANY_BOOL, ANY_INT; the bits of ANY_DOUBLE */
+    int32_t key;
+    int32_t unit;
+    uint32_t form; /* ANY_* */
+    char text[];   /* up to the item's end: ANY_STRING; ANY_ARRAY: each text with its NUL */
+};
+enum { LISTED_ATTRIBUTE_BYTES = offsetof(struct listed_attribute, text) };
+
+/* A stack is a list of its locations' numbers, which are not yet those of the message: these are
+ * final only when all stacks are known. */
 struct otlp_writer {
     struct arena arena;
     struct intern strings, attributes, functions, mappings, locations, stacks, links;
@@ -45,7 +91,11 @@ struct otlp_writer {
     struct arena_list resource; /* KeyValue */
     InstrumentationScope scope;
     char *schema_url; /* NULL: none */
-    struct wire item; /* being encoded */
+    struct wire item; /* being listed */
 };
+
+static inline const char *listed_text(const struct otlp_writer *writer, int32_t string) {
+    return writer->strings.keys[string].bytes;
+}
 
 #endif

@@ -1,26 +1,9 @@
 #include "otlp_state.h"
 
-#include "sample_context.h"
 #include "utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Field numbers: proto/. */
-enum { ANY_STRING = 1, ANY_BOOL = 2, ANY_INT = 3, ANY_DOUBLE = 4, ANY_ARRAY = 5 };
-enum { ARRAY_VALUES = 1 };
-enum { ATTRIBUTE_KEY = 1, ATTRIBUTE_VALUE = 2, ATTRIBUTE_UNIT = 3 };
-enum { FUNCTION_NAME = 1, FUNCTION_SYSTEM_NAME = 2, FUNCTION_FILE = 3, FUNCTION_START_LINE = 4 };
-enum { LINE_FUNCTION = 1, LINE_LINE = 2 };
-enum { LINK_TRACE_ID = 1, LINK_SPAN_ID = 2 };
-enum {
-    MAPPING_START = 1,
-    MAPPING_LIMIT = 2,
-    MAPPING_FILE_OFFSET = 3,
-    MAPPING_FILE = 4,
-    MAPPING_ATTRIBUTES = 5
-};
-enum { LOCATION_MAPPING = 1, LOCATION_ADDRESS = 2, LOCATION_LINES = 3, LOCATION_ATTRIBUTES = 4 };
 
 /* --- tables --- */
 
@@ -30,16 +13,16 @@ static int32_t known(struct otlp_writer *w, struct intern *table, const void *ke
     return number < 0 ? 0 : number;
 }
 
-/* Adds the item that has just been encoded. */
-static int32_t listed(struct otlp_writer *w, struct intern *table) {
+/* Begins an item whose length varies; the caller appends the rest to w->item. */
+static void begin_item(struct otlp_writer *w, const void *head, size_t size) {
+    w->item.size = 0;
+    wire_raw(&w->item, head, size);
+}
+
+static int32_t end_item(struct otlp_writer *w, struct intern *table) {
     if (w->item.failed)
         w->arena.failed = true;
     return w->item.failed ? 0 : known(w, table, w->item.bytes, w->item.size);
-}
-
-static struct wire *new_item(struct otlp_writer *w) {
-    w->item.size = 0;
-    return &w->item;
 }
 
 static bool is_valid(const char *string) {
@@ -70,109 +53,72 @@ static int32_t string_index(struct otlp_writer *w, const char *string) {
 
 /* --- attributes --- */
 
-static void writer_put_text(struct otlp_writer *w, struct wire *wire, unsigned field,
-                            const char *string) {
-    const char *const valid = text(w, string);
-    wire_bytes(wire, field, valid, strlen(valid));
-}
-
-static void writer_put_double(struct wire *wire, double value) {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    wire_fixed64_present(wire, ANY_DOUBLE, bits);
-}
-
-/* Begins an attribute of the table; the caller writes the value next. */
-static size_t begin_attribute(struct otlp_writer *w, const char *key) {
-    const int32_t number = string_index(w, key);
-    struct wire *const item = new_item(w);
-    wire_number(item, ATTRIBUTE_KEY, (uint64_t)number);
-    return wire_begin(item, ATTRIBUTE_VALUE);
-}
-
-static int32_t end_attribute(struct otlp_writer *w, size_t begun, int32_t unit) {
-    wire_end(&w->item, begun);
-    wire_number(&w->item, ATTRIBUTE_UNIT, (uint64_t)unit);
-    return listed(w, &w->attributes);
+static int32_t list_attribute(struct otlp_writer *w, struct listed_attribute attribute,
+                              const char *key, const char *unit, const char *string) {
+    attribute.key = string_index(w, key);
+    attribute.unit = string_index(w, unit);
+    begin_item(w, &attribute, LISTED_ATTRIBUTE_BYTES);
+    wire_raw(&w->item, string, strlen(string));
+    return end_item(w, &w->attributes);
 }
 
 int32_t otlp_attribute_string(struct otlp_writer *w, const char *key, const char *value) {
-    const size_t begun = begin_attribute(w, key);
-    writer_put_text(w, &w->item, ANY_STRING, value);
-    return end_attribute(w, begun, 0);
+    return list_attribute(w, (struct listed_attribute){.form = ANY_STRING}, key, "",
+                          text(w, value));
 }
 
 int32_t otlp_attribute_int(struct otlp_writer *w, const char *key, int64_t value,
                            const char *unit) {
-    const size_t begun = begin_attribute(w, key);
-    wire_number_present(&w->item, ANY_INT, (uint64_t)value);
-    return end_attribute(w, begun, string_index(w, unit));
+    return list_attribute(w, (struct listed_attribute){value, .form = ANY_INT}, key, unit, "");
 }
 
 int32_t otlp_attribute_double(struct otlp_writer *w, const char *key, double value,
                               const char *unit) {
-    const size_t begun = begin_attribute(w, key);
-    writer_put_double(&w->item, value);
-    return end_attribute(w, begun, string_index(w, unit));
+    struct listed_attribute attribute = {.form = ANY_DOUBLE};
+    memcpy(&attribute.number, &value, sizeof value);
+    return list_attribute(w, attribute, key, unit, "");
 }
 
 int32_t otlp_attribute_bool(struct otlp_writer *w, const char *key, bool value) {
-    const size_t begun = begin_attribute(w, key);
-    wire_number_present(&w->item, ANY_BOOL, value);
-    return end_attribute(w, begun, 0);
+    return list_attribute(w, (struct listed_attribute){value, .form = ANY_BOOL}, key, "", "");
 }
 
 int32_t otlp_attribute_strings(struct otlp_writer *w, const char *key, const char *const *values,
                                size_t count) {
-    const size_t begun = begin_attribute(w, key);
-    const size_t array = wire_begin(&w->item, ANY_ARRAY);
+    const struct listed_attribute attribute = {.key = string_index(w, key), .form = ANY_ARRAY};
+    begin_item(w, &attribute, LISTED_ATTRIBUTE_BYTES);
     for (size_t i = 0; i < count; i++) {
-        const size_t value = wire_begin(&w->item, ARRAY_VALUES);
-        writer_put_text(w, &w->item, ANY_STRING, values[i]);
-        wire_end(&w->item, value);
+        const char *const valid = text(w, values[i]);
+        wire_raw(&w->item, valid, strlen(valid) + 1);
     }
-    wire_end(&w->item, array);
-    return end_attribute(w, begun, 0);
+    return end_item(w, &w->attributes);
 }
 
 /* --- functions, mappings, locations, stacks --- */
 
 int32_t otlp_function(struct otlp_writer *w, const char *name, const char *system_name,
-                      const char *file, int64_t start_line) {
-    const int32_t strings[] = {string_index(w, name), string_index(w, system_name),
-                               string_index(w, file)};
-    struct wire *const item = new_item(w);
-    wire_number(item, FUNCTION_NAME, (uint64_t)strings[0]);
-    wire_number(item, FUNCTION_SYSTEM_NAME, (uint64_t)strings[1]);
-    wire_number(item, FUNCTION_FILE, (uint64_t)strings[2]);
-    wire_number(item, FUNCTION_START_LINE, (uint64_t)start_line);
-    return listed(w, &w->functions);
+                      const char *file, int32_t start_line) {
+    struct listed_function function = {.start_line = start_line};
+    function.name = string_index(w, name);
+    function.system_name = string_index(w, system_name);
+    function.file = string_index(w, file);
+    return known(w, &w->functions, &function, sizeof function);
 }
 
 int32_t otlp_mapping(struct otlp_writer *w, const struct otlp_mapping *mapping) {
-    const int32_t filename = string_index(w, mapping->filename);
-    struct wire *const item = new_item(w);
-    wire_number(item, MAPPING_START, mapping->start);
-    wire_number(item, MAPPING_LIMIT, mapping->limit);
-    wire_number(item, MAPPING_FILE_OFFSET, mapping->file_offset);
-    wire_number(item, MAPPING_FILE, (uint64_t)filename);
-    wire_packed(item, MAPPING_ATTRIBUTES, mapping->attributes, mapping->attribute_count, NULL);
-    return listed(w, &w->mappings);
+    const struct listed_mapping head = {mapping->start, mapping->limit, mapping->file_offset,
+                                        string_index(w, mapping->filename)};
+    begin_item(w, &head, LISTED_MAPPING_BYTES);
+    wire_raw(&w->item, mapping->attributes, mapping->attribute_count * sizeof *mapping->attributes);
+    return end_item(w, &w->mappings);
 }
 
 int32_t otlp_location(struct otlp_writer *w, int32_t mapping, uint64_t address,
                       const struct otlp_line *lines, size_t line_count, int32_t frame_type) {
-    struct wire *const item = new_item(w);
-    wire_number(item, LOCATION_MAPPING, (uint64_t)mapping);
-    wire_number(item, LOCATION_ADDRESS, address);
-    for (size_t i = 0; i < line_count; i++) {
-        const size_t line = wire_begin(item, LOCATION_LINES);
-        wire_number(item, LINE_FUNCTION, (uint64_t)lines[i].function);
-        wire_number(item, LINE_LINE, (uint64_t)lines[i].line);
-        wire_end(item, line);
-    }
-    wire_packed(item, LOCATION_ATTRIBUTES, &frame_type, 1, NULL);
-    return listed(w, &w->locations);
+    const struct listed_location head = {address, mapping, frame_type};
+    begin_item(w, &head, sizeof head);
+    wire_raw(&w->item, lines, line_count * sizeof *lines);
+    return end_item(w, &w->locations);
 }
 
 int32_t otlp_stack(struct otlp_writer *w, const int32_t *locations, size_t count) {
@@ -181,10 +127,10 @@ int32_t otlp_stack(struct otlp_writer *w, const int32_t *locations, size_t count
 
 int32_t otlp_link(struct otlp_writer *w, const uint8_t trace_id[ID_BYTES],
                   const uint8_t span_id[SPAN_ID_BYTES]) {
-    struct wire *const item = new_item(w);
-    wire_bytes(item, LINK_TRACE_ID, trace_id, ID_BYTES);
-    wire_bytes(item, LINK_SPAN_ID, span_id, SPAN_ID_BYTES);
-    return listed(w, &w->links);
+    struct listed_link link;
+    memcpy(link.trace_id, trace_id, sizeof link.trace_id);
+    memcpy(link.span_id, span_id, sizeof link.span_id);
+    return known(w, &w->links, &link, sizeof link);
 }
 
 /* --- the resource and the scope --- */
@@ -320,10 +266,19 @@ struct otlp_writer *otlp_writer_open(void) {
         return NULL;
     opentelemetry__proto__common__v1__instrumentation_scope__init(&w->scope);
     /* item 0 of each table is its zero value, whatever is listed later */
-    struct intern *const tables[] = {&w->strings,   &w->attributes, &w->functions, &w->mappings,
-                                     &w->locations, &w->stacks,     &w->links};
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        (void)known(w, tables[i], "", 0);
+    static const uint64_t zero[4];
+    const struct {
+        struct intern *table;
+        size_t size;
+    } items[] = {{&w->strings, 0},
+                 {&w->attributes, LISTED_ATTRIBUTE_BYTES},
+                 {&w->functions, sizeof(struct listed_function)},
+                 {&w->mappings, LISTED_MAPPING_BYTES},
+                 {&w->locations, sizeof(struct listed_location)},
+                 {&w->stacks, 0},
+                 {&w->links, sizeof(struct listed_link)}};
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++)
+        (void)known(w, items[i].table, zero, items[i].size);
     if (!w->arena.failed)
         return w;
     otlp_writer_close(w);

@@ -6,8 +6,8 @@
  * indexes in range. Its caller lists only items that a sample refers to, so there are no orphans
  * either. The output depends on the calls alone, byte for byte: items are in the order of the
  * calls, locations by how many stacks have them, so that the frequent ones have short numbers.
- * Items are encoded as they are listed (wire.h); protobuf-c packs the resource, the scope and each
- * profile's own fields. All memory is given back by otlp_writer_close().
+ * protobuf-c packs the resource, the scope and each profile's own fields, wire.h the rest. All
+ * memory is given back by otlp_writer_close().
  * Functions that return an index return 0 ("not set") when memory ran out; otlp_writer_pack() then
  * fails. Field numbers and rules: proto/profiles.proto and OpenTelemetry's profiles data model.
  * Context: flush.
@@ -24,7 +24,7 @@ struct otlp_profile;
 
 struct otlp_line {
     int32_t function;
-    int64_t line; /* 1-based; 0 = not known */
+    int32_t line; /* 1-based; 0 = not known */
 };
 
 struct otlp_mapping {
@@ -67,7 +67,7 @@ int32_t otlp_attribute_bool(struct otlp_writer *writer, const char *key, bool va
 int32_t otlp_attribute_strings(struct otlp_writer *writer, const char *key,
                                const char *const *values, size_t count);
 int32_t otlp_function(struct otlp_writer *writer, const char *name, const char *system_name,
-                      const char *file, int64_t start_line);
+                      const char *file, int32_t start_line);
 int32_t otlp_mapping(struct otlp_writer *writer, const struct otlp_mapping *mapping);
 /* `lines`: inlined callee first. `frame_type`: an attribute's index. */
 int32_t otlp_location(struct otlp_writer *writer, int32_t mapping, uint64_t address,

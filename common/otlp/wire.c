@@ -71,6 +71,13 @@ static void wire_end_at(struct wire *wire, const uint8_t *end) {
     wire->size = (size_t)(end - wire->bytes);
 }
 
+void wire_raw(struct wire *wire, const void *bytes, size_t size) {
+    if (!size || !wire_reserve(wire, size))
+        return;
+    memcpy(wire->bytes + wire->size, bytes, size);
+    wire->size += size;
+}
+
 void wire_varint(struct wire *wire, uint64_t value) {
     if (wire_reserve(wire, MAX_VARINT))
         wire_end_at(wire, wire_put_varint(wire->bytes + wire->size, value));

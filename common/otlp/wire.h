@@ -50,6 +50,9 @@ void wire_packed(struct wire *wire, unsigned field, const int32_t *numbers, size
 /* Writes a bare number: one of a packed field that has been begun. */
 void wire_varint(struct wire *wire, uint64_t value);
 
+/* Appends bytes that have no tag, for other formats than Protobuf's. */
+void wire_raw(struct wire *wire, const void *bytes, size_t size);
+
 /* Begin and end a message, or a packed field: everything written between is its content. */
 size_t wire_begin(struct wire *wire, unsigned field);
 void wire_end(struct wire *wire, size_t begun);

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void text_add(struct wire *text, const char *format, ...) {
     va_list arguments;
@@ -24,7 +25,7 @@ static void text_add_escaped(struct wire *text, unsigned char c) {
         ['"'] = "\\\"", ['\\'] = "\\\\", ['\b'] = "\\b", ['\f'] = "\\f",
         ['\n'] = "\\n", ['\r'] = "\\r",  ['\t'] = "\\t"};
     if (short_forms[c])
-        text_add_bytes(text, short_forms[c], 2);
+        wire_raw(text, short_forms[c], 2);
     else
         text_add(text, "\\u%04x", c);
 }
@@ -34,40 +35,40 @@ static bool is_plain_in_json(unsigned char c) {
 }
 
 void text_add_json(struct wire *text, const char *string) {
-    text_add_bytes(text, "\"", 1);
+    wire_raw(text, "\"", 1);
     for (const char *at = string; *at;) {
         size_t plain = 0;
         size_t length;
         while ((length = utf8_sequence(at + plain)) && is_plain_in_json((unsigned char)at[plain]))
             plain += length;
-        text_add_bytes(text, at, plain);
+        wire_raw(text, at, plain);
         at += plain;
         if (!*at)
             break;
         if (length)
             text_add_escaped(text, (unsigned char)*at);
         else
-            text_add_bytes(text, "\xef\xbf\xbd", 3); /* U+FFFD */
+            wire_raw(text, "\xef\xbf\xbd", 3); /* U+FFFD */
         at++;
     }
-    text_add_bytes(text, "\"", 1);
+    wire_raw(text, "\"", 1);
 }
 
 void text_add_prometheus(struct wire *text, const char *string) {
-    text_add_bytes(text, "\"", 1);
+    wire_raw(text, "\"", 1);
     while (*string) {
         const size_t size = utf8_sequence(string);
         if (size == 0)
-            text_add_bytes(text, "?", 1);
+            wire_raw(text, "?", 1);
         else if (*string == '\n')
-            text_add_bytes(text, "\\n", 2);
+            wire_raw(text, "\\n", 2);
         else if (*string == '"' || *string == '\\')
             text_add(text, "\\%c", *string);
         else
-            text_add_bytes(text, string, size);
+            wire_raw(text, string, size);
         string += size ? size : 1;
     }
-    text_add_bytes(text, "\"", 1);
+    wire_raw(text, "\"", 1);
 }
 
 void text_add_html(struct wire *text, const char *string) {
@@ -76,7 +77,7 @@ void text_add_html(struct wire *text, const char *string) {
         if (special)
             text_add(text, "&#%d;", *special);
         else
-            text_add_bytes(text, string, 1);
+            wire_raw(text, string, 1);
     }
 }
 

@@ -5,15 +5,6 @@
 
 #include "wire.h"
 
-#include <string.h>
-
-static inline void text_add_bytes(struct wire *text, const char *bytes, size_t size) {
-    if (text->capacity - text->size < size && !wire_reserve(text, size))
-        return;
-    memcpy(text->bytes + text->size, bytes, size);
-    text->size += size;
-}
-
 /* Formats as printf(3) does. Do not print floating-point numbers: the decimal point depends on the
  * program's locale. */
 void text_add(struct wire *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
