@@ -30,6 +30,7 @@ static struct encoded *in_form(struct encoded_export *export, unsigned form) {
 }
 
 static void free_export(struct encoded_export *export) {
+    otlp_writer_close(export->writer);
     free(export->protobuf.bytes);
     free(export->json.bytes);
 }
@@ -57,7 +58,9 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
         log_debug(f->api->log, "nothing to export: nothing was sampled, and less than a sample's "
                                "worth of CPU time used");
     if (f->serve && f->audience != AUDIENCE_EXPORTERS && export.protobuf.bytes)
-        serve_take(f->serve, export.protobuf.bytes, export.protobuf.size);
+        serve_take(f->serve, export.writer, &export.protobuf);
+    otlp_writer_close(export.writer); /* before more memory is needed */
+    export.writer = NULL;
     if (f->file && f->audience != AUDIENCE_CLIENTS) {
         const struct encoded *const written = in_form(&export, flush_written_form(config));
         if (written->bytes)

@@ -11,7 +11,7 @@ typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfiles
     Request;
 typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
 
-static Request *decode(const struct encoded_export *export) {
+static inline Request *decode(const struct encoded_export *export) {
     Request *const request =
         opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
             NULL, export->protobuf.size, export->protobuf.bytes);
@@ -19,7 +19,7 @@ static Request *decode(const struct encoded_export *export) {
     return request;
 }
 
-static void release(Request *request) {
+static inline void release(Request *request) {
     opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
         request, NULL);
 }
@@ -38,15 +38,23 @@ static struct harvest_sample cpu(const uint64_t *frames, uint64_t nano) {
 
 static const char *const quiet[] = {"OTEL_PROFILER_SYMBOLS=none", NULL};
 
-/* One interval of what the fake has. */
-static inline struct encoded_export export_once(struct profile_exporter *exporter,
-                                                const struct capture_api *api) {
+/* One interval of what the fake has. The caller closes the writer. */
+static inline struct encoded_export export_listed(struct profile_exporter *exporter,
+                                                  const struct capture_api *api) {
     struct merge merge = {.items = {0}};
     assert_true(merge_harvest(&merge, api));
     profile_export_begin(exporter, &merge, true);
     const struct encoded_export export =
         profile_export(exporter, &merge, export_part_whole(&merge), 1000, 3000);
     merge_free(&merge);
+    return export;
+}
+
+static inline struct encoded_export export_once(struct profile_exporter *exporter,
+                                                const struct capture_api *api) {
+    struct encoded_export export = export_listed(exporter, api);
+    otlp_writer_close(export.writer);
+    export.writer = NULL;
     return export;
 }
 

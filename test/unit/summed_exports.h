@@ -25,11 +25,10 @@ static void end(struct pprof_sum *sum) {
 static void add(struct pprof_sum *sum, const struct harvest_sample *samples, size_t count) {
     fake.samples = samples;
     fake.sample_count = count;
-    struct encoded_export export = export_once(&exporter, &api);
-    Request *const request = decode(&export);
+    const struct encoded_export export = export_listed(&exporter, &api);
     pprof_sum_next_export(sum);
-    pprof_sum_add(sum, request);
-    release(request);
+    pprof_sum_add(sum, export.writer);
+    otlp_writer_close(export.writer);
     free(export.protobuf.bytes);
 }
 

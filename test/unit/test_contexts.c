@@ -419,6 +419,7 @@ static void a_divided_interval_leaves_no_orphans(void **state) {
     for (int half = 0; half < 2; half++) {
         const struct encoded_export export =
             profile_export(&exporter, &merge, halves[half], 1000, 3000);
+        otlp_writer_close(export.writer);
         Request *const request = decode(&export);
         assert_int_equal(request->dictionary->n_link_table, 1 + first_profile(request)->n_samples);
         links += request->dictionary->n_link_table - 1;

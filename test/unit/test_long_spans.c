@@ -284,6 +284,7 @@ static void what_is_left_keeps_its_link(void **state) {
     profile_export_begin(&exporter, &merge, false);
     const struct encoded_export export =
         profile_export(&exporter, &merge, export_part_whole(&merge), 1000, 3000);
+    otlp_writer_close(export.writer);
     Request *const request = decode(&export);
     assert_int_equal(request->dictionary->n_link_table, 2); /* the first is that of none */
     assert_memory_equal(request->dictionary->link_table[1]->span_id.data, of_long.span_id, 8);

@@ -143,11 +143,10 @@ static void a_window_takes_what_is_there_at_its_begin(void **state) {
     fake.sample_count = 1;
     for (unsigned i = 0; i < 2; i++) {
         fake.samples = exports[i];
-        struct encoded_export export = export_once(&exporter, &api);
-        Request *const decoded = decode(&export);
-        window_take(window, decoded, true);
+        const struct encoded_export export = export_listed(&exporter, &api);
+        window_take(window, export.writer, true);
         window_end_export(window, 1000 + 100 * i, 5000);
-        release(decoded);
+        otlp_writer_close(export.writer);
         free(export.protobuf.bytes);
     }
     assert_int_equal(window->state, WINDOW_DONE);

@@ -74,131 +74,29 @@ static void it_is_compressed_and_says_what_it_lacks(void **state) {
 
 enum { MANY = 150000 }; /* stacks: more than there is room for */
 
-typedef Opentelemetry__Proto__Profiles__V1development__Location Location;
-typedef Opentelemetry__Proto__Profiles__V1development__Stack Stack;
-typedef Opentelemetry__Proto__Profiles__V1development__Sample Sample;
-
-static char texts[][32] = {"", "samples", "count", "process.executable.build_id.gnu", "better"};
-static struct {
-    Location locations[MANY];
-    Location *location_table[MANY];
-    Stack stacks[MANY];
-    Stack *stack_table[MANY];
-    Sample samples[MANY];
-    Sample *sample_table[MANY];
-    int32_t numbers[MANY];
-    int64_t one;
-    char *strings[5];
-} many = {.one = 1, .strings = {texts[0], texts[1], texts[2], texts[3], texts[4]}};
-
-/* What the dictionary has beside them: a file with a build id, and a function. */
-static struct {
-    Opentelemetry__Proto__Profiles__V1development__Mapping mappings[2];
-    Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit attributes[2];
-    Opentelemetry__Proto__Common__V1__AnyValue build_id;
-    Opentelemetry__Proto__Profiles__V1development__Function functions[2];
-    Opentelemetry__Proto__Profiles__V1development__Line line;
-    Opentelemetry__Proto__Profiles__V1development__Line *line_table[1];
-    int32_t one;
-} file;
-
-static void fill_file(void) {
-    for (int i = 0; i < 2; i++) {
-        opentelemetry__proto__profiles__v1development__mapping__init(&file.mappings[i]);
-        opentelemetry__proto__profiles__v1development__key_value_and_unit__init(
-            &file.attributes[i]);
-        opentelemetry__proto__profiles__v1development__function__init(&file.functions[i]);
+/* An export of stacks of one frame each, in a file with a build id, from number `first` on, and a
+ * sample of 1 for each. The code of the first has a name, or is not named yet. */
+static void add_some(struct pprof_sum *sum, uint64_t first, size_t count, const char *name) {
+    static const struct otlp_profile_type type = {"samples", "count", "cpu", "nanoseconds", 10};
+    static const uint8_t id[16];
+    struct otlp_writer *const writer = otlp_writer_open();
+    assert_non_null(writer);
+    struct otlp_profile *const profile = otlp_profile(writer, &type, id, 1, 2, count);
+    const int32_t build_id = otlp_attribute_string(writer, "process.executable.build_id.gnu", "1d");
+    const struct otlp_mapping file = {
+        .filename = "file", .attributes = &build_id, .attribute_count = 1};
+    const int32_t mapping = otlp_mapping(writer, &file);
+    for (uint64_t i = first; i < first + count; i++) {
+        struct otlp_line line = {0, 0};
+        if (i == first && name)
+            line.function = otlp_function(writer, name, "", "", 0);
+        const int32_t location =
+            otlp_location(writer, mapping, i + 1, &line, line.function != 0, build_id);
+        const struct otlp_identity identity = {.stack = otlp_stack(writer, &location, 1)};
+        otlp_sample(writer, profile, &identity, 1);
     }
-    opentelemetry__proto__common__v1__any_value__init(&file.build_id);
-    opentelemetry__proto__profiles__v1development__line__init(&file.line);
-    file.build_id.value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE;
-    file.build_id.string_value = texts[2];
-    file.attributes[1].key_strindex = 3;
-    file.attributes[1].value = &file.build_id;
-    file.one = file.line.function_index = 1;
-    file.mappings[1].n_attribute_indices = 1;
-    file.mappings[1].attribute_indices = &file.one;
-    file.functions[1].name_strindex = 4;
-    file.line_table[0] = &file.line;
-}
-
-static void
-describe_file(Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary *dictionary) {
-    static Opentelemetry__Proto__Profiles__V1development__Mapping *const mappings[] = {
-        &file.mappings[0], &file.mappings[1]};
-    static Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit *const attributes[] = {
-        &file.attributes[0], &file.attributes[1]};
-    static Opentelemetry__Proto__Profiles__V1development__Function *const functions[] = {
-        &file.functions[0], &file.functions[1]};
-    dictionary->n_mapping_table = dictionary->n_attribute_table = dictionary->n_function_table = 2;
-    dictionary->mapping_table = (void *)(uintptr_t)mappings;
-    dictionary->attribute_table = (void *)(uintptr_t)attributes;
-    dictionary->function_table = (void *)(uintptr_t)functions;
-}
-
-/* Code of that file, whose name is known only now. */
-static void name_code(Location *location) {
-    location->n_lines = 1;
-    location->lines = file.line_table;
-}
-
-/* Stacks of one frame each, and a sample of 1 for each. */
-static void fill_many(void) {
-    fill_file();
-    for (int32_t i = 0; i < MANY; i++) {
-        many.numbers[i] = i;
-        opentelemetry__proto__profiles__v1development__location__init(&many.locations[i]);
-        opentelemetry__proto__profiles__v1development__stack__init(&many.stacks[i]);
-        opentelemetry__proto__profiles__v1development__sample__init(&many.samples[i]);
-        many.locations[i].address = (uint64_t)i + 1;
-        many.locations[i].mapping_index = 1;
-        many.stacks[i].n_location_indices = 1;
-        many.stacks[i].location_indices = &many.numbers[i];
-        many.samples[i].stack_index = i;
-        many.samples[i].n_values = 1;
-        many.samples[i].values = &many.one;
-        many.location_table[i] = &many.locations[i];
-        many.stack_table[i] = &many.stacks[i];
-        many.sample_table[i] = &many.samples[i];
-    }
-}
-
-/* A request with `count` of the samples, from `first` on. */
-static void add_some(struct pprof_sum *sum, int32_t first, size_t count) {
-    Opentelemetry__Proto__Profiles__V1development__ValueType type;
-    Profile profile;
-    Opentelemetry__Proto__Profiles__V1development__ScopeProfiles scope;
-    Opentelemetry__Proto__Profiles__V1development__ResourceProfiles resource;
-    Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary dictionary;
-    Request some;
-    opentelemetry__proto__profiles__v1development__value_type__init(&type);
-    opentelemetry__proto__profiles__v1development__profile__init(&profile);
-    opentelemetry__proto__profiles__v1development__scope_profiles__init(&scope);
-    opentelemetry__proto__profiles__v1development__resource_profiles__init(&resource);
-    opentelemetry__proto__profiles__v1development__profiles_dictionary__init(&dictionary);
-    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__init(
-        &some);
-    type.type_strindex = 1;
-    profile.sample_type = &type;
-    profile.period = 10;
-    profile.n_samples = count;
-    profile.samples = many.sample_table + first;
-    scope.n_profiles = 1;
-    scope.profiles = (Profile *[]){&profile};
-    resource.n_scope_profiles = 1;
-    resource.scope_profiles =
-        (Opentelemetry__Proto__Profiles__V1development__ScopeProfiles *[]){&scope};
-    some.n_resource_profiles = 1;
-    some.resource_profiles =
-        (Opentelemetry__Proto__Profiles__V1development__ResourceProfiles *[]){&resource};
-    some.dictionary = &dictionary;
-    describe_file(&dictionary);
-    dictionary.n_string_table = sizeof many.strings / sizeof *many.strings;
-    dictionary.string_table = many.strings;
-    dictionary.n_location_table = dictionary.n_stack_table = MANY;
-    dictionary.location_table = many.location_table;
-    dictionary.stack_table = many.stack_table;
-    pprof_sum_add(sum, &some);
+    pprof_sum_add(sum, writer);
+    otlp_writer_close(writer);
 }
 
 static int64_t count_of(const struct pprof_sum *sum, const char *function, uint64_t address) {
@@ -215,14 +113,13 @@ static int64_t count_of(const struct pprof_sum *sum, const char *function, uint6
 
 static void a_full_sum_goes_on_for_what_it_knows_and_stays_whole(void **state) {
     (void)state;
-    fill_many();
     struct pprof_sum *const sum = pprof_sum_open(PPROF_PROFILE);
-    add_some(sum, 0, MANY);
+    add_some(sum, 0, MANY, NULL);
     const int64_t other = count_of(sum, "[other]", 0);
     assert_true(other > 0 && other < MANY);
     assert_int_equal(total(sum, 0), MANY);
-    add_some(sum, 0, 5);
-    add_some(sum, MANY - 5, 5);
+    add_some(sum, 0, 5, NULL);
+    add_some(sum, MANY - 5, 5, NULL);
     assert_int_equal(count_of(sum, "", 1), 2);
     assert_int_equal(count_of(sum, "[other]", 0), other + 5);
     assert_int_equal(total(sum, 0), MANY + 10);
@@ -232,27 +129,22 @@ static void a_full_sum_goes_on_for_what_it_knows_and_stays_whole(void **state) {
 
 static void code_of_a_file_is_the_same_when_it_gets_a_name(void **state) {
     (void)state;
-    fill_many();
     struct pprof_sum *const sum = pprof_sum_open(PPROF_PROFILE);
-    add_some(sum, 0, 2);
-    name_code(&many.locations[0]);
-    add_some(sum, 0, 2);
+    add_some(sum, 0, 2, NULL);
+    add_some(sum, 0, 2, "better");
     assert_int_equal(pprof_sum_count(sum), 2);
     assert_int_equal(count_of(sum, "better", 1), 2);
     assert_int_equal(count_of(sum, "", 2), 2);
-    many.locations[0].n_lines = 0; /* and does not lose it */
-    add_some(sum, 0, 1);
+    add_some(sum, 0, 1, NULL); /* and does not lose it */
     assert_int_equal(count_of(sum, "better", 1), 3);
     pprof_sum_close(sum);
 }
 
 static void a_full_sum_knows_code_that_gets_a_name(void **state) {
     (void)state;
-    fill_many();
     struct pprof_sum *const sum = pprof_sum_open(PPROF_PROFILE);
-    add_some(sum, 0, MANY);
-    name_code(&many.locations[0]);
-    add_some(sum, 0, 1);
+    add_some(sum, 0, MANY, NULL);
+    add_some(sum, 0, 1, "better");
     assert_int_equal(count_of(sum, "", 1), 2);
     assert_int_equal(total(sum, 0), MANY + 1);
     pprof_sum_close(sum);

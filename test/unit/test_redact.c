@@ -135,6 +135,7 @@ static struct encoded_export export_with(const char *const *environment) {
     assert_true(merge_harvest(&merge, &c.api));
     const struct encoded_export export =
         profile_export(&exporter, &merge, export_part_whole(&merge), 1000, 3000);
+    otlp_writer_close(export.writer);
     merge_free(&merge);
     symbolizer_close(exporter.symbolizer);
     resource_close(resource);

@@ -265,6 +265,7 @@ static void add_parts(struct profile_exporter *exporter, const struct merge *mer
                       struct export_part part, int64_t sums[static PROFILE_VALUES]) {
     struct export_part halves[2];
     const struct encoded_export export = profile_export(exporter, merge, part, 1000, 3000);
+    otlp_writer_close(export.writer);
     if (export.protobuf.size > 2000) {
         free(export.protobuf.bytes);
         assert_true(export_part_divide(part, halves));

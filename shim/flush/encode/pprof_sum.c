@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef Opentelemetry__Proto__Profiles__V1development__Profile otlp_profile;
-typedef Opentelemetry__Proto__Profiles__V1development__Sample otlp_sample;
-typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit otlp_attribute;
-typedef Opentelemetry__Proto__Common__V1__AnyValue otlp_value;
-
 enum { MOST_BYTES = 16 << 20, SINCE_BYTES = 16 + UTC_TIME_BYTES };
 
 /* A label; part of a sample's key. */
@@ -95,8 +90,8 @@ void pprof_sum_close(struct pprof_sum *sum) {
 }
 
 size_t pprof_sum_bytes(const struct pprof_sum *sum) {
-    return sum->tables.arena.total + (size_t)sum->tables.lined * sizeof *sum->tables.lines_of +
-           sum->capacity * sizeof *sum->sums + (size_t)sum->begun_count * sizeof *sum->begun;
+    return sum->tables.arena.total + sum->capacity * sizeof *sum->sums +
+           (size_t)sum->begun_count * sizeof *sum->begun;
 }
 
 /* --- adding --- */
@@ -157,33 +152,24 @@ static bool has_room_for(struct pprof_sum *sum, size_t count) {
     return true;
 }
 
-static bool label_number(const otlp_value *value, int64_t *number) {
-    const bool is_int =
-        value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE;
-    const bool is_double =
-        value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_DOUBLE_VALUE;
-    *number = is_int ? value->int_value : is_double ? (int64_t)value->double_value : 0;
-    return is_int || is_double;
+static bool label_number(const struct listed_attribute *attribute, int64_t *number) {
+    double real;
+    memcpy(&real, &attribute->number, sizeof real);
+    *number = attribute->form == ANY_DOUBLE ? (int64_t)real : attribute->number;
+    return attribute->form == ANY_INT || attribute->form == ANY_DOUBLE;
 }
 
-static bool pprof_read_label(struct pprof_sum *sum, const struct pprof_reading *reading,
-                             int32_t index, struct label *label) {
-    if (index < 0 || (size_t)index >= reading->dictionary->n_attribute_table)
-        return false;
-    const otlp_attribute *const attribute = reading->dictionary->attribute_table[index];
-    const otlp_value *const value = attribute->value;
-    const char *const key = pprof_text(reading, attribute->key_strindex);
+/* Returns false if pprof's samples lack the attribute. */
+static bool pprof_read_label(struct pprof_sum *sum, struct pprof_reading *reading, int32_t index,
+                             struct label *label) {
+    const struct listed_attribute *const attribute = reading->writer->attributes.keys[index].bytes;
+    const char *const key = listed_text(reading->writer, attribute->key);
     *label = (struct label){.number = 0};
-    if (!value)
-        return false;
-    const bool is_text =
-        value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE &&
-        *value->string_value;
     /* lock addresses and holders' stacks would make almost every sample unique */
-    if (is_text && strcmp(key, "otelprof.lock.address") != 0 &&
-        strcmp(key, "otelprof.lock.holder.stack") != 0)
-        label->text = pprof_string(&sum->tables, value->string_value);
-    else if (!sum->whole_identity || !label_number(value, &label->number))
+    if (attribute->form == ANY_STRING && *attribute->text &&
+        strcmp(key, "otelprof.lock.address") != 0 && strcmp(key, "otelprof.lock.holder.stack") != 0)
+        label->text = pprof_string(&sum->tables, attribute->text);
+    else if (!sum->whole_identity || !label_number(attribute, &label->number))
         return false;
     label->key = pprof_string(&sum->tables, key);
     return true;
@@ -197,11 +183,13 @@ static int compare_labels(const void *a, const void *b) {
 }
 
 /* Returns false if a label cannot be stored. */
-static bool read_labels(struct pprof_sum *sum, const struct pprof_reading *reading,
-                        const otlp_sample *sample, struct sample_key *key) {
-    for (size_t i = 0; i < sample->n_attribute_indices && key->label_count < PPROF_LABELS; i++) {
+static bool read_labels(struct pprof_sum *sum, struct pprof_reading *reading,
+                        const struct intern_key *identity, struct sample_key *key) {
+    const int32_t *const numbers = identity->bytes;
+    const size_t count = identity->size / sizeof *numbers;
+    for (size_t i = IDENTITY_ATTRIBUTES; i < count && key->label_count < PPROF_LABELS; i++) {
         struct label *const label = &key->labels[key->label_count];
-        key->label_count += pprof_read_label(sum, reading, sample->attribute_indices[i], label);
+        key->label_count += pprof_read_label(sum, reading, numbers[i], label);
         if (label->key < 0 || label->text < 0)
             return false;
     }
@@ -221,7 +209,7 @@ static int32_t intern_key_of_sample(struct pprof_sum *sum, const struct sample_k
 
 /* Returns -1 without memory. */
 static int32_t sample_number(struct pprof_sum *sum, struct pprof_reading *reading,
-                             const otlp_sample *sample) {
+                             const struct intern_key *identity) {
     struct sample_key key = {.stack = -1};
     /* once the sum is full, new stacks are counted under [other] */
     if (sum->other < 0 && sum->tables.arena.total > MOST_BYTES) {
@@ -229,17 +217,19 @@ static int32_t sample_number(struct pprof_sum *sum, struct pprof_reading *readin
         sum->other = intern_key_of_sample(sum, &other);
         sum->tables.frozen = sum->other >= 0;
     }
-    key.stack = pprof_stack(&sum->tables, reading, sample->stack_index);
-    const bool listed = key.stack >= 0 && read_labels(sum, reading, sample, &key);
+    const int32_t *const numbers = identity->bytes;
+    key.stack = pprof_read_stack(&sum->tables, reading, numbers[IDENTITY_STACK]);
+    const bool listed = key.stack >= 0 && read_labels(sum, reading, identity, &key);
     const int32_t number = listed ? intern_key_of_sample(sum, &key) : -1;
     return number < 0 ? sum->other : number;
 }
 
 static void add_sample(struct pprof_sum *sum, struct pprof_reading *reading,
-                       const otlp_profile *profile, const otlp_sample *sample, unsigned wanted) {
-    if (sample->n_values == 0 || sample->values[0] == 0)
+                       const struct otlp_profile *profile, int32_t sample, unsigned wanted) {
+    const int64_t value = profile->values[sample];
+    if (value == 0)
         return;
-    const int32_t number = sample_number(sum, reading, sample);
+    const int32_t number = sample_number(sum, reading, &profile->identities.keys[sample]);
     if (number < 0) {
         sum->missed++;
         return;
@@ -247,13 +237,12 @@ static void add_sample(struct pprof_sum *sum, struct pprof_reading *reading,
     for (size_t i = 0; i < sum->value_count; i++)
         if (wanted & 1U << i)
             sum->sums[number][i] +=
-                sample->values[0] * (sum->values[i].measure == TIMES_PERIOD ? profile->period : 1);
+                value * (sum->values[i].measure == TIMES_PERIOD ? profile->period : 1);
 }
 
 static void add_profile(struct pprof_sum *sum, struct pprof_reading *reading,
-                        const otlp_profile *profile) {
-    const char *const type =
-        profile->sample_type ? pprof_text(reading, profile->sample_type->type_strindex) : "";
+                        const struct otlp_profile *profile) {
+    const char *const type = listed_text(reading->writer, profile->type.type);
     unsigned wanted = 0;
     for (size_t i = 0; i < sum->value_count; i++)
         if (strcmp(sum->values[i].of, type) == 0 && (!sum->is_early || sum->of_moment[i]))
@@ -261,29 +250,17 @@ static void add_profile(struct pprof_sum *sum, struct pprof_reading *reading,
     if (!wanted)
         return;
     sum->period = (uint64_t)profile->period;
-    for (size_t i = 0; i < profile->n_samples; i++)
-        add_sample(sum, reading, profile, profile->samples[i], wanted);
+    for (int32_t i = 0; i < profile->identities.count; i++)
+        add_sample(sum, reading, profile, i, wanted);
 }
 
-static void add_profiles(struct pprof_sum *sum, struct pprof_reading *reading,
-                         const otlp_request *request) {
-    for (size_t i = 0; i < request->n_resource_profiles; i++)
-        for (size_t j = 0; j < request->resource_profiles[i]->n_scope_profiles; j++) {
-            const Opentelemetry__Proto__Profiles__V1development__ScopeProfiles *const scope =
-                request->resource_profiles[i]->scope_profiles[j];
-            for (size_t k = 0; k < scope->n_profiles; k++)
-                add_profile(sum, reading, scope->profiles[k]);
-        }
-}
-
-void pprof_sum_add(struct pprof_sum *sum, const otlp_request *request) {
+void pprof_sum_add(struct pprof_sum *sum, const struct otlp_writer *writer) {
     struct pprof_reading reading;
-    if (!request->dictionary)
-        return;
-    if (pprof_reading_open(&reading, request->dictionary))
-        add_profiles(sum, &reading, request);
-    else
+    const bool opened = pprof_reading_open(&reading, writer);
+    if (!opened)
         pprof_sum_mark_incomplete(sum);
+    for (size_t i = 0; opened && i < writer->profiles.count; i++)
+        add_profile(sum, &reading, writer->profiles.items[i]);
     pprof_reading_close(&reading);
     if (sum->tables.arena.failed)
         pprof_sum_reset(sum);

@@ -14,12 +14,6 @@
 #include "pprof_kind.h"
 #include "pprof_tables.h"
 
-#include <profiles_service.pb-c.h>
-#include <stdint.h>
-
-typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
-    otlp_request;
-
 struct pprof_sum;
 
 /* Returns NULL without memory. */
@@ -30,13 +24,13 @@ struct pprof_sum *pprof_sum_open(enum pprof_kind kind);
 struct pprof_sum *pprof_sum_open_difference(enum pprof_kind kind);
 void pprof_sum_close(struct pprof_sum *sum); /* `sum` may be NULL */
 
-/* Call before the first request of another export: clears the values of one moment. */
+/* Call before the first part of another export: clears the values of one moment. */
 void pprof_sum_next_export(struct pprof_sum *sum);
 /* Begins the time of a difference, after the export that precedes it. Ignores other sums. */
 void pprof_sum_begin(struct pprof_sum *sum);
-/* Adds the profiles of this kind. */
-void pprof_sum_add(struct pprof_sum *sum, const otlp_request *request);
-/* Marks the sum as incomplete: there was no memory to read a request. */
+/* Adds the profiles of this kind. They must be complete: otlp_writer_pack() has succeeded. */
+void pprof_sum_add(struct pprof_sum *sum, const struct otlp_writer *writer);
+/* Marks the sum as incomplete: there was no memory to read an export. */
 void pprof_sum_mark_incomplete(struct pprof_sum *sum);
 
 /* Time of a profile. Cumulative sums have a duration of 0, as Go's do: scrapers file them under the

@@ -5,14 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef Opentelemetry__Proto__Profiles__V1development__Location otlp_location;
-typedef Opentelemetry__Proto__Profiles__V1development__Mapping otlp_mapping;
-typedef Opentelemetry__Proto__Profiles__V1development__Function otlp_function;
-typedef Opentelemetry__Proto__Profiles__V1development__Stack otlp_stack;
-typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit otlp_attribute;
-
 enum { MOST_LINES = 64, MOST_FRAMES = 1025 };
-enum { NO_MAPPING = -1, FAILED = -2 };
+enum { NO_MAPPING = -1 };
 
 /* Keys of the tables are compared byte by byte: they have no padding, or it is 0 (`nothing`). */
 struct mapping {
@@ -21,20 +15,6 @@ struct mapping {
     uint64_t offset;
     int32_t file;
     int32_t build_id;
-};
-
-struct function {
-    int64_t start_line;
-    int32_t name;
-    int32_t system_name;
-    int32_t file;
-    int32_t nothing;
-};
-
-struct line {
-    int64_t line;
-    int32_t function;
-    int32_t nothing;
 };
 
 /* A location is identified by its address and mapping if the file has a build id. Its names are not
@@ -47,10 +27,10 @@ struct location {
     int32_t nothing;
 };
 
-/* Lines of a location, innermost first. As a key, only the first `count` are used. */
+/* Lines of a location, innermost first. Only the first `count` are stored. */
 struct lines {
-    struct line line[MOST_LINES];
     int32_t count;
+    struct otlp_line line[MOST_LINES];
 };
 
 /* Scrapers distinguish stacks by address alone, so a location without an address (functions of an
@@ -66,30 +46,6 @@ enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
 enum { LINE_FUNCTION = 1, LINE_LINE };
 enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNCTION_START };
 
-/* --- reading a dictionary --- */
-
-bool pprof_reading_open(struct pprof_reading *reading, const otlp_dictionary *dictionary) {
-    *reading = (struct pprof_reading){
-        .dictionary = dictionary,
-        .locations = calloc(dictionary->n_location_table + 1, sizeof *reading->locations),
-        .stacks = calloc(dictionary->n_stack_table + 1, sizeof *reading->stacks)};
-    return reading->locations && reading->stacks;
-}
-
-void pprof_reading_close(struct pprof_reading *reading) {
-    free(reading->locations);
-    free(reading->stacks);
-}
-
-static bool is_index_in(int32_t index, size_t count) {
-    return index >= 0 && (size_t)index < count;
-}
-
-const char *pprof_text(const struct pprof_reading *reading, int32_t string) {
-    const otlp_dictionary *const dictionary = reading->dictionary;
-    return is_index_in(string, dictionary->n_string_table) ? dictionary->string_table[string] : "";
-}
-
 int32_t pprof_number(struct pprof_tables *tables, struct intern *index, const void *key,
                      size_t size) {
     bool is_new;
@@ -104,54 +60,73 @@ int32_t pprof_string(struct pprof_tables *tables, const char *text) {
     return pprof_number(tables, &tables->strings, text, strlen(text));
 }
 
-static int32_t intern_string(struct pprof_tables *tables, const struct pprof_reading *reading,
-                             int32_t string) {
-    return pprof_string(tables, pprof_text(reading, string));
+/* --- reading an export's tables --- */
+
+bool pprof_reading_open(struct pprof_reading *reading, const struct otlp_writer *writer) {
+    const struct intern *const tables[] = {[READ_FUNCTIONS] = &writer->functions,
+                                           [READ_MAPPINGS] = &writer->mappings,
+                                           [READ_LOCATIONS] = &writer->locations,
+                                           [READ_STACKS] = &writer->stacks};
+    size_t all = 0;
+    for (size_t i = 0; i < READ_TABLES; i++)
+        all += (size_t)tables[i]->count;
+    int32_t *numbers = calloc(all, sizeof *numbers);
+    *reading = (struct pprof_reading){.writer = writer};
+    for (size_t i = 0; numbers && i < READ_TABLES; numbers += tables[i++]->count)
+        reading->numbers[i] = numbers;
+    return reading->numbers[0];
 }
 
-static const char *find_build_id(const struct pprof_reading *reading, const otlp_mapping *mapping) {
-    const otlp_dictionary *const dictionary = reading->dictionary;
-    for (size_t i = 0; i < mapping->n_attribute_indices; i++) {
-        const int32_t index = mapping->attribute_indices[i];
-        if (!is_index_in(index, dictionary->n_attribute_table))
-            continue;
-        const otlp_attribute *const attribute = dictionary->attribute_table[index];
-        const char *const key = pprof_text(reading, attribute->key_strindex);
-        if (strcmp(key, "process.executable.build_id.gnu") == 0 && attribute->value &&
-            attribute->value->value_case ==
-                OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE)
-            return attribute->value->string_value;
+void pprof_reading_close(struct pprof_reading *reading) {
+    free(reading->numbers[0]);
+}
+
+typedef int32_t read_item(struct pprof_tables *tables, struct pprof_reading *reading,
+                          int32_t index);
+
+/* Reads an item unless it has been read. Returns its number here; -1 as `read` does. */
+static int32_t read_once(struct pprof_tables *tables, struct pprof_reading *reading,
+                         enum read_table table, int32_t index, read_item *read) {
+    int32_t *const known = &reading->numbers[table][index];
+    if (!*known)
+        *known = read(tables, reading, index) + 1;
+    return *known - 1;
+}
+
+static const char *find_build_id(const struct otlp_writer *writer,
+                                 const struct intern_key *mapping) {
+    const struct listed_mapping *const listed = mapping->bytes;
+    const size_t count = (mapping->size - LISTED_MAPPING_BYTES) / sizeof *listed->attributes;
+    for (size_t i = 0; i < count; i++) {
+        const struct listed_attribute *const attribute =
+            writer->attributes.keys[listed->attributes[i]].bytes;
+        if (strcmp(listed_text(writer, attribute->key), "process.executable.build_id.gnu") == 0)
+            return attribute->text;
     }
     return "";
 }
 
-/* Number 0 of the dictionary means no mapping. */
-static int32_t intern_mapping(struct pprof_tables *tables, const struct pprof_reading *reading,
-                              int32_t index) {
-    if (index == 0 || !is_index_in(index, reading->dictionary->n_mapping_table))
-        return NO_MAPPING;
-    const otlp_mapping *const mapping = reading->dictionary->mapping_table[index];
-    const struct mapping key = {.start = mapping->memory_start,
-                                .limit = mapping->memory_limit,
-                                .offset = mapping->file_offset,
-                                .file = intern_string(tables, reading, mapping->filename_strindex),
-                                .build_id = pprof_string(tables, find_build_id(reading, mapping))};
+static int32_t read_mapping(struct pprof_tables *tables, struct pprof_reading *reading,
+                            int32_t index) {
+    const struct otlp_writer *const writer = reading->writer;
+    const struct listed_mapping *const listed = writer->mappings.keys[index].bytes;
+    struct mapping key = {
+        .start = listed->start, .limit = listed->limit, .offset = listed->file_offset};
+    key.file = pprof_string(tables, listed_text(writer, listed->filename));
+    key.build_id = pprof_string(tables, find_build_id(writer, &writer->mappings.keys[index]));
     if (key.file < 0 || key.build_id < 0)
-        return FAILED;
-    const int32_t number = pprof_number(tables, &tables->mappings, &key, sizeof key);
-    return number < 0 ? FAILED : number;
+        return -1;
+    return pprof_number(tables, &tables->mappings, &key, sizeof key);
 }
 
-static int32_t intern_function(struct pprof_tables *tables, const struct pprof_reading *reading,
-                               int32_t index) {
-    if (!is_index_in(index, reading->dictionary->n_function_table))
-        return -1;
-    const otlp_function *const function = reading->dictionary->function_table[index];
-    const struct function key = {
-        .name = intern_string(tables, reading, function->name_strindex),
-        .system_name = intern_string(tables, reading, function->system_name_strindex),
-        .file = intern_string(tables, reading, function->filename_strindex),
-        .start_line = function->start_line};
+static int32_t read_function(struct pprof_tables *tables, struct pprof_reading *reading,
+                             int32_t index) {
+    const struct otlp_writer *const writer = reading->writer;
+    struct listed_function key;
+    memcpy(&key, writer->functions.keys[index].bytes, sizeof key);
+    key.name = pprof_string(tables, listed_text(writer, key.name));
+    key.system_name = pprof_string(tables, listed_text(writer, key.system_name));
+    key.file = pprof_string(tables, listed_text(writer, key.file));
     if (key.name < 0 || key.system_name < 0 || key.file < 0)
         return -1;
     return pprof_number(tables, &tables->functions, &key, sizeof key);
@@ -167,15 +142,15 @@ static const char *string_text(const struct pprof_tables *tables, int32_t string
     return string < 0 ? "" : tables->strings.keys[string].bytes;
 }
 
-static const struct function *line_function(const struct pprof_tables *tables,
-                                            const struct line *line) {
+static const struct listed_function *line_function(const struct pprof_tables *tables,
+                                                   const struct otlp_line *line) {
     return tables->functions.keys[line->function].bytes;
 }
 
 static uint64_t hash_lines(const struct pprof_tables *tables, const struct lines *lines) {
     uint64_t hash = 1;
     for (int32_t i = 0; i < lines->count; i++) {
-        const struct function *const function = line_function(tables, &lines->line[i]);
+        const struct listed_function *const function = line_function(tables, &lines->line[i]);
         hash = hash_text(hash, string_text(tables, function->name));
         hash = hash_text(hash, string_text(tables, function->file));
         hash = hash_word(hash, (uint64_t)lines->line[i].line);
@@ -195,123 +170,102 @@ static struct location make_location_key(const struct pprof_tables *tables, uint
     return key;
 }
 
-static const struct line *lines_of(const struct pprof_tables *tables, int32_t location,
-                                   int32_t *count) {
-    const int32_t number = location < tables->lined ? tables->lines_of[location] : -1;
-    const struct intern_key *const key = number < 0 ? NULL : &tables->lines.keys[number];
-    *count = key ? (int32_t)(key->size / sizeof(struct line)) : 0;
-    return key ? key->bytes : NULL;
+static const struct lines *lines_of(const struct pprof_tables *tables, int32_t location) {
+    static const struct lines none;
+    const struct lines *const lines = tables->lines.items[location];
+    return lines ? lines : &none;
 }
 
 /* Counts the known details: functions, files, lines. */
-static int detail(const struct pprof_tables *tables, const struct line *lines, int32_t count) {
+static int detail(const struct pprof_tables *tables, const struct lines *lines) {
     int known_details = 0;
-    for (int32_t i = 0; i < count; i++)
-        known_details += 1 + (line_function(tables, &lines[i])->file > 0) + (lines[i].line > 0);
+    for (int32_t i = 0; i < lines->count; i++)
+        known_details +=
+            1 + (line_function(tables, &lines->line[i])->file > 0) + (lines->line[i].line > 0);
     return known_details;
 }
 
-/* Returns false without memory. */
-static bool has_room_for_lines(struct pprof_tables *tables, int32_t location) {
-    if (location < tables->lined)
-        return true;
-    const int32_t capacity = location < 128 ? 256 : 2 * location;
-    int32_t *const larger = realloc(tables->lines_of, (size_t)capacity * sizeof *larger);
-    if (!larger)
-        return false;
-    memset(larger + tables->lined, -1, (size_t)(capacity - tables->lined) * sizeof *larger);
-    tables->lines_of = larger;
-    tables->lined = capacity;
-    return true;
-}
-
 /* Keeps the more detailed lines. */
-static void keep_better_lines(struct pprof_tables *tables, int32_t location,
-                              const struct lines *lines) {
-    int32_t count;
-    const struct line *const known = lines_of(tables, location, &count);
-    if (detail(tables, lines->line, lines->count) <= detail(tables, known, count))
-        return;
-    const int32_t number = pprof_number(tables, &tables->lines, lines->line,
-                                        (size_t)lines->count * sizeof *lines->line);
-    if (number >= 0)
-        tables->lines_of[location] = number;
-}
-
 static int32_t intern_location(struct pprof_tables *tables, const struct location *key,
                                const struct lines *lines) {
     const int32_t number = pprof_number(tables, &tables->locations, key, sizeof *key);
-    if (number < 0 || !has_room_for_lines(tables, number))
+    if (number < 0)
         return -1;
-    keep_better_lines(tables, number, lines);
+    while (tables->lines.count <= (size_t)number)
+        if (!arena_list_add(&tables->arena, &tables->lines, NULL))
+            return -1;
+    if (detail(tables, lines) > detail(tables, lines_of(tables, number))) {
+        const size_t size =
+            offsetof(struct lines, line) + (size_t)lines->count * sizeof *lines->line;
+        tables->lines.items[number] = arena_copy(&tables->arena, lines, size);
+    }
     return number;
 }
 
 /* Returns false if a function cannot be stored. */
-static bool read_lines(struct pprof_tables *tables, const struct pprof_reading *reading,
-                       const otlp_location *of, struct lines *lines) {
-    for (size_t i = 0; i < of->n_lines && i < MOST_LINES; i++) {
-        const int32_t function = intern_function(tables, reading, of->lines[i]->function_index);
+static bool read_lines(struct pprof_tables *tables, struct pprof_reading *reading,
+                       const struct intern_key *of, struct lines *lines) {
+    const struct listed_location *const listed = of->bytes;
+    const size_t count = (of->size - sizeof *listed) / sizeof *listed->lines;
+    for (size_t i = 0; i < count && i < MOST_LINES; i++) {
+        const int32_t function =
+            read_once(tables, reading, READ_FUNCTIONS, listed->lines[i].function, read_function);
         if (function < 0)
             return false;
-        lines->line[lines->count++] = (struct line){of->lines[i]->line, function, 0};
+        lines->line[lines->count++] = (struct otlp_line){function, listed->lines[i].line};
     }
     return true;
 }
 
-static int32_t read_location(struct pprof_tables *tables, const struct pprof_reading *reading,
-                             const otlp_location *of) {
+static int32_t read_location(struct pprof_tables *tables, struct pprof_reading *reading,
+                             int32_t index) {
     struct lines lines = {.count = 0};
-    const int32_t mapping = intern_mapping(tables, reading, of->mapping_index);
-    if (mapping == FAILED)
+    const struct intern_key *const of = &reading->writer->locations.keys[index];
+    const struct listed_location *const listed = of->bytes;
+    /* number 0 of the export means no mapping */
+    const int32_t mapping =
+        listed->mapping ? read_once(tables, reading, READ_MAPPINGS, listed->mapping, read_mapping)
+                        : NO_MAPPING;
+    if (listed->mapping && mapping < 0)
         return -1;
     if (!read_lines(tables, reading, of, &lines)) {
         if (!tables->frozen)
             return -1;
         lines.count = 0; /* the table is full: a known location is found without lines */
     }
-    const struct location key = make_location_key(tables, of->address, mapping, &lines);
+    const struct location key = make_location_key(tables, listed->address, mapping, &lines);
     return intern_location(tables, &key, &lines);
-}
-
-static int32_t find_or_read_location(struct pprof_tables *tables, struct pprof_reading *reading,
-                                     int32_t index) {
-    if (!is_index_in(index, reading->dictionary->n_location_table))
-        return -1;
-    int32_t *const known = &reading->locations[index];
-    if (!*known)
-        *known = read_location(tables, reading, reading->dictionary->location_table[index]) + 1;
-    return *known - 1;
 }
 
 static int32_t intern_stack(struct pprof_tables *tables, const int32_t *locations, size_t count) {
     return pprof_number(tables, &tables->stacks, locations, count * sizeof *locations);
 }
 
-int32_t pprof_stack(struct pprof_tables *tables, struct pprof_reading *reading, int32_t stack) {
+static int32_t read_stack(struct pprof_tables *tables, struct pprof_reading *reading,
+                          int32_t index) {
     int32_t locations[MOST_FRAMES];
-    if (!is_index_in(stack, reading->dictionary->n_stack_table))
-        return -1;
-    int32_t *const known = &reading->stacks[stack];
-    if (*known)
-        return *known - 1;
-    const otlp_stack *const of = reading->dictionary->stack_table[stack];
+    const struct intern_key *const of = &reading->writer->stacks.keys[index];
+    const int32_t *const listed = of->bytes;
     size_t count = 0;
-    while (count < of->n_location_indices && count < MOST_FRAMES) {
-        locations[count] = find_or_read_location(tables, reading, of->location_indices[count]);
+    while (count < of->size / sizeof *listed && count < MOST_FRAMES) {
+        locations[count] = read_once(tables, reading, READ_LOCATIONS, listed[count], read_location);
         if (locations[count++] < 0)
             return -1;
     }
-    *known = intern_stack(tables, locations, count) + 1;
-    return *known - 1;
+    return intern_stack(tables, locations, count);
+}
+
+int32_t pprof_read_stack(struct pprof_tables *tables, struct pprof_reading *reading,
+                         int32_t index) {
+    return read_once(tables, reading, READ_STACKS, index, read_stack);
 }
 
 int32_t pprof_named_stack(struct pprof_tables *tables, const char *name) {
     const int32_t string = pprof_string(tables, name);
-    const struct function function = {.name = string, .system_name = string};
+    const struct listed_function function = {.name = string, .system_name = string};
     const int32_t number =
         string < 0 ? -1 : pprof_number(tables, &tables->functions, &function, sizeof function);
-    const struct lines lines = {.line = {{.function = number}}, .count = 1};
+    const struct lines lines = {.count = 1, .line = {{.function = number}}};
     const struct location key = {.mapping = NO_MAPPING};
     const int32_t place = number < 0 ? -1 : intern_location(tables, &key, &lines);
     return place < 0 ? -1 : intern_stack(tables, &place, 1);
@@ -320,19 +274,18 @@ int32_t pprof_named_stack(struct pprof_tables *tables, const char *name) {
 static size_t location_frames(const struct pprof_tables *tables, int32_t number,
                               struct pprof_frame *frames, size_t most) {
     const struct location *const location = tables->locations.keys[number].bytes;
-    int32_t line_count;
-    const struct line *const lines = lines_of(tables, number, &line_count);
+    const struct lines *const lines = lines_of(tables, number);
     size_t count = 0;
-    if (line_count == 0 && most > 0)
+    if (lines->count == 0 && most > 0)
         frames[count++] =
             (struct pprof_frame){.function = "", .file = "", .address = location->address};
-    for (int32_t i = 0; i < line_count && count < most; i++) {
-        const struct function *const function = line_function(tables, &lines[i]);
+    for (int32_t i = 0; i < lines->count && count < most; i++) {
+        const struct listed_function *const function = line_function(tables, &lines->line[i]);
         frames[count++] = (struct pprof_frame){.function = string_text(tables, function->name),
                                                .file = string_text(tables, function->file),
-                                               .line = lines[i].line,
+                                               .line = lines->line[i].line,
                                                .address = location->address,
-                                               .is_inlined = i + 1 < line_count};
+                                               .is_inlined = i + 1 < lines->count};
     }
     return count;
 }
@@ -370,21 +323,19 @@ struct unnamed {
     bool has_inlined;
 };
 
-static void note_names(const struct pprof_tables *tables, int32_t location,
+static void note_names(const struct pprof_tables *tables, const struct lines *lines,
                        struct unnamed *unnamed) {
-    int32_t count;
-    const struct line *const lines = lines_of(tables, location, &count);
     bool has_name = false, has_file = false, has_line = false;
-    for (int32_t i = 0; i < count; i++) {
-        const struct function *const function = line_function(tables, &lines[i]);
+    for (int32_t i = 0; i < lines->count; i++) {
+        const struct listed_function *const function = line_function(tables, &lines->line[i]);
         has_name |= function->name > 0;
         has_file |= function->file > 0;
-        has_line |= lines[i].line > 0;
+        has_line |= lines->line[i].line > 0;
     }
     unnamed->functions |= !has_name;
     unnamed->files |= !has_file;
     unnamed->lines |= !has_line;
-    unnamed->has_inlined |= count > 1;
+    unnamed->has_inlined |= lines->count > 1;
 }
 
 static void write_mapping(const struct mapping *mapping, uint64_t id, const struct unnamed *unnamed,
@@ -411,7 +362,7 @@ static void write_mappings(const struct pprof_tables *tables, struct wire *wire)
     for (int32_t i = 0; i < tables->locations.count; i++) {
         const struct location *const location = tables->locations.keys[i].bytes;
         if (location->mapping >= 0)
-            note_names(tables, i, &unnamed[location->mapping]);
+            note_names(tables, lines_of(tables, i), &unnamed[location->mapping]);
     }
     for (int32_t i = 0; i < tables->mappings.count; i++)
         write_mapping(tables->mappings.keys[i].bytes, (uint64_t)i + 1, &unnamed[i], wire);
@@ -420,22 +371,21 @@ static void write_mappings(const struct pprof_tables *tables, struct wire *wire)
 
 static void write_location(const struct pprof_tables *tables, int32_t number, struct wire *wire) {
     const struct location *const location = tables->locations.keys[number].bytes;
-    int32_t count;
-    const struct line *const lines = lines_of(tables, number, &count);
+    const struct lines *const lines = lines_of(tables, number);
     const size_t begun = wire_begin(wire, PROFILE_LOCATION);
     wire_number(wire, LOCATION_ID, (uint64_t)number + 1);
     wire_number(wire, LOCATION_MAPPING, (uint64_t)((int64_t)location->mapping + 1));
     wire_number(wire, LOCATION_ADDRESS, location->address);
-    for (int32_t i = 0; i < count; i++) {
+    for (int32_t i = 0; i < lines->count; i++) {
         const size_t line = wire_begin(wire, LOCATION_LINE);
-        wire_number(wire, LINE_FUNCTION, (uint64_t)lines[i].function + 1);
-        wire_number(wire, LINE_LINE, (uint64_t)lines[i].line);
+        wire_number(wire, LINE_FUNCTION, (uint64_t)lines->line[i].function + 1);
+        wire_number(wire, LINE_LINE, (uint64_t)lines->line[i].line);
         wire_end(wire, line);
     }
     wire_end(wire, begun);
 }
 
-static void write_function(const struct function *function, uint64_t id, struct wire *wire) {
+static void write_function(const struct listed_function *function, uint64_t id, struct wire *wire) {
     const size_t begun = wire_begin(wire, PROFILE_FUNCTION);
     wire_number(wire, FUNCTION_ID, id);
     wire_number(wire, FUNCTION_NAME, (uint64_t)function->name);
@@ -458,6 +408,5 @@ void pprof_write_tables(const struct pprof_tables *tables, struct wire *wire) {
 
 void pprof_tables_free(struct pprof_tables *tables) {
     arena_free(&tables->arena);
-    free(tables->lines_of);
     *tables = (struct pprof_tables){.strings = {.count = 0}};
 }

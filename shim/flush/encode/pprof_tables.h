@@ -1,16 +1,9 @@
 /* The tables of one pprof profile: strings, functions, mappings, locations, stacks. Each item is
- * stored once. They outlive the requests whose dictionaries are read into them. Context: flush. */
+ * stored once. They outlive the exports whose tables are read into them. Context: flush. */
 #ifndef OTELPROF_PPROF_TABLES_H
 #define OTELPROF_PPROF_TABLES_H
 
-#include "arena.h"
-#include "intern.h"
-#include "wire.h"
-
-#include <profiles.pb-c.h>
-#include <stdint.h>
-
-typedef Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary otlp_dictionary;
+#include "otlp_state.h"
 
 struct pprof_tables {
     struct arena arena;
@@ -19,34 +12,29 @@ struct pprof_tables {
     struct intern mappings;
     struct intern functions;
     struct intern locations;
-    struct intern lines; /* lists of lines: functions of a location */
+    struct arena_list lines; /* by location: its functions */
     struct intern stacks;
-    int32_t *lines_of; /* by location; -1: none */
-    int32_t lined;     /* capacity of lines_of */
 };
 
-/* A request's dictionary that is being read, with the table numbers of the items found so far. */
+/* An export's tables that are being read. */
+enum read_table { READ_FUNCTIONS, READ_MAPPINGS, READ_LOCATIONS, READ_STACKS, READ_TABLES };
 struct pprof_reading {
-    const otlp_dictionary *dictionary;
-    int32_t *locations; /* number plus 1; 0: not read yet */
-    int32_t *stacks;
+    const struct otlp_writer *writer;
+    /* By an item's index there: its number here plus 1; 0: not read yet. */
+    int32_t *numbers[READ_TABLES]; /* one allocation, the first's */
 };
 
 /* Returns false without memory. Call pprof_reading_close() in either case. */
-bool pprof_reading_open(struct pprof_reading *reading, const otlp_dictionary *dictionary);
+bool pprof_reading_open(struct pprof_reading *reading, const struct otlp_writer *writer);
 void pprof_reading_close(struct pprof_reading *reading);
-
-/* Returns a string of the dictionary, or "" if there is none. */
-const char *pprof_text(const struct pprof_reading *reading, int32_t string);
 
 /* Returns the number of a key in a table, or in another index of the same arena. */
 int32_t pprof_number(struct pprof_tables *tables, struct intern *index, const void *key,
                      size_t size);
 
-/* Return numbers from 0, or -1: no memory, the dictionary has no such item, or the tables are
- * frozen. */
+/* Return numbers from 0, or -1: no memory, or the tables are frozen. */
 int32_t pprof_string(struct pprof_tables *tables, const char *text);
-int32_t pprof_stack(struct pprof_tables *tables, struct pprof_reading *reading, int32_t stack);
+int32_t pprof_read_stack(struct pprof_tables *tables, struct pprof_reading *reading, int32_t index);
 /* Makes a stack of one function, which has no address. */
 int32_t pprof_named_stack(struct pprof_tables *tables, const char *function);
 

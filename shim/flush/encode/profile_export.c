@@ -454,9 +454,9 @@ bool export_part_divide(struct export_part part, struct export_part halves[stati
 struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
                                      struct export_part part, uint64_t start_unix_nano,
                                      uint64_t end_unix_nano) {
-    struct encoded_export result = {0};
+    struct encoded_export result = {.writer = otlp_writer_open()};
     struct build b = {.exporter = exporter,
-                      .writer = otlp_writer_open(),
+                      .writer = result.writer,
                       .merge = merge,
                       .start = start_unix_nano,
                       .end = end_unix_nano,
@@ -482,6 +482,5 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
     free(b.references);
     free(b.contexts);
     arena_free(&b.arena);
-    otlp_writer_close(b.writer);
     return result;
 }

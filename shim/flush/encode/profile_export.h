@@ -22,6 +22,7 @@
 
 #include "harvest.h"
 #include "merge.h"
+#include "otlp_writer.h"
 #include "resource.h"
 #include "symbolize/symbolize.h"
 
@@ -52,6 +53,7 @@ struct encoded {
 };
 
 struct encoded_export {
+    struct otlp_writer *writer; /* of these bytes; the caller closes it */
     struct encoded protobuf;
     struct encoded json;
     uint64_t samples;

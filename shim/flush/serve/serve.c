@@ -182,17 +182,14 @@ uint64_t serve_next_export(const struct serve *serve) {
     return next;
 }
 
-static void sum_since_start(struct serve *serve, const otlp_request *decoded, bool first) {
+static void sum_since_start(struct serve *serve, const struct otlp_writer *writer, bool first) {
     for (unsigned kind = 0; kind < PPROF_KINDS; kind++) {
         struct pprof_sum *const sum = serve->since_start[kind];
         if (!sum)
             continue;
         if (first)
             pprof_sum_next_export(sum);
-        if (decoded)
-            pprof_sum_add(sum, decoded);
-        else
-            pprof_sum_mark_incomplete(sum);
+        pprof_sum_add(sum, writer);
     }
 }
 
@@ -213,23 +210,18 @@ void serve_refuse(struct serve *serve) {
             window_refuse(it);
 }
 
-void serve_take(struct serve *serve, const uint8_t *request, size_t size) {
+void serve_take(struct serve *serve, const struct otlp_writer *writer,
+                const struct encoded *encoded) {
     if (!serve->has_sums) /* the process has not listened yet */
         return;
-    otlp_request *const decoded =
-        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
-            NULL, size, request);
     const bool first = !serve->in_export;
     serve->in_export = true;
-    sum_since_start(serve, decoded, first);
+    sum_since_start(serve, writer, first);
     for (struct window *it = serve->windows; it; it = it->next) {
-        window_take(it, decoded, first);
-        window_take_bytes(it, request, size);
+        window_take(it, writer, first);
+        window_take_bytes(it, encoded->bytes, encoded->size);
     }
     bound_windows(serve);
-    if (decoded)
-        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
-            decoded, NULL);
 }
 
 void serve_end_export(struct serve *serve, uint64_t now, uint64_t now_unix) {

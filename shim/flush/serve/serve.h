@@ -2,14 +2,14 @@
  *
  * Requests arrive during the helper's waits, and the export loop replies to them. A profile over a
  * time is made from exports that begin and end with that time. So the loop exports at the moments
- * that serve_next_export() returns, and passes every request of every export to serve_take().
+ * that serve_next_export() returns, and passes every part of every export to serve_take().
  * Context of all: flush.
  */
 #ifndef OTELPROF_SERVE_H
 #define OTELPROF_SERVE_H
 
 #include "control/control.h"
-#include "encode/resource.h"
+#include "encode/profile_export.h"
 #include "export/sender.h"
 #include "harvest.h"
 
@@ -47,8 +47,9 @@ void serve_resume(struct serve *serve);
 /* Returns when a client needs an export (CLOCK_MONOTONIC, ns); UINT64_MAX: never. */
 uint64_t serve_next_export(const struct serve *serve);
 
-/* Adds an encoded ExportProfilesServiceRequest of the current export; the caller keeps it. */
-void serve_take(struct serve *serve, const uint8_t *request, size_t size);
+/* Adds a part of the current export, listed and encoded; the caller keeps both. */
+void serve_take(struct serve *serve, const struct otlp_writer *writer,
+                const struct encoded *encoded);
 /* Reports to clients that need an export now that there is no memory for it. */
 void serve_refuse(struct serve *serve);
 /* Ends the current export, which covers samples up to `now` (CLOCK_MONOTONIC, ns), equal to

@@ -21,15 +21,12 @@ void window_close(struct window *window) {
     free(window);
 }
 
-void window_take(struct window *window, const otlp_request *decoded, bool first) {
+void window_take(struct window *window, const struct otlp_writer *writer, bool first) {
     if (!window->sum || window->state == WINDOW_DONE)
         return;
     if (first)
         pprof_sum_next_export(window->sum);
-    if (decoded)
-        pprof_sum_add(window->sum, decoded);
-    else
-        pprof_sum_mark_incomplete(window->sum);
+    pprof_sum_add(window->sum, writer);
 }
 
 void window_take_bytes(struct window *window, const uint8_t *request, size_t size) {
@@ -41,9 +38,8 @@ void window_take_bytes(struct window *window, const uint8_t *request, size_t siz
     to->failed |= to->size + size > WINDOW_MOST_BYTES;
     if (!wire_reserve(to, sizeof length + size))
         return;
-    memcpy(to->bytes + to->size, &length, sizeof length);
-    memcpy(to->bytes + to->size + sizeof length, request, size);
-    to->size += sizeof length + size;
+    wire_raw(to, &length, sizeof length);
+    wire_raw(to, request, size);
 }
 
 void window_end_export(struct window *window, uint64_t now, uint64_t now_unix) {

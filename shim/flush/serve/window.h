@@ -40,9 +40,9 @@ struct window {
 struct window *window_open(struct http_request *request, enum window_form form, uint64_t length);
 void window_close(struct window *window);
 
-/* Adds a request of the current export. `decoded` is NULL if there was no memory to decode it.
- * `first`: it is the export's first request. */
-void window_take(struct window *window, const otlp_request *decoded, bool first);
+/* Add a part of the current export: for pprof as it is listed, otherwise as it is encoded. `first`:
+ * it is the export's first part. */
+void window_take(struct window *window, const struct otlp_writer *writer, bool first);
 void window_take_bytes(struct window *window, const uint8_t *request, size_t size);
 
 /* Ends an export, which covers samples up to `now`. */
