@@ -28,6 +28,10 @@ size_t pprof_values(enum pprof_kind kind, struct pprof_value values[static PPROF
     return count;
 }
 
+enum pprof_kind pprof_kind_summed(enum pprof_kind kind) {
+    return kind == PPROF_ALLOCS ? PPROF_HEAP : kind;
+}
+
 enum pprof_kind pprof_kind_named(const char *name) {
     unsigned kind = 0;
     while (kind < PPROF_KINDS && strcmp(pprof_facts(kind)->name, name) != 0)

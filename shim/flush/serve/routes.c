@@ -116,10 +116,13 @@ static struct window *open_window(struct serve *serve, struct http_request *requ
         return NULL;
     }
     struct window *const window = window_open(request, form, length);
-    if (window)
-        serve_add_window(serve, window);
-    else
+    if (!window) {
         reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "There is no memory for the response.");
+        return NULL;
+    }
+    request->owner_data = window;
+    window->next = serve->windows;
+    serve->windows = window;
     return window;
 }
 
@@ -314,8 +317,9 @@ static struct pprof_times window_times(const struct serve *serve, const struct w
 }
 
 static void reply_pprof(struct serve *serve, struct window *window) {
-    struct pprof_sum *const sum =
-        window->sum || window->length ? window->sum : serve_since_start(serve, window->kind);
+    struct pprof_sum *const sum = window->sum || window->length
+                                      ? window->sum
+                                      : serve->since_start[pprof_kind_summed(window->kind)];
     const struct pprof_times times = window_times(serve, window);
     struct http_reply reply = {.status = MHD_HTTP_OK, .type = octets, .file = pprof_file};
     if (sum)

@@ -29,17 +29,12 @@ static void report_open(const struct serve *serve, bool was_open) {
               serve->socket.where);
 }
 
-/* `heap` and `allocs` share one sum. */
-static enum pprof_kind summed_as(enum pprof_kind kind) {
-    return kind == PPROF_ALLOCS ? PPROF_HEAP : kind;
-}
-
 /* Starts cumulative sums, without exports made while another process held the address. */
 static void open_sums(struct serve *serve) {
     serve->sums_since_unix = serve->taken_unix ? serve->taken_unix : serve->of.api->start_unix_nano;
     for (unsigned kind = 0; kind < PPROF_KINDS; kind++) {
         const struct pprof_facts *const facts = pprof_facts(kind);
-        if (facts->begins == AT_START && summed_as(kind) == kind &&
+        if (facts->begins == AT_START && pprof_kind_summed(kind) == kind &&
             (facts->profiles & serve->of.api->config->types))
             serve->since_start[kind] = pprof_sum_open(kind);
     }
@@ -75,10 +70,6 @@ static bool serve_begin(struct serve *serve) {
         open_sums(serve);
     serve->has_sums = true;
     return true;
-}
-
-struct pprof_sum *serve_since_start(const struct serve *serve, enum pprof_kind kind) {
-    return serve->since_start[summed_as(kind)];
 }
 
 struct serve *serve_open(const struct serve_of *of) {
@@ -167,12 +158,6 @@ void serve_close(struct serve *serve) {
 }
 
 /* --- exports --- */
-
-void serve_add_window(struct serve *serve, struct window *window) {
-    window->request->owner_data = window;
-    window->next = serve->windows;
-    serve->windows = window;
-}
 
 uint64_t serve_next_export(const struct serve *serve) {
     uint64_t next = UINT64_MAX;

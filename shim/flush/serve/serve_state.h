@@ -1,4 +1,5 @@
-/* State shared by serve.c and the replies. Context of all: flush. */
+/* State shared by serve.c, which exports fill, and routes.c, which opens windows. Context of all:
+ * flush. */
 #ifndef OTELPROF_SERVE_STATE_H
 #define OTELPROF_SERVE_STATE_H
 
@@ -16,13 +17,10 @@ struct serve {
     uint64_t sums_since_unix; /* begin of the first interval in since_start */
     uint64_t taken_unix;      /* end of the last interval; 0: the first has not ended */
     struct window *windows;
-    struct pprof_sum *since_start[PPROF_KINDS]; /* NULL: not profiled, or not cumulative */
-    bool in_export; /* the current export's first request has been taken */
+    /* By pprof_kind_summed(), for requests without `seconds`. NULL: not profiled, or not
+     * cumulative. */
+    struct pprof_sum *since_start[PPROF_KINDS];
+    bool in_export; /* the current export's first part has been taken */
 };
-
-/* Returns the cumulative sum of a kind, for requests without `seconds`. */
-struct pprof_sum *serve_since_start(const struct serve *serve, enum pprof_kind kind);
-
-void serve_add_window(struct serve *serve, struct window *window);
 
 #endif
