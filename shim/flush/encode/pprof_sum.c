@@ -240,6 +240,13 @@ static void add_sample(struct pprof_sum *sum, struct pprof_reading *reading,
                 value * (sum->values[i].measure == TIMES_PERIOD ? profile->period : 1);
 }
 
+/* Threads, which make more samples of a stack, are left out of most sums. */
+static void reserve(struct pprof_sum *sum, int32_t samples, int32_t stacks) {
+    const size_t expected = (size_t)(samples < stacks ? samples : stacks);
+    intern_reserve(&sum->tables.arena, &sum->tables.stacks, expected);
+    intern_reserve(&sum->tables.arena, &sum->samples, expected);
+}
+
 static void add_profile(struct pprof_sum *sum, struct pprof_reading *reading,
                         const struct otlp_profile *profile) {
     const char *const type = listed_text(reading->writer, profile->type.type);
@@ -250,6 +257,8 @@ static void add_profile(struct pprof_sum *sum, struct pprof_reading *reading,
     if (!wanted)
         return;
     sum->period = (uint64_t)profile->period;
+    if (sum->samples.count == 0)
+        reserve(sum, profile->identities.count, reading->writer->stacks.count);
     for (int32_t i = 0; i < profile->identities.count; i++)
         add_sample(sum, reading, profile, i, wanted);
 }
