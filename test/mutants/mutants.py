@@ -93,7 +93,8 @@ BREAKS = [
     Break("a stack is not carried over", HEAP + "stack_store.c", "if (stack_store_arena(reference) == present)", "if (present < 2)",
           ("test_stack_store", "test_heap")),
     Break("an arena is emptied under its user", HEAP + "stack_store.c",
-          "    if (!wait_until_left(store, present ^ 1))\n        return;\n", "    (void)wait_until_left(store, present ^ 1);\n",
+          "    if (!wait_for_rounds(has_no_user, &store->users[present ^ 1], LEAVE_ROUNDS))\n        return;\n",
+          "    (void)wait_for_rounds(has_no_user, &store->users[present ^ 1], LEAVE_ROUNDS);\n",
           ("test_stack_store",)),
 
     # --- capture/cpu ---

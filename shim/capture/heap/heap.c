@@ -23,25 +23,12 @@ static void count_drops(struct heap *heap, enum drop_reason reason, uint64_t cou
 
 /* --- the interval --- */
 
-static void empty_filter(void) {
-    if (!address_filter_is_open(&allocation_path.filter))
-        return;
-    own_memory_reset_in_child(atomic_load(&allocation_path.filter.counters),
-                              ADDRESS_FILTER_ENTRIES);
-    helper_heap_keep_in_filter();
-}
-
 size_t heap_first_bytes(const struct config *config) {
     if (!(config->types & PROFILE_HEAP))
         return 0;
     const bool has_peak = config->types & PROFILE_HEAP_PEAK;
     return live_table_bytes(config->heap_max_live) + 2 * STACK_STORE_BYTES +
            ADDRESS_FILTER_ENTRIES + (has_peak ? heap_peak_bytes(config->heap_max_live) : 0);
-}
-
-static bool open_tables(struct heap *heap) {
-    return live_table_start(&heap->live, heap->config->heap_max_live) &&
-           stack_store_start(&heap->stacks) && allocation_path_has_filter();
 }
 
 void heap_start(struct heap *heap, const struct config *config, const struct log *log,
@@ -51,7 +38,9 @@ void heap_start(struct heap *heap, const struct config *config, const struct log
     heap->recorder = recorder;
     heap_set_interval(heap, config->alloc_interval);
     heap->start_nano = clock_nano(CLOCK_MONOTONIC_COARSE);
-    heap->tracks_live = (config->types & PROFILE_HEAP) && open_tables(heap);
+    heap->tracks_live = (config->types & PROFILE_HEAP) &&
+                        live_table_start(&heap->live, config->heap_max_live) &&
+                        stack_store_start(&heap->stacks) && allocation_path_has_filter();
     heap->offers = (config->types & PROFILE_ALLOC) | (heap->tracks_live ? PROFILE_HEAP : 0);
     if ((config->types & PROFILE_HEAP) && !heap->tracks_live)
         log_debug(log, "no memory for the table of live objects; the heap is not profiled");
@@ -65,7 +54,11 @@ void heap_stop(struct heap *heap) {
 }
 
 void heap_after_fork(struct heap *heap) {
-    empty_filter();
+    if (address_filter_is_open(&allocation_path.filter)) {
+        own_memory_reset_in_child(atomic_load(&allocation_path.filter.counters),
+                                  ADDRESS_FILTER_ENTRIES);
+        helper_heap_keep_in_filter();
+    }
     if (!heap->tracks_live)
         return;
     atomic_store(&heap->subsampling, false); /* the subsampling thread is not in the child */
@@ -303,12 +296,6 @@ static void heap_track(struct heap *heap, struct thread_state *thread, const voi
     heap_keep_within_bound(heap, thread);
 }
 
-/* Marks a stack that only the helper could finish as truncated. Its known frames are kept. */
-static void mark_unfinished(struct sample *sample, enum unwind_end end) {
-    if (end == UNWIND_EXPRESSION)
-        sample->flags |= SAMPLE_FLAG_TRUNCATED;
-}
-
 __attribute__((noinline)) static void heap_record(struct heap *heap, struct thread_state *thread,
                                                   const uint64_t registers[REGISTER_COUNT],
                                                   const void *object, uint64_t size) {
@@ -321,7 +308,8 @@ __attribute__((noinline)) static void heap_record(struct heap *heap, struct thre
     if (wanted & PROFILE_ALLOC) {
         enum unwind_end end;
         record_stack(heap->recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
-        mark_unfinished(&sample, end);
+        if (end == UNWIND_EXPRESSION) /* only the helper could finish the stack */
+            sample.flags |= SAMPLE_FLAG_TRUNCATED;
     } else
         record_frames(heap->recorder, thread, registers, &sample);
     if (wanted & PROFILE_HEAP)

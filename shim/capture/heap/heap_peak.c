@@ -173,34 +173,8 @@ bool heap_peak_end(struct heap_peak *peak) {
 
 /* --- polls --- */
 
-static void set_ring(struct heap_peak *peak) {
-    const uint64_t next = peak->kept.bytes + peak->kept.bytes / PEAK_GROWTH;
-    atomic_store_explicit(&peak->ring_at, next > PEAK_FIRST_BYTES ? next : PEAK_FIRST_BYTES,
-                          memory_order_relaxed);
-}
-
 static void peak_add_object(void *peak, const struct live_object *object) {
     heap_peak_add(peak, object);
-}
-
-static bool peak_keep(struct heap_peak *peak, const struct live_table *live) {
-    if (!heap_peak_begin(peak, live))
-        return false;
-    live_table_visit(live, peak_add_object, peak);
-    return heap_peak_end(peak);
-}
-
-/* Schedules another poll: a growing heap may grow on by less than 5 %, which raises no alarm. */
-static void schedule_poll(struct heap_peak *peak, bool was_rung, uint64_t now) {
-    peak->poll_delay_ns = was_rung ? first_poll : 2 * peak->poll_delay_ns;
-    peak->next_poll_ns = now + peak->poll_delay_ns;
-}
-
-static void peak_pause(struct heap_peak *peak, bool was_kept, uint64_t spent, uint64_t now) {
-    const uint64_t needed = spent * RESTS > least_rest ? spent * RESTS : least_rest;
-    const uint64_t longer = earlier(2 * peak->rest_nano, longest_rest);
-    peak->rest_nano = was_kept || longer < needed ? needed : longer;
-    peak->not_before = now + peak->rest_nano;
 }
 
 uint64_t heap_peak_next_poll(const struct heap_peak *peak) {
@@ -217,13 +191,28 @@ bool heap_peak_poll(struct heap_peak *peak, const struct live_table *live,
     if (before < heap_peak_next_poll(peak))
         return false;
     const bool was_rung = atomic_exchange_explicit(&peak->rung, false, memory_order_acquire);
-    const bool was_kept = peak_keep(peak, live);
+    bool was_kept = false;
+    if (heap_peak_begin(peak, live)) {
+        live_table_visit(live, peak_add_object, peak);
+        was_kept = heap_peak_end(peak);
+    }
     const uint64_t now = clock();
-    set_ring(peak);
-    peak_pause(peak, was_kept, now - before, now);
-    if (was_kept || live_table_bytes_live(live) > peak->kept.bytes)
-        schedule_poll(peak, was_rung, now);
-    else
+
+    const uint64_t ring_at = peak->kept.bytes + peak->kept.bytes / PEAK_GROWTH;
+    atomic_store_explicit(&peak->ring_at, ring_at > PEAK_FIRST_BYTES ? ring_at : PEAK_FIRST_BYTES,
+                          memory_order_relaxed);
+
+    const uint64_t spent = now - before;
+    const uint64_t needed = spent * RESTS > least_rest ? spent * RESTS : least_rest;
+    const uint64_t longer = earlier(2 * peak->rest_nano, longest_rest);
+    peak->rest_nano = was_kept || longer < needed ? needed : longer;
+    peak->not_before = now + peak->rest_nano;
+
+    if (was_kept || live_table_bytes_live(live) > peak->kept.bytes) {
+        /* a growing heap may grow on by less than 5 %, which raises no alarm */
+        peak->poll_delay_ns = was_rung ? first_poll : 2 * peak->poll_delay_ns;
+        peak->next_poll_ns = now + peak->poll_delay_ns;
+    } else
         peak->next_poll_ns = UINT64_MAX;
     return was_kept;
 }

@@ -83,10 +83,6 @@ static uintptr_t key_address(uint64_t key) {
     return key & address_mask;
 }
 
-static bool key_has_object(uint64_t key) {
-    return key_address(key) > address_taken;
-}
-
 static uint64_t next_version(uint64_t key, uint64_t address) {
     return ((key >> VERSION_SHIFT) + 1) << VERSION_SHIFT | address;
 }
@@ -236,7 +232,7 @@ static uint64_t used_slots(const struct live_table *table) {
 static bool read_object(const struct live_table *table, uint64_t slot, uint64_t *key,
                         struct live_object *object) {
     *key = atomic_load_explicit(&table->keys[slot], memory_order_acquire);
-    if (!key_has_object(*key))
+    if (key_address(*key) <= address_taken)
         return false;
     *object = read_values(table, slot, *key);
     atomic_thread_fence(memory_order_acquire); /* pairs with the fence in live_table_publish() */

@@ -132,10 +132,6 @@ static bool has_no_user(void *users) {
     return atomic_load_explicit((_Atomic uint32_t *)users, memory_order_seq_cst) == 0;
 }
 
-static bool wait_until_left(struct stack_store *store, uint32_t arena) {
-    return wait_for_rounds(has_no_user, &store->users[arena], LEAVE_ROUNDS);
-}
-
 static uint32_t used_of(const struct stack_store *store, uint32_t arena) {
     return atomic_load_explicit(&head_of(store, arena)->used, memory_order_relaxed);
 }
@@ -153,7 +149,7 @@ void stack_store_flip(struct stack_store *store, void (*evacuate)(void *arg), vo
         atomic_fetch_add_explicit(&store->epoch, 1, memory_order_seq_cst);
     }
     const uint32_t present = present_arena(store);
-    if (!wait_until_left(store, present ^ 1))
+    if (!wait_for_rounds(has_no_user, &store->users[present ^ 1], LEAVE_ROUNDS))
         return;
     evacuate(arg);
     own_memory_reset(store->arenas[present ^ 1], STACK_STORE_BYTES);

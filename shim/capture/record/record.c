@@ -75,12 +75,6 @@ static bool record_add(const struct recorder *recorder, struct thread_state *thr
     return added;
 }
 
-static enum drop_reason why_truncated(const struct unwind *unwind, enum unwind_end end) {
-    if (end == UNWIND_CHANGING)
-        return DROP_UNLOADING;
-    return unwind->foreign_stack ? DROP_FOREIGN_STACK : DROP_TRUNCATED;
-}
-
 /* Returns the present limit of frames; the buffer has room for the limit of the configuration. */
 static uint32_t record_depth(const struct recorder *recorder) {
     return settings_max_stack_depth(recorder->settings);
@@ -161,23 +155,17 @@ static enum unwind_end record_walk_python(const struct recorder *recorder,
     return end;
 }
 
-static enum unwind_end record_walk_frames(const struct recorder *recorder,
-                                          struct thread_state *thread,
-                                          const uint64_t registers[REGISTER_COUNT],
-                                          struct unwind *unwind) {
-    if (!python_hold(recorder->python))
-        return unwind_walk(recorder->unwinder, registers, unwind);
-    const enum unwind_end end = record_walk_python(recorder, thread, registers, unwind);
-    python_release(recorder->python);
-    return end;
-}
-
 static enum unwind_end record_walk(const struct recorder *recorder, struct thread_state *thread,
                                    const uint64_t registers[REGISTER_COUNT], struct unwind *unwind,
                                    struct sample *sample) {
     if (!stack_range_has(thread->stack, registers[REGISTER_SP]) && unwind->signal_stack.high == 0)
         unwind->signal_stack = current_signal_stack(registers[REGISTER_SP]);
-    const enum unwind_end end = record_walk_frames(recorder, thread, registers, unwind);
+    enum unwind_end end;
+    if (python_hold(recorder->python)) {
+        end = record_walk_python(recorder, thread, registers, unwind);
+        python_release(recorder->python);
+    } else
+        end = unwind_walk(recorder->unwinder, registers, unwind);
     sample->frames = unwind->frames;
     sample->frame_count = unwind->count;
     sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
@@ -194,7 +182,9 @@ static bool mark_cut(struct thread_state *thread, const struct unwind *unwind, e
                      struct sample *sample) {
     if (end == UNWIND_COMPLETE || end == UNWIND_DEPTH)
         return false;
-    const enum drop_reason why = why_truncated(unwind, end);
+    const enum drop_reason why = end == UNWIND_CHANGING  ? DROP_UNLOADING
+                                 : unwind->foreign_stack ? DROP_FOREIGN_STACK
+                                                         : DROP_TRUNCATED;
     sample->flags |= SAMPLE_FLAG_TRUNCATED;
     thread_count_drop(thread, why);
     return why == DROP_FOREIGN_STACK;

@@ -44,12 +44,6 @@ static uint32_t record_bytes(uint32_t frame_count, const struct stack_copy *copy
     return bytes;
 }
 
-static uint64_t hash_sample(const struct sample *sample, struct kept kept) {
-    const uint64_t seed = (uint64_t)kept.context << 40 ^ (uint64_t)kept.wait << 28 ^
-                          (uint64_t)sample->tid << 16 ^ (uint64_t)sample->kind << 8 ^ sample->flags;
-    return hash_words(hash_word(seed, sample->interval), sample->frames, sample->frame_count);
-}
-
 static bool record_is_equal(const struct record *record, const struct sample *sample,
                             struct kept kept, uint64_t hash) {
     return record->hash == hash && record->frame_count == sample->frame_count &&
@@ -113,7 +107,10 @@ static void record_fill(struct record *record, const struct sample *sample, stru
 /* Returns the reference of the sample's record, new or known; 0: no room. */
 static uint32_t find_or_insert(struct sample_table *table, struct chunk_pool *pool,
                                const struct sample *sample, struct kept kept) {
-    const uint64_t hash = hash_sample(sample, kept);
+    const uint64_t seed = (uint64_t)kept.context << 40 ^ (uint64_t)kept.wait << 28 ^
+                          (uint64_t)sample->tid << 16 ^ (uint64_t)sample->kind << 8 ^ sample->flags;
+    const uint64_t hash =
+        hash_words(hash_word(seed, sample->interval), sample->frames, sample->frame_count);
     uint32_t *const bucket = &buckets(table, pool)[hash % TABLE_BUCKETS];
     for (uint32_t at = sample->stack_copy ? 0 : *bucket; at; at = record_at(pool, at)->next)
         if (record_is_equal(record_at(pool, at), sample, kept, hash))
@@ -188,10 +185,6 @@ static const void *record_words_at(const struct chunk_pool *pool, uint32_t refer
     return reference ? record_at(pool, reference)->frames : NULL;
 }
 
-static const struct span_seen *seen_of(const struct chunk_pool *pool, uint32_t context) {
-    return context ? &record_at(pool, context)->seen : NULL;
-}
-
 static void visit_record(const struct chunk_pool *pool, const struct record *record,
                          void (*visit)(void *arg, const struct sample *sample), void *arg) {
     struct stack_copy copy = {.size = record->copied_bytes};
@@ -205,7 +198,8 @@ static void visit_record(const struct chunk_pool *pool, const struct record *rec
                             .tid = record->tid,
                             .interval = record->interval,
                             .context = record_words_at(pool, record->context),
-                            .seen = seen_of(pool, record->context),
+                            .seen =
+                                record->context ? &record_at(pool, record->context)->seen : NULL,
                             .wait = record_words_at(pool, record->wait),
                             .frames = record->frames,
                             .frame_count = record->frame_count,
@@ -226,24 +220,17 @@ struct sample sample_table_stack_at(const struct chunk_pool *pool, uint32_t refe
                            .frame_count = record->frame_count};
 }
 
-static uint32_t bytes_of(const struct record *record) {
-    const struct stack_copy copy = {.size = record->copied_bytes};
-    return record_bytes(record->frame_count, copy.size ? &copy : NULL);
-}
-
-static bool is_part(const struct record *record) {
-    return record->kind == RECORD_CONTEXT || record->kind == RECORD_WAIT;
-}
-
 static void visit_chunk(const struct chunk_pool *pool, const struct chunk *chunk, uint32_t first,
                         bool names, void (*visit)(void *arg, const struct sample *sample),
                         void *arg) {
     for (uint32_t at = first; at < chunk->used;) {
         const struct record *const record =
             (const struct record *)(const void *)((const char *)chunk + at);
-        if (!is_part(record) && (record->kind == RECORD_THREAD_NAME) == names)
+        const bool is_part = record->kind == RECORD_CONTEXT || record->kind == RECORD_WAIT;
+        if (!is_part && (record->kind == RECORD_THREAD_NAME) == names)
             visit_record(pool, record, visit, arg);
-        at += bytes_of(record);
+        const struct stack_copy copy = {.size = record->copied_bytes};
+        at += record_bytes(record->frame_count, copy.size ? &copy : NULL);
     }
 }
 

@@ -46,12 +46,6 @@ static double cost_of_clock(void) {
     return (double)least;
 }
 
-static void costs_begin(struct sampling_costs *costs, pid_t pid) {
-    *costs = (struct sampling_costs){.pid = pid, .clock_nano = cost_of_clock()};
-    for (int i = 0; i < SAMPLING_WORKS; i++)
-        costs->of[i].price = prices[i].first;
-}
-
 static uint64_t read_count(const _Atomic uint64_t *count) {
     return atomic_load_explicit(count, memory_order_relaxed);
 }
@@ -99,8 +93,11 @@ void sampling_costs_update(struct sampling_costs *costs, const struct thread_tab
         [WORK_ALLOCATION] = SAMPLING_ALLOCATIONS,
         [WORK_FREE] = SAMPLING_ALLOCATIONS,
         [WORK_CONTENTION] = SAMPLING_LOCKS};
-    if (costs->pid != pid)
-        costs_begin(costs, pid);
+    if (costs->pid != pid) {
+        *costs = (struct sampling_costs){.pid = pid, .clock_nano = cost_of_clock()};
+        for (int i = 0; i < SAMPLING_WORKS; i++)
+            costs->of[i].price = prices[i].first;
+    }
     for (int i = 0; i < SAMPLINGS; i++)
         now[i] = (struct sampling_cost){0, 0, 0, 0};
     for (int i = 0; i < SAMPLING_WORKS; i++) {

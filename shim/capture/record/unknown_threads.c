@@ -106,11 +106,6 @@ struct listing {
     void *arg;
 };
 
-static void visit_if_unknown(const struct listing *listing, uint32_t tid) {
-    if (tid && !*tid_place(listing->known, tid) && !has_profiler_name(tid))
-        listing->visit(listing->arg, tid);
-}
-
 static void visit_all_unknown(const struct listing *listing) {
     _Alignas(struct entry) char list[LIST_BYTES];
     uint32_t listed = 0;
@@ -121,9 +116,11 @@ static void visit_all_unknown(const struct listing *listing) {
     while (listed < MOST_LISTED && (size = syscall(SYS_getdents64, folder, list, LIST_BYTES)) > 0)
         for (long at = 0; at < size; listed++) {
             const struct entry *const entry = (const struct entry *)(list + at);
-            uint64_t tid;
-            (void)number_read(entry->name, 10, &tid); /* 0 for "." and ".." */
-            visit_if_unknown(listing, (uint32_t)tid);
+            uint64_t number;
+            (void)number_read(entry->name, 10, &number); /* 0 for "." and ".." */
+            const uint32_t tid = (uint32_t)number;
+            if (tid && !*tid_place(listing->known, tid) && !has_profiler_name(tid))
+                listing->visit(listing->arg, tid);
             at += entry->bytes;
         }
     close(folder);
