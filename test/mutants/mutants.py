@@ -182,8 +182,8 @@ BREAKS = [
     Break("any mark is a valid one", CONTEXT + "thread_context.c", "if (record.valid != VALID)", "if (!record.valid)", ("test_thread_context",)),
 
     # --- capture/wait ---
-    Break("a delay is recorded as often as it is read", WAIT + "wait_observe.c", "wait_record_delay(waits, thread, account->tid, delay_ns - accounted_ns)",
-          "wait_record_delay(waits, thread, account->tid, delay_ns)", ("test_wait_sampler",)),
+    Break("a delay is recorded as often as it is read", WAIT + "wait_observe.c", "account->tid, times->delay_ns - accounted_ns)",
+          "account->tid, times->delay_ns)", ("test_wait_sampler",)),
     Break("work within a hook's wait is a wait", WAIT + "wait_observe.c", "        correct_pending(thread, account, off);\n",
           "        (void)correct_pending;\n", ("test_wait_sampler",)),
     Break("a sleep is a delay where the kernel says so", WAIT + "wait_observe.c", "    times->delay_ns = most;\n", "", ("test_wait_sampler",)),

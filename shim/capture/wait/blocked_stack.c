@@ -15,14 +15,6 @@ enum { STEPS = sizeof steps / sizeof *steps };
 
 /* --- the copy --- */
 
-/* Returns where the copy begins. A leaf function may use memory below its stack pointer; the same
- * page is readable. */
-static uintptr_t low_end(uintptr_t sp) {
-    const uintptr_t page = sp & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
-    const uintptr_t red_zone = (sp - ARCH_RED_ZONE) & ~(uintptr_t)15;
-    return red_zone > page ? red_zone : page;
-}
-
 /* Returns the end of the page. Memory above a stack of unknown bounds may end there. */
 static uintptr_t page_end(uintptr_t address) {
     return (address | (ARCH_SMALLEST_PAGE_BYTES - 1)) + 1;
@@ -35,7 +27,10 @@ static bool copy_range(struct blocked_stack *stack, uintptr_t low, uintptr_t hig
 
 static bool copy_stack(struct blocked_stack *stack, const struct thread_state *thread, uintptr_t sp,
                        size_t size) {
-    const uintptr_t low = low_end(sp);
+    /* a leaf function may use memory below its stack pointer; the same page is readable */
+    const uintptr_t page = sp & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
+    const uintptr_t red_zone = (sp - ARCH_RED_ZONE) & ~(uintptr_t)15;
+    const uintptr_t low = red_zone > page ? red_zone : page;
     stack->is_foreign = !stack_range_has(thread->stack, sp);
     if (stack->is_foreign)
         return copy_range(stack, low, page_end(sp + size)) || copy_range(stack, low, page_end(sp));
@@ -60,14 +55,6 @@ static void set_registers(struct blocked_stack *stack, uintptr_t pc, uintptr_t s
     stack->registers[REGISTER_PC] = pc;
     stack->registers[REGISTER_SP] = sp;
     stack->registers[REGISTER_FP] = fp;
-}
-
-/* Returns true if the walk has come to the hook. The hook is the profiler's code and keeps a frame
- * pointer, which the kernel does not report. */
-static bool has_come_to(const struct unwinder *unwinder, const struct unwind *unwind,
-                        const struct hook_caller *hook) {
-    return unwinder_is_own(unwinder, unwind->ended_pc) ||
-           (unwind->ended_sp == hook->stack_pointer && unwind->ended_pc + 1 == hook->pc);
 }
 
 /* Walks from stack->registers, and inserts the frames of the interpreter's thread `state`. */
@@ -116,7 +103,10 @@ static enum unwind_end walk_from_kernel(struct blocked_stack *stack,
         end = blocked_walk_frames(stack, unwinder, atomic_load(&thread->tid), &unwind);
     stack->count = unwind.count;
     stack->by_frame_pointer = unwind.by_frame_pointer;
-    stack->reached_hook = has_come_to(unwinder, &unwind, &blocked_place->hook);
+    /* the hook is the profiler's code, and keeps a frame pointer that the kernel does not report */
+    stack->reached_hook = unwinder_is_own(unwinder, unwind.ended_pc) ||
+                          (unwind.ended_sp == blocked_place->hook.stack_pointer &&
+                           unwind.ended_pc + 1 == blocked_place->hook.pc);
     stack->in_handler = stack->reached_hook && unwind.crossed_signal;
     stack->ended = unwind.ended_sp;
     return end;
@@ -184,23 +174,16 @@ static enum unwind_end blocked_walk(struct blocked_stack *stack, const struct un
     return end;
 }
 
-static bool may_go_on(enum unwind_end end) {
-    return end == UNWIND_TRUNCATED || end == UNWIND_EXPRESSION;
-}
-
-static uintptr_t innermost_address(const struct blocked_place *blocked_place) {
-    return blocked_place->stack_pointer ? blocked_place->stack_pointer
-                                        : blocked_place->hook.stack_pointer;
-}
-
 enum unwind_end blocked_stack_walk(struct blocked_stack *stack, const struct unwinder *unwinder,
                                    const struct thread_state *thread,
                                    const struct blocked_place *blocked_place) {
+    const uintptr_t innermost = blocked_place->stack_pointer ? blocked_place->stack_pointer
+                                                             : blocked_place->hook.stack_pointer;
     enum unwind_end end = UNWIND_TRUNCATED;
     stack->count = 0;
     stack->is_doubtful = false;
-    for (int i = 0; i < STEPS && may_go_on(end); i++) {
-        if (!copy_stack(stack, thread, innermost_address(blocked_place), steps[i]))
+    for (int i = 0; i < STEPS && (end == UNWIND_TRUNCATED || end == UNWIND_EXPRESSION); i++) {
+        if (!copy_stack(stack, thread, innermost, steps[i]))
             break;
         end = blocked_walk(stack, unwinder, thread, blocked_place);
         if (stack->is_foreign || stack->copied.high + 8 > thread->stack.high)

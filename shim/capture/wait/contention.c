@@ -18,15 +18,6 @@
 
 static const uint64_t LONGEST_INTERVAL = 10 * UINT64_C(1000000000);
 
-/* Applies the settings' interval, but never one below the bound. The bound outlasts every change of
- * the settings: otherwise a program that pauses often, or a client that keeps changing the
- * interval, would escape it. */
-static void contention_follow_settings(struct contention_rate *rate,
-                                       const struct settings *settings) {
-    const uint64_t set = settings_lock_interval(settings);
-    rate->interval = rate->bound > set ? rate->bound : set;
-}
-
 /* Adapts the bound to the samples so far. It never depends on how the present draw comes out, so it
  * adds no bias. */
 static void contention_adapt_bound(struct contention_rate *rate, uint64_t now) {
@@ -45,7 +36,10 @@ bool contention_is_sampled(struct thread_state *thread, const struct settings *s
                            uint64_t now, uint64_t delay_ns) {
     struct contention_rate *const rate = &thread->contention;
     contention_adapt_bound(rate, now);
-    contention_follow_settings(rate, settings);
+    /* The bound outlasts every change of the settings: otherwise a program that pauses often, or a
+     * client that keeps changing the interval, would escape it. */
+    const uint64_t set = settings_lock_interval(settings);
+    rate->interval = rate->bound > set ? rate->bound : set;
     if (delay_ns < rate->interval && random_next(&thread->random) % rate->interval >= delay_ns)
         return false;
     rate->samples++;
@@ -83,10 +77,6 @@ static uint64_t now_nano(void) {
 
 /* --- one contention --- */
 
-static bool are_sampled(const struct recorder *recorder) {
-    return settings_types(recorder->settings) & PROFILE_LOCK;
-}
-
 struct contention contention_begin(const struct recorder *recorder,
                                    const struct hook_caller *caller, uint32_t what,
                                    const void *lock) {
@@ -96,7 +86,7 @@ struct contention contention_begin(const struct recorder *recorder,
     contention.has_wait_slot = atomic_load_explicit(&wait_slots_on, memory_order_relaxed);
     if (contention.has_wait_slot)
         wait_slot_begin(&contention.thread->wait_slot, caller, what, (uintptr_t)lock);
-    if (!are_sampled(recorder))
+    if (!(settings_types(recorder->settings) & PROFILE_LOCK))
         return contention;
     contention.lock = (uintptr_t)lock;
     contention.holder = lock_holder_here(what, lock);

@@ -69,14 +69,6 @@ static enum thread_run_state observe_again(struct snapshot *snapshot, struct thr
     return run_state;
 }
 
-/* Reads the context, without times: it is not known whether the thread had this context since the
- * wait was first seen. */
-static void read_wait_context(struct snapshot *snapshot, struct thread_state *thread,
-                              struct wait_account *account) {
-    account->seen = (struct span_seen){0, 0};
-    account->has_context = record_context_of(snapshot->waits->recorder, thread, &account->context);
-}
-
 /* Skips retired threads: their id may be another thread's. */
 static void show_thread(struct snapshot *snapshot, struct thread_state *thread) {
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
@@ -88,8 +80,12 @@ static void show_thread(struct snapshot *snapshot, struct thread_state *thread) 
         run_state = observe_again(snapshot, thread, account);
     if (account && account->waits) {
         holder_stack_follow(snapshot->waits, account); /* holders found later in the harvest */
-        if (!account->has_context)                     /* its context may have been found since */
-            read_wait_context(snapshot, thread, account);
+        if (!account->has_context) {                   /* its context may have been found since */
+            /* without times: the thread need not have had it since the wait was first seen */
+            account->seen = (struct span_seen){0, 0};
+            account->has_context =
+                record_context_of(snapshot->waits->recorder, thread, &account->context);
+        }
         show_waiting(snapshot, account);
     } else
         show_running(snapshot, thread, tid, run_state);

@@ -30,22 +30,17 @@ static void record_pending(struct wait_sampler *waits, struct thread_state *thre
         wall_give_back(&thread->wall, pending_ns);
 }
 
-/* Closes the account of a thread that is gone. */
-static void close_account(struct wait_sampler *waits, struct thread_state *thread,
-                          struct wait_account *account) {
-    record_pending(waits, thread, account);
-    kernel_thread_close(&waits->kernel, &account->files);
-    memset(account, 0, sizeof *account);
-}
-
 struct wait_account *wait_account_of(struct wait_sampler *waits, struct thread_state *thread) {
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
     const uint64_t begun_ns = thread->wall.begun_ns;
     struct wait_account *const account = wait_account_at(waits->accounts, thread->index);
     if (!account)
         return NULL;
-    if (account->begun_ns && (!tid || account->begun_ns != begun_ns || account->tid != tid))
-        close_account(waits, thread, account);
+    if (account->begun_ns && (!tid || account->begun_ns != begun_ns || account->tid != tid)) {
+        record_pending(waits, thread, account); /* its thread is gone */
+        kernel_thread_close(&waits->kernel, &account->files);
+        memset(account, 0, sizeof *account);
+    }
     if (!tid || !begun_ns)
         return NULL;
     if (!account->begun_ns) {
@@ -81,52 +76,31 @@ uint64_t wait_observe_price(const struct wait_sampler *waits, const struct threa
     return waits->budget.stack_nano;
 }
 
-/* Asks the kernel about a long wait now and then. If the thread is still blocked, the pending time
- * was certainly no run-queue delay and may be recorded as off-CPU time. */
-static bool is_still_blocked(struct wait_sampler *waits, struct wait_account *account) {
-    struct blocked_call call;
-    return account->pending_ns >= LONG_WAIT_NANO &&
-           kernel_thread_run_state(&waits->kernel, account->tid, &account->files, &call) ==
-               RUN_BLOCKED;
-}
-
 static bool wants_span_times(const struct wait_sampler *waits) {
     return settings_span_times(waits->recorder->settings);
 }
 
-/* Extends the certain time of the wait to `last_seen_ns`, if the thread has never left it. */
-static void extend_seen(const struct wait_sampler *waits, const struct thread_state *thread,
-                        struct wait_account *account, uint64_t last_seen_ns) {
-    if (wants_span_times(waits) && account->seen.last_nano &&
-        last_seen_ns > account->seen.last_nano && wait_is_same(thread, account) &&
-        !wait_has_worked(account))
-        account->seen.last_nano = last_seen_ns;
-}
-
 void wait_continue(struct wait_sampler *waits, struct thread_state *thread,
                    struct wait_account *account, uint64_t now) {
-    extend_seen(waits, thread, account, now);
+    struct blocked_call call;
+    if (wants_span_times(waits) && account->seen.last_nano && now > account->seen.last_nano &&
+        wait_is_same(thread, account) && !wait_has_worked(account))
+        account->seen.last_nano = now; /* the thread has never left the wait */
     if (now > account->last_seen_ns)
         account->pending_ns += wall_take(&thread->wall, account->off_cpu_at_last_seen_ns +
                                                             (now - account->last_seen_ns));
     const bool moved = holder_stack_has_moved(waits, account);
-    if (moved || is_still_blocked(waits, account))
+    /* The kernel is asked about a long wait now and then: if the thread is still blocked, the
+     * pending time was certainly no run-queue delay and may be recorded as off-CPU time. */
+    if (moved || (account->pending_ns >= LONG_WAIT_NANO &&
+                  kernel_thread_run_state(&waits->kernel, account->tid, &account->files, &call) ==
+                      RUN_BLOCKED))
         record_pending(waits, thread, account); /* this time belongs to the holder until now */
     if (moved)
         holder_stack_follow(waits, account);
 }
 
 /* --- reconciling --- */
-
-static void record_delay(struct wait_sampler *waits, struct thread_state *thread,
-                         struct wait_account *account, uint64_t delay_ns) {
-    const uint64_t before = thread->wall.delay_before_ns;
-    const uint64_t accounted_ns = account->delay_ns > before ? account->delay_ns : before;
-    if (delay_ns > accounted_ns &&
-        (account->discards_delay ||
-         wait_record_delay(waits, thread, account->tid, delay_ns - accounted_ns)))
-        account->delay_ns = delay_ns;
-}
 
 /* Returns the largest delay that is possible: the thread's life so far, less the time that is
  * recorded as off-CPU, which was no delay. Linux from 6.12 on may count a sleep as delay, if it
@@ -166,7 +140,12 @@ static bool read_times(struct wait_sampler *waits, struct thread_state *thread,
     if (times->delay_ns < known)
         times->delay_ns = known;
     atomic_store_explicit(&thread->wall.delay_ns, times->delay_ns, memory_order_relaxed);
-    record_delay(waits, thread, account, times->delay_ns);
+    const uint64_t before = thread->wall.delay_before_ns;
+    const uint64_t accounted_ns = account->delay_ns > before ? account->delay_ns : before;
+    if (times->delay_ns > accounted_ns &&
+        (account->discards_delay ||
+         wait_record_delay(waits, thread, account->tid, times->delay_ns - accounted_ns)))
+        account->delay_ns = times->delay_ns;
     return true;
 }
 
@@ -292,12 +271,6 @@ static void describe_wait(const struct wait_sampler *waits, struct wait_account 
         holder_stack_begin(waits, account, found->kind, found->object);
 }
 
-static enum drop_reason why_cut(const struct wait_sampler *waits, enum unwind_end end) {
-    if (end == UNWIND_CHANGING)
-        return DROP_UNLOADING;
-    return waits->room.is_foreign ? DROP_FOREIGN_STACK : DROP_TRUNCATED;
-}
-
 static bool is_profiler_wait(const struct recorder *recorder, const struct thread_state *thread,
                              const struct found *found, struct blocked_stack *room) {
     return !room->is_in_hook && found->run_state == RUN_BLOCKED &&
@@ -325,7 +298,10 @@ static bool observe_stack(struct wait_sampler *waits, struct thread_state *threa
     account->flags = end == UNWIND_DEPTH ? SAMPLE_FLAG_DEPTH_CUT : 0;
     if (end != UNWIND_COMPLETE && end != UNWIND_DEPTH) {
         account->flags = SAMPLE_FLAG_TRUNCATED;
-        thread_count_drop(thread, why_cut(waits, end));
+        if (end == UNWIND_CHANGING)
+            thread_count_drop(thread, DROP_UNLOADING);
+        else
+            thread_count_drop(thread, room->is_foreign ? DROP_FOREIGN_STACK : DROP_TRUNCATED);
     }
     account->flags |= room->by_frame_pointer ? SAMPLE_FLAG_FRAME_POINTERS : 0;
     account->is_hooked = room->is_in_hook && !room->in_handler;
@@ -336,16 +312,6 @@ static bool observe_stack(struct wait_sampler *waits, struct thread_state *threa
     account->has_context = record_context_of(recorder, thread, &account->context);
     describe_wait(waits, account, found, account->is_hooked);
     return true;
-}
-
-static bool is_waiting(struct wait_sampler *waits, struct thread_state *thread,
-                       struct wait_account *account, const struct thread_times *times,
-                       struct found *found) {
-    if (found->run_state == RUN_RUNNING ||
-        (found->run_state == RUN_UNKNOWN && !(found->sequence & 1)))
-        return false;
-    return observe_stack(waits, thread, account, found) &&
-           clock_nano(cpu_clock_of(account->tid)) == times->cpu_ns;
 }
 
 static void begin_wait(struct thread_state *thread, struct wait_account *account,
@@ -380,7 +346,9 @@ void wait_observe(struct wait_sampler *waits, struct thread_state *thread,
         return;
     found.seen_nano = wants_span_times(waits) ? monotonic_nano() : 0;
     read_run_state(waits, account, &found);
-    if (!is_waiting(waits, thread, account, &times, &found))
+    if (found.run_state == RUN_RUNNING || (found.run_state == RUN_UNKNOWN && !(found.sequence & 1)))
         return;
-    begin_wait(thread, account, &found, &times, monotonic_nano());
+    if (observe_stack(waits, thread, account, &found) &&
+        clock_nano(cpu_clock_of(account->tid)) == times.cpu_ns)
+        begin_wait(thread, account, &found, &times, monotonic_nano());
 }

@@ -24,18 +24,14 @@ static uint64_t start_of(const struct thread_state *thread) {
     return start ? start : getauxval(AT_ENTRY);
 }
 
-/* Sets the idle flag for the samples of this wait, and for the thread in a thread profile. */
-static void update_idle(struct wait_account *account, uint64_t nano) {
+bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
+                         struct wait_account *account, uint64_t nano) {
+    /* the idle flag is for the samples of this wait, and for the thread in a thread profile */
     const uint64_t stack = hash_words(0, account->frames, account->frame_count);
     const bool is_idle = idle_waits_add(&account->idle, (enum wait_kind)account->detail.kind, stack,
                                         nano, account->begun_ns, monotonic_nano());
     account->flags &= (uint8_t)~SAMPLE_FLAG_IDLE;
     account->flags |= is_idle ? SAMPLE_FLAG_IDLE : 0;
-}
-
-bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
-                         struct wait_account *account, uint64_t nano) {
-    update_idle(account, nano);
     const struct sample sample = {.kind = SAMPLE_OFF_CPU,
                                   .flags = account->flags,
                                   .tid = account->tid,

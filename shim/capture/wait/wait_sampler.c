@@ -12,24 +12,21 @@ enum { UNPOLLED_PERIODS = 2 };
 
 /* --- start and end --- */
 
-static bool open_memory(struct wait_sampler *waits) {
-    waits->accounts = wait_accounts_open(waits->recorder->threads->max_depth);
-    waits->room.copy = own_memory_take(BLOCKED_STACK_BYTES);
-    return waits->accounts && waits->room.copy;
-}
-
 void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
                         const struct recorder *recorder, const struct log *log) {
     waits->recorder = recorder;
     waits->log = log;
     waits->types = config->types & (PROFILE_OFF_CPU | PROFILE_SCHED_DELAY | PROFILE_THREADS);
     waits->next_poll_ns = UINT64_MAX;
-    if (waits->types && !open_memory(waits)) {
-        log_debug(log, "no memory to sample waiting threads; only CPU and memory are profiled");
-        waits->types = 0;
-    }
     if (!waits->types)
         return;
+    waits->accounts = wait_accounts_open(recorder->threads->max_depth);
+    waits->room.copy = own_memory_take(BLOCKED_STACK_BYTES);
+    if (!waits->accounts || !waits->room.copy) {
+        log_debug(log, "no memory to sample waiting threads; only CPU and memory are profiled");
+        waits->types = 0;
+        return;
+    }
     waits->random = monotonic_nano() | 1;
     waits->settings = settings_version(recorder->settings) - 1;
     atomic_store(&wait_slots_on, WAIT_SLOTS_ON);
@@ -126,11 +123,6 @@ static void forget_files(struct wait_sampler *waits, struct thread_state *thread
     account->files = (struct thread_files){0, 0};
 }
 
-static void follow_helper(struct wait_sampler *waits) {
-    if (kernel_view_follow(&waits->kernel, log_thread_is_separate(waits->log)))
-        for_each(waits, forget_files);
-}
-
 /* Records the wait of a thread until now, even if the budget never allowed to observe it. */
 static void reconcile_thread(struct wait_sampler *waits, struct thread_state *thread,
                              struct wait_account *account) {
@@ -190,39 +182,27 @@ static void record_unpolled(struct wait_sampler *waits, struct thread_state *thr
         wait_record_remainder(waits, thread, account);
 }
 
-/* Begins in a forked child, whose helper starts late. The first place where a thread is seen does
- * not explain its waits before that: they are recorded without a stack, which is also done at the
- * end of the process if it had no helper until then. */
-static void begin_in_child(struct wait_sampler *waits) {
-    atomic_store(&wait_slots_on, waits->on ? WAIT_SLOTS_ON : WAIT_SLOTS_OFF);
-    if (waits->on)
-        for_each(waits, record_unpolled);
-}
-
-/* Notes an interpreter that was found since the last poll. */
-static void follow_python(struct wait_sampler *waits) {
-    struct blocked_stack *const room = &waits->room;
-    struct python *const python = waits->recorder->python;
-    if (room->python_threads || !python || !atomic_load(&python->on))
-        return;
-    room->python = python;
-    room->python_threads = python_threads_new();
-}
-
 /* Follows all changes. Returns true if threads are to be polled. */
 static bool wait_follow(struct wait_sampler *waits) {
+    struct blocked_stack *const room = &waits->room;
+    struct python *const python = waits->recorder->python;
     const bool was_alone = atomic_load(&wait_slots_on) == WAIT_SLOTS_UNPOLLED;
-    follow_helper(waits);
+    if (kernel_view_follow(&waits->kernel, log_thread_is_separate(waits->log)))
+        for_each(waits, forget_files);
     wait_follow_settings(waits);
-    follow_python(waits);
-    if (was_alone)
-        begin_in_child(waits);
+    if (!room->python_threads && python && atomic_load(&python->on)) {
+        room->python = python; /* found since the last poll */
+        room->python_threads = python_threads_new();
+    }
+    /* The helper of a forked child starts late. The first place where a thread is seen does not
+     * explain its waits before that: they are recorded without a stack, which is also done at the
+     * end of the process if it had no helper until then. */
+    if (was_alone) {
+        atomic_store(&wait_slots_on, waits->on ? WAIT_SLOTS_ON : WAIT_SLOTS_OFF);
+        if (waits->on)
+            for_each(waits, record_unpolled);
+    }
     return waits->on != 0;
-}
-
-static uint64_t jittered(struct wait_sampler *waits, uint64_t period) {
-    const uint64_t spread = period / JITTER_SHARE;
-    return period - spread + (uint64_t)(random_unit(&waits->random) * 2 * (double)spread);
 }
 
 uint64_t wait_sampler_next_poll(const struct wait_sampler *waits) {
@@ -240,7 +220,9 @@ void wait_sampler_poll(struct wait_sampler *waits) {
         return;
     }
     const uint64_t period = settings_wait_period_nano(waits->recorder->settings);
-    waits->next_poll_ns = now + jittered(waits, period);
+    const uint64_t spread = period / JITTER_SHARE;
+    waits->next_poll_ns =
+        now + period - spread + (uint64_t)(random_unit(&waits->random) * 2 * (double)spread);
     wait_budget_begin(&waits->budget, period);
     poll_all_threads(waits, now);
 }
