@@ -100,14 +100,6 @@ static void switch_on(struct scan *scan, const struct dl_phdr_info *info, size_t
     atomic_store_explicit(&python->on, true, memory_order_release); /* pairs with python_hold() */
 }
 
-/* A program without PIC has libpython's type in its own data. */
-static void find_type(const struct scan *scan, struct symbol *type) {
-    struct symbol first = {.name = type->name};
-    object_symbols_find_all(&scan->executable, &first, 1);
-    if (first.address)
-        type->address = first.address;
-}
-
 static void python_scan_symbols(struct scan *scan, const struct link_map *object,
                                 const struct dl_phdr_info *info, size_t size) {
     struct symbol symbols[NAMES] = {[RUNTIME] = {.name = scan->runtime.name},
@@ -120,7 +112,11 @@ static void python_scan_symbols(struct scan *scan, const struct link_map *object
         atomic_store(&scan->python->is_old, true);
     if (!symbols[VERSION].address || !scan->python->wanted)
         return;
-    find_type(scan, &symbols[CODE_TYPE]);
+    /* a program without PIC has libpython's type in its own data */
+    struct symbol first = {.name = symbols[CODE_TYPE].name};
+    object_symbols_find_all(&scan->executable, &first, 1);
+    if (first.address)
+        symbols[CODE_TYPE].address = first.address;
     switch_on(scan, info, size, symbols);
 }
 

@@ -241,14 +241,6 @@ static uint32_t python_functions_reserve(struct python_functions *functions, uin
     return FIRST_PLACE + used;
 }
 
-/* Unless another thread has reserved behind it: then it stays empty. */
-static void python_functions_give_back(struct python_functions *functions, uint32_t place,
-                                       uint32_t units) {
-    uint32_t used = place - FIRST_PLACE + units;
-    (void)atomic_compare_exchange_strong_explicit(&functions->used, &used, used - units,
-                                                  memory_order_relaxed, memory_order_relaxed);
-}
-
 /* false: it is not what was hashed any more. */
 static bool python_functions_fill(const struct found *found, struct function *function,
                                   uint64_t hash) {
@@ -315,16 +307,17 @@ static uint32_t python_functions_keep(const struct found *found) {
     const bool is_filled =
         python_functions_fill(found, python_functions_function_at(functions, place), hash);
     const uint32_t number = is_filled ? python_functions_publish(found, place, newest, hash) : 0;
-    if (number != place)
-        python_functions_give_back(functions, place, units);
+    if (number != place) {
+        /* give it back; if another thread has reserved behind it, it stays empty */
+        uint32_t used = place - FIRST_PLACE + units;
+        (void)atomic_compare_exchange_strong_explicit(&functions->used, &used, used - units,
+                                                      memory_order_relaxed, memory_order_relaxed);
+    }
     return number;
 }
 
 /* --- code objects --- */
 
-static uint64_t fingerprint(const struct found *found, uintptr_t code) {
-    return hash_words(hash_word((uint32_t)found->first_line, code), found->objects, PARTS);
-}
 _Static_assert(sizeof(uintptr_t) == sizeof(uint64_t), "hashed as words");
 
 /* The code object that was seen with these addresses may be gone, and another there. */
@@ -346,7 +339,8 @@ uint32_t python_function(struct python_functions *functions, const struct python
     uint64_t count;
     if (!find_objects(&found, code, &count))
         return 0;
-    const uint64_t print = fingerprint(&found, code);
+    const uint64_t print =
+        hash_words(hash_word((uint32_t)found.first_line, code), found.objects, PARTS);
     _Atomic uint64_t *const seen = &functions->seen[(uint32_t)print % SEEN];
     /* pairs with the release store below */
     const uint64_t word = atomic_load_explicit(seen, memory_order_acquire);

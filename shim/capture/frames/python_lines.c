@@ -41,19 +41,6 @@ static uint32_t read_signed(struct table *table) {
     return value & 1 ? 0 - (value >> 1) : value >> 1;
 }
 
-/* Returns the difference between the entry's line and the previous one's; values of an unsound
- * table wrap around. */
-static uint32_t lines_on(struct table *table, unsigned form) {
-    if (form == FORM_NO_COLUMNS || form == FORM_LONG)
-        return read_signed(table);
-    return form > FORM_ONE_LINE && form < FORM_NO_COLUMNS ? form - FORM_ONE_LINE : 0;
-}
-
-static void skip_rest(struct table *table) {
-    while (table->at < table->end && !(*table->at & ENTRY_MARK))
-        table->at++;
-}
-
 int python_line(const uint8_t *table, uint32_t size, int first_line, uint32_t position) {
     struct table rest = {table, table + size};
     uint32_t line = (uint32_t)first_line;
@@ -61,8 +48,13 @@ int python_line(const uint8_t *table, uint32_t size, int first_line, uint32_t po
     while (rest.at < rest.end) {
         const uint8_t entry = *rest.at++;
         const unsigned form = entry >> FORM_SHIFT & FORM_MASK;
-        line += lines_on(&rest, form);
-        skip_rest(&rest);
+        /* the difference to the previous entry's line; values of an unsound table wrap around */
+        if (form == FORM_NO_COLUMNS || form == FORM_LONG)
+            line += read_signed(&rest);
+        else if (form > FORM_ONE_LINE && form < FORM_NO_COLUMNS)
+            line += form - FORM_ONE_LINE;
+        while (rest.at < rest.end && !(*rest.at & ENTRY_MARK)) /* the columns */
+            rest.at++;
         passed += (entry & LENGTH_MASK) + 1u;
         if (passed > position)
             return form == FORM_NO_LINE || (int32_t)line < 0 ? 0 : (int)line;

@@ -149,15 +149,10 @@ static bool read_table(uint32_t version, const void *table, struct python_offset
     return makes_sense && is_aligned(offsets) && fits_a_frame(offsets) && fits_a_head(offsets);
 }
 
-/* Before a release candidate anything may change. */
-static bool is_frozen(uint32_t version) {
-    enum { CANDIDATE = 0xc };
-    return (version >> 4 & 15) >= CANDIDATE;
-}
-
 bool python_offsets_find(uint32_t version, const void *table, struct python_offsets *offsets) {
+    enum { CANDIDATE = 0xc }; /* of a release, in the version's second half-byte */
     const uint32_t minor = version >> MINOR_SHIFT;
-    if (!is_frozen(version))
+    if ((version >> 4 & 15) < CANDIDATE) /* anything may change before */
         return false;
     if (minor >= MINOR_3_13 && minor <= NEWEST_MINOR)
         return read_table(version, table, offsets);

@@ -76,19 +76,14 @@ static bool learn_variables(struct python *python, struct python_reader *reader,
     return found != 0;
 }
 
-static bool python_learn_slot(struct python *python, struct python_reader *reader,
-                              uintptr_t state) {
-    return python_state_is_own(python, reader, state) &&
-           (learn_key(python, reader, state) || learn_variables(python, reader, state));
-}
-
 static uintptr_t search_threads(struct python *python, struct python_reader *reader,
                                 uintptr_t interpreter) {
     uintptr_t state;
     if (!python_read_word(reader, interpreter + python->offsets.threads_head, &state))
         return 0;
     for (int i = 0; i < THREADS && state; i++) {
-        if (python_learn_slot(python, reader, state))
+        if (python_state_is_own(python, reader, state) &&
+            (learn_key(python, reader, state) || learn_variables(python, reader, state)))
             return state;
         if (!python_read_word(reader, state + python->offsets.thread_next, &state))
             return 0;

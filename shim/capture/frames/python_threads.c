@@ -69,19 +69,14 @@ static struct place *python_threads_place(const struct scan *scan, uint32_t tid)
     return free;
 }
 
-/* New interpreters stand in front of older ones. */
-static void python_threads_note(struct scan *scan, uintptr_t state) {
-    const uint32_t tid =
-        (uint32_t)python_threads_word(scan, state, scan->offsets->native_thread_id);
-    struct place *const place = python_threads_place(scan, tid);
-    scan->has_unbegun |= !tid;
-    if (tid && (place->tid != tid || !has_frames(scan, place->state)))
-        *place = (struct place){tid, state};
-}
-
 static void note_all(struct scan *scan, uintptr_t state) {
     for (int i = 0; i < MOST_THREADS && state; i++) {
-        python_threads_note(scan, state);
+        const uint32_t tid =
+            (uint32_t)python_threads_word(scan, state, scan->offsets->native_thread_id);
+        struct place *const place = python_threads_place(scan, tid);
+        scan->has_unbegun |= !tid;
+        if (tid && (place->tid != tid || !has_frames(scan, place->state)))
+            *place = (struct place){tid, state}; /* new interpreters stand before older ones */
         state = python_threads_word(scan, state, scan->offsets->thread_next);
     }
 }
