@@ -105,7 +105,7 @@ BREAKS = [
     Break("a sample's signal handler gives no way", CPU + "sampler.c", "    leave_signals_to_others(context);\n", "",
           ("test_sampler_settings",)),
     Break("what is waited for in vain is always waited for", "shim/capture/kernel/signals_blocked.c",
-          "history[index].left, (1U << more) - 1,", "history[index].left, 0,", ("test_signals_blocked",)),
+          "history[i].left, (1U << count) - 1,", "history[i].left, 0,", ("test_signals_blocked",)),
     Break("a sample is taken within ours", CPU + "sampler.c", "    if (own_tls.inside)\n", "    if (own_tls.inside > 1000)\n", ("test_sampler",)),
     Break("a merged expiry counts once", CPU + "sampler.c", "(uint64_t)info->si_overrun);", "1);", ("test_sampler_settings",)),
     Break("any timer's signal is ours", CPU + "cpu_timers.c", "return info->si_value.sival_ptr == timers->mark;", "return true;",
@@ -177,8 +177,8 @@ BREAKS = [
           "&variables->tables[version % 2];", ("test_thread_variable",)),
     Break("what is read of another thread is read once", CONTEXT + "context.c", "return second == first && sample_context_equals(context, &again) ? first",
           "return second == first && sample_context_equals(&again, &again) ? first", ("test_changed_context",)),
-    Break("the first of a key wins", CONTEXT + "thread_context.c", "        if (was_seen(&keys, attribute.key_index))\n",
-          "        if (was_seen(&keys, attribute.key_index) && !size)\n", ("test_thread_context",)),
+    Break("the first of a key wins", CONTEXT + "thread_context.c", "        if (*seen & bit)\n",
+          "        if ((*seen & bit) && !size)\n", ("test_thread_context",)),
     Break("any mark is a valid one", CONTEXT + "thread_context.c", "if (record.valid != VALID)", "if (!record.valid)", ("test_thread_context",)),
 
     # --- capture/wait ---

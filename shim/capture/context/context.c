@@ -146,15 +146,12 @@ enum context_outcome context_read_of(const struct context_reader *reader, uintpt
 
 /* --- searching --- */
 
-static bool is_adaptor(const char *path) {
-    const char *const slash = strrchr(path, '/');
-    return strcmp(slash ? slash + 1 : path, "libotelprof-cpp.so") == 0;
-}
-
 /* A library of the profiler publishes those of C++ programs. */
 static uint64_t source_of_thread_context(const struct dl_phdr_info *object, const char *path) {
     (void)object;
-    return is_adaptor(path) ? CONTEXT_OPENTELEMETRY_CPP : CONTEXT_THREAD;
+    const char *const slash = strrchr(path, '/');
+    const char *const name = slash ? slash + 1 : path;
+    return strcmp(name, "libotelprof-cpp.so") == 0 ? CONTEXT_OPENTELEMETRY_CPP : CONTEXT_THREAD;
 }
 
 static uint64_t source_of_labels(const struct dl_phdr_info *object, const char *path) {

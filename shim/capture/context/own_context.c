@@ -120,14 +120,6 @@ static void hide_labels_of_key(struct own_content *content, uint32_t count, cons
             content->labels[i].state = depth + 1;
 }
 
-static void write_entry(uint8_t *entry, const struct text *key, const struct text *value) {
-    entry[0] = (uint8_t)key->size;
-    entry[1] = (uint8_t)value->size;
-    memcpy(entry + 2, key->bytes, key->size);
-    memcpy(entry + 2 + key->size, value->bytes, value->size);
-    compiler_barrier();
-}
-
 /* All that is written lies within the place's bounds, whatever a handler of the program's does
  * meanwhile. */
 static void add_label(struct own_content *content, uint64_t top, const struct text *key,
@@ -138,7 +130,12 @@ static void add_label(struct own_content *content, uint64_t top, const struct te
     compiler_barrier(); /* a handler of the program's pushes above it from now on */
     *label = (struct own_label){(uint16_t)start, (uint16_t)size, depth_in(top) + 1, 0};
     hide_labels_of_key(content, count_in(top), key, depth_in(top) + 1);
-    write_entry(content->bytes + start, key, value);
+    uint8_t *const entry = content->bytes + start;
+    entry[0] = (uint8_t)key->size;
+    entry[1] = (uint8_t)value->size;
+    memcpy(entry + 2, key->bytes, key->size);
+    memcpy(entry + 2 + key->size, value->bytes, value->size);
+    compiler_barrier();
     label->state = 1;
     compiler_barrier();
 }
@@ -342,11 +339,6 @@ static uint32_t count_entries(const struct sample_context *context) {
     return count;
 }
 
-static void end_with_zeros(struct sample_context *context) {
-    const size_t rest = -(size_t)context->attribute_bytes % 8;
-    memset(context->attributes + context->attribute_bytes, 0, rest);
-}
-
 bool own_context_add_labels(const struct own_context *own, struct sample_context *context) {
     const struct own_content *const content = content_of(own);
     const uint32_t count = count_in(content->top);
@@ -366,7 +358,8 @@ bool own_context_add_labels(const struct own_context *own, struct sample_context
         context->attribute_bytes += label->size;
         entries++;
     }
-    end_with_zeros(context);
+    const size_t rest = -(size_t)context->attribute_bytes % 8; /* of the last word: zeros */
+    memset(context->attributes + context->attribute_bytes, 0, rest);
     return fit;
 }
 

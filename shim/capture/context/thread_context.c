@@ -20,13 +20,6 @@ struct keys {
     uint64_t bits[4];
 };
 
-static bool was_seen(struct keys *keys, uint8_t key) {
-    const uint64_t bit = UINT64_C(1) << key % 64;
-    const bool seen = keys->bits[key / 64] & bit;
-    keys->bits[key / 64] |= bit;
-    return seen;
-}
-
 /* Reads attributes from readable memory. Each length is read only once, since the program may
  * change it. A repeated key has its newer value, or none, if that does not fit. false: something
  * did not fit. */
@@ -41,8 +34,11 @@ static bool read_attributes(const uint8_t *entries, uint32_t size, struct sample
             .value = entries + at + 2};
         if (attribute.value_bytes > size - at - 2)
             break;
-        if (was_seen(&keys, attribute.key_index))
+        const uint64_t bit = UINT64_C(1) << attribute.key_index % 64;
+        uint64_t *const seen = &keys.bits[attribute.key_index / 64];
+        if (*seen & bit)
             context_attributes_remove(&attributes, &attribute);
+        *seen |= bit;
         complete &= context_attributes_add(&attributes, &attribute);
         at += 2u + attribute.value_bytes;
     }

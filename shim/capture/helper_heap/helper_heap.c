@@ -62,13 +62,9 @@ void helper_heap_keep_in_filter(void) {
 
 /* --- opening --- */
 
-static bool is_limited(__rlimit_resource_t resource) {
-    struct rlimit limit;
-    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-}
-
 static size_t wanted_bytes(void) {
-    if (is_limited(RLIMIT_AS))
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         return HEAP_BYTES_UNDER_LIMIT;
     const uint64_t queue = helper_heap.queue_bytes;
     const uint64_t bytes = HEAP_BYTES + (queue < MOST_FOR_QUEUE ? queue : MOST_FOR_QUEUE);

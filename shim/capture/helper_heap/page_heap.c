@@ -67,15 +67,6 @@ static uint32_t new_slab(struct page_heap *heap, uint32_t size_class) {
     return number;
 }
 
-/* Marks the object as the work's, after it has cleared the marks of earlier work. */
-static void note_work(struct page *slab, uint32_t i, uint32_t work) {
-    if (slab->work != work) {
-        slab->work = work;
-        memory_clear(slab->of_work, sizeof slab->of_work);
-    }
-    set_bit(slab->of_work, i);
-}
-
 static void *take_small(struct page_heap *heap, uint32_t size_class, uint32_t work) {
     uint32_t number = heap->with_room[size_class];
     if (!number)
@@ -85,8 +76,13 @@ static void *take_small(struct page_heap *heap, uint32_t size_class, uint32_t wo
     struct page *const slab = &heap->runs.pages[number];
     const uint32_t i = first_clear(slab->taken);
     set_bit(slab->taken, i);
-    if (work)
-        note_work(slab, i, work);
+    if (work) {
+        if (slab->work != work) { /* the marks are of earlier work */
+            slab->work = work;
+            memory_clear(slab->of_work, sizeof slab->of_work);
+        }
+        set_bit(slab->of_work, i);
+    }
     if (++slab->used == objects_in(slab))
         page_list_remove(&heap->runs, &heap->with_room[size_class], number);
     return (char *)page_runs_address(&heap->runs, number) + i * class_bytes[size_class];

@@ -129,13 +129,6 @@ static uint32_t first_that_fits(const struct page_runs *runs, uint32_t list, uin
     return NO_RUN;
 }
 
-static uint32_t find_free(const struct page_runs *runs, uint32_t count, uint32_t align) {
-    uint32_t run = NO_RUN;
-    for (uint32_t list = list_of(count); !run && list < RUN_LISTS; list++)
-        run = first_that_fits(runs, list, count, align);
-    return run;
-}
-
 /* Adds never used pages as a free run, joined with a free run before them. */
 static uint32_t page_runs_extend(struct page_runs *runs, uint32_t count, uint32_t align) {
     const struct page *const last = &runs->pages[runs->top];
@@ -157,7 +150,9 @@ uint32_t page_runs_take(struct page_runs *runs, uint32_t count, uint32_t align, 
     if (count == 0 || count > runs->limit || runs->used > runs->ceiling ||
         count > runs->ceiling - runs->used)
         return NO_RUN;
-    uint32_t run = find_free(runs, count, align);
+    uint32_t run = NO_RUN;
+    for (uint32_t list = list_of(count); !run && list < RUN_LISTS; list++)
+        run = first_that_fits(runs, list, count, align);
     if (!run)
         run = page_runs_extend(runs, count, align);
     if (!run)

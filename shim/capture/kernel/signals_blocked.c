@@ -63,26 +63,19 @@ static signal_mask skipped_signals(signal_mask pending) {
     return without;
 }
 
-static void signals_note_timeout(unsigned index) {
-    const uint8_t timeouts = atomic_load_explicit(&history[index].timeouts, memory_order_relaxed);
-    const uint8_t more = timeouts < MOST_TIMEOUTS ? timeouts + 1 : MOST_TIMEOUTS;
-    atomic_store_explicit(&history[index].timeouts, more, memory_order_relaxed);
-    atomic_store_explicit(&history[index].left, (1U << more) - 1, memory_order_relaxed);
-}
-
-static void note_taken(unsigned index) {
-    atomic_store_explicit(&history[index].timeouts, 0, memory_order_relaxed);
-    atomic_store_explicit(&history[index].left, 0, memory_order_relaxed);
-}
-
 static void signals_note(const struct turn *turn) {
     const signal_mask timeouts = turn->pending & ~turn->left_out;
     const signal_mask taken = turn->seen & ~turn->pending;
-    for (unsigned i = 0; i < SIGNALS; i++)
-        if (timeouts >> i & 1)
-            signals_note_timeout(i);
-        else if (taken >> i & 1)
-            note_taken(i);
+    for (unsigned i = 0; i < SIGNALS; i++) {
+        uint8_t count = 0; /* of timeouts: none of a signal that was taken */
+        if (timeouts >> i & 1) {
+            count = atomic_load_explicit(&history[i].timeouts, memory_order_relaxed);
+            count = count < MOST_TIMEOUTS ? count + 1 : MOST_TIMEOUTS;
+        } else if (!(taken >> i & 1))
+            continue;
+        atomic_store_explicit(&history[i].timeouts, count, memory_order_relaxed);
+        atomic_store_explicit(&history[i].left, (1U << count) - 1, memory_order_relaxed);
+    }
 }
 
 void signals_give_way(signal_mask before) {
