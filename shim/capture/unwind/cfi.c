@@ -43,18 +43,11 @@ static int64_t factored(const struct execution *e, uint64_t operand) {
     return (int64_t)(operand * (uint64_t)e->cie->data_align);
 }
 
-static struct location *location_of(struct execution *e, uint64_t number) {
-    if (number == REGISTER_FP)
-        return &e->row.fp;
-    if (number == e->cie->return_register)
-        return &e->row.return_address;
-    return NULL;
-}
-
 static void set_location(struct execution *e, uint64_t number, struct location location) {
-    struct location *const target = location_of(e, number);
-    if (target)
-        *target = location;
+    if (number == REGISTER_FP)
+        e->row.fp = location;
+    else if (number == e->cie->return_register)
+        e->row.return_address = location;
 }
 
 static void restore_location(struct execution *e, uint64_t number) {
@@ -82,20 +75,6 @@ static uintptr_t skip_expression(struct reader *r) {
     const uintptr_t start = r->at;
     skip(r, read_uleb(r));
     return start;
-}
-
-static void remember_row(struct execution *e, struct reader *r) {
-    if (e->remembered_count == REMEMBERED_ROWS)
-        r->failed = true;
-    else
-        e->remembered[e->remembered_count++] = e->row;
-}
-
-static void recall_row(struct execution *e, struct reader *r) {
-    if (e->remembered_count == 0)
-        r->failed = true;
-    else
-        e->row = e->remembered[--e->remembered_count];
 }
 
 /* Instructions that place a register. Returns false if `opcode` is none of them. */
@@ -194,11 +173,17 @@ static void execute_other(struct execution *e, struct reader *r, unsigned opcode
     case 0x04:
         advance(e, read_unsigned(r, 4));
         return;
-    case 0x0a:
-        remember_row(e, r);
+    case 0x0a: /* remember_state */
+        if (e->remembered_count == REMEMBERED_ROWS)
+            r->failed = true;
+        else
+            e->remembered[e->remembered_count++] = e->row;
         return;
-    case 0x0b:
-        recall_row(e, r);
+    case 0x0b: /* restore_state */
+        if (e->remembered_count == 0)
+            r->failed = true;
+        else
+            e->row = e->remembered[--e->remembered_count];
         return;
     case 0x2e: /* GNU_args_size */
         (void)read_uleb(r);

@@ -59,14 +59,6 @@ static uintptr_t at_offset(const struct cfi_tables *tables, int32_t offset) {
     return tables->header + (uintptr_t)(intptr_t)offset;
 }
 
-/* 0: none. */
-static uintptr_t find_fde(const struct cfi_tables *tables, uintptr_t pc) {
-    struct search_table table;
-    if (!cfi_search_table(tables, pc, &table) || table.beyond == 0)
-        return 0;
-    return at_offset(tables, offset_in(&table, table.beyond - 1, ENTRY));
-}
-
 /* Opens the entry at `place`: its bytes after the length. */
 static struct reader cfi_entry_open_entry(const struct cfi_tables *tables, uintptr_t place) {
     struct reader r = reader_at(tables, place);
@@ -141,7 +133,10 @@ bool cfi_entry_at(const struct cfi_tables *tables, uintptr_t place, struct fde *
 }
 
 bool cfi_entry_before(const struct cfi_tables *tables, uintptr_t pc, struct fde *fde) {
-    const uintptr_t place = find_fde(tables, pc);
+    struct search_table table;
+    if (!cfi_search_table(tables, pc, &table) || table.beyond == 0)
+        return false;
+    const uintptr_t place = at_offset(tables, offset_in(&table, table.beyond - 1, ENTRY));
     return place && cfi_entry_at(tables, place, fde);
 }
 

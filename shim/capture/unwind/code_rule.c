@@ -196,20 +196,6 @@ static void keep_branch(struct search *s, uintptr_t target) {
     s->branches[s->branch_count++].has_just_called = false;
 }
 
-static enum progress code_rule_jump(struct search *s, uintptr_t target) {
-    s->path.at = target;
-    return is_new(s, target) ? PATH_ON : PATH_DEAD;
-}
-
-/* Goes on with what needs no call, if there is any. */
-static enum progress code_path_call(struct search *s) {
-    s->path.has_called = s->path.has_just_called = true;
-    if (s->branch_count == 0 || s->call_count == MAX_CALLS)
-        return PATH_ON;
-    s->calls[s->call_count++] = s->path;
-    return PATH_DEAD;
-}
-
 static bool next_path(struct search *s) {
     if (s->branch_count) {
         s->path = s->branches[--s->branch_count];
@@ -289,9 +275,17 @@ static enum progress code_rule_take(struct search *s) {
     if (progress != PATH_ON)
         return progress;
     s->path.at = at + i.length;
-    if (i.effect == EFFECT_CALL)
-        return code_path_call(s);
-    return i.effect == EFFECT_JUMP ? code_rule_jump(s, i.target) : PATH_ON;
+    if (i.effect == EFFECT_CALL) { /* paths that need no call go first, if there are any */
+        s->path.has_called = s->path.has_just_called = true;
+        if (s->branch_count == 0 || s->call_count == MAX_CALLS)
+            return PATH_ON;
+        s->calls[s->call_count++] = s->path;
+        return PATH_DEAD;
+    }
+    if (i.effect != EFFECT_JUMP)
+        return PATH_ON;
+    s->path.at = i.target;
+    return is_new(s, i.target) ? PATH_ON : PATH_DEAD;
 }
 
 struct rule code_rule(const struct code_view *view, uintptr_t pc) {

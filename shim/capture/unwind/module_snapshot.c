@@ -17,14 +17,6 @@ enum {
 
 /* --- reading one object --- */
 
-static void note_build_id(struct harvest_module *module, const struct object_segments *segments,
-                          const ElfW(Phdr) * note) {
-    const uintptr_t address = segments->bias + note->p_vaddr;
-    if (object_is_readable(segments, address, note->p_memsz))
-        module->build_id =
-            build_id_note((const void *)address, note->p_memsz, &module->build_id_size);
-}
-
 static void module_add_segment(struct harvest_module *module, const ElfW(Phdr) * segment) {
     const uint64_t start = module->load_bias + segment->p_vaddr;
     const uint64_t end = start + segment->p_memsz;
@@ -47,14 +39,17 @@ static void module_snapshot_describe(struct harvest_module *module,
     module->load_bias = info->dlpi_addr;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const segment = &info->dlpi_phdr[i];
+        const uintptr_t address = info->dlpi_addr + segment->p_vaddr;
         if (segment->p_type == PT_LOAD)
             module_add_segment(module, segment);
         if (segment->p_type == PT_GNU_EH_FRAME) {
-            module->eh_frame_hdr = info->dlpi_addr + segment->p_vaddr;
+            module->eh_frame_hdr = address;
             module->eh_frame_hdr_size = segment->p_memsz;
         }
-        if (segment->p_type == PT_NOTE && !module->build_id)
-            note_build_id(module, &segments, segment);
+        if (segment->p_type == PT_NOTE && !module->build_id &&
+            object_is_readable(&segments, address, segment->p_memsz))
+            module->build_id =
+                build_id_note((const void *)address, segment->p_memsz, &module->build_id_size);
     }
 }
 

@@ -249,18 +249,14 @@ static void expire_locked(struct modules *modules) {
     }
 }
 
-static void drop_joined(struct modules *modules) {
-    struct module_snapshot *const joined = modules->joined;
-    modules->joined = NULL; /* first, for a child that is forked here */
-    if (joined)
-        own_memory_unmap(joined, joined->mapping_size);
-}
-
 const struct module_snapshot *modules_pin(struct modules *modules, bool *unloaded) {
     pthread_mutex_lock(&modules->lock);
     modules->epoch++;
     *unloaded = refresh_locked(modules);
-    drop_joined(modules);
+    struct module_snapshot *const joined = modules->joined;
+    modules->joined = NULL; /* first, for a child that is forked here */
+    if (joined)
+        own_memory_unmap(joined, joined->mapping_size);
     modules->pinned = atomic_load(&modules->current);
     expire_locked(modules);
     struct module_snapshot *const pinned = modules->pinned;
@@ -344,15 +340,6 @@ static bool find_loaded(const struct modules *modules, uintptr_t pc, struct cfi_
     return true;
 }
 
-/* Finds the segments, which stay mapped until modules_close(). Without them the object's tables are
- * not read.
- */
-static void find_segments(struct cfi_tables *tables) {
-    tables->segments = object_segments_at(tables->start);
-    if (!tables->segments.count)
-        tables->header = 0;
-}
-
 enum modules_result modules_open(struct modules *modules, uintptr_t pc, uint32_t own_unloads,
                                  struct cfi_tables *tables) {
     const struct cfi_tables *const fixed = fixed_modules_at(&modules->fixed, pc);
@@ -365,9 +352,12 @@ enum modules_result modules_open(struct modules *modules, uintptr_t pc, uint32_t
     enum modules_result result = MODULES_CHANGING;
     if (atomic_load_explicit(&modules->unloads, memory_order_seq_cst) <= own_unloads)
         result = find_loaded(modules, pc, tables) ? MODULES_FOUND : MODULES_NONE;
-    if (result == MODULES_FOUND)
-        find_segments(tables);
-    if (result != MODULES_FOUND)
+    if (result == MODULES_FOUND) {
+        /* mapped until modules_close(); without segments the object's tables are not read */
+        tables->segments = object_segments_at(tables->start);
+        if (!tables->segments.count)
+            tables->header = 0;
+    } else
         atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
     return result;
 }

@@ -44,11 +44,6 @@ static bool registered_section_open_entry(struct registered_section *section, st
     return read_up_to(&section->tables, entry->end);
 }
 
-static uint64_t id_of(const struct registered_section *section, const struct entry *entry) {
-    struct reader r = {entry->id, section->tables.end, false};
-    return read_unsigned(&r, 4);
-}
-
 /* The common information of an entry that was registered alone stands before it. */
 static bool include_common(struct registered_section *section, uintptr_t place) {
     const uintptr_t page = place & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
@@ -70,7 +65,8 @@ static bool describes_code(const struct fde *fde) {
 static bool take_entry(struct registered_section *section, const struct entry *entry,
                        struct fde *fde) {
     const uintptr_t at = section->at;
-    const uint64_t id = id_of(section, entry);
+    struct reader r = {entry->id, section->tables.end, false};
+    const uint64_t id = read_unsigned(&r, 4);
     section->is_entry |= id != 0 && at == section->tables.start;
     section->at = entry->end - section->tables.start > REGISTERED_SECTION_BYTES ? 0 : entry->end;
     if (id == 0)

@@ -178,11 +178,6 @@ static bool add_locked(struct registered_tables *tables, struct registered_index
     return r != NULL;
 }
 
-static bool has_begin(struct registered_tables *tables, uintptr_t begin) {
-    struct registered_index *const index = index_of(tables);
-    return index && *find_begin(index, begin);
-}
-
 void registered_tables_add(struct registered_tables *tables, struct rule_cache *rules,
                            const struct modules *modules, uintptr_t begin, uintptr_t data_base) {
     const struct registered_section section = registered_section_at(begin, data_base);
@@ -194,19 +189,13 @@ void registered_tables_add(struct registered_tables *tables, struct rule_cache *
         atomic_fetch_add(&tables->refused, 1);
         return;
     }
-    if (has_begin(tables, begin))
-        remove_begin(index_of(tables), rules, begin);
+    struct registered_index *const known = index_of(tables);
+    if (known && *find_begin(known, begin))
+        remove_begin(known, rules, begin);
     struct registered_index *const index = describes ? make_index(tables) : NULL;
     if (describes && (!index || !add_locked(tables, index, &section, &counts)))
         atomic_fetch_add(&tables->refused, 1);
     registered_tables_unlock(tables);
-}
-
-/* Marks a registration that can neither be unlinked nor waited for: no reader uses it from now on.
- */
-static void registered_tables_give_up(struct registered_tables *tables, struct rule_cache *rules) {
-    atomic_store(&tables->is_off, true);
-    rule_cache_invalidate(rules);
 }
 
 void registered_tables_remove(struct registered_tables *tables, struct rule_cache *rules,
@@ -215,7 +204,9 @@ void registered_tables_remove(struct registered_tables *tables, struct rule_cach
     if (!index)
         return;
     if (!registered_tables_lock_soon(tables)) {
-        registered_tables_give_up(tables, rules);
+        /* it can neither be unlinked nor waited for: no reader uses it from now on */
+        atomic_store(&tables->is_off, true);
+        rule_cache_invalidate(rules);
         return;
     }
     reuse_removed(tables, index);

@@ -157,18 +157,13 @@ static bool is_outermost(const struct frame *frame) {
     return frame->is_caller && frame->fp_known && stack_end_is_marked(frame->fp);
 }
 
-/* Returns true if the code's compiler registers tables, but has none for it: what is in fp is
- * anything, 0 too. */
-static bool keeps_no_records(const struct unwinder *unwinder, uintptr_t pc) {
-    return unwinder->registered && registered_tables_are_near(unwinder->registered, pc);
-}
-
 enum step step_out_of_generated(const struct unwinder *unwinder, struct unwind *u,
                                 struct frame *frame) {
     u->by_frame_pointer = true;
     if (step_out_of_leaf(unwinder, u, frame) == STEP_ON)
         return STEP_ON;
-    if (keeps_no_records(unwinder, frame->pc))
+    /* its compiler registers tables, but has none for it: fp may hold anything, 0 too */
+    if (unwinder->registered && registered_tables_are_near(unwinder->registered, frame->pc))
         return frame->is_caller ? step_by_instructions(unwinder, u, frame, rule_of_generated(frame))
                                 : STEP_LOST;
     if (is_outermost(frame))

@@ -108,15 +108,6 @@ static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
     return rule.after_call;
 }
 
-static bool unwind_add_frame(const struct unwinder *unwinder, struct unwind *u, uintptr_t pc) {
-    if (unwinder_is_own(unwinder, pc))
-        return true;
-    if (u->count == u->max)
-        return false;
-    u->frames[u->count++] = pc;
-    return true;
-}
-
 /* --- the walk --- */
 
 /* The rule of nearly every frame: CFA = stack pointer + constant, the frame pointer unchanged or
@@ -257,8 +248,11 @@ static enum unwind_end unwind_walk_on(const struct unwinder *unwinder, struct un
         const struct rule rule = rule_for(unwinder, u, frame);
         if (!is_credible(unwinder, u, frame, rule))
             return end_of_incredible(unwinder, u, frame, rule);
-        if (!unwind_add_frame(unwinder, u, frame->pc))
-            return UNWIND_DEPTH;
+        if (!unwinder_is_own(unwinder, frame->pc)) {
+            if (u->count == u->max)
+                return UNWIND_DEPTH;
+            u->frames[u->count++] = frame->pc;
+        }
         if (rule.cfa_kind == RULE_END)
             return UNWIND_COMPLETE;
         if (rule.cfa_kind == RULE_EXPRESSION)
