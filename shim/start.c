@@ -14,12 +14,8 @@
 #include "config.h"
 #include "config_names.h"
 #include "config_values.h"
-#include "hooks/blocking.h"
 #include "hooks/by_number.h"
-#include "hooks/environment.h"
-#include "hooks/generated_code.h"
-#include "hooks/mmap.h"
-#include "hooks/operator_new.h"
+#include "hooks/hooks.h"
 #include "log.h"
 #include "log_file.h"
 #include "origin.h"
@@ -78,12 +74,9 @@ static void decide_file(void) {
             log_file_absolute(start.config.log_file, start.log_path, sizeof start.log_path);
 }
 
-static enum log_level level_of(const char *file) {
-    return file[0] && !start.config.log_level_set ? LOG_DEBUG : start.config.log_level;
-}
-
 static void open_log(const char *file) {
-    log_init(&start.log, level_of(file), file);
+    const bool is_raised = file[0] && !start.config.log_level_set;
+    log_init(&start.log, is_raised ? LOG_DEBUG : start.config.log_level, file);
     atomic_store(&start.log.logged, &start.logged);
 }
 
@@ -175,11 +168,6 @@ static bool environment_has(const char *const *environment, const char *name) {
     return config_names_value(environment, name) != NULL;
 }
 
-static bool environment_disables(const char *const *environment) {
-    const char *const value = config_names_value(environment, "OTEL_SDK_DISABLED");
-    return value && text_equals_ignoring_case(value, "true");
-}
-
 static void parse_settings(const char *const *environment, const struct config_lines *files) {
     start.rule = environment_rule_of(start.source, environment, files);
     environment_join(environment, start.rule, files, &start.sources);
@@ -204,7 +192,8 @@ static bool stay_off(const char *kill_switch) {
 /* Returns false if nothing may be profiled: the kill switch is on, the environment disables it, or
  * the files may do so. */
 static bool read_settings(const char *const *environment) {
-    if (environment_disables(environment)) {
+    const char *const disabled = config_names_value(environment, "OTEL_SDK_DISABLED");
+    if (disabled && text_equals_ignoring_case(disabled, "true")) {
         parse_settings(environment, NULL);
         return false;
     }
@@ -275,29 +264,23 @@ static enum choice start_decide(const char *const *environment, char *const *arg
     return is_enabled() ? start_choose() : CHOICE_EXCLUDED;
 }
 
-static bool cannot_be_profiled(char *const *arguments) {
-    /* before the lookups of missing names: valgrind counts their allocations */
-    return (choice_has_default(start.config.exclude) && is_under_valgrind(&start.log)) ||
-           is_ineligible(&start.log, arguments);
-}
-
-/* Refuses an export file that the environment may not name, and no configuration file does. */
-static void refuse_files(void) {
-    start.files_refused = start.sources.files_left_out;
-    if (start.sources.writes_file || !config_writes_file(&start.config))
-        return;
-    start.files_refused = true;
-    start.config.exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
-}
-
 static bool is_to_profile(enum choice choice, char *const *arguments) {
     if (choice != CHOICE_PROFILED)
         return false;
     decide_file();
     open_log(start.log.file);
     check_log_file();
-    refuse_files();
-    const bool ineligible = is_enabled() && cannot_be_profiled(arguments);
+    start.files_refused = start.sources.files_left_out;
+    if (!start.sources.writes_file && config_writes_file(&start.config)) {
+        /* an export file that the environment may not name, and no configuration file does */
+        start.files_refused = true;
+        start.config.exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
+    }
+    /* before the lookups of missing names: valgrind counts their allocations */
+    const bool ineligible =
+        is_enabled() &&
+        ((choice_has_default(start.config.exclude) && is_under_valgrind(&start.log)) ||
+         is_ineligible(&start.log, arguments));
     if (!ineligible)
         report_refused_files();
     return is_enabled() && !ineligible;
@@ -353,21 +336,16 @@ static const char *const *keep_variables(const char *const *environment) {
     return kept;
 }
 
-/* Keeps the settings for the configuration file, which the helper reads later, and in another
- * folder. */
-static void keep_for_file(void) {
-    start.config.config_file =
-        log_file_absolute(start.config.config_file, start.config_path, sizeof start.config_path);
-    helper.variables = keep_variables(start.sources.entries);
-}
-
 /* Passes the start's data to the helper. */
 static void prepare_helper(void) {
     helper.config = &start.config;
     helper.log = &start.log;
     helper.origin = &start.origin;
-    if (start.config.config_file[0])
-        keep_for_file();
+    if (start.config.config_file[0]) { /* the helper reads it later, and in another folder */
+        start.config.config_file = log_file_absolute(start.config.config_file, start.config_path,
+                                                     sizeof start.config_path);
+        helper.variables = keep_variables(start.sources.entries);
+    }
     if (start.config.exporters & EXPORTER_OTLP_FILE)
         origin_remember(&start.origin);
     helper.start_nano = monotonic_nano();
@@ -410,22 +388,6 @@ static void unexport_unneeded(void) {
     (void)own_exports_unexport(unneeded, count);
 }
 
-/* Skips this for programs such as `ls` and `sh`: it costs too much there, and they load nothing
- * that would notice. */
-static void start_decline(enum choice choice) {
-    lifecycle_decline();
-    if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
-        unexport_unneeded();
-}
-
-/* Looks up the hooks' needs now; in other processes the first call does so. */
-static void lookup_next_symbols(void) {
-    (void)next_calls();
-    allocation_path_resolve();
-    hooks_syscall_finish_init();
-    hooks_new_finish_init();
-}
-
 /* --- the constructor --- */
 
 /* Runs the start once. `arguments`: NULL if they are unknown. */
@@ -445,11 +407,17 @@ static void start_begin(const char *const *environment, char *const *arguments) 
                           crash_guard_admits(start.source == PRELOAD_HOST, &start.log);
     report_wrong_settings(profiled);
     if (!profiled) {
-        start_decline(choice);
+        lifecycle_decline();
+        /* costs too much for programs such as `ls`, which load nothing that would notice */
+        if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
+            unexport_unneeded();
         errno = saved;
         return;
     }
-    lookup_next_symbols();
+    (void)next_calls(); /* resolves the hooks' needs; in other processes the first call does so */
+    allocation_path_resolve();
+    hooks_syscall_finish_init();
+    hooks_new_finish_init();
     const bool armed = start_arm(environment);
     if (!armed)
         lifecycle_decline();

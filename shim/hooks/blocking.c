@@ -1,5 +1,9 @@
-#include "blocking.h"
-
+/* Hooks of calls that may block (blocking_calls.def). Each publishes where its thread waits, and
+ * forwards the call.
+ *
+ * A hook has a frame of its own, which the thread's stack shows, and no exception table: it holds
+ * nothing, so cancellation and longjmp may skip it. The reader of slots copes with what they leave
+ * in the slot (wait_slot.h). No hook reads a clock, makes a system call, or changes errno. */
 #include "arch_caller.h"
 #include "arch_forward.h"
 #include "capture/bound_calls.h"
@@ -8,7 +12,7 @@
 #include "capture/thread_life.h"
 #include "capture/unwind/stack_memory.h"
 #include "capture/wait/contention.h"
-#include "locks.h"
+#include "hooks.h"
 
 #include <aio.h>
 #include <fcntl.h>
@@ -33,15 +37,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Excludes locks: allocators take them, too, and a new thread may want the same ones. */
-static bool may_offer_helper(enum wait_kind kind) {
-    return kind == WAIT_SLEEP || kind == WAIT_POLL || kind == WAIT_NET || kind == WAIT_ACCEPT ||
-           kind == WAIT_PROCESS;
-}
-
 /* A forked child that hardly computes, and mostly waits, gets its helper here. */
 __attribute__((noinline, cold)) static void offer_helper(enum wait_kind kind) {
-    if (may_offer_helper(kind))
+    /* not for locks: allocators take them, too, and a new thread may want the same ones */
+    if (kind == WAIT_SLEEP || kind == WAIT_POLL || kind == WAIT_NET || kind == WAIT_ACCEPT ||
+        kind == WAIT_PROCESS)
         capture_offer_helper();
 }
 
@@ -164,18 +164,15 @@ ARCH_DEFINE_NUMBERED_FORWARD(blocking_syscall, SYS_futex, SYS_futex_waitv, SYS_e
 
 enum { WAITS_ARE_WANTED = PROFILE_OFF_CPU | PROFILE_SCHED_DELAY | PROFILE_LOCK | PROFILE_THREADS };
 
-/* Statements instead of a table of addresses: each address would be relocated in every process. */
-static void add_calls(void) {
+/* Has statements instead of a table of addresses: each address would be relocated in every process.
+ */
+void hooks_blocking_start(unsigned types) {
+    if (!(types & WAITS_ARE_WANTED))
+        return;
 #define BLOCKING(kind, object, result, name, parameters, arguments)                                \
     bound_calls_add(#name, (void *)blocking_##name, (void **)(void *)&next_##name);
 #include "blocking_calls.def"
     bound_calls_add("syscall", (void *)blocking_syscall, (void **)(void *)&next_blocking_syscall);
-}
-
-void hooks_blocking_start(unsigned types) {
-    if (!(types & WAITS_ARE_WANTED))
-        return;
-    add_calls();
     hooks_locks_add();
     bound_calls_start();
 }

@@ -1,8 +1,14 @@
-#include "environment.h"
-
+/* getenv and secure_getenv: on the profiler's threads they read a copy of the environment of the
+ * start; on all others they forward.
+ *
+ * Libraries that the exporter needs read the environment when they are loaded and at every transfer
+ * (libcurl for its proxies). The program may change it concurrently, and with one thread of its own
+ * it has every right to: glibc before 2.41 frees the array that getenv is reading, a program's own
+ * putenv frees the texts, and a program's own getenv (bash) works on tables of its own. */
 #include "capture/capture.h"
 #include "capture/kernel/own_memory.h"
 #include "capture/symbols/next.h"
+#include "hooks.h"
 #include "otelprof.h"
 
 #include <stdint.h>
@@ -41,17 +47,12 @@ void hooks_environment_keep(const char *const *environment, bool proxies_alone) 
             at = stpcpy(at, environment[i]) + 1;
 }
 
-/* The value in "name=value", or NULL if the entry has another name. */
-static char *value_in(char *entry, const char *name, size_t size) {
-    return strncmp(entry, name, size) == 0 && entry[size] == '=' ? entry + size + 1 : NULL;
-}
-
 static char *kept_value(const char *name) {
     const size_t size = strlen(name);
-    char *value = NULL;
-    for (char *at = kept; at && *at && !value; at += strlen(at) + 1)
-        value = value_in(at, name, size);
-    return value;
+    for (char *at = kept; at && *at; at += strlen(at) + 1)
+        if (strncmp(at, name, size) == 0 && at[size] == '=')
+            return at + size + 1;
+    return NULL;
 }
 
 /* Declared here because <stdlib.h>'s says that the name is never NULL. */

@@ -8,10 +8,10 @@
  * files, a registration does nothing, and its later removal is not passed on: libgcc ends a program
  * that removes a registration it never saw. libgcc's functions call one another by these names: a
  * call from within one is only forwarded. */
-#include "generated_code.h"
 #include "capture/capture.h"
 #include "capture/record/list_iterations.h"
 #include "capture/symbols/next_symbol.h"
+#include "hooks.h"
 #include "object_segments.h"
 #include "otelprof.h"
 
@@ -103,14 +103,6 @@ static void note_caller(const struct dl_phdr_info *info, struct question *questi
             question->of_caller = &found.definers[i];
 }
 
-/* Chooses among the definers that have been found so far. */
-static void definer_choose(struct question *question) {
-    const struct definer *definer = found.count ? &found.definers[0] : NULL;
-    if (definer && !definer->is_fixed && question->of_caller)
-        definer = question->of_caller;
-    question->next_definition = definer ? definer->functions[question->function] : NULL;
-}
-
 static int definers_visit(struct dl_phdr_info *info, size_t size, void *argument) {
     struct question *const question = argument;
     (void)size;
@@ -119,7 +111,10 @@ static int definers_visit(struct dl_phdr_info *info, size_t size, void *argument
     if (question->is_stale)
         definers_scan_object(info);
     note_caller(info, question);
-    definer_choose(question);
+    const struct definer *definer = found.count ? &found.definers[0] : NULL; /* so far */
+    if (definer && !definer->is_fixed && question->of_caller)
+        definer = question->of_caller;
+    question->next_definition = definer ? definer->functions[question->function] : NULL;
     const bool is_one = found.count <= 1 || found.definers[0].is_fixed;
     return !question->is_stale && is_one;
 }

@@ -1,11 +1,17 @@
-#include "locks.h"
-
+/* Hooks of calls that take a lock (lock_calls.def): libc's function takes a free lock directly; the
+ * wait for a taken one is measured by wait/contention.h.
+ *
+ * A hook reads the lock and jumps: it has no frame and no state, and uses nothing of the thread's.
+ * So it may be called from anywhere: from within an allocator, before a thread has profiler state,
+ * by a signal handler, in a child of vfork. It tries no lock that the program did not ask to try,
+ * except spin locks, whose waiters have no order. */
 #include "arch_caller.h"
 #include "capture/bound_calls.h"
 #include "capture/capture.h"
 #include "capture/symbols/next_symbol.h"
 #include "capture/wait/contention.h"
 #include "capture/wait/lock_holder.h"
+#include "hooks.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -104,15 +110,11 @@ static bool is_measured(enum lock_layout layout, const void *lock) {
 
 /* --- the table --- */
 
-static bool find_spin_try(void) {
-    struct symbol try = {.name = "pthread_spin_trylock"};
-    next_symbols(&try, 1);
-    memcpy(&next_pthread_spin_trylock, &try.address, sizeof try.address);
-    return try.address != NULL;
-}
-
 void hooks_locks_add(void) {
-    const bool can_try = find_spin_try();
+    struct symbol spin_try = {.name = "pthread_spin_trylock"};
+    next_symbols(&spin_try, 1);
+    memcpy(&next_pthread_spin_trylock, &spin_try.address, sizeof spin_try.address);
+    const bool can_try = spin_try.address != NULL;
     contention_start();
 #define LOCK(layout, is_taken, name, parameters, arguments)                                        \
     bound_calls_add(#name, (void *)lock_##name, (void **)(void *)&next_##name);

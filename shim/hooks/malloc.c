@@ -150,21 +150,6 @@ OTELPROF_EXPORT void *pvalloc(size_t size) {
 
 /* --- rare: the countdown is over, or was never started (countdown.h) --- */
 
-/* A forked child starts its helper here, if the stack shows that no signal handler of the
- * application is in the middle of something. */
-static void maybe_start_helper(void) {
-    void (*const want_helper)(bool) =
-        atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
-    if (want_helper)
-        want_helper(false);
-}
-
-static bool allocation_is_due(struct thread_state *thread, uint64_t size) {
-    if (atomic_load_explicit(&thread->events, memory_order_relaxed))
-        heap_draw_gap(&capture.heap, thread);
-    return countdown_reaches_sample(thread, size);
-}
-
 void allocation_failed(bool sampled) {
     memory_guard_leave();
     if (sampled)
@@ -178,8 +163,8 @@ void allocation_failed(bool sampled) {
  *    application's allocation nor a lost sample.
  * 4. The thread is unregistered, or its state is wiped (a forked child's): stop counting.
  * 5. A sample is being taken on this thread: drop the one that is due.
- * 6. The countdown is over, for an allocation sample or another event (is_due()). The settings may
- *    have changed, and a helper may be wanted, whether or not the allocation is sampled.
+ * 6. The countdown is over, for an allocation sample or another event. The settings may have
+ *    changed, and a helper may be wanted, whether or not the allocation is sampled.
  */
 bool allocation_is_sampled_slow(uint64_t size) {
     if (own_tls.is_profiler_thread)
@@ -196,7 +181,9 @@ bool allocation_is_sampled_slow(uint64_t size) {
         own_tls.alloc_left = COUNTDOWN_NEVER; /* an unregistered thread is not sampled */
         return false;
     }
-    const bool due = allocation_is_due(thread, size);
+    if (atomic_load_explicit(&thread->events, memory_order_relaxed))
+        heap_draw_gap(&capture.heap, thread);
+    const bool due = countdown_reaches_sample(thread, size);
     if (own_tls.inside) {
         if (due)
             thread_count_drop(thread, DROP_BUSY);
@@ -205,7 +192,12 @@ bool allocation_is_sampled_slow(uint64_t size) {
     const bool sampled = due && size > 0 && size <= PTRDIFF_MAX && heap_is_on(&capture.heap);
     if (capture_follow_settings(thread) && !sampled)
         heap_draw_gap(&capture.heap, thread);
-    maybe_start_helper();
+    /* a forked child starts its helper here, if the stack shows that no signal handler of the
+     * application is in the middle of something */
+    void (*const want_helper)(bool) =
+        atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
+    if (want_helper)
+        want_helper(false);
     if (!capture.alloc_on)
         own_tls.alloc_left = COUNTDOWN_NEVER;
     return sampled;

@@ -8,10 +8,10 @@
  * the size of a live mapping, splits one of which it moves the beginning, and is no allocation: an
  * unsampled mapping may be a file's. Elsewhere these exports are removed at start, and forward
  * calls. */
-#include "mmap.h"
 #include "allocation.h"
 #include "arch_memory.h"
 #include "bare_syscall.h"
+#include "hooks.h"
 #include "otelprof.h"
 #include "readable_memory.h"
 

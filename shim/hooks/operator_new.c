@@ -6,9 +6,9 @@
  * next malloc, or another. Where these exports are not needed, or there is nothing to forward to,
  * they are removed after start-up (own_exports.h), so that a library loaded later finds the
  * definition that it would have found without us. */
-#include "operator_new.h"
 #include "allocation.h"
 #include "capture/symbols/next_symbol.h"
+#include "hooks.h"
 #include "otelprof.h"
 
 #include <malloc.h>

@@ -61,21 +61,17 @@ static int thrd_main(void *argument) {
     return result;
 }
 
-static size_t default_stack_size(void) {
-    pthread_attr_t attributes;
-    size_t size = 8u << 20;
-    if (pthread_attr_init(&attributes) == 0) {
-        pthread_attr_getstacksize(&attributes, &size);
-        pthread_attr_destroy(&attributes);
-    }
-    return size;
-}
-
 static size_t stack_size_of(const pthread_attr_t *attributes) {
+    pthread_attr_t by_default;
     size_t size;
     if (attributes && pthread_attr_getstacksize(attributes, &size) == 0 && size)
         return size;
-    return default_stack_size();
+    size = 8u << 20;
+    if (pthread_attr_init(&by_default) == 0) {
+        pthread_attr_getstacksize(&by_default, &size);
+        pthread_attr_destroy(&by_default);
+    }
+    return size;
 }
 
 static struct thread_state *prepare_thread(const pthread_attr_t *attributes) {

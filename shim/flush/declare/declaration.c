@@ -26,7 +26,7 @@ struct reading {
 
 /* --- the file --- */
 
-/* The helper thread sees the environment of the process's start (hooks/environment.h). */
+/* The helper thread sees the environment of the process's start (hooks/environment.c). */
 static const char *environment_look_up(const char *name) {
     return getenv(name);
 }
