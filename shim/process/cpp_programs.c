@@ -28,10 +28,6 @@ static struct {
     uint64_t next_check_ns;                         /* CLOCK_MONOTONIC */
 } programs;
 
-static bool cpp_programs_are_wanted(void) {
-    return helper.config->context & CONTEXT_OPENTELEMETRY_CPP;
-}
-
 /* --- loading --- */
 
 static void cpp_programs_load(void) {
@@ -107,20 +103,17 @@ static void cpp_programs_report(enum cpp_outcome outcome, unsigned long place) {
                   place);
 }
 
-static void report_new(struct cpp_object *object) {
-    if (object->logged != object->outcome)
-        cpp_programs_report(object->outcome, (unsigned long)object->bias);
-    object->logged = object->outcome;
-}
-
 static void cpp_programs_follow(void) {
     bool any = false;
     for (size_t i = 0; i < programs.search.count; i++)
         programs.search.found[i].outcome = CPP_NOT_LOADED;
     programs.examine(programs.search.found, programs.search.count);
     for (size_t i = 0; i < programs.search.count; i++) {
-        report_new(&programs.search.found[i]);
-        any |= programs.search.found[i].outcome == CPP_FOLLOWED;
+        struct cpp_object *const object = &programs.search.found[i];
+        if (object->logged != object->outcome)
+            cpp_programs_report(object->outcome, (unsigned long)object->bias);
+        object->logged = object->outcome;
+        any |= object->outcome == CPP_FOLLOWED;
     }
     if (any)
         cpp_programs_publish();
@@ -139,7 +132,7 @@ static bool try_follow(void) {
 }
 
 void cpp_programs_poll(void) {
-    if (!cpp_programs_are_wanted() || programs.not_loaded)
+    if (!(helper.config->context & CONTEXT_OPENTELEMETRY_CPP) || programs.not_loaded)
         return;
     if (!cpp_name_search(&programs.search, SEARCH_MS * (uint64_t)NANO_PER_MILLI))
         return;

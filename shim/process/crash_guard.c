@@ -166,16 +166,12 @@ static bool crash_guard_enter(int file, const struct crash_record *record,
     return true;
 }
 
-/* Checked because the kernel ends a process that writes beyond this limit (SIGXFSZ). */
-static bool limit_forbids(void) {
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < sizeof(struct crash_record);
-}
-
 static bool ask_record(int file, const struct log *log) {
     struct crash_record record;
     struct crash_start own;
-    if (limit_forbids()) {
+    struct rlimit limit;
+    /* the kernel ends a process that writes beyond this limit (SIGXFSZ) */
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < sizeof record) {
         log_debug(log, "no crash guard: RLIMIT_FSIZE forbids to write its record");
         return true;
     }

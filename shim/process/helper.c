@@ -216,10 +216,6 @@ static bool load_early(void) {
     return loads;
 }
 
-static bool may_begin(void) {
-    return helper_is_due() && helper_constructors_are_over();
-}
-
 /* Returns the end of the next wait. If the process has ended before, the helper gets no request,
  * and its thread stays: the thread's end would call libc, which may assume that there is no such
  * thread (libc_threads.h). */
@@ -244,7 +240,8 @@ static bool lived_long_enough(bool *loaded) {
             return helper_is_due();
         if (helper_is_asked_early())
             *loaded |= load_early();
-        else if (request == REQUEST_TIMEOUT && may_begin() && begin_work())
+        else if (request == REQUEST_TIMEOUT && helper_is_due() && helper_constructors_are_over() &&
+                 begin_work())
             return true;
     }
 }

@@ -110,20 +110,16 @@ static void report_not_loaded(void) {
                   why ? why : "symbol missing");
 }
 
-/* Allocates an object, because an allocator that precedes the profiler's may create a thread in its
- * first call, under its lock (heaptrack), and a new thread needs the loader. After the first
- * allocation that is over, and the loader, on this thread, cannot deadlock with it. Calls malloc by
- * the name that libraries use, with neither a lock of the loader nor the quiesce lock held. */
-static void wait_for_allocator(void) {
-    void *volatile object = malloc(1);
-    free(object);
-}
-
 /* Loads under the quiesce lock: a child forked meanwhile would inherit a loader in the middle of
  * its work, with half-loaded libraries or held locks. A result is kept: a forked child needs no
  * loader for a library that its parent has loaded. */
 static flush_main *find_flush_main(void) {
-    wait_for_allocator();
+    /* An allocator that precedes the profiler's may create a thread in its first call, under its
+     * lock (heaptrack), and a new thread needs the loader. After this allocation that is over, and
+     * the loader, on this thread, cannot deadlock with it. malloc is called by the name that
+     * libraries use, with neither a lock of the loader nor the quiesce lock held. */
+    void *volatile object = malloc(1);
+    free(object);
     if (!quiesce_lock_enter())
         return NULL;
     if (!helper.run)
@@ -136,20 +132,16 @@ bool helper_may_open_by_path(void) {
     return file_root_is(&helper.root);
 }
 
-/* Returns true if the library's path can be trusted. Behind another root the loader would take it,
- * and its libraries, from unknown files. */
-static bool may_load(void) {
-    const bool may = atomic_load(&helper.initialised) || helper_may_open_by_path();
-    if (!may)
+flush_main *helper_load_flush(void) {
+    if (helper.other_release) /* logged already, and permanent */
+        return NULL;
+    /* behind another root the loader would take it, and its libraries, from unknown files */
+    if (!atomic_load(&helper.initialised) && !helper_may_open_by_path()) {
         log_debug(helper.log,
                   "the program has changed its root or its mounts before the exporter was "
                   "loaded; nothing is profiled");
-    return may;
-}
-
-flush_main *helper_load_flush(void) {
-    if (helper.other_release || !may_load()) /* logged already, and permanent */
         return NULL;
+    }
     flush_main *const run = find_flush_main();
     if (!run && atomic_load(&helper.request) != REQUEST_ABANDON)
         report_not_loaded();

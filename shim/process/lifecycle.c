@@ -102,12 +102,6 @@ static void restore_libc_threads(void) {
     life.set_libc_single = false;
 }
 
-/* Does not wait in a child of vfork, which sees its parent's ends in the shared memory. */
-static void wait_for_first_end(void) {
-    if (atomic_load(&life.turn.taken) && state_is_own(&process_state))
-        end_turn_wait(&life.turn);
-}
-
 /* Returns true if this call alone ends the process; then end_turn_enter() follows. A signal may end
  * it while this thread forks and has locks that the helper would wait for. */
 static bool begin_end(enum state_context context) {
@@ -116,7 +110,9 @@ static bool begin_end(enum state_context context) {
     if (!state_permits(state_now(&process_state), STATE_ENDING, context) ||
         !state_is_own(&process_state) ||
         !end_turn_take(&life.turn, life.config->shutdown_timeout_ms + LAST_MOMENT_MS)) {
-        wait_for_first_end();
+        /* a child of vfork does not wait: it sees its parent's ends in the shared memory */
+        if (atomic_load(&life.turn.taken) && state_is_own(&process_state))
+            end_turn_wait(&life.turn);
         return false;
     }
     if (!state_move(&process_state, STATE_ENDING, context)) { /* it is left meanwhile */
@@ -137,20 +133,6 @@ static void report_unprofiled(void) {
                   "this child ended before its exporter could start; %llu ms of CPU time are in no "
                   "profile",
                   (unsigned long long)(used / NANO_PER_MILLI));
-}
-
-/* Threads of a Python up to 3.10 that still run after its end use memory that it has freed: each
- * tenth of a millisecond more makes that likelier. */
-static bool must_end_soon(void) {
-    return python_ends_in_haste(&capture.python) && atomic_load(&capture.live_threads) > 1;
-}
-
-/* Ends without a last export. Does not even wake the helper, which would take this thread's place.
- */
-static void end_soon(void) {
-    (void)state_move(&process_state, STATE_ENDED, IN_CALM);
-    helper_block_libraries();
-    crash_guard_mark_started();
 }
 
 /* Stops the process's interval timers meanwhile, because the helper's CPU time counts for them. One
@@ -181,23 +163,17 @@ void lifecycle_end_at_once(void) {
     cancellation_restore(cancellation);
 }
 
-/* Leaves the crash guard's start unmarked: an abort is a failure. */
-static void end_by_abort(void) {
-    if (begin_end(IN_SIGNAL)) {
-        report_unprofiled();
-        finish_helper(IN_SIGNAL);
-        end_turn_enter(&life.turn, END_TURN_ENDS);
-    }
-}
-
 /* Returns false if the signal is held. abort() does not wait for the export that it interrupts. */
 static bool end_by_signal(int number) {
     if (number != SIGABRT && end_turn_hold(&life.turn, number))
         return false;
-    if (number == SIGABRT)
-        end_by_abort();
-    else
+    if (number != SIGABRT)
         lifecycle_end_at_once();
+    else if (begin_end(IN_SIGNAL)) { /* a failure: the crash guard's start stays unmarked */
+        report_unprofiled();
+        finish_helper(IN_SIGNAL);
+        end_turn_enter(&life.turn, END_TURN_ENDS);
+    }
     return true;
 }
 
@@ -205,8 +181,13 @@ static bool end_by_signal(int number) {
 static bool end_calmly(void) {
     const int cancellation = cancellation_disable();
     const bool first = begin_end(IN_CALM);
-    if (first && must_end_soon()) {
-        end_soon();
+    /* Threads of a Python up to 3.10 that still run after its end use memory that it has freed:
+     * each tenth of a millisecond more makes that likelier. So there is no last export, and the
+     * helper, which would take this thread's place, is not even woken. */
+    if (first && python_ends_in_haste(&capture.python) && atomic_load(&capture.live_threads) > 1) {
+        (void)state_move(&process_state, STATE_ENDED, IN_CALM);
+        helper_block_libraries();
+        crash_guard_mark_started();
     } else if (first) {
         if (helper_is_due() && atomic_load(&capture.want_helper))
             start_late_helper(); /* a forked child that ends before it needed a helper */
@@ -325,7 +306,6 @@ static void register_at_exit(void) {
 /* Replaces pthread_atfork(), whose statically linked part needs glibc: weak_glibc.h. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                       void *object);
-extern void *__dso_handle __attribute__((visibility("hidden")));
 
 /* Returns true if no exporter thread is inside the loader. libcurl resolves names on a thread that
  * is not registered; the program's children must not inherit a library that it has half loaded. */

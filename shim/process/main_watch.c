@@ -23,10 +23,6 @@ bool main_watch_main_has_ended(void) {
     return pthread_getcpuclockid(helper.watch.main, &unused) == ESRCH;
 }
 
-static bool main_is_gone(void) {
-    return atomic_load(&helper.watch.state) == WATCH_MAIN && main_watch_main_has_ended();
-}
-
 /* Returns true if the kernel counts no threads but the main thread and the helper. */
 static bool main_watch_is_alone(void) {
     struct process_stat stat;
@@ -64,7 +60,8 @@ uint64_t main_watch_next_poll(void) {
 }
 
 void main_watch_poll(void) {
-    if (atomic_load(&helper.leave_at) || !main_is_gone())
+    if (atomic_load(&helper.leave_at) || atomic_load(&helper.watch.state) != WATCH_MAIN ||
+        !main_watch_main_has_ended())
         return;
     if (!main_watch_is_alone()) {
         helper.watch.outlived = true;

@@ -21,11 +21,6 @@ static bool read_object_header(int file, ElfW(Ehdr) * header) {
            header->e_phentsize == sizeof(ElfW(Phdr)) && header->e_phnum <= MOST_SEGMENTS;
 }
 
-static bool ends_within(const ElfW(Phdr) * segment, uint64_t size) {
-    return segment->p_type != PT_LOAD ||
-           (segment->p_offset <= size && segment->p_filesz <= size - segment->p_offset);
-}
-
 static bool has_its_segments(int file, uint64_t size) {
     ElfW(Ehdr) header;
     ElfW(Phdr) segments[MOST_SEGMENTS];
@@ -34,7 +29,8 @@ static bool has_its_segments(int file, uint64_t size) {
     if (!read_at(file, segments, header.e_phnum * sizeof *segments, header.e_phoff))
         return false;
     for (unsigned i = 0; i < header.e_phnum; i++)
-        if (!ends_within(&segments[i], size))
+        if (segments[i].p_type == PT_LOAD &&
+            (segments[i].p_offset > size || segments[i].p_filesz > size - segments[i].p_offset))
             return false;
     return true;
 }

@@ -21,11 +21,6 @@ static bool has_one_thread(void) {
     return atomic_load(&capture.live_threads) <= 1;
 }
 
-/* Ends a helper that is done: its thread still exists. */
-static bool end_done_helper(void) {
-    return !state_is_past_helpers(&process_state) && helper_is_of_this_process() && helper_join();
-}
-
 /* Returns true in a handler of the program's, where no thread can be created. */
 static bool may_be_in_handler(void) {
     return atomic_load(&capture.has_handlers) && own_tls.thread && !thread_is_calm();
@@ -37,8 +32,9 @@ static bool quiesce_suspend(uint64_t timeout_ms) {
         return false;
     const int saved = errno;
     const uint64_t deadline = in_milliseconds(timeout_ms);
-    const bool gone =
-        helper_suspend_waiting() || helper_suspend_working(timeout_ms) || end_done_helper();
+    const bool gone = helper_suspend_waiting() || helper_suspend_working(timeout_ms) ||
+                      (!state_is_past_helpers(&process_state) && helper_is_of_this_process() &&
+                       helper_join()); /* it is done, and its thread still exists */
     if (gone && has_one_thread())
         (void)wait_until_ms(resolver_is_gone, NULL, milliseconds_until(deadline));
     errno = saved;

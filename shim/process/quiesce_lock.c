@@ -22,12 +22,6 @@ static bool try_change(uint32_t to) {
     return atomic_compare_exchange_strong(&helper.lock.state, &open, to);
 }
 
-/* Lets a waiting thread close the open lock, because it is about to run. */
-static void let_others_first(void) {
-    if (atomic_load(&helper.lock.awaited))
-        futex_wait(&helper.lock.state, LOCK_OPEN, in_milliseconds(FORK_TIMEOUT_MS));
-}
-
 /* Returns true if the lock will stay closed, and another thread waits for the helper's end.
  * helper_leave() sets `leave_at`, quiesce_lock_close_for_good() sets `for_good`. */
 static bool stays_closed(void) {
@@ -37,7 +31,8 @@ static bool stays_closed(void) {
 
 bool quiesce_lock_enter(void) {
     bool entered;
-    let_others_first();
+    if (atomic_load(&helper.lock.awaited)) /* the waiting thread closes it: it is about to run */
+        futex_wait(&helper.lock.state, LOCK_OPEN, in_milliseconds(FORK_TIMEOUT_MS));
     while (!(entered = try_change(LOCK_HELD)) && !stays_closed()) {
         atomic_store(&helper.lock.helper_waits, true);
         futex_wait(&helper.lock.state, LOCK_CLOSED, in_milliseconds(ENTER_ROUND_MS));
