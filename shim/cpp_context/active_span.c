@@ -187,14 +187,6 @@ static bool is_all_zero(const uint8_t *bytes, size_t size) {
     return any == 0;
 }
 
-static void take_ids(const struct span_context *context, struct span_ids *ids) {
-    memcpy(ids->trace_id, context->trace_id, sizeof ids->trace_id);
-    memcpy(ids->span_id, context->span_id, sizeof ids->span_id);
-    ids->flags = context->flags;
-    ids->active = !is_all_zero(ids->trace_id, sizeof ids->trace_id) &&
-                  !is_all_zero(ids->span_id, sizeof ids->span_id);
-}
-
 /* A function of C++ writes a result in memory where its first argument points (Itanium C++ ABI,
  * 3.1.3). */
 typedef void *get_context(struct span_context *result, uintptr_t span);
@@ -205,7 +197,11 @@ static void ask_span(uintptr_t span, enum layout layout, unsigned abi, struct sp
     if (!known_class_has_context(table, abi))
         return;
     ((get_context *const *)table)[span_context_slot(abi)](&context, span);
-    take_ids(&context, ids);
+    memcpy(ids->trace_id, context.trace_id, sizeof ids->trace_id);
+    memcpy(ids->span_id, context.span_id, sizeof ids->span_id);
+    ids->flags = context.flags;
+    ids->active = !is_all_zero(ids->trace_id, sizeof ids->trace_id) &&
+                  !is_all_zero(ids->span_id, sizeof ids->span_id);
     if (!release_state(&context.state, layout, abi))
         known_class_refuse(table, abi);
 }

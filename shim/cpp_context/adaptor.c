@@ -114,12 +114,6 @@ static int follow_object(struct dl_phdr_info *object, size_t size, void *arg) {
     return 0;
 }
 
-static void forget_unloaded_storages(void) {
-    for (unsigned i = 0; i < MOST_STORAGES; i++)
-        if (!followed[i].loaded)
-            followed[i].table = 0;
-}
-
 __attribute__((visibility("default"))) cpp_context_scan otelprof_cpp_scan;
 void otelprof_cpp_scan(struct cpp_object *objects, size_t count) {
     struct scan scan = {objects, count};
@@ -127,7 +121,9 @@ void otelprof_cpp_scan(struct cpp_object *objects, size_t count) {
         followed[i].loaded = false;
     loaded_ranges_begin();
     dl_iterate_phdr(note_object, NULL);
-    forget_unloaded_storages();
+    for (unsigned i = 0; i < MOST_STORAGES; i++)
+        if (!followed[i].loaded)
+            followed[i].table = 0;
     loaded_ranges_end();
     known_classes_forget(); /* until now the cached classes are valid */
     dl_iterate_phdr(follow_object, &scan);

@@ -1,7 +1,7 @@
 #include "storage_table.h"
 
-#include "mapping_protection.h"
 #include "object_segments.h"
+#include "process_maps.h"
 #include "readable_memory.h"
 #include "storage_calls.h"
 
@@ -87,11 +87,32 @@ uintptr_t storage_table_find(const struct dl_phdr_info *object, uintptr_t name,
 
 /* --- changing --- */
 
-static void write_slots(uintptr_t table, uintptr_t attach, uintptr_t detach) {
-    _Atomic uintptr_t *const slots = (_Atomic uintptr_t *)table;
-    /* in this order: a context that is attached through ours is detached through ours */
-    atomic_store_explicit(&slots[STORAGE_DETACH], detach, memory_order_release);
-    atomic_store_explicit(&slots[STORAGE_ATTACH], attach, memory_order_release);
+struct part {
+    uintptr_t start;
+    uintptr_t end;
+    int protection;
+};
+
+/* Returns false if this is not the mapping around the part's start. */
+static bool is_around(void *arg, const struct process_mapping *mapping) {
+    struct part *const part = arg;
+    const char *const mode = mapping->rest;
+    if (*mode != ' ' || part->start < mapping->start || part->start >= mapping->end)
+        return false;
+    part->protection = (mode[1] == 'r' ? PROT_READ : 0) | (mode[2] == 'w' ? PROT_WRITE : 0) |
+                       (mode[3] == 'x' ? PROT_EXEC : 0);
+    if (part->end > mapping->end || mode[4] != 'p')
+        part->protection = -1;
+    return true;
+}
+
+/* Returns PROT_* bits of the private memory from `start` to `end`, as the kernel has them in
+ * /proc/PID/maps. -1: it spans several mappings, is shared with others, or its protection is
+ * unknown. */
+static int mapping_protection(uintptr_t start, uintptr_t end) {
+    struct part part = {start, end, -1};
+    (void)process_maps_visit(is_around, &part);
+    return part.protection;
 }
 
 bool storage_table_replace(uintptr_t table, uintptr_t attach, uintptr_t detach) {
@@ -105,7 +126,10 @@ bool storage_table_replace(uintptr_t table, uintptr_t attach, uintptr_t detach) 
     const bool locked = !(before & PROT_WRITE);
     if (locked && mprotect((void *)start, end - start, before | PROT_WRITE) != 0)
         return false;
-    write_slots(table, attach, detach);
+    /* in this order: a context that is attached through ours is detached through ours */
+    _Atomic uintptr_t *const slots = (_Atomic uintptr_t *)table;
+    atomic_store_explicit(&slots[STORAGE_DETACH], detach, memory_order_release);
+    atomic_store_explicit(&slots[STORAGE_ATTACH], attach, memory_order_release);
     if (locked)
         (void)mprotect((void *)start, end - start, before);
     return true;

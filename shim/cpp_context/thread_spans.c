@@ -66,10 +66,6 @@ static void thread_spans_publish(struct thread_spans *spans, const struct span_i
     spans->shown = true;
 }
 
-static void publish_last(struct thread_spans *spans) {
-    thread_spans_publish(spans, spans->count ? &spans->kept[spans->count - 1].ids : NULL);
-}
-
 /* --- attached contexts --- */
 
 /* Forgets the context that was attached first: a context of its storage lies below now. */
@@ -113,7 +109,7 @@ bool thread_spans_pop(uintptr_t token, unsigned storage) {
         if (spans->kept[i].attached.storage != storage)
             spans->kept[left++] = spans->kept[i];
     spans->count = (uint8_t)left;
-    publish_last(spans);
+    thread_spans_publish(spans, left > 0 ? &spans->kept[left - 1].ids : NULL);
     return left > 0 || spans->bottom_known & 1u << storage;
 }
 
