@@ -3,20 +3,28 @@
  * On the thread that was interrupted the kernel is asked about each page once, before it is read
  * (stack_memory.h); some are remembered for one walk, and no longer. Of another thread, on the
  * helper, where memory may go between question and reading, the kernel copies: whole pages, if
- * there is room for them (python_pages.h).
+ * there is room for them. Frames lie beside one another, and so do code objects and what they refer
+ * to.
  * Memory below 64 KiB, or beyond the address space of programs, is not checked.
  */
 #ifndef OTELPROF_PYTHON_READER_H
 #define OTELPROF_PYTHON_READER_H
 
-#include "python_pages.h"
+#include "arch_memory.h"
 #include "unwind/stack_memory.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PYTHON_READER_PAGES = 16 }; /* a power of two */
+enum { PYTHON_READER_PAGES = 16, PYTHON_PAGES = 64 }; /* powers of two */
+
+/* Pages as the helper has copied them for one walk of another thread's frames: each is asked of the
+ * kernel once, not each word of it. */
+struct python_pages {
+    uintptr_t addresses[PYTHON_PAGES]; /* 0: none is there */
+    uint8_t bytes[PYTHON_PAGES][ARCH_SMALLEST_PAGE_BYTES];
+};
 
 struct python_reader {
     bool of_another;             /* on the helper: of a thread that may run */
@@ -36,5 +44,11 @@ bool python_is_readable(struct python_reader *reader, uintptr_t address, size_t 
 
 /* An aligned pointer or Py_ssize_t. Context: as above. */
 bool python_read_word(struct python_reader *reader, uintptr_t address, uintptr_t *value);
+
+/* Before each walk: what was copied is of the past. Context: the helper. */
+void python_pages_forget(struct python_pages *pages);
+
+/* Reads by way of the pages. false: some of it cannot be read. Context: the helper. */
+bool python_pages_read(struct python_pages *pages, uintptr_t address, void *to, size_t size);
 
 #endif

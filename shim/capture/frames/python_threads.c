@@ -3,7 +3,6 @@
 #include "clock.h"
 #include "hash.h"
 #include "kernel/own_memory.h"
-#include "python_reader.h"
 
 #include <string.h>
 

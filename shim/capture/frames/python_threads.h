@@ -10,7 +10,7 @@
 #define OTELPROF_PYTHON_THREADS_H
 
 #include "python.h"
-#include "python_pages.h"
+#include "python_reader.h"
 
 #include <stdint.h>
 

@@ -18,7 +18,6 @@
 #define OTELPROF_THREAD_TABLE_H
 
 #include "chunk_pool.h"
-#include "contention_rate.h"
 #include "harvest.h"
 #include "sample_table.h"
 #include "sampling_cost.h"
@@ -31,6 +30,15 @@
 #include <stdint.h>
 
 enum { THREAD_NAME_BYTES = 16, THREAD_SEGMENTS = 1024, THREADS_PER_SEGMENT = 64 };
+
+/* The present sampling rate of a thread's contentions: wait/contention.h. Read and written by its
+ * thread alone. All zero at first. */
+struct contention_rate {
+    uint64_t interval; /* ns of delay that a sample counts as: the settings' interval, */
+    uint64_t bound;    /* or this longer one, which keeps samples few; 0: no bound */
+    uint64_t since_ns; /* CLOCK_MONOTONIC: when `samples` was last reset */
+    uint32_t samples;  /* since then */
+};
 
 struct thread_state {
     _Atomic uint32_t tid; /* 0: no live thread in this slot */
