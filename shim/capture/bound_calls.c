@@ -87,15 +87,6 @@ static void forget_entries(void) {
         bound_calls.symbols[i].entry = NULL;
 }
 
-/* Finds each name in the first object, in the loader's order of search, that defines it. */
-static void find_definers(void) {
-    const struct link_map *const own = object_symbols_own();
-    forget_entries();
-    for (const struct link_map *object = object_symbols_first(); object; object = object->l_next)
-        if (object != own)
-            object_symbols_find_entries(object, bound_calls.symbols, bound_calls.count);
-}
-
 static void find_target(struct bound_call *call, struct symbol *symbol) {
     call->is_export = symbol->address != NULL;
     if (!call->is_export)
@@ -117,7 +108,11 @@ static void find_targets(void) {
     if (!own) /* no list of objects */
         return;
     object_symbols_find_all(own, bound_calls.symbols, bound_calls.count);
-    find_definers();
+    forget_entries();
+    /* each name in the first object, in the loader's order of search, that defines it */
+    for (const struct link_map *object = object_symbols_first(); object; object = object->l_next)
+        if (object != own)
+            object_symbols_find_entries(object, bound_calls.symbols, bound_calls.count);
     for (size_t i = 0; i < bound_calls.count; i++) {
         const struct link_map *const definer =
             bound_calls.symbols[i].entry ? bound_calls.symbols[i].object : NULL;

@@ -84,11 +84,6 @@ static bool start_modules(void) {
     return true;
 }
 
-static void map_first_tables(void) {
-    const size_t heap = capture.malloc_is_profilers ? heap_first_bytes(capture.config) : 0;
-    own_memory_map_ahead(heap + thread_table_first_bytes(&capture.threads));
-}
-
 bool capture_start(const struct config *config, const struct log *log) {
     capture.config = config;
     capture.log = log;
@@ -108,7 +103,8 @@ bool capture_start(const struct config *config, const struct log *log) {
     if (!start_modules())
         return false;
     python_start(&capture.python, config->python, &capture.modules, log);
-    map_first_tables();
+    const size_t heap = capture.malloc_is_profilers ? heap_first_bytes(config) : 0;
+    own_memory_map_ahead(heap + thread_table_first_bytes(&capture.threads));
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
         capture.alloc_on = start_heap();
     if ((config->types & PROFILE_CPU) && sampler_install())
@@ -128,14 +124,6 @@ bool capture_start(const struct config *config, const struct log *log) {
 void capture_decline(void) {
     atomic_store(&capture_is_off, true);
     own_tls.alloc_left = COUNTDOWN_NEVER;
-}
-
-/* Keeps the context of the thread that called fork(): it still works for the same request. */
-static void keep_own_context(void) {
-    if (!own_tls.own_context)
-        return;
-    own_tls.own_context = own_context_keep(own_tls.thread->index, own_tls.own_context);
-    own_tls.thread->own_context = own_tls.own_context;
 }
 
 void capture_after_fork(void) {
@@ -163,8 +151,10 @@ void capture_after_fork(void) {
         atomic_store(&capture.recorder.dropped[i], 0);
     if (own_tls.stack.high == 0 || !register_this_thread(own_tls.stack, 0))
         own_tls.alloc_left = COUNTDOWN_NEVER;
-    else
-        keep_own_context();
+    else if (own_tls.own_context) { /* it still works for the same request */
+        own_tls.own_context = own_context_keep(own_tls.thread->index, own_tls.own_context);
+        own_tls.thread->own_context = own_tls.own_context;
+    }
 }
 
 void capture_stop(void) {

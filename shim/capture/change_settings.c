@@ -5,14 +5,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* Stores the new mean before the version: a thread that sees the version draws by it. */
-static void settings_store(const struct settings_values *values) {
-    if (values->alloc_interval != settings_alloc_interval(&capture.settings))
-        heap_set_interval(&capture.heap, values->alloc_interval);
-    settings_publish(&capture.settings, values);
-    sampler_follow_settings();
-}
-
 static struct settings_values not_paused(void) {
     struct settings_values values = capture.wanted;
     values.on &= !capture.paused;
@@ -30,7 +22,11 @@ static bool change_to(const struct settings_values *wanted, const bool *pause) {
         if (pause)
             capture.paused = *pause;
         const struct settings_values values = not_paused();
-        settings_store(&values);
+        /* the mean before the version: a thread that sees the version draws by the new mean */
+        if (values.alloc_interval != settings_alloc_interval(&capture.settings))
+            heap_set_interval(&capture.heap, values.alloc_interval);
+        settings_publish(&capture.settings, &values);
+        sampler_follow_settings();
         sampler_end_move(&sampler);
     }
     errno = saved;

@@ -61,7 +61,12 @@ void deep_binding_bind(void) {
 
 /* --- reporting --- */
 
-static void report_unbound(const struct log *log) {
+void deep_binding_report(const struct log *log) {
+    const uint32_t bound = atomic_load(&deep_binding.sites.bound);
+    if (bound != deep_binding.logged_bound)
+        log_debug(log, "%u calls of libraries that were loaded with RTLD_DEEPBIND lead here so far",
+                  bound);
+    deep_binding.logged_bound = bound;
     const bool refused = atomic_load(&deep_binding.sites.refused) != 0;
     const bool unknown = atomic_load(&deep_binding.sites.expected) && !loader_state_is_known();
     if ((refused && !deep_binding.logged_refused) || (unknown && !deep_binding.logged_unknown))
@@ -69,15 +74,6 @@ static void report_unbound(const struct log *log) {
                        "that it creates are not profiled");
     deep_binding.logged_refused |= refused;
     deep_binding.logged_unknown |= unknown;
-}
-
-void deep_binding_report(const struct log *log) {
-    const uint32_t bound = atomic_load(&deep_binding.sites.bound);
-    if (bound != deep_binding.logged_bound)
-        log_debug(log, "%u calls of libraries that were loaded with RTLD_DEEPBIND lead here so far",
-                  bound);
-    deep_binding.logged_bound = bound;
-    report_unbound(log);
     if (!deep_binding.logged_namespaces && loader_state_has_namespaces()) {
         log_debug(log, "a library was loaded by dlmopen, with a C library of its own; its "
                        "allocations, and threads that it creates, are not profiled");

@@ -105,19 +105,16 @@ bool thread_is_calm(void) {
     return end == UNWIND_COMPLETE && !unwind.crossed_signal && !unwind.by_record_alone;
 }
 
-/* Measures the CPU time of all threads: the calling one may only wait. Where waits are profiled
- * none is needed. */
-static bool has_worked(void) {
-    return clock_nano(CLOCK_PROCESS_CPUTIME_ID) >= sampler.period_nano;
-}
-
 void capture_offer_helper(void) {
     void (*const want_helper)(bool) =
         atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
     const struct thread_state *const thread = own_tls.thread;
     const int saved = errno;
+    /* measures all threads, since the calling one may only wait; waits are profiled without work */
     if (want_helper && atomic_load(&capture.armed) && thread && !own_tls.inside &&
-        !thread_is_wiped(thread) && (has_worked() || atomic_load(&wait_slots_on)))
+        !thread_is_wiped(thread) &&
+        (clock_nano(CLOCK_PROCESS_CPUTIME_ID) >= sampler.period_nano ||
+         atomic_load(&wait_slots_on)))
         want_helper(false);
     errno = saved;
 }

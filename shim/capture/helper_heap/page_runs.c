@@ -195,14 +195,6 @@ void page_runs_give(struct page_runs *runs, uint32_t first) {
     add_joined(runs, first, count);
 }
 
-static void shorten_run(struct page_runs *runs, uint32_t first, uint32_t count) {
-    const uint32_t old = runs->pages[first].pages;
-    mark_run(runs, first, old, PAGE_INSIDE);
-    mark_run(runs, first, count, PAGE_RUN);
-    runs->used -= old - count;
-    add_joined(runs, first + count, old - count);
-}
-
 static bool lengthen_run(struct page_runs *runs, uint32_t first, uint32_t count) {
     const uint32_t old = runs->pages[first].pages;
     const uint32_t behind = first + old;
@@ -225,8 +217,12 @@ bool page_runs_resize(struct page_runs *runs, uint32_t first, uint32_t count) {
     const uint32_t old = runs->pages[first].pages;
     if (count > old)
         return runs->used <= runs->ceiling && lengthen_run(runs, first, count);
-    if (count < old)
-        shorten_run(runs, first, count);
+    if (count < old) {
+        mark_run(runs, first, old, PAGE_INSIDE);
+        mark_run(runs, first, count, PAGE_RUN);
+        runs->used -= old - count;
+        add_joined(runs, first + count, old - count);
+    }
     return true;
 }
 

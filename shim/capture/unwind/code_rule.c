@@ -129,12 +129,6 @@ static void load_fp(struct path *p, struct place from) {
     p->fp_content = from.base == BASE_LOST || is_overwritten ? FP_UNKNOWN : FP_SAVED;
 }
 
-static void push_fp(struct path *p) {
-    p->sp = above(p->sp, -8);
-    if (p->fp_content == FP_UNCHANGED)
-        p->pushed = p->sp;
-}
-
 static void pop_fp(struct path *p) {
     load_fp(p, p->sp);
     p->sp = above(p->sp, 8);
@@ -214,7 +208,9 @@ static enum progress change_pointers(struct search *s, const struct instruction 
         p->sp = above(p->sp, i->value);
         return PATH_ON;
     case EFFECT_PUSH_FP:
-        push_fp(p);
+        p->sp = above(p->sp, -8);
+        if (p->fp_content == FP_UNCHANGED)
+            p->pushed = p->sp;
         return PATH_ON;
     case EFFECT_POP_FP:
         pop_fp(p);

@@ -56,17 +56,15 @@ static enum step return_through(const struct unwinder *unwinder, const struct un
     return return_to(unwinder, u, frame, address, slot + sizeof address, fp);
 }
 
-/* Returns true if `pc` is at the first instructions of a function that keeps a frame pointer. */
-static bool is_entry(uintptr_t pc) {
-    return memory_range_is_readable(pc, ARCH_ENTRY_BYTES) && arch_is_entry((const uint8_t *)pc);
-}
-
 /* A call that the program's signal handler put in: the top of the stack holds the address of the
  * interruption, which no call precedes (Go preempts goroutines so, mostly in the tick of the
  * profiler's signal). */
 static enum step return_to_interrupted(const struct unwinder *unwinder, const struct unwind *u,
                                        struct frame *frame, uintptr_t top) {
-    if (!is_entry(frame->pc) || !return_address_is_code(unwinder, u, frame->pc, top) ||
+    /* at the first instructions of a function that keeps a frame pointer */
+    const bool is_entry = memory_range_is_readable(frame->pc, ARCH_ENTRY_BYTES) &&
+                          arch_is_entry((const uint8_t *)frame->pc);
+    if (!is_entry || !return_address_is_code(unwinder, u, frame->pc, top) ||
         return_address_is_credible(unwinder, u, frame->pc, top))
         return STEP_LOST;
     frame->pc = top;
