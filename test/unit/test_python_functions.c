@@ -4,7 +4,6 @@
 
 #include "frames/python_functions.h"
 #include "frames/python_lines.h"
-#include "frames/python_text.h"
 #include "kernel/own_memory.h"
 
 #include <pthread.h>

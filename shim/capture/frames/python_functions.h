@@ -54,4 +54,10 @@ uint32_t python_function(struct python_functions *functions, const struct python
 bool python_function_name(struct python_functions *functions, uint32_t number, uint32_t position,
                           struct named_frame *named);
 
+/* Writes `size` bytes of characters of `character` bytes each (PEP 393; 0: there are none), at any
+ * address, as UTF-8: a text of at most 4 bytes a character and a NUL. Characters that UTF-8 cannot
+ * express (a half of a surrogate pair, which stands for a byte of a file name) and NULs become
+ * U+FFFD. Context: any. Async-signal-safe: yes. */
+void python_text(const uint8_t *bytes, uint32_t size, uint32_t character, char *text);
+
 #endif
