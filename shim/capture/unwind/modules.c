@@ -70,15 +70,6 @@ static struct harvest_module *find_again(struct module_snapshot *snapshot, size_
     return NULL;
 }
 
-static void modules_remember(struct modules *modules, struct module_snapshot *taken,
-                             const struct harvest_module *module, struct span span) {
-    struct harvest_module gone = *module;
-    struct harvest_module forgotten;
-    gone.last_interval = span.last;
-    if (unloaded_modules_add(&modules->unloaded, &gone, &forgotten))
-        modules_forget(modules, taken, &forgotten);
-}
-
 /* Assumes that every object came in `span`, until it is found in the previous snapshot. */
 static void expect_new(const struct modules *modules, struct module_snapshot *taken,
                        struct span span) {
@@ -117,7 +108,11 @@ static void modules_compare(struct modules *modules, const struct module_snapsho
     for (size_t i = 0; i < old->count; i++) {
         if (find_again(taken, &place, &old->modules[i]))
             continue;
-        modules_remember(modules, taken, &old->modules[i], span);
+        struct harvest_module unloaded = old->modules[i];
+        struct harvest_module forgotten;
+        unloaded.last_interval = span.last;
+        if (unloaded_modules_add(&modules->unloaded, &unloaded, &forgotten))
+            modules_forget(modules, taken, &forgotten);
         gone++;
     }
     if (taken->subs - old->subs > gone)

@@ -19,11 +19,6 @@ bool return_address_is_code(const struct unwinder *unwinder, const struct unwind
 
 /* --- code of an object --- */
 
-static uintptr_t bytes_at(const struct cfi_tables *tables, uintptr_t address) {
-    const struct readable_range code = cfi_code_around(tables, address);
-    return address < code.end ? code.end - address : 0;
-}
-
 static bool is_in(struct readable_range range, uintptr_t address) {
     return address - range.start < range.end - range.start;
 }
@@ -44,8 +39,11 @@ bool return_address_follows_call(const struct cfi_tables *tables, uintptr_t addr
 
 /* No call precedes the address that a signal handler returns to. */
 static bool is_signal_trampoline(const struct cfi_tables *tables, uintptr_t address) {
-    return tables->header &&
-           arch_is_signal_return((const uint8_t *)address, bytes_at(tables, address)) &&
+    if (!tables->header)
+        return false;
+    const struct readable_range code = cfi_code_around(tables, address);
+    const uintptr_t bytes = address < code.end ? code.end - address : 0;
+    return arch_is_signal_return((const uint8_t *)address, bytes) &&
            cfi_rule(tables, address - 1).cfa_kind == RULE_SIGNAL;
 }
 

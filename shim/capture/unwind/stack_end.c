@@ -10,17 +10,14 @@ static bool follows_indirect_jump(const struct cfi_tables *tables, uintptr_t add
     return arch_is_indirect_jump((const uint8_t *)(address - ARCH_JUMP_BYTES));
 }
 
-static bool is_described(const struct cfi_tables *tables, uintptr_t pc) {
-    return tables->header && cfi_rule(tables, pc).cfa_kind != RULE_NONE;
-}
-
 bool stack_end_is_laid_out(struct modules *modules, uintptr_t address, uint32_t own_unloads) {
     struct cfi_tables tables;
     if (modules_open(modules, address, own_unloads, &tables) != MODULES_FOUND)
         return false;
     const bool is_start = tables.header && cfi_is_start(&tables, address);
-    const bool is_behind_jump =
-        follows_indirect_jump(&tables, address) && !is_described(&tables, address - 1);
+    const bool is_behind_jump = /* one that no table describes */
+        follows_indirect_jump(&tables, address) &&
+        (!tables.header || cfi_rule(&tables, address - 1).cfa_kind == RULE_NONE);
     modules_close(modules, &tables);
     return is_start || is_behind_jump;
 }
