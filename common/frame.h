@@ -7,9 +7,9 @@
  * their own (an interpreter's, or a JIT's whose code is gone) have a byte from 1 to 127, one for
  * each source of such frames, and seven bytes that the source defines: the number under which it
  * has interned the function, and a position in that. So a walker in a signal handler interns
- * functions only, and the helper finds the line. capture_api.name_frame() names such a frame. An
- * address out of a broken stack may resemble such a frame, so a frame that cannot be named counts
- * as an address.
+ * functions only, and the helper finds the line. capture_api.harvest.name_frame() names such a
+ * frame. An address out of a broken stack may resemble such a frame, so a frame that cannot be
+ * named counts as an address.
  */
 #ifndef OTELPROF_FRAME_H
 #define OTELPROF_FRAME_H

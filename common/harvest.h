@@ -117,7 +117,7 @@ struct harvest_module {
     uint64_t last_interval; /* UINT64_MAX: it is still loaded */
 };
 
-/* Reasons to return from capture_api.wait(). */
+/* Reasons to return from capture_api.wait.until(). */
 enum {
     REQUEST_TIMEOUT = 0,
     REQUEST_STOP = 1,    /* the process is ending: one last cycle, then return */
@@ -140,6 +140,7 @@ struct sampling_cost {
     uint64_t amount;  /* and of their bytes, or nanoseconds of delay; 0 of CPU time */
 };
 
+/* The capture side gives this to flush: facts that do not change, and five groups of functions. */
 struct capture_api {
     const struct config *config;
     const struct log *log;
@@ -152,134 +153,134 @@ struct capture_api {
      * is set. NULL: there was no memory for them. */
     const char *const *variables;
 
-    /* Returns the present mean distance between two samples, in the unit of the period: nanoseconds
-     * of CPU time, or allocated bytes, which grow with the live heap. */
-    uint64_t (*period)(enum profile_period of);
+    /* The measurements, and the facts that explain them. */
+    struct {
+        /* Flips the generations and visits everything recorded since the last call, then the live
+         * heap. A sample and its pointers are valid during its visit only. Never blocks a thread of
+         * the application. */
+        void (*visit)(harvest_visit *visit, void *arg);
+        /* Returns the modules that frames of the last harvest can lie in; valid until the next
+         * visit(). */
+        size_t (*modules)(const struct harvest_module **modules);
+        /* Names an interned frame of the last harvest's samples. false: it is not known. */
+        bool (*name_frame)(uint64_t frame, struct named_frame *named);
+        /* Returns the present mean distance between two samples, in the unit of the period:
+         * nanoseconds of CPU time, or allocated bytes, which grow with the live heap. */
+        uint64_t (*period)(enum profile_period of);
+        /* Returns the facts of the last harvest's SAMPLE_HEAP_PEAK samples. */
+        struct heap_peak_facts (*heap_peak)(void);
+        /* Returns the kinds that are profiled at present, PROFILE_* bits. The others have no data.
+         */
+        unsigned (*types)(void);
+    } harvest;
 
-    /* Returns the facts of the last harvest's SAMPLE_HEAP_PEAK samples. */
-    struct heap_peak_facts (*heap_peak)(void);
+    /* The life of the process and of the flush side, and the settings that change meanwhile. */
+    struct {
+        /* Called when libcurl has been initialised. `outlive_exit`: nothing that the exporter uses
+         * is torn down at the end of the process. Otherwise the profiler's exit handler is
+         * registered once more, so that it runs before those of the libraries. */
+        void (*libraries_ready)(bool outlive_exit);
+        /* Returns whether a path still means what it meant when the process started: the process
+         * has not changed its root or mount namespace. Checked before any file is opened
+         * (flush/files/by_path.h). */
+        bool (*may_open_by_path)(void);
+        /* Sets what is sampled from now on, as far as the process can follow it
+         * (change_settings.h). false: not now; the caller may try again. */
+        bool (*change_settings)(const struct settings_values *wanted);
+        /* Returns whether the program has called otelprof_stop(): nothing is sampled then, whatever
+         * the settings. */
+        bool (*is_paused)(void);
+        /* Sets the level of all lines from now on. */
+        void (*set_log_level)(enum log_level level);
+        /* Returns the number of the last export that the program has requested (otelprof_flush); a
+         * new request ends wait.until(). `exports_made`: everything recorded up to that number has
+         * left the process, or was dropped. */
+        uint32_t (*exports_wanted)(void);
+        void (*exports_made)(uint32_t number);
+        /* Checked before each export. false: no work is allowed any more, return at once. */
+        bool (*may_export)(void);
+        /* Reports the result of an export: false if there was no response, and that was logged. If
+         * the process ends before its last export is done, that is logged too, unless the last
+         * result was false. */
+        void (*endpoint_responded)(bool responded);
+        /* Makes the helper end for good; `why` is logged. Return from otelprof_flush_main() then.
+         */
+        void (*give_up)(const char *why);
+        /* Flush leaves its state here when it returns FLUSH_SUSPENDED, and finds it when it is
+         * called again, on another thread, to continue as if it had only slept. NULL otherwise, and
+         * in a forked child. */
+        void **suspended;
+        /* A place for one object of flush's that a forked child's flush side may reuse. In the
+         * child it holds the parent's value if that was consistent (its helper was in wait.until()
+         * during the fork), or NULL. An object that is left in it is never freed. */
+        void **kept;
+    } lifecycle;
 
-    /* Returns the kinds that are profiled at present, PROFILE_* bits. The others have no data. */
-    unsigned (*types)(void);
+    /* Sleep, and the events that end it. */
+    struct {
+        /* Sleeps until `deadline_nano` (CLOCK_MONOTONIC) or until the process ends: REQUEST_*. With
+         * a deadline in the past it checks without sleeping. */
+        int (*until)(uint64_t deadline_nano);
+        /* Polls a descriptor of the helper's own table in each until() from now on, and calls its
+         * function when it is ready; the first time may be 100 ms late. false: there are too many.
+         * When the thread is suspended, they are forgotten and the kernel closes them. */
+        bool (*watch_fd)(const struct served_descriptor *added);
+        void (*unwatch_fd)(int descriptor);
+        /* The until() in progress returns REQUEST_TIMEOUT at once. Called from a descriptor's
+         * function. */
+        void (*wake)(void);
+    } wait;
 
-    /* Flips the generations and visits everything recorded since the last call, then the live heap.
-     * A sample and its pointers are valid during its visit only. Never blocks a thread of the
-     * application. */
-    void (*harvest)(harvest_visit *visit, void *arg);
+    /* Work inside a library, and its limits. */
+    struct {
+        /* The quiesce lock: held around every short burst of work inside a library whose locks the
+         * application might share (libcurl, TLS). fork() and exit() close it for their duration, so
+         * that a child never inherits such a lock held and no library is used while it is being
+         * torn down. Never hold it while sleeping; at most a few milliseconds. enter returns false
+         * once the process is about to end: use nothing any more and return from
+         * otelprof_flush_main(). */
+        bool (*lock_enter)(void);
+        void (*lock_leave)(void);
+        /* Returns whether a thread waits for the quiesce lock, or for the end: release it soon. */
+        bool (*lock_is_awaited)(void);
+        /* Runs work(arg), which uses a library that does not survive without memory, or works on
+         * data that may make it run for ever. false: memory ran out, or its budget did, and the
+         * work was left at some instruction; its results must not be touched any more. */
+        memory_guard *run;
+        /* Returns whether the budget of CPU time is enforced: there may be no signal, or no timer,
+         * for it. */
+        bool (*is_timed)(void);
+        /* Adds code in which work may be left at any instruction: that of libraries without locks.
+         * The ranges must stay. */
+        void (*allow_leaving)(const struct code_range *ranges, size_t count);
+        /* Returns the free memory of the helper's heap to the kernel: before a sleep. */
+        void (*give_back_memory)(void);
+    } guard;
 
-    /* Returns the modules that frames of the last harvest can lie in; valid until the next
-     * harvest(). */
-    size_t (*modules)(const struct harvest_module **modules);
-
-    /* Names an interned frame of the last harvest's samples. false: it is not known. */
-    bool (*name_frame)(uint64_t frame, struct named_frame *named);
-
-    /* Totals since the start of the process, one per drop_reason; and a function that adds to one
-     * (flush counts its own losses: a lost export counts as its samples). */
-    void (*dropped)(uint64_t counts[DROP_REASON_COUNT]);
-    void (*count_drop)(enum drop_reason reason, uint64_t count);
-
-    /* Returns the CPU time so far of the samples that count as DROP_FOREIGN_STACK. */
-    uint64_t (*foreign_stack_nano)(void);
-
-    /* Returns the helper's CPU time so far, in nanoseconds, which is exported beside the samples.
-     */
-    uint64_t (*own_cpu_nano)(void);
-
-    /* Returns the cost of sampling on the program's threads. */
-    void (*sampling_cost)(struct sampling_cost costs[SAMPLINGS]);
-
-    /* Sets what is sampled from now on, as far as the process can follow it (change_settings.h).
-     * false: not now; the caller may try again. */
-    bool (*change_settings)(const struct settings_values *wanted);
-    /* Returns whether the program has called otelprof_stop(): nothing is sampled then, whatever the
-     * settings. */
-    bool (*is_paused)(void);
-    /* Sets the level of all lines from now on. */
-    void (*set_log_level)(enum log_level level);
-
-    /* Returns whether a path still means what it meant when the process started: the process has
-     * not changed its root or mount namespace. Checked before any file is opened
-     * (flush/files/by_path.h). */
-    bool (*may_open_by_path)(void);
-    /* Makes the helper end for good; `why` is logged. Return from otelprof_flush_main() then. */
-    void (*give_up)(const char *why);
-
-    /* Returns the number of the last export that the program has requested (otelprof_flush); a new
-     * request ends a wait(). `exports_made`: everything recorded up to that number has left the
-     * process, or was dropped. `export_ended`: called for each export that a receiver or a file
-     * accepted, or that failed for good. */
-    uint32_t (*exports_wanted)(void);
-    void (*exports_made)(uint32_t number);
-    void (*export_ended)(bool delivered);
-
-    /* Returns how many exports ended in either way so far; and the number of the program's threads,
-     * from the kernel (0: not known). */
-    uint64_t (*exports_delivered)(void);
-    uint64_t (*exports_failed)(void);
-    unsigned (*threads)(void);
-
-    /* Checked before each export. false: no work is allowed any more, return at once. */
-    bool (*may_export)(void);
-
-    /* Sleeps until `deadline_nano` (CLOCK_MONOTONIC) or until the process ends: REQUEST_*. With a
-     * deadline in the past it checks without sleeping. */
-    int (*wait)(uint64_t deadline_nano);
-    /* Polls a descriptor of the helper's own table in each wait() from now on, and calls its
-     * function when it is ready; the first time may be 100 ms late. false: there are too many. When
-     * the thread is suspended, they are forgotten and the kernel closes them. */
-    bool (*watch_fd)(const struct served_descriptor *added);
-    void (*unwatch_fd)(int descriptor);
-    /* The wait() in progress returns REQUEST_TIMEOUT at once. Called from a descriptor's function.
-     */
-    void (*wake)(void);
-
-    /* The quiesce lock: held around every short burst of work inside a library whose locks the
-     * application might share (libcurl, TLS). fork() and exit() close it for their duration, so
-     * that a child never inherits such a lock held and no library is used while it is being torn
-     * down. Never hold it while sleeping; at most a few milliseconds. enter returns false once the
-     * process is about to end: use nothing any more and return from otelprof_flush_main(). */
-    bool (*lock_enter)(void);
-    void (*lock_leave)(void);
-    /* Returns whether a thread waits for the quiesce lock, or for the end: release it soon. */
-    bool (*lock_is_awaited)(void);
-
-    /* Runs work(arg), which uses a library that does not survive without memory, or works on data
-     * that may make it run for ever. false: memory ran out, or its budget did, and the work was
-     * left at some instruction; its results must not be touched any more. */
-    memory_guard *guarded;
-    /* Returns whether the budget of CPU time is enforced: there may be no signal, or no timer, for
-     * it. */
-    bool (*is_timed)(void);
-    /* Adds code in which work may be left at any instruction: that of libraries without locks. The
-     * ranges must stay. */
-    void (*allow_leaving)(const struct code_range *ranges, size_t count);
-
-    /* Returns the free memory of the helper's heap to the kernel: before a sleep. */
-    void (*give_back_memory)(void);
-
-    /* A place for one object of flush's that a forked child's flush side may reuse. In the child it
-     * holds the parent's value if that was consistent (its helper was in wait() during the fork),
-     * or NULL. An object that is left in it is never freed. */
-    void **kept;
-
-    /* Flush leaves its state here when it returns FLUSH_SUSPENDED, and finds it when it is called
-     * again, on another thread, to continue as if it had only slept. NULL otherwise, and in a
-     * forked child. */
-    void **suspended;
-
-    /* Reports the result of an export: false if there was no response, and that was logged. If the
-     * process ends before its last export is done, that is logged too, unless the last result was
-     * false. */
-    void (*endpoint_responded)(bool responded);
-    /* Called when libcurl has been initialised. `outlive_exit`: nothing that the exporter uses is
-     * torn down at the end of the process. Otherwise the profiler's exit handler is registered once
-     * more, so that it runs before those of the libraries. */
-    void (*libraries_ready)(bool outlive_exit);
+    /* Totals since the start of the process. */
+    struct {
+        /* Reads those of each drop_reason. */
+        void (*dropped)(uint64_t counts[DROP_REASON_COUNT]);
+        /* Adds to one: flush counts its own losses. A lost export counts as its samples. */
+        void (*count_drop)(enum drop_reason reason, uint64_t count);
+        /* Counts an export that a receiver or a file accepted, or that failed for good. */
+        void (*export_ended)(bool delivered);
+        /* Return how many exports ended in either way. */
+        uint64_t (*exports_delivered)(void);
+        uint64_t (*exports_failed)(void);
+        /* Returns the helper's CPU time, in nanoseconds, which is exported beside the samples. */
+        uint64_t (*own_cpu_nano)(void);
+        /* Returns the CPU time of the samples that count as DROP_FOREIGN_STACK. */
+        uint64_t (*foreign_stack_nano)(void);
+        /* Returns the cost of sampling on the program's threads. */
+        void (*sampling_cost)(struct sampling_cost costs[SAMPLINGS]);
+        /* Returns the present number of the program's threads, from the kernel (0: not known). */
+        unsigned (*threads)(void);
+    } counters;
 };
 
-/* The one export of libotelprof-flush.so: runs cycles until wait() requests the end. Returns 0,
- * FLUSH_SUSPENDED, -1 when it could not start, or FLUSH_DISABLED when the configuration file
+/* The one export of libotelprof-flush.so: runs cycles until wait.until() requests the end. Returns
+ * 0, FLUSH_SUSPENDED, -1 when it could not start, or FLUSH_DISABLED when the configuration file
  * disables it, for forked children, too (it has logged why). Called on the helper thread, with all
  * signals blocked. `api` stays where it is. */
 typedef int flush_main(const struct capture_api *api);

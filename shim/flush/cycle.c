@@ -82,7 +82,7 @@ static void export_interval(struct flush *f, struct merge *merge, bool complete,
     profile_export_begin(&f->exporter, merge, complete);
     if (f->api->config->exporters & EXPORTER_CONSOLE) {
         console_write(f->api, f->symbolizer, merge, (double)length / NANO_PER_SECOND);
-        f->api->export_ended(true);
+        f->api->counters.export_ended(true);
     }
     if (!f->exporter.forms)
         return;
@@ -129,8 +129,8 @@ static void export_for_clients(struct flush *f, struct merge *merge, bool comple
 
 /* OTEL_PROFILER_CONDITION does not hold in the interval: exporters get only its long spans. */
 static void hold_back(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
-    f->api->count_drop(DROP_CONDITION,
-                       count_passing_samples(merge) - count_passing_of_long_spans(f, merge));
+    f->api->counters.count_drop(DROP_CONDITION, count_passing_samples(merge) -
+                                                    count_passing_of_long_spans(f, merge));
     if (f->serve && serve_sums(f->serve))
         export_for_clients(f, merge, complete, length);
     /* Snapshot samples that this removes appear in the next export. */
@@ -182,6 +182,6 @@ bool flush_has_room(struct flush *f, bool last) {
     const bool named = room >= needed + NAMES_BYTES;
     symbolizer_limit(f->symbolizer, named ? room - needed - NAMES_BYTES : 0, named);
     if (!named)
-        f->api->count_drop(DROP_MEMORY, 1);
+        f->api->counters.count_drop(DROP_MEMORY, 1);
     return last || room >= needed;
 }

@@ -61,7 +61,7 @@ static bool flush_suspend(struct flush *f) {
         sender_pause(f->sender);
     if (f->serve)
         serve_pause(f->serve);
-    *f->api->suspended = f;
+    *f->api->lifecycle.suspended = f;
     return true;
 }
 
@@ -100,7 +100,7 @@ static void export_now(struct flush *f, uint32_t wanted, bool last) {
     if (has_room)
         flush_cycle(f);
     else if (wanted != f->covered)
-        f->api->export_ended(false);
+        f->api->counters.export_ended(false);
     if (!has_room && f->serve)
         serve_refuse(f->serve);
     f->covered = wanted;
@@ -112,27 +112,27 @@ static void export_now(struct flush *f, uint32_t wanted, bool last) {
 
 /* Runs the loop above. Returns true if it was suspended. */
 static bool flush_run(struct flush *f) {
-    int request = f->api->wait(0);
+    int request = f->api->wait.until(0);
     bool ended = false; /* the last export is done */
     while (request != REQUEST_ABANDON) {
         if (request == REQUEST_SUSPEND)
             return flush_suspend(f);
         const uint64_t now = monotonic_nano();
         const bool last = request == REQUEST_STOP;
-        const uint32_t wanted = f->api->exports_wanted();
+        const uint32_t wanted = f->api->lifecycle.exports_wanted();
         if (!ended && (last || now >= next_export(f, wanted))) {
-            if (!f->api->may_export())
+            if (!f->api->lifecycle.may_export())
                 return false;
             export_now(f, wanted, last);
             ended = last;
             /* The process that held the address, for example the parent, may have ended. */
             if (!last && f->serve && serve_try_again(f->serve))
-                f->api->libraries_ready(false);
+                f->api->lifecycle.libraries_ready(false);
         }
         const uint64_t sent = f->sender ? sender_step(f->sender, last) : UINT64_MAX;
         f->worked |= sent != UINT64_MAX || f->serve;
         if (sent == UINT64_MAX && f->made != f->covered) {
-            f->api->exports_made(f->covered);
+            f->api->lifecycle.exports_made(f->covered);
             f->made = f->covered;
         }
         if (sent == 0 || (ended && sent == UINT64_MAX))
@@ -145,11 +145,11 @@ static bool flush_run(struct flush *f) {
         /* Releases memory and code before a long sleep. What polling once a second needs stays
          * resident. */
         if (!ended && f->worked && moment > monotonic_nano() + IDLE_NANO) {
-            f->api->give_back_memory();
+            f->api->guard.give_back_memory();
             idle_code_drop(f->code);
             f->worked = false;
         }
-        request = f->api->wait(moment);
+        request = f->api->wait.until(moment);
     }
     return false;
 }
@@ -165,7 +165,7 @@ static void close_flush(struct flush *f) {
     resource_close(f->resource);
     idle_code_close(f->code);
     long_spans_close(&f->long_spans);
-    f->api->allow_leaving(NULL, 0);
+    f->api->guard.allow_leaving(NULL, 0);
     if (f->symbolizer)
         symbolizer_set_api(f->symbolizer, NULL);
     free(f);
@@ -174,18 +174,18 @@ static void close_flush(struct flush *f) {
 /* These two use the loader, whose lock a forked child must not inherit. */
 
 static void find_idle_code(struct flush *f) {
-    if (!f->api->lock_enter())
+    if (!f->api->guard.lock_enter())
         return;
     f->code = idle_code_open();
-    f->api->lock_leave();
+    f->api->guard.lock_leave();
 }
 
 static void find_foreign_code(const struct capture_api *api, struct kept *kept) {
-    if (kept->foreign.count == 0 && api->lock_enter()) {
+    if (kept->foreign.count == 0 && api->guard.lock_enter()) {
         foreign_code_find(&kept->foreign);
-        api->lock_leave();
+        api->guard.lock_leave();
     }
-    api->allow_leaving(kept->foreign.ranges, kept->foreign.count);
+    api->guard.allow_leaving(kept->foreign.ranges, kept->foreign.count);
 }
 
 static bool open_exporters(struct flush *f) {
@@ -211,7 +211,7 @@ static void open_serve(struct flush *f) {
     if (f->serve)
         f->exporter.forms |= FORM_PROTOBUF;
     else if (!api->config->exporters)
-        api->give_up("nothing is sent, and no request is served");
+        api->lifecycle.give_up("nothing is sent, and no request is served");
 }
 
 static bool open_parts(struct flush *f, const struct capture_api *given, struct kept *kept) {
@@ -227,7 +227,7 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     if (f->resource && declaration)
         resource_declare(f->resource, &declaration->attributes);
     if (!kept->symbolizer)
-        kept->symbolizer = symbolizer_open(api->config->symbols, api->guarded);
+        kept->symbolizer = symbolizer_open(api->config->symbols, api->guard.run);
     f->symbolizer = kept->symbolizer;
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
@@ -241,7 +241,7 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     if (opened)
         open_serve(f);
     const bool is_listening = f->serve && serve_is_listening(f->serve);
-    api->libraries_ready(!is_listening && exporter_libraries_outlive_exit());
+    api->lifecycle.libraries_ready(!is_listening && exporter_libraries_outlive_exit());
     if (!opened)
         return false;
     /* the first interval includes what was recorded before this code was loaded */
@@ -256,9 +256,9 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
 
 /* Returns NULL without memory, or if the process is ending. */
 static struct flush *open_flush(const struct capture_api *api, struct kept *kept) {
-    struct flush *const suspended = *api->suspended;
+    struct flush *const suspended = *api->lifecycle.suspended;
     if (suspended) {
-        *api->suspended = NULL;
+        *api->lifecycle.suspended = NULL;
         if (suspended->serve)
             serve_resume(suspended->serve);
         return suspended;
@@ -279,7 +279,7 @@ static void count_sample(void *count, const struct harvest_sample *sample) {
 
 static void report_disabled(const struct capture_api *api) {
     uint64_t samples = 0;
-    api->harvest(count_sample, &samples);
+    api->harvest.visit(count_sample, &samples);
     log_debug(
         api->log,
         "disabled by %s; nothing is profiled, and %llu stacks that were sampled before it was "
@@ -306,17 +306,17 @@ static bool is_profiling_wanted(const struct capture_api *api, struct kept *kept
 }
 
 int otelprof_flush_main(const struct capture_api *api) {
-    by_path_set_check(api->may_open_by_path);
-    if (!*api->kept)
-        *api->kept = calloc(1, sizeof(struct kept));
-    struct kept *const kept = *api->kept;
+    by_path_set_check(api->lifecycle.may_open_by_path);
+    if (!*api->lifecycle.kept)
+        *api->lifecycle.kept = calloc(1, sizeof(struct kept));
+    struct kept *const kept = *api->lifecycle.kept;
     if (kept)
         find_foreign_code(api, kept);
     if (!is_profiling_wanted(api, kept))
         return FLUSH_DISABLED;
     struct flush *const flush = open_flush(api, kept);
     if (!flush) {
-        if (api->wait(0) != REQUEST_ABANDON) /* closes the quiesce lock for good */
+        if (api->wait.until(0) != REQUEST_ABANDON) /* closes the quiesce lock for good */
             log_debug(api->log, "no memory for the exporter; nothing is profiled");
         return -1;
     }

@@ -42,9 +42,9 @@ struct helper {
     _Atomic uint32_t state;         /* enum helper_state (state.h); a futex */
     _Atomic uint32_t request;       /* REQUEST_* */
     _Atomic uint32_t wakes;         /* counted by helper_wake(): a futex; wraps */
-    bool stop_handed_over;          /* used by the helper only: wait() has returned REQUEST_STOP */
-    bool suspends;              /* used by the helper only: wait() has returned REQUEST_SUSPEND */
-    _Atomic bool endpoint_away; /* the last export did not arrive, and that is logged */
+    bool stop_handed_over; /* used by the helper only: wait.until() has returned REQUEST_STOP */
+    bool suspends;         /* used by the helper only: wait.until() has returned REQUEST_SUSPEND */
+    _Atomic bool endpoint_away;          /* the last export did not arrive, and that is logged */
     _Atomic bool libraries_outlive_exit; /* exit does not tear down the helper's libraries */
     _Atomic bool loading;     /* is in the loader or about to enter it, under the quiesce lock */
     _Atomic bool disabled;    /* by the configuration file; in forked children, too */
@@ -57,11 +57,12 @@ struct helper {
     _Atomic bool follows_ids; /* with calls of its own: helper_rights_hold() */
     pthread_t thread;         /* valid from HELPER_WAITS on */
     _Atomic bool joined;      /* a thread joins the helper, or the helper has detached itself */
-    void *kept;               /* capture_api.kept */
-    void *suspended;          /* capture_api.suspended */
+    void *kept;               /* capture_api.lifecycle.kept */
+    void *suspended;          /* capture_api.lifecycle.suspended */
     struct capture_api api;   /* given to the flush side */
     uint64_t spent_nano;      /* CPU time of this process's earlier helper threads */
-    _Atomic bool waits; /* in the flush side's wait(), or for its time; then enters the lock */
+    _Atomic bool
+        waits; /* in the flush side's wait.until(), or for its time; then enters the lock */
     _Atomic bool rests; /* sleeps until the process is gone */
     struct quiesce_lock lock;
     struct main_watch watch;

@@ -24,7 +24,7 @@ uint64_t wanted_export_failed(void);
 /* Returns true if there is a request that the helper has not noticed. */
 bool wanted_export_is_asked(void);
 
-/* capture_api.exports_wanted, exports_made, export_ended. */
+/* capture_api.lifecycle.exports_wanted, lifecycle.exports_made, counters.export_ended. */
 uint32_t wanted_export_notice(void);
 void wanted_export_is_made(uint32_t number);
 void wanted_export_count(bool delivered);

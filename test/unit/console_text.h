@@ -13,7 +13,7 @@ enum { CONSOLE_BYTES = 4096 };
 
 static void console_of(const struct capture_api *api, char text[static CONSOLE_BYTES]) {
     struct merge merge = {.items = {0}};
-    struct symbolizer *const symbolizer = symbolizer_open(api->config->symbols, api->guarded);
+    struct symbolizer *const symbolizer = symbolizer_open(api->config->symbols, api->guard.run);
     const int kept = dup(STDERR_FILENO);
     const int file = memfd_create("stderr", MFD_CLOEXEC);
     assert_true(kept >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);

@@ -63,7 +63,7 @@ static struct profile_exporter open_exporter(const struct capture_api *api) {
                                      .forms = FORM_PROTOBUF,
                                      .resource = resource_open(api->config, api->log, ""),
                                      .symbolizer =
-                                         symbolizer_open(api->config->symbols, api->guarded)};
+                                         symbolizer_open(api->config->symbols, api->guard.run)};
 }
 
 #endif

@@ -66,7 +66,7 @@ static void a_child_begins_at_the_rates_that_are_set(void **state) {
     assert_int_equal(fake.settings.alloc_interval, 0); /* told nothing */
     control_close(control);
     api = fake_capture((const char *const[]){"OTEL_PROFILER_ALLOC_INTERVAL=1", NULL});
-    assert_true(api.period(ALLOC_INTERVAL) > 1);
+    assert_true(api.harvest.period(ALLOC_INTERVAL) > 1);
     control = control_open(&api);
     assert_int_equal(fake.settings.alloc_interval, 1);
     control_close(control);

@@ -60,7 +60,7 @@ static void see(void *arg, const struct harvest_sample *sample) {
 
 static void harvest(void) {
     memset(&seen, 0, sizeof seen);
-    api.harvest(see, NULL);
+    api.harvest.visit(see, NULL);
 }
 
 static void rates_are_those_that_were_set(void **state) {
@@ -71,8 +71,8 @@ static void rates_are_those_that_were_set(void **state) {
     values.alloc_interval = 4096;
     assert_true(capture_change_settings(&values));
     assert_int_not_equal(settings_version(&capture.settings), version);
-    assert_int_equal(api.period(CPU_PERIOD), 1000000);
-    assert_int_equal(api.period(ALLOC_INTERVAL), 4096);
+    assert_int_equal(api.harvest.period(CPU_PERIOD), 1000000);
+    assert_int_equal(api.harvest.period(ALLOC_INTERVAL), 4096);
     assert_int_equal(capture.heap.logged_interval, 4096); /* it has not grown: nothing to be said */
 }
 
@@ -81,7 +81,7 @@ static void a_change_of_something_else_leaves_the_interval(void **state) {
     (void)state;
     atomic_store(&capture.heap.interval, 64);
     set(true, PROFILE_HEAP);
-    assert_int_equal(api.period(ALLOC_INTERVAL), 64);
+    assert_int_equal(api.harvest.period(ALLOC_INTERVAL), 64);
     heap_set_interval(&capture.heap, config.alloc_interval);
 }
 
@@ -94,8 +94,8 @@ static void a_child_has_the_settings_that_were_wanted_last(void **state) {
     capture.wanted.alloc_interval = 64;
     capture.wanted.shed = true;
     capture_settings_after_fork();
-    assert_int_equal(api.period(CPU_PERIOD), 1000000);
-    assert_int_equal(api.period(ALLOC_INTERVAL), 64);
+    assert_int_equal(api.harvest.period(CPU_PERIOD), 1000000);
+    assert_int_equal(api.harvest.period(ALLOC_INTERVAL), 64);
     assert_int_equal(settings_alloc_interval(&capture.settings), 64);
     assert_int_equal(settings_types(&capture.settings), config.types);
 }
@@ -140,11 +140,11 @@ static void what_is_live_is_in_no_harvest_while_it_is_off(void **state) {
     harvest();
     assert_int_equal(seen.of[SAMPLE_LIVE], 2);
     set(true, PROFILE_ALLOC);
-    assert_int_equal(api.types(), PROFILE_ALLOC);
+    assert_int_equal(api.harvest.types(), PROFILE_ALLOC);
     harvest();
     assert_int_equal(seen.of[SAMPLE_LIVE], 0);
     set(false, config.types);
-    assert_int_equal(api.types(), 0);
+    assert_int_equal(api.harvest.types(), 0);
     assert_true(heap_forget(&capture.heap, (void *)AT, &object));
     set(true, config.types);
     harvest();

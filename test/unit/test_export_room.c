@@ -47,9 +47,9 @@ static int harvests_of(size_t count) {
     fake.samples = samples;
     fake.sample_count = count;
     api.executable = "";
-    api.kept = &kept;
-    api.harvest = counted_harvest;
-    api.wait = wait_for_two;
+    api.lifecycle.kept = &kept;
+    api.harvest.visit = counted_harvest;
+    api.wait.until = wait_for_two;
     api.start_nano = monotonic_nano();
     assert_int_equal(otelprof_flush_main(&api), 0);
     return harvests;

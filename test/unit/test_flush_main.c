@@ -46,7 +46,7 @@ static void run_once(uint64_t start_unix, uint64_t age, char *json, size_t size)
     fake.sample_count = 1;
     fake.request = REQUEST_STOP;
     api.executable = "";
-    api.kept = &kept;
+    api.lifecycle.kept = &kept;
     api.start_unix_nano = start_unix;
     api.start_nano = monotonic_nano() - age;
     if (fake_is_suspended_first)
@@ -96,7 +96,7 @@ static off_t log_bytes_without_lock(int request) {
     fake.lock_closed = true;
     fake.request = request;
     api.executable = "";
-    api.kept = &kept;
+    api.lifecycle.kept = &kept;
     assert_int_equal(otelprof_flush_main(&api), -1);
     const off_t size = lseek(descriptor, 0, SEEK_END);
     close(descriptor);
@@ -134,8 +134,8 @@ static void an_export_that_the_program_wants_is_made_at_once(void **state) {
     fake.sample_count = 1;
     fake.exports_wanted = 7;
     api.executable = "";
-    api.kept = &kept;
-    api.wait = wait_until_made;
+    api.lifecycle.kept = &kept;
+    api.wait.until = wait_until_made;
     api.start_nano = monotonic_nano();
     assert_int_equal(otelprof_flush_main(&api), 0);
     assert_int_equal(fake.exports_made, 7);

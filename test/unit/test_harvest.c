@@ -139,7 +139,7 @@ static void see(void *arg, const struct harvest_sample *sample) {
 
 static int harvest(void) {
     memset(&seen, 0, sizeof seen);
-    api.harvest(see, NULL);
+    api.harvest.visit(see, NULL);
     return seen.count;
 }
 
@@ -345,7 +345,7 @@ static int times_logged(const char *line) {
 
 static uint64_t dropped(enum drop_reason reason) {
     uint64_t counts[DROP_REASON_COUNT];
-    api.dropped(counts);
+    api.counters.dropped(counts);
     return counts[reason];
 }
 
@@ -354,7 +354,7 @@ static void what_was_lost_is_added_up_wherever_it_was(void **state) {
     thread_count_drop(thread, DROP_BUSY);
     thread_count_drops(begin_thread(ENDED), DROP_BUSY, 2);
     record_drop(&capture.recorder, DROP_BUSY);
-    api.count_drop(DROP_BUSY, 10);
+    api.counters.count_drop(DROP_BUSY, 10);
     assert_int_equal(dropped(DROP_BUSY), 14);
     assert_int_equal(dropped(DROP_OVERRUN), 0);
     harvest();
@@ -416,7 +416,7 @@ static const char other_library_name[] = "libutil.so.1";
 
 static const struct harvest_module *module_seen(const char *name) {
     const struct harvest_module *modules;
-    const size_t count = api.modules(&modules);
+    const size_t count = api.harvest.modules(&modules);
     for (size_t i = 0; i < count; i++)
         if (strstr(modules[i].path, name))
             return &modules[i];
@@ -464,9 +464,9 @@ static void what_was_unloaded_keeps_its_names_and_loses_its_rules(void **state) 
 static void a_period_is_the_present_one(void **state) {
     (void)state;
     atomic_store(&capture.settings.cpu_period_nano, 1234);
-    assert_int_equal(api.period(CPU_PERIOD), 1234);
+    assert_int_equal(api.harvest.period(CPU_PERIOD), 1234);
     atomic_store(&capture.heap.interval, 4096);
-    assert_int_equal(api.period(ALLOC_INTERVAL), 4096);
+    assert_int_equal(api.harvest.period(ALLOC_INTERVAL), 4096);
     atomic_store(&capture.heap.interval, config.alloc_interval);
 }
 

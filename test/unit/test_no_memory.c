@@ -74,7 +74,7 @@ static void no_stack_gets_the_time_of_another(void **state) {
     for (int calls = 0; !complete; calls++) {
         struct capture_api api = fake_capture(nothing);
         struct merge merge = {.items = {0}};
-        api.harvest = visit_all;
+        api.harvest.visit = visit_all;
         calls_left = calls;
         complete = merge_harvest(&merge, &api);
         assert_int_equal(complete, calls_left >= 0);
@@ -134,7 +134,7 @@ static void no_context_gets_the_labels_of_another(void **state) {
     for (int calls = 0; left_out; calls++) {
         struct capture_api api = fake_capture(nothing);
         struct merge merge = {.items = {0}};
-        api.harvest = visit_contexts;
+        api.harvest.visit = visit_contexts;
         assert_true(merge_harvest(&merge, &api));
         calls_left = calls;
         left_out = contexts_name(&merge, &names, api.config);

@@ -127,11 +127,11 @@ static struct encoded_export export_with(const char *const *environment) {
     struct merge merge = {.items = {0}};
     open_capture(&c, environment);
     struct resource *const resource = resource_open(c.api.config, c.api.log, "");
-    struct profile_exporter exporter = {.api = &c.api,
-                                        .forms = FORM_PROTOBUF | FORM_JSON,
-                                        .resource = resource,
-                                        .symbolizer =
-                                            symbolizer_open(c.api.config->symbols, c.api.guarded)};
+    struct profile_exporter exporter = {
+        .api = &c.api,
+        .forms = FORM_PROTOBUF | FORM_JSON,
+        .resource = resource,
+        .symbolizer = symbolizer_open(c.api.config->symbols, c.api.guard.run)};
     assert_true(merge_harvest(&merge, &c.api));
     const struct encoded_export export =
         profile_export(&exporter, &merge, export_part_whole(&merge), 1000, 3000);

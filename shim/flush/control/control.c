@@ -70,7 +70,7 @@ static void control_apply(struct control *control) {
     const uint64_t now = monotonic_nano();
     if (!control->waits || now < control->retry)
         return;
-    control->waits = !control->api->change_settings(&control->wanted);
+    control->waits = !control->api->lifecycle.change_settings(&control->wanted);
     if (!control->waits) {
         control->in_force = control->wanted;
         budget_watch_begin(&control->watch, &control->in_force);
@@ -101,7 +101,7 @@ static void decide_again(struct control *control) {
     control->max_overhead = values.max_overhead;
     budget_limit(&control->watch.budget, values.max_overhead);
     if (values.log_level != control->api->log->level)
-        control->api->set_log_level(values.log_level);
+        control->api->lifecycle.set_log_level(values.log_level);
     keep_within_budget(control);
 }
 
@@ -124,9 +124,9 @@ static bool may_differ(const struct capture_api *api, const struct settings_valu
     const struct config *const config = api->config;
     return *config->config_file || *config->control_file || *config->listen ||
            config->cpu_threshold ||
-           api->period(CPU_PERIOD) > NANO_PER_SECOND / first->cpu_frequency ||
-           api->period(ALLOC_INTERVAL) > first->alloc_interval ||
-           api->period(LOCK_INTERVAL) > first->lock_interval;
+           api->harvest.period(CPU_PERIOD) > NANO_PER_SECOND / first->cpu_frequency ||
+           api->harvest.period(ALLOC_INTERVAL) > first->alloc_interval ||
+           api->harvest.period(LOCK_INTERVAL) > first->lock_interval;
 }
 
 struct control *control_open(const struct capture_api *api) {
@@ -260,8 +260,8 @@ void control_record_end(struct control *control, uint32_t number) {
  * profiling by an API call. */
 static struct settable_values in_force(const struct control *control) {
     const struct settings_values *const applied = &control->in_force;
-    const bool is_on = applied->on && !applied->shed && !control->api->is_paused();
-    const uint64_t grown = control->api->period(ALLOC_INTERVAL);
+    const bool is_on = applied->on && !applied->shed && !control->api->lifecycle.is_paused();
+    const uint64_t grown = control->api->harvest.period(ALLOC_INTERVAL);
     const bool has_grown = grown > applied->alloc_interval;
     return (struct settable_values){.start = is_on ? START_ON : START_OFF,
                                     .types = applied->types,

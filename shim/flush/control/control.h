@@ -40,8 +40,8 @@ bool control_sheds(const struct control *control);
 uint64_t control_shed_nano(const struct control *control);
 
 /* Returns when control_poll_again() is due (CLOCK_MONOTONIC, ns); UINT64_MAX: only at exports. A
- * retry may be due soon after a request, so code that runs inside a wait() must end the wait after
- * it changes settings. */
+ * retry may be due soon after a request, so code that runs inside a wait.until() must end the wait
+ * after it changes settings. */
 uint64_t control_next_poll(const struct control *control);
 void control_poll_again(struct control *control);
 

@@ -31,7 +31,7 @@ void long_spans_update(struct long_spans *spans, const struct merge *merge, uint
     const uint64_t kept = longer(longer(bound_nano, least_kept), 2 * length);
     (void)span_table_forget(table, interval.ended_nano > kept ? interval.ended_nano - kept : 0);
     if (table->lost != lost)
-        api->count_drop(DROP_SPANS_FULL, table->lost - lost);
+        api->counters.count_drop(DROP_SPANS_FULL, table->lost - lost);
 }
 
 bool long_spans_has(const void *spans, const struct harvest_sample *sample) {

@@ -68,7 +68,7 @@ void memory_alarm_poll(struct memory_alarm *alarm) {
     if (now < alarm->next)
         return;
     alarm->next = now + poll_nano;
-    if (!(alarm->api->types() & PROFILE_HEAP_PEAK))
+    if (!(alarm->api->harvest.types() & PROFILE_HEAP_PEAK))
         return; /* nothing is sampled: the state of the heap is unknown */
     const struct memory_limit limit = memory_limit_read();
     if (!limit.of)

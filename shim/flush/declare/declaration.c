@@ -46,13 +46,13 @@ static void declaration_refuse(struct declaration *declaration, const char *what
 static void declaration_read_file(struct reading *reading) {
     const struct capture_api *const api = reading->api;
     struct declaration *const declaration = reading->declaration;
-    const size_t most = api->is_timed() ? FILE_MOST : UNTIMED_FILE_MOST;
+    const size_t most = api->guard.is_timed() ? FILE_MOST : UNTIMED_FILE_MOST;
     const char *const problem = declared_file_read(api->config->config_file, most, &reading->file);
     if (problem) {
         declaration_refuse(declaration, problem, 0);
         return;
     }
-    if (!api->guarded(declaration_read_values, reading, &budget)) {
+    if (!api->guard.run(declaration_read_values, reading, &budget)) {
         memset(&reading->values, 0, sizeof reading->values);
         declaration_refuse(declaration, "takes too long to read, or too much memory", 0);
         return;
@@ -177,7 +177,7 @@ static bool merge_settings(struct reading *reading) {
     config_parse(environment, config, declaration->text, sizeof declaration->text,
                  ignore_wrong_setting, NULL);
     if (config->log_level_set)
-        reading->api->set_log_level(config->log_level);
+        reading->api->lifecycle.set_log_level(config->log_level);
     config_parse(environment, config, declaration->text, sizeof declaration->text,
                  report_wrong_setting, reading);
     free(environment);

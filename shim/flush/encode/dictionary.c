@@ -51,7 +51,7 @@ struct dictionary *dictionary_open(struct otlp_writer *writer, const struct capt
     d->symbolizer = symbolizer;
     d->api = api;
     d->redact = api->config->redact;
-    d->module_count = api->modules(&d->modules);
+    d->module_count = api->harvest.modules(&d->modules);
     d->mappings = calloc(d->module_count + 1, sizeof *d->mappings);
     d->places = calloc(FIRST_PLACES, sizeof *d->places);
     d->place_capacity = FIRST_PLACES;

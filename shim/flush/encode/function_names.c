@@ -24,7 +24,7 @@ size_t function_names(const struct capture_api *api, struct symbolizer *symboliz
         function_names_put(names[0], interned.line.function);
         return 1;
     }
-    const size_t count = api->modules(&modules);
+    const size_t count = api->harvest.modules(&modules);
     const struct harvest_module *const module = module_at(modules, count, frame, interval);
     if (!module && symbolizer_generated(symbolizer, modules, count, frame, &generated)) {
         redact_line(redact, &generated.line);

@@ -54,7 +54,7 @@ static bool walk_slowly(struct collector *c, const struct stack_copy *copy, uint
                         struct finished *stack) {
     stack->count = 0;
     if (!c->unwinder_tried) {
-        c->module_count = c->api->modules(&c->modules);
+        c->module_count = c->api->harvest.modules(&c->modules);
         c->unwinder = slow_unwinder_open(c->modules, c->module_count);
     }
     c->unwinder_tried = true;
@@ -237,10 +237,10 @@ static void merge_add_sample(void *arg, const struct harvest_sample *sample) {
 
 bool merge_harvest(struct merge *merge, const struct capture_api *api) {
     struct collector collector = {.merge = merge, .api = api};
-    api->harvest(merge_add_sample, &collector);
+    api->harvest.visit(merge_add_sample, &collector);
     slow_unwinder_close(collector.unwinder);
     if (collector.lost)
-        api->count_drop(DROP_ENCODE, collector.lost);
+        api->counters.count_drop(DROP_ENCODE, collector.lost);
     return collector.lost == 0;
 }
 

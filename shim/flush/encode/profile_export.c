@@ -78,7 +78,7 @@ static int64_t sample_value(struct profile_exporter *exporter, const struct harv
     const double value = sample->values[profile->index];
     if (profile->measure != PERIODS)
         return (int64_t)(value + 0.5);
-    const uint64_t period = exporter->api->period(profile_kinds[sample->kind].period);
+    const uint64_t period = exporter->api->harvest.period(profile_kinds[sample->kind].period);
     uint64_t *const remainder = &exporter->remainders.of[sample->kind];
     const uint64_t total = *remainder + (uint64_t)value;
     *remainder = total % period;
@@ -268,7 +268,7 @@ static void encode_sample(struct build *b, struct otlp_profile *profile,
 /* Writes the helper thread's CPU time so far: getrusage counts it for the process, and no sample
  * has it. */
 static void write_own_cost(struct build *b, struct otlp_profile *profile) {
-    const int64_t spent = (int64_t)b->exporter->api->own_cpu_nano();
+    const int64_t spent = (int64_t)b->exporter->api->counters.own_cpu_nano();
     otlp_profile_attribute(b->writer, profile,
                            otlp_attribute_int(b->writer, "otelprof.self.cpu_time", spent, "ns"));
 }
@@ -293,7 +293,7 @@ static void write_finished_stacks(struct build *b, struct otlp_profile *profile)
 /* Writes the losses so far as attributes of the first profile. */
 static void write_dropped(struct build *b, struct otlp_profile *profile) {
     uint64_t counts[DROP_REASON_COUNT];
-    b->exporter->api->dropped(counts);
+    b->exporter->api->counters.dropped(counts);
     for (int reason = 0; reason < DROP_REASON_COUNT; reason++) {
         char key[64];
         if (!counts[reason])
@@ -307,7 +307,7 @@ static void write_dropped(struct build *b, struct otlp_profile *profile) {
 
 /* Writes the CPU time of the samples that otelprof.dropped.foreign_stack counts. */
 static void write_foreign_time(struct build *b, struct otlp_profile *profile) {
-    const int64_t nano = (int64_t)b->exporter->api->foreign_stack_nano();
+    const int64_t nano = (int64_t)b->exporter->api->counters.foreign_stack_nano();
     if (nano)
         otlp_profile_attribute(
             b->writer, profile,
@@ -326,7 +326,7 @@ static struct otlp_profile *open_profile(const struct build *b, const struct pro
         /* Pyroscope makes it part of the name: "memory:alloc_space:bytes:..." as for Go */
         .period_type = kind->period_type,
         .period_unit = kind->period_unit,
-        .period = (int64_t)b->exporter->api->period(kind->period)};
+        .period = (int64_t)b->exporter->api->harvest.period(kind->period)};
     uint8_t id[16];
     if (getrandom(id, sizeof id, GRND_NONBLOCK) != (ssize_t)sizeof id) {
         const uint64_t fallback[] = {monotonic_nano(), realtime_nano()};
@@ -338,7 +338,7 @@ static struct otlp_profile *open_profile(const struct build *b, const struct pro
 
 /* Writes when the peak was read, and the highest value it may have reached before or after. */
 static void write_peak_facts(struct build *b, struct otlp_profile *profile) {
-    const struct heap_peak_facts facts = b->exporter->api->heap_peak();
+    const struct heap_peak_facts facts = b->exporter->api->harvest.heap_peak();
     otlp_profile_attribute(b->writer, profile,
                            otlp_attribute_int(b->writer, "otelprof.heap.peak.highest",
                                               (int64_t)facts.highest_bytes, "By"));
@@ -381,7 +381,7 @@ static void encode_forms(const struct build *b, struct encoded_export *result) {
         result->json.bytes = otlp_writer_json(b->writer, &result->json.size);
     if (((forms & FORM_PROTOBUF) && !result->protobuf.bytes) ||
         ((forms & FORM_JSON) && !result->json.bytes))
-        b->exporter->api->count_drop(DROP_ENCODE, b->samples);
+        b->exporter->api->counters.count_drop(DROP_ENCODE, b->samples);
 }
 
 /* --- intervals and their parts --- */
@@ -389,7 +389,7 @@ static void encode_forms(const struct build *b, struct encoded_export *result) {
 /* Returns a bit for each kind that is profiled at present: for any other, no samples do not mean an
  * empty snapshot. */
 static unsigned kinds_profiled(const struct profile_exporter *exporter) {
-    const unsigned types = exporter->api->types();
+    const unsigned types = exporter->api->harvest.types();
     unsigned found = 0;
     for (unsigned kind = 0; kind < SAMPLE_KINDS; kind++)
         if (profile_kinds[kind].profile & types)
@@ -413,7 +413,7 @@ void profile_export_begin(struct profile_exporter *exporter, struct merge *merge
         const uint64_t left_out =
             contexts_name(merge, resource_key_names(exporter->resource), exporter->api->config);
         if (left_out)
-            exporter->api->count_drop(DROP_CONTEXT_KEY, left_out);
+            exporter->api->counters.count_drop(DROP_CONTEXT_KEY, left_out);
     }
     const unsigned filled = snapshots_in(merge);
     exporter->emptied = complete ? exporter->filled & ~filled & kinds_profiled(exporter) : 0;

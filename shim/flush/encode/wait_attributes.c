@@ -71,7 +71,7 @@ static int32_t lock_name(struct wait_attributes *waits, const struct harvest_sam
     char name[FUNCTION_NAME_BYTES];
     struct symbol_line variable;
     const struct harvest_module *modules;
-    const size_t count = address ? waits->api->modules(&modules) : 0;
+    const size_t count = address ? waits->api->harvest.modules(&modules) : 0;
     const struct harvest_module *const module =
         count ? module_holding(modules, count, address, sample->interval) : NULL;
     if (!module)

@@ -121,7 +121,7 @@ static void report_written(struct file_export *f) {
     if (f->away)
         f->loss_shown = false;
     f->away = false;
-    f->api->endpoint_responded(true);
+    f->api->lifecycle.endpoint_responded(true);
 }
 
 /* --- writing --- */
@@ -133,10 +133,10 @@ static int file_export_write_file(struct file_export *f, const struct iovec *pie
             nanosleep(&(struct timespec){0, LOCK_PAUSE_NANO}, NULL);
         if (!may_open_by_path())
             return -EXDEV;
-        if (!f->api->lock_enter())
+        if (!f->api->guard.lock_enter())
             return -ECANCELED;
         error = append_file(f->path, is_json(f), pieces, count);
-        f->api->lock_leave();
+        f->api->guard.lock_leave();
     }
     return error;
 }
@@ -169,12 +169,12 @@ void file_export_write(struct file_export *f, const void *bytes, size_t size, ui
     if (is_json(f) || size <= UINT32_MAX)
         error =
             f->path ? file_export_write_file(f, pieces, 2) : file_export_write_output(f, pieces, 2);
-    f->api->export_ended(!error);
+    f->api->counters.export_ended(!error);
     if (!error) {
         report_written(f);
         return;
     }
     if (error != -ECANCELED) /* the process is ending */
         report_lost(f, error);
-    f->api->count_drop(DROP_FILE, samples);
+    f->api->counters.count_drop(DROP_FILE, samples);
 }

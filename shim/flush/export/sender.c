@@ -57,7 +57,7 @@ static char *receiver_name(const struct config *config) {
 
 static void count_lost(struct sender *s, enum drop_reason reason, uint64_t samples) {
     if (samples)
-        s->api->count_drop(reason, samples);
+        s->api->counters.count_drop(reason, samples);
 }
 
 /* Returns the log level for failures to send. Without a configured endpoint it is DEBUG, because
@@ -86,7 +86,7 @@ static void sender_leave_to_program(struct sender *s) {
         s->current = NULL;
     }
     if (s->api->config->exporters == EXPORTER_OTLP && !*s->api->config->listen)
-        s->api->give_up("nothing can be sent");
+        s->api->lifecycle.give_up("nothing can be sent");
 }
 
 struct sender *sender_open(const struct capture_api *api) {
@@ -117,7 +117,7 @@ void sender_close(struct sender *s) {
         export_free(s->current);
     }
     if (lost) {
-        s->api->count_drop(DROP_AT_EXIT, lost);
+        s->api->counters.count_drop(DROP_AT_EXIT, lost);
         log_debug(s->api->log, "%llu samples could not be sent before the end",
                   (unsigned long long)lost);
     }
@@ -144,7 +144,7 @@ void sender_add(struct sender *s, uint8_t *bytes, size_t size, uint64_t samples)
 /* --- reporting --- */
 
 static void report_away(struct sender *s, const struct transport_response *response) {
-    s->api->endpoint_responded(false);
+    s->api->lifecycle.endpoint_responded(false);
     if (s->away) {
         log_debug(s->api->log, "%s: %s; trying again", s->receiver, response->message);
         return;
@@ -169,7 +169,7 @@ static void sender_report_refused(struct sender *s, const struct transport_respo
 
 static void sender_record_response(struct sender *s) {
     s->has_responded = true;
-    s->api->endpoint_responded(true);
+    s->api->lifecycle.endpoint_responded(true);
 }
 
 static void report_accepted(struct sender *s, const struct transport_response *response) {
@@ -181,7 +181,7 @@ static void report_accepted(struct sender *s, const struct transport_response *r
         s->away = false;
     }
     sender_record_response(s);
-    s->api->export_ended(true);
+    s->api->counters.export_ended(true);
     if ((response->rejected_profiles == 0 && !response->message[0]) || s->partial_logged)
         return;
     const enum log_level level = log_level_in_tree(s->api->log, LOG_PARTLY, LOG_WARN);
@@ -240,7 +240,7 @@ static void sender_finish_transfer(struct sender *s, enum transport_state state,
     } else {
         sender_report_refused(s, response);
         sender_record_response(s);
-        s->api->export_ended(false);
+        s->api->counters.export_ended(false);
         count_lost(s, DROP_REJECTED, s->current->samples);
     }
     s->delay_nano = first_delay_nano;
@@ -316,7 +316,7 @@ void sender_pause(struct sender *s) {
         if (state != TRANSPORT_BUSY) {
             sender_finish_transfer(s, state, &response, false);
         } else if (monotonic_nano() < end) {
-            (void)s->api->wait(sender_next_poll(s));
+            (void)s->api->wait.until(sender_next_poll(s));
         } else {
             transport_cancel(s->transport);
             count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, s->current));

@@ -154,8 +154,9 @@ static bool set_root(struct transport *t) {
     if (may_open_by_path() || sealed_transfer_set(&t->sealed, t->api->config, t->easy,
                                                   is_loopback(t->api->config->endpoint)))
         return true;
-    t->api->give_up("OTEL_EXPORTER_OTLP_ENDPOINT cannot be reached without files, and the program "
-                    "has changed its root or its mounts");
+    t->api->lifecycle.give_up(
+        "OTEL_EXPORTER_OTLP_ENDPOINT cannot be reached without files, and the program "
+        "has changed its root or its mounts");
     return false;
 }
 
@@ -201,14 +202,14 @@ static enum transport_state transport_start(struct transport *t, const struct ex
 }
 
 enum transport_state transport_begin(struct transport *t, const struct export *export) {
-    if (!t->api->lock_enter())
+    if (!t->api->guard.lock_enter())
         return TRANSPORT_CLOSED;
     t->body_size = 0;
     t->body_total = 0;
     t->grpc = (struct grpc_response){.code = GRPC_UNKNOWN};
     t->error[0] = 0;
     const enum transport_state state = transport_start(t, export);
-    t->api->lock_leave();
+    t->api->guard.lock_leave();
     return state;
 }
 
@@ -386,16 +387,16 @@ static enum transport_state transport_perform(struct transport *t,
 
 enum transport_state transport_step(struct transport *t, struct transport_response *response) {
     *response = (struct transport_response){0};
-    if (!t->api->lock_enter())
+    if (!t->api->guard.lock_enter())
         return TRANSPORT_CLOSED;
-    bounded_read_begin(t->api->lock_is_awaited);
+    bounded_read_begin(t->api->guard.lock_is_awaited);
     const enum transport_state state = transport_perform(t, response);
     bounded_read_end();
     if (state == TRANSPORT_ACCEPTED)
         sealed_transfer_remember(&t->sealed, t->api->config, t->easy);
     if (state != TRANSPORT_BUSY)
         end_transfer(t);
-    t->api->lock_leave();
+    t->api->guard.lock_leave();
     return state;
 }
 
@@ -405,11 +406,11 @@ void transport_prepare(struct transport *t) {
 }
 
 void transport_cancel(struct transport *t) {
-    if (!t->api->lock_enter())
+    if (!t->api->guard.lock_enter())
         return;
     if (t->multi || t->easy)
         end_transfer(t);
-    t->api->lock_leave();
+    t->api->guard.lock_leave();
 }
 
 /* --- opening and closing --- */
@@ -419,7 +420,7 @@ struct transport *transport_open(const struct capture_api *api) {
     if (!t)
         return NULL;
     t->api = api;
-    if (!api->lock_enter()) {
+    if (!api->guard.lock_enter()) {
         free(t);
         return NULL;
     }
@@ -430,7 +431,7 @@ struct transport *transport_open(const struct capture_api *api) {
         (void)bounded_read_take_over();
         curl_global_cleanup();
     }
-    api->lock_leave();
+    api->guard.lock_leave();
     if (result == CURLE_OK)
         return t;
     log_write(api->log, log_level_in_tree(api->log, LOG_INSTALLATION, LOG_ERROR),

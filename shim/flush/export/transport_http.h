@@ -3,13 +3,13 @@
  *
  * It uses libcurl's multi interface, created for one transfer and destroyed after it, so that the
  * exporter has no open descriptor between exports. Each burst of work inside the library happens
- * under the quiesce lock and never sleeps; the caller sleeps, through capture_api.wait(). Sockets
- * are close-on-exec and above the low numbers that programs expect for their own files. Redirects
- * are not followed: the headers may carry credentials. libcurl is initialised for the time of a
- * transfer only and keeps no allocation longer: between two transfers the program's own first
- * initialisation works as it does without the profiler. If the program gives libcurl an allocator
- * (claimed_library.h), no libcurl function is called at all. A gRPC call is a POST over HTTP/2
- * whose body is a wrapped message (grpc_message.h) and whose outcome is in the trailers
+ * under the quiesce lock and never sleeps; the caller sleeps, through capture_api.wait.until().
+ * Sockets are close-on-exec and above the low numbers that programs expect for their own files.
+ * Redirects are not followed: the headers may carry credentials. libcurl is initialised for the
+ * time of a transfer only and keeps no allocation longer: between two transfers the program's own
+ * first initialisation works as it does without the profiler. If the program gives libcurl an
+ * allocator (claimed_library.h), no libcurl function is called at all. A gRPC call is a POST over
+ * HTTP/2 whose body is a wrapped message (grpc_message.h) and whose outcome is in the trailers
  * (grpc_response.h). Context: flush.
  */
 #ifndef OTELPROF_TRANSPORT_HTTP_H

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-/* `may_open`: capture_api.may_open_by_path. */
+/* `may_open`: capture_api.lifecycle.may_open_by_path. */
 void by_path_set_check(bool (*may_open)(void));
 
 /* Returns true if no check was set. */

@@ -278,7 +278,7 @@ static void epoll_is_ready(void *arg, int descriptor, unsigned events) {
     struct http_server *const server = arg;
     (void)descriptor, (void)events;
     (void)call_library(server, run);
-    server->api->wake();
+    server->api->wait.wake();
 }
 
 static bool open_locked(struct http_server *server, const struct listen_socket *at) {
@@ -294,7 +294,7 @@ static bool open_locked(struct http_server *server, const struct listen_socket *
         server->library->get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     server->epoll = info ? info->epoll_fd : -1;
     const struct served_descriptor served = {server->epoll, POLLIN, epoll_is_ready, server};
-    if (server->epoll >= 0 && server->api->watch_fd(&served))
+    if (server->epoll >= 0 && server->api->wait.watch_fd(&served))
         return true;
     server->library->stop_daemon(server->daemon);
     return false;
@@ -304,10 +304,10 @@ struct http_server *http_server_open(const struct capture_api *api, struct liste
                                      http_gone *gone, void *arg) {
     struct http_server *const server = calloc(1, sizeof *server);
     bool opened = false;
-    if (server && api->lock_enter()) {
+    if (server && api->guard.lock_enter()) {
         *server = (struct http_server){.api = api, .gone = gone, .arg = arg};
         opened = open_locked(server, at);
-        api->lock_leave();
+        api->guard.lock_leave();
     } else {
         close(at->descriptor);
     }
@@ -336,10 +336,10 @@ static void http_stop(struct http_server *server) {
 void http_server_close(struct http_server *server) {
     if (!server)
         return;
-    server->api->unwatch_fd(server->epoll);
-    if (server->api->lock_enter()) {
+    server->api->wait.unwatch_fd(server->epoll);
+    if (server->api->guard.lock_enter()) {
         (void)call_library(server, http_stop);
-        server->api->lock_leave();
+        server->api->guard.lock_leave();
     }
     if (!server->damaged)
         free(server);
@@ -411,10 +411,10 @@ static void send_replies(struct http_server *server) {
 }
 
 bool http_server_step(struct http_server *server) {
-    if (!server->api->lock_enter())
+    if (!server->api->guard.lock_enter())
         return true;
     const bool sound = call_library(server, send_replies);
-    server->api->lock_leave();
+    server->api->guard.lock_leave();
     return sound;
 }
 

@@ -29,7 +29,7 @@ static void write_target(const struct resource *resource, struct wire *to) {
 
 static void metrics_write_drops(const struct capture_api *api, struct wire *to) {
     uint64_t counts[DROP_REASON_COUNT];
-    api->dropped(counts);
+    api->counters.dropped(counts);
     metrics_begin(to, "otelprof_dropped_total", "counter", "What was lost, by reason.");
     for (unsigned i = 0; i < DROP_REASON_COUNT; i++)
         text_add(to, "otelprof_dropped_total{reason=\"%s\"} %llu\n", drop_reason_name(i),
@@ -37,7 +37,7 @@ static void metrics_write_drops(const struct capture_api *api, struct wire *to) 
     metrics_begin(to, "otelprof_foreign_stack_cpu_time_seconds_total", "counter",
                   "CPU time of the samples that are counted as foreign_stack.");
     text_add(to, "otelprof_foreign_stack_cpu_time_seconds_total ");
-    text_add_seconds(to, api->foreign_stack_nano());
+    text_add_seconds(to, api->counters.foreign_stack_nano());
     text_add(to, "\n");
 }
 
@@ -45,7 +45,7 @@ static void metrics_write_sampling(const struct serve *serve, struct wire *to) {
     static const char *const names[SAMPLINGS] = {
         [SAMPLING_CPU] = "cpu", [SAMPLING_ALLOCATIONS] = "alloc", [SAMPLING_LOCKS] = "lock"};
     struct sampling_cost costs[SAMPLINGS];
-    serve->of.api->sampling_cost(costs);
+    serve->of.api->counters.sampling_cost(costs);
     metrics_begin(to, "otelprof_self_sampling_cpu_time_seconds_total", "counter",
                   "CPU time of the program's threads that sampling took.");
     for (unsigned i = 0; i < SAMPLINGS; i++) {
@@ -65,13 +65,13 @@ void write_metrics(const struct serve *serve, struct wire *to) {
     metrics_begin(to, "otelprof_self_cpu_time_seconds_total", "counter",
                   "CPU time of the profiler's own thread.");
     text_add(to, "otelprof_self_cpu_time_seconds_total ");
-    text_add_seconds(to, api->own_cpu_nano());
+    text_add_seconds(to, api->counters.own_cpu_nano());
     text_add(to, "\n");
     metrics_begin(to, "otelprof_threads", "gauge", "Threads of the process.");
-    text_add(to, "otelprof_threads %u\n", api->threads());
+    text_add(to, "otelprof_threads %u\n", api->counters.threads());
     metrics_begin(to, "otelprof_paused_by_program", "gauge",
                   "1 while nothing is sampled because the program has called otelprof_stop().");
-    text_add(to, "otelprof_paused_by_program %d\n", api->is_paused());
+    text_add(to, "otelprof_paused_by_program %d\n", api->lifecycle.is_paused());
     metrics_begin(to, "otelprof_shed", "gauge",
                   "1 while nothing is sampled because processors are too busy.");
     text_add(to, "otelprof_shed %d\n", control_sheds(control));
@@ -83,7 +83,7 @@ void write_metrics(const struct serve *serve, struct wire *to) {
     metrics_write_drops(api, to);
     metrics_begin(to, "otelprof_exports_total", "counter", "Exports, by how they ended.");
     text_add(to, "otelprof_exports_total{outcome=\"delivered\"} %llu\n",
-             (unsigned long long)api->exports_delivered());
+             (unsigned long long)api->counters.exports_delivered());
     text_add(to, "otelprof_exports_total{outcome=\"failed\"} %llu\n",
-             (unsigned long long)api->exports_failed());
+             (unsigned long long)api->counters.exports_failed());
 }

@@ -49,7 +49,7 @@ static const char *const sampling_names[SAMPLINGS] = {
 static void status_write_sampling(const struct serve *serve, struct wire *to) {
     struct sampling_cost costs[SAMPLINGS];
     struct list list = {to, ""};
-    serve->of.api->sampling_cost(costs);
+    serve->of.api->counters.sampling_cost(costs);
     text_add(to, "  \"sampling_cpu_seconds\": {");
     for (unsigned i = 0; i < SAMPLINGS; i++) {
         begin_item(&list);
@@ -62,14 +62,14 @@ static void status_write_sampling(const struct serve *serve, struct wire *to) {
 static void status_write_drops(const struct serve *serve, struct wire *to) {
     uint64_t counts[DROP_REASON_COUNT];
     struct list list = {to, ""};
-    serve->of.api->dropped(counts);
+    serve->of.api->counters.dropped(counts);
     text_add(to, "  \"dropped\": {");
     for (unsigned i = 0; i < DROP_REASON_COUNT; i++) {
         begin_item(&list);
         text_add(to, "\"%s\": %llu", drop_reason_name(i), (unsigned long long)counts[i]);
     }
     text_add(to, "\n  },\n");
-    status_seconds(to, "foreign_stack_cpu_seconds", serve->of.api->foreign_stack_nano());
+    status_seconds(to, "foreign_stack_cpu_seconds", serve->of.api->counters.foreign_stack_nano());
 }
 
 void write_status(const struct serve *serve, struct wire *to) {
@@ -85,12 +85,12 @@ void write_status(const struct serve *serve, struct wire *to) {
     status_member(to, "service.name", resource_find(resource, "service.name"));
     status_member(to, "service.instance.id", resource_find(resource, "service.instance.id"));
     status_seconds(to, "profiled_seconds", monotonic_nano() - api->start_nano);
-    status_number(to, "threads", api->threads());
+    status_number(to, "threads", api->counters.threads());
     status_seconds(to, "process_cpu_seconds", clock_nano(CLOCK_PROCESS_CPUTIME_ID));
-    status_seconds(to, "own_cpu_seconds", api->own_cpu_nano());
+    status_seconds(to, "own_cpu_seconds", api->counters.own_cpu_nano());
     status_write_sampling(serve, to);
     text_add(to, "  \"lowered_by_budget\": %s,\n", control_is_lowered(control) ? "true" : "false");
-    text_add(to, "  \"paused_by_program\": %s,\n", api->is_paused() ? "true" : "false");
+    text_add(to, "  \"paused_by_program\": %s,\n", api->lifecycle.is_paused() ? "true" : "false");
     text_add(to, "  \"settings\": {");
     control_list(control, status_write_setting, &settings);
     text_add(to, "\n  },\n");
@@ -101,8 +101,8 @@ void write_status(const struct serve *serve, struct wire *to) {
     status_write_drops(serve, to);
     const char *const problem = serve->of.sender ? sender_problem(serve->of.sender) : "";
     text_add(to, "  \"exports\": {\n    \"delivered\": %llu,\n    \"failed\": %llu,\n",
-             (unsigned long long)api->exports_delivered(),
-             (unsigned long long)api->exports_failed());
+             (unsigned long long)api->counters.exports_delivered(),
+             (unsigned long long)api->counters.exports_failed());
     text_add(to, "    \"problem\": ");
     text_add_json(to, problem);
     text_add(to, "\n  }\n");

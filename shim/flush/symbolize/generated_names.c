@@ -114,7 +114,7 @@ void generated_names_close_files(struct generated_names *names) {
 static void generated_count_excess(struct generated_names *names, const char *what) {
     if (!names->api)
         return;
-    names->api->count_drop(DROP_NAME, 1);
+    names->api->counters.count_drop(DROP_NAME, 1);
     if (!names->logged_excess)
         log_debug(
             names->api->log,

@@ -97,7 +97,7 @@ void symbolizer_limit(struct symbolizer *s, uint64_t dwarf_room, bool named) {
 static bool pass_is_over(struct symbolizer *s) {
     if (s->no_names)
         return true;
-    if (!s->api || s->api->own_cpu_nano() < s->pass_end)
+    if (!s->api || s->api->counters.own_cpu_nano() < s->pass_end)
         return false;
     if (!s->logged_postponed)
         log_debug(s->api->log, "naming what is new takes longer than an interval: what is left is "
@@ -109,7 +109,7 @@ static bool pass_is_over(struct symbolizer *s) {
 static void count_excess(struct symbolizer *s, const struct symbol_source *source) {
     if (!s->api)
         return;
-    s->api->count_drop(DROP_NAME, 1);
+    s->api->counters.count_drop(DROP_NAME, 1);
     if (!s->logged_excess)
         log_debug(s->api->log,
                   "names in %s take more CPU time or memory than they may: they are left as "
@@ -157,7 +157,7 @@ void symbolizer_trim(struct symbolizer *s) {
     if (s->api) {
         const uint64_t interval = s->api->config->interval_ms;
         const uint64_t milliseconds = interval > LEAST_PASS_MS ? interval : LEAST_PASS_MS;
-        s->pass_end = s->api->own_cpu_nano() + milliseconds * NANO_PER_MILLI;
+        s->pass_end = s->api->counters.own_cpu_nano() + milliseconds * NANO_PER_MILLI;
     }
     generated_names_begin(&s->generated, s->guarded, s->api);
     for (size_t i = 0; i < s->source_count; i++)
@@ -333,7 +333,7 @@ static char *readable_name(struct symbolizer *s, struct symbol_source *source, c
     char *text = NULL;
     if (!is_mangled(name) || symbol_source_is_costly(source, name))
         return NULL;
-    if (s->api && !s->api->is_timed() && strnlen(name, MAX_UNTIMED_NAME) == MAX_UNTIMED_NAME)
+    if (s->api && !s->api->guard.is_timed() && strnlen(name, MAX_UNTIMED_NAME) == MAX_UNTIMED_NAME)
         return NULL;
     if (demangle_within(s->guarded, &name_budget, name, &text))
         return text;
