@@ -390,15 +390,16 @@ static void unexport_unneeded(void) {
 
 /* --- the constructor --- */
 
+IN_FIRST_PAGE static bool has_begun; /* not atomic: there is one thread */
+
 /* Runs the start once. `arguments`: NULL if they are unknown. */
 static void start_begin(const char *const *environment, char *const *arguments) {
-    IN_FIRST_PAGE static bool begun; /* not atomic: there is one thread */
-    if (begun ||
+    if (has_begun ||
         getauxval(AT_SECURE)) /* the loader drops the profiler there; if it did not, stay off */
         return;
     if (!libc_is_complete())
         return;
-    begun = true;
+    has_begun = true;
     if (atomic_load(&capture_is_off)) /* another constructor left: lifecycle_leave_thread() */
         return;
     const int saved = errno; /* must be 0 where main begins (C standard) */

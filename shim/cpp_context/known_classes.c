@@ -13,8 +13,10 @@ struct class_cache {
     _Atomic uintptr_t kept[KEPT];
 };
 
-static struct class_cache names[ABI_COUNT];
-static struct class_cache functions[ABI_COUNT];
+static struct known_classes {
+    struct class_cache by_name[ABI_COUNT];
+    struct class_cache by_functions[ABI_COUNT];
+} known_classes;
 
 static _Atomic uintptr_t *class_cache_entry(struct class_cache *class_cache, uintptr_t table) {
     return &class_cache->kept[(table >> 3 ^ table >> 11) % KEPT];
@@ -115,16 +117,17 @@ static enum known_class cached_class(struct class_cache *class_cache, uintptr_t 
 }
 
 enum known_class known_class_of(uintptr_t table, unsigned abi) {
-    return cached_class(&names[abi - 1], table, abi, class_named);
+    return cached_class(&known_classes.by_name[abi - 1], table, abi, class_named);
 }
 
 bool known_class_has_context(uintptr_t table, unsigned abi) {
-    return cached_class(&functions[abi - 1], table, abi, class_with_context) == CLASS_WITH_CONTEXT;
+    return cached_class(&known_classes.by_functions[abi - 1], table, abi, class_with_context) ==
+           CLASS_WITH_CONTEXT;
 }
 
 void known_class_refuse(uintptr_t table, unsigned abi) {
-    atomic_store_explicit(class_cache_entry(&functions[abi - 1], table), table | CLASS_OTHER,
-                          memory_order_relaxed);
+    atomic_store_explicit(class_cache_entry(&known_classes.by_functions[abi - 1], table),
+                          table | CLASS_OTHER, memory_order_relaxed);
 }
 
 static void class_cache_clear(struct class_cache *class_cache) {
@@ -134,7 +137,7 @@ static void class_cache_clear(struct class_cache *class_cache) {
 
 void known_classes_forget(void) {
     for (unsigned i = 0; i < ABI_COUNT; i++) {
-        class_cache_clear(&names[i]);
-        class_cache_clear(&functions[i]);
+        class_cache_clear(&known_classes.by_name[i]);
+        class_cache_clear(&known_classes.by_functions[i]);
     }
 }

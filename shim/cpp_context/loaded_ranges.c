@@ -10,25 +10,27 @@ struct range {
     _Atomic uint32_t kinds; /* RANGE_* bits */
 };
 
-static struct range ranges[MOST_RANGES];
-static _Atomic uint32_t count;
-static _Atomic uint32_t version; /* odd: the list is being written */
+static struct loaded_ranges {
+    struct range all[MOST_RANGES];
+    _Atomic uint32_t count;
+    _Atomic uint32_t version; /* odd: the list is being written */
+} loaded_ranges;
 
 void loaded_ranges_begin(void) {
     /* pairs with the two reads in loaded_range_at() */
-    atomic_fetch_add_explicit(&version, 1, memory_order_seq_cst);
-    atomic_store_explicit(&count, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loaded_ranges.version, 1, memory_order_seq_cst);
+    atomic_store_explicit(&loaded_ranges.count, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
 }
 
 static void range_add(uintptr_t start, uintptr_t size, uint32_t kinds) {
-    const uint32_t at = atomic_load_explicit(&count, memory_order_relaxed);
+    const uint32_t at = atomic_load_explicit(&loaded_ranges.count, memory_order_relaxed);
     if (at == MOST_RANGES)
         return;
-    atomic_store_explicit(&ranges[at].start, start, memory_order_relaxed);
-    atomic_store_explicit(&ranges[at].size, size, memory_order_relaxed);
-    atomic_store_explicit(&ranges[at].kinds, kinds, memory_order_relaxed);
-    atomic_store_explicit(&count, at + 1, memory_order_release);
+    atomic_store_explicit(&loaded_ranges.all[at].start, start, memory_order_relaxed);
+    atomic_store_explicit(&loaded_ranges.all[at].size, size, memory_order_relaxed);
+    atomic_store_explicit(&loaded_ranges.all[at].kinds, kinds, memory_order_relaxed);
+    atomic_store_explicit(&loaded_ranges.count, at + 1, memory_order_release);
 }
 
 void loaded_ranges_add(const struct dl_phdr_info *object) {
@@ -42,20 +44,22 @@ void loaded_ranges_add(const struct dl_phdr_info *object) {
 }
 
 void loaded_ranges_end(void) {
-    atomic_fetch_add_explicit(&version, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&loaded_ranges.version, 1, memory_order_seq_cst);
 }
 
 uint32_t loaded_ranges_version(void) {
-    return atomic_load_explicit(&version, memory_order_seq_cst);
+    return atomic_load_explicit(&loaded_ranges.version, memory_order_seq_cst);
 }
 
 static size_t range_find(uintptr_t address, size_t most, enum range_kind kind) {
-    const uint32_t known = atomic_load_explicit(&count, memory_order_acquire);
+    const uint32_t known = atomic_load_explicit(&loaded_ranges.count, memory_order_acquire);
     for (uint32_t i = 0; i < known; i++) {
-        const uintptr_t start = atomic_load_explicit(&ranges[i].start, memory_order_relaxed);
-        const uintptr_t size = atomic_load_explicit(&ranges[i].size, memory_order_relaxed);
+        const uintptr_t start =
+            atomic_load_explicit(&loaded_ranges.all[i].start, memory_order_relaxed);
+        const uintptr_t size =
+            atomic_load_explicit(&loaded_ranges.all[i].size, memory_order_relaxed);
         if (address - start >= size ||
-            !(atomic_load_explicit(&ranges[i].kinds, memory_order_relaxed) & kind))
+            !(atomic_load_explicit(&loaded_ranges.all[i].kinds, memory_order_relaxed) & kind))
             continue;
         const uintptr_t left = size - (address - start);
         return left < most ? left : most;

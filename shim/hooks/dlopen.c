@@ -39,13 +39,14 @@ static void *no_dlmopen(Lmid_t space, const char *path, int flags) {
 }
 
 /* Resolved at the first call: most programs load nothing. */
+static _Atomic(dlopen_function *) next_dlopen;
+
 static dlopen_function *real_dlopen(void) {
-    static _Atomic(dlopen_function *) real;
-    dlopen_function *found = atomic_load(&real);
+    dlopen_function *found = atomic_load(&next_dlopen);
     void *const next = found ? NULL : next_symbol("dlopen");
     if (next)
         memcpy(&found, &next, sizeof found);
-    atomic_store(&real, found);
+    atomic_store(&next_dlopen, found);
     return found ? found : no_dlopen;
 }
 

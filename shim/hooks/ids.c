@@ -23,8 +23,8 @@ static struct {
 #define HOOKED(...)
 #define HOOKED_ID(number, call, name, parameters, arguments) int(*name) parameters;
 #include "hooked.def"
+    _Atomic bool are_known; /* they are set twice with the same values at worst */
 } next;
-static _Atomic bool next_is_known; /* `next` is set twice with the same values at worst */
 
 static void ids_resolve(const char *name, void *call) {
     void *const found = next_symbol(name);
@@ -32,12 +32,12 @@ static void ids_resolve(const char *name, void *call) {
 }
 
 static void know_next(void) {
-    if (atomic_load_explicit(&next_is_known, memory_order_acquire))
+    if (atomic_load_explicit(&next.are_known, memory_order_acquire))
         return;
 #define HOOKED(...)
 #define HOOKED_ID(number, call, name, parameters, arguments) ids_resolve(#name, &next.name);
 #include "hooked.def"
-    atomic_store_explicit(&next_is_known, true, memory_order_release); /* pairs with the above */
+    atomic_store_explicit(&next.are_known, true, memory_order_release); /* pairs with the above */
 }
 
 /* --- the hooks --- */

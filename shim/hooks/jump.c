@@ -15,8 +15,11 @@
 
 typedef void jump_function(struct __jmp_buf_tag *target, int value);
 
-static _Atomic(void *) next_checked_jump;
-static _Atomic(void *) next_jump;
+/* The functions behind ours. */
+static struct {
+    _Atomic(void *) checked_jump;
+    _Atomic(void *) jump;
+} next_jumps;
 
 OTELPROF_EXPORT void __longjmp_chk(struct __jmp_buf_tag *target, int value)
     __attribute__((noreturn));
@@ -25,8 +28,9 @@ void __longjmp_chk(struct __jmp_buf_tag *target, int value) {
     const struct own_signal_stack *const own = own_tls.signal_stack;
     const bool is_on_alternate =
         own && program_stack_has(&own->programs, (uintptr_t)__builtin_frame_address(0));
-    void *const next = is_on_alternate ? next_symbol_once(&next_jump, "longjmp")
-                                       : next_symbol_once(&next_checked_jump, "__longjmp_chk");
+    void *const next = is_on_alternate
+                           ? next_symbol_once(&next_jumps.jump, "longjmp")
+                           : next_symbol_once(&next_jumps.checked_jump, "__longjmp_chk");
     jump_function *jump;
     memcpy(&jump, &next, sizeof jump);
     jump(target, value);

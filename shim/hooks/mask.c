@@ -23,8 +23,10 @@ typedef int mask_function(int how, const sigset_t *set, sigset_t *old);
 
 static mask_function first_thread_mask;
 static mask_function first_process_mask;
-static _Atomic(mask_function *) next_thread_mask = first_thread_mask;
-static _Atomic(mask_function *) next_process_mask = first_process_mask;
+static struct {
+    _Atomic(mask_function *) of_thread;
+    _Atomic(mask_function *) of_process;
+} next_masks = {first_thread_mask, first_process_mask};
 
 static mask_function *mask_resolve(const char *name) {
     mask_function *function;
@@ -35,7 +37,7 @@ static mask_function *mask_resolve(const char *name) {
 
 static int first_process_mask(int how, const sigset_t *set, sigset_t *old) {
     mask_function *const next = mask_resolve("sigprocmask");
-    atomic_store_explicit(&next_process_mask, next, memory_order_relaxed);
+    atomic_store_explicit(&next_masks.of_process, next, memory_order_relaxed);
     return next(how, set, old);
 }
 
@@ -44,7 +46,7 @@ static int first_thread_mask(int how, const sigset_t *set, sigset_t *old) {
     mask_function *const next = mask_resolve("pthread_sigmask");
     if (!next)
         return first_process_mask(how, set, old) == 0 ? 0 : errno;
-    atomic_store_explicit(&next_thread_mask, next, memory_order_relaxed);
+    atomic_store_explicit(&next_masks.of_thread, next, memory_order_relaxed);
     return next(how, set, old);
 }
 
@@ -59,12 +61,12 @@ static inline void mask_before(int how, const sigset_t *set) {
 
 OTELPROF_EXPORT int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict old) {
     mask_before(how, set);
-    return atomic_load_explicit(&next_thread_mask, memory_order_relaxed)(how, set, old);
+    return atomic_load_explicit(&next_masks.of_thread, memory_order_relaxed)(how, set, old);
 }
 
 OTELPROF_EXPORT int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict old) {
     mask_before(how, set);
-    return atomic_load_explicit(&next_process_mask, memory_order_relaxed)(how, set, old);
+    return atomic_load_explicit(&next_masks.of_process, memory_order_relaxed)(how, set, old);
 }
 
 enum then before_rt_sigprocmask(unsigned long how, unsigned long set, unsigned long old,

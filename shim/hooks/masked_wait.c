@@ -23,21 +23,23 @@
 #endif
 
 /* The functions behind ours. */
-static _Atomic(void *) next_sigsuspend;
-static _Atomic(void *) next_sigpause;
-static _Atomic(void *) next___xpg_sigpause;
-static _Atomic(void *) next_ppoll;
-static _Atomic(void *) next___ppoll_chk;
-static _Atomic(void *) next_pselect;
-static _Atomic(void *) next_epoll_pwait;
-static _Atomic(void *) next_epoll_pwait2;
+static struct {
+    _Atomic(void *) sigsuspend;
+    _Atomic(void *) sigpause;
+    _Atomic(void *) __xpg_sigpause;
+    _Atomic(void *) ppoll;
+    _Atomic(void *) __ppoll_chk;
+    _Atomic(void *) pselect;
+    _Atomic(void *) epoll_pwait;
+    _Atomic(void *) epoll_pwait2;
+} next_waits;
 
 /* Calls the function behind ours while the mask is noted. A handler that jumps out of the wait
  * leaves the note; read_wait_mask() checks that the hook's frame is still there. */
 #define WAIT(name, type, mask, arguments)                                                          \
     __extension__({                                                                                \
         struct own_signal_stack *const own = own_tls.signal_stack;                                 \
-        type *const next = (type *)next_symbol_once(&next_##name, #name);                          \
+        type *const next = (type *)next_symbol_once(&next_waits.name, #name);                      \
         if (own)                                                                                   \
             own_signal_stack_note_wait(own, (uintptr_t)__builtin_frame_address(0),                 \
                                        (uintptr_t)__builtin_return_address(0), mask);              \
@@ -125,7 +127,7 @@ OTELPROF_EXPORT timed_epoll epoll_pwait2;
 
 int epoll_pwait2(int descriptor, struct epoll_event *events, int count,
                  const struct timespec *timeout, const sigset_t *mask) {
-    if (!next_symbol_once(&next_epoll_pwait2, "epoll_pwait2"))
-        atomic_store(&next_epoll_pwait2, (void *)epoll_by_number);
+    if (!next_symbol_once(&next_waits.epoll_pwait2, "epoll_pwait2"))
+        atomic_store(&next_waits.epoll_pwait2, (void *)epoll_by_number);
     return WAIT(epoll_pwait2, timed_epoll, mask, (descriptor, events, count, timeout, mask));
 }

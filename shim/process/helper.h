@@ -14,6 +14,7 @@
 #include "main_watch.h"
 #include "origin.h"
 #include "quiesce_lock.h"
+#include "served_descriptors.h"
 #include "state.h"
 
 #include <pthread.h>
@@ -60,10 +61,11 @@ struct helper {
     void *kept;               /* capture_api.lifecycle.kept */
     void *suspended;          /* capture_api.lifecycle.suspended */
     struct capture_api api;   /* given to the flush side */
-    uint64_t spent_nano;      /* CPU time of this process's earlier helper threads */
-    _Atomic bool
-        waits; /* in the flush side's wait.until(), or for its time; then enters the lock */
-    _Atomic bool rests; /* sleeps until the process is gone */
+    struct served_descriptors served; /* while it waits; used by the helper only */
+    bool is_woken;                    /* by helper_wait_wake(); used by the helper only */
+    uint64_t spent_nano;              /* CPU time of this process's earlier helper threads */
+    _Atomic bool waits;               /* in wait.until(), or for its time; then enters the lock */
+    _Atomic bool rests;               /* sleeps until the process is gone */
     struct quiesce_lock lock;
     struct main_watch watch;
 };

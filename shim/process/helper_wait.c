@@ -11,16 +11,12 @@
 #include "helper_parts.h"
 #include "main_watch.h"
 #include "quiesce_lock.h"
-#include "served_descriptors.h"
 #include "wanted_export.h"
 
 #include <stdatomic.h>
 
 /* Follows REQUEST_SUSPEND once that has been accepted; beside the requests of harvest.h. */
 enum { SUSPENDING = 100 };
-
-static struct served_descriptors served;
-static bool is_enough; /* set by helper_wait_wake() */
 
 /* Returns the count of wakes. Read before all that a sleep depends on: a later wake ends that
  * sleep, even if the sleep has not begun. */
@@ -38,29 +34,29 @@ static void helper_sleep_until(uint32_t wakes, uint64_t deadline) {
 }
 
 void helper_wait_begin(void) {
-    served_clear(&served);
+    served_clear(&helper.served);
     heap_peak_set_alarm(&capture.heap.peak, helper_wake);
 }
 
 bool helper_wait_watch_fd(const struct served_descriptor *added) {
-    return served_add(&served, added);
+    return served_add(&helper.served, added);
 }
 
 void helper_wait_unwatch_fd(int descriptor) {
-    served_remove(&served, descriptor);
+    served_remove(&helper.served, descriptor);
 }
 
 void helper_wait_wake(void) {
-    is_enough = true;
+    helper.is_woken = true;
 }
 
 /* Serves ready descriptors unless a request is pending. Takes the quiesce lock, as everything that
  * may enter a library. */
 static void serve_ready(void) {
-    if (atomic_load(&helper.request) != REQUEST_TIMEOUT || !served_poll(&served) ||
+    if (atomic_load(&helper.request) != REQUEST_TIMEOUT || !served_poll(&helper.served) ||
         !quiesce_lock_enter())
         return;
-    served_serve(&served);
+    served_serve(&helper.served);
     quiesce_lock_leave();
 }
 
@@ -94,15 +90,17 @@ static uint64_t next_duty(void) {
     const uint64_t waits =
         earlier(earlier(wait_sampler_next_poll(&capture.waits), heap_next_poll(&capture.heap)),
                 bound_calls_next_poll());
-    return earlier(waits, earlier(served_next_poll(&served), context_next_poll(&capture.contexts)));
+    return earlier(waits,
+                   earlier(served_next_poll(&helper.served), context_next_poll(&capture.contexts)));
 }
 
 int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
-    is_enough = false;
+    helper.is_woken = false;
     for (;;) {
         const uint32_t wakes = wakes_so_far();
         const uint32_t request = atomic_load(&helper.request);
-        if (request != REQUEST_TIMEOUT || monotonic_nano() >= deadline || is_enough || enough())
+        if (request != REQUEST_TIMEOUT || monotonic_nano() >= deadline || helper.is_woken ||
+            enough())
             return (int)request;
         helper_sleep_until(wakes, earlier(next_duty(), deadline));
         heap_poll(&capture.heap);

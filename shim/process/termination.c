@@ -30,12 +30,17 @@ enum { AGAIN_MS = 1 }; /* after which a postponed signal is sent again */
 static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-/* Written once, before there is a second thread. */
-IN_FIRST_PAGE static bool (*end_profiler)(int number);
-IN_FIRST_PAGE static _Atomic bool installed;
-IN_FIRST_PAGE static _Atomic bool takes_abort;
-IN_FIRST_PAGE static _Atomic bool is_cramped; /* there is a small alternate stack */
-IN_FIRST_PAGE static struct sigaction profiler_action;
+IN_FIRST_PAGE static struct termination {
+    /* The first two are written once, before there is a second thread. */
+    bool (*end_profiler)(int number);
+    struct sigaction profiler_action;
+    _Atomic bool installed;
+    _Atomic bool takes_abort;
+    _Atomic bool is_cramped; /* there is a small alternate stack */
+    /* End of the time in which signals are postponed (CLOCK_MONOTONIC, ns); 0: none was postponed
+     * yet. The address of this member marks the signals of the profiler's timers. */
+    _Atomic uint64_t postponed_until_nano;
+} termination;
 
 /* --- a signal that comes to a thread inside the dynamic loader ---
  *
@@ -43,13 +48,9 @@ IN_FIRST_PAGE static struct sigaction profiler_action;
  * wait for the helper, and the helper for it. So the thread continues, and the signal is sent
  * again. A program that does not leave the loader ends after OTEL_PROFILER_SHUTDOWN_TIMEOUT. */
 
-/* End of the time in which signals are postponed (CLOCK_MONOTONIC, ns); 0: none was postponed yet.
- * The address of this variable marks the signals of the profiler's timers. */
-IN_FIRST_PAGE static _Atomic uint64_t postponed_until_nano;
-
 static void termination_delete_timer(const siginfo_t *info) {
     if (info->si_code == SI_TIMER &&
-        info->si_value.sival_ptr == (void *)(uintptr_t)&postponed_until_nano)
+        info->si_value.sival_ptr == (void *)(uintptr_t)&termination.postponed_until_nano)
         (void)syscall(SYS_timer_delete, info->si_timerid);
 }
 
@@ -57,7 +58,7 @@ static bool termination_send_later(int number) {
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};
     const struct itimerspec once = {.it_value = timespec_of(AGAIN_MS * NANO_PER_MILLI)};
     int id = -1;
-    event.sigev_value.sival_ptr = (void *)(uintptr_t)&postponed_until_nano;
+    event.sigev_value.sival_ptr = (void *)(uintptr_t)&termination.postponed_until_nano;
     if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &id) != 0)
         return false;
     if (syscall(SYS_timer_settime, id, 0, &once, NULL) == 0)
@@ -70,8 +71,8 @@ static bool termination_may_postpone(void) {
     const uint64_t now = monotonic_nano();
     const uint64_t last = now + helper.config->shutdown_timeout_ms * NANO_PER_MILLI;
     uint64_t none = 0;
-    (void)atomic_compare_exchange_strong(&postponed_until_nano, &none, last);
-    return now < atomic_load(&postponed_until_nano);
+    (void)atomic_compare_exchange_strong(&termination.postponed_until_nano, &none, last);
+    return now < atomic_load(&termination.postponed_until_nano);
 }
 
 /* Returns true also if the loader's user is unknown: a lock is taken a moment before its owner's id
@@ -98,7 +99,8 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     const int saved = errno;
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     (void)context;
-    if ((number == SIGABRT || !termination_postpone(number, info)) && end_profiler(number)) {
+    if ((number == SIGABRT || !termination_postpone(number, info)) &&
+        termination.end_profiler(number)) {
         next_sigaction(number, &by_default, NULL);
         syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
     }
@@ -116,12 +118,14 @@ static bool termination_holds(int number) {
 
 static bool termination_takes(int number) {
     if (number == SIGABRT)
-        return atomic_load(&takes_abort) && !atomic_load(&is_cramped);
+        return atomic_load(&termination.takes_abort) && !atomic_load(&termination.is_cramped);
     return number == SIGTERM || number == SIGINT || number == SIGHUP;
 }
 
 const struct sigaction *termination_in_place_of(const struct sigaction *action, int number) {
-    return termination_takes(number) && atomic_load(&installed) ? &profiler_action : action;
+    return termination_takes(number) && atomic_load(&termination.installed)
+               ? &termination.profiler_action
+               : action;
 }
 
 static void termination_take(int number) {
@@ -129,7 +133,7 @@ static void termination_take(int number) {
     if (next_sigaction(number, NULL, &present) != 0 || (present.sa_flags & SA_SIGINFO) ||
         present.sa_handler != SIG_DFL)
         return;
-    next_sigaction(number, &profiler_action, NULL);
+    next_sigaction(number, &termination.profiler_action, NULL);
 }
 
 static void termination_give_back(int number) {
@@ -139,22 +143,22 @@ static void termination_give_back(int number) {
 }
 
 void termination_install(bool (*end)(int number), bool aborts) {
-    end_profiler = end;
+    termination.end_profiler = end;
     if (getpid() == 1)
         return;
-    profiler_action =
+    termination.profiler_action =
         (struct sigaction){.sa_sigaction = on_signal,
                            .sa_flags = SA_SIGINFO | SA_RESTART | (sampler.on ? SA_ONSTACK : 0)};
-    sigfillset(&profiler_action.sa_mask);
-    atomic_store(&takes_abort, aborts);
-    atomic_store(&installed, true);
+    sigfillset(&termination.profiler_action.sa_mask);
+    atomic_store(&termination.takes_abort, aborts);
+    atomic_store(&termination.installed, true);
     for (int i = 0; i < NUMBERS; i++)
         if (termination_takes(numbers[i]))
             termination_take(numbers[i]);
 }
 
 void termination_remove(void) {
-    atomic_store(&installed, false);
+    atomic_store(&termination.installed, false);
     for (int i = 0; i < NUMBERS; i++)
         termination_give_back(numbers[i]);
 }
@@ -167,7 +171,7 @@ void termination_spare_first_process(void) {
 /* Gives SIGABRT back once: handlers are the process's, stacks are threads'. */
 void termination_note_signal_stack(size_t bytes) {
     if (bytes >= 2 * getauxval(AT_MINSIGSTKSZ) + HANDLERS_BYTES ||
-        atomic_exchange(&is_cramped, true) || !atomic_load(&takes_abort))
+        atomic_exchange(&termination.is_cramped, true) || !atomic_load(&termination.takes_abort))
         return;
     const int saved = errno;
     termination_give_back(SIGABRT);

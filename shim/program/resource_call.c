@@ -9,14 +9,15 @@
 
 enum { MOST_ATTRIBUTES = 64 };
 
-static struct process_context_publication publication;
+static struct {
+    struct process_context_publication publication;
+    /* Off the program's stack, and out of its allocator. */
+    uint8_t payload[CONTEXT_PUBLICATION_BYTES];
+} resource;
 
 static bool is_mine(void) {
-    return publication.header && publication.owner == capture.pid;
+    return resource.publication.header && resource.publication.owner == capture.pid;
 }
-
-/* Keeps the payload off the program's stack, and out of its allocator. */
-static uint8_t payload[CONTEXT_PUBLICATION_BYTES];
 
 int otelprof_resource_publish(const struct otelprof_attribute *attributes, size_t count) {
     struct published_attribute entries[MOST_ATTRIBUTES];
@@ -30,8 +31,8 @@ int otelprof_resource_publish(const struct otelprof_attribute *attributes, size_
         entries[i] =
             (struct published_attribute){.key = attributes[i].key, .text = attributes[i].value};
     }
-    const size_t size = process_context_payload(payload, sizeof payload,
+    const size_t size = process_context_payload(resource.payload, sizeof resource.payload,
                                                 (struct published_attributes){entries, count},
                                                 (struct published_attributes){NULL, 0});
-    return size > 0 && process_context_publish(&publication, payload, size);
+    return size > 0 && process_context_publish(&resource.publication, resource.payload, size);
 }

@@ -259,9 +259,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct capture_api api = fake_capture(environment);
     char before[4096] = "";
     char after[4096] = "";
-    api.threads = fake_types;
-    api.exports_delivered = api.exports_failed = fake_own_cpu;
-    api.heap_peak = fake_heap_peak;
+    api.counters.threads = fake_types;
+    api.counters.exports_delivered = api.counters.exports_failed = fake_own_cpu;
+    api.harvest.heap_peak = fake_heap_peak;
     requests.count = requests.handed_over = 0;
     while (input.left && requests.count < MOST_REQUESTS)
         take_request(&input);

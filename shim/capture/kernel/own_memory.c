@@ -5,30 +5,28 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Memory mapped ahead, not handed out yet. */
-IN_FIRST_PAGE static struct {
-    _Atomic uintptr_t next;
-    uintptr_t end;
-} ahead;
-
-IN_FIRST_PAGE static _Atomic bool refused; /* MADV_WIPEONFORK was refused, for a part */
-IN_FIRST_PAGE static bool emptied; /* the kernel has emptied it in this process, a forked child */
+IN_FIRST_PAGE static struct own_memory {
+    _Atomic uintptr_t next; /* memory mapped ahead, not handed out yet: from here */
+    uintptr_t end;          /* to here */
+    _Atomic bool refused;   /* MADV_WIPEONFORK was refused, for a part */
+    bool emptied;           /* the kernel has emptied it in this process, a forked child */
+} own_memory;
 
 void *own_memory_map(size_t size) {
     const int saved = errno;
     void *const memory = own_memory_take(size);
     if (memory && madvise(memory, size, MADV_WIPEONFORK) != 0)
-        atomic_store_explicit(&refused, true, memory_order_relaxed);
+        atomic_store_explicit(&own_memory.refused, true, memory_order_relaxed);
     errno = saved;
     return memory;
 }
 
 static void *take_of_ahead(size_t size) {
-    uintptr_t next = atomic_load_explicit(&ahead.next, memory_order_relaxed);
+    uintptr_t next = atomic_load_explicit(&own_memory.next, memory_order_relaxed);
     do {
-        if (size > ahead.end - next)
+        if (size > own_memory.end - next)
             return NULL;
-    } while (!atomic_compare_exchange_weak_explicit(&ahead.next, &next, next + size,
+    } while (!atomic_compare_exchange_weak_explicit(&own_memory.next, &next, next + size,
                                                     memory_order_relaxed, memory_order_relaxed));
     return (void *)next;
 }
@@ -40,19 +38,20 @@ void *own_memory_part(size_t size) {
 
 void own_memory_map_ahead(size_t size) {
     const uintptr_t memory = (uintptr_t)own_memory_map(size);
-    ahead.end = memory ? memory + size : 0;
-    atomic_store_explicit(&ahead.next, memory, memory_order_relaxed);
+    own_memory.end = memory ? memory + size : 0;
+    atomic_store_explicit(&own_memory.next, memory, memory_order_relaxed);
 }
 
 void own_memory_after_fork(bool is_empty) {
-    emptied = is_empty && !atomic_load_explicit(&refused, memory_order_relaxed);
+    own_memory.emptied =
+        is_empty && !atomic_load_explicit(&own_memory.refused, memory_order_relaxed);
 }
 
 bool own_memory_is_emptied(void) {
-    return emptied;
+    return own_memory.emptied;
 }
 
 void own_memory_reset_in_child(void *memory, size_t size) {
-    if (!emptied)
+    if (!own_memory.emptied)
         own_memory_reset(memory, size);
 }

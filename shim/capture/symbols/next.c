@@ -5,8 +5,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-IN_FIRST_PAGE static struct next_calls calls;
-IN_FIRST_PAGE static _Atomic bool calls_ready; /* set twice with the same values at worst */
+IN_FIRST_PAGE static struct {
+    struct next_calls calls;
+    _Atomic bool is_ready; /* `calls` is set twice with the same values at worst */
+} next;
 
 /* Resolves them in the order of struct next_calls. Several threads may do it at once, with the same
  * result. */
@@ -16,24 +18,25 @@ static void resolve_calls(void) {
 #include "../../hooks/hooked.def"
     };
     enum { CALLS = sizeof symbols / sizeof *symbols };
-    _Static_assert(sizeof calls == CALLS * sizeof symbols->address, "a name for each, in order");
+    _Static_assert(sizeof next.calls == CALLS * sizeof symbols->address,
+                   "a name for each, in order");
     next_symbols(symbols, CALLS);
     for (size_t i = 0; i < CALLS; i++)
         if (symbols[i].address)
-            memcpy((char *)&calls + i * sizeof symbols[i].address, &symbols[i].address,
+            memcpy((char *)&next.calls + i * sizeof symbols[i].address, &symbols[i].address,
                    sizeof symbols[i].address);
 }
 
 const struct next_calls *next_calls(void) {
-    if (!atomic_load_explicit(&calls_ready, memory_order_acquire)) {
+    if (!atomic_load_explicit(&next.is_ready, memory_order_acquire)) {
         resolve_calls();
-        atomic_store_explicit(&calls_ready, true, memory_order_release);
+        atomic_store_explicit(&next.is_ready, true, memory_order_release);
     }
-    return &calls;
+    return &next.calls;
 }
 
 const struct next_calls *next_library_calls(void) {
     if (!next_calls()->pthread_create || !next_calls()->dlclose)
         resolve_calls();
-    return &calls;
+    return &next.calls;
 }

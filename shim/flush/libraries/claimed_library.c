@@ -17,8 +17,10 @@ static const char *const functions[NAMES + 1] = {"curl_global_init_mem", "curl_g
 enum { WITHOUT_OPENSSL = 2 }; /* the first two */
 
 /* Cached for the process and its forked children, which have the same objects. */
-static uint64_t objects_seen; /* the loader's count of loaded objects at the last scan */
-static const char *claimed;
+static struct {
+    uint64_t objects;     /* the loader's count of loaded objects at the last scan */
+    const char *function; /* the claimed one; NULL: none */
+} claimed;
 
 struct libcurl {
     bool is_bundled; /* the bundle's: inside libotelprof-flush.so, where no other code reaches it */
@@ -44,18 +46,18 @@ static void claimed_library_scan(const struct dl_phdr_info *object, void *arg) {
     struct object_tables tables;
     const char *names[NAMES + 1] = {NULL};
     memcpy(names, functions, (libcurl->uses_openssl ? NAMES : WITHOUT_OPENSSL) * sizeof *names);
-    if (!claimed && object_tables_open(&tables, object))
-        claimed = object_tables_refer(&tables, names);
+    if (!claimed.function && object_tables_open(&tables, object))
+        claimed.function = object_tables_refer(&tables, names);
 }
 
 const char *claimed_library_function(void) {
     const uint64_t objects = loader_counters_read().adds;
     struct libcurl libcurl = {false, false};
-    if (claimed || objects == objects_seen)
-        return claimed;
-    objects_seen = objects;
+    if (claimed.function || objects == claimed.objects)
+        return claimed.function;
+    claimed.objects = objects;
     dl_iterate_phdr(describe_libcurl, &libcurl);
     if (!libcurl.is_bundled)
         exporter_libraries_visit_others(claimed_library_scan, &libcurl);
-    return claimed;
+    return claimed.function;
 }

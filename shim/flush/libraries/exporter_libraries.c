@@ -14,8 +14,10 @@ extern const char *otelprof_version(void) __attribute__((weak));
 enum { COMMON_DESTRUCTORS = 1 };
 
 /* Written by the constructor, read-only afterwards, also in forked children. */
-static size_t library_count; /* from libotelprof-flush.so on; 0: linked into a program */
-static bool outlive_exit;
+static struct {
+    size_t count; /* from libotelprof-flush.so on; 0: linked into a program */
+    bool outlive_exit;
+} libraries;
 
 /* --- finding them --- */
 
@@ -41,13 +43,13 @@ static int exporter_libraries_walk(struct dl_phdr_info *info, size_t size, void 
 
 void exporter_libraries_visit(void (*visit)(const struct dl_phdr_info *library, void *arg),
                               void *arg) {
-    struct walk walk = {.visit = visit, .arg = arg, .left = library_count};
+    struct walk walk = {.visit = visit, .arg = arg, .left = libraries.count};
     dl_iterate_phdr(exporter_libraries_walk, &walk);
 }
 
 void exporter_libraries_visit_others(void (*visit)(const struct dl_phdr_info *object, void *arg),
                                      void *arg) {
-    struct walk walk = {.visit = visit, .arg = arg, .others = true, .left = library_count};
+    struct walk walk = {.visit = visit, .arg = arg, .others = true, .left = libraries.count};
     dl_iterate_phdr(exporter_libraries_walk, &walk);
 }
 
@@ -114,7 +116,7 @@ static bool remove_exit_calls(const struct dl_phdr_info *library) {
 
 static void protect_library(const struct dl_phdr_info *library, void *arg) {
     (void)arg;
-    outlive_exit &= remove_exit_calls(library);
+    libraries.outlive_exit &= remove_exit_calls(library);
 }
 
 /* --- libraries shared with the program --- */
@@ -149,17 +151,17 @@ static int check_shared_library(struct dl_phdr_info *info, size_t size, void *ar
     query.soname = object_tables_soname(&tables);
     if (query.soname)
         exporter_libraries_visit(check_need, &query);
-    outlive_exit &= !query.needed;
+    libraries.outlive_exit &= !query.needed;
     return 0;
 }
 
 __attribute__((constructor)) static void exporter_libraries_take_over(void) {
-    dl_iterate_phdr(count_library, &library_count);
-    outlive_exit = library_count > 0;
+    dl_iterate_phdr(count_library, &libraries.count);
+    libraries.outlive_exit = libraries.count > 0;
     exporter_libraries_visit(protect_library, NULL);
     dl_iterate_phdr(check_shared_library, NULL);
 }
 
 bool exporter_libraries_outlive_exit(void) {
-    return outlive_exit;
+    return libraries.outlive_exit;
 }

@@ -116,9 +116,11 @@ static bool counts(const char *entry, enum environment_rule rule,
 
 /* --- joining --- */
 
+/* The entries that environment_join() has chosen, for the life of the process. */
+static const char *joined[FROM_ENVIRONMENT_MOST + FROM_FILES_MOST + 1];
+
 void environment_join(const char *const *environment, enum environment_rule rule,
                       const struct config_lines *files, struct settings_sources *sources) {
-    static const char *joined[FROM_ENVIRONMENT_MOST + FROM_FILES_MOST + 1];
     const size_t from_files = files ? files->count : 0;
     size_t count = 0;
     *sources = (struct settings_sources){.entries = environment};
