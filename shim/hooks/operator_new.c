@@ -48,22 +48,36 @@ static void *aligned_without_cxx(size_t size, size_t alignment) {
 
 /* --- the next functions --- */
 
-/* The first call resolves them. */
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \
-    static void *first_##function parameters;                                                      \
-    static struct {                                                                                \
-        void *(*call)parameters;                                                                   \
-        bool counted;                                                                              \
-    } next_##function = {first_##function, false};
+    static void *first_##function parameters;
 #define DELETE(function, version, symbol, parameters, arguments)                                   \
-    static void first_##function parameters;                                                       \
-    static struct {                                                                                \
-        void(*call) parameters;                                                                    \
-        bool counted;                                                                              \
-    } next_##function = {first_##function, false};
+    static void first_##function parameters;
 #include "operator_new.def"
 #undef NEW
 #undef DELETE
+
+/* The first call resolves them. */
+static struct {
+#define NEW(function, symbol, parameters, arguments, fallback)                                     \
+    struct {                                                                                       \
+        void *(*call)parameters;                                                                   \
+        bool counted;                                                                              \
+    } function;
+#define DELETE(function, version, symbol, parameters, arguments)                                   \
+    struct {                                                                                       \
+        void(*call) parameters;                                                                    \
+        bool counted;                                                                              \
+    } function;
+#include "operator_new.def"
+#undef NEW
+#undef DELETE
+} next_operators = {
+#define NEW(function, ...)    .function = {first_##function, false},
+#define DELETE(function, ...) .function = {first_##function, false},
+#include "operator_new.def"
+#undef NEW
+#undef DELETE
+};
 
 enum {
 #define NEW(function, ...)    NEW_##function,
@@ -109,13 +123,13 @@ void hooks_new_finish_init(void) {
     operators_resolve(found);
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \
     void *(*const without_##function)parameters = fallback;                                        \
-    operator_store(&found[NEW_##function], &allocator, &without_##function, &next_##function.call, \
-                   &next_##function.counted);
+    operator_store(&found[NEW_##function], &allocator, &without_##function,                        \
+                   &next_operators.function.call, &next_operators.function.counted);
 /* further arguments are ignored */
 #define DELETE(function, version, symbol, parameters, arguments)                                   \
     void (*const without_##function)(void *) = free;                                               \
-    operator_store(&found[NEW_##function], &allocator, &without_##function, &next_##function.call, \
-                   &next_##function.counted);
+    operator_store(&found[NEW_##function], &allocator, &without_##function,                        \
+                   &next_operators.function.call, &next_operators.function.counted);
 #include "operator_new.def"
 #undef NEW
 #undef DELETE
@@ -123,8 +137,8 @@ void hooks_new_finish_init(void) {
 
 size_t hooks_new_unneeded(struct symbol *unneeded) {
     const bool counted[FUNCTIONS] = {
-#define NEW(function, ...)    next_##function.counted,
-#define DELETE(function, ...) next_##function.counted,
+#define NEW(function, ...)    next_operators.function.counted,
+#define DELETE(function, ...) next_operators.function.counted,
 #include "operator_new.def"
 #undef NEW
 #undef DELETE
@@ -157,14 +171,14 @@ static inline bool countdown_moved(struct countdown before) {
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \
     static void *first_##function parameters {                                                     \
         hooks_new_finish_init();                                                                   \
-        return next_##function.call arguments;                                                     \
+        return next_operators.function.call arguments;                                             \
     }                                                                                              \
     OTELPROF_EXPORT void *function parameters __asm__(#symbol);                                    \
     void *function parameters {                                                                    \
-        if (!next_##function.counted)                                                              \
-            return next_##function.call arguments;                                                 \
+        if (!next_operators.function.counted)                                                      \
+            return next_operators.function.call arguments;                                         \
         const struct countdown before = countdown_now();                                           \
-        void *const object = next_##function.call arguments;                                       \
+        void *const object = next_operators.function.call arguments;                               \
         if (object && !countdown_moved(before))                                                    \
             return allocation_made(object, size, allocation_is_sampled(size));                     \
         return object;                                                                             \
@@ -172,13 +186,13 @@ static inline bool countdown_moved(struct countdown before) {
 #define DELETE(function, version, symbol, parameters, arguments)                                   \
     static void first_##function parameters {                                                      \
         hooks_new_finish_init();                                                                   \
-        next_##function.call arguments;                                                            \
+        next_operators.function.call arguments;                                                    \
     }                                                                                              \
     OTELPROF_EXPORT void function parameters __asm__(#symbol);                                     \
     void function parameters {                                                                     \
-        if (next_##function.counted)                                                               \
+        if (next_operators.function.counted)                                                       \
             allocation_ends(object);                                                               \
-        next_##function.call arguments;                                                            \
+        next_operators.function.call arguments;                                                    \
     }
 #include "operator_new.def"
 #undef NEW
