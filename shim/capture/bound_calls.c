@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "loader_counters.h"
 #include "symbols/object_symbols.h"
+#include "symbols/opened_page.h"
 
 #include <string.h>
 
@@ -17,7 +18,7 @@ enum {
 
 struct bound_call {
     void *hook;
-    void **next;      /* the hook's variable for the next function */
+    void **next;      /* in the hook's table (IN_BOUND_CALLS) */
     uintptr_t target; /* the address in `next`; 0: nothing is bound */
     bool is_export;   /* `target` is our own export */
     bool is_elsewhere;
@@ -26,7 +27,8 @@ struct bound_call {
 };
 
 static struct {
-    bool started; /* unless set, nothing is bound */
+    bool started;            /* unless set, nothing is bound */
+    struct opened_page page; /* of the hooks' tables, until bound_calls_start() is done */
     size_t count;
     struct bound_call calls[MOST];
     struct symbol
@@ -75,6 +77,15 @@ void bound_calls_add(const char *name, void *hook, void **next) {
     bound_calls.count++;
 }
 
+bool bound_calls_write(void **function, void *address) {
+    struct opened_page *const page = &bound_calls.page;
+    if (!opened_page_has(page, (uintptr_t)function) &&
+        !opened_page_move(page, (uintptr_t)function, true))
+        return false;
+    *function = address;
+    return true;
+}
+
 /* --- the next definitions --- */
 
 /* True for glibc's own objects: libc itself, and before 2.34 libpthread and librt. */
@@ -91,8 +102,9 @@ static void find_target(struct bound_call *call, struct symbol *symbol) {
     call->is_export = symbol->address != NULL;
     if (!call->is_export)
         object_symbols_find_all(call->definer, symbol, 1);
+    if (!bound_calls_write(call->next, symbol->address))
+        return;
     call->target = (uintptr_t)symbol->address;
-    *call->next = symbol->address;
     if (bound_calls.lowest == 0 || call->target < bound_calls.lowest)
         bound_calls.lowest = call->target;
     if (call->target > bound_calls.highest)
@@ -167,6 +179,7 @@ static uintptr_t hook_of(const struct call_site *site) {
 void bound_calls_start(void) {
     bound_calls.started = true;
     find_targets();
+    opened_page_close(&bound_calls.page);
     call_binding_bind_at_start(&bound_calls.sites, hook_of);
 }
 

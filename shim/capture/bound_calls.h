@@ -16,12 +16,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Places a table of next functions on the pages that the loader makes read-only when it has
+ * relocated the object: no fault of the program's can overwrite them, and they take no page of
+ * their own. bound_calls_start() opens these pages and closes them again. */
+#define IN_BOUND_CALLS __attribute__((section(".data.rel.ro.bound_calls")))
+
 /* Registers `hook` to be called in place of `name`. bound_calls_start() writes the next function to
  * `next`. At most 300 names in all. Context: calm, at start. */
 void bound_calls_add(const char *name, void *hook, void **next);
 
-/* Binds them in all that is loaded. Context: calm, at start, when no other thread can be inside the
- * loader. */
+/* Writes a function that a hook calls beside the next one, before bound_calls_start(). Returns
+ * false if that page cannot be opened. Context: calm, at start. */
+bool bound_calls_write(void **function, void *address);
+
+/* Binds them in all that is loaded. A call whose next function cannot be written is not bound.
+ * Context: calm, at start, when no other thread can be inside the loader. */
 void bound_calls_start(void);
 
 /* Called before an object is loaded: bound_calls_poll() is wanted. Returns false if it never is.

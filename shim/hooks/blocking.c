@@ -59,17 +59,22 @@ static inline struct wait_slot *thread_wait_slot(enum wait_kind kind) {
 
 /* --- by name --- */
 
+/* The functions behind ours. */
+IN_BOUND_CALLS static struct {
+#define BLOCKING(kind, object, result, name, parameters, arguments) result(*name) parameters;
+#include "blocking_calls.def"
+} next_blocking_calls;
+
 #define BLOCKING(kind, object, result, name, parameters, arguments)                                \
     BLOCKING_IF(true, kind, object, result, name, parameters, arguments)
 #define BLOCKING_IF(condition, kind, object, result, name, parameters, arguments)                  \
-    static result(*next_##name) parameters;                                                        \
     static result blocking_##name parameters {                                                     \
         const struct hook_caller caller = ARCH_CALLER(__builtin_frame_address(0));                 \
         struct wait_slot *const slot = thread_wait_slot(kind);                                     \
         if (!slot || !(condition))                                                                 \
-            return next_##name arguments;                                                          \
+            return next_blocking_calls.name arguments;                                             \
         wait_slot_begin(slot, &caller, kind, (uint64_t)(object));                                  \
-        const result call_result = next_##name arguments;                                          \
+        const result call_result = next_blocking_calls.name arguments;                             \
         wait_slot_end(slot);                                                                       \
         return call_result;                                                                        \
     }
@@ -79,7 +84,7 @@ static inline struct wait_slot *thread_wait_slot(enum wait_kind kind) {
 
 typedef long syscall_of_six(long number, long a, long b, long c, long d, long e, long f);
 
-__attribute__((used)) static syscall_of_six *next_blocking_syscall;
+__attribute__((used)) IN_BOUND_CALLS static syscall_of_six *next_blocking_syscall;
 
 enum { FUTEX_COMMANDS = ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME) };
 enum { LOCKED_AND_WAITED_FOR = 2 }; /* Drepper, "Futexes Are Tricky", mutex 2: Rust's, too */
@@ -170,7 +175,7 @@ void hooks_blocking_start(unsigned types) {
     if (!(types & WAITS_ARE_WANTED))
         return;
 #define BLOCKING(kind, object, result, name, parameters, arguments)                                \
-    bound_calls_add(#name, (void *)blocking_##name, (void **)(void *)&next_##name);
+    bound_calls_add(#name, (void *)blocking_##name, (void **)(void *)&next_blocking_calls.name);
 #include "blocking_calls.def"
     bound_calls_add("syscall", (void *)blocking_syscall, (void **)(void *)&next_blocking_syscall);
     hooks_locks_add();

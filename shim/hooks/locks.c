@@ -14,7 +14,6 @@
 #include "hooks.h"
 
 #include <pthread.h>
-#include <string.h>
 #include <threads.h>
 #include <time.h>
 
@@ -78,16 +77,24 @@ static bool is_measured(enum lock_layout layout, const void *lock) {
 
 /* --- the hooks --- */
 
+/* The functions behind ours. */
+IN_BOUND_CALLS static struct {
+#define LOCK(layout, is_taken, name, parameters, arguments) int(*name) parameters;
+#define SPIN_LOCK(layout, try, name, parameters, arguments)                                        \
+    int(*name) parameters;                                                                         \
+    int(*try) parameters;
+#include "lock_calls.def"
+} next_locks;
+
 #define LOCK(layout, is_taken, name, parameters, arguments)                                        \
-    static int(*next_##name) parameters;                                                           \
     RARE static int wait_##name parameters {                                                       \
         const struct hook_caller caller = ARCH_CALLER(__builtin_frame_address(0));                 \
         const void *const address = (const void *)(uintptr_t)lock;                                 \
         if (!is_measured(layout, address))                                                         \
-            return next_##name arguments;                                                          \
+            return next_locks.name arguments;                                                      \
         const struct contention contention =                                                       \
             contention_begin(&capture.recorder, &caller, WAIT_LOCK | layout, address);             \
-        const int result = next_##name arguments;                                                  \
+        const int result = next_locks.name arguments;                                              \
         contention_end(&capture.recorder, &contention);                                            \
         return result;                                                                             \
     }
@@ -96,13 +103,12 @@ static bool is_measured(enum lock_layout layout, const void *lock) {
 #define LOCK(layout, is_taken, name, parameters, arguments)                                        \
     static int lock_##name parameters {                                                            \
         if (LIKELY(!is_taken(lock)))                                                               \
-            return next_##name arguments;                                                          \
+            return next_locks.name arguments;                                                      \
         return wait_##name arguments;                                                              \
     }
 #define SPIN_LOCK(layout, try, name, parameters, arguments)                                        \
-    static int(*next_##try) parameters;                                                            \
     static int lock_##name parameters {                                                            \
-        if (LIKELY(next_##try arguments == 0))                                                     \
+        if (LIKELY(next_locks.try arguments == 0))                                                 \
             return 0;                                                                              \
         return wait_##name arguments;                                                              \
     }
@@ -113,13 +119,14 @@ static bool is_measured(enum lock_layout layout, const void *lock) {
 void hooks_locks_add(void) {
     struct symbol spin_try = {.name = "pthread_spin_trylock"};
     next_symbols(&spin_try, 1);
-    memcpy(&next_pthread_spin_trylock, &spin_try.address, sizeof spin_try.address);
-    const bool can_try = spin_try.address != NULL;
+    const bool can_try =
+        spin_try.address &&
+        bound_calls_write((void **)(void *)&next_locks.pthread_spin_trylock, spin_try.address);
     contention_start();
 #define LOCK(layout, is_taken, name, parameters, arguments)                                        \
-    bound_calls_add(#name, (void *)lock_##name, (void **)(void *)&next_##name);
+    bound_calls_add(#name, (void *)lock_##name, (void **)(void *)&next_locks.name);
 #define SPIN_LOCK(layout, try, name, parameters, arguments)                                        \
     if (can_try)                                                                                   \
-        bound_calls_add(#name, (void *)lock_##name, (void **)(void *)&next_##name);
+        bound_calls_add(#name, (void *)lock_##name, (void **)(void *)&next_locks.name);
 #include "lock_calls.def"
 }

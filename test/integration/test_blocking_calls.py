@@ -3,12 +3,14 @@ know of waits: no program may notice."""
 
 import re
 import shutil
+import struct
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from attributed_samples import attributed_samples
-from profiled import ROOT
+from profiled import LIBRARY, ROOT
 
 pytestmark = pytest.mark.fast
 
@@ -57,6 +59,36 @@ def test_calls_lead_to_us_however_the_program_is_bound(run, tmp_path, binding):
     assert outcome.stdout.splitlines()[-1] == "1", "a function has one address in code and data"
     rights = {call: [rights for _, rights in found] for call, found in whose(plain).items()}
     assert rights == {call: [rights for _, rights in found] for call, found in whose(outcome).items()}
+
+
+def mapping_at(pid, offset):
+    """(first address, past the last, rights) of the mapping that has this address of libotelprof.so, and the address."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    found = [(*(int(end, 16) for end in line.split()[0].split("-")), line.split()[1])
+             for line in lines if line.endswith(f"/{LIBRARY.name}")]
+    address = found[0][0] + offset
+    return next(mapping for mapping in found if mapping[0] <= address < mapping[1]), address
+
+
+def test_the_next_functions_are_read_only_once_they_are_known(start):
+    """They share one mapping with what the loader has made read-only."""
+    text = subprocess.run(["nm", "-S", LIBRARY], capture_output=True, text=True, check=True).stdout
+    tables = re.findall(r"^(\w+) (\w+) d (next_locks|next_blocking_calls|next_blocking_syscall)$", text, re.M)
+    (relocated,) = re.findall(r"^(\w+) d _DYNAMIC$", text, re.M)
+    assert len(tables) == 3
+    running = start(["sh", "-c", "echo begun; sleep 3; true"], env=ALL)
+    while Path(running.out.name).read_text() != "begun\n":
+        assert running.process.poll() is None
+        time.sleep(0.01)
+    pid = running.process.pid
+    for offset, size, name in tables:
+        mapping, address = mapping_at(pid, int(offset, 16))
+        assert (mapping, mapping[2]) == (mapping_at(pid, int(relocated, 16))[0], "r--p"), name
+        with open(f"/proc/{pid}/mem", "rb") as memory:
+            memory.seek(address)
+            functions = struct.unpack(f"{int(size, 16) // 8}Q", memory.read(int(size, 16)))
+        assert len([function for function in functions if function]) > 0.9 * len(functions), name
+    assert running.finish(60).returncode == 0
 
 
 def test_nothing_is_bound_where_nobody_asks_for_waits(run, program):

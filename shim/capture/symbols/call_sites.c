@@ -2,14 +2,9 @@
 
 #include "arch_memory.h"
 #include "arch_object.h"
-#include "bare_syscall.h"
 #include "dynamic_object.h"
 #include "object_symbols.h"
-
-#include <errno.h>
-#include <linux/futex.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include "opened_page.h"
 
 /* One object's tables, as the loader has used them. */
 struct call_sites_of {
@@ -64,42 +59,17 @@ static bool call_sites_are_readable(const struct call_sites_of *object) {
 
 /* --- binding --- */
 
-/* The page that is being written: the entries of one object are adjacent. */
 struct opened {
-    void *page;    /* NULL: none */
-    bool was_open; /* it was writable before, and stays so */
+    struct opened_page page; /* the entries of one object are adjacent */
     const struct call_sites_of *object;
     call_site_rule *rule;
     struct call_site_counts *counts;
 };
 
-static void close_page(struct opened *opened) {
-    if (opened->page && !opened->was_open)
-        (void)mprotect(opened->page, arch_page_bytes(), PROT_READ);
-    opened->page = NULL;
-}
-
-/* The program may have made read-only a page that the loader did not, or have made one writable
- * again. Asks the kernel to change no bit there: that fails where a store would kill. */
-static bool is_writable(uintptr_t address) {
-    const int saved = errno;
-    const long woken = bare_syscall(SYS_futex, (long)address, FUTEX_WAKE_OP_PRIVATE, 0, 0,
-                                    (long)address, FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_NE, 0));
-    errno = saved;
-    return woken >= 0;
-}
-
 static bool open_page(struct opened *opened, uintptr_t address) {
-    void *const page = (void *)(address & -arch_page_bytes());
-    if (page == opened->page)
-        return true;
-    close_page(opened);
-    opened->was_open = is_writable(address);
-    if (!opened->was_open && (!is_read_only(&opened->object->segments, address) ||
-                              mprotect(page, arch_page_bytes(), PROT_READ | PROT_WRITE) != 0))
-        return false;
-    opened->page = page;
-    return true;
+    return opened_page_has(&opened->page, address) ||
+           opened_page_move(&opened->page, address,
+                            is_read_only(&opened->object->segments, address));
 }
 
 static void call_site_replace(struct opened *opened, uintptr_t address, uintptr_t old,
@@ -154,7 +124,7 @@ static void bind_object(const struct dl_phdr_info *info, call_site_rule *rule,
         return;
     bind_entries(&opened, object.data, object.relative, object.data_bytes);
     bind_entries(&opened, object.calls, 0, object.calls_bytes);
-    close_page(&opened);
+    opened_page_close(&opened.page);
 }
 
 /* --- new objects --- */

@@ -1,0 +1,27 @@
+/* Opens pages that the loader has made read-only (PT_GNU_RELRO), one at a time, for writers of
+ * adjacent addresses. A page that was read-only is read-only again afterwards. */
+#ifndef OTELPROF_OPENED_PAGE_H
+#define OTELPROF_OPENED_PAGE_H
+
+#include "arch_memory.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct opened_page {
+    uintptr_t page; /* 0: none */
+    bool was_open;  /* it was writable before, and stays so */
+};
+
+static inline bool opened_page_has(const struct opened_page *opened, uintptr_t address) {
+    return opened->page == (address & -arch_page_bytes());
+}
+
+/* Opens the page of `address` instead of the present one. Returns false if it is not writable and
+ * must not be made so (`may_change`), or cannot. Context: calm. */
+bool opened_page_move(struct opened_page *opened, uintptr_t address, bool may_change);
+
+/* Closes the page, if there is one. Context: calm. */
+void opened_page_close(struct opened_page *opened);
+
+#endif
