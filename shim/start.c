@@ -7,7 +7,7 @@
 #include "capture/capture.h"
 #include "capture/cpu/masked_threads.h"
 #include "capture/kernel/first_page.h"
-#include "capture/kernel/own_memory.h"
+#include "capture/kernel/profiler_memory.h"
 #include "capture/symbols/next.h"
 #include "capture/symbols/own_exports.h"
 #include "clock.h"
@@ -322,7 +322,7 @@ static const char *const *keep_variables(const char *const *environment) {
         size += is_profiler_variable(environment[i]) ? strlen(environment[i]) + 1 : 0;
     }
     const size_t table = (count + 1) * sizeof(const char *);
-    const char **const kept = own_memory_take(whole_pages(table + size));
+    const char **const kept = profiler_memory_take(whole_pages(table + size));
     if (!kept)
         return NULL;
     char *at = (char *)kept + table;

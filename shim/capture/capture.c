@@ -8,7 +8,7 @@
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
 #include "kernel/first_page.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "kernel/signals_blocked.h"
 #include "record/countdown.h"
 #include "thread_life.h"
@@ -104,7 +104,7 @@ bool capture_start(const struct config *config, const struct log *log) {
         return false;
     python_start(&capture.python, config->python, &capture.modules, log);
     const size_t heap = capture.malloc_is_profilers ? heap_first_bytes(config) : 0;
-    own_memory_map_ahead(heap + thread_table_first_bytes(&capture.threads));
+    profiler_memory_map_ahead(heap + thread_table_first_bytes(&capture.threads));
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
         capture.alloc_on = start_heap();
     if ((config->types & PROFILE_CPU) && sampler_install())
@@ -135,7 +135,7 @@ void capture_after_fork(void) {
     capture.pid = getpid();
     if (!atomic_load(&capture.armed))
         return;
-    own_memory_after_fork(thread_table_is_emptied(&capture.threads));
+    profiler_memory_after_fork(thread_table_is_emptied(&capture.threads));
     thread_table_reset(&capture.threads);
     memory_guard_after_fork();
     helper_heap_after_fork();

@@ -7,7 +7,7 @@
 #include "deep_binding.h"
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "record/charged_time.h"
 #include "record/list_iterations.h"
 #include "record/thread_files.h"
@@ -222,7 +222,7 @@ static void harvest_scan_objects(void) {
  */
 static void harvest_all(harvest_visit *visit, void *arg) {
     const size_t bytes = whole_pages(sizeof(struct thread_name) * NAMES);
-    struct harvest harvest = {visit, arg, own_memory_map(bytes)};
+    struct harvest harvest = {visit, arg, profiler_memory_map(bytes)};
     uint64_t dropped[DROP_REASON_COUNT];
     bool unloaded;
     (void)modules_pin(&capture.modules, &unloaded);
@@ -244,7 +244,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
         visit_remainders(&harvest);
     visit_heap(&harvest);
     if (harvest.names)
-        own_memory_unmap(harvest.names, bytes);
+        profiler_memory_unmap(harvest.names, bytes);
     modules_close_interval(&capture.modules);
     read_dropped(dropped);
     report_dropped(dropped);

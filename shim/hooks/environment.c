@@ -6,7 +6,7 @@
  * it has every right to: glibc before 2.41 frees the array that getenv is reading, a program's own
  * putenv frees the texts, and a program's own getenv (bash) works on tables of its own. */
 #include "capture/capture.h"
-#include "capture/kernel/own_memory.h"
+#include "capture/kernel/profiler_memory.h"
 #include "capture/symbols/next.h"
 #include "hooks.h"
 #include "otelprof.h"
@@ -40,7 +40,7 @@ static size_t environment_bytes(const char *const *environment) {
 void hooks_environment_keep(const char *const *environment, bool proxies_alone) {
     if (!environment)
         return;
-    kept = own_memory_take(whole_pages(environment_bytes(environment)));
+    kept = profiler_memory_take(whole_pages(environment_bytes(environment)));
     char *at = kept;
     for (size_t i = 0; at && environment[i]; i++)
         if (environment[i][0] && (!proxies_alone || is_proxy(environment[i])))

@@ -5,7 +5,7 @@
 #include "capture/cpu/libc_signal.h"
 #include "capture/kernel/first_page.h"
 #include "capture/kernel/futex.h"
-#include "capture/kernel/own_memory.h"
+#include "capture/kernel/profiler_memory.h"
 #include "capture/kernel/signals_blocked.h"
 #include "capture/symbols/libc_threads.h"
 #include "capture/symbols/next.h"
@@ -271,7 +271,7 @@ static void become_done(enum state_context context) {
 static void share_logged_flags(void) {
     if (helper.shares)
         return;
-    _Atomic uint32_t *const shared = own_memory_share(sizeof *shared);
+    _Atomic uint32_t *const shared = profiler_memory_share(sizeof *shared);
     if (!shared)
         return;
     atomic_store(&helper.log->logged, shared);

@@ -2,7 +2,7 @@
 
 #include "arch_syscall.h"
 #include "capture/cpu/libc_signal.h"
-#include "capture/kernel/own_memory.h"
+#include "capture/kernel/profiler_memory.h"
 
 #include <linux/audit.h>
 #include <linux/close_range.h>

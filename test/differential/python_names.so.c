@@ -1,7 +1,7 @@
 /* What the profiler says of a Python function, for a program of the function's own interpreter to
  * compare (python_names.py): loaded into it by ctypes. */
 #include "frames/python_functions.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -33,7 +33,7 @@ uint32_t names_number(uintptr_t code, bool of_another) {
     const uint32_t number = python_function(functions, &offsets, &reader, code);
     if (number)
         return number;
-    own_memory_reset(functions, PYTHON_FUNCTIONS_BYTES);
+    profiler_memory_reset(functions, PYTHON_FUNCTIONS_BYTES);
     return python_function(functions, &offsets, &reader, code);
 }
 

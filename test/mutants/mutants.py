@@ -79,7 +79,7 @@ BREAKS = [
           ("test_live_table",)),
     Break("the deeper levels of the table are not searched", HEAP + "live_table.c", "        use_level(table, level);\n", "",
           ("test_live_table",)),
-    Break("a child keeps its parent's objects", "shim/capture/kernel/own_memory.c", "madvise(memory, size, MADV_WIPEONFORK) != 0)",
+    Break("a child keeps its parent's objects", "shim/capture/kernel/profiler_memory.c", "madvise(memory, size, MADV_WIPEONFORK) != 0)",
           "madvise(memory, size, MADV_DOFORK) != 0)", ("test_live_table",)),
     Break("the peak rings at each allocation", HEAP + "heap_peak.c", "bytes + bytes / PEAK_GROWTH, memory_order_relaxed,",
           "bytes, memory_order_relaxed,", ("test_heap_peak",)),

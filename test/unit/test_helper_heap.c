@@ -3,7 +3,7 @@
 
 #include "allocator/allocation_path.h"
 #include "helper_heap/helper_heap.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "record/thread_table.h"
 
 #include <pthread.h>

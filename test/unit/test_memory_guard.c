@@ -5,7 +5,7 @@
 #include "cpu/cpu_timers.h"
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 #include <signal.h>
 
@@ -150,7 +150,7 @@ static void functions_for_strings_are_left_where_malloc_is_ours(void **state) {
     (void)state;
     const size_t size = 16 << 20;
     memory_guard_allow(NULL, 0);
-    text = own_memory_take(size);
+    text = profiler_memory_take(size);
     memset(text, 7, size - 1);
     for (int ours = 0; ours < 2; ours++) {
         bool done = false;
@@ -158,7 +158,7 @@ static void functions_for_strings_are_left_where_malloc_is_ours(void **state) {
         assert_int_equal(memory_guard_run(measure_for_long, &done, &little), !ours);
         assert_int_equal(done, !ours);
     }
-    own_memory_unmap(text, size);
+    profiler_memory_unmap(text, size);
 }
 
 static void without_a_timer_work_goes_on(void **state) {

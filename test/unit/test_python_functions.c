@@ -4,7 +4,7 @@
 
 #include "frames/python_functions.h"
 #include "frames/python_lines.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -100,7 +100,7 @@ static struct python_functions *new_functions(void) {
 }
 
 static void end(struct python_functions *functions) {
-    own_memory_unmap(functions, PYTHON_FUNCTIONS_BYTES);
+    profiler_memory_unmap(functions, PYTHON_FUNCTIONS_BYTES);
 }
 
 static struct code code;

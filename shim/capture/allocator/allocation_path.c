@@ -1,6 +1,6 @@
 #include "allocation_path.h"
 
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "symbols/definition.h"
 #include "symbols/next_symbol.h"
 
@@ -105,7 +105,7 @@ bool allocation_path_is_used(void) {
 bool allocation_path_has_filter(void) {
     if (address_filter_is_open(&allocation_path.filter))
         return true;
-    _Atomic uint8_t *const counters = own_memory_part(ADDRESS_FILTER_ENTRIES);
+    _Atomic uint8_t *const counters = profiler_memory_part(ADDRESS_FILTER_ENTRIES);
     if (!counters)
         return false;
     address_filter_open(&allocation_path.filter, counters);

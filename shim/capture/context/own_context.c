@@ -1,7 +1,7 @@
 #include "own_context.h"
 
 #include "arch_memory.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 #include <stdatomic.h>
 
@@ -290,13 +290,13 @@ static uintptr_t segment_at(_Atomic uintptr_t *segment) {
     uintptr_t there = atomic_load_explicit(segment, memory_order_acquire);
     if (there)
         return there;
-    void *const memory = own_memory_take(SEGMENT_BYTES);
+    void *const memory = profiler_memory_take(SEGMENT_BYTES);
     /* pairs with the acquire above, on another thread */
     if (!memory ||
         atomic_compare_exchange_strong_explicit(segment, &there, (uintptr_t)memory,
                                                 memory_order_acq_rel, memory_order_acquire))
         return (uintptr_t)memory;
-    own_memory_unmap(memory, SEGMENT_BYTES);
+    profiler_memory_unmap(memory, SEGMENT_BYTES);
     return there;
 }
 

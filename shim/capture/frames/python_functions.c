@@ -1,7 +1,7 @@
 #include "python_functions.h"
 
 #include "hash.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "python_lines.h"
 
 #include <stdatomic.h>
@@ -69,11 +69,11 @@ static struct function *python_functions_function_at(struct python_functions *fu
 }
 
 struct python_functions *python_functions_new(void) {
-    return own_memory_map(PYTHON_FUNCTIONS_BYTES);
+    return profiler_memory_map(PYTHON_FUNCTIONS_BYTES);
 }
 
 void python_functions_after_fork(struct python_functions *functions) {
-    own_memory_reset_in_child(functions, PYTHON_FUNCTIONS_BYTES);
+    profiler_memory_reset_in_child(functions, PYTHON_FUNCTIONS_BYTES);
 }
 
 /* --- contents of a code object --- */

@@ -2,7 +2,7 @@
 
 #include "clock.h"
 #include "hash.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 #include <string.h>
 
@@ -27,7 +27,7 @@ struct python_threads {
 };
 
 struct python_threads *python_threads_new(void) {
-    return own_memory_map(whole_pages(sizeof(struct python_threads)));
+    return profiler_memory_map(whole_pages(sizeof(struct python_threads)));
 }
 
 /* --- going through the lists --- */

@@ -4,7 +4,7 @@
 #include "arch_machine.h"
 #include "clock.h"
 #include "helper_heap/helper_heap.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "kernel/signals_blocked.h"
 #include "poisson.h"
 #include "record/countdown.h"
@@ -55,7 +55,7 @@ void heap_stop(struct heap *heap) {
 
 void heap_after_fork(struct heap *heap) {
     if (address_filter_is_open(&allocation_path.filter)) {
-        own_memory_reset_in_child(atomic_load(&allocation_path.filter.counters),
+        profiler_memory_reset_in_child(atomic_load(&allocation_path.filter.counters),
                                   ADDRESS_FILTER_ENTRIES);
         helper_heap_keep_in_filter();
     }

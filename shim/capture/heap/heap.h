@@ -35,7 +35,7 @@ struct heap {
     struct heap_peak peak;
 };
 
-/* Returns the memory that heap_start() will need: own_memory_map_ahead(). Context: any. */
+/* Returns the memory that heap_start() will need: profiler_memory_map_ahead(). Context: any. */
 size_t heap_first_bytes(const struct config *config);
 
 /* Starts, before anything is sampled. Objects are tracked if `config` enables that and there is

@@ -2,7 +2,7 @@
 
 #include "clock.h"
 #include "hash.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 #include <string.h>
 
@@ -57,7 +57,7 @@ static void peak_reset_state(struct heap_peak *peak) {
 
 bool heap_peak_start(struct heap_peak *peak, uint64_t max_objects) {
     peak->capacity = capacity_for(max_objects);
-    char *const memory = own_memory_part(all_bytes(peak->capacity));
+    char *const memory = profiler_memory_part(all_bytes(peak->capacity));
     if (!memory)
         return false;
     peak->index = (void *)memory;
@@ -72,7 +72,7 @@ bool heap_peak_start(struct heap_peak *peak, uint64_t max_objects) {
 void heap_peak_reset(struct heap_peak *peak) {
     if (!peak->watches)
         return;
-    own_memory_reset_in_child(peak->index, all_bytes(peak->capacity));
+    profiler_memory_reset_in_child(peak->index, all_bytes(peak->capacity));
     peak_reset_state(peak);
 }
 

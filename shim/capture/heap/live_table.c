@@ -1,7 +1,7 @@
 #include "live_table.h"
 
 #include "hash.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 enum {
     VERSION_SHIFT = 56,
@@ -61,7 +61,7 @@ bool live_table_start(struct live_table *table, uint64_t max_objects) {
     atomic_store(&table->count, 0);
     atomic_store(&table->bytes, 0);
     atomic_store(&table->levels_used, 1);
-    table->memory = own_memory_part(memory_bytes(table));
+    table->memory = profiler_memory_part(memory_bytes(table));
     if (!table->memory)
         return false;
     table->keys = table->memory;
@@ -74,7 +74,7 @@ void live_table_reset(struct live_table *table) {
     atomic_store(&table->bytes, 0);
     atomic_store(&table->levels_used, 1);
     if (table->memory)
-        own_memory_reset_in_child(table->memory, memory_bytes(table));
+        profiler_memory_reset_in_child(table->memory, memory_bytes(table));
 }
 
 /* --- keys --- */

@@ -1,7 +1,7 @@
 #include "stack_store.h"
 
 #include "hash.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "kernel/wait.h"
 
 #include <string.h>
@@ -28,15 +28,15 @@ static struct stored_stack *stack_at(const struct stack_store *store, uint32_t a
 }
 
 bool stack_store_start(struct stack_store *store) {
-    store->arenas[0] = own_memory_part(STACK_STORE_BYTES);
-    store->arenas[1] = store->arenas[0] ? own_memory_part(STACK_STORE_BYTES) : NULL;
+    store->arenas[0] = profiler_memory_part(STACK_STORE_BYTES);
+    store->arenas[1] = store->arenas[0] ? profiler_memory_part(STACK_STORE_BYTES) : NULL;
     store->flip_at = CAPACITY / 2;
     return store->arenas[1] != NULL;
 }
 
 void stack_store_reset(struct stack_store *store) {
     for (int i = 0; i < 2; i++) {
-        own_memory_reset_in_child(store->arenas[i], STACK_STORE_BYTES);
+        profiler_memory_reset_in_child(store->arenas[i], STACK_STORE_BYTES);
         atomic_store(&store->users[i], 0);
     }
     atomic_store(&store->epoch, 0);
@@ -152,7 +152,7 @@ void stack_store_flip(struct stack_store *store, void (*evacuate)(void *arg), vo
     if (!wait_for_rounds(has_no_user, &store->users[present ^ 1], LEAVE_ROUNDS))
         return;
     evacuate(arg);
-    own_memory_reset(store->arenas[present ^ 1], STACK_STORE_BYTES);
+    profiler_memory_reset(store->arenas[present ^ 1], STACK_STORE_BYTES);
     store->evacuating = false;
     /* if much is needed, flip again when half of the rest is full */
     const uint32_t used = used_of(store, present);

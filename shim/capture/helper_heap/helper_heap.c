@@ -4,7 +4,7 @@
 #include "arch_machine.h"
 #include "kernel/first_page.h"
 #include "kernel/futex.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "record/thread_table.h"
 
 #include <string.h>
@@ -31,8 +31,8 @@ IN_FIRST_PAGE struct helper_heap helper_heap;
 
 /* --- the filter --- */
 
-/* Keeps the filter's entries in a child, even if no fork handler sees it (own_memory.h). If the
- * kernel refuses, such a child loses them. */
+/* Keeps the filter's entries in a child, even if no fork handler sees it (profiler_memory.h). If
+ * the kernel refuses, such a child loses them. */
 static void keep_on_fork(uintptr_t from) {
     const int saved = errno;
     if (from % FILTER_PAGE_SERVES == 0 &&
@@ -55,7 +55,7 @@ static uintptr_t end_of_ready(void) {
 }
 
 void helper_heap_keep_in_filter(void) {
-    if (own_memory_is_emptied() && !helper_heap.forgotten)
+    if (profiler_memory_is_emptied() && !helper_heap.forgotten)
         return; /* the kernel has kept the entries */
     keep_range_in_filter((uintptr_t)helper_heap.pages.runs.base, end_of_ready());
 }

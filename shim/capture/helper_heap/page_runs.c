@@ -1,6 +1,6 @@
 #include "page_runs.h"
 
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 enum {
     READY_STEP = 256,   /* in pages: a mebibyte */
@@ -17,12 +17,12 @@ static size_t table_bytes(uint32_t limit) {
 
 static void cut_off(char *start, const char *end) {
     if (end > start)
-        own_memory_unmap(start, (size_t)(end - start));
+        profiler_memory_unmap(start, (size_t)(end - start));
 }
 
 /* Reserves more than is needed, and keeps the aligned part. */
 static char *reserve_aligned(size_t bytes, size_t alignment) {
-    char *const range = own_memory_reserve(bytes + alignment);
+    char *const range = profiler_memory_reserve(bytes + alignment);
     if (!range)
         return NULL;
     char *const base = range + (-(uintptr_t)range & (alignment - 1));
@@ -34,10 +34,10 @@ static char *reserve_aligned(size_t bytes, size_t alignment) {
 bool page_runs_open(struct page_runs *runs, size_t bytes, size_t alignment) {
     const uint32_t limit = (uint32_t)(bytes / PAGE_BYTES);
     char *const base = reserve_aligned(bytes, alignment);
-    struct page *const pages = base ? own_memory_take(table_bytes(limit)) : NULL;
+    struct page *const pages = base ? profiler_memory_take(table_bytes(limit)) : NULL;
     if (!pages) {
         if (base)
-            own_memory_unmap(base, bytes);
+            profiler_memory_unmap(base, bytes);
         return false;
     }
     *runs = (struct page_runs){
@@ -46,8 +46,8 @@ bool page_runs_open(struct page_runs *runs, size_t bytes, size_t alignment) {
 }
 
 void page_runs_close(struct page_runs *runs) {
-    own_memory_unmap(runs->base, (size_t)runs->limit * PAGE_BYTES);
-    own_memory_unmap(runs->pages, table_bytes(runs->limit));
+    profiler_memory_unmap(runs->base, (size_t)runs->limit * PAGE_BYTES);
+    profiler_memory_unmap(runs->pages, table_bytes(runs->limit));
     *runs = (struct page_runs){.base = NULL};
 }
 
@@ -57,8 +57,8 @@ static bool make_ready(struct page_runs *runs, uint32_t top) {
     uint32_t ready = (top + READY_STEP - 1) / READY_STEP * READY_STEP;
     if (ready > runs->limit)
         ready = runs->limit;
-    if (!own_memory_open(page_runs_address(runs, runs->ready + 1),
-                         (size_t)(ready - runs->ready) * PAGE_BYTES))
+    if (!profiler_memory_open(page_runs_address(runs, runs->ready + 1),
+                              (size_t)(ready - runs->ready) * PAGE_BYTES))
         return false;
     runs->ready = ready;
     return true;
@@ -232,7 +232,8 @@ size_t page_runs_trim(struct page_runs *runs) {
         for (uint32_t run = runs->free[list]; run; run = runs->pages[run].next) {
             const size_t bytes = (size_t)runs->pages[run].pages * PAGE_BYTES;
             /* fails if the program locks its memory */
-            if (!runs->pages[run].dirty || !own_memory_drop(page_runs_address(runs, run), bytes))
+            if (!runs->pages[run].dirty ||
+                !profiler_memory_drop(page_runs_address(runs, run), bytes))
                 continue;
             runs->pages[run].dirty = false;
             trimmed += runs->pages[run].pages;

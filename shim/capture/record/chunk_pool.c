@@ -1,6 +1,6 @@
 #include "chunk_pool.h"
 
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -9,7 +9,7 @@ static bool chunk_segment_ready(struct chunk_pool *pool, uint32_t number) {
     _Atomic uintptr_t *const segment = &pool->segments[(number - 1) / CHUNKS_PER_SEGMENT];
     if (atomic_load_explicit(segment, memory_order_acquire))
         return true;
-    void *const memory = own_memory_part(CHUNK_SEGMENT_BYTES);
+    void *const memory = profiler_memory_part(CHUNK_SEGMENT_BYTES);
     if (!memory)
         return false;
     uintptr_t expected = 0;
@@ -73,5 +73,6 @@ void chunk_pool_reset(struct chunk_pool *pool) {
     atomic_store(&pool->free_head, 0);
     atomic_store(&pool->fresh, 0);
     for (int i = 0; i < CHUNK_SEGMENTS; i++)
-        own_memory_reset_in_child((void *)atomic_load(&pool->segments[i]), CHUNK_SEGMENT_BYTES);
+        profiler_memory_reset_in_child((void *)atomic_load(&pool->segments[i]),
+                                       CHUNK_SEGMENT_BYTES);
 }

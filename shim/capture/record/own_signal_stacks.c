@@ -1,7 +1,7 @@
 #include "own_signal_stacks.h"
 
 #include "arch_memory.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "seccomp_state.h"
 #include "thread_table.h"
 
@@ -61,7 +61,7 @@ static void unlock_segment(void *memory) {
  * stack of a handler that was set without the hooks, and no huge page fits between two guards. */
 static struct segment *map_segment(uint32_t index) {
     const uint32_t number = index / PER_SEGMENT;
-    char *const memory = own_memory_addresses(SEGMENT_BYTES, PROT_NONE);
+    char *const memory = profiler_memory_addresses(SEGMENT_BYTES, PROT_NONE);
     if (!memory)
         return NULL;
     if (number > 0)
@@ -71,8 +71,8 @@ static struct segment *map_segment(uint32_t index) {
     const bool guarded = number < GUARDED_SEGMENTS;
     const size_t opened =
         guarded ? OWN_SIGNAL_STACK_BYTES + HEAD_BYTES : SEGMENT_BYTES - GUARD_BYTES;
-    if (!own_memory_open((void *)first_stack_of(segment), opened)) {
-        own_memory_unmap(memory, SEGMENT_BYTES);
+    if (!profiler_memory_open((void *)first_stack_of(segment), opened)) {
+        profiler_memory_unmap(memory, SEGMENT_BYTES);
         return NULL;
     }
     return segment;
@@ -89,7 +89,7 @@ static struct segment *segment_of(uint32_t index) {
         return NULL;
     if (atomic_compare_exchange_strong(place, &present, (uintptr_t)segment))
         return segment;
-    own_memory_unmap((char *)first_stack_of(segment) - GUARD_BYTES, SEGMENT_BYTES);
+    profiler_memory_unmap((char *)first_stack_of(segment) - GUARD_BYTES, SEGMENT_BYTES);
     return (struct segment *)present;
 }
 
@@ -97,7 +97,7 @@ static struct segment *segment_of(uint32_t index) {
 static bool open_stack(struct own_signal_stack *stack, uintptr_t low, bool is_open) {
     if (stack->low)
         return true;
-    if (!is_open && !own_memory_open((void *)low, OWN_SIGNAL_STACK_BYTES))
+    if (!is_open && !profiler_memory_open((void *)low, OWN_SIGNAL_STACK_BYTES))
         return false;
     stack->low = low;
     stack->high = low + OWN_SIGNAL_STACK_BYTES;

@@ -1,7 +1,7 @@
 #include "thread_table.h"
 
 #include "charged_time.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "kernel/wait.h"
 
 #include <errno.h>
@@ -45,14 +45,14 @@ static bool slot_segment_ready(struct thread_table *table, uint32_t index) {
     _Atomic uintptr_t *const segment = &table->segments[index / THREADS_PER_SEGMENT];
     if (atomic_load_explicit(segment, memory_order_acquire))
         return true;
-    void *const memory = own_memory_part(thread_segment_bytes(table));
+    void *const memory = profiler_memory_part(thread_segment_bytes(table));
     if (!memory)
         return false;
     uintptr_t expected = 0;
     /* pairs with the acquire in thread_table_at() */
     if (!atomic_compare_exchange_strong_explicit(segment, &expected, (uintptr_t)memory,
                                                  memory_order_acq_rel, memory_order_acquire))
-        own_memory_unmap(memory, thread_segment_bytes(table));
+        profiler_memory_unmap(memory, thread_segment_bytes(table));
     return true;
 }
 
@@ -174,8 +174,8 @@ bool thread_table_is_emptied(struct thread_table *table) {
 void thread_table_reset(struct thread_table *table) {
     chunk_pool_reset(&table->pool);
     for (uint32_t i = 0; i < THREAD_SEGMENTS && atomic_load(&table->segments[i]); i++)
-        own_memory_reset_in_child((void *)atomic_load(&table->segments[i]),
-                                  thread_segment_bytes(table));
+        profiler_memory_reset_in_child((void *)atomic_load(&table->segments[i]),
+                                       thread_segment_bytes(table));
     atomic_store(&table->free_head, 0);
     atomic_store(&table->retired_head, 0);
     atomic_store(&table->fresh, 0);

@@ -138,7 +138,7 @@ struct thread_table {
 
 void thread_table_init(struct thread_table *table, uint32_t max_depth);
 
-/* Returns the memory for the first threads and their first samples: own_memory_map_ahead().
+/* Returns the memory for the first threads and their first samples: profiler_memory_map_ahead().
  * Context: any. */
 size_t thread_table_first_bytes(const struct thread_table *table);
 
@@ -189,8 +189,9 @@ void thread_table_reset(struct thread_table *table);
 bool thread_table_is_emptied(struct thread_table *table);
 
 /* Returns true in a child that no fork handler has seen, made by a bare clone(2) or _Fork(): the
- * kernel has emptied all slots (own_memory.h), and none may be used any more. thread_is_wiped()
- * checks one slot, the calling thread's (own_tls.thread). Async-signal-safe: yes. */
+ * kernel has emptied all slots (profiler_memory.h), and none may be used any more.
+ * thread_is_wiped() checks one slot, the calling thread's (own_tls.thread). Async-signal-safe: yes.
+ */
 bool thread_table_is_wiped(const struct thread_table *table);
 static inline bool thread_is_wiped(const struct thread_state *thread) {
     return atomic_load_explicit(&thread->tid, memory_order_relaxed) == 0;

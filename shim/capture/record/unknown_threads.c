@@ -3,7 +3,7 @@
 #include "arch_memory.h"
 #include "clock.h"
 #include "helper_name.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "symbols/libc_threads.h"
 #include "text_numbers.h"
 #include "thread_files.h"
@@ -52,7 +52,7 @@ static bool open_set(struct tid_set *set, const struct thread_table *table, uint
         places *= 2;
     set->mask = places - 1;
     set->bytes = places * sizeof *set->tids;
-    set->tids = own_memory_map(set->bytes);
+    set->tids = profiler_memory_map(set->bytes);
     for (uint32_t i = 0; set->tids && i < count; i++) {
         const uint32_t tid = tid_at(table, i);
         if (tid)
@@ -134,7 +134,7 @@ void unknown_threads_visit(const struct thread_table *known, void (*visit)(void 
         !open_set(&set, known, thread_table_count(known)))
         return;
     visit_all_unknown(&(struct listing){&set, visit, arg});
-    own_memory_unmap(set.tids, set.bytes);
+    profiler_memory_unmap(set.tids, set.bytes);
 }
 
 uint32_t unknown_threads_count(struct unknown_threads *unknown, const struct thread_table *known,

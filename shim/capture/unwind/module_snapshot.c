@@ -1,7 +1,7 @@
 #include "module_snapshot.h"
 
 #include "build_id_note.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "loader_counters.h"
 #include "object_segments.h"
 
@@ -141,7 +141,7 @@ struct module_snapshot *module_snapshot_take(const struct module_names *names) {
     dl_iterate_phdr(snapshot_add_object, &b);
     const size_t capacity = b.count + LOADED_MEANWHILE;
     const size_t bytes = snapshot_bytes(capacity);
-    void *const memory = own_memory_take(bytes);
+    void *const memory = profiler_memory_take(bytes);
     if (!memory)
         return NULL;
     b.snapshot = memory;

@@ -32,7 +32,7 @@ struct module_names {
 };
 
 /* Takes a snapshot of the loaded objects; NULL: no memory. The caller frees it with
- * own_memory_unmap(). Context: calm; takes the loader's lock. */
+ * profiler_memory_unmap(). Context: calm; takes the loader's lock. */
 struct module_snapshot *module_snapshot_take(const struct module_names *names);
 
 /* Returns true if the loader's counters have not changed since the snapshot. Context: as above. */

@@ -1,6 +1,6 @@
 #include "modules.h"
 
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "kernel/signals_blocked.h"
 #include "kernel/wait.h"
 #include "loader_counters.h"
@@ -143,7 +143,7 @@ bool modules_start(struct modules *modules) {
 /* Only the helper reads snapshots where the loader itself does lookups. */
 static void modules_retire(struct modules *modules, struct module_snapshot *old) {
     if (modules->find_object && old != modules->pinned) {
-        own_memory_unmap(old, old->mapping_size);
+        profiler_memory_unmap(old, old->mapping_size);
         return;
     }
     old->retired_epoch = modules->epoch;
@@ -240,7 +240,7 @@ static void expire_locked(struct modules *modules) {
             continue;
         }
         *link = snapshot->retired_next;
-        own_memory_unmap(snapshot, snapshot->mapping_size);
+        profiler_memory_unmap(snapshot, snapshot->mapping_size);
     }
 }
 
@@ -251,7 +251,7 @@ const struct module_snapshot *modules_pin(struct modules *modules, bool *unloade
     struct module_snapshot *const joined = modules->joined;
     modules->joined = NULL; /* first, for a child that is forked here */
     if (joined)
-        own_memory_unmap(joined, joined->mapping_size);
+        profiler_memory_unmap(joined, joined->mapping_size);
     modules->pinned = atomic_load(&modules->current);
     expire_locked(modules);
     struct module_snapshot *const pinned = modules->pinned;

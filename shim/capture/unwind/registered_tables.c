@@ -1,6 +1,6 @@
 #include "registered_tables.h"
 
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "kernel/wait.h"
 #include "registration.h"
 #include "return_address.h"
@@ -52,7 +52,7 @@ static struct registered_index *make_index(struct registered_tables *tables) {
     struct registered_index *index = index_of(tables);
     if (index || atomic_load_explicit(&tables->is_off, memory_order_relaxed))
         return index;
-    index = own_memory_take((sizeof *index + LARGEST_PAGE - 1) & -(size_t)LARGEST_PAGE);
+    index = profiler_memory_take((sizeof *index + LARGEST_PAGE - 1) & -(size_t)LARGEST_PAGE);
     /* pairs with the acquire in index_of() */
     atomic_store_explicit(&tables->index, index, memory_order_release);
     return index;

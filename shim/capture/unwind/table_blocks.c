@@ -1,6 +1,6 @@
 #include "table_blocks.h"
 
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ static unsigned table_block_class(size_t size) {
 static void *table_blocks_map(struct table_blocks *blocks, size_t size) {
     if (size > TABLE_BLOCKS_LARGEST - blocks->mapped)
         return NULL;
-    void *const memory = own_memory_take(size);
+    void *const memory = profiler_memory_take(size);
     if (memory)
         blocks->mapped += size;
     return memory;
@@ -52,7 +52,7 @@ void *table_blocks_take(struct table_blocks *blocks, size_t size) {
 
 void table_blocks_give(struct table_blocks *blocks, void *block, size_t size) {
     if (is_large(size)) {
-        own_memory_unmap(block, whole_pages(size));
+        profiler_memory_unmap(block, whole_pages(size));
         blocks->mapped -= whole_pages(size);
         return;
     }

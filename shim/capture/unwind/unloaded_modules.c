@@ -1,6 +1,6 @@
 #include "unloaded_modules.h"
 
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 #include <string.h>
 
@@ -39,7 +39,7 @@ bool unloaded_modules_add(struct unloaded_modules *unloaded, const struct harves
         return false;
     }
     if (!unloaded->memory)
-        unloaded->memory = own_memory_take(whole_pages(sizeof *unloaded->memory));
+        unloaded->memory = profiler_memory_take(whole_pages(sizeof *unloaded->memory));
     if (!unloaded->memory) {
         *forgotten = *gone;
         return true;
@@ -81,7 +81,7 @@ struct module_snapshot *unloaded_modules_join(const struct unloaded_modules *unl
     const size_t count = loaded->count + gone;
     const size_t bytes =
         whole_pages(sizeof *loaded + count * sizeof *loaded->modules + text_bytes(unloaded));
-    struct module_snapshot *const joined = own_memory_take(bytes);
+    struct module_snapshot *const joined = profiler_memory_take(bytes);
     if (!joined)
         return NULL;
     joined->mapping_size = bytes;

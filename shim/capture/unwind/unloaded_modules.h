@@ -42,7 +42,7 @@ bool unloaded_modules_add(struct unloaded_modules *unloaded, const struct harves
                           struct harvest_module *forgotten);
 
 /* A copy of `loaded` with all of them behind it, which nothing changes; NULL: no memory. It refers
- * to the strings of `loaded`, and is to be given back by own_memory_unmap(). Context: calm. */
+ * to the strings of `loaded`, and is to be given back by profiler_memory_unmap(). Context: calm. */
 struct module_snapshot *unloaded_modules_join(const struct unloaded_modules *unloaded,
                                               const struct module_snapshot *loaded);
 

@@ -2,7 +2,7 @@
 
 #include "clock.h"
 #include "holder_stack.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "record/unknown_threads.h"
 #include "wait_observe.h"
 
@@ -141,11 +141,11 @@ static void show_unknown(void *arg, uint32_t tid) {
     struct snapshot *const snapshot = arg;
     const size_t depth = snapshot->waits->recorder->threads->max_depth;
     const size_t bytes = whole_pages(depth * sizeof(uint64_t));
-    uint64_t *const frames = own_memory_map(bytes);
+    uint64_t *const frames = profiler_memory_map(bytes);
     if (!frames)
         return;
     show_unknown_in(snapshot, tid, frames);
-    own_memory_unmap(frames, bytes);
+    profiler_memory_unmap(frames, bytes);
 }
 
 void thread_snapshot_visit(struct wait_sampler *waits,

@@ -1,6 +1,6 @@
 #include "wait_account.h"
 
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 static size_t stride(const struct wait_accounts *accounts) {
     return sizeof(struct wait_account) + accounts->max_depth * sizeof(uint64_t);
@@ -11,7 +11,7 @@ static size_t account_segment_bytes(const struct wait_accounts *accounts) {
 }
 
 struct wait_accounts *wait_accounts_open(uint32_t max_depth) {
-    struct wait_accounts *const accounts = own_memory_take(whole_pages(sizeof *accounts));
+    struct wait_accounts *const accounts = profiler_memory_take(whole_pages(sizeof *accounts));
     if (accounts)
         accounts->max_depth = max_depth;
     return accounts;
@@ -20,7 +20,7 @@ struct wait_accounts *wait_accounts_open(uint32_t max_depth) {
 struct wait_account *wait_account_at(struct wait_accounts *accounts, uint32_t index) {
     struct wait_account **const segment = &accounts->segments[index / THREADS_PER_SEGMENT];
     if (!*segment)
-        *segment = own_memory_map(account_segment_bytes(accounts));
+        *segment = profiler_memory_map(account_segment_bytes(accounts));
     if (!*segment)
         return NULL;
     return (struct wait_account *)(void *)((char *)*segment +
@@ -29,5 +29,5 @@ struct wait_account *wait_account_at(struct wait_accounts *accounts, uint32_t in
 
 void wait_accounts_after_fork(struct wait_accounts *accounts) {
     for (uint32_t i = 0; i < THREAD_SEGMENTS && accounts->segments[i]; i++)
-        own_memory_reset_in_child(accounts->segments[i], account_segment_bytes(accounts));
+        profiler_memory_reset_in_child(accounts->segments[i], account_segment_bytes(accounts));
 }

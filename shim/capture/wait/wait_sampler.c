@@ -1,7 +1,7 @@
 #include "wait_sampler.h"
 
 #include "clock.h"
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 #include "wait_observe.h"
 #include "wait_record.h"
 
@@ -21,7 +21,7 @@ void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
     if (!waits->types)
         return;
     waits->accounts = wait_accounts_open(recorder->threads->max_depth);
-    waits->room.copy = own_memory_take(BLOCKED_STACK_BYTES);
+    waits->room.copy = profiler_memory_take(BLOCKED_STACK_BYTES);
     if (!waits->accounts || !waits->room.copy) {
         log_debug(log, "no memory to sample waiting threads; only CPU and memory are profiled");
         waits->types = 0;

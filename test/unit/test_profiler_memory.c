@@ -1,7 +1,7 @@
 /* Memory of our own, as the kernel sees it. */
 #include "unit.h"
 
-#include "kernel/own_memory.h"
+#include "kernel/profiler_memory.h"
 
 enum { PAGE = 65536 }; /* the largest that a kernel has */
 
@@ -30,20 +30,20 @@ static void it_is_in_small_pages(void **state) {
     char flags[256];
     if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0)
         skip();
-    void *const memory = own_memory_map(size);
+    void *const memory = profiler_memory_map(size);
     assert_non_null(memory);
     read_flags(memory, flags, sizeof flags);
     assert_non_null(strstr(flags, " nh"));
-    own_memory_unmap(memory, size);
+    profiler_memory_unmap(memory, size);
 }
 
 /* Four calls in all, and one mapping. */
 static void parts_lie_in_what_was_mapped_ahead(void **state) {
     (void)state;
-    own_memory_map_ahead(3 * PAGE);
-    char *const first = own_memory_part(PAGE);
-    char *const second = own_memory_part(2 * PAGE);
-    char *const beyond = own_memory_part(PAGE);
+    profiler_memory_map_ahead(3 * PAGE);
+    char *const first = profiler_memory_part(PAGE);
+    char *const second = profiler_memory_part(2 * PAGE);
+    char *const beyond = profiler_memory_part(PAGE);
     char flags[256];
     assert_non_null(first);
     assert_ptr_equal(second, first + PAGE);
@@ -52,24 +52,24 @@ static void parts_lie_in_what_was_mapped_ahead(void **state) {
     assert_non_null(beyond);
     assert_true(beyond < first || beyond >= first + 3 * PAGE);
     beyond[0] = second[2 * PAGE - 1] = 1;
-    own_memory_unmap(beyond, PAGE);
+    profiler_memory_unmap(beyond, PAGE);
 }
 
 /* An emulator may say yes to MADV_WIPEONFORK and do nothing. */
 static void a_child_empties_what_the_kernel_has_not(void **state) {
     (void)state;
-    char *const memory = own_memory_map(PAGE);
+    char *const memory = profiler_memory_map(PAGE);
     assert_non_null(memory);
     memory[0] = 1;
-    own_memory_after_fork(true);
-    assert_true(own_memory_is_emptied());
-    own_memory_reset_in_child(memory, PAGE);
+    profiler_memory_after_fork(true);
+    assert_true(profiler_memory_is_emptied());
+    profiler_memory_reset_in_child(memory, PAGE);
     assert_int_equal(memory[0], 1);
-    own_memory_after_fork(false);
-    assert_false(own_memory_is_emptied());
-    own_memory_reset_in_child(memory, PAGE);
+    profiler_memory_after_fork(false);
+    assert_false(profiler_memory_is_emptied());
+    profiler_memory_reset_in_child(memory, PAGE);
     assert_int_equal(memory[0], 0);
-    own_memory_unmap(memory, PAGE);
+    profiler_memory_unmap(memory, PAGE);
 }
 
 int main(void) {

@@ -3,13 +3,13 @@
  * All of capture's records are in such mappings (MADV_WIPEONFORK, Linux 4.14), so a child begins
  * with empty tables, released locks and no samples of its parent, at no cost, even if it was made
  * by a bare clone(2) that no fork handler sees. Where the kernel refuses the advice, or an emulator
- * ignores it, own_memory_reset_in_child() does the same by hand in the fork handler. None of it is
- * in a core dump: it describes the profiler, not the program, and would make dumps of a few MiB ten
- * times as large. Tables that every process needs are mapped at its start in one piece: each piece
- * takes four calls, and is one more mapping to copy at a fork. Context: any. Async-signal-safe: yes
- * (mmap and madvise are bare system calls). */
-#ifndef OTELPROF_OWN_MEMORY_H
-#define OTELPROF_OWN_MEMORY_H
+ * ignores it, profiler_memory_reset_in_child() does the same by hand in the fork handler. None of
+ * it is in a core dump: it describes the profiler, not the program, and would make dumps of a few
+ * MiB ten times as large. Tables that every process needs are mapped at its start in one piece:
+ * each piece takes four calls, and is one more mapping to copy at a fork. Context: any.
+ * Async-signal-safe: yes (mmap and madvise are bare system calls). */
+#ifndef OTELPROF_PROFILER_MEMORY_H
+#define OTELPROF_PROFILER_MEMORY_H
 
 #include "arch_memory.h"
 
@@ -31,7 +31,7 @@ static inline size_t whole_pages(size_t bytes) {
 
 /* Maps `size` bytes of addresses, with that protection; NULL if refused. By the bare system call:
  * mmap and munmap are names that we export (hooks/mmap.c). errno is preserved. */
-static inline void *own_memory_addresses(size_t size, int protection) {
+static inline void *profiler_memory_addresses(size_t size, int protection) {
     const int saved = errno;
     void *const memory = (void *)syscall(SYS_mmap, NULL, size, protection,
                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
@@ -42,9 +42,9 @@ static inline void *own_memory_addresses(size_t size, int protection) {
 /* Does the same in small pages, because tables are touched here and there: a system that uses huge
  * ones for all (transparent_hugepage=always) would add 8 MiB to a program of ten threads, and zero
  * 2 MiB in the middle of a sample. Left out of core dumps. */
-static inline void *own_memory_with(size_t size, int protection) {
+static inline void *profiler_memory_with(size_t size, int protection) {
     const int saved = errno;
-    void *const memory = own_memory_addresses(size, protection);
+    void *const memory = profiler_memory_addresses(size, protection);
     if (memory) {
         madvise(memory, size, MADV_NOHUGEPAGE);
         madvise(memory, size, MADV_DONTDUMP);
@@ -55,12 +55,12 @@ static inline void *own_memory_with(size_t size, int protection) {
 
 /* Maps `size` bytes (a multiple of the page size), zeroed, not yet backed by memory, which a forked
  * child sees unchanged; NULL if refused. */
-static inline void *own_memory_take(size_t size) {
-    return own_memory_with(size, PROT_READ | PROT_WRITE);
+static inline void *profiler_memory_take(size_t size) {
+    return profiler_memory_with(size, PROT_READ | PROT_WRITE);
 }
 
 /* Does the same, but shares the memory with children that are forked later; page-sized or less. */
-static inline void *own_memory_share(size_t size) {
+static inline void *profiler_memory_share(size_t size) {
     const int saved = errno;
     void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
                                          MAP_SHARED | MAP_ANONYMOUS, -1, 0L);
@@ -70,29 +70,29 @@ static inline void *own_memory_share(size_t size) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Does the same as own_memory_take(), zeroed in a forked child. */
-void *own_memory_map(size_t size);
+/* Does the same as profiler_memory_take(), zeroed in a forked child. */
+void *profiler_memory_map(size_t size);
 
 /* Does the same for good: returns part of the memory mapped ahead, if so much is left of it. */
-void *own_memory_part(size_t size);
+void *profiler_memory_part(size_t size);
 
-/* Maps `size` bytes for the calls of own_memory_part() that follow; if it is refused, each maps its
- * own. Context: calm, once. */
-void own_memory_map_ahead(size_t size);
+/* Maps `size` bytes for the calls of profiler_memory_part() that follow; if it is refused, each
+ * maps its own. Context: calm, once. */
+void profiler_memory_map_ahead(size_t size);
 
-static inline void own_memory_unmap(void *memory, size_t size) {
+static inline void profiler_memory_unmap(void *memory, size_t size) {
     const int saved = errno;
     syscall(SYS_munmap, memory, size);
     errno = saved;
 }
 
 /* Reserves a range of addresses without access, whatever its size. */
-static inline void *own_memory_reserve(size_t size) {
-    return own_memory_with(size, PROT_NONE);
+static inline void *profiler_memory_reserve(size_t size) {
+    return profiler_memory_with(size, PROT_NONE);
 }
 
 /* Makes a part of such a range memory, zeroed. Returns false if refused. */
-static inline bool own_memory_open(void *memory, size_t size) {
+static inline bool profiler_memory_open(void *memory, size_t size) {
     const int saved = errno;
     const bool opened = syscall(SYS_mprotect, memory, size, PROT_READ | PROT_WRITE) == 0;
     errno = saved;
@@ -101,7 +101,7 @@ static inline bool own_memory_open(void *memory, size_t size) {
 
 /* Discards the contents, and returns the pages to the kernel: the memory reads as zero. Returns
  * false if refused; nothing has changed then. */
-static inline bool own_memory_drop(void *memory, size_t size) {
+static inline bool profiler_memory_drop(void *memory, size_t size) {
     const int saved = errno;
     const bool dropped = madvise(memory, size, MADV_DONTNEED) == 0;
     errno = saved;
@@ -109,19 +109,19 @@ static inline bool own_memory_drop(void *memory, size_t size) {
 }
 
 /* Makes the memory read as zero again and gives its pages back. */
-static inline void own_memory_reset(void *memory, size_t size) {
+static inline void profiler_memory_reset(void *memory, size_t size) {
     if (memory)
         madvise(memory, size, MADV_DONTNEED);
 }
 
 /* Called in a forked child, first of all: if a part of such memory `is_empty`, the kernel has
  * emptied all of it, unless it refused that for another part. Context: fork handler. */
-void own_memory_after_fork(bool is_empty);
+void profiler_memory_after_fork(bool is_empty);
 
 /* Returns whether the kernel has emptied it. Context: fork handler. */
-bool own_memory_is_emptied(void);
+bool profiler_memory_is_emptied(void);
 
-/* Calls own_memory_reset() if the kernel has not emptied the memory. Context: fork handler. */
-void own_memory_reset_in_child(void *memory, size_t size);
+/* Calls profiler_memory_reset() if the kernel has not emptied the memory. Context: fork handler. */
+void profiler_memory_reset_in_child(void *memory, size_t size);
 
 #endif
