@@ -16,13 +16,13 @@ bool call_binding_bind(struct call_binding *binding, call_site_rule *rule) {
     if (!atomic_load(&capture.armed) || atomic_exchange(&binding->busy, true))
         return false;
     const bool blocked = signals_block(&before); /* a handler that leaves by a jump leaves a lock */
-    own_tls.inside += OWN_WORK;
+    profiler_tls.inside += OWN_WORK;
     if (loader_state_try_enter()) {
         atomic_store(&binding->expected, false);
         bind_new(binding, rule);
         loader_state_leave();
     }
-    own_tls.inside -= OWN_WORK;
+    profiler_tls.inside -= OWN_WORK;
     if (blocked)
         signals_restore(&before);
     atomic_store(&binding->busy, false);
@@ -30,7 +30,7 @@ bool call_binding_bind(struct call_binding *binding, call_site_rule *rule) {
 }
 
 void call_binding_bind_at_start(struct call_binding *binding, call_site_rule *rule) {
-    own_tls.inside += OWN_WORK;
+    profiler_tls.inside += OWN_WORK;
     bind_new(binding, rule);
-    own_tls.inside -= OWN_WORK;
+    profiler_tls.inside -= OWN_WORK;
 }

@@ -123,14 +123,14 @@ bool capture_start(const struct config *config, const struct log *log) {
 
 void capture_decline(void) {
     atomic_store(&capture_is_off, true);
-    own_tls.alloc_left = COUNTDOWN_NEVER;
+    profiler_tls.alloc_left = COUNTDOWN_NEVER;
 }
 
 void capture_after_fork(void) {
-    const bool tables_are_whole = own_tls.tables_locked;
-    own_tls.tables_locked = false;
-    own_tls.thread = NULL;
-    own_tls.inside = 0;
+    const bool tables_are_whole = profiler_tls.tables_locked;
+    profiler_tls.tables_locked = false;
+    profiler_tls.thread = NULL;
+    profiler_tls.inside = 0;
     atomic_store(&capture.left, false);
     capture.pid = getpid();
     if (!atomic_load(&capture.armed))
@@ -140,7 +140,7 @@ void capture_after_fork(void) {
     memory_guard_after_fork();
     helper_heap_after_fork();
     heap_after_fork(&capture.heap);
-    modules_after_fork(&capture.modules, own_tls.unloads);
+    modules_after_fork(&capture.modules, profiler_tls.unloads);
     registered_tables_after_fork(&capture.registered_tables, tables_are_whole);
     context_after_fork(&capture.contexts);
     python_after_fork(&capture.python);
@@ -149,11 +149,11 @@ void capture_after_fork(void) {
     wait_sampler_after_fork(&capture.waits);
     for (int i = 0; i < DROP_REASON_COUNT; i++)
         atomic_store(&capture.recorder.dropped[i], 0);
-    if (own_tls.stack.high == 0 || !register_this_thread(own_tls.stack, 0))
-        own_tls.alloc_left = COUNTDOWN_NEVER;
-    else if (own_tls.own_context) { /* it still works for the same request */
-        own_tls.own_context = own_context_keep(own_tls.thread->index, own_tls.own_context);
-        own_tls.thread->own_context = own_tls.own_context;
+    if (profiler_tls.stack.high == 0 || !register_this_thread(profiler_tls.stack, 0))
+        profiler_tls.alloc_left = COUNTDOWN_NEVER;
+    else if (profiler_tls.own_context) { /* it still works for the same request */
+        profiler_tls.own_context = own_context_keep(profiler_tls.thread->index, profiler_tls.own_context);
+        profiler_tls.thread->own_context = profiler_tls.own_context;
     }
 }
 

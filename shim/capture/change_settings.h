@@ -31,7 +31,7 @@ void capture_settings_after_fork(void);
 
 /* Makes the calling thread's timer follow the settings. Returns true if they have changed since it
  * last did, and its gap must be drawn again. errno is preserved. Context: the slow path of an
- * allocation, own_tls.inside 0. */
+ * allocation, profiler_tls.inside 0. */
 bool capture_follow_settings(struct thread_state *thread);
 
 #endif

@@ -24,10 +24,10 @@ void thread_begin(struct thread_state *thread, struct stack_range stack) {
     thread->pointer = thread_pointer();
     thread->random = random_seed(thread);
     atomic_store_explicit(&thread->tid, (uint32_t)syscall(SYS_gettid), memory_order_release);
-    own_tls.stack = stack;
+    profiler_tls.stack = stack;
     thread->alloc_settings = settings_version(&capture.settings);
-    own_tls.thread = thread;
-    own_tls.alloc_left = COUNTDOWN_NEVER;
+    profiler_tls.thread = thread;
+    profiler_tls.alloc_left = COUNTDOWN_NEVER;
     if (capture.alloc_on)
         heap_draw_gap(&capture.heap, thread);
     sampler_start_thread(thread);
@@ -44,38 +44,39 @@ void capture_sweep_threads(uint32_t limit) {
 void thread_end(struct thread_state *thread) {
     if (thread_is_wiped(thread))
         return;
-    if (own_tls.inside >= OWN_WORK || atomic_load(&capture_is_off)) { /* capture_leave_thread() */
+    if (profiler_tls.inside >= OWN_WORK ||
+        atomic_load(&capture_is_off)) { /* capture_leave_thread() */
         thread_table_retire(&capture.threads, thread);
         return;
     }
-    own_tls.inside++;
+    profiler_tls.inside++;
     if (sampler.on)
         record_remainder(&capture.recorder, thread);
     wait_sampler_end_thread(&capture.waits, thread);
     if (thread->sampled || atomic_load(&thread->wall.sampled))
         record_name(&capture.recorder, thread);
     holder_names_end(atomic_load(&thread->tid));
-    own_tls.inside--;
+    profiler_tls.inside--;
     thread_table_retire(&capture.threads, thread);
 }
 
 void capture_leave_thread(void) {
-    struct thread_state *const thread = own_tls.thread;
+    struct thread_state *const thread = profiler_tls.thread;
     if (!atomic_load(&capture.armed) || !thread || getpid() != capture.pid)
         return;
     sampler_stop_thread(thread);
-    own_tls.inside = OWN_WORK;
-    own_tls.alloc_left = COUNTDOWN_NEVER;
+    profiler_tls.inside = OWN_WORK;
+    profiler_tls.alloc_left = COUNTDOWN_NEVER;
     atomic_store(&capture.left, true);
 }
 
 /* Threads created by a thread that has left are not registered. */
 bool capture_has_left(void) {
-    return atomic_load(&capture.left) && (own_tls.inside >= OWN_WORK || !own_tls.thread);
+    return atomic_load(&capture.left) && (profiler_tls.inside >= OWN_WORK || !profiler_tls.thread);
 }
 
 bool capture_is_of_this_thread(void) {
-    return (own_tls.is_profiler_thread || !capture_has_left()) && getpid() == capture.pid;
+    return (profiler_tls.is_profiler_thread || !capture_has_left()) && getpid() == capture.pid;
 }
 
 void thread_is_gone(void) {
@@ -84,21 +85,21 @@ void thread_is_gone(void) {
 }
 
 bool thread_is_calm(void) {
-    struct thread_state *const thread = own_tls.thread;
+    struct thread_state *const thread = profiler_tls.thread;
     if (thread_is_wiped(thread))
         return false;
     const int saved = errno;
     signal_mask before;
     const bool blocked = signals_block(&before); /* a handler that leaves by a jump leaves this */
-    own_tls.inside++;
+    profiler_tls.inside++;
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);
     struct unwind unwind = {.thread_stack = thread->stack,
                             .frames = thread->frames,
                             .max = capture.threads.max_depth,
-                            .own_unloads = own_tls.unloads};
+                            .own_unloads = profiler_tls.unloads};
     const enum unwind_end end = unwind_walk(&capture.unwinder, registers, &unwind);
-    own_tls.inside--;
+    profiler_tls.inside--;
     if (blocked)
         signals_restore(&before);
     errno = saved;
@@ -108,10 +109,10 @@ bool thread_is_calm(void) {
 void capture_offer_helper(void) {
     void (*const want_helper)(bool) =
         atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
-    const struct thread_state *const thread = own_tls.thread;
+    const struct thread_state *const thread = profiler_tls.thread;
     const int saved = errno;
     /* measures all threads, since the calling one may only wait; waits are profiled without work */
-    if (want_helper && atomic_load(&capture.armed) && thread && !own_tls.inside &&
+    if (want_helper && atomic_load(&capture.armed) && thread && !profiler_tls.inside &&
         !thread_is_wiped(thread) &&
         (clock_nano(CLOCK_PROCESS_CPUTIME_ID) >= sampler.period_nano ||
          atomic_load(&wait_slots_on)))

@@ -36,7 +36,7 @@ bool capture_is_of_this_thread(void);
 void capture_sweep_threads(uint32_t limit);
 
 /* Returns whether a thread may be created here: the stack is known to its end and holds no signal
- * handler of the application. Context: a malloc hook, own_tls.inside 0. */
+ * handler of the application. Context: a malloc hook, profiler_tls.inside 0. */
 bool thread_is_calm(void);
 
 /* Called in hooks of calls in which a thread may be created, if the stack permits it: a process

@@ -22,9 +22,9 @@ RARE bool allocation_is_sampled_slow(uint64_t size);
 
 /* Called before an allocation of `size` bytes. Returns whether to sample it, if it succeeds. */
 static inline bool allocation_is_sampled(uint64_t size) {
-    if (UNLIKELY(size >= own_tls.alloc_left))
+    if (UNLIKELY(size >= profiler_tls.alloc_left))
         return allocation_is_sampled_slow(size);
-    own_tls.alloc_left -= size;
+    profiler_tls.alloc_left -= size;
     return false;
 }
 

@@ -48,7 +48,7 @@ __attribute__((noinline, cold)) static void offer_helper(enum wait_kind kind) {
 /* Returns the slot in which the calling thread publishes its waits, or NULL if no profile needs
  * this kind. */
 static inline struct wait_slot *thread_wait_slot(enum wait_kind kind) {
-    struct thread_state *const thread = own_tls.thread;
+    struct thread_state *const thread = profiler_tls.thread;
     const unsigned on = atomic_load_explicit(&wait_slots_on, memory_order_relaxed);
     if (!thread || on == WAIT_SLOTS_OFF)
         return NULL;

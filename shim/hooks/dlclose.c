@@ -9,17 +9,17 @@
 #include <dlfcn.h>
 
 OTELPROF_EXPORT int dlclose(void *handle) {
-    if (!atomic_load(&capture.armed) || (own_tls.inside && !own_tls.is_profiler_thread))
+    if (!atomic_load(&capture.armed) || (profiler_tls.inside && !profiler_tls.is_profiler_thread))
         return next_library_calls()->dlclose(handle);
     (void)modules_refresh_before_unload(&capture.modules);
     rule_cache_invalidate(&capture.rules);
-    own_tls.unloads++;
+    profiler_tls.unloads++;
     modules_begin_unload(&capture.modules);
     const int result = next_library_calls()->dlclose(handle);
     context_forget_unloaded(&capture.contexts);
     python_forget_unloaded(&capture.python);
     modules_end_unload(&capture.modules);
-    own_tls.unloads--;
+    profiler_tls.unloads--;
     rule_cache_invalidate(&capture.rules);
     (void)modules_refresh(&capture.modules);
     return result;

@@ -105,7 +105,7 @@ static bool caller_matters(const char *path, const void *caller) {
 /* --- the hooks --- */
 
 static void dlopen_expect_scan(void) {
-    if (!atomic_load(&capture.armed) || (own_tls.inside && !own_tls.is_profiler_thread))
+    if (!atomic_load(&capture.armed) || (profiler_tls.inside && !profiler_tls.is_profiler_thread))
         return;
     modules_refresh_before_load(&capture.modules);
     const bool binds = bound_calls_expect();

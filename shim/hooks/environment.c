@@ -60,13 +60,13 @@ OTELPROF_EXPORT char *own_getenv(const char *name) __asm__("getenv");
 OTELPROF_EXPORT char *own_secure_getenv(const char *name) __asm__("secure_getenv");
 
 char *own_getenv(const char *name) {
-    if (own_tls.is_profiler_thread)
+    if (profiler_tls.is_profiler_thread)
         return kept_value(name);
     return next_calls()->getenv(name);
 }
 
 char *own_secure_getenv(const char *name) {
-    if (own_tls.is_profiler_thread)
+    if (profiler_tls.is_profiler_thread)
         return kept_value(name);
     return next_calls()->secure_getenv(name);
 }

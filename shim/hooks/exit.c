@@ -28,7 +28,7 @@
  * process may be in any state: there no helper is started, but a running one makes its last export.
  * In a child of vfork() neither happens. */
 static void end_before_exit_at_once(void) {
-    if (!atomic_load(&capture.armed) || !own_tls.thread || own_tls.inside ||
+    if (!atomic_load(&capture.armed) || !profiler_tls.thread || profiler_tls.inside ||
         !capture_is_of_this_thread() || !lifecycle_may_send())
         return;
     if (thread_is_calm())

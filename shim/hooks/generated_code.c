@@ -150,7 +150,7 @@ static bool exchange_unpassed(uintptr_t from, uintptr_t to) {
 /* --- our records of them --- */
 
 static void registered(const void *begin, const void *data_base, bool passed) {
-    if (own_tls.registering) /* called by libgcc, for another of these functions */
+    if (profiler_tls.registering) /* called by libgcc, for another of these functions */
         return;
     if (!passed)
         (void)exchange_unpassed(0, (uintptr_t)begin);
@@ -161,7 +161,7 @@ static void registered(const void *begin, const void *data_base, bool passed) {
 
 /* Returns false if the registration reached no definer. */
 static bool deregistered(const void *begin) {
-    if (own_tls.registering)
+    if (profiler_tls.registering)
         return true;
     registered_tables_remove(&capture.registered_tables, &capture.rules, (uintptr_t)begin);
     return !begin || !exchange_unpassed((uintptr_t)begin, 0);
@@ -177,9 +177,9 @@ static bool deregistered(const void *begin) {
 #define NEXT_OF(name) ((__typeof__(name) *)next_of(CALL_##name, __builtin_return_address(0)))
 #define PASS_ON(next, ...)                                                                         \
     do {                                                                                           \
-        own_tls.registering++;                                                                     \
+        profiler_tls.registering++;                                                                \
         next(__VA_ARGS__);                                                                         \
-        own_tls.registering--;                                                                     \
+        profiler_tls.registering--;                                                                \
     } while (0)
 
 void __register_frame(const void *begin) {

@@ -25,7 +25,7 @@ OTELPROF_EXPORT void __longjmp_chk(struct __jmp_buf_tag *target, int value)
     __attribute__((noreturn));
 
 void __longjmp_chk(struct __jmp_buf_tag *target, int value) {
-    const struct own_signal_stack *const own = own_tls.signal_stack;
+    const struct own_signal_stack *const own = profiler_tls.signal_stack;
     const bool is_on_alternate =
         own && program_stack_has(&own->programs, (uintptr_t)__builtin_frame_address(0));
     void *const next = is_on_alternate

@@ -70,7 +70,7 @@ static bool needs_no_wait(enum lock_layout layout, const void *lock, uint32_t ti
 }
 
 static bool is_measured(enum lock_layout layout, const void *lock) {
-    const struct thread_state *const thread = own_tls.thread;
+    const struct thread_state *const thread = profiler_tls.thread;
     return thread && atomic_load_explicit(&capture.armed, memory_order_relaxed) &&
            !needs_no_wait(layout, lock, atomic_load_explicit(&thread->tid, memory_order_relaxed));
 }

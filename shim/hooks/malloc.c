@@ -44,9 +44,9 @@ RARE static void *malloc_sampled(size_t size) {
 }
 
 FAST OTELPROF_EXPORT void *malloc(size_t size) {
-    if (UNLIKELY(size >= own_tls.alloc_left))
+    if (UNLIKELY(size >= profiler_tls.alloc_left))
         return malloc_sampled(size);
-    own_tls.alloc_left -= size;
+    profiler_tls.alloc_left -= size;
     return allocation_path.next.malloc(size);
 }
 
@@ -73,19 +73,19 @@ FAST OTELPROF_EXPORT void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
         return allocation_path.next.calloc(count, size); /* fails, and sets errno its own way */
-    if (UNLIKELY(bytes >= own_tls.alloc_left))
+    if (UNLIKELY(bytes >= profiler_tls.alloc_left))
         return calloc_sampled(count, size);
-    own_tls.alloc_left -= bytes;
+    profiler_tls.alloc_left -= bytes;
     return allocation_path.next.calloc(count, size);
 }
 
 RARE static void *realloc_slow(void *object, size_t size);
 
 FAST OTELPROF_EXPORT void *realloc(void *object, size_t size) {
-    if (UNLIKELY(size >= own_tls.alloc_left ||
+    if (UNLIKELY(size >= profiler_tls.alloc_left ||
                  address_filter_may_hold(&allocation_path.filter, object)))
         return realloc_slow(object, size);
-    own_tls.alloc_left -= size;
+    profiler_tls.alloc_left -= size;
     return allocation_path.next.realloc(object, size);
 }
 
@@ -101,21 +101,21 @@ OTELPROF_EXPORT void *reallocarray(void *object, size_t count, size_t size) {
 }
 
 OTELPROF_EXPORT void *memalign(size_t alignment, size_t size) {
-    if (UNLIKELY(own_tls.is_profiler_thread) && helper_heap_serves())
+    if (UNLIKELY(profiler_tls.is_profiler_thread) && helper_heap_serves())
         return taken_by_us(helper_heap_take(size, alignment));
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.memalign(alignment, size), size, sampled);
 }
 
 OTELPROF_EXPORT void *aligned_alloc(size_t alignment, size_t size) {
-    if (UNLIKELY(own_tls.is_profiler_thread) && helper_heap_serves())
+    if (UNLIKELY(profiler_tls.is_profiler_thread) && helper_heap_serves())
         return taken_by_us(helper_heap_take(size, alignment));
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.aligned_alloc(alignment, size), size, sampled);
 }
 
 OTELPROF_EXPORT int posix_memalign(void **object, size_t alignment, size_t size) {
-    if (UNLIKELY(own_tls.is_profiler_thread) && helper_heap_serves())
+    if (UNLIKELY(profiler_tls.is_profiler_thread) && helper_heap_serves())
         return posix_memalign_for_helper(object, alignment, size);
     const bool sampled = allocation_is_sampled(size);
     const int error = allocation_path.next.posix_memalign(object, alignment, size);
@@ -141,7 +141,7 @@ OTELPROF_EXPORT void *pvalloc(size_t size) {
         return NULL;
     }
     bytes -= bytes % page;
-    if (!capture.malloc_is_profilers || own_tls.is_profiler_thread)
+    if (!capture.malloc_is_profilers || profiler_tls.is_profiler_thread)
         return memalign(page, bytes ? bytes : page);
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.memalign(page, bytes ? bytes : page), size,
@@ -153,7 +153,7 @@ OTELPROF_EXPORT void *pvalloc(size_t size) {
 void allocation_failed(bool sampled) {
     memory_guard_leave();
     if (sampled)
-        heap_draw_gap(&capture.heap, own_tls.thread);
+        heap_draw_gap(&capture.heap, profiler_tls.thread);
 }
 
 /* Several reasons lead here; the first that holds decides:
@@ -167,24 +167,24 @@ void allocation_failed(bool sampled) {
  *    changed, and a helper may be wanted, whether or not the allocation is sampled.
  */
 bool allocation_is_sampled_slow(uint64_t size) {
-    if (own_tls.is_profiler_thread)
+    if (profiler_tls.is_profiler_thread)
         return false;
     if (!atomic_load_explicit(&capture.armed, memory_order_relaxed)) {
         if (atomic_load_explicit(&capture_is_off, memory_order_relaxed))
-            own_tls.alloc_left = COUNTDOWN_NEVER;
+            profiler_tls.alloc_left = COUNTDOWN_NEVER;
         return false; /* before the start: check again next time */
     }
-    if (own_tls.inside >= OWN_WORK)
+    if (profiler_tls.inside >= OWN_WORK)
         return false;
-    struct thread_state *const thread = own_tls.thread;
+    struct thread_state *const thread = profiler_tls.thread;
     if (!thread || thread_is_wiped(thread)) {
-        own_tls.alloc_left = COUNTDOWN_NEVER; /* an unregistered thread is not sampled */
+        profiler_tls.alloc_left = COUNTDOWN_NEVER; /* an unregistered thread is not sampled */
         return false;
     }
     if (atomic_load_explicit(&thread->events, memory_order_relaxed))
         heap_draw_gap(&capture.heap, thread);
     const bool due = countdown_reaches_sample(thread, size);
-    if (own_tls.inside) {
+    if (profiler_tls.inside) {
         if (due)
             thread_count_drop(thread, DROP_BUSY);
         return false;
@@ -199,7 +199,7 @@ bool allocation_is_sampled_slow(uint64_t size) {
     if (want_helper)
         want_helper(false);
     if (!capture.alloc_on)
-        own_tls.alloc_left = COUNTDOWN_NEVER;
+        profiler_tls.alloc_left = COUNTDOWN_NEVER;
     return sampled;
 }
 
@@ -216,7 +216,7 @@ static void free_slow(void *object) {
 /* Moves an object from or to the helper's heap: a program's thread grows an object of the loader or
  * libc, or a profiler thread grows one of its own. */
 static void *realloc_copied(void *object, size_t size) {
-    if (own_tls.is_profiler_thread && size > 0 && helper_heap_resize(object, size))
+    if (profiler_tls.is_profiler_thread && size > 0 && helper_heap_resize(object, size))
         return object;
     void *const moved = size > 0 ? malloc(size) : NULL;
     const size_t room = helper_heap_room(object);

@@ -38,7 +38,7 @@ static struct {
  * leaves the note; read_wait_mask() checks that the hook's frame is still there. */
 #define WAIT(name, type, mask, arguments)                                                          \
     __extension__({                                                                                \
-        struct own_signal_stack *const own = own_tls.signal_stack;                                 \
+        struct own_signal_stack *const own = profiler_tls.signal_stack;                            \
         type *const next = (type *)next_symbol_once(&next_waits.name, #name);                      \
         if (own)                                                                                   \
             own_signal_stack_note_wait(own, (uintptr_t)__builtin_frame_address(0),                 \

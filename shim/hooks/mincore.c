@@ -14,7 +14,7 @@ OTELPROF_EXPORT int own_mincore(void *start, size_t size,
                                 unsigned char *resident) __asm__("mincore");
 
 int own_mincore(void *start, size_t size, unsigned char *resident) {
-    if (own_tls.is_profiler_thread) {
+    if (profiler_tls.is_profiler_thread) {
         errno = ENOSYS;
         return -1;
     }

@@ -161,11 +161,11 @@ struct countdown {
 };
 
 static inline struct countdown countdown_now(void) {
-    return (struct countdown){own_tls.alloc_left, own_tls.countdowns};
+    return (struct countdown){profiler_tls.alloc_left, profiler_tls.countdowns};
 }
 
 static inline bool countdown_moved(struct countdown before) {
-    return own_tls.alloc_left != before.left || own_tls.countdowns != before.begun;
+    return profiler_tls.alloc_left != before.left || profiler_tls.countdowns != before.begun;
 }
 
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \

@@ -71,7 +71,7 @@ static struct sigaction as_believed(int number, const struct sigaction *old) {
 /* Returns whether this is a child of vfork(), which shares our memory but is not its thread. A
  * child forked behind our hooks has a copy. */
 static bool is_child_of_vfork(void) {
-    return getpid() != capture.pid && own_tls.thread && !thread_is_wiped(own_tls.thread);
+    return getpid() != capture.pid && profiler_tls.thread && !thread_is_wiped(profiler_tls.thread);
 }
 
 /* Returns the action for the kernel. Threads keep their signal stacks of ours when sampling has
@@ -298,16 +298,16 @@ OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
 
 /* --- alternate stacks --- */
 
-/* Returns whether own_tls is the state of the calling thread: a bare clone() may share it. */
+/* Returns whether profiler_tls is the state of the calling thread: a bare clone() may share it. */
 static bool is_of_this_thread(void) {
-    const struct thread_state *const thread = own_tls.thread;
+    const struct thread_state *const thread = profiler_tls.thread;
     const uint32_t tid = thread ? atomic_load(&thread->tid) : 0;
     return tid == 0 || tid == (uint32_t)bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) ||
            getpid() != capture.pid;
 }
 
 OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
-    if (own_tls.signal_stack && is_of_this_thread())
+    if (profiler_tls.signal_stack && is_of_this_thread())
         return program_stack_exchange(stack, old, is_child_of_vfork());
     if (stack && memory_range_is_readable((uintptr_t)stack, sizeof *stack) &&
         !(stack->ss_flags & SS_DISABLE))

@@ -24,7 +24,7 @@ enum { SWEPT_AT_START = 2 };
  * helper must end, too. */
 static void end_thread(void *argument) {
     struct thread_state *const thread = argument;
-    if (own_tls.thread == thread)
+    if (profiler_tls.thread == thread)
         thread_end(thread);
     thread_is_gone();
 }
@@ -76,7 +76,7 @@ static size_t stack_size_of(const pthread_attr_t *attributes) {
 
 static struct thread_state *prepare_thread(const pthread_attr_t *attributes) {
     /* threads created by the libraries of our helper are not the application's */
-    if (own_tls.inside)
+    if (profiler_tls.inside)
         return NULL;
     if (!atomic_load(&capture.armed))
         start_before_constructor();
@@ -131,7 +131,7 @@ static void thread_slot_give_back(struct thread_state *thread) {
 
 OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
                                    void *(*start)(void *), void *argument) {
-    if (own_tls.is_profiler_thread)
+    if (profiler_tls.is_profiler_thread)
         return create_profiler_thread(id, attributes, start, argument);
     struct thread_state *const thread = prepare_thread(attributes);
     if (!thread)

@@ -342,12 +342,12 @@ static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
         return error;
     error = signals_change(SIG_SETMASK, &all, &before) ? 0 : errno;
     if (error == 0) {
-        own_tls.inside += OWN_WORK;
+        profiler_tls.inside += OWN_WORK;
         pthread_attr_setdetachstate(&attributes, detached);
         pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
         make_ordinary(&attributes);
         error = next_calls()->pthread_create(id, &attributes, run, NULL);
-        own_tls.inside -= OWN_WORK;
+        profiler_tls.inside -= OWN_WORK;
         signals_restore(&before);
     }
     pthread_attr_destroy(&attributes);

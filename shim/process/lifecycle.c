@@ -69,12 +69,12 @@ static void start_late_helper(void) {
 }
 
 static void end_fork(void) {
-    if (own_tls.modules_locked) {
-        own_tls.modules_locked = false;
+    if (profiler_tls.modules_locked) {
+        profiler_tls.modules_locked = false;
         modules_end_fork(&capture.modules);
     }
-    if (own_tls.tables_locked) {
-        own_tls.tables_locked = false;
+    if (profiler_tls.tables_locked) {
+        profiler_tls.tables_locked = false;
         registered_tables_end_fork(&capture.registered_tables);
     }
     list_iterations_end_fork();
@@ -83,7 +83,7 @@ static void end_fork(void) {
 
 /* Returns true if this thread may be in a signal handler that has interrupted a malloc. */
 static bool may_be_in_handler(void) {
-    return atomic_load(&capture.has_handlers) && own_tls.thread && !own_tls.inside &&
+    return atomic_load(&capture.has_handlers) && profiler_tls.thread && !profiler_tls.inside &&
            !thread_is_calm();
 }
 
@@ -357,19 +357,19 @@ static bool close_to_fork(void) {
 static void before_fork(void) {
     signal_mask before = 0;
     restore_libc_threads();
-    own_tls.blocked_for_fork = 0;
+    profiler_tls.blocked_for_fork = 0;
     /* in a child of a bare clone(2) the lock is a copy of a held lock that no thread opens */
     if (lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
         return;
     const int number = masked_threads_signal();
     if (number && signal_block(number, &before) && !(before & signal_bit(number)))
-        own_tls.blocked_for_fork = (uint8_t)number;
+        profiler_tls.blocked_for_fork = (uint8_t)number;
     const bool outside = close_to_fork();
-    own_tls.modules_locked = modules_begin_fork(&capture.modules);
-    own_tls.tables_locked = registered_tables_begin_fork(&capture.registered_tables);
+    profiler_tls.modules_locked = modules_begin_fork(&capture.modules);
+    profiler_tls.tables_locked = registered_tables_begin_fork(&capture.registered_tables);
     list_iterations_begin_fork();
     const bool in_use = loader_is_in_use();
-    own_tls.loader_in_use = !outside || in_use;
+    profiler_tls.loader_in_use = !outside || in_use;
 }
 
 /* Returns true if the process is profiled, and calls are allowed on this thread. */
@@ -397,16 +397,16 @@ void lifecycle_after_bare_child(void) {
 }
 
 static void unblock_signal(void) {
-    if (own_tls.blocked_for_fork)
-        signal_unblock(own_tls.blocked_for_fork);
+    if (profiler_tls.blocked_for_fork)
+        signal_unblock(profiler_tls.blocked_for_fork);
 }
 
 static void after_fork_in_parent(void) {
     end_fork();
     unblock_signal();
-    if (own_tls.loader_in_use)
+    if (profiler_tls.loader_in_use)
         record_drop(&capture.recorder, DROP_CHILD);
-    own_tls.loader_in_use = false;
+    profiler_tls.loader_in_use = false;
 }
 
 /* Starts a child's helper late, because most children live short or exec at once: after enough work
@@ -448,9 +448,9 @@ static void after_fork_in_child(void) {
     end_turn_after_fork(&life.turn);
     crash_guard_after_fork();
     list_iterations_after_fork();
-    const bool may_load = !own_tls.loader_in_use && loader_state_is_whole();
-    own_tls.loader_in_use = false;
-    own_tls.modules_locked = false;
+    const bool may_load = !profiler_tls.loader_in_use && loader_state_is_whole();
+    profiler_tls.loader_in_use = false;
+    profiler_tls.modules_locked = false;
     if (lifecycle_is_out() || atomic_load(&helper.disabled) || has_given_up()) {
         unblock_signal();
         stay_out();

@@ -23,11 +23,11 @@ static bool has_one_thread(void) {
 
 /* Returns true in a handler of the program's, where no thread can be created. */
 static bool may_be_in_handler(void) {
-    return atomic_load(&capture.has_handlers) && own_tls.thread && !thread_is_calm();
+    return atomic_load(&capture.has_handlers) && profiler_tls.thread && !thread_is_calm();
 }
 
 static bool quiesce_suspend(uint64_t timeout_ms) {
-    if (atomic_load(&helper.state) == HELPER_NONE || own_tls.is_profiler_thread ||
+    if (atomic_load(&helper.state) == HELPER_NONE || profiler_tls.is_profiler_thread ||
         capture_has_left() || may_be_in_handler())
         return false;
     const int saved = errno;
@@ -45,7 +45,7 @@ static bool load_and_suspend(uint64_t timeout_ms) {
     const int saved = errno;
     lifecycle_load_early();
     const bool suspended = quiesce_suspend(timeout_ms);
-    if (!suspended && !own_tls.is_profiler_thread && !capture_has_left())
+    if (!suspended && !profiler_tls.is_profiler_thread && !capture_has_left())
         helper_end("the exporter was too busy while the program changed its root or its mounts");
     errno = saved;
     return suspended;
@@ -70,7 +70,7 @@ void helper_resume(enum quiesce_strength strength) {
 }
 
 bool helper_must_follow(void) {
-    return atomic_load(&helper.state) != HELPER_NONE && !own_tls.is_profiler_thread &&
+    return atomic_load(&helper.state) != HELPER_NONE && !profiler_tls.is_profiler_thread &&
            has_one_thread() && capture_is_of_this_thread();
 }
 

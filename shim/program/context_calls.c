@@ -15,24 +15,24 @@ _Static_assert(sizeof(struct own_content) <= sizeof(struct otelprof_context),
 /* Makes the thread's context, at its first call. Returns NULL if the thread has left, or belongs to
  * another process. */
 static struct own_context *make_context(struct thread_state *thread) {
-    if (own_tls.inside >= OWN_WORK || atomic_load(&capture_is_off) || thread_is_wiped(thread))
+    if (profiler_tls.inside >= OWN_WORK || atomic_load(&capture_is_off) || thread_is_wiped(thread))
         return NULL;
     struct own_context *const own = own_context_make(thread->index);
     atomic_signal_fence(
         memory_order_seq_cst); /* a signal handler that sees the context finds it empty */
-    own_tls.own_context = own;
+    profiler_tls.own_context = own;
     thread->own_context = own;
     return own;
 }
 
 /* Returns NULL if there is nothing to do. */
 static struct own_context *existing_context(void) {
-    const struct thread_state *const thread = own_tls.thread;
+    const struct thread_state *const thread = profiler_tls.thread;
     return thread ? thread->own_context : NULL;
 }
 
 static struct own_context *existing_or_new_context(void) {
-    struct thread_state *const thread = own_tls.thread;
+    struct thread_state *const thread = profiler_tls.thread;
     if (!thread)
         return NULL;
     return thread->own_context ? thread->own_context : make_context(thread);

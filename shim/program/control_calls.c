@@ -17,7 +17,7 @@ enum { TRIES = 3 };
 
 /* Returns true if the profiler may work on this thread: it has not left. */
 static bool may_work(void) {
-    return atomic_load(&capture.armed) && own_tls.thread && capture_is_of_this_thread();
+    return atomic_load(&capture.armed) && profiler_tls.thread && capture_is_of_this_thread();
 }
 
 static int pause_sampling(bool pause) {

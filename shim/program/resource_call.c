@@ -21,7 +21,7 @@ static bool is_mine(void) {
 
 int otelprof_resource_publish(const struct otelprof_attribute *attributes, size_t count) {
     struct published_attribute entries[MOST_ATTRIBUTES];
-    if (!atomic_load(&capture.armed) || !own_tls.thread || !capture_is_of_this_thread() ||
+    if (!atomic_load(&capture.armed) || !profiler_tls.thread || !capture_is_of_this_thread() ||
         count > MOST_ATTRIBUTES ||
         (!is_mine() && process_context_is_published_beside(cpp_programs_publication())))
         return 0;

@@ -28,5 +28,5 @@ void test_change_settings(bool on, unsigned types, uint64_t cpu_frequency,
 }
 
 unsigned test_samples_taken(void) {
-    return *(volatile uint32_t *)&own_tls.thread->samples;
+    return *(volatile uint32_t *)&profiler_tls.thread->samples;
 }

@@ -56,7 +56,7 @@ static void begin_without_helper(void) {
     atomic_store(&capture_is_off, false);
     atomic_store(&helper.joined, false);
     atomic_store(&capture.live_threads, 2);
-    own_tls.is_profiler_thread = false;
+    profiler_tls.is_profiler_thread = false;
 }
 
 /* The helper waits for its time. */

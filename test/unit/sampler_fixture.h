@@ -111,7 +111,7 @@ static int begin(void **state) {
     thread = begin_thread((uint32_t)gettid());
     other = begin_thread((uint32_t)gettid());
     assert_true(thread && other);
-    own_tls.thread = thread;
+    profiler_tls.thread = thread;
     armed = true;
     want_helper = NULL;
     sampler_prepare(&config, &logged, &recorder, &armed, &want_helper);

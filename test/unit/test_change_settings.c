@@ -125,10 +125,10 @@ static void where_nothing_is_profiled_nothing_is_changed(void **state) {
 static void a_thread_follows_a_version_once(void **state) {
     (void)state;
     set(true, config.types);
-    assert_true(capture_follow_settings(own_tls.thread));
-    assert_false(capture_follow_settings(own_tls.thread));
+    assert_true(capture_follow_settings(profiler_tls.thread));
+    assert_false(capture_follow_settings(profiler_tls.thread));
     set(true, config.types);
-    assert_true(capture_follow_settings(own_tls.thread));
+    assert_true(capture_follow_settings(profiler_tls.thread));
 }
 
 /* What is known of it then is not what is live. */
@@ -165,14 +165,14 @@ static void a_type_that_is_off_records_nothing(void **state) {
     assert_int_equal(seen.of[SAMPLE_ALLOC], 1);
     assert_int_equal(capture.heap.live.count, 1);
     set(true, PROFILE_CPU);
-    heap_draw_gap(&capture.heap, own_tls.thread);
-    assert_true(own_tls.thread->beyond > UINT64_MAX / 2);
+    heap_draw_gap(&capture.heap, profiler_tls.thread);
+    assert_true(profiler_tls.thread->beyond > UINT64_MAX / 2);
 }
 
 /* Time until it was turned off is told at the end, time since is not. */
 static void the_last_harvest_has_no_time_while_it_was_off(void **state) {
     (void)state;
-    struct thread_state *const thread = own_tls.thread;
+    struct thread_state *const thread = profiler_tls.thread;
     const uint64_t used = thread_cpu_nano();
     thread->last_cpu_nano = used - 1000;
     charge_pause(thread, used);

@@ -60,8 +60,8 @@ static int begin(void **state) {
     thread = begin_thread(TID);
     if (!thread)
         return -1;
-    own_tls.thread = thread;
-    own_tls.inside = 0;
+    profiler_tls.thread = thread;
+    profiler_tls.inside = 0;
     atomic_store(&wait_slots_on, false);
     harvest();
     return 0;
@@ -69,7 +69,7 @@ static int begin(void **state) {
 
 static int end(void **state) {
     (void)state;
-    own_tls.thread = NULL;
+    profiler_tls.thread = NULL;
     thread_table_reset(&threads);
     return 0;
 }
@@ -243,14 +243,14 @@ static void work_of_the_profilers_own_is_not_measured(void **state) {
     (void)state;
     set_lock_interval(1);
     atomic_store(&wait_slots_on, true);
-    own_tls.inside = 1;
+    profiler_tls.inside = 1;
     contend();
-    own_tls.inside = OWN_WORK;
+    profiler_tls.inside = OWN_WORK;
     contend();
-    own_tls.inside = 0;
-    own_tls.thread = NULL;
+    profiler_tls.inside = 0;
+    profiler_tls.thread = NULL;
     contend();
-    own_tls.thread = thread;
+    profiler_tls.thread = thread;
     atomic_store(&thread->tid, 0); /* as in a copy that no fork handler has seen */
     contend();
     atomic_store(&thread->tid, TID);
@@ -265,7 +265,7 @@ static void another_slot_than_before_is_left_as_it_is(void **state) {
     set_lock_interval(1);
     const struct contention contention = contention_begin(&recorder, &caller, WAIT_LOCK, &lock);
     struct thread_state *const other = begin_thread(TID + 1);
-    own_tls.thread = other;
+    profiler_tls.thread = other;
     contention_end(&recorder, &contention);
     harvest();
     assert_int_equal(seen.samples, 0);
@@ -276,9 +276,9 @@ static void a_thread_that_has_left_meanwhile_records_nothing(void **state) {
     (void)state;
     set_lock_interval(1);
     const struct contention contention = contention_begin(&recorder, &caller, WAIT_LOCK, &lock);
-    own_tls.inside = OWN_WORK;
+    profiler_tls.inside = OWN_WORK;
     contention_end(&recorder, &contention);
-    own_tls.inside = 0;
+    profiler_tls.inside = 0;
     harvest();
     assert_int_equal(seen.samples, 0);
 }

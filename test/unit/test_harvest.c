@@ -111,7 +111,7 @@ static int begin(void **state) {
     capture.heap.start_nano = 0;
     thread = begin_thread((uint32_t)gettid());
     thread->stack = (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
-    own_tls.thread = thread;
+    profiler_tls.thread = thread;
     return truncate(log_path, 0);
 }
 

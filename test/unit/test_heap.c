@@ -29,9 +29,9 @@ static int start(void **state) {
     (void)state;
     if (!recorder_is_ready(16))
         return -1;
-    own_tls.thread = begin_thread(1);
+    profiler_tls.thread = begin_thread(1);
     heap_start(&heap, &config, &logged, &recorder);
-    return own_tls.thread && heap.tracks_live ? 0 : -1;
+    return profiler_tls.thread && heap.tracks_live ? 0 : -1;
 }
 
 static size_t counters_in_use(void) {
@@ -46,7 +46,7 @@ static int empty(void **state) {
     (void)state;
     heap_after_fork(&heap);
     atomic_store(&heap.interval, config.alloc_interval);
-    heap_draw_gap(&heap, own_tls.thread);
+    heap_draw_gap(&heap, profiler_tls.thread);
     atomic_store(&recorder.dropped[DROP_BUSY], 0);
     atomic_store(&recorder.dropped[DROP_PEAK_FULL], 0);
     assert_int_equal(heap.live.count, 0);
@@ -145,9 +145,9 @@ static void nothing_is_put_back_at_the_end(void **state) {
     heap_stop(&heap);
     heap_put_back(&heap, &object);
     atomic_store(&heap.stopped, false);
-    own_tls.inside = OWN_WORK;
+    profiler_tls.inside = OWN_WORK;
     heap_put_back(&heap, &object);
-    own_tls.inside = 0;
+    profiler_tls.inside = 0;
     assert_int_equal(heap.live.count, 0);
     assert_int_equal(recorder.dropped[DROP_BUSY], 2);
 }
@@ -198,10 +198,10 @@ static void a_gap_is_of_the_present_interval(void **state) {
     uint64_t sum = 0;
     atomic_store(&heap.interval, 1 << 20);
     for (int i = 0; i < 1000; i++) {
-        heap_draw_gap(&heap, own_tls.thread);
-        sum += own_tls.alloc_left;
+        heap_draw_gap(&heap, profiler_tls.thread);
+        sum += profiler_tls.alloc_left;
     }
-    assert_int_equal(own_tls.thread->gap_interval, 1 << 20);
+    assert_int_equal(profiler_tls.thread->gap_interval, 1 << 20);
     assert_true(sum / 1000 > (1 << 20) * 0.8 && sum / 1000 < (1 << 20) * 1.2);
 }
 

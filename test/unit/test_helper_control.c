@@ -156,9 +156,9 @@ static void only_a_helper_of_this_process_is_suspended(void **state) {
     assert_false(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
     atomic_store(&helper.state, HELPER_WAITS);
     capture.pid = getpid();
-    own_tls.is_profiler_thread = true; /* on the helper itself */
+    profiler_tls.is_profiler_thread = true; /* on the helper itself */
     assert_false(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
-    own_tls.is_profiler_thread = false;
+    profiler_tls.is_profiler_thread = false;
     assert_int_equal(requested(), REQUEST_TIMEOUT);
     atomic_store(&helper.state, HELPER_NONE);
     assert_false(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));

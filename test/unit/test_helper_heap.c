@@ -108,26 +108,26 @@ static void threads_of_ours_take_turns(void **state) {
 static void work_has_a_ceiling_and_is_given_back(void **state) {
     (void)state;
     void *const before = helper_heap_take(100, 1);
-    own_tls.inside = OWN_GUARDED;
+    profiler_tls.inside = OWN_GUARDED;
     helper_heap_begin_work(1 << 20);
     assert_non_null(helper_heap_take(100, 1));
     assert_non_null(helper_heap_take(900 << 10, 1));
     assert_null(helper_heap_take(200 << 10, 1));
     helper_heap_end_work(true);
-    own_tls.inside = OWN_WORK;
+    profiler_tls.inside = OWN_WORK;
     helper_heap_free(before);
 }
 
 static void work_that_is_done_keeps_what_it_made(void **state) {
     (void)state;
-    own_tls.inside = OWN_GUARDED;
+    profiler_tls.inside = OWN_GUARDED;
     helper_heap_begin_work(1 << 20);
     char *const made = helper_heap_take(100, 1);
     helper_heap_end_work(false);
     helper_heap_begin_work(1 << 20);
     assert_non_null(helper_heap_take(100, 1));
     helper_heap_end_work(true);
-    own_tls.inside = OWN_WORK;
+    profiler_tls.inside = OWN_WORK;
     assert_true(helper_heap_room(made) >= 100);
     helper_heap_free(made);
 }
@@ -173,9 +173,9 @@ static void nothing_is_served_before_a_malloc_of_the_programs(void **state) {
     helper_heap_prepare(false, 1 << 20);
     assert_false(helper_heap_serves());
     memcpy(&helper_heap, &saved, sizeof saved);
-    own_tls.is_profiler_thread = false;
+    profiler_tls.is_profiler_thread = false;
     assert_false(helper_heap_serves());
-    own_tls.is_profiler_thread = true;
+    profiler_tls.is_profiler_thread = true;
 }
 
 int main(void) {

@@ -68,7 +68,7 @@ void *__libc_malloc(size_t size); /* NOLINT(bugprone-reserved-identifier) */
 static _Atomic int calls_while_it_waits, calls_while_it_works;
 
 void *malloc(size_t size) {
-    if (own_tls.is_profiler_thread)
+    if (profiler_tls.is_profiler_thread)
         atomic_fetch_add(atomic_load(&helper.waits) ? &calls_while_it_waits : &calls_while_it_works,
                          1);
     return __libc_malloc(size);

@@ -373,7 +373,7 @@ static void the_parent_counts_a_child_that_is_not_profiled(void **state) {
     fork_handlers.prepare();
     fork_handlers.in_parent();
     assert_int_equal(capture.recorder.dropped[DROP_CHILD], 1);
-    assert_false(own_tls.loader_in_use);
+    assert_false(profiler_tls.loader_in_use);
     quiesce_lock_leave();
 }
 
@@ -398,7 +398,7 @@ static void an_end_within_a_fork_lets_the_helper_in(void **state) {
     fake_sleep.while_asleep = is_done;
     lifecycle_end_at_once();
     assert_true(lock_is_open());
-    assert_false(own_tls.modules_locked);
+    assert_false(profiler_tls.modules_locked);
 }
 
 /* --- leaving --- */

@@ -46,7 +46,7 @@ static int check_nothing_is_left(void **state) {
     (void)state;
     sigprocmask(SIG_SETMASK, NULL, &mask);
     assert_true(sigismember(&mask, SIGPROF));
-    assert_int_equal(own_tls.inside, OWN_WORK);
+    assert_int_equal(profiler_tls.inside, OWN_WORK);
     assert_false(helper_heap_is_entered());
     assert_int_equal(helper_heap_used(), 0);
     return 0;

@@ -72,7 +72,7 @@ static void call_often(stack_function *function, struct answer *answers) {
 static bool is_hidden(void) {
     stack_t kernels;
     return of_the_kernel(NULL, &kernels) == 0 &&
-           own_signal_stack_is(own_tls.signal_stack, &kernels);
+           own_signal_stack_is(profiler_tls.signal_stack, &kernels);
 }
 
 static void *answers_of_the_kernel(void *answers) {
@@ -201,7 +201,7 @@ static void *sets_one_for_a_child_alone(void *unused) {
     assert_int_equal(program_stack_exchange(&childs, &old, true), 0);
     assert_int_equal(old.ss_flags, SS_DISABLE);
     assert_false(is_hidden());
-    assert_int_equal(own_tls.signal_stack->programs.ss_size, 0);
+    assert_int_equal(profiler_tls.signal_stack->programs.ss_size, 0);
     assert_int_equal(program_stack_exchange(NULL, &old, true), 0);
     assert_int_equal(old.ss_size, ROOM);
     return unused;
@@ -218,7 +218,7 @@ static void *finds_ours_again(void *unused) {
     assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
     assert_int_equal(of_the_kernel(&taken_away, NULL), 0);
     program_stack_heal(&context);
-    assert_true(own_signal_stack_is(own_tls.signal_stack, &context.uc_stack));
+    assert_true(own_signal_stack_is(profiler_tls.signal_stack, &context.uc_stack));
     context.uc_stack = in_room(ROOM);
     program_stack_heal(&context);
     assert_ptr_equal(context.uc_stack.ss_sp, rooms[0]);

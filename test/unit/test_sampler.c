@@ -266,9 +266,9 @@ static void a_signal_that_is_not_ours_is_passed_on(void **state) {
 
 static void no_sample_is_taken_within_ours_or_at_the_end(void **state) {
     (void)state;
-    own_tls.inside = 1;
+    profiler_tls.inside = 1;
     assert_true(deliver(SI_TIMER, sampler.timers.mark));
-    own_tls.inside = 0;
+    profiler_tls.inside = 0;
     assert_int_equal(thread->dropped[DROP_BUSY], 1);
     armed = false;
     assert_true(deliver(SI_TIMER, sampler.timers.mark)); /* late; it would end the process */
@@ -282,12 +282,12 @@ static void start_helper(bool calm) {
 
 static void a_sample_has_the_next_malloc_ask_for_a_helper(void **state) {
     (void)state;
-    own_tls.alloc_left = UINT64_MAX;
+    profiler_tls.alloc_left = UINT64_MAX;
     assert_true(deliver(SI_TIMER, sampler.timers.mark));
-    assert_int_equal(own_tls.alloc_left, UINT64_MAX);
+    assert_int_equal(profiler_tls.alloc_left, UINT64_MAX);
     want_helper = start_helper;
     assert_true(deliver(SI_TIMER, sampler.timers.mark));
-    assert_int_equal(own_tls.alloc_left, 0);
+    assert_int_equal(profiler_tls.alloc_left, 0);
     assert_int_equal(thread->events, COUNTDOWN_HELPER);
 }
 

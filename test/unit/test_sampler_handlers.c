@@ -79,9 +79,9 @@ static int begin(void **state) {
     thread_table_init(&threads, 16);
     sampler.recorder = &recorder;
     sampler.on = true;
-    own_tls.thread = thread_table_take(&threads);
+    profiler_tls.thread = thread_table_take(&threads);
     other = thread_table_take(&threads);
-    assert_true(own_tls.thread && other);
+    assert_true(profiler_tls.thread && other);
     return 0;
 }
 
@@ -105,7 +105,7 @@ static void the_wait_has_an_end(void **state) {
     signal_mask before = 0;
     (void)state;
     handler.rounds = 1; /* no thread is to be let go on */
-    own_tls.thread = NULL;
+    profiler_tls.thread = NULL;
     atomic_store(&other->tid, (uint32_t)gettid());
     assert_true(signals_change(SIG_SETMASK, &full, &before));
     sampler_wait_for_handlers();

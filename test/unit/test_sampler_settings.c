@@ -94,16 +94,16 @@ static void who_has_given_up_signals_gets_none_by_being_turned_on(void **state) 
 static void a_thread_follows_a_new_frequency_at_its_next_sample(void **state) {
     (void)state;
     thread->alloc_settings = settings_version(&settings);
-    own_tls.alloc_left = UINT64_MAX;
+    profiler_tls.alloc_left = UINT64_MAX;
     assert_true(deliver(SI_TIMER, sampler.timers.mark));
-    assert_int_equal(own_tls.alloc_left, UINT64_MAX);
+    assert_int_equal(profiler_tls.alloc_left, UINT64_MAX);
     change_settings(true, 1000);
     assert_int_equal(thread->period_nano, 10000000);
     assert_true(deliver(SI_TIMER, sampler.timers.mark));
     assert_int_equal(thread->period_nano, 1000000);
     assert_int_equal(thread->cpu_settings, settings_version(&settings));
     assert_int_equal(thread->events, COUNTDOWN_SETTINGS); /* its next malloc follows them */
-    assert_int_equal(own_tls.alloc_left, 0);
+    assert_int_equal(profiler_tls.alloc_left, 0);
     sampler_start_thread(other);
     assert_int_equal(other->period_nano, 1000000);
 }
@@ -177,9 +177,9 @@ static void a_sample_leaves_a_signal_to_the_thread_that_it_is_for(void **state) 
     signals_give_way_to(&two, &sampler.timers.signal);
     kernel.meanwhile = another_thread_takes_it;
     assert_true(deliver(SI_TIMER, sampler.timers.mark)); /* which the program blocks */
-    own_tls.inside = OWN_WORK;                           /* a thread that has left makes no call */
+    profiler_tls.inside = OWN_WORK;                      /* a thread that has left makes no call */
     assert_true(deliver_at(where_nothing_is_blocked, SI_TIMER, sampler.timers.mark));
-    own_tls.inside = 0;
+    profiler_tls.inside = 0;
     assert_int_equal(slept, 0);
     assert_true(deliver_at(where_nothing_is_blocked, SI_TIMER, sampler.timers.mark));
     assert_int_equal(slept, 1);

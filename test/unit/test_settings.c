@@ -21,7 +21,7 @@ static int begin(void **state) {
     (void)state;
     memset(&settings, 0, sizeof settings);
     memset(&thread, 0, sizeof thread);
-    own_tls.thread = &thread;
+    profiler_tls.thread = &thread;
     return 0;
 }
 
@@ -84,7 +84,7 @@ static void nothing_beyond_the_configuration_is_set(void **state) {
 static void a_gap_ends_after_its_bytes(void **state) {
     (void)state;
     countdown_set(&thread, 1000);
-    assert_int_equal(own_tls.alloc_left, 1000);
+    assert_int_equal(profiler_tls.alloc_left, 1000);
     assert_false(countdown_reaches_sample(&thread, 999));
     assert_true(countdown_reaches_sample(&thread, 1));
     countdown_set(&thread, 1000);
@@ -101,8 +101,8 @@ static void a_long_gap_ends_after_its_bytes(void **state) {
     uint64_t counted = 0;
     countdown_set(&thread, gap);
     for (; counted + size < gap; counted += size) {
-        assert_true(own_tls.alloc_left <= COUNTDOWN_MOST);
-        assert_int_equal(own_tls.alloc_left + thread.beyond, gap - counted);
+        assert_true(profiler_tls.alloc_left <= COUNTDOWN_MOST);
+        assert_int_equal(profiler_tls.alloc_left + thread.beyond, gap - counted);
         assert_false(countdown_reaches_sample(&thread, size));
     }
     assert_true(countdown_reaches_sample(&thread, size));
@@ -115,21 +115,21 @@ static void a_long_gap_ends_after_its_bytes(void **state) {
 static void a_piece_that_begins_is_counted(void **state) {
     (void)state;
     countdown_set(&thread, 10 * COUNTDOWN_MOST);
-    const uint32_t before = own_tls.countdowns;
-    const uint64_t left = own_tls.alloc_left;
+    const uint32_t before = profiler_tls.countdowns;
+    const uint64_t left = profiler_tls.alloc_left;
     assert_false(countdown_reaches_sample(&thread, COUNTDOWN_MOST));
-    assert_int_equal(own_tls.alloc_left, left);
-    assert_int_not_equal(own_tls.countdowns, before);
+    assert_int_equal(profiler_tls.alloc_left, left);
+    assert_int_not_equal(profiler_tls.countdowns, before);
 }
 
 /* "Off" is no gap that ends, and still no longer than the bound. */
 static void without_a_sample_to_come_settings_are_looked_at(void **state) {
     (void)state;
     countdown_set(&thread, COUNTDOWN_NEVER);
-    assert_int_equal(own_tls.alloc_left, COUNTDOWN_MOST);
+    assert_int_equal(profiler_tls.alloc_left, COUNTDOWN_MOST);
     for (int i = 0; i < 1000; i++) {
         assert_false(countdown_reaches_sample(&thread, UINT64_C(1) << 40));
-        assert_int_equal(own_tls.alloc_left, COUNTDOWN_MOST);
+        assert_int_equal(profiler_tls.alloc_left, COUNTDOWN_MOST);
     }
 }
 
@@ -138,11 +138,11 @@ static void several_events_wait_at_one_threshold(void **state) {
     countdown_set(&thread, 1000);
     countdown_ask(&thread, COUNTDOWN_HELPER);
     countdown_ask(&thread, COUNTDOWN_SETTINGS);
-    assert_int_equal(own_tls.alloc_left, 0);
+    assert_int_equal(profiler_tls.alloc_left, 0);
     assert_int_equal(thread.events, COUNTDOWN_HELPER | COUNTDOWN_SETTINGS);
-    own_tls.alloc_left = 990; /* the malloc that it came into */
+    profiler_tls.alloc_left = 990; /* the malloc that it came into */
     countdown_ask(&thread, thread.events);
-    assert_int_equal(own_tls.alloc_left, 0);
+    assert_int_equal(profiler_tls.alloc_left, 0);
     countdown_set(&thread, 500);
     assert_int_equal(thread.events, 0);
 }
@@ -166,8 +166,8 @@ static void draw(struct sampling *s) {
 
 /* As hooks/malloc.c and heap.c have it. */
 static void allocate(struct sampling *s, uint64_t size) {
-    if (size < own_tls.alloc_left) {
-        own_tls.alloc_left -= size;
+    if (size < profiler_tls.alloc_left) {
+        profiler_tls.alloc_left -= size;
         return;
     }
     if (thread.events)

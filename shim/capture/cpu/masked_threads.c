@@ -29,8 +29,8 @@ static bool blocks_profiler_signal(uint64_t mask) {
 static signal_mask thread_mask(void) {
     signal_mask mask = 0;
     (void)signals_change(SIG_BLOCK, NULL, &mask);
-    if (own_tls.blocked_for_fork)
-        mask &= ~signal_bit(own_tls.blocked_for_fork);
+    if (profiler_tls.blocked_for_fork)
+        mask &= ~signal_bit(profiler_tls.blocked_for_fork);
     return mask;
 }
 
@@ -51,9 +51,9 @@ static bool is_calling(const struct thread_state *thread) {
 }
 
 void masked_threads_expect(uint64_t set) {
-    struct thread_state *const thread = own_tls.thread;
+    struct thread_state *const thread = profiler_tls.thread;
     if (!thread || !blocks_profiler_signal(set) || atomic_load(&thread->by_libc_signal) ||
-        own_tls.inside >= OWN_WORK || !atomic_load(sampler.armed) || thread_is_wiped(thread))
+        profiler_tls.inside >= OWN_WORK || !atomic_load(sampler.armed) || thread_is_wiped(thread))
         return;
     const int saved = errno;
     if (is_calling(thread) && may_take())
@@ -63,7 +63,7 @@ void masked_threads_expect(uint64_t set) {
 
 /* Earlier expiries are pending where the program may see them. */
 void masked_threads_finish_init(void) {
-    const struct thread_state *const thread = own_tls.thread;
+    const struct thread_state *const thread = profiler_tls.thread;
     const int saved = errno;
     masked_threads_expect(thread_mask());
     if (thread && atomic_load(&thread->by_libc_signal))
@@ -87,7 +87,7 @@ void masked_threads_after_sample(struct thread_state *thread, const ucontext_t *
 }
 
 int masked_threads_signal(void) {
-    const struct thread_state *const thread = own_tls.thread;
+    const struct thread_state *const thread = profiler_tls.thread;
     return thread && atomic_load(&thread->by_libc_signal) ? LIBC_SIGNAL
                                                           : atomic_load(&sampler.timers.signal);
 }

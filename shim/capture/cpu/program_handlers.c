@@ -95,7 +95,7 @@ static bool read_wait_mask(struct own_signal_stack *own, int number, const ucont
 static signal_mask mask_of(const struct programs_handler *handler, int number,
                            const ucontext_t *context) {
     signal_mask before;
-    if (!read_wait_mask(own_tls.signal_stack, number, context, &before))
+    if (!read_wait_mask(profiler_tls.signal_stack, number, context, &before))
         memcpy(&before, &context->uc_sigmask, sizeof before);
     return before | atomic_load(&handler->mask) |
            (atomic_load(&handler->defers) ? signal_bit(number) : 0);
@@ -106,7 +106,7 @@ static signal_mask mask_of(const struct programs_handler *handler, int number,
 __attribute__((used)) static uintptr_t program_handler_enter(int number, siginfo_t *info,
                                                              ucontext_t *context, unsigned which,
                                                              uintptr_t frame, ucontext_t *begin) {
-    struct own_signal_stack *const own = own_tls.signal_stack;
+    struct own_signal_stack *const own = profiler_tls.signal_stack;
     const struct programs_handler *const handler = &table[number].handlers[which];
     if (!arch_is_signal_frame_at(frame, info, context))
         return atomic_load(&handler->function);
@@ -126,7 +126,7 @@ __attribute__((used)) static uintptr_t program_handler_enter(int number, siginfo
  * ucontext, become the program's alternate stack by the kernel's rules, and the kernel sets ours.
  */
 __attribute__((used)) static void program_handler_leave(ucontext_t *context) {
-    struct own_signal_stack *const own = own_tls.signal_stack;
+    struct own_signal_stack *const own = profiler_tls.signal_stack;
     if (own)
         program_stack_restore(own, &context->uc_stack, (uintptr_t)context);
 }
@@ -208,8 +208,8 @@ static bool is_gos(const struct sigaction *action) {
     const struct recorder *const recorder = sampler.recorder;
     struct cfi_tables tables;
     if (!recorder || !recorder->unwinder || /* another thread is in our constructor */
-        modules_open(recorder->unwinder->modules, (uintptr_t)action->sa_sigaction, own_tls.unloads,
-                     &tables) != MODULES_FOUND)
+        modules_open(recorder->unwinder->modules, (uintptr_t)action->sa_sigaction,
+                     profiler_tls.unloads, &tables) != MODULES_FOUND)
         return false;
     const bool is = object_has_go_note(&tables.segments);
     modules_close(recorder->unwinder->modules, &tables);

@@ -133,7 +133,7 @@ static int fail_with(int error) {
 }
 
 int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed) {
-    struct own_signal_stack *const own = own_tls.signal_stack;
+    struct own_signal_stack *const own = profiler_tls.signal_stack;
     const uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
     const int saved = errno;
     stack_t present = {.ss_flags = SS_DISABLE};
@@ -178,12 +178,12 @@ bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process
             .ss_sp = old.ss_sp, .ss_flags = old.ss_flags & STACK_DISARMS, .ss_size = old.ss_size};
     else /* the first thread of a process has never been given a flag, others are given this one */
         stack->programs = (stack_t){.ss_flags = is_first_of_process ? 0 : SS_DISABLE};
-    own_tls.signal_stack = stack;
+    profiler_tls.signal_stack = stack;
     return true;
 }
 
 void program_stack_heal(ucontext_t *context) {
-    struct own_signal_stack *const own = own_tls.signal_stack;
+    struct own_signal_stack *const own = profiler_tls.signal_stack;
     if (!own || context->uc_stack.ss_size)
         return;
     drop_pending(own);

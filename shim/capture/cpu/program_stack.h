@@ -18,14 +18,14 @@
  * handler runs on it. */
 enum { STACK_DISARMS = (int)(1U << 31) };
 
-/* Gives the calling thread the stack of ours, in the kernel and in own_tls, and saves the program's
+/* Gives the calling thread the stack of ours, in the kernel and in profiler_tls, and saves the program's
  * setting. Returns false if the thread runs on the alternate stack that it has, and continues with
  * that one. Context: calm, the thread itself. Async-signal-safe: yes. */
 bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process);
 
-/* Implements sigaltstack() for a thread that has own_tls.signal_stack. `is_borrowed`: the caller is
- * a child of vfork(), which shares that memory with its parent: its settings concern the kernel
- * alone. Context: any. Async-signal-safe: yes. */
+/* Implements sigaltstack() for a thread that has profiler_tls.signal_stack. `is_borrowed`: the
+ * caller is a child of vfork(), which shares that memory with its parent: its settings concern the
+ * kernel alone. Context: any. Async-signal-safe: yes. */
 int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed);
 
 /* Returns whether a thread that runs at `sp` is on that stack: never on one with SS_AUTODISARM.

@@ -113,23 +113,23 @@ static void count_overrun(struct thread_state *thread, const siginfo_t *info) {
 static void leave_signals_to_others(const ucontext_t *context) {
     signal_mask before;
     memcpy(&before, &context->uc_sigmask, sizeof before);
-    if (own_tls.inside < OWN_WORK)
+    if (profiler_tls.inside < OWN_WORK)
         signals_leave_to_others(before);
 }
 
 bool sampler_on_signal(int number, siginfo_t *info, void *context) {
-    struct thread_state *const thread = own_tls.thread;
+    struct thread_state *const thread = profiler_tls.thread;
     (void)number;
     if (!cpu_timers_sent(&sampler.timers, info))
         return false;
     const int saved = errno;
     program_stack_heal(context);
     sampling_add(&thread->costs[WORK_CPU_SAMPLE].done, 1);
-    if (own_tls.inside)
+    if (profiler_tls.inside)
         thread_count_drop(thread, DROP_BUSY);
     else if (atomic_load_explicit(sampler.armed, memory_order_relaxed) &&
              !atomic_load_explicit(&sampler.timers.off, memory_order_relaxed)) {
-        own_tls.inside++;
+        profiler_tls.inside++;
         count_overrun(thread, info);
         if (thread_begin_sample(sampler.recorder->threads, thread)) {
             take_sample(thread, context);
@@ -137,7 +137,7 @@ bool sampler_on_signal(int number, siginfo_t *info, void *context) {
             sampler_follow_period(thread);
         }
         thread_end_sample(thread);
-        own_tls.inside--;
+        profiler_tls.inside--;
         set_events(thread);
     }
     leave_signals_to_others(context);
@@ -150,7 +150,7 @@ bool sampler_on_signal(int number, siginfo_t *info, void *context) {
  * ITIMER_PROF has been given the signal. The thread's timer is not checked: the tracer may have
  * held the signal since before the timer was deleted. */
 static bool was_held_back(const siginfo_t *info) {
-    struct thread_state *const thread = own_tls.thread;
+    struct thread_state *const thread = profiler_tls.thread;
     if (info->si_code != SI_USER && info->si_code != SI_KERNEL)
         return false;
     const pid_t tracer = tracer_of_this_thread();
@@ -177,9 +177,9 @@ static void signal_give_back(int number, siginfo_t *info, ucontext_t *context) {
 void sampler_pass_on(int number, siginfo_t *info, void *context) {
     const int saved = errno;
     const bool ours = sampler_sent(info);
-    if (ours && own_tls.is_profiler_thread)
+    if (ours && profiler_tls.is_profiler_thread)
         memory_guard_on_signal(context);
-    else if (!ours && own_tls.is_profiler_thread && sampler_uses(number))
+    else if (!ours && profiler_tls.is_profiler_thread && sampler_uses(number))
         signal_give_back(number, info, context);
     else if (!ours && !libc_signal_pass_on(&sampler.libcs, number, info, context)) {
         const struct sigaction standard = {.sa_handler = SIG_DFL};
@@ -209,8 +209,8 @@ static void begin_charge(struct thread_state *thread) {
 /* A forked child's thread keeps the signal stack that it had: it may run on it, or be in a handler
  * whose return gives it back to the kernel. */
 static bool hide_signal_stack(const struct thread_state *thread) {
-    if (own_tls.signal_stack) {
-        own_signal_stacks_exchange(thread->index, own_tls.signal_stack);
+    if (profiler_tls.signal_stack) {
+        own_signal_stacks_exchange(thread->index, profiler_tls.signal_stack);
         return true;
     }
     struct own_signal_stack *const stack = own_signal_stacks_take(thread->index);

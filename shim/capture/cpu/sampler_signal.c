@@ -256,7 +256,7 @@ static bool may_be_pending_elsewhere(const struct sampler *s, bool of_helper) {
     for (uint32_t i = 0;
          !s->timers.helper_only && i < thread_table_count(sampler.recorder->threads); i++) {
         const struct thread_state *const thread = thread_table_at(sampler.recorder->threads, i);
-        if (thread && thread != own_tls.thread && atomic_load(&thread->tid))
+        if (thread && thread != profiler_tls.thread && atomic_load(&thread->tid))
             return true;
     }
     return false;
@@ -357,7 +357,7 @@ void sampler_stop(void) {
 static bool is_in_handler(const struct thread_state *thread) {
     const uint32_t tid = atomic_load(&thread->tid);
     uint64_t mask = 0;
-    return tid && thread != own_tls.thread && thread_status_read(tid, "\nSigBlk:\t", 16, &mask) &&
+    return tid && thread != profiler_tls.thread && thread_status_read(tid, "\nSigBlk:\t", 16, &mask) &&
            !~(mask | signal_bit(SIGKILL) | signal_bit(SIGSTOP));
 }
 

@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-ARCH_DEFINE_SIGNAL_ENTRY(signal_entry, own_tls, offsetof(struct thread_local_state, thread),
+ARCH_DEFINE_SIGNAL_ENTRY(signal_entry, profiler_tls, offsetof(struct thread_local_state, thread),
                          offsetof(struct thread_local_state, signal_stack),
                          offsetof(struct own_signal_stack, high), OWN_SIGNAL_STACK_BYTES,
                          sampler_on_signal, sampler_pass_on)

@@ -332,15 +332,15 @@ static void heap_record_measured(struct heap *heap, struct thread_state *thread,
 }
 
 OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
-    struct thread_state *const thread = own_tls.thread;
+    struct thread_state *const thread = profiler_tls.thread;
     const int saved = errno;
     signal_mask before;
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);
     if (signals_block(&before)) {
-        own_tls.inside++;
+        profiler_tls.inside++;
         heap_record_measured(heap, thread, registers, object, size);
-        own_tls.inside--;
+        profiler_tls.inside--;
         signals_restore(&before);
     } else {
         heap_count_drop(heap, DROP_BUSY);
@@ -353,9 +353,9 @@ OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
  * while the clock is read would find the program in a system call of the profiler. Besides, a
  * filter of the program may forbid that call. */
 bool heap_forget(struct heap *heap, const void *object, struct live_object *taken) {
-    struct thread_state *const thread = own_tls.thread;
+    struct thread_state *const thread = profiler_tls.thread;
     const uint32_t epoch = stack_store_epoch(&heap->stacks);
-    if (thread && !own_tls.inside && !thread_is_wiped(thread))
+    if (thread && !profiler_tls.inside && !thread_is_wiped(thread))
         sampling_add(&thread->costs[WORK_FREE].done, 1);
     if (!heap->tracks_live || !live_table_remove(&heap->live, (uintptr_t)object, taken))
         return false;
@@ -368,7 +368,7 @@ bool heap_forget(struct heap *heap, const void *object, struct live_object *take
 OWN_TIME void heap_put_back(struct heap *heap, const struct live_object *taken) {
     const int saved = errno;
     signal_mask before;
-    const bool is_out = own_tls.inside >= OWN_WORK || atomic_load(&heap->stopped);
+    const bool is_out = profiler_tls.inside >= OWN_WORK || atomic_load(&heap->stopped);
     if (is_out || !signals_block(&before)) { /* it makes no call then: hooks/sandbox.c */
         heap_count_drop(heap, DROP_BUSY);
         errno = saved;

@@ -51,7 +51,7 @@ void heap_after_fork(struct heap *heap);
 bool heap_is_on(const struct heap *heap);
 
 /* Draws the calling thread's next gap, which is endless if nothing is sampled. Context: any,
- * own_tls.thread set. */
+ * profiler_tls.thread set. */
 void heap_draw_gap(const struct heap *heap, struct thread_state *thread);
 
 /* Sets the mean of the gaps that are drawn from now on. One thread at a time. Context: any. */
@@ -76,7 +76,8 @@ const struct peak_sums *heap_peak_of(const struct heap *heap);
 /* Logs one line when the interval has grown. Context: the helper. */
 void heap_report(struct heap *heap);
 
-/* Records a sampled allocation that succeeded. Context: the malloc hook; own_tls.inside is 0. */
+/* Records a sampled allocation that succeeded. Context: the malloc hook; profiler_tls.inside is 0.
+ */
 void heap_sample(struct heap *heap, void *object, uint64_t size);
 /* Removes an object that is about to be freed. Returns true and a copy in `*taken` if it was
  * sampled. */

@@ -97,13 +97,13 @@ static bool is_open(void) {
 }
 
 bool helper_heap_serves(void) {
-    return own_tls.is_profiler_thread && (is_open() || (!helper_heap.refused && open_heap()));
+    return profiler_tls.is_profiler_thread && (is_open() || (!helper_heap.refused && open_heap()));
 }
 
 /* --- the lock between the profiler's threads --- */
 
 static bool is_worker(void) {
-    return own_tls.inside == OWN_GUARDED;
+    return profiler_tls.inside == OWN_GUARDED;
 }
 
 static void helper_heap_lock(void) {
@@ -187,7 +187,7 @@ void *helper_heap_take_zeroed(size_t size) {
 }
 
 void helper_heap_free(void *object) {
-    if (!own_tls.is_profiler_thread) {
+    if (!profiler_tls.is_profiler_thread) {
         free_from_afar(object);
         return;
     }

@@ -27,7 +27,7 @@ IN_FIRST_PAGE static struct guard {
 /* --- leaving --- */
 
 void memory_guard_leave(void) {
-    if (own_tls.inside == OWN_GUARDED)
+    if (profiler_tls.inside == OWN_GUARDED)
         longjmp(*guard.way_out, 1);
 }
 
@@ -54,7 +54,7 @@ static bool may_leave_at(uintptr_t pc) {
 
 void memory_guard_on_signal(void *context) {
     uint64_t registers[REGISTER_COUNT];
-    if (own_tls.inside != OWN_GUARDED || !guard.way_out || thread_cpu_nano() < guard.end)
+    if (profiler_tls.inside != OWN_GUARDED || !guard.way_out || thread_cpu_nano() < guard.end)
         return;
     registers_from_context(registers, context);
     if (may_leave_at(registers[REGISTER_PC]))
@@ -76,7 +76,7 @@ static void memory_guard_begin(const struct work_budget *budget) {
     const bool timed = budget->cpu_nano && memory_guard_is_timed();
     guard.end = timed ? thread_cpu_nano() + budget->cpu_nano : UINT64_MAX;
     helper_heap_begin_work(budget->bytes);
-    own_tls.inside = OWN_GUARDED;
+    profiler_tls.inside = OWN_GUARDED;
     if (timed)
         signal_unblock(atomic_load(guard.signal));
 }
@@ -86,7 +86,7 @@ static void memory_guard_begin(const struct work_budget *budget) {
  * that blocks them. */
 static void memory_guard_end(bool left) {
     const signal_mask all = ~(signal_bit(32) | signal_bit(33));
-    own_tls.inside = OWN_WORK;
+    profiler_tls.inside = OWN_WORK;
     guard.way_out = NULL;
     (void)signals_change(SIG_SETMASK, &all, NULL);
     helper_heap_end_work(left);

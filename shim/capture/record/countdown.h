@@ -1,8 +1,8 @@
 /* The countdown of the bytes that a thread allocates: one threshold, and all events that happen
  * there.
  *
- * malloc compares the size with own_tls.alloc_left, and subtracts it; it reads nothing else of the
- * profiler. So all work of the profiler in an allocation depends on that comparison:
+ * malloc compares the size with profiler_tls.alloc_left, and subtracts it; it reads nothing else of
+ * the profiler. So all work of the profiler in an allocation depends on that comparison:
  *
  *   event               set by                                  handled by
  *   a sample            the heap: it draws the bytes to the     heap_sample(); an allocation that
@@ -19,7 +19,7 @@
  * the gap and the interval from before; then it follows the settings; then it requests the helper;
  * it takes the sample when the allocator has returned.
  *
- * Context of all: the thread itself, own_tls.thread set. Async-signal-safe: yes.
+ * Context of all: the thread itself, profiler_tls.thread set. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_COUNTDOWN_H
 #define OTELPROF_COUNTDOWN_H
@@ -30,7 +30,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Values of own_tls.alloc_left if nothing is counted. */
+/* Values of profiler_tls.alloc_left if nothing is counted. */
 #define COUNTDOWN_ALWAYS UINT64_C(0) /* every call: a thread of the profiler, or none yet */
 #define COUNTDOWN_NEVER  UINT64_MAX  /* no call any more: it is not profiled, for good */
 
@@ -46,25 +46,25 @@ static inline void countdown_set(struct thread_state *thread, uint64_t gap) {
     const uint64_t left = gap < COUNTDOWN_MOST ? gap : COUNTDOWN_MOST;
     atomic_store_explicit(&thread->events, 0, memory_order_relaxed);
     thread->beyond = gap - left;
-    own_tls.countdowns++; /* the rest may be as much as before */
-    own_tls.alloc_left = left;
+    profiler_tls.countdowns++; /* the rest may be as much as before */
+    profiler_tls.alloc_left = left;
 }
 
 /* Sends the calling thread's next allocation down the slow path. Call it again while thread->events
  * is not 0: an interrupted malloc may then subtract from the value that it had compared. */
 static inline void countdown_ask(struct thread_state *thread, uint32_t events) {
     atomic_fetch_or_explicit(&thread->events, events, memory_order_relaxed);
-    own_tls.alloc_left = 0;
+    profiler_tls.alloc_left = 0;
 }
 
 /* Decides, on the slow path and with no event pending, if an allocation of `size` bytes reaches the
  * next sample. If not, counts it down. */
 static inline bool countdown_reaches_sample(struct thread_state *thread, uint64_t size) {
-    const uint64_t left = own_tls.alloc_left;
+    const uint64_t left = profiler_tls.alloc_left;
     if (size >= left && size - left >= thread->beyond)
         return true;
     if (size < left) {
-        own_tls.alloc_left = left - size;
+        profiler_tls.alloc_left = left - size;
         return false;
     }
     countdown_set(thread, thread->beyond - (size - left));

@@ -27,14 +27,15 @@ static bool try_begin_iteration(void *unused) {
 }
 
 void list_iteration_begin(void) {
-    const bool is_within = own_tls.list_iterations > 0; /* this call has interrupted an iteration */
+    const bool is_within =
+        profiler_tls.list_iterations > 0; /* this call has interrupted an iteration */
     if (is_within || !wait_for_rounds(try_begin_iteration, NULL, WAIT_ROUNDS))
         atomic_fetch_add(&list_iterations.iterating, 1);
-    own_tls.list_iterations++;
+    profiler_tls.list_iterations++;
 }
 
 void list_iteration_end(void) {
-    own_tls.list_iterations--;
+    profiler_tls.list_iterations--;
     atomic_fetch_sub(&list_iterations.iterating, 1);
 }
 
@@ -42,26 +43,26 @@ void list_iteration_end(void) {
  * do those that wait for it because it forks inside an iteration of the program. */
 static bool no_other_iterates(void *unused) {
     (void)unused;
-    return atomic_load(&list_iterations.iterating) <= own_tls.list_iterations ||
+    return atomic_load(&list_iterations.iterating) <= profiler_tls.list_iterations ||
            loader_state_is_used_by((uint32_t)syscall(SYS_gettid));
 }
 
 void list_iterations_begin_fork(void) {
-    if (own_tls.list_iterations_held)
+    if (profiler_tls.list_iterations_held)
         return;
-    own_tls.list_iterations_held = true;
+    profiler_tls.list_iterations_held = true;
     atomic_fetch_add(&list_iterations.forking, 1);
     (void)wait_for_rounds(no_other_iterates, NULL, FORK_ROUNDS);
 }
 
 void list_iterations_end_fork(void) {
-    if (own_tls.list_iterations_held)
+    if (profiler_tls.list_iterations_held)
         atomic_fetch_sub(&list_iterations.forking, 1);
-    own_tls.list_iterations_held = false;
+    profiler_tls.list_iterations_held = false;
 }
 
 void list_iterations_after_fork(void) {
-    own_tls.list_iterations_held = false;
+    profiler_tls.list_iterations_held = false;
     atomic_store(&list_iterations.forking, 0);
-    atomic_store(&list_iterations.iterating, own_tls.list_iterations);
+    atomic_store(&list_iterations.iterating, profiler_tls.list_iterations);
 }

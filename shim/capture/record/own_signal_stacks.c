@@ -137,7 +137,7 @@ static struct stack_range range_of(const stack_t *stack) {
 }
 
 struct stack_range own_signal_stacks_range(const stack_t *kernels, uintptr_t sp) {
-    const struct own_signal_stack *const own = own_tls.signal_stack;
+    const struct own_signal_stack *const own = profiler_tls.signal_stack;
     if (!own || !own_signal_stack_is(own, kernels))
         return range_of(kernels);
     if (own_signal_stack_has(own, sp))

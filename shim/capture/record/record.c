@@ -87,7 +87,7 @@ static struct unwind record_walk_make(const struct recorder *recorder,
                            .signal_stack = signal_stack,
                            .frames = thread->frames,
                            .max = record_depth(recorder),
-                           .own_unloads = own_tls.unloads,
+                           .own_unloads = profiler_tls.unloads,
                            .cold = !thread->sampled};
 }
 
@@ -262,7 +262,7 @@ static uint32_t walk_from_end(const struct recorder *recorder, struct thread_sta
     struct unwind unwind = {.thread_stack = thread->stack,
                             .frames = thread->frames + 1,
                             .max = record_depth(recorder) - 1,
-                            .own_unloads = own_tls.unloads};
+                            .own_unloads = profiler_tls.unloads};
     const enum unwind_end end = unwind_walk(recorder->unwinder, registers, &unwind);
     thread->frames[0] = (uintptr_t)thread->start_routine;
     *flags = end == UNWIND_COMPLETE ? 0 : SAMPLE_FLAG_TRUNCATED;

@@ -29,7 +29,7 @@ struct recorder {
 
 /* Unwinds from `registers` into the calling thread's buffer and records the sample. The caller sets
  * kind and values of `sample`; the call adds the frames. `signal_stack` may be empty. Returns
- * false, and counts a drop, if the sample was lost. Context: any, own_tls.inside set.
+ * false, and counts a drop, if the sample was lost. Context: any, profiler_tls.inside set.
  * Async-signal-safe: yes. */
 bool record_stack(const struct recorder *recorder, struct thread_state *thread,
                   const uint64_t registers[REGISTER_COUNT], struct stack_range signal_stack,
@@ -53,8 +53,8 @@ bool record_own_time(const struct recorder *recorder, struct thread_state *threa
 
 /* Records the CPU time of the calling thread since its last sample, so that totals are right: the
  * kernel's tick never finds most threads of 2 ms. The time goes to the start routine, which is no
- * longer on the stack, and its callers, which are. Context: the thread itself, calm, own_tls.inside
- * set. */
+ * longer on the stack, and its callers, which are. Context: the thread itself, calm,
+ * profiler_tls.inside set. */
 void record_remainder(const struct recorder *recorder, struct thread_state *thread);
 
 /* Records `nano` off CPU of the calling thread that no poll of the helper has found, with the same
@@ -63,7 +63,7 @@ void record_unseen_wait(const struct recorder *recorder, struct thread_state *th
                         uint64_t nano);
 
 /* Records the calling thread's name for its samples: the kernel forgets it with the thread.
- * Context: the thread itself, calm, own_tls.inside set. */
+ * Context: the thread itself, calm, profiler_tls.inside set. */
 void record_name(const struct recorder *recorder, struct thread_state *thread);
 
 /* Counts a drop that has no thread's counter. Context: any. Async-signal-safe: yes. */

@@ -12,7 +12,7 @@
 
 enum { HANDSHAKE_TRIES = 1000 };
 
-__thread struct thread_local_state own_tls;
+__thread struct thread_local_state profiler_tls;
 
 static size_t thread_segment_bytes(const struct thread_table *table) {
     return whole_pages(table->stride * THREADS_PER_SEGMENT);

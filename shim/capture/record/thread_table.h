@@ -114,14 +114,14 @@ struct thread_local_state {
 enum { OWN_WORK = 1 << 16, OWN_GUARDED = 1 << 17 };
 
 _Static_assert(sizeof(struct thread_local_state) <= 64, "static TLS is scarce");
-extern __thread struct thread_local_state own_tls;
+extern __thread struct thread_local_state profiler_tls;
 
 /* Marks the calling thread as the profiler's. Its allocations take the slow path: helper_heap.h.
  * Context: the thread itself, at its start. */
 static inline void thread_mark_as_profiler(void) {
-    own_tls.inside = OWN_WORK;
-    own_tls.alloc_left = 0; /* COUNTDOWN_ALWAYS */
-    own_tls.is_profiler_thread = true;
+    profiler_tls.inside = OWN_WORK;
+    profiler_tls.alloc_left = 0; /* COUNTDOWN_ALWAYS */
+    profiler_tls.is_profiler_thread = true;
 }
 
 struct thread_table {
@@ -161,8 +161,8 @@ void thread_table_sweep(struct thread_table *table, uint32_t limit,
 /* Returns true if the kernel no longer knows the thread of this slot. Context: any. */
 bool thread_has_ended(const struct thread_state *thread);
 
-/* Adds a sample to the thread's current generation. Context: the owner, with own_tls.inside set.
- * Async-signal-safe: yes. */
+/* Adds a sample to the thread's current generation. Context: the owner, with profiler_tls.inside
+ * set. Async-signal-safe: yes. */
 bool thread_record(struct thread_table *table, struct thread_state *thread,
                    const struct sample *sample);
 
@@ -190,7 +190,8 @@ bool thread_table_is_emptied(struct thread_table *table);
 
 /* Returns true in a child that no fork handler has seen, made by a bare clone(2) or _Fork(): the
  * kernel has emptied all slots (profiler_memory.h), and none may be used any more.
- * thread_is_wiped() checks one slot, the calling thread's (own_tls.thread). Async-signal-safe: yes.
+ * thread_is_wiped() checks one slot, the calling thread's (profiler_tls.thread). Async-signal-safe:
+ * yes.
  */
 bool thread_table_is_wiped(const struct thread_table *table);
 static inline bool thread_is_wiped(const struct thread_state *thread) {

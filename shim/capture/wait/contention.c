@@ -80,8 +80,8 @@ static uint64_t now_nano(void) {
 struct contention contention_begin(const struct recorder *recorder,
                                    const struct hook_caller *caller, uint32_t what,
                                    const void *lock) {
-    struct contention contention = {.thread = own_tls.thread};
-    if (!contention.thread || own_tls.inside || thread_is_wiped(contention.thread))
+    struct contention contention = {.thread = profiler_tls.thread};
+    if (!contention.thread || profiler_tls.inside || thread_is_wiped(contention.thread))
         return (struct contention){.thread = NULL};
     contention.has_wait_slot = atomic_load_explicit(&wait_slots_on, memory_order_relaxed);
     if (contention.has_wait_slot)
@@ -138,9 +138,9 @@ OWN_TIME static void record_contention(const struct recorder *recorder,
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);
     if (signals_block(&before)) {
-        own_tls.inside++;
+        profiler_tls.inside++;
         contention_record_measured(recorder, contention, registers, delay_ns);
-        own_tls.inside--;
+        profiler_tls.inside--;
         signals_restore(&before);
     } else
         thread_count_drop(contention->thread, DROP_BUSY);
@@ -149,11 +149,12 @@ OWN_TIME static void record_contention(const struct recorder *recorder,
 
 void contention_end(const struct recorder *recorder, const struct contention *contention) {
     struct thread_state *const thread = contention->thread;
-    if (!thread || own_tls.thread != thread || thread_is_wiped(thread))
+    if (!thread || profiler_tls.thread != thread || thread_is_wiped(thread))
         return;
     if (contention->has_wait_slot)
         wait_slot_end(&thread->wait_slot);
-    if (!contention->start_nano || own_tls.inside) /* a handler may have left the wait by a jump */
+    if (!contention->start_nano ||
+        profiler_tls.inside) /* a handler may have left the wait by a jump */
         return;
     const uint64_t now = now_nano();
     const uint64_t delay_ns = now > contention->start_nano ? now - contention->start_nano : 1;

@@ -66,7 +66,7 @@ void wait_sampler_expect(const struct wait_sampler *waits, struct thread_state *
 void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_state *thread);
 
 /* Records the waits of the calling thread that no poll has seen. Context: the thread itself, calm,
- * own_tls.inside set. */
+ * profiler_tls.inside set. */
 void wait_sampler_end_thread(const struct wait_sampler *waits, struct thread_state *thread);
 
 /* Returns the time of the next poll; UINT64_MAX: not before the settings change. */
