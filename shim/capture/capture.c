@@ -3,7 +3,7 @@
 
 #include "change_settings.h"
 #include "clock.h"
-#include "context/own_context.h"
+#include "context/program_context.h"
 #include "cpu/program_handlers.h"
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
@@ -151,9 +151,9 @@ void capture_after_fork(void) {
         atomic_store(&capture.recorder.dropped[i], 0);
     if (profiler_tls.stack.high == 0 || !register_this_thread(profiler_tls.stack, 0))
         profiler_tls.alloc_left = COUNTDOWN_NEVER;
-    else if (profiler_tls.own_context) { /* it still works for the same request */
-        profiler_tls.own_context = own_context_keep(profiler_tls.thread->index, profiler_tls.own_context);
-        profiler_tls.thread->own_context = profiler_tls.own_context;
+    else if (profiler_tls.program_context) { /* it still works for the same request */
+        profiler_tls.program_context = program_context_keep(profiler_tls.thread->index, profiler_tls.program_context);
+        profiler_tls.thread->program_context = profiler_tls.program_context;
     }
 }
 

@@ -154,7 +154,7 @@ BREAKS = [
           "atomic_fetch_add_explicit(&table->unregistered, 0, memory_order_relaxed);", ("test_thread_table",)),
     Break("a slot is given away under its thread", RECORD + "thread_table.c", "        if (thread_has_ended(thread)) {\n",
           "        if (thread->index < UINT32_MAX) {\n", ("test_thread_table",)),
-    Break("a new thread has the context of the one before", RECORD + "thread_table.c", "    thread->own_context = NULL;\n", "",
+    Break("a new thread has the context of the one before", RECORD + "thread_table.c", "    thread->program_context = NULL;\n", "",
           ("test_thread_table",)),
     Break("a new thread has used the time of the one before", RECORD + "thread_table.c", "    thread->last_cpu_nano = 0;\n", "",
           ("test_thread_table",)),
@@ -167,10 +167,10 @@ BREAKS = [
           ("test_sampling_cost",)),
 
     # --- capture/context ---
-    Break("a mixture of two spans is one", CONTEXT + "own_context.c", "return span[0] ^ turned(span[1], 21) ^ turned(span[2], 42);",
-          "return span[0] && turned(span[1], 21);", ("test_own_context",)),
-    Break("a label hides none of its key", CONTEXT + "own_context.c", "content->labels[i].state = depth + 1;",
-          "content->labels[i].state = depth ? 1 : 0;", ("test_own_context",)),
+    Break("a mixture of two spans is one", CONTEXT + "program_context.c", "return span[0] ^ turned(span[1], 21) ^ turned(span[2], 42);",
+          "return span[0] && turned(span[1], 21);", ("test_program_context",)),
+    Break("a label hides none of its key", CONTEXT + "program_context.c", "content->labels[i].state = depth + 1;",
+          "content->labels[i].state = depth ? 1 : 0;", ("test_program_context",)),
     Break("a variable is read while two changes overtake", CONTEXT + "thread_variable.c", "memory_order_relaxed) - version >= 2)",
           "memory_order_relaxed) - version >= 4)", ("test_thread_variable",)),
     Break("variables change in the table that is read", CONTEXT + "thread_variable.c", "&variables->tables[(version + 1) % 2];",

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "arch_machine.h"
-#include "context/own_context.h"
+#include "context/program_context.h"
 #include "record/record.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@ static __thread const uint8_t *published; /* as otel_thread_ctx_v1 */
 static struct sample_context context;
 
 static struct thread {
-    struct own_context *own;
+    struct program_context *own;
     _Atomic uintptr_t pointer;
     sem_t is_there;
     sem_t may_go;
@@ -27,7 +27,7 @@ static struct thread {
 static void start(pthread_t *thread, void *(*routine)(void *)) {
     const struct thread_variable variable = {
         .source = CONTEXT_THREAD, .offset = (intptr_t)((uintptr_t)&published - thread_pointer())};
-    other.own = own_context_make(1);
+    other.own = program_context_make(1);
     other.is_over = false;
     thread_variables_set(&reader.variables, &variable, 1);
     assert_int_equal(sem_init(&other.is_there, 0, 0), 0);
@@ -42,7 +42,7 @@ static void end(pthread_t thread) {
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-static enum context_outcome look(const struct own_context *own) {
+static enum context_outcome look(const struct program_context *own) {
     memset(&context, 0xa5, sizeof context);
     return context_read_of(&reader, other.pointer, own, &context);
 }
@@ -81,7 +81,7 @@ static void what_a_waiting_thread_publishes_is_read(void **state) {
     assert_int_equal(look(NULL), CONTEXT_READ);
     assert_memory_equal(context.trace_id, record, TRACE_ID_BYTES);
     assert_int_equal(context.attribute_bytes, 0);
-    own_context_push(other.own, "route", "/cart");
+    program_context_push(other.own, "route", "/cart");
     assert_int_equal(look(other.own), CONTEXT_READ);
     assert_memory_equal(context.trace_id, record, TRACE_ID_BYTES);
     assert_label("route", "/cart");
@@ -93,7 +93,7 @@ static void what_it_says_itself_goes_first(void **state) {
     pthread_t thread;
     (void)state;
     start(&thread, wait_with_contexts);
-    own_context_set_span(other.own, trace, trace);
+    program_context_set_span(other.own, trace, trace);
     assert_int_equal(look(other.own), CONTEXT_READ);
     assert_memory_equal(context.trace_id, trace, TRACE_ID_BYTES);
     end(thread);
@@ -123,7 +123,7 @@ static void *change_often(void *unused) {
         uint8_t *const at = records[i / 16 % 2];
         uint8_t span[24];
         fill(span, (uint8_t)(1 + i % 200));
-        own_context_set_span(other.own, i % 3 ? span : NULL, span + 16);
+        program_context_set_span(other.own, i % 3 ? span : NULL, span + 16);
         at[24] = 0;
         atomic_thread_fence(memory_order_seq_cst);
         fill(at, (uint8_t)(1 + i % 200));
@@ -155,9 +155,9 @@ static void *push_and_pop(void *unused) {
     sem_post(&other.is_there);
     for (uint32_t i = 0; !other.is_over; i++) {
         const char *const value = values[i % 4];
-        const uint32_t depth = own_context_push(other.own, value, value);
-        own_context_push(other.own, "k", value);
-        own_context_pop_to(other.own, depth);
+        const uint32_t depth = program_context_push(other.own, value, value);
+        program_context_push(other.own, "k", value);
+        program_context_pop_to(other.own, depth);
     }
     return unused;
 }

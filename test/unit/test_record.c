@@ -3,7 +3,7 @@
 
 #include "arch_machine.h"
 #include "clock.h"
-#include "context/own_context.h"
+#include "context/program_context.h"
 #include "recorder_fixture.h"
 
 #include <sys/prctl.h>
@@ -84,13 +84,13 @@ static struct span_seen seen_under(const uint8_t *span_id, bool span_times, uint
     values.span_times = span_times;
     settings_publish(&settings, &values);
     contexts.sources = ~0u;
-    thread->own_context = own_context_make(0);
-    assert_non_null(thread->own_context);
-    own_context_set_span(thread->own_context, span_id ? trace_id : NULL, span_id);
+    thread->program_context = program_context_make(0);
+    assert_non_null(thread->program_context);
+    program_context_set_span(thread->program_context, span_id ? trace_id : NULL, span_id);
     const struct span_seen of_wait = {.first_nano = begun};
     struct sample sample = {.kind = SAMPLE_CPU, .seen = begun ? &of_wait : NULL};
     assert_true(record_here(&sample));
-    own_context_set_span(thread->own_context, NULL, NULL);
+    program_context_set_span(thread->program_context, NULL, NULL);
     contexts.sources = 0;
     (void)set_most(DEPTH);
     harvest();

@@ -221,13 +221,13 @@ static void what_an_ended_thread_recorded_is_visited(void **state) {
 static void a_slot_has_nothing_of_the_thread_before(void **state) {
     (void)state;
     struct thread_state *const thread = begin_thread(ENDED);
-    thread->own_context = (void *)thread;
+    thread->program_context = (void *)thread;
     thread->last_cpu_nano = 5;
     thread->sampled = true;
     atomic_store(&thread->retired, true);
     thread_table_give_back(&threads, thread);
     assert_ptr_equal(thread_table_take(&threads), thread);
-    assert_null(thread->own_context);
+    assert_null(thread->program_context);
     assert_int_equal(thread->last_cpu_nano, 0);
     assert_false(thread->sampled);
     assert_false(atomic_load(&thread->retired));

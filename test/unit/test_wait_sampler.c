@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "clock.h"
-#include "context/own_context.h"
+#include "context/program_context.h"
 #include "waiting_thread.h"
 
 #include <sys/syscall.h>

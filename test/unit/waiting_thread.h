@@ -5,7 +5,7 @@
 #define OTELPROF_TEST_WAITING_THREAD_H
 
 #include "clock.h"
-#include "context/own_context.h"
+#include "context/program_context.h"
 #include "recorder_fixture.h"
 #include "wait/wait_sampler.h"
 
@@ -109,15 +109,15 @@ __attribute__((unused)) static void work_and_wait_on(void) {
 /* What the waiting thread works for, as it would say itself before it waits. */
 __attribute__((unused)) static void give_span(const uint8_t *id) {
     contexts.sources = ~0u;
-    waiting.state->own_context = own_context_make(waiting.state->index);
-    assert_non_null(waiting.state->own_context);
-    own_context_set_span(waiting.state->own_context, id, id);
+    waiting.state->program_context = program_context_make(waiting.state->index);
+    assert_non_null(waiting.state->program_context);
+    program_context_set_span(waiting.state->program_context, id, id);
 }
 
 __attribute__((unused)) static void take_span(void) {
     contexts.sources = 0;
-    own_context_set_span(waiting.state->own_context, NULL, NULL);
-    waiting.state->own_context = NULL;
+    program_context_set_span(waiting.state->program_context, NULL, NULL);
+    waiting.state->program_context = NULL;
 }
 
 /* The thread is past its wait, and ends when this returns. */

@@ -4,7 +4,7 @@
 #include "custom_labels.h"
 #include "kernel/wait.h"
 #include "loader_counters.h"
-#include "own_context.h"
+#include "program_context.h"
 #include "safe_read.h"
 #include "symbols/loader_state.h"
 #include "thread_context.h"
@@ -21,7 +21,7 @@ enum { FORGET_ROUNDS = 2000 }; /* rounds of wait.h */
 
 /* The thread whose context is read. */
 struct owner {
-    const struct own_context *own;
+    const struct program_context *programs;
     uintptr_t pointer; /* the thread pointer of another thread; 0: it is the calling one's */
     uint8_t *room;     /* for foreign_memory */
 };
@@ -96,24 +96,25 @@ static enum context_outcome read_variables(const struct context_reader *reader,
 static enum context_outcome context_read_all(const struct context_reader *reader,
                                              const struct owner *owner,
                                              struct sample_context *context) {
-    const struct own_context *const own = owner->own;
-    enum context_outcome own_outcome = CONTEXT_NONE;
-    if (own && (reader->sources & CONTEXT_OTELPROF))
-        own_outcome = own_context_read(own, context);
-    if (own_outcome == CONTEXT_WRONG || !thread_variables_any(&reader->variables) ||
-        (context_is_there(own_outcome) && context_has_span(context)))
-        return own_outcome;
+    const struct program_context *const programs = owner->programs;
+    enum context_outcome program_outcome = CONTEXT_NONE;
+    if (programs && (reader->sources & CONTEXT_OTELPROF))
+        program_outcome = program_context_read(programs, context);
+    if (program_outcome == CONTEXT_WRONG || !thread_variables_any(&reader->variables) ||
+        (context_is_there(program_outcome) && context_has_span(context)))
+        return program_outcome;
     const enum context_outcome published = read_variables(reader, owner, context);
-    if (!context_is_there(own_outcome))
-        return published == CONTEXT_NONE ? own_outcome : published;
+    if (!context_is_there(program_outcome))
+        return published == CONTEXT_NONE ? program_outcome : published;
     if (!context_is_there(published)) /* which may have left something there */
-        return own_context_read(own, context);
-    return own_context_add_labels(own, context) ? published : CONTEXT_CUT;
+        return program_context_read(programs, context);
+    return program_context_add_labels(programs, context) ? published : CONTEXT_CUT;
 }
 
 enum context_outcome context_read(const struct context_reader *reader,
-                                  const struct own_context *own, struct sample_context *context) {
-    return context_read_all(reader, &(struct owner){.own = own}, context);
+                                  const struct program_context *programs,
+                                  struct sample_context *context) {
+    return context_read_all(reader, &(struct owner){.programs = programs}, context);
 }
 
 /* --- of another thread --- */
@@ -123,24 +124,25 @@ static bool sample_context_equals(const struct sample_context *a, const struct s
 }
 
 static enum context_outcome read_once_of(const struct context_reader *reader, uintptr_t pointer,
-                                         const struct own_context *own,
+                                         const struct program_context *programs,
                                          struct sample_context *context) {
     uint8_t room[FOREIGN_COPY_BYTES];
-    struct own_context copy;
-    if (own && !own_context_copy(own, &copy))
+    struct program_context copy;
+    if (programs && !program_context_copy(programs, &copy))
         return CONTEXT_WRONG;
-    const struct owner owner = {.own = own ? &copy : NULL, .pointer = pointer, .room = room};
+    const struct owner owner = {
+        .programs = programs ? &copy : NULL, .pointer = pointer, .room = room};
     return context_read_all(reader, &owner, context);
 }
 
 enum context_outcome context_read_of(const struct context_reader *reader, uintptr_t pointer,
-                                     const struct own_context *own,
+                                     const struct program_context *programs,
                                      struct sample_context *context) {
     struct sample_context again;
-    const enum context_outcome first = read_once_of(reader, pointer, own, context);
+    const enum context_outcome first = read_once_of(reader, pointer, programs, context);
     if (!context_is_there(first))
         return first;
-    const enum context_outcome second = read_once_of(reader, pointer, own, &again);
+    const enum context_outcome second = read_once_of(reader, pointer, programs, &again);
     return second == first && sample_context_equals(context, &again) ? first : CONTEXT_WRONG;
 }
 

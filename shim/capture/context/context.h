@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct own_context;
+struct program_context;
 
 struct context_reader {
     unsigned sources; /* CONTEXT_* bits of the configuration; 0: nothing is read */
@@ -38,17 +38,19 @@ struct context_reader {
 };
 
 /* Reads the calling thread's context into `*context`; if there is none, its content is undefined.
- * `own`: the context that the program set for the thread by otelprof.h; NULL: none. The first
+ * `programs`: the context that the program set for the thread by otelprof.h; NULL: none. The first
  * source that has a context counts, in the order of context_sources.def. Cost: without variables,
  * some instructions. Context: signal. Async-signal-safe: yes. */
 enum context_outcome context_read(const struct context_reader *reader,
-                                  const struct own_context *own, struct sample_context *context);
+                                  const struct program_context *programs,
+                                  struct sample_context *context);
 
 /* Reads another thread's context, whose thread pointer is `pointer`, while it runs, waits or ends:
  * the kernel copies all of its memory. Data that changes meanwhile is CONTEXT_WRONG. Cost: some
  * microseconds where anything is published. Context: the helper. */
 enum context_outcome context_read_of(const struct context_reader *reader, uintptr_t pointer,
-                                     const struct own_context *own, struct sample_context *context);
+                                     const struct program_context *programs,
+                                     struct sample_context *context);
 
 /* Records that an object may be loaded now. true: the helper sleeps and the caller should wake it;
  * its next poll is at context_next_poll(). Context: any. Async-signal-safe: yes. */

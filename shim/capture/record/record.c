@@ -105,7 +105,7 @@ static const struct sample_context *count_context(struct thread_state *thread,
 static const struct sample_context *read_current_context(const struct recorder *recorder,
                                                          struct thread_state *thread) {
     const enum context_outcome outcome =
-        context_read(recorder->contexts, thread->own_context, thread->context);
+        context_read(recorder->contexts, thread->program_context, thread->context);
     return count_context(thread, outcome, thread->context);
 }
 
@@ -113,7 +113,8 @@ static const struct sample_context *read_current_context(const struct recorder *
 const struct sample_context *record_context_of(const struct recorder *recorder,
                                                struct thread_state *thread,
                                                struct sample_context *room) {
-    const struct own_context *const own = __atomic_load_n(&thread->own_context, __ATOMIC_RELAXED);
+    const struct program_context *const own =
+        __atomic_load_n(&thread->program_context, __ATOMIC_RELAXED);
     const uintptr_t pointer = __atomic_load_n(&thread->pointer, __ATOMIC_RELAXED);
     if (!pointer || atomic_load(&thread->retired))
         return NULL;

@@ -108,7 +108,7 @@ struct thread_state *thread_table_take(struct thread_table *table) {
     }
     atomic_store(&thread->retired, false);
     thread->sampled = false;
-    thread->own_context = NULL;
+    thread->program_context = NULL;
     atomic_store(&thread->timer, -1); /* TIMER_NONE */
     thread->signals_given_up = false;
     thread->blocked_counted = false;

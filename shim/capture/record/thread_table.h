@@ -72,10 +72,11 @@ struct thread_state {
     _Atomic uint64_t foreign_nano; /* CPU time of those that are counted as DROP_FOREIGN_STACK */
     void *(*start_routine)(void *);
     void *start_argument;
-    struct own_context *own_context; /* context that the program has set (otelprof.h); NULL: none */
-    uint64_t *frames;                /* room for the configured depth, behind this struct */
-    struct wait_slot wait_slot;      /* the call that it may be blocked in */
-    struct wall_time wall;           /* its time by states */
+    struct program_context
+        *program_context;       /* context that the program has set (otelprof.h); NULL: none */
+    uint64_t *frames;           /* room for the configured depth, behind this struct */
+    struct wait_slot wait_slot; /* the call that it may be blocked in */
+    struct wall_time wall;      /* its time by states */
     struct contention_rate contention;
     struct sampling_count costs[SAMPLING_WORKS]; /* of all threads that had this slot */
     uint32_t last_stack;                         /* used by the helper: last_stacks.h */
@@ -106,7 +107,8 @@ struct thread_local_state {
     uint8_t registering;           /* hooks of hooks/generated_code.c that the thread is inside */
     uint8_t list_iterations : 7;   /* iterations that the thread is inside */
     bool list_iterations_held : 1; /* by the profiler around a fork */
-    struct own_context *own_context; /* as thread->own_context, for the same reason as `stack` */
+    struct program_context
+        *program_context; /* as thread->program_context, for the same reason as `stack` */
 };
 /* Added to `inside` around calm work of the profiler itself (creating the helper): its allocations
  * are not the application's, and not lost samples either. The helper has the first value for good,

@@ -4,19 +4,19 @@
 
 #include "arch_machine.h"
 #include "context/context.h"
-#include "context/own_context.h"
+#include "context/program_context.h"
 
 #include <signal.h>
 #include <ucontext.h>
 
 static const uint8_t trace[TRACE_ID_BYTES] = "trace of a test";
 static const uint8_t span[SPAN_ID_BYTES] = "span 01";
-static struct own_context *own;
+static struct program_context *own;
 static struct sample_context read_context;
 
 static int begin(void **state) {
     (void)state;
-    own = own_context_make(70);
+    own = program_context_make(70);
     memset(&read_context, 0xff, sizeof read_context);
     return own ? 0 : -1;
 }
@@ -37,15 +37,15 @@ static const char *labels(void) {
 }
 
 static const char *read_labels(enum context_outcome expected) {
-    assert_int_equal(own_context_read(own, &read_context), expected);
+    assert_int_equal(program_context_read(own, &read_context), expected);
     return labels();
 }
 
 static void nothing_is_said_at_first(void **state) {
     (void)state;
     uint8_t ids[24];
-    assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
-    own_context_get_span(own, ids, ids + 16);
+    assert_int_equal(program_context_read(own, &read_context), CONTEXT_NONE);
+    program_context_get_span(own, ids, ids + 16);
     for (size_t i = 0; i < sizeof ids; i++)
         assert_int_equal(ids[i], 0);
 }
@@ -53,36 +53,36 @@ static void nothing_is_said_at_first(void **state) {
 static void a_span_is_set_and_cleared(void **state) {
     (void)state;
     uint8_t ids[24];
-    own_context_set_span(own, trace, span);
-    assert_int_equal(own_context_read(own, &read_context), CONTEXT_READ);
+    program_context_set_span(own, trace, span);
+    assert_int_equal(program_context_read(own, &read_context), CONTEXT_READ);
     assert_memory_equal(read_context.trace_id, trace, sizeof trace);
     assert_memory_equal(read_context.span_id, span, sizeof span);
     assert_int_equal(read_context.attribute_bytes, 0);
     assert_int_equal(read_context.reserved, 0);
-    own_context_get_span(own, ids, ids + 16);
+    program_context_get_span(own, ids, ids + 16);
     assert_memory_equal(ids, trace, sizeof trace);
     assert_memory_equal(ids + 16, span, sizeof span);
-    own_context_set_span(own, trace, NULL);
-    assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
+    program_context_set_span(own, trace, NULL);
+    assert_int_equal(program_context_read(own, &read_context), CONTEXT_NONE);
 }
 
 /* Any word of one and the rest of the other. */
 static void a_mixture_of_two_spans_is_none(void **state) {
     (void)state;
     static const uint8_t other[TRACE_ID_BYTES] = "another trace";
-    struct own_content *const content = &own->contents[0];
-    own_context_set_span(own, other, (const uint8_t *)"span 02");
-    const struct own_content second = *content;
+    struct program_content *const content = &own->contents[0];
+    program_context_set_span(own, other, (const uint8_t *)"span 02");
+    const struct program_content second = *content;
     for (unsigned of_second = 1; of_second < 15; of_second++) {
-        own_context_set_span(own, trace, span);
+        program_context_set_span(own, trace, span);
         for (unsigned i = 0; i < 3; i++)
             if (of_second & 1u << i)
                 content->span[i] = second.span[i];
         if (of_second & 8)
             content->check = second.check;
-        assert_int_equal(own_context_read(own, &read_context), CONTEXT_WRONG);
+        assert_int_equal(program_context_read(own, &read_context), CONTEXT_WRONG);
         uint8_t ids[24];
-        own_context_get_span(own, ids, ids + 16);
+        program_context_get_span(own, ids, ids + 16);
         assert_int_equal(ids[0] | ids[8] | ids[16], 0);
     }
 }
@@ -108,7 +108,7 @@ static void a_change_shows_no_other_sources_span(void **state) {
     thread_variables_set(&reader.variables, list, 1);
     assert_int_equal(context_read(&reader, own, &read_context), CONTEXT_READ);
     assert_int_equal(read_context.span_id[0], 9);
-    own_context_set_span(own, trace, span);
+    program_context_set_span(own, trace, span);
     assert_int_equal(context_read(&reader, own, &read_context), CONTEXT_READ);
     assert_memory_equal(read_context.span_id, span, sizeof span);
     own->contents[0].span[2] ^= 1;
@@ -117,21 +117,21 @@ static void a_change_shows_no_other_sources_span(void **state) {
 
 static void labels_are_a_stack(void **state) {
     (void)state;
-    assert_int_equal(own_context_push(own, "a", "1"), 0);
-    assert_int_equal(own_context_push(own, "b", ""), 1);
+    assert_int_equal(program_context_push(own, "a", "1"), 0);
+    assert_int_equal(program_context_push(own, "b", ""), 1);
     assert_string_equal(read_labels(CONTEXT_READ), "a=1 b=");
-    assert_int_equal(own_context_push(own, "a", "2"), 2);
+    assert_int_equal(program_context_push(own, "a", "2"), 2);
     assert_string_equal(read_labels(CONTEXT_READ), "b= a=2");
-    assert_int_equal(own_context_push(own, "a", "3"), 3);
+    assert_int_equal(program_context_push(own, "a", "3"), 3);
     assert_string_equal(read_labels(CONTEXT_READ), "b= a=3");
-    own_context_pop_to(own, 3);
+    program_context_pop_to(own, 3);
     assert_string_equal(read_labels(CONTEXT_READ), "b= a=2");
-    own_context_pop_to(own, 7);
-    own_context_pop_to(own, 1);
+    program_context_pop_to(own, 7);
+    program_context_pop_to(own, 1);
     assert_string_equal(read_labels(CONTEXT_READ), "a=1");
-    own_context_pop_to(own, 0);
-    own_context_pop_to(own, 0);
-    assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
+    program_context_pop_to(own, 0);
+    program_context_pop_to(own, 0);
+    assert_int_equal(program_context_read(own, &read_context), CONTEXT_NONE);
 }
 
 /* The span, and attributes, of another source. */
@@ -140,24 +140,24 @@ static void labels_are_added_to_what_is_there(void **state) {
     memset(&read_context, 0, sizeof read_context);
     memcpy(read_context.attributes, "\1\1k1", 4);
     read_context.attribute_bytes = 4;
-    own_context_push(own, "a", "old");
-    own_context_push(own, "a", "22");
-    assert_true(own_context_add_labels(own, &read_context));
+    program_context_push(own, "a", "old");
+    program_context_push(own, "a", "22");
+    assert_true(program_context_add_labels(own, &read_context));
     assert_string_equal(labels(), "k=1 a=22");
     assert_int_equal(read_context.attributes[9], 0);
 
     read_context.attribute_bytes = 0;
     for (int i = 0; i < CONTEXT_ATTRIBUTES - 1; i++, read_context.attribute_bytes += 4)
         memcpy(read_context.attributes + read_context.attribute_bytes, "\1\1k1", 4);
-    assert_true(own_context_add_labels(own, &read_context)); /* in the last place */
-    assert_false(own_context_add_labels(own, &read_context));
+    assert_true(program_context_add_labels(own, &read_context)); /* in the last place */
+    assert_false(program_context_add_labels(own, &read_context));
     assert_int_equal(read_context.attribute_bytes, 4 * (CONTEXT_ATTRIBUTES - 1) + 5);
 }
 
 /* The table of samples compares words. */
 static void what_is_behind_the_last_label_is_zero(void **state) {
     (void)state;
-    own_context_push(own, "key", "value");
+    program_context_push(own, "key", "value");
     assert_string_equal(read_labels(CONTEXT_READ), "key=value");
     assert_int_equal(read_context.attribute_bytes, 10);
     for (size_t i = 10; i < 16; i++)
@@ -167,7 +167,7 @@ static void what_is_behind_the_last_label_is_zero(void **state) {
 /* And is counted, and pops as any other; the older one of its key is not true any more. */
 static void a_label_that_does_not_fit_is_not_there(void **state) {
     (void)state;
-    char long_text[OWN_TEXT_BYTES + 2];
+    char long_text[PROGRAM_TEXT_BYTES + 2];
     memset(long_text, 'x', sizeof long_text);
     long_text[sizeof long_text - 1] = 0;
     const struct {
@@ -177,33 +177,33 @@ static void a_label_that_does_not_fit_is_not_there(void **state) {
         {"a", long_text, ""}, {long_text, "1", "a=1"}, {NULL, "1", "a=1"},
         {"a", NULL, ""},      {"", "1", "a=1"},        {NULL, NULL, "a=1"},
     };
-    own_context_push(own, "a", "1");
+    program_context_push(own, "a", "1");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(own_context_push(own, cases[i].key, cases[i].value), 1);
+        assert_int_equal(program_context_push(own, cases[i].key, cases[i].value), 1);
         assert_string_equal(read_labels(CONTEXT_CUT), cases[i].seen);
-        assert_int_equal(own_context_push(own, "b", "2"), 2);
-        own_context_pop_to(own, 1);
+        assert_int_equal(program_context_push(own, "b", "2"), 2);
+        program_context_pop_to(own, 1);
         assert_string_equal(read_labels(CONTEXT_READ), "a=1");
     }
-    long_text[OWN_TEXT_BYTES] = 0;
-    own_context_push(own, "a", long_text);
-    assert_int_equal(own_context_read(own, &read_context), CONTEXT_READ);
-    own_context_push(own, "c", long_text); /* no room is left */
-    assert_int_equal(own_context_read(own, &read_context), CONTEXT_CUT);
+    long_text[PROGRAM_TEXT_BYTES] = 0;
+    program_context_push(own, "a", long_text);
+    assert_int_equal(program_context_read(own, &read_context), CONTEXT_READ);
+    program_context_push(own, "c", long_text); /* no room is left */
+    assert_int_equal(program_context_read(own, &read_context), CONTEXT_CUT);
 }
 
 static void more_labels_than_fit_stay_balanced(void **state) {
     (void)state;
     char key[8];
-    for (uint32_t i = 0; i < 3 * OWN_LABELS; i++) {
+    for (uint32_t i = 0; i < 3 * PROGRAM_LABELS; i++) {
         sprintf(key, "k%u", i % 20);
-        assert_int_equal(own_context_push(own, key, "v"), i);
-        assert_int_equal(own_context_read(own, &read_context),
-                         i < OWN_LABELS ? CONTEXT_READ : CONTEXT_CUT);
+        assert_int_equal(program_context_push(own, key, "v"), i);
+        assert_int_equal(program_context_read(own, &read_context),
+                         i < PROGRAM_LABELS ? CONTEXT_READ : CONTEXT_CUT);
     }
-    assert_int_equal(own_context_depth(own), 3 * OWN_LABELS);
+    assert_int_equal(program_context_depth(own), 3 * PROGRAM_LABELS);
     assert_string_equal(read_labels(CONTEXT_CUT), "");
-    own_context_pop_to(own, 2);
+    program_context_pop_to(own, 2);
     assert_string_equal(read_labels(CONTEXT_READ), "k0=v k1=v");
 }
 
@@ -211,57 +211,57 @@ static void more_labels_than_fit_stay_balanced(void **state) {
 
 static void an_event_loop_switches_contexts(void **state) {
     (void)state;
-    struct own_content first = {0};
-    struct own_content second = {0};
-    own_context_push(own, "loop", "1");
-    own_context_swap(own, &first);
-    assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
-    own_context_set_span(own, trace, span);
-    own_context_push(own, "request", "first");
-    own_context_swap(own, &first);
+    struct program_content first = {0};
+    struct program_content second = {0};
+    program_context_push(own, "loop", "1");
+    program_context_swap(own, &first);
+    assert_int_equal(program_context_read(own, &read_context), CONTEXT_NONE);
+    program_context_set_span(own, trace, span);
+    program_context_push(own, "request", "first");
+    program_context_swap(own, &first);
     assert_string_equal(read_labels(CONTEXT_READ), "loop=1");
-    own_context_swap(own, &second);
-    own_context_push(own, "request", "second");
-    own_context_push(own, "request", "third");
-    own_context_swap(own, &second);
-    own_context_swap(own, &first);
+    program_context_swap(own, &second);
+    program_context_push(own, "request", "second");
+    program_context_push(own, "request", "third");
+    program_context_swap(own, &second);
+    program_context_swap(own, &first);
     assert_string_equal(read_labels(CONTEXT_READ), "request=first");
     assert_true(context_has_span(&read_context));
-    own_context_swap(own, &first);
-    own_context_swap(own, &second);
+    program_context_swap(own, &first);
+    program_context_swap(own, &second);
     assert_string_equal(read_labels(CONTEXT_READ), "request=third");
     assert_false(context_has_span(&read_context));
-    own_context_pop_to(own, 1);
+    program_context_pop_to(own, 1);
     assert_string_equal(read_labels(CONTEXT_READ), "request=second");
-    own_context_restore(own, &first);
+    program_context_restore(own, &first);
     assert_string_equal(read_labels(CONTEXT_READ), "request=first");
 }
 
 /* It is the program's memory: each byte of it may be anything. */
 static void a_context_of_garbage_is_an_empty_one(void **state) {
     (void)state;
-    struct own_content whole = {0};
-    own_context_set_span(own, trace, span);
-    own_context_push(own, "key", "value");
-    own_context_push(own, "key", "another");
-    own_context_save(own, &whole);
-    const size_t used = offsetof(struct own_content, bytes) + 24;
+    struct program_content whole = {0};
+    program_context_set_span(own, trace, span);
+    program_context_push(own, "key", "value");
+    program_context_push(own, "key", "another");
+    program_context_save(own, &whole);
+    const size_t used = offsetof(struct program_content, bytes) + 24;
     for (size_t at = 0; at < used; at++)
         for (unsigned bit = 0; bit < 8; bit++) {
-            struct own_content garbage = whole;
+            struct program_content garbage = whole;
             ((uint8_t *)&garbage)[at] ^= (uint8_t)(1u << bit);
-            own_context_restore(own, &garbage);
-            const enum context_outcome outcome = own_context_read(own, &read_context);
+            program_context_restore(own, &garbage);
+            const enum context_outcome outcome = program_context_read(own, &read_context);
             if (outcome == CONTEXT_NONE)
                 continue;
             (void)labels();
-            assert_true(read_context.attribute_bytes <= OWN_LABEL_BYTES);
-            own_context_push(own, "key", "third");
-            own_context_pop_to(own, 0);
+            assert_true(read_context.attribute_bytes <= PROGRAM_LABEL_BYTES);
+            program_context_push(own, "key", "third");
+            program_context_pop_to(own, 0);
         }
     memset(&whole, 0xff, sizeof whole);
-    own_context_restore(own, &whole);
-    assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
+    program_context_restore(own, &whole);
+    assert_int_equal(program_context_read(own, &read_context), CONTEXT_NONE);
 }
 
 /* --- at any instruction --- */
@@ -287,7 +287,7 @@ static bool is_whole(const struct sample_context *seen) {
 
 static void look(void) {
     struct sample_context seen;
-    const enum context_outcome outcome = own_context_read(own, &seen);
+    const enum context_outcome outcome = program_context_read(own, &seen);
     if ((outcome == CONTEXT_READ && !is_whole(&seen)) || outcome == CONTEXT_CUT)
         faults++;
 }
@@ -295,19 +295,19 @@ static void look(void) {
 static void set_all(uint8_t name) {
     uint8_t ids[24];
     memset(ids, name, sizeof ids);
-    own_context_set_span(own, ids, ids + 16);
+    program_context_set_span(own, ids, ids + 16);
 }
 
 /* As a handler of the program's does, with looks of ours in between. */
 static void change_and_restore(void) {
     uint8_t before[24];
     look();
-    own_context_get_span(own, before, before + 16);
-    const uint32_t depth = own_context_push(own, "k", "hhhhhhhhhhhhhhhhhhhh");
+    program_context_get_span(own, before, before + 16);
+    const uint32_t depth = program_context_push(own, "k", "hhhhhhhhhhhhhhhhhhhh");
     set_all('h');
     look();
-    own_context_pop_to(own, depth);
-    own_context_set_span(own, before, before + 16);
+    program_context_pop_to(own, depth);
+    program_context_set_span(own, before, before + 16);
     look();
 }
 
@@ -327,35 +327,36 @@ static void on_trap(int number, siginfo_t *info, void *context) {
 
 static void expect_span(uint8_t name) {
     uint8_t ids[24];
-    own_context_get_span(own, ids, ids + 16);
+    program_context_get_span(own, ids, ids + 16);
     if (ids[0] != name || ids[8] != name || ids[16] != name)
         faults++;
 }
 
-static void change_all(uint8_t name, struct own_content *other) {
+static void change_all(uint8_t name, struct program_content *other) {
     char value[21] = "";
     memset(value, name, 20);
     set_all(name);
     expect_span(name);
-    const uint32_t depth = own_context_push(own, "k", value);
-    own_context_push(own, "k", "rrrrrrrrrrrrrrrrrrrr");
-    own_context_pop_to(own, depth + 1);
-    own_context_swap(own, other);
-    own_context_swap(own, other);
+    const uint32_t depth = program_context_push(own, "k", value);
+    program_context_push(own, "k", "rrrrrrrrrrrrrrrrrrrr");
+    program_context_pop_to(own, depth + 1);
+    program_context_swap(own, other);
+    program_context_swap(own, other);
     expect_span(name);
     look();
-    own_context_pop_to(own, depth);
+    program_context_pop_to(own, depth);
 }
 
-static void change_span(uint8_t name, struct own_content *other) {
+static void change_span(uint8_t name, struct program_content *other) {
     (void)other;
     set_all(name);
     expect_span(name);
 }
 
 /* At every `stride`th instruction, until there is no such instruction any more. */
-static void interrupt(void (*change)(uint8_t name, struct own_content *other), unsigned stride) {
-    struct own_content other = {0};
+static void interrupt(void (*change)(uint8_t name, struct program_content *other),
+                      unsigned stride) {
+    struct program_content other = {0};
     interrupted_at = 0;
     do {
         instructions = 0;
@@ -383,25 +384,25 @@ static void a_handler_may_interrupt_at_any_instruction(void **state) {
 
 static void a_new_thread_of_a_slot_begins_with_none(void **state) {
     (void)state;
-    own_context_set_span(own, trace, span);
-    own_context_push(own, "a", "1");
-    assert_ptr_equal(own_context_make(70), own);
-    assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
-    own_context_push(own, "a", "1");
+    program_context_set_span(own, trace, span);
+    program_context_push(own, "a", "1");
+    assert_ptr_equal(program_context_make(70), own);
+    assert_int_equal(program_context_read(own, &read_context), CONTEXT_NONE);
+    program_context_push(own, "a", "1");
     assert_string_equal(read_labels(CONTEXT_READ), "a=1");
-    assert_null(own_context_make(UINT32_MAX));
+    assert_null(program_context_make(UINT32_MAX));
 }
 
 static void a_forked_thread_keeps_its_own(void **state) {
     (void)state;
-    own_context_set_span(own, trace, span);
-    own_context_push(own, "a", "1");
-    struct own_context *const kept = own_context_keep(0, own);
+    program_context_set_span(own, trace, span);
+    program_context_push(own, "a", "1");
+    struct program_context *const kept = program_context_keep(0, own);
     assert_ptr_not_equal(kept, own);
     own = kept;
     assert_string_equal(read_labels(CONTEXT_READ), "a=1");
     assert_memory_equal(read_context.span_id, span, sizeof span);
-    assert_ptr_equal(own_context_keep(0, own), own);
+    assert_ptr_equal(program_context_keep(0, own), own);
     assert_string_equal(read_labels(CONTEXT_READ), "a=1");
 }
 

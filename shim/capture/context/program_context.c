@@ -1,34 +1,34 @@
-#include "own_context.h"
+#include "program_context.h"
 
 #include "arch_memory.h"
 #include "kernel/profiler_memory.h"
 
 #include <stdatomic.h>
 
-/* Identifies struct own_content, version 1. Other releases may have other forms. */
+/* Identifies struct program_content, version 1. Other releases may have other forms. */
 enum { OWN_FORM = 0x07e10001 };
 
 /* Labels that are pushed and not popped; a state has room for two more. */
 #define MOST_DEPTH (UINT32_MAX - 2)
 
 enum { SEGMENTS = 1024, PER_SEGMENT = 64, PAGE = ARCH_LARGEST_PAGE_BYTES };
-enum { SEGMENT_BYTES = (sizeof(struct own_context) * PER_SEGMENT + PAGE - 1) / PAGE * PAGE };
+enum { SEGMENT_BYTES = (sizeof(struct program_context) * PER_SEGMENT + PAGE - 1) / PAGE * PAGE };
 
 /* A writer's steps are seen in their order by what interrupts it. */
 static void compiler_barrier(void) {
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-static uint64_t own_context_load(const uint64_t *word) {
+static uint64_t program_context_load(const uint64_t *word) {
     return *(const volatile uint64_t *)word;
 }
 
-static const struct own_content *content_of(const struct own_context *own) {
-    return &own->contents[atomic_load_explicit(&own->current, memory_order_relaxed) & 1];
+static const struct program_content *content_of(const struct program_context *programs) {
+    return &programs->contents[atomic_load_explicit(&programs->current, memory_order_relaxed) & 1];
 }
 
-static struct own_content *content_to_change(struct own_context *own) {
-    return &own->contents[atomic_load_explicit(&own->current, memory_order_relaxed) & 1];
+static struct program_content *content_to_change(struct program_context *programs) {
+    return &programs->contents[atomic_load_explicit(&programs->current, memory_order_relaxed) & 1];
 }
 
 /* --- the span --- */
@@ -42,17 +42,17 @@ static uint64_t span_check(const uint64_t span[3]) {
     return span[0] ^ turned(span[1], 21) ^ turned(span[2], 42);
 }
 
-static bool own_context_is_there(const struct own_content *content, const uint64_t span[3],
-                                 uint64_t check) {
-    return own_context_load(&content->span[0]) == span[0] &&
-           own_context_load(&content->span[1]) == span[1] &&
-           own_context_load(&content->span[2]) == span[2] &&
-           own_context_load(&content->check) == check;
+static bool program_context_is_there(const struct program_content *content, const uint64_t span[3],
+                                     uint64_t check) {
+    return program_context_load(&content->span[0]) == span[0] &&
+           program_context_load(&content->span[1]) == span[1] &&
+           program_context_load(&content->span[2]) == span[2] &&
+           program_context_load(&content->check) == check;
 }
 
-void own_context_set_span(struct own_context *own, const uint8_t *trace_id,
-                          const uint8_t *span_id) {
-    struct own_content *const content = content_to_change(own);
+void program_context_set_span(struct program_context *programs, const uint8_t *trace_id,
+                              const uint8_t *span_id) {
+    struct program_content *const content = content_to_change(programs);
     uint64_t span[3] = {0};
     if (trace_id && span_id) {
         memcpy(span, trace_id, TRACE_ID_BYTES);
@@ -65,13 +65,14 @@ void own_context_set_span(struct own_context *own, const uint8_t *trace_id,
             content->span[i] = span[i];
         content->check = check;
         compiler_barrier();
-    } while (!own_context_is_there(content, span, check));
+    } while (!program_context_is_there(content, span, check));
 }
 
 /* Never returns a mixture of two spans: a caller that sets it again would make it valid. */
-void own_context_get_span(const struct own_context *own, uint8_t *trace_id, uint8_t *span_id) {
+void program_context_get_span(const struct program_context *programs, uint8_t *trace_id,
+                              uint8_t *span_id) {
     static const uint64_t none[3];
-    const struct own_content *const content = content_of(own);
+    const struct program_content *const content = content_of(programs);
     const uint64_t *const span = span_check(content->span) == content->check ? content->span : none;
     memcpy(trace_id, span, TRACE_ID_BYTES);
     memcpy(span_id, span + 2, SPAN_ID_BYTES);
@@ -95,26 +96,26 @@ static uint64_t top_of(uint32_t depth, uint32_t count, uint32_t bytes) {
     return (uint64_t)depth << 32 | (uint64_t)count << 16 | bytes;
 }
 
-/* `size` is OWN_TEXT_BYTES + 1 where it is too long, or not there. */
+/* `size` is PROGRAM_TEXT_BYTES + 1 where it is too long, or not there. */
 struct text {
     const char *bytes;
     uint32_t size;
 };
 
 static struct text text_of(const char *text) {
-    enum { TOO_LONG = OWN_TEXT_BYTES + 1 };
+    enum { TOO_LONG = PROGRAM_TEXT_BYTES + 1 };
     return (struct text){text, text ? (uint32_t)strnlen(text, TOO_LONG) : TOO_LONG};
 }
 
-static bool has_key(const struct own_content *content, const struct own_label *label,
+static bool has_key(const struct program_content *content, const struct program_label *label,
                     const struct text *key) {
     const uint8_t *const entry = content->bytes + label->start;
     return entry[0] == key->size && memcmp(entry + 2, key->bytes, key->size) == 0;
 }
 
 /* The label of depth `depth` hides those of its key. */
-static void hide_labels_of_key(struct own_content *content, uint32_t count, const struct text *key,
-                               uint32_t depth) {
+static void hide_labels_of_key(struct program_content *content, uint32_t count,
+                               const struct text *key, uint32_t depth) {
     for (uint32_t i = 0; i < count; i++)
         if (content->labels[i].state == 1 && has_key(content, &content->labels[i], key))
             content->labels[i].state = depth + 1;
@@ -122,13 +123,13 @@ static void hide_labels_of_key(struct own_content *content, uint32_t count, cons
 
 /* All that is written lies within the place's bounds, whatever a handler of the program's does
  * meanwhile. */
-static void add_label(struct own_content *content, uint64_t top, const struct text *key,
+static void add_label(struct program_content *content, uint64_t top, const struct text *key,
                       const struct text *value, uint32_t size) {
-    struct own_label *const label = &content->labels[count_in(top)];
+    struct program_label *const label = &content->labels[count_in(top)];
     const uint32_t start = bytes_in(top);
     content->top = top_of(depth_in(top) + 1, count_in(top) + 1, start + size);
     compiler_barrier(); /* a handler of the program's pushes above it from now on */
-    *label = (struct own_label){(uint16_t)start, (uint16_t)size, depth_in(top) + 1, 0};
+    *label = (struct program_label){(uint16_t)start, (uint16_t)size, depth_in(top) + 1, 0};
     hide_labels_of_key(content, count_in(top), key, depth_in(top) + 1);
     uint8_t *const entry = content->bytes + start;
     entry[0] = (uint8_t)key->size;
@@ -141,39 +142,40 @@ static void add_label(struct own_content *content, uint64_t top, const struct te
 }
 
 /* It hides what it would have hidden: an older label of its key is not what the thread has. */
-static void count_label(struct own_content *content, uint64_t top, const struct text *key) {
+static void count_label(struct program_content *content, uint64_t top, const struct text *key) {
     content->top = top_of(depth_in(top) + 1, count_in(top), bytes_in(top));
     compiler_barrier();
-    if (key->size <= OWN_TEXT_BYTES)
+    if (key->size <= PROGRAM_TEXT_BYTES)
         hide_labels_of_key(content, count_in(top), key, depth_in(top) + 1);
     compiler_barrier();
 }
 
-uint32_t own_context_push(struct own_context *own, const char *key_text, const char *value_text) {
-    struct own_content *const content = content_to_change(own);
-    const uint64_t top = own_context_load(&content->top);
+uint32_t program_context_push(struct program_context *programs, const char *key_text,
+                              const char *value_text) {
+    struct program_content *const content = content_to_change(programs);
+    const uint64_t top = program_context_load(&content->top);
     const struct text key = text_of(key_text);
     const struct text value = text_of(value_text);
     const uint32_t size = 2 + key.size + value.size;
     if (depth_in(top) == MOST_DEPTH)
         return MOST_DEPTH;
-    if (key.size > 0 && key.size <= OWN_TEXT_BYTES && value.size <= OWN_TEXT_BYTES &&
-        count_in(top) < OWN_LABELS && bytes_in(top) + size <= OWN_LABEL_BYTES)
+    if (key.size > 0 && key.size <= PROGRAM_TEXT_BYTES && value.size <= PROGRAM_TEXT_BYTES &&
+        count_in(top) < PROGRAM_LABELS && bytes_in(top) + size <= PROGRAM_LABEL_BYTES)
         add_label(content, top, &key, &value, size);
     else
         count_label(content, top, &key);
     return depth_in(top);
 }
 
-void own_context_pop_to(struct own_context *own, uint32_t depth) {
-    struct own_content *const content = content_to_change(own);
-    const uint64_t top = own_context_load(&content->top);
+void program_context_pop_to(struct program_context *programs, uint32_t depth) {
+    struct program_content *const content = content_to_change(programs);
+    const uint64_t top = program_context_load(&content->top);
     uint32_t count = count_in(top);
     if (depth_in(top) <= depth)
         return;
     for (; count > 0 && content->labels[count - 1].depth > depth; count--)
         content->labels[count - 1].state = 0;
-    const struct own_label *const last = count ? &content->labels[count - 1] : NULL;
+    const struct program_label *const last = count ? &content->labels[count - 1] : NULL;
     compiler_barrier();
     content->top = top_of(depth, count, last ? (uint32_t)last->start + last->size : 0);
     compiler_barrier();
@@ -183,31 +185,32 @@ void own_context_pop_to(struct own_context *own, uint32_t depth) {
     compiler_barrier();
 }
 
-uint32_t own_context_depth(const struct own_context *own) {
-    return depth_in(own_context_load(&content_of(own)->top));
+uint32_t program_context_depth(const struct program_context *programs) {
+    return depth_in(program_context_load(&content_of(programs)->top));
 }
 
 /* --- a context as a whole --- */
 
-static bool is_label(const struct own_content *content, uint32_t at, uint32_t start,
+static bool is_label(const struct program_content *content, uint32_t at, uint32_t start,
                      uint32_t depth_before) {
-    const struct own_label *const label = &content->labels[at];
+    const struct program_label *const label = &content->labels[at];
     const uint32_t end = start + label->size;
-    if (label->start != start || label->size < 3 || end > OWN_LABEL_BYTES || label->state == 0 ||
-        label->depth <= depth_before)
+    if (label->start != start || label->size < 3 || end > PROGRAM_LABEL_BYTES ||
+        label->state == 0 || label->depth <= depth_before)
         return false;
     const uint8_t *const entry = content->bytes + start;
     return entry[0] > 0 && 2u + entry[0] + entry[1] == label->size;
 }
 
 /* `content` is a copy: the program cannot change it any more. */
-static bool makes_sense(const struct own_content *content) {
+static bool makes_sense(const struct program_content *content) {
     const uint32_t depth = depth_in(content->top);
     const uint32_t count = count_in(content->top);
     uint32_t end = 0;
     uint32_t depth_before = 0;
     if (content->form != OWN_FORM || span_check(content->span) != content->check ||
-        count > OWN_LABELS || bytes_in(content->top) > OWN_LABEL_BYTES || depth > MOST_DEPTH)
+        count > PROGRAM_LABELS || bytes_in(content->top) > PROGRAM_LABEL_BYTES ||
+        depth > MOST_DEPTH)
         return false;
     for (uint32_t i = 0; i < count; i++) {
         if (!is_label(content, i, end, depth_before))
@@ -218,67 +221,68 @@ static bool makes_sense(const struct own_content *content) {
     return end == bytes_in(content->top) && depth_before <= depth;
 }
 
-static void become_empty(struct own_content *content) {
-    memset(content, 0, offsetof(struct own_content, bytes));
+static void become_empty(struct program_content *content) {
+    memset(content, 0, offsetof(struct program_content, bytes));
     content->form = OWN_FORM;
 }
 
 /* No more is touched than is used: mostly a few hundred bytes. */
-static void own_content_copy(struct own_content *to, const struct own_content *from) {
-    const uint64_t top = own_context_load(&from->top);
-    const uint32_t count = count_in(top) <= OWN_LABELS ? count_in(top) : 0;
-    const uint32_t bytes = bytes_in(top) <= OWN_LABEL_BYTES ? bytes_in(top) : 0;
-    memcpy(to, from, offsetof(struct own_content, labels));
+static void program_content_copy(struct program_content *to, const struct program_content *from) {
+    const uint64_t top = program_context_load(&from->top);
+    const uint32_t count = count_in(top) <= PROGRAM_LABELS ? count_in(top) : 0;
+    const uint32_t bytes = bytes_in(top) <= PROGRAM_LABEL_BYTES ? bytes_in(top) : 0;
+    memcpy(to, from, offsetof(struct program_content, labels));
     memcpy(to->labels, from->labels, count * sizeof *to->labels);
-    memset(to->labels + count, 0, (OWN_LABELS - count) * sizeof *to->labels);
+    memset(to->labels + count, 0, (PROGRAM_LABELS - count) * sizeof *to->labels);
     memcpy(to->bytes, from->bytes, bytes);
 }
 
-static uint32_t other_place(const struct own_context *own) {
-    return 1 - (atomic_load_explicit(&own->current, memory_order_relaxed) & 1);
+static uint32_t other_place(const struct program_context *programs) {
+    return 1 - (atomic_load_explicit(&programs->current, memory_order_relaxed) & 1);
 }
 
-static void prepare_other(struct own_context *own, const struct own_content *saved) {
-    struct own_content *const other = &own->contents[other_place(own)];
-    own_content_copy(other, saved);
+static void prepare_other(struct program_context *programs, const struct program_content *saved) {
+    struct program_content *const other = &programs->contents[other_place(programs)];
+    program_content_copy(other, saved);
     if (!makes_sense(other))
         become_empty(other);
     compiler_barrier();
 }
 
-static void show_other(struct own_context *own) {
+static void show_other(struct program_context *programs) {
     compiler_barrier();
-    atomic_store_explicit(&own->current, other_place(own), memory_order_relaxed);
+    atomic_store_explicit(&programs->current, other_place(programs), memory_order_relaxed);
     compiler_barrier();
 }
 
-void own_context_save(const struct own_context *own, struct own_content *saved) {
-    own_content_copy(saved, content_of(own));
+void program_context_save(const struct program_context *programs, struct program_content *saved) {
+    program_content_copy(saved, content_of(programs));
 }
 
-void own_context_restore(struct own_context *own, const struct own_content *saved) {
-    prepare_other(own, saved);
-    show_other(own);
+void program_context_restore(struct program_context *programs,
+                             const struct program_content *saved) {
+    prepare_other(programs, saved);
+    show_other(programs);
 }
 
-void own_context_swap(struct own_context *own, struct own_content *saved) {
-    prepare_other(own, saved);
-    own_context_save(own, saved);
-    show_other(own);
+void program_context_swap(struct program_context *programs, struct program_content *saved) {
+    prepare_other(programs, saved);
+    program_context_save(programs, saved);
+    show_other(programs);
 }
 
 /* Reads a copy, since the thread goes on running; a second copy shows whether the first was whole.
  */
-bool own_context_copy(const struct own_context *own, struct own_context *copied) {
-    struct own_content *const content = &copied->contents[0];
-    struct own_content *const again = &copied->contents[1];
+bool program_context_copy(const struct program_context *programs, struct program_context *copied) {
+    struct program_content *const content = &copied->contents[0];
+    struct program_content *const again = &copied->contents[1];
     atomic_store_explicit(&copied->current, 0, memory_order_relaxed);
-    own_content_copy(content, content_of(own));
+    program_content_copy(content, content_of(programs));
     if (!makes_sense(content))
         return false;
     atomic_thread_fence(memory_order_acquire);
-    own_content_copy(again, content_of(own));
-    return memcmp(content, again, offsetof(struct own_content, bytes)) == 0 &&
+    program_content_copy(again, content_of(programs));
+    return memcmp(content, again, offsetof(struct program_content, bytes)) == 0 &&
            memcmp(content->bytes, again->bytes, bytes_in(content->top)) == 0;
 }
 
@@ -300,31 +304,31 @@ static uintptr_t segment_at(_Atomic uintptr_t *segment) {
     return there;
 }
 
-static struct own_context *own_context_at(uint32_t index) {
+static struct program_context *program_context_at(uint32_t index) {
     if (index >= SEGMENTS * PER_SEGMENT)
         return NULL;
     const uintptr_t segment = segment_at(&segments[index / PER_SEGMENT]);
-    return segment ? (struct own_context *)segment + index % PER_SEGMENT : NULL;
+    return segment ? (struct program_context *)segment + index % PER_SEGMENT : NULL;
 }
 
-struct own_context *own_context_make(uint32_t index) {
-    struct own_context *const own = own_context_at(index);
-    if (!own)
+struct program_context *program_context_make(uint32_t index) {
+    struct program_context *const programs = program_context_at(index);
+    if (!programs)
         return NULL;
-    become_empty(&own->contents[0]);
-    atomic_store_explicit(&own->current, 0, memory_order_relaxed);
+    become_empty(&programs->contents[0]);
+    atomic_store_explicit(&programs->current, 0, memory_order_relaxed);
     compiler_barrier();
-    return own;
+    return programs;
 }
 
-struct own_context *own_context_keep(uint32_t index, const struct own_context *before) {
-    struct own_context *const own = own_context_at(index);
-    if (!own || own == before)
-        return own;
-    own_content_copy(&own->contents[0], content_of(before));
-    atomic_store_explicit(&own->current, 0, memory_order_relaxed);
+struct program_context *program_context_keep(uint32_t index, const struct program_context *before) {
+    struct program_context *const programs = program_context_at(index);
+    if (!programs || programs == before)
+        return programs;
+    program_content_copy(&programs->contents[0], content_of(before));
+    atomic_store_explicit(&programs->current, 0, memory_order_relaxed);
     compiler_barrier();
-    return own;
+    return programs;
 }
 
 /* --- the reader --- */
@@ -339,13 +343,13 @@ static uint32_t count_entries(const struct sample_context *context) {
     return count;
 }
 
-bool own_context_add_labels(const struct own_context *own, struct sample_context *context) {
-    const struct own_content *const content = content_of(own);
+bool program_context_add_labels(const struct program_context *own, struct sample_context *context) {
+    const struct program_content *const content = content_of(own);
     const uint32_t count = count_in(content->top);
     uint32_t entries = count_entries(context);
     bool fit = depth_in(content->top) == count;
     for (uint32_t i = 0; i < count; i++) {
-        const struct own_label *const label = &content->labels[i];
+        const struct program_label *const label = &content->labels[i];
         if (label->state != 1)
             continue;
         if (entries == CONTEXT_ATTRIBUTES ||
@@ -363,9 +367,9 @@ bool own_context_add_labels(const struct own_context *own, struct sample_context
     return fit;
 }
 
-enum context_outcome own_context_read(const struct own_context *own,
-                                      struct sample_context *context) {
-    const struct own_content *const content = content_of(own);
+enum context_outcome program_context_read(const struct program_context *programs,
+                                          struct sample_context *context) {
+    const struct program_content *const content = content_of(programs);
     if (span_check(content->span) != content->check)
         return CONTEXT_WRONG;
     if (content->top == 0 && !(content->span[0] | content->span[1] | content->span[2]))
@@ -374,5 +378,5 @@ enum context_outcome own_context_read(const struct own_context *own,
     memcpy(context->span_id, content->span + 2, SPAN_ID_BYTES);
     context->reserved = 0;
     context->attribute_bytes = 0;
-    return own_context_add_labels(own, context) ? CONTEXT_READ : CONTEXT_CUT;
+    return program_context_add_labels(programs, context) ? CONTEXT_READ : CONTEXT_CUT;
 }

@@ -17,8 +17,8 @@
  * time; a thread's slot has its place there. Unlike the profiler's other memory, a forked child
  * finds it as it was: its thread goes on with what it had.
  */
-#ifndef OTELPROF_OWN_CONTEXT_H
-#define OTELPROF_OWN_CONTEXT_H
+#ifndef OTELPROF_PROGRAM_CONTEXT_H
+#define OTELPROF_PROGRAM_CONTEXT_H
 
 #include "context.h"
 #include "sample_context.h"
@@ -27,9 +27,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { OWN_LABELS = CONTEXT_ATTRIBUTES, OWN_LABEL_BYTES = 448, OWN_TEXT_BYTES = 255 };
+enum { PROGRAM_LABELS = CONTEXT_ATTRIBUTES, PROGRAM_LABEL_BYTES = 448, PROGRAM_TEXT_BYTES = 255 };
 
-struct own_label {
+struct program_label {
     uint16_t start; /* its entry in `bytes`, as sample_context.h has it */
     uint16_t size;
     uint32_t depth; /* labels at that time */
@@ -37,62 +37,65 @@ struct own_label {
 };
 
 /* A context as it is in its place, and as programs keep one (struct otelprof_context). */
-struct own_content {
+struct program_content {
     uint32_t form; /* OWN_FORM; 0: empty */
     uint32_t reserved;
     uint64_t span[3]; /* trace id and span id */
     uint64_t check;
     uint64_t top; /* labels pushed << 32 | labels kept << 16 | bytes in use */
-    struct own_label labels[OWN_LABELS];
-    uint8_t bytes[OWN_LABEL_BYTES];
+    struct program_label labels[PROGRAM_LABELS];
+    uint8_t bytes[PROGRAM_LABEL_BYTES];
 };
 
-struct own_context {
+struct program_context {
     _Atomic uint32_t current;
     uint32_t reserved;
-    struct own_content contents[2];
+    struct program_content contents[2];
 };
 
 /* The context with the number of a thread's slot, empty. NULL: there is no memory for it.
  * Context: any, on the thread itself. Async-signal-safe: yes. */
-struct own_context *own_context_make(uint32_t index);
+struct program_context *program_context_make(uint32_t index);
 
 /* The same, with what `before`, which may be the same memory, has in it. Context: fork handler. */
-struct own_context *own_context_keep(uint32_t index, const struct own_context *before);
+struct program_context *program_context_keep(uint32_t index, const struct program_context *before);
 
 /* --- by the thread itself. Context: any. Async-signal-safe: yes --- */
 
 /* NULL for one of them: no span. */
-void own_context_set_span(struct own_context *own, const uint8_t *trace_id, const uint8_t *span_id);
+void program_context_set_span(struct program_context *programs, const uint8_t *trace_id,
+                              const uint8_t *span_id);
 
 /* Writes 24 bytes, zeros if there is none. */
-void own_context_get_span(const struct own_context *own, uint8_t *trace_id, uint8_t *span_id);
+void program_context_get_span(const struct program_context *programs, uint8_t *trace_id,
+                              uint8_t *span_id);
 
 /* Returns how many labels were pushed before; NULL, and what does not fit, counts. */
-uint32_t own_context_push(struct own_context *own, const char *key, const char *value);
-void own_context_pop_to(struct own_context *own, uint32_t depth);
-uint32_t own_context_depth(const struct own_context *own);
+uint32_t program_context_push(struct program_context *programs, const char *key, const char *value);
+void program_context_pop_to(struct program_context *programs, uint32_t depth);
+uint32_t program_context_depth(const struct program_context *programs);
 
-void own_context_save(const struct own_context *own, struct own_content *saved);
+void program_context_save(const struct program_context *programs, struct program_content *saved);
 
 /* Restores an empty context if `saved`, which is the program's memory, makes no sense. Must not be
  * called in a signal handler that interrupts one of the two. */
-void own_context_restore(struct own_context *own, const struct own_content *saved);
-void own_context_swap(struct own_context *own, struct own_content *saved);
+void program_context_restore(struct program_context *programs, const struct program_content *saved);
+void program_context_swap(struct program_context *programs, struct program_content *saved);
 
 /* --- the reader --- */
 
 /* Does the same as context_read(), on the thread itself. Context: signal. Async-signal-safe: yes.
  */
-enum context_outcome own_context_read(const struct own_context *own,
-                                      struct sample_context *context);
+enum context_outcome program_context_read(const struct program_context *programs,
+                                          struct sample_context *context);
 
 /* Makes `*copied`, the caller's own, what a thread has at present. false: it changes just now.
  * Context: the helper, or any thread. Async-signal-safe: yes. */
-bool own_context_copy(const struct own_context *own, struct own_context *copied);
+bool program_context_copy(const struct program_context *programs, struct program_context *copied);
 
 /* Adds the labels to what is in `*context` already; of two with one key the last counts. false: not
  * all of them fit. Context: signal. Async-signal-safe: yes. */
-bool own_context_add_labels(const struct own_context *own, struct sample_context *context);
+bool program_context_add_labels(const struct program_context *programs,
+                                struct sample_context *context);
 
 #endif
