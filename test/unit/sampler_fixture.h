@@ -6,7 +6,7 @@
 #include "arch_context.h"
 #include "cpu/sampler.h"
 #include "fake_syscall.h"
-#include "record/own_time.h"
+#include "record/profiler_time.h"
 #include "recorder_fixture.h"
 #include "symbols/next.h"
 
@@ -151,7 +151,7 @@ static void here(ucontext_t *context) {
 
 /* Used: the linker knows a section with marked functions only where there is one. Not by a jump:
  * getcontext() returns to this function. */
-__attribute__((used)) OWN_TIME static void in_work_of_ours(ucontext_t *context) {
+__attribute__((used)) PROFILER_TIME static void in_work_of_ours(ucontext_t *context) {
     getcontext(context);
     __asm__ volatile("" : : : "memory");
 }

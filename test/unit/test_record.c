@@ -133,10 +133,10 @@ static void a_stack_is_recorded_to_its_end(void **state) {
     assert_int_equal(dropped(DROP_TRUNCATED), 0);
 }
 
-static void own_time_has_no_frames(void **state) {
+static void profiler_time_has_no_frames(void **state) {
     (void)state;
     struct sample sample = {.kind = SAMPLE_CPU, .values = {[MEASURED_NANO] = 7}};
-    assert_true(record_own_time(&recorder, thread, &sample));
+    assert_true(record_profiler_time(&recorder, thread, &sample));
     harvest();
     assert_int_equal(seen.samples, 1);
     assert_int_equal(seen.last.flags, SAMPLE_FLAG_OWN_TIME);
@@ -230,7 +230,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(when_a_span_was_sampled_is_recorded_if_somebody_asks, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_wait_counts_from_its_beginning, begin, end),
-        cmocka_unit_test_setup_teardown(own_time_has_no_frames, begin, end),
+        cmocka_unit_test_setup_teardown(profiler_time_has_no_frames, begin, end),
         cmocka_unit_test_setup_teardown(what_finds_no_room_is_counted, begin, end),
         cmocka_unit_test_setup_teardown(the_remainder_is_told_under_the_start_routine, begin, end),
         cmocka_unit_test_setup_teardown(a_sampled_thread_keeps_its_remainder, begin, end),

@@ -5,7 +5,7 @@
 #include "cpu/sampler.h"
 #include "fake_syscall.h"
 #include "kernel/signals_blocked.h"
-#include "record/own_time.h"
+#include "record/profiler_time.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -56,7 +56,7 @@ static long fake_syscall(long number, const long a[6]) {
 }
 
 /* The linker knows the section of marked functions only where there is one. */
-__attribute__((used)) OWN_TIME static void in_work_of_ours(void) {
+__attribute__((used)) PROFILER_TIME static void in_work_of_ours(void) {
 }
 
 static void wait_beside(bool by_libc) {

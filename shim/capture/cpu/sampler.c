@@ -10,7 +10,7 @@
 #include "program_stack.h"
 #include "record/charged_time.h"
 #include "record/countdown.h"
-#include "record/own_time.h"
+#include "record/profiler_time.h"
 #include "sampler_parts.h"
 #include "symbols/next.h"
 #include "tracer.h"
@@ -54,8 +54,8 @@ static void watch_cost(struct thread_state *thread, uint64_t start) {
 static bool record_where(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
                          const ucontext_t *context, struct sample *sample) {
     enum unwind_end end;
-    if (is_own_time(registers[REGISTER_PC]))
-        return record_own_time(sampler.recorder, thread, sample);
+    if (is_profiler_time(registers[REGISTER_PC]))
+        return record_profiler_time(sampler.recorder, thread, sample);
     return record_stack(sampler.recorder, thread, registers,
                         signal_stack_of(context, registers[REGISTER_SP]), sample, &end);
 }

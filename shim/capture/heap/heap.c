@@ -8,7 +8,7 @@
 #include "kernel/signals_blocked.h"
 #include "poisson.h"
 #include "record/countdown.h"
-#include "record/own_time.h"
+#include "record/profiler_time.h"
 
 #include <errno.h>
 #include <string.h>
@@ -331,7 +331,7 @@ static void heap_record_measured(struct heap *heap, struct thread_state *thread,
     thread_end_sample(thread);
 }
 
-OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
+PROFILER_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
     struct thread_state *const thread = profiler_tls.thread;
     const int saved = errno;
     signal_mask before;
@@ -365,7 +365,7 @@ bool heap_forget(struct heap *heap, const void *object, struct live_object *take
 }
 
 /* Drops the object if the arenas have flipped meanwhile (stack_store.h). */
-OWN_TIME void heap_put_back(struct heap *heap, const struct live_object *taken) {
+PROFILER_TIME void heap_put_back(struct heap *heap, const struct live_object *taken) {
     const int saved = errno;
     signal_mask before;
     const bool is_out = profiler_tls.inside >= OWN_WORK || atomic_load(&heap->stopped);

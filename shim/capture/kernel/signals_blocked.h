@@ -5,7 +5,8 @@
  * cancelled asynchronously, leaves nothing behind. Signals that the code itself would raise
  * (SIGSEGV and its like) stay unblocked: blocked, they would kill without their handler. Costs two
  * system calls, on the sampled path only, and a third where the program has several threads. They
- * are made in place: a blocked signal is delivered in the function that unblocks it (own_time.h).
+ * are made in place: a blocked signal is delivered in the function that unblocks it
+ * (profiler_time.h).
  *
  * A signal for the whole process (kill(), alarm()) is another thread's if the kernel has chosen and
  * woken that one. But it stays in the process's queue until the other thread runs, and a thread

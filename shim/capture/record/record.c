@@ -220,8 +220,8 @@ void record_frames(const struct recorder *recorder, struct thread_state *thread,
                    sample);
 }
 
-bool record_own_time(const struct recorder *recorder, struct thread_state *thread,
-                     struct sample *sample) {
+bool record_profiler_time(const struct recorder *recorder, struct thread_state *thread,
+                          struct sample *sample) {
     sample->flags |= SAMPLE_FLAG_OWN_TIME;
     sample->frames = thread->frames;
     sample->frame_count = 0;

@@ -46,10 +46,10 @@ const struct sample_context *record_context_of(const struct recorder *recorder,
                                                struct thread_state *thread,
                                                struct sample_context *room);
 
-/* Records a sample of code that works for the profiler (own_time.h), without frames. Otherwise as
- * record_stack(). */
-bool record_own_time(const struct recorder *recorder, struct thread_state *thread,
-                     struct sample *sample);
+/* Records a sample of code that works for the profiler (profiler_time.h), without frames. Otherwise
+ * as record_stack(). */
+bool record_profiler_time(const struct recorder *recorder, struct thread_state *thread,
+                          struct sample *sample);
 
 /* Records the CPU time of the calling thread since its last sample, so that totals are right: the
  * kernel's tick never finds most threads of 2 ms. The time goes to the start routine, which is no

@@ -6,7 +6,7 @@
 #include "kernel/signals_blocked.h"
 #include "lock_holder.h"
 #include "poisson.h"
-#include "record/own_time.h"
+#include "record/profiler_time.h"
 #include "symbols/object_symbols.h"
 #include "wait_sampler.h"
 
@@ -131,8 +131,9 @@ static void contention_record_measured(const struct recorder *recorder,
 
 /* Records a contention in the same way as a sampled allocation: with all signals blocked, so that
  * no handler of the program runs in between. */
-OWN_TIME static void record_contention(const struct recorder *recorder,
-                                       const struct contention *contention, uint64_t delay_ns) {
+PROFILER_TIME static void record_contention(const struct recorder *recorder,
+                                            const struct contention *contention,
+                                            uint64_t delay_ns) {
     const int saved = errno;
     signal_mask before;
     uint64_t registers[REGISTER_COUNT];

@@ -3,27 +3,27 @@
  *
  * A sampled allocation is recorded with all signals blocked. A timer that expires meanwhile is
  * delivered where they are unblocked: in the function that blocked them. That function is marked
- * with OWN_TIME, makes its system calls itself, and lies in one section with the others of its
+ * with PROFILER_TIME, makes its system calls itself, and lies in one section with the others of its
  * kind. A sample that finds the thread there is exported as `[libotelprof]`, without a frame of the
  * program: neither the function that allocated nor any of its callers is charged with it.
  */
-#ifndef OTELPROF_OWN_TIME_H
-#define OTELPROF_OWN_TIME_H
+#ifndef OTELPROF_PROFILER_TIME_H
+#define OTELPROF_PROFILER_TIME_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OWN_TIME __attribute__((noinline, section("otelprof_own_time")))
+#define PROFILER_TIME __attribute__((noinline, section("otelprof_profiler_time")))
 
 /* The linker defines these names for the ends of a section whose name is a C identifier. */
-extern const char own_time_start[] __asm__("__start_otelprof_own_time")
+extern const char profiler_time_start[] __asm__("__start_otelprof_profiler_time")
     __attribute__((visibility("hidden")));
-extern const char own_time_end[] __asm__("__stop_otelprof_own_time")
+extern const char profiler_time_end[] __asm__("__stop_otelprof_profiler_time")
     __attribute__((visibility("hidden")));
 
 /* Context: any. Async-signal-safe: yes. */
-static inline bool is_own_time(uintptr_t pc) {
-    return pc >= (uintptr_t)own_time_start && pc < (uintptr_t)own_time_end;
+static inline bool is_profiler_time(uintptr_t pc) {
+    return pc >= (uintptr_t)profiler_time_start && pc < (uintptr_t)profiler_time_end;
 }
 
 #endif
