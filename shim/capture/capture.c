@@ -75,8 +75,8 @@ static bool start_modules(void) {
                                          .rules = &capture.rules,
                                          .registered = &capture.registered_tables,
                                          .generated = &capture.generated_code,
-                                         .own_start = own ? own->text_start : 0,
-                                         .own_end = own ? own->text_end : 0};
+                                         .profiler_start = own ? own->text_start : 0,
+                                         .profiler_end = own ? own->text_end : 0};
     capture.recorder.threads = &capture.threads;
     capture.recorder.unwinder = &capture.unwinder;
     capture.recorder.contexts = &capture.contexts;

@@ -29,7 +29,7 @@ static void end_thread(void *argument) {
     thread_is_gone();
 }
 
-static void thread_begin_own(struct thread_state *thread) {
+static void thread_begin_here(struct thread_state *thread) {
     /* glibc keeps the thread's static TLS and control block on top of its stack */
     const uintptr_t top = thread_pointer();
     thread_begin(thread, (struct stack_range){top - thread->stack_size, top});
@@ -40,7 +40,7 @@ static void *pthread_main(void *argument) {
     void *(*const start_routine)(void *) = thread->start_routine;
     void *const start_argument = thread->start_argument;
     void *result;
-    thread_begin_own(thread);
+    thread_begin_here(thread);
     /* covers return, pthread_exit and cancellation alike */
     pthread_cleanup_push(end_thread, thread);
     result = start_routine(start_argument);
@@ -54,7 +54,7 @@ static int thrd_main(void *argument) {
     void *const start_argument = thread->start_argument;
     int result;
     memcpy(&start_routine, &thread->start_routine, sizeof start_routine);
-    thread_begin_own(thread);
+    thread_begin_here(thread);
     pthread_cleanup_push(end_thread, thread);
     result = start_routine(start_argument);
     pthread_cleanup_pop(1);
@@ -97,13 +97,13 @@ static struct thread_state *prepare_thread(const pthread_attr_t *attributes) {
 
 /* --- threads of our libraries: a resolver's, for one --- */
 
-struct own_start {
+struct profiler_thread_start {
     void *(*routine)(void *);
     void *argument;
 };
 
 static void *profiler_thread_main(void *argument) {
-    const struct own_start start = *(struct own_start *)argument;
+    const struct profiler_thread_start start = *(struct profiler_thread_start *)argument;
     thread_mark_as_profiler();
     free(argument);
     return start.routine(start.argument);
@@ -111,10 +111,10 @@ static void *profiler_thread_main(void *argument) {
 
 static int create_profiler_thread(pthread_t *id, const pthread_attr_t *attributes,
                                   void *(*routine)(void *), void *argument) {
-    struct own_start *const start = malloc(sizeof *start);
+    struct profiler_thread_start *const start = malloc(sizeof *start);
     if (!start)
         return EAGAIN;
-    *start = (struct own_start){routine, argument};
+    *start = (struct profiler_thread_start){routine, argument};
     const int error =
         next_library_calls()->pthread_create(id, attributes, profiler_thread_main, start);
     if (error)

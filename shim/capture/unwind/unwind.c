@@ -158,7 +158,7 @@ static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
             break;
         const uintptr_t pc = key.address - !key.leaf;
         u->frames[count] = pc;
-        count += !unwinder_is_own(unwinder, pc);
+        count += !unwinder_is_profiler(unwinder, pc);
         key = (struct rule_key){arch_return_address(return_address), false};
         sp = low = cfa;
     }
@@ -248,7 +248,7 @@ static enum unwind_end unwind_walk_on(const struct unwinder *unwinder, struct un
         const struct rule rule = rule_for(unwinder, u, frame);
         if (!is_credible(unwinder, u, frame, rule))
             return end_of_incredible(unwinder, u, frame, rule);
-        if (!unwinder_is_own(unwinder, frame->pc)) {
+        if (!unwinder_is_profiler(unwinder, frame->pc)) {
             if (u->count == u->max)
                 return UNWIND_DEPTH;
             u->frames[u->count++] = frame->pc;

@@ -35,8 +35,8 @@ enum unwind_end {
 struct unwinder {
     struct modules *modules;
     struct rule_cache *rules;
-    uintptr_t own_start; /* libotelprof.so's own code, not listed */
-    uintptr_t own_end;
+    uintptr_t profiler_start; /* libotelprof.so's own code, not listed */
+    uintptr_t profiler_end;
     struct registered_tables *registered; /* tables of code outside of objects; NULL: none */
     _Atomic uintptr_t
         *generated; /* address of the code outside of objects that ran last; 0: none */
@@ -81,8 +81,8 @@ struct unwind {
 
 /* Returns true if the address is in the code of libotelprof.so. Context: any. Async-signal-safe:
  * yes. */
-static inline bool unwinder_is_own(const struct unwinder *unwinder, uintptr_t pc) {
-    return pc - unwinder->own_start < unwinder->own_end - unwinder->own_start;
+static inline bool unwinder_is_profiler(const struct unwinder *unwinder, uintptr_t pc) {
+    return pc - unwinder->profiler_start < unwinder->profiler_end - unwinder->profiler_start;
 }
 
 /* Walks from `registers` (REGISTER_PC exact: the interrupted pc). Cost: about 5 ns a frame warm,

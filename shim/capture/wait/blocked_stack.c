@@ -104,7 +104,7 @@ static enum unwind_end walk_from_kernel(struct blocked_stack *stack,
     stack->count = unwind.count;
     stack->by_frame_pointer = unwind.by_frame_pointer;
     /* the hook is the profiler's code, and keeps a frame pointer that the kernel does not report */
-    stack->reached_hook = unwinder_is_own(unwinder, unwind.ended_pc) ||
+    stack->reached_hook = unwinder_is_profiler(unwinder, unwind.ended_pc) ||
                           (unwind.ended_sp == blocked_place->hook.stack_pointer &&
                            unwind.ended_pc + 1 == blocked_place->hook.pc);
     stack->in_handler = stack->reached_hook && unwind.crossed_signal;
@@ -198,19 +198,19 @@ enum unwind_end blocked_stack_walk(struct blocked_stack *stack, const struct unw
 
 /* Checks the caller of the system call. Walks do not list the profiler's frames, so this one uses
  * an unwinder that does not know their range. */
-bool blocked_stack_is_own(const struct blocked_stack *stack, const struct unwinder *unwinder,
-                          const struct thread_state *thread,
-                          const struct blocked_place *blocked_place) {
+bool blocked_stack_is_profiler(const struct blocked_stack *stack, const struct unwinder *unwinder,
+                               const struct thread_state *thread,
+                               const struct blocked_place *blocked_place) {
     uint64_t registers[REGISTER_COUNT] = {0};
     uint64_t frames[2];
     struct unwinder all = *unwinder;
     struct unwind unwind = blocked_walk_make(stack, thread, 0);
-    all.own_end = all.own_start;
+    all.profiler_end = all.profiler_start;
     unwind.frames = frames;
     unwind.max = 2;
     unwind.fp_unknown = true;
     registers[REGISTER_PC] = blocked_place->pc;
     registers[REGISTER_SP] = blocked_place->stack_pointer;
     (void)unwind_walk(&all, registers, &unwind);
-    return unwind.count == 2 && unwinder_is_own(unwinder, frames[1]);
+    return unwind.count == 2 && unwinder_is_profiler(unwinder, frames[1]);
 }

@@ -60,8 +60,8 @@ enum unwind_end blocked_stack_walk(struct blocked_stack *stack, const struct unw
 
 /* After a walk: returns true if the profiler's own code made the call that the thread is blocked
  * in. */
-bool blocked_stack_is_own(const struct blocked_stack *stack, const struct unwinder *unwinder,
-                          const struct thread_state *thread,
-                          const struct blocked_place *blocked_place);
+bool blocked_stack_is_profiler(const struct blocked_stack *stack, const struct unwinder *unwinder,
+                               const struct thread_state *thread,
+                               const struct blocked_place *blocked_place);
 
 #endif

@@ -275,7 +275,7 @@ static bool is_profiler_wait(const struct recorder *recorder, const struct threa
                              const struct found *found, struct blocked_stack *room) {
     return !room->is_in_hook && found->run_state == RUN_BLOCKED &&
            blocked_call_kind(&found->call) == WAIT_FUTEX &&
-           blocked_stack_is_own(room, recorder->unwinder, thread, &found->blocked_place);
+           blocked_stack_is_profiler(room, recorder->unwinder, thread, &found->blocked_place);
 }
 
 /* Walks the stack into the account. Returns true if the thread waits. */
