@@ -60,8 +60,8 @@ long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, 
 /* --- by name --- */
 
 /* Declared here because <sched.h>'s is variadic. The child does not return here. */
-OTELPROF_EXPORT int own_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent,
-                              void *tls, void *child) __asm__("clone");
+OTELPROF_EXPORT int hook_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent,
+                               void *tls, void *child) __asm__("clone");
 
 struct first_process {
     int (*run)(void *);
@@ -74,8 +74,8 @@ static int run_first_process(void *argument) {
     return first->run(first->argument);
 }
 
-int own_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent, void *tls,
-              void *child) {
+int hook_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent, void *tls,
+               void *child) {
     struct first_process first = {run, arg};
     const bool copies = !(flags & CLONE_VM);
     const bool is_first = copies && (flags & CLONE_NEWPID) && run && stack;

@@ -56,16 +56,16 @@ static char *kept_value(const char *name) {
 }
 
 /* Declared here because <stdlib.h>'s says that the name is never NULL. */
-OTELPROF_EXPORT char *own_getenv(const char *name) __asm__("getenv");
-OTELPROF_EXPORT char *own_secure_getenv(const char *name) __asm__("secure_getenv");
+OTELPROF_EXPORT char *hook_getenv(const char *name) __asm__("getenv");
+OTELPROF_EXPORT char *hook_secure_getenv(const char *name) __asm__("secure_getenv");
 
-char *own_getenv(const char *name) {
+char *hook_getenv(const char *name) {
     if (profiler_tls.is_profiler_thread)
         return kept_value(name);
     return next_calls()->getenv(name);
 }
 
-char *own_secure_getenv(const char *name) {
+char *hook_secure_getenv(const char *name) {
     if (profiler_tls.is_profiler_thread)
         return kept_value(name);
     return next_calls()->secure_getenv(name);

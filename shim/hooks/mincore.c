@@ -10,10 +10,10 @@
 #include <sys/syscall.h>
 
 /* Declared here because <sys/mman.h>'s says that the pointer is never NULL. */
-OTELPROF_EXPORT int own_mincore(void *start, size_t size,
-                                unsigned char *resident) __asm__("mincore");
+OTELPROF_EXPORT int hook_mincore(void *start, size_t size,
+                                 unsigned char *resident) __asm__("mincore");
 
-int own_mincore(void *start, size_t size, unsigned char *resident) {
+int hook_mincore(void *start, size_t size, unsigned char *resident) {
     if (profiler_tls.is_profiler_thread) {
         errno = ENOSYS;
         return -1;

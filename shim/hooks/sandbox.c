@@ -135,11 +135,11 @@ long hooks_after(enum then then, long result) {
 /* --- prctl --- */
 
 /* Declared here because <sys/prctl.h>'s is variadic; libc's takes four arguments in any case. */
-OTELPROF_EXPORT int own_prctl(int option, unsigned long second, unsigned long third,
-                              unsigned long fourth, unsigned long fifth) __asm__("prctl");
+OTELPROF_EXPORT int hook_prctl(int option, unsigned long second, unsigned long third,
+                               unsigned long fourth, unsigned long fifth) __asm__("prctl");
 
-int own_prctl(int option, unsigned long second, unsigned long third, unsigned long fourth,
-              unsigned long fifth) {
+int hook_prctl(int option, unsigned long second, unsigned long third, unsigned long fourth,
+               unsigned long fifth) {
     const enum then then = before_prctl((unsigned long)option, second, third, fourth);
     return (int)hooks_after(then, bare_syscall(SYS_prctl, option, (long)second, (long)third,
                                                (long)fourth, (long)fifth, 0));

@@ -30,8 +30,8 @@
 /* Defines and exports `name`, which goes on to next[place]. Where the word at `wanted` bytes into
  * the variable `state` is not 0, `observer` is called before. */
 #define ARCH_DEFINE_WATCHED_FORWARD(name, state, wanted, observer, next, place)                    \
-    void own_##name(void) __asm__(#name);                                                          \
-    __attribute__((naked, visibility("default"))) void own_##name(void) {                          \
+    void hook_##name(void) __asm__(#name);                                                         \
+    __attribute__((naked, visibility("default"))) void hook_##name(void) {                         \
         __asm__ volatile("cmpq $0, " #state "+%c[word](%%rip)\n\t"                                 \
                          "jne 1f\n\t"                                                              \
                          "jmpq *" #next "+8*%c[at](%%rip)\n"                                       \
@@ -90,8 +90,8 @@
  *     void *choose(first, second, third, const void *caller)
  * says; `caller` is what the call returns to. */
 #define ARCH_DEFINE_CHOSEN_CALL(name, choose)                                                      \
-    void own_##name(void) __asm__(#name);                                                          \
-    __attribute__((naked, visibility("default"))) void own_##name(void) {                          \
+    void hook_##name(void) __asm__(#name);                                                         \
+    __attribute__((naked, visibility("default"))) void hook_##name(void) {                         \
         __asm__ volatile("movq (%%rsp), %%rcx\n\t"                                                 \
                          "pushq %%rdi\n\tpushq %%rsi\n\tpushq %%rdx\n\t"                           \
                          ".cfi_adjust_cfa_offset 24\n\t"                                           \
