@@ -32,11 +32,11 @@ static bool is_defined_once(const char *name, uintptr_t next) {
 
 /* Returns the hook that a library is to call there. 0: none. */
 static uintptr_t hook_in_place_of(const struct call_site *site) {
-    const uintptr_t ours = definition_in(object_symbols_own(), site->name);
-    const uintptr_t next = ours ? (uintptr_t)next_symbol(site->name) : 0;
+    const uintptr_t hook = definition_in(object_symbols_own(), site->name);
+    const uintptr_t next = hook ? (uintptr_t)next_symbol(site->name) : 0;
     if (!next)
         return 0;
-    return site->value == next || (site->is_unbound && is_defined_once(site->name, next)) ? ours
+    return site->value == next || (site->is_unbound && is_defined_once(site->name, next)) ? hook
                                                                                           : 0;
 }
 

@@ -4,5 +4,5 @@
 #include "process/eligibility/ineligible.h"
 
 const char *otelprof_version(void) {
-    return own_version;
+    return profiler_version;
 }

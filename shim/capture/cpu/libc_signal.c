@@ -16,13 +16,13 @@ static bool libc_signal_action(const struct kernel_action *action, struct kernel
 
 /* Uses libc's restorer, by which unwinders recognize a signal's frame. */
 static bool libc_signal_install(const struct libc_signal *signal) {
-    const struct kernel_action ours = {
+    const struct kernel_action action = {
         .handler = signal_entry,
         .flags = signal->libcs.flags | SA_RESTART | SA_ONSTACK,
         .restorer = signal->libcs.restorer,
         .mask = UINT64_MAX, /* as for the real-time signal: sampler_set_action() */
     };
-    return libc_signal_action(&ours, NULL);
+    return libc_signal_action(&action, NULL);
 }
 
 static bool is_handler(const struct kernel_action *action) {

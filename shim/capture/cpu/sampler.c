@@ -176,12 +176,12 @@ static void signal_give_back(int number, siginfo_t *info, ucontext_t *context) {
 
 void sampler_pass_on(int number, siginfo_t *info, void *context) {
     const int saved = errno;
-    const bool ours = sampler_sent(info);
-    if (ours && profiler_tls.is_profiler_thread)
+    const bool is_expiry = sampler_sent(info);
+    if (is_expiry && profiler_tls.is_profiler_thread)
         memory_guard_on_signal(context);
-    else if (!ours && profiler_tls.is_profiler_thread && sampler_uses(number))
+    else if (!is_expiry && profiler_tls.is_profiler_thread && sampler_uses(number))
         signal_give_back(number, info, context);
-    else if (!ours && !libc_signal_pass_on(&sampler.libcs, number, info, context)) {
+    else if (!is_expiry && !libc_signal_pass_on(&sampler.libcs, number, info, context)) {
         const struct sigaction standard = {.sa_handler = SIG_DFL};
         next_sigaction(number, &standard, NULL);
         raise(number); /* pending until this handler returns, then fatal, as it was meant */

@@ -18,8 +18,8 @@ static struct {
     _Atomic uint8_t left;     /* waits to skip for that reason */
 } history[SIGNALS];
 
-void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *ours) {
-    signals_shared.ours = ours;
+void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *sampling_signal) {
+    signals_shared.sampling_signal = sampling_signal;
     signals_shared.threads = threads;
 }
 

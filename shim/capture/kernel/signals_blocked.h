@@ -49,17 +49,17 @@ static inline bool signals_block(signal_mask *before) {
 
 /* The query depends on these. NULL: no thread queries. */
 struct signals_shared {
-    const _Atomic int32_t *threads; /* the program's, as far as they are known */
-    const _Atomic int *ours;        /* the signal of our timers; 0: there is none */
-    _Atomic bool unasked;           /* signals_ask_no_more() */
-    _Atomic int32_t giving_way;     /* threads that are giving way now */
+    const _Atomic int32_t *threads;     /* the program's, as far as they are known */
+    const _Atomic int *sampling_signal; /* the signal of our timers; 0: there is none */
+    _Atomic bool unasked;               /* signals_ask_no_more() */
+    _Atomic int32_t giving_way;         /* threads that are giving way now */
 };
 
 extern struct signals_shared signals_shared;
 
 /* Makes each thread that unblocks signals check first for those of others. Context: calm, at start.
  */
-void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *ours);
+void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *sampling_signal);
 
 /* Ends these checks: a filter of system calls would kill for the query, or for the calls that
  * follow. Waits until no thread gives way any more, for some milliseconds at most. Context: any.
@@ -77,11 +77,12 @@ void signals_give_way(signal_mask before);
  * the query is refused. */
 static inline signal_mask signals_to_give_way(signal_mask before) {
     const signal_mask libcs = signal_bit(32) | signal_bit(33);
-    const int ours = atomic_load_explicit(signals_shared.ours, memory_order_relaxed);
+    const int sampling_signal =
+        atomic_load_explicit(signals_shared.sampling_signal, memory_order_relaxed);
     signal_mask pending = 0;
     if (arch_system_call(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0, 0, 0) != 0)
         return 0;
-    return pending & ~(before | libcs | (ours ? signal_bit(ours) : 0));
+    return pending & ~(before | libcs | (sampling_signal ? signal_bit(sampling_signal) : 0));
 }
 
 /* Called right before `before` becomes the mask of a thread that blocks more. */

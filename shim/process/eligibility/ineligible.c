@@ -49,7 +49,7 @@ static bool is_loaded_late(const struct log *log) {
 
 /* --- another copy of the profiler --- */
 
-const char own_version[] = OTELPROF_VERSION;
+const char profiler_version[] = OTELPROF_VERSION;
 
 /* The exported name finds the first copy. (Unit tests have none.) */
 extern const char *otelprof_version(void) __attribute__((weak));
@@ -57,7 +57,7 @@ extern const char *otelprof_version(void) __attribute__((weak));
 /* A host's /etc/ld.so.preload names one, a program's LD_PRELOAD another. The loader finds
  * LD_PRELOAD's first, and that one profiles: both would send everything twice. */
 static bool has_another_copy(const struct log *log) {
-    if (!otelprof_version || otelprof_version() == own_version)
+    if (!otelprof_version || otelprof_version() == profiler_version)
         return false;
     log_debug(log, "another libotelprof.so is loaded before this one; this one profiles nothing");
     return true;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 /* otelprof_version() returns it. Another copy of the profiler returns one of its own. */
-extern const char own_version[];
+extern const char profiler_version[];
 
 /* Returns true if this process is one, and logs the reason. `arguments` are main's, NULL if
  * unknown. Context: calm, at start. */
