@@ -269,7 +269,7 @@ struct capture_api {
         uint64_t (*exports_delivered)(void);
         uint64_t (*exports_failed)(void);
         /* Returns the helper's CPU time, in nanoseconds, which is exported beside the samples. */
-        uint64_t (*own_cpu_nano)(void);
+        uint64_t (*helper_cpu_nano)(void);
         /* Returns the CPU time of the samples that count as DROP_FOREIGN_STACK. */
         uint64_t (*foreign_stack_nano)(void);
         /* Returns the cost of sampling on the program's threads. */

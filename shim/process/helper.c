@@ -134,7 +134,7 @@ bool helper_is_asked_early(void) {
     return atomic_load(&helper.early) == EARLY_ASKED;
 }
 
-static uint64_t own_cpu_nano(void) {
+static uint64_t helper_thread_cpu_nano(void) {
     return helper.spent_nano + thread_cpu_nano();
 }
 
@@ -194,7 +194,7 @@ static bool run_flush(void) {
         .counters = {.export_ended = wanted_export_count,
                      .exports_delivered = wanted_export_delivered,
                      .exports_failed = wanted_export_failed,
-                     .own_cpu_nano = own_cpu_nano,
+                     .helper_cpu_nano = helper_thread_cpu_nano,
                      .threads = libc_threads_count},
     };
     harvest_fill_api(&helper.api);
@@ -291,7 +291,7 @@ static void *helper_main(void *unused) {
     if (lived_long_enough(&loaded) && begin_work())
         loaded |= run_flush();
     if (helper.suspends) { /* the thread that requested it joins this one */
-        helper.spent_nano = own_cpu_nano();
+        helper.spent_nano = helper_thread_cpu_nano();
         cpu_timers_leave_helper(&sampler.timers);
         change_state(HELPER_SUSPENDED, IN_HELPER);
         return NULL;

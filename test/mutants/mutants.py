@@ -274,7 +274,7 @@ BREAKS = [
     Break("a burst lowers the rates", "shim/flush/control/budget.c", " && budget->debt > (double)BUDGET_BURST_NANO;", ";", ("test_budget",)),
     Break("sampling goes on at the first calm look", "shim/flush/control/shedding.c", "shedding->calm == CALM_POLLS)", "shedding->calm > 0)",
           ("test_shedding",)),
-    Break("naming has no end", "shim/flush/symbolize/symbolize.c", "s->api->counters.own_cpu_nano() < s->pass_end)", "s->api->counters.own_cpu_nano() + 1 > 0)",
+    Break("naming has no end", "shim/flush/symbolize/symbolize.c", "s->api->counters.helper_cpu_nano() < s->pass_end)", "s->api->counters.helper_cpu_nano() + 1 > 0)",
           ("test_symbolize_budget",)),
     Break("an alarm is told at each look", "shim/flush/control/memory_alarm.c", "return limit->nearness >= GROWN * alarm->alarm_nearness;",
           "return limit->nearness > 0;", ("test_memory_alarm",)),

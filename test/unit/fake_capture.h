@@ -206,7 +206,7 @@ static struct capture_api fake_capture(const char *const *environment) {
         .counters = {.dropped = fake_dropped,
                      .count_drop = fake_count_drop,
                      .export_ended = fake_export_ended,
-                     .own_cpu_nano = fake_own_cpu,
+                     .helper_cpu_nano = fake_own_cpu,
                      .foreign_stack_nano = fake_foreign_stack,
                      .sampling_cost = fake_sampling_cost},
     };

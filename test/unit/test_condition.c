@@ -144,7 +144,7 @@ static void burn(uint64_t nano) {
 static struct export_condition opened(struct capture_api *api, const char *variable) {
     const char *const environment[] = {variable, NULL};
     *api = fake_capture(environment);
-    api->counters.own_cpu_nano = own_cpu;
+    api->counters.helper_cpu_nano = own_cpu;
     own_nano = 0;
     return export_condition_open(api);
 }

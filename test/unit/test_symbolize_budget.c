@@ -70,7 +70,7 @@ static void what_there_is_no_time_for_is_named_in_the_next_export(void **state) 
     const struct capture_api api = {.config = &config,
                                     .log = &log,
                                     .guard = {.is_timed = is_timed},
-                                    .counters = {.own_cpu_nano = own_cpu}};
+                                    .counters = {.helper_cpu_nano = own_cpu}};
     const struct harvest_module module = module_for("full.so", path);
     const uint64_t address = bias + address_of("full.so", "_ZN4shop4Cart3addEi");
     struct symbolizer *const s = symbolizer_open(SYMBOLS_LINES, takes_a_second);

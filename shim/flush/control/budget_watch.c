@@ -12,7 +12,7 @@ static void begin_stretch(struct budget_watch *watch, const struct settings_valu
     watch->is_mixed = false;
     watch->begun = monotonic_nano();
     watch->process_nano = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
-    watch->helper_nano = watch->api->counters.own_cpu_nano();
+    watch->helper_nano = watch->api->counters.helper_cpu_nano();
     watch->api->counters.sampling_cost(watch->costs);
     watch->next = UINT64_MAX;
 }

@@ -37,7 +37,7 @@ static double resident_kib(void) {
 static struct interval_figures measure_interval(struct export_condition *condition, uint64_t nano) {
     const uint64_t before = condition->cpu_nano;
     const bool knew = condition->began;
-    const uint64_t own = condition->api->counters.own_cpu_nano();
+    const uint64_t own = condition->api->counters.helper_cpu_nano();
     const uint64_t all = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     condition->cpu_nano = all > own ? all - own : 0;
     condition->began = true;

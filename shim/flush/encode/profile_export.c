@@ -268,7 +268,7 @@ static void encode_sample(struct build *b, struct otlp_profile *profile,
 /* Writes the helper thread's CPU time so far: getrusage counts it for the process, and no sample
  * has it. */
 static void write_own_cost(struct build *b, struct otlp_profile *profile) {
-    const int64_t spent = (int64_t)b->exporter->api->counters.own_cpu_nano();
+    const int64_t spent = (int64_t)b->exporter->api->counters.helper_cpu_nano();
     otlp_profile_attribute(b->writer, profile,
                            otlp_attribute_int(b->writer, "otelprof.self.cpu_time", spent, "ns"));
 }

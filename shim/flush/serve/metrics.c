@@ -65,7 +65,7 @@ void write_metrics(const struct serve *serve, struct wire *to) {
     metrics_begin(to, "otelprof_self_cpu_time_seconds_total", "counter",
                   "CPU time of the profiler's own thread.");
     text_add(to, "otelprof_self_cpu_time_seconds_total ");
-    text_add_seconds(to, api->counters.own_cpu_nano());
+    text_add_seconds(to, api->counters.helper_cpu_nano());
     text_add(to, "\n");
     metrics_begin(to, "otelprof_threads", "gauge", "Threads of the process.");
     text_add(to, "otelprof_threads %u\n", api->counters.threads());

@@ -87,7 +87,7 @@ void write_status(const struct serve *serve, struct wire *to) {
     status_seconds(to, "profiled_seconds", monotonic_nano() - api->start_nano);
     status_number(to, "threads", api->counters.threads());
     status_seconds(to, "process_cpu_seconds", clock_nano(CLOCK_PROCESS_CPUTIME_ID));
-    status_seconds(to, "own_cpu_seconds", api->counters.own_cpu_nano());
+    status_seconds(to, "own_cpu_seconds", api->counters.helper_cpu_nano());
     status_write_sampling(serve, to);
     text_add(to, "  \"lowered_by_budget\": %s,\n", control_is_lowered(control) ? "true" : "false");
     text_add(to, "  \"paused_by_program\": %s,\n", api->lifecycle.is_paused() ? "true" : "false");

@@ -97,7 +97,7 @@ void symbolizer_limit(struct symbolizer *s, uint64_t dwarf_room, bool named) {
 static bool pass_is_over(struct symbolizer *s) {
     if (s->no_names)
         return true;
-    if (!s->api || s->api->counters.own_cpu_nano() < s->pass_end)
+    if (!s->api || s->api->counters.helper_cpu_nano() < s->pass_end)
         return false;
     if (!s->logged_postponed)
         log_debug(s->api->log, "naming what is new takes longer than an interval: what is left is "
@@ -157,7 +157,7 @@ void symbolizer_trim(struct symbolizer *s) {
     if (s->api) {
         const uint64_t interval = s->api->config->interval_ms;
         const uint64_t milliseconds = interval > LEAST_PASS_MS ? interval : LEAST_PASS_MS;
-        s->pass_end = s->api->counters.own_cpu_nano() + milliseconds * NANO_PER_MILLI;
+        s->pass_end = s->api->counters.helper_cpu_nano() + milliseconds * NANO_PER_MILLI;
     }
     generated_names_begin(&s->generated, s->guarded, s->api);
     for (size_t i = 0; i < s->source_count; i++)
