@@ -28,8 +28,8 @@ def add_choice(sub, by_function=True, has_file=True):
     sub.set_defaults(group_by=None, language=None)
     sub.add_argument("--hide-idle", action="store_true", help="without threads that only wait for work")
     sub.add_argument("--inside-libc", action="store_true", help="show what waits inside of the C library's functions")
-    sub.add_argument("--addresses", action="store_true", help="tell code without a name apart by its address")
-    sub.add_argument("--lines", action="store_true", help="tell the lines of a function apart, where there is debug information")
+    sub.add_argument("--addresses", action="store_true", help="show code without a name by its address, not by its module")
+    sub.add_argument("--lines", action="store_true", help="show each line of a function by itself, where there is debug information")
 
 
 def chosen(options, messages=None):
