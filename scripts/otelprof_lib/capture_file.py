@@ -25,6 +25,8 @@ GZIP = b"\x1f\x8b"
 IDS = ("profileId", "traceId", "spanId")
 LOOK = 1 << 12  # white space before JSON is shorter
 MAX_ALONE = 1 << 28  # bytes of a file that is one message
+FEW_MESSAGES = 1 << 12  # they are no load, however small they are
+LEAST_BYTES = 64  # of a message, on average: the smallest export of one sample has more
 MOST_LETTERS = 1 << 27  # in what attributes have by reference: a small file can refer to one long string very often
 MOST_NANOSECONDS = (1 << 63) - 1  # since 1970: what other formats can hold
 # what decoding raises for content that is something else
@@ -35,6 +37,12 @@ class BadFile(Exception):
     """Not a file of profiles; the message says why."""
 
 
+def check_count(count, size):
+    """Refuses a file that is long only since it has very many messages in which nothing is."""
+    if count > FEW_MESSAGES and size < count * LEAST_BYTES:
+        raise BadFile(f"it has more than {FEW_MESSAGES} messages of less than {LEAST_BYTES} bytes on average: no profiler wrote it")
+
+
 def append_message(file, data):
     file.write(LENGTH.pack(len(data)) + data)
     file.flush()
@@ -42,8 +50,10 @@ def append_message(file, data):
 
 def _are_lengths(file, size):
     """Whether the lengths in a file add up: it is a row of messages, and none is cut short."""
-    at = 0
+    at = count = 0
     while at < size:
+        count += 1
+        check_count(count, at + LEAST_BYTES)
         file.seek(at)
         head = file.read(LENGTH.size)
         if len(head) < LENGTH.size:
@@ -133,9 +143,12 @@ def _of_lines(path, file):
     """Those lines that can be read; a process that was killed may have left half of one."""
     count = 0
     broken = []
+    size = 0
     for number, line in enumerate(file, 1):
         try:
             if line.strip():
+                size += len(line)
+                check_count(count, size)
                 yield decode_json(line)
                 count += 1
         except json.JSONDecodeError as error:

@@ -23,12 +23,14 @@ class _Table(dict):
     def __init__(self, zero):
         super().__init__({zero: 0})
         self.entries = [zero]  # by index
+        self.size = 0  # letters, or items, of all entries
 
     def index(self, entry):
         found = self.get(entry)
         if found is None:
             found = self[entry] = len(self.entries)
             self.entries.append(entry)
+            self.size += len(entry)
         return found
 
 
@@ -276,6 +278,13 @@ class Combined:
     def kinds(self):
         """All that there are, in the order of display."""
         return [name for name, kind in KINDS.items() if kind.shown.type in self._seen]
+
+    def size(self):
+        """Returns how much it holds: entries of tables with their letters and items, samples, and bytes of resources."""
+        size = sum(table.size + len(table) for table in vars(self.tables).values())
+        for process in self.processes.values():
+            size += process.resource_profiles.ByteSize() + sum(1 + len(series.sums) for series in process.series.values())
+        return size
 
     def _key_of(self, attribute):
         return self.tables.attributes.entries[attribute][0]

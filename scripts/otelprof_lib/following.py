@@ -11,7 +11,7 @@ import time
 import urllib.parse
 
 from . import answering
-from .capture_file import BROKEN, LENGTH, decoded
+from .capture_file import BROKEN, LEAST_BYTES, LENGTH, BadFile, check_count, decoded
 
 OVERLAP_SECONDS = 1
 PATIENCE_SECONDS = 60  # beyond the time that is asked for
@@ -64,8 +64,10 @@ class ById:
 
 def messages_in(answer):
     """The exports of an answer, as bytes."""
-    at = 0
+    at = count = 0
     while at + LENGTH.size <= len(answer):
+        count += 1
+        check_count(count, at + LEAST_BYTES)
         (size,) = LENGTH.unpack_from(answer, at)
         at += LENGTH.size
         yield answer[at : at + size]
@@ -106,8 +108,12 @@ class Poller:
         except answering.NotAnswering as error:
             return self._end(error)
         with self._lock:
-            for data in messages_in(answer):
-                self._take(data)
+            try:
+                for data in messages_in(answer):
+                    self._take(data)
+            except BadFile as error:
+                self._over.set()
+                self._on_end(f"followed no more, since {error}")
 
     def _take(self, data):
         digest = hashlib.sha256(data).digest()

@@ -26,6 +26,9 @@ from .waits import with_wall
 from .waking import ended_by_ctrl_c, wait_for
 
 
+MOST_HELD = 1 << 25  # of Combined.size(): six times a page of 200,000 stacks
+
+
 class Live:
     """All that a program has exported so far, and what the page asks about it. From any thread."""
 
@@ -48,6 +51,11 @@ class Live:
             self._sums.add(message)
             self._count += 1
             self._last = time.monotonic()
+            if self._sums.size() > MOST_HELD:
+                self._refuse("its samples have become more than a page can show")
+
+    def _refuse(self, why):
+        self._refused, self._end = True, f"followed no more, since {why}"
 
     def has_ended(self, why):
         with self._lock:
@@ -61,7 +69,7 @@ class Live:
                 try:
                     self._shown = self._made_anew()
                 except BadFile as error:
-                    self._refused, self._end = True, f"followed no more, since what it sends cannot be shown: {printable(str(error))}"
+                    self._refuse(f"what it sends cannot be shown: {printable(str(error))}")
             return self._shown
 
     def _made_anew(self):

@@ -7,6 +7,7 @@ import pytest
 from captured import OTELPROF, otelprof, succeeds
 from otelprof_lib.capture_file import append_message
 from otelprof_lib.shown_data import Shown
+from otelprof_lib import live as live_module
 from otelprof_lib.aggregate import aggregate
 
 PERIOD = 10_000_000
@@ -135,3 +136,22 @@ def test_what_protobuf_only_warns_of_is_an_error_in_one_line(message, tmp_path):
         append_message(file, b"\x0c")  # the end of a group that has not begun
     done = otelprof("top", "a", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "after the first 1" in done.stderr
+
+
+@pytest.mark.parametrize("content", [bytes(4 << 20), b"\0\0\0\2\x0a\0" * (1 << 17), b"{}\n" * (1 << 17)], ids=["zeros", "empty", "lines"])
+def test_a_file_of_very_many_messages_with_nothing_in_them_is_refused(tmp_path, content):
+    (tmp_path / "a").write_bytes(content)
+    assert "messages of less than" in with_little_memory("top", "a", cwd=tmp_path).stderr
+
+
+def test_a_process_that_sends_without_end_is_followed_no_more(message, monkeypatch):
+    """What was shown stays."""
+    monkeypatch.setattr(live_module, "MOST_HELD", 1000)
+    live = live_module.Live("")
+    for number in range(1000):
+        live.add(message().profile("samples", "count", PERIOD, {(f"f{number}",): 1}).request)
+        if live.state()["has_ended"]:
+            break
+    held = live._sums.size()
+    live.add(message().profile("samples", "count", PERIOD, {("late",): 1}).request)
+    assert "more than a page can show" in live.state()["text"] and live._sums.size() == held < 2000
