@@ -152,7 +152,8 @@ void capture_after_fork(void) {
     if (profiler_tls.stack.high == 0 || !register_this_thread(profiler_tls.stack, 0))
         profiler_tls.alloc_left = COUNTDOWN_NEVER;
     else if (profiler_tls.program_context) { /* it still works for the same request */
-        profiler_tls.program_context = program_context_keep(profiler_tls.thread->index, profiler_tls.program_context);
+        profiler_tls.program_context =
+            program_context_keep(profiler_tls.thread->index, profiler_tls.program_context);
         profiler_tls.thread->program_context = profiler_tls.program_context;
     }
 }

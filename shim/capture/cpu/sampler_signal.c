@@ -357,7 +357,8 @@ void sampler_stop(void) {
 static bool is_in_handler(const struct thread_state *thread) {
     const uint32_t tid = atomic_load(&thread->tid);
     uint64_t mask = 0;
-    return tid && thread != profiler_tls.thread && thread_status_read(tid, "\nSigBlk:\t", 16, &mask) &&
+    return tid && thread != profiler_tls.thread &&
+           thread_status_read(tid, "\nSigBlk:\t", 16, &mask) &&
            !~(mask | signal_bit(SIGKILL) | signal_bit(SIGSTOP));
 }
 

@@ -56,7 +56,7 @@ void heap_stop(struct heap *heap) {
 void heap_after_fork(struct heap *heap) {
     if (address_filter_is_open(&allocation_path.filter)) {
         profiler_memory_reset_in_child(atomic_load(&allocation_path.filter.counters),
-                                  ADDRESS_FILTER_ENTRIES);
+                                       ADDRESS_FILTER_ENTRIES);
         helper_heap_keep_in_filter();
     }
     if (!heap->tracks_live)
