@@ -79,7 +79,8 @@ static void add_shown(struct line *line, const char *text, size_t size) {
 
 static void add_unsigned(struct line *line, uint64_t value, unsigned base) {
     char digits[NUMBER_BYTES];
-    line_add_bytes(line, digits, (size_t)(number_write(digits, base, value) - digits));
+    const char *const end = number_write(digits, base, value);
+    line_add_bytes(line, digits, (size_t)(end - digits));
 }
 
 static void add_signed(struct line *line, int64_t value) {

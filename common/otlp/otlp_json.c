@@ -66,7 +66,8 @@ static bool is_id(const char *name) {
 
 static void put_unsigned(struct wire *text, uint64_t value) {
     char digits[NUMBER_BYTES];
-    wire_raw(text, digits, (size_t)(number_write(digits, 10, value) - digits));
+    const char *const end = number_write(digits, 10, value);
+    wire_raw(text, digits, (size_t)(end - digits));
 }
 
 static void put_signed(struct wire *text, int64_t value) {
