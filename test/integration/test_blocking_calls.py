@@ -1,16 +1,17 @@
 """Calls that may block are bound where they are made (bound_calls.h), where a type of profile wants to
 know of waits: no program may notice."""
 
+import os
 import re
 import shutil
 import struct
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from attributed_samples import attributed_samples
 from profiled import LIBRARY, ROOT
+from waiting import eventually
 
 pytestmark = pytest.mark.fast
 
@@ -70,16 +71,16 @@ def mapping_at(pid, offset):
     return next(mapping for mapping in found if mapping[0] <= address < mapping[1]), address
 
 
-def test_the_next_functions_are_read_only_once_they_are_known(start):
+def test_the_next_functions_are_read_only_once_they_are_known(start, tmp_path):
     """They share one mapping with what the loader has made read-only."""
     text = subprocess.run(["nm", "-S", LIBRARY], capture_output=True, text=True, check=True).stdout
     tables = re.findall(r"^(\w+) (\w+) d (next_locks|next_blocking_calls|next_blocking_syscall)$", text, re.M)
     (relocated,) = re.findall(r"^(\w+) d _DYNAMIC$", text, re.M)
     assert len(tables) == 3
-    running = start(["sh", "-c", "echo begun; sleep 3; true"], env=ALL)
-    while Path(running.out.name).read_text() != "begun\n":
-        assert running.process.poll() is None
-        time.sleep(0.01)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    running = start(["sh", "-c", f"echo begun; read line < {gate}; true"], env=ALL)
+    eventually(lambda: Path(running.out.name).read_text() == "begun\n", "the program's line", unless=running.process.poll)
     pid = running.process.pid
     for offset, size, name in tables:
         mapping, address = mapping_at(pid, int(offset, 16))
@@ -88,6 +89,7 @@ def test_the_next_functions_are_read_only_once_they_are_known(start):
             memory.seek(address)
             functions = struct.unpack(f"{int(size, 16) // 8}Q", memory.read(int(size, 16)))
         assert len([function for function in functions if function]) > 0.9 * len(functions), name
+    gate.write_text("\n")
     assert running.finish(60).returncode == 0
 
 
