@@ -194,8 +194,9 @@ static void pack_dictionary(struct wire *out, const struct otlp_writer *w,
 
 /* --- profiles --- */
 
-/* Packs a message, or the head of one: a message's fields may come in any order, so those of which
- * there are tens of thousands are appended behind it, without structs of their own. */
+/* Packs a message, or the fields of one that come before, or behind, the repeated field of which
+ * there are tens of thousands: those are written between, without structs of their own. So all
+ * fields are in the order of their numbers. */
 static void pack_message(struct wire *out, const ProtobufCMessage *message) {
     if (wire_reserve(out, protobuf_c_message_get_packed_size(message)))
         out->size += protobuf_c_message_pack(message, out->bytes + out->size);
@@ -226,48 +227,62 @@ static void pack_profile(struct wire *out, struct arena *arena, struct otlp_prof
     ValueType type = value_type_message(profile->type);
     ValueType period_type = value_type_message(profile->period_type);
     Profile head;
+    Profile tail;
     PROFILES(profile__init)(&head);
+    PROFILES(profile__init)(&tail);
     head.sample_type = &type;
-    head.time_unix_nano = profile->time;
-    head.duration_nano = profile->duration;
-    head.period_type = &period_type;
-    head.period = profile->period;
-    head.profile_id = (ProtobufCBinaryData){ID_BYTES, profile->id};
+    tail.time_unix_nano = profile->time;
+    tail.duration_nano = profile->duration;
+    tail.period_type = &period_type;
+    tail.period = profile->period;
+    tail.profile_id = (ProtobufCBinaryData){ID_BYTES, profile->id};
     const size_t count = (size_t)profile->attributes.count;
-    head.attribute_indices = arena_take(arena, count * sizeof *head.attribute_indices);
-    head.n_attribute_indices = head.attribute_indices ? count : 0;
-    for (size_t i = 0; i < head.n_attribute_indices; i++)
-        head.attribute_indices[i] = *(const int32_t *)profile->attributes.keys[i].bytes;
+    tail.attribute_indices = arena_take(arena, count * sizeof *tail.attribute_indices);
+    tail.n_attribute_indices = tail.attribute_indices ? count : 0;
+    for (size_t i = 0; i < tail.n_attribute_indices; i++)
+        tail.attribute_indices[i] = *(const int32_t *)profile->attributes.keys[i].bytes;
 
     const size_t begun = wire_begin(out, SCOPE_PROFILES_PROFILES);
     pack_message(out, &head.base);
     for (int32_t i = 0; i < profile->identities.count; i++)
         pack_sample(out, &profile->identities.keys[i], profile->values[i]);
+    pack_message(out, &tail.base);
+    wire_end(out, begun);
+}
+
+static void pack_scope_profiles(struct wire *out, struct otlp_writer *w) {
+    ScopeProfiles head;
+    ScopeProfiles tail;
+    PROFILES(scope_profiles__init)(&head);
+    PROFILES(scope_profiles__init)(&tail);
+    head.scope = &w->scope;
+    tail.schema_url = w->schema_url;
+
+    const size_t begun = wire_begin(out, RESOURCE_PROFILES_SCOPE_PROFILES);
+    pack_message(out, &head.base);
+    for (size_t i = 0; i < w->profiles.count; i++)
+        pack_profile(out, &w->arena, w->profiles.items[i]);
+    pack_message(out, &tail.base);
     wire_end(out, begun);
 }
 
 static void pack_resource_profiles(struct wire *out, struct otlp_writer *w) {
     Opentelemetry__Proto__Resource__V1__Resource resource;
+    ResourceProfiles head;
+    ResourceProfiles tail;
     opentelemetry__proto__resource__v1__resource__init(&resource);
+    PROFILES(resource_profiles__init)(&head);
+    PROFILES(resource_profiles__init)(&tail);
     resource.attributes = (KeyValue **)w->resource.items;
     resource.n_attributes = w->resource.count;
-    ResourceProfiles resource_profiles;
-    PROFILES(resource_profiles__init)(&resource_profiles);
-    resource_profiles.resource = &resource;
-    resource_profiles.schema_url = w->schema_url;
-    ScopeProfiles scope_profiles;
-    PROFILES(scope_profiles__init)(&scope_profiles);
-    scope_profiles.scope = &w->scope;
-    scope_profiles.schema_url = w->schema_url;
+    head.resource = &resource;
+    tail.schema_url = w->schema_url;
 
-    const size_t resource_begun = wire_begin(out, REQUEST_RESOURCE_PROFILES);
-    pack_message(out, &resource_profiles.base);
-    const size_t scope_begun = wire_begin(out, RESOURCE_PROFILES_SCOPE_PROFILES);
-    pack_message(out, &scope_profiles.base);
-    for (size_t i = 0; i < w->profiles.count; i++)
-        pack_profile(out, &w->arena, w->profiles.items[i]);
-    wire_end(out, scope_begun);
-    wire_end(out, resource_begun);
+    const size_t begun = wire_begin(out, REQUEST_RESOURCE_PROFILES);
+    pack_message(out, &head.base);
+    pack_scope_profiles(out, w);
+    pack_message(out, &tail.base);
+    wire_end(out, begun);
 }
 
 /* --- the request --- */
