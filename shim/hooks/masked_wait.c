@@ -34,12 +34,11 @@ static struct {
     _Atomic(void *) epoll_pwait2;
 } next_waits;
 
-/* Calls the function behind ours while the mask is noted. A handler that jumps out of the wait
- * leaves the note; read_wait_mask() checks that the hook's frame is still there. */
-#define WAIT(name, type, mask, arguments)                                                          \
+/* Calls `next` while the mask is noted. A handler that jumps out of the wait leaves the note;
+ * read_wait_mask() checks that the hook's frame is still there. */
+#define WAIT_BY(next, mask, arguments)                                                             \
     __extension__({                                                                                \
         struct own_signal_stack *const own = profiler_tls.signal_stack;                            \
-        type *const next = (type *)next_symbol_once(&next_waits.name, #name);                      \
         if (own)                                                                                   \
             own_signal_stack_note_wait(own, (uintptr_t)__builtin_frame_address(0),                 \
                                        (uintptr_t)__builtin_return_address(0), mask);              \
@@ -47,6 +46,13 @@ static struct {
         if (own)                                                                                   \
             own_signal_stack_note_wait(own, 0, 0, NULL);                                           \
         result;                                                                                    \
+    })
+
+/* Calls the function behind ours. */
+#define WAIT(name, type, mask, arguments)                                                          \
+    __extension__({                                                                                \
+        type *const next = (type *)next_symbol_once(&next_waits.name, #name);                      \
+        WAIT_BY(next, mask, arguments);                                                            \
     })
 
 OTELPROF_EXPORT int sigsuspend(const sigset_t *mask) {
@@ -127,7 +133,10 @@ OTELPROF_EXPORT timed_epoll epoll_pwait2;
 
 int epoll_pwait2(int descriptor, struct epoll_event *events, int count,
                  const struct timespec *timeout, const sigset_t *mask) {
-    if (!next_symbol_once(&next_waits.epoll_pwait2, "epoll_pwait2"))
-        atomic_store(&next_waits.epoll_pwait2, (void *)epoll_by_number);
-    return WAIT(epoll_pwait2, timed_epoll, mask, (descriptor, events, count, timeout, mask));
+    timed_epoll *next = (timed_epoll *)next_symbol_once(&next_waits.epoll_pwait2, "epoll_pwait2");
+    if (!next) { /* another thread's search may put the NULL back */
+        next = epoll_by_number;
+        atomic_store(&next_waits.epoll_pwait2, (void *)next);
+    }
+    return WAIT_BY(next, mask, (descriptor, events, count, timeout, mask));
 }
