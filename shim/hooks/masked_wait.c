@@ -68,9 +68,9 @@ static sigset_t sigset_of(signal_mask mask) {
 }
 
 /* BSD's: the argument is a mask. libc's header has the name for the other one. */
-OTELPROF_EXPORT int own_sigpause(int mask) __asm__("sigpause");
+OTELPROF_EXPORT int hook_sigpause(int mask) __asm__("sigpause");
 
-int own_sigpause(int mask) {
+int hook_sigpause(int mask) {
     typedef int function(int);
     const sigset_t set = sigset_of((unsigned)mask);
     return WAIT(sigpause, function, &set, (mask));
