@@ -3,6 +3,7 @@
 #include "arch_context.h"
 #include "arch_signal_frame.h"
 #include "go_note.h"
+#include "kernel/first_page.h"
 #include "kernel/signals_blocked.h"
 #include "program_stack.h"
 #include "record/thread_table.h"
@@ -33,6 +34,8 @@ static struct {
     _Atomic uint32_t sets;
     _Atomic uint32_t last; /* entry that the program's latest action has: the kernel may have it */
 } table[SIGNALS];
+
+IN_FIRST_PAGE static _Atomic bool has_entries; /* false: no page of `table` was touched yet */
 
 /* --- entering a handler --- */
 
@@ -180,6 +183,7 @@ static uint32_t entry_for(int number, const struct sigaction *action, bool is_bo
         atomic_store(&table[number].last, i);
         return i;
     }
+    atomic_store(&has_entries, true);
     i = entry_to_replace(number);
     atomic_store(&handlers[i].mask, mask_in(action));
     atomic_store(&handlers[i].defers, !(action->sa_flags & SA_NODEFER));
@@ -248,6 +252,8 @@ struct sigaction program_handlers_seen(int number, const struct sigaction *actio
 
 void program_handlers_unwrap(void) {
     const int saved = errno;
+    if (!atomic_load(&has_entries))
+        return;
     for (int number = 1; number < SIGNALS; number++) {
         struct sigaction present;
         if (!atomic_load(&table[number].sets) || next_sigaction(number, NULL, &present) != 0)
