@@ -4,10 +4,10 @@ void dynamic_object_read(struct dynamic_object *object, ElfW(Dyn) * entries, siz
                          uintptr_t bias, uintptr_t start) {
     size_t i = 0;
     *object = (struct dynamic_object){.bias = bias, .start = start, .entries = entries};
-    for (; i < most && entries[i].d_tag != DT_NULL; i++)
-        object->by_tag[dynamic_slot(entries[i].d_tag)] = &entries[i];
+    for (; i < most && i < UINT16_MAX && entries[i].d_tag != DT_NULL; i++)
+        object->by_tag[dynamic_slot(entries[i].d_tag)] = (uint16_t)(i + 1);
     object->count = i;
-    object->by_tag[DT_NULL] = NULL;
+    object->by_tag[DT_NULL] = 0;
 }
 
 static uintptr_t object_start(const struct object_segments *object) {

@@ -27,8 +27,8 @@ struct dynamic_object {
     uintptr_t bias;  /* from the file's addresses to those in memory */
     uintptr_t start; /* the object's, or less */
     ElfW(Dyn) * entries;
-    size_t count; /* without DT_NULL */
-    ElfW(Dyn) * by_tag[DYNAMIC_SLOTS];
+    size_t count;                   /* without DT_NULL */
+    uint16_t by_tag[DYNAMIC_SLOTS]; /* 1 + index of the entry; 0: none */
 };
 
 /* Returns the place of a tag in `by_tag`: that of DT_NULL for the tags that no caller needs. */
@@ -42,7 +42,8 @@ static inline size_t dynamic_slot(int64_t tag) {
                : DT_NULL;
 }
 
-/* Reads the entries before DT_NULL, at most `most`; they must stay while the result is used. */
+/* Reads the entries before DT_NULL, at most `most` and 65,535; they must stay while the result is
+ * used. */
 void dynamic_object_read(struct dynamic_object *object, ElfW(Dyn) * entries, size_t most,
                          uintptr_t bias, uintptr_t start);
 
@@ -57,7 +58,8 @@ static inline struct dynamic_object dynamic_object_of_map(const struct link_map 
 }
 
 static inline ElfW(Dyn) * dynamic_entry(const struct dynamic_object *object, int64_t tag) {
-    return object->by_tag[dynamic_slot(tag)];
+    const uint16_t place = object->by_tag[dynamic_slot(tag)];
+    return place ? &object->entries[place - 1] : NULL;
 }
 
 /* Returns 0 if there is no such entry. */
