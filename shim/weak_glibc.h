@@ -22,7 +22,6 @@
     __asm__(".symver " #name "," #name "@GLIBC_" #version "\n.weak " #name)
 
 WEAK(__memcpy_chk);
-WEAK(__longjmp_chk);
 WEAK(__register_atfork);
 WEAK(__cxa_at_quick_exit);
 WEAK(gnu_get_libc_version);

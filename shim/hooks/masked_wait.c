@@ -89,8 +89,12 @@ int __xpg_sigpause(int number) {
     return WAIT(__xpg_sigpause, function, &set, (number));
 }
 
-OTELPROF_EXPORT int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout,
-                          const sigset_t *mask) {
+/* With _FORTIFY_SOURCE libc's header defines a function of that name in C. */
+OTELPROF_EXPORT int hook_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout,
+                               const sigset_t *mask) __asm__("ppoll");
+
+int hook_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout,
+               const sigset_t *mask) {
     typedef int function(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
     return WAIT(ppoll, function, mask, (files, count, timeout, mask));
 }
