@@ -19,8 +19,9 @@ enum { PATH_BYTES = 32, INFO_BYTES = 512 };
 
 /* --- behind a seccomp filter ---
  *
- * Nothing can be borrowed there, and a file with a position, or without a name, cannot be opened
- * again. Such a stderr is kept, unless a reader may wait for its end, as a pipe's does. */
+ * There no descriptor can be borrowed from the program's table, and a file with a position, or
+ * without a name, cannot be opened again. Such a stderr is kept open, unless that would keep a
+ * reader waiting for its end: a pipe's reader. */
 
 static bool is_journal(int number) {
     static const char path[] = "/run/systemd/journal/stdout"; /* sd-journal(3) */

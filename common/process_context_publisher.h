@@ -38,8 +38,8 @@ struct process_context_publication {
     pid_t owner;   /* a forked child has the struct, but not the mapping */
 };
 
-/* Writes the message ProcessContext with these attributes of the resource, and these beside it.
- * Returns its bytes; 0 if that is more than `room`. Pure. */
+/* Writes the message ProcessContext with these attributes of the resource, and with those of
+ * `beside` next to the resource. Returns its bytes; 0 if that is more than `room`. Pure. */
 size_t process_context_payload(uint8_t *to, size_t room, struct published_attributes resource,
                                struct published_attributes beside);
 
@@ -47,8 +47,8 @@ size_t process_context_payload(uint8_t *to, size_t room, struct published_attrib
  * /proc/self/maps. */
 bool process_context_is_published(void);
 
-/* Returns whether the process publishes one beside `own`, which may be another thread's. Likewise.
- */
+/* Returns whether the process publishes a context besides `own`, which another thread may be
+ * changing. Reads /proc/self/maps, too. */
 bool process_context_is_published_beside(const struct process_context_publication *own);
 
 /* Publishes `size` bytes, which are copied, and replaces an earlier publication. false: too many,

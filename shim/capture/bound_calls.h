@@ -25,26 +25,27 @@
  * `next`. At most 300 names in all. Context: calm, at start. */
 void bound_calls_add(const char *name, void *hook, void **next);
 
-/* Writes a function that a hook calls beside the next one, before bound_calls_start(). Returns
- * false if that page cannot be opened. Context: calm, at start. */
+/* Writes `address` to `*function`, a variable of IN_BOUND_CALLS that bound_calls_start() does not
+ * set. Call it before bound_calls_start(). Returns false if the page cannot be made writable.
+ * Context: calm, at start. */
 bool bound_calls_write(void **function, void *address);
 
-/* Binds them in all that is loaded. A call whose next function cannot be written is not bound.
- * Context: calm, at start, when no other thread can be inside the loader. */
+/* Binds the registered calls in all loaded objects. A call whose next function cannot be written is
+ * not bound. Context: calm, at start, when no other thread can be inside the loader. */
 void bound_calls_start(void);
 
-/* Called before an object is loaded: bound_calls_poll() is wanted. Returns false if it never is.
- * Context: any. */
+/* Requests a bound_calls_poll(), because an object is about to be loaded. Returns false if no calls
+ * are bound in this process. Context: any. */
 bool bound_calls_expect(void);
 
 /* Returns when to poll for loaded objects; UINT64_MAX: not at present. Context: the helper. */
 uint64_t bound_calls_next_poll(void);
 
-/* Binds them, if it is time. Context: the helper. */
+/* Binds the calls in newly loaded objects, if it is time. Context: the helper. */
 void bound_calls_poll(void);
 
-/* Binds them, whether or not a load was expected: libc loads libraries by itself. Context: the
- * helper. */
+/* Binds the calls in newly loaded objects, even if no load was announced: libc loads libraries by
+ * itself. Context: the helper. */
 void bound_calls_catch_up(void);
 
 /* Logs how many call sites were bound. Context: the helper. */

@@ -40,8 +40,8 @@ void capture_sweep_threads(uint32_t limit);
 bool thread_is_calm(void);
 
 /* Called in hooks of calls in which a thread may be created, if the stack permits it: a process
- * that has no helper yet, and has used CPU time, may start it here. Costs a load where there is
- * one. Preserves errno. Context: any hook. */
+ * that has no helper yet, and has used CPU time, may start it here. Costs one load if the process
+ * has a helper. Preserves errno. Context: any hook. */
 void capture_offer_helper(void);
 
 /* Counts a thread of the application as gone. Context: calm. */

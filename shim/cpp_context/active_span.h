@@ -16,7 +16,7 @@ struct span_ids {
     uint8_t trace_id[16];
     uint8_t span_id[8];
     uint8_t flags;
-    bool active; /* false: no span, an invalid one, or in doubt */
+    bool active; /* false: no span, an invalid one, or one that could not be read safely */
 };
 
 /* The build of the API that is linked into one object. */

@@ -1,8 +1,8 @@
 /* Identifies the class of an object of the program by its table of functions, whose class has a
  * name.
  *
- * Nothing of a C++ object is read before that is known, so that a build that lays them out in
- * another way is left alone, not misread. Results are cached: a repeated query takes a nanosecond.
+ * No field of a C++ object is read before its class is known: objects of a build with another
+ * layout are not read at all. Results are cached: a repeated query takes a nanosecond.
  */
 #ifndef OTELPROF_KNOWN_CLASSES_H
 #define OTELPROF_KNOWN_CLASSES_H

@@ -1,8 +1,8 @@
 /* Hooks of the program's calls of its storages of contexts: RuntimeContextStorage's Attach() and
  * Detach().
  *
- * Each storage that is followed has a number, and functions of its own: they forward to the
- * functions that its table had before. */
+ * Each followed storage has a number and hooks of its own, which forward to the functions that its
+ * table had before. */
 #ifndef OTELPROF_STORAGE_CALLS_H
 #define OTELPROF_STORAGE_CALLS_H
 

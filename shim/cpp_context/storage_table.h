@@ -1,10 +1,10 @@
 /* Finds the table of functions of a storage's class in one loaded object, by the class's name, and
  * changes it.
  *
- * Names, classes and tables are in each object that uses the API, because its headers are all there
- * is of it. Itanium C++ ABI: a class is {table of its kind, name, base} (2.9.5), a table of
- * functions has {0, class} in front (2.5.2). A candidate is accepted only if everything about it is
- * as expected. Context of all: the helper, while the object cannot be unloaded. */
+ * Each object that uses the API has its own copy of names, classes and tables, because the API
+ * consists of headers only. Itanium C++ ABI: a class is {table of its kind, name, base} (2.9.5), a
+ * table of functions has {0, class} in front (2.5.2). A candidate is accepted only if everything
+ * about it is as expected. Context of all: the helper, while the object cannot be unloaded. */
 #ifndef OTELPROF_STORAGE_TABLE_H
 #define OTELPROF_STORAGE_TABLE_H
 
@@ -20,9 +20,9 @@
 uintptr_t storage_table_find(const struct dl_phdr_info *object, uintptr_t name,
                              enum cpp_outcome *outcome);
 
-/* Stores `attach` and `detach` in the table, by writes that no thread can see a part of. The memory
- * is writable only meanwhile, and has its old protection when this returns. Returns false if
- * nothing was changed. */
+/* Stores `attach` and `detach` in the table, each by one write that no thread can see half done.
+ * The memory is writable during the call only; then it has its old protection again. Returns false
+ * if nothing was changed. */
 bool storage_table_replace(uintptr_t table, uintptr_t attach, uintptr_t detach);
 
 #endif

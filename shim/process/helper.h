@@ -47,7 +47,8 @@ struct helper {
     bool suspends;         /* used by the helper only: wait.until() has returned REQUEST_SUSPEND */
     _Atomic bool endpoint_away;          /* the last export did not arrive, and that is logged */
     _Atomic bool libraries_outlive_exit; /* exit does not tear down the helper's libraries */
-    _Atomic bool loading;     /* is in the loader or about to enter it, under the quiesce lock */
+    _Atomic bool
+        loading; /* the helper is in the loader or about to enter it, under the quiesce lock */
     _Atomic bool disabled;    /* by the configuration file; in forked children, too */
     _Atomic bool main_begun;  /* helper_main_begins(); in forked children, too */
     _Atomic bool initialised; /* all libraries are initialised, in this process or before a fork */
@@ -64,8 +65,9 @@ struct helper {
     struct served_descriptors served; /* while it waits; used by the helper only */
     bool is_woken;                    /* by helper_wait_wake(); used by the helper only */
     uint64_t spent_nano;              /* CPU time of this process's earlier helper threads */
-    _Atomic bool waits;               /* in wait.until(), or for its time; then enters the lock */
-    _Atomic bool rests;               /* sleeps until the process is gone */
+    _Atomic bool
+        waits; /* in wait.until(), or waiting for its time; afterwards it enters the lock */
+    _Atomic bool rests; /* sleeps until the process is gone */
     struct quiesce_lock lock;
     struct main_watch watch;
 };
@@ -77,10 +79,10 @@ extern struct helper helper;
  * Context: calm. */
 bool helper_start(void);
 
-/* Requests a last cycle and waits for it, at most `timeout_ms`; the process is past helpers
- * (state.h). If the helper is late, that is logged, and it stops sleeping. If exit may tear down a
- * library that the helper uses, or the helper is loading one, the call waits until the helper has
- * left it and blocks it from every library. Context: calm. */
+/* Requests a last cycle and waits for it, at most `timeout_ms`; the state of the process permits no
+ * helper any more (state.h). Logs a helper that is late, and does not let it sleep any more. If
+ * exit may tear down a library that the helper uses, or the helper is loading one, the call waits
+ * until the helper has left it and blocks it from every library. Context: calm. */
 void helper_finish(uint64_t timeout_ms);
 
 /* Does the last part of helper_finish() alone: it wakes no thread, and waits only for a helper that

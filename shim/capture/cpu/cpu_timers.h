@@ -62,8 +62,8 @@ bool cpu_timers_watch_helper(struct cpu_timers *timers);
 /* Called when the helper's thread ends, and another replaces it. */
 void cpu_timers_leave_helper(struct cpu_timers *timers);
 
-/* Removes the timer until cpu_timers_start(): the thread could not take a signal. Context: the
- * thread. */
+/* Removes the timer until cpu_timers_start(), because the thread cannot take a signal at present.
+ * Context: the thread. */
 void cpu_timers_pause(struct thread_state *thread);
 
 /* Doubles the thread's period, or halves it back. Context: any, the thread itself.
@@ -85,9 +85,10 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
  * Async-signal-safe: yes. */
 bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal);
 
-/* Deletes, or creates, every thread's timer, and the process's, after `off` has been set, or unset.
- * A thread that begins meanwhile does it by itself. errno is preserved. Context: calm, between
- * sampler_begin_move() and sampler_end_move(): moving does the same with the timers. */
+/* cpu_timers_disarm() deletes the timers of all threads and of the process; call it after setting
+ * `off`. cpu_timers_arm() creates them; call it after clearing `off`. A thread that begins
+ * meanwhile reads `off` itself. errno is preserved. Context: calm, between sampler_begin_move() and
+ * sampler_end_move(), so that no move changes the timers at the same time. */
 void cpu_timers_disarm(struct cpu_timers *timers, struct thread_table *threads);
 void cpu_timers_arm(struct cpu_timers *timers, struct thread_table *threads);
 

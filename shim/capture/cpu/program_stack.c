@@ -89,7 +89,7 @@ static void drop_pending(struct own_signal_stack *stack) {
     atomic_store(&stack->commits, atomic_load(&stack->pendings));
 }
 
-/* Returns the program's setting; where a handler has run meanwhile, the one behind it. */
+/* Returns the program's setting. Reads it again if a handler has run meanwhile. */
 static stack_t program_stack_of(struct own_signal_stack *stack, uintptr_t sp) {
     stack_t programs;
     uint32_t pendings;
@@ -103,9 +103,9 @@ static stack_t program_stack_of(struct own_signal_stack *stack, uintptr_t sp) {
 
 /* --- sigaltstack() --- */
 
-/* Sets the stack for the program. The kernel checks whether it may be set, because it alone knows
- * how large the frames of this thread may be; then it has ours again. No signal comes in between. A
- * thread that runs on our stack can set nothing in the kernel. */
+/* Sets the stack for the program. First has the kernel set it, because only the kernel knows how
+ * large the frames of this thread may be; then sets the profiler's stack again, with all signals
+ * blocked in between. A thread that runs on the profiler's stack can set nothing in the kernel. */
 static int program_stack_set(struct own_signal_stack *own, const stack_t *wanted, uintptr_t sp) {
     const stack_t ours = own_signal_stack_setting(own);
     signal_mask before = 0;

@@ -18,8 +18,8 @@
  * handler runs on it. */
 enum { STACK_DISARMS = (int)(1U << 31) };
 
-/* Gives the calling thread the stack of ours, in the kernel and in profiler_tls, and saves the
- * program's setting. Returns false if the thread runs on the alternate stack that it has, and
+/* Sets the profiler's stack for the calling thread, in the kernel and in profiler_tls, and saves
+ * the program's setting. Returns false if the thread runs on the alternate stack that it has, and
  * continues with that one. Context: calm, the thread itself. Async-signal-safe: yes. */
 bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process);
 

@@ -34,7 +34,7 @@ struct python {
     uintptr_t object;                   /* its program headers: which one it is */
     uintptr_t runtime;                  /* _PyRuntime */
     uintptr_t code_type;                /* PyCode_Type */
-    intptr_t block; /* its thread-local variables, from the thread pointer; 0: elsewhere */
+    intptr_t block; /* its thread-local variables, from the thread pointer; 0: not in static TLS */
     size_t block_bytes;
     uint64_t block_module; /* then: their number in each thread's vector; 0: not known */
     struct python_offsets offsets;
@@ -55,20 +55,20 @@ static inline bool python_ends_in_haste(const struct python *python) {
     return atomic_load_explicit(&python->is_old, memory_order_relaxed);
 }
 
-/* Scans again, if objects were loaded since the last time and none was found. Context: the helper,
- * under the quiesce lock; takes the loader's lock, unless another thread holds it. */
+/* Scans again, if objects were loaded since the last scan and no interpreter is known. Context: the
+ * helper, under the quiesce lock; takes the loader's lock, unless another thread holds it. */
 void python_poll(struct python *python);
 
-/* Between dlclose() and modules_end_unload(): an interpreter that is gone is read no more. Context:
- * calm; takes the loader's lock. */
+/* Stops reading an interpreter that dlclose() has unloaded. Call between dlclose() and
+ * modules_end_unload(). Context: calm; takes the loader's lock. */
 void python_forget_unloaded(struct python *python);
 
 /* Context: fork handler. */
 void python_after_fork(struct python *python);
 
-/* Around reading what is above, and the interpreter's memory. false: there is none, or an object is
- * just being unloaded, and nothing is held. Cost: without an interpreter one load. Context: any.
- * Async-signal-safe: yes. */
+/* Holds the interpreter's object while the caller reads `struct python` or the interpreter's
+ * memory. Returns false, and holds nothing, if there is no interpreter, or an object is just being
+ * unloaded. Cost: one load if there is no interpreter. Context: any. Async-signal-safe: yes. */
 bool python_hold(struct python *python);
 void python_release(struct python *python);
 

@@ -3,14 +3,14 @@
  * A frame in a stack is such a number and a position in the function (frame.h). A code object's
  * contents (its qualified name, its file, its first line, its table of lines) are copied when it is
  * first seen, on the thread that runs it: they are not read once it is gone. Functions are
- * distinguished by these contents, not by addresses: another one at the address of one that is gone
- * has another number, and code that is compiled again and again is one function.
+ * distinguished by these contents, not by addresses: a new function at the address of a deleted one
+ * gets a number of its own, and code that is compiled again keeps its number.
  *
  * A number is the place of a record, which stays as it is for the life of the process. Records are
  * appended without locks, and found in two steps: by where the code object and its parts lie, which
- * is only a guess and is compared with what is there now, and by a hash of the contents.
- * There are 16 MiB of addresses, which become memory as they are filled, for some 50,000 functions;
- * after that no new function gets a number.
+ * is only a guess and is compared with what is there now, and by a hash of the contents. There are
+ * 16 MiB of addresses, which become memory as they are filled, for some 50,000 functions; after
+ * that no new function gets a number.
  */
 #ifndef OTELPROF_PYTHON_FUNCTIONS_H
 #define OTELPROF_PYTHON_FUNCTIONS_H
@@ -34,17 +34,17 @@ enum {
                                   instructions whose line is not known */
 };
 
-/* An empty one, of own memory, or NULL. Context: calm, or the helper; once, when there is an
- * interpreter. */
+/* Returns an empty table in the profiler's memory, or NULL if there is none. Context: calm, or the
+ * helper; once, when an interpreter was found. */
 struct python_functions *python_functions_new(void);
 
-/* No function is known in a forked child: frames of before the fork are forgotten, too. NULL: there
- * are none. Context: fork handler. */
+/* Empties the table in a forked child, where the frames that refer to it are dropped as well.
+ * `functions` may be NULL. Context: fork handler. */
 void python_functions_after_fork(struct python_functions *functions);
 
 /* Returns the number of the code object at `code`, whose type the caller has checked; 0: it cannot
- * be remembered, or read. Cost: 0.1 µs for a known one, 1 to 3 µs for a new one; for another thread
- * ten times as much. Context: any. Async-signal-safe: yes. */
+ * be read, or there is no room for it. Cost: 0.1 µs for a known function, 1 to 3 µs for a new one;
+ * ten times as much if another thread runs it. Context: any. Async-signal-safe: yes. */
 uint32_t python_function(struct python_functions *functions, const struct python_offsets *offsets,
                          struct python_reader *reader, uintptr_t code);
 

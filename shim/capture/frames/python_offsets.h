@@ -27,9 +27,9 @@ struct python_offsets {
     uint32_t thread_id;        /* pthread_self() */
     uint32_t native_thread_id; /* gettid() */
     uint32_t current_frame;    /* 3.13 on */
-    uint32_t frames_chunk;     /* before: where the stack of frames' present piece begins, and, in
-                                  the word behind it, where the newest frame ends */
-    uint32_t cframe;           /* before: leads to a _PyCFrame in the C frame of the eval loop */
+    uint32_t frames_chunk; /* before 3.13: where the current chunk of the frame stack begins, and,
+                              in the word behind it, where the newest frame ends */
+    uint32_t cframe;       /* before: leads to a _PyCFrame in the C frame of the eval loop */
 
     /* _PyCFrame, before 3.13 */
     uint32_t cframe_frame;

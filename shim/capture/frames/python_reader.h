@@ -1,11 +1,10 @@
-/* Reading an interpreter's memory where any pointer may be wrong.
+/* Reads an interpreter's memory, where any pointer may be wrong.
  *
- * On the thread that was interrupted the kernel is asked about each page once, before it is read
- * (stack_memory.h); some are remembered for one walk, and no longer. Of another thread, on the
- * helper, where memory may go between question and reading, the kernel copies: whole pages, if
- * there is room for them. Frames lie beside one another, and so do code objects and what they refer
- * to.
- * Memory below 64 KiB, or beyond the address space of programs, is not checked.
+ * In the interrupted thread, the kernel checks each page once before it is read (stack_memory.h);
+ * the results are cached for one walk only. For another thread, on the helper, a page may be
+ * unmapped between check and read, so the kernel copies the memory: whole pages if there is room,
+ * because frames lie beside one another, and so do code objects and the objects that they refer to.
+ * Addresses below 64 KiB, or beyond the address space of programs, are refused without a check.
  */
 #ifndef OTELPROF_PYTHON_READER_H
 #define OTELPROF_PYTHON_READER_H
@@ -19,36 +18,38 @@
 
 enum { PYTHON_READER_PAGES = 16, PYTHON_PAGES = 64 }; /* powers of two */
 
-/* Pages as the helper has copied them for one walk of another thread's frames: each is asked of the
- * kernel once, not each word of it. */
+/* Holds the pages that the helper has copied during one walk of another thread's frames, so that
+ * one system call serves all words of a page. */
 struct python_pages {
     uintptr_t addresses[PYTHON_PAGES]; /* 0: none is there */
     uint8_t bytes[PYTHON_PAGES][ARCH_SMALLEST_PAGE_BYTES];
 };
 
 struct python_reader {
-    bool of_another;             /* on the helper: of a thread that may run */
-    struct python_pages *copies; /* then: what was copied in this walk; NULL: nothing is kept */
+    bool of_another;             /* the helper reads for another thread, which may run meanwhile */
+    struct python_pages *copies; /* if of_another: pages copied in this walk; NULL: none is kept */
     struct stack_range known;    /* the thread's own stack, above its stack pointer: can be read */
-    uintptr_t pages[PYTHON_READER_PAGES]; /* asked in this walk, each in its place; 0: none */
+    uintptr_t pages[PYTHON_READER_PAGES]; /* checked in this walk, each at its hash; 0: empty */
 };
 
-/* Copies `size` bytes (at most a few KiB) to `to`. false: some of it cannot be read, and what is
- * at `to` counts for nothing. Context: signal; with of_another, the helper. Async-signal-safe:
- * yes. Cost: 2 ns, and 0.1 µs for a page not asked about yet. */
+/* Copies `size` bytes (at most a few KiB) to `to`. Returns false if some of it cannot be read; the
+ * content of `to` is then undefined. Context: signal; with of_another, the helper.
+ * Async-signal-safe: yes. Cost: 2 ns, and 0.1 µs for a page that was not checked yet. */
 bool python_read(struct python_reader *reader, uintptr_t address, void *to, size_t size);
 
 /* Returns true if `size` bytes can be read in place, until the end of this walk. Not for use with
  * of_another. Context: signal. Async-signal-safe: yes. */
 bool python_is_readable(struct python_reader *reader, uintptr_t address, size_t size);
 
-/* An aligned pointer or Py_ssize_t. Context: as above. */
+/* Reads an aligned pointer or Py_ssize_t. Context: as python_read(). */
 bool python_read_word(struct python_reader *reader, uintptr_t address, uintptr_t *value);
 
-/* Before each walk: what was copied is of the past. Context: the helper. */
+/* Drops the copied pages. Call before each walk, because their memory may have changed. Context:
+ * the helper. */
 void python_pages_forget(struct python_pages *pages);
 
-/* Reads by way of the pages. false: some of it cannot be read. Context: the helper. */
+/* Reads through the copied pages. Returns false if some of it cannot be read. Context: the helper.
+ */
 bool python_pages_read(struct python_pages *pages, uintptr_t address, void *to, size_t size);
 
 #endif

@@ -38,7 +38,7 @@ static const struct python_offsets *offsets_of(const struct python_stack *stack)
     return &stack->python->offsets;
 }
 
-/* The loop's own frame, which is no function's. */
+/* Returns true for the frame of the loop itself, which belongs to no function. */
 static bool is_loops_own(const struct python_stack *stack, const struct frame *frame) {
     const struct python_offsets *const o = offsets_of(stack);
     return o->first_entry_owner && frame->bytes[o->owner] >= o->first_entry_owner;
@@ -65,9 +65,10 @@ static bool python_stack_set_frames(struct python_stack *stack, uintptr_t at) {
     return true;
 }
 
-/* Up to 3.12 the loop is entered, for some instructions, before its first frame is there: what an
- * earlier run has left in that place leads to a frame that is no more, and is whole still. The
- * newest frame of a thread is the last in the stack of frames; a generator's executes. */
+/* Returns true if the frame is in use. Up to 3.12 the loop runs some instructions before its first
+ * frame is set: the place then holds the pointer of an earlier run, to a dead frame that still
+ * seems intact. A live newest frame is the last one on the frame stack, or belongs to a generator
+ * that is executing. */
 static bool is_alive(struct python_stack *stack, uintptr_t thread_state) {
     const struct python_offsets *const o = offsets_of(stack);
     struct frame frame;
@@ -88,7 +89,8 @@ static bool is_alive(struct python_stack *stack, uintptr_t thread_state) {
     }
 }
 
-/* The last _PyCFrame is none of the loop's: it lies in the thread's state. */
+/* Begins a group at its _PyCFrame. The last one belongs to no run of the loop: it lies in the
+ * thread's state. */
 static void begin_at_cframe(struct python_stack *stack, uintptr_t cframe) {
     const struct python_offsets *const o = offsets_of(stack);
     python_stack_end(stack);
@@ -98,7 +100,7 @@ static void begin_at_cframe(struct python_stack *stack, uintptr_t cframe) {
         python_stack_give_up(stack);
 }
 
-/* From the first frame of a group to the entry frame behind its last one. */
+/* Begins a group at its first frame, and searches for the entry frame behind its last one. */
 static void begin_at_frame(struct python_stack *stack, uintptr_t first) {
     const struct python_offsets *const o = offsets_of(stack);
     struct frame frame;
@@ -153,7 +155,7 @@ static bool frames_are_linked(struct python_stack *stack, const struct frame *la
 
 /* --- one function --- */
 
-/* One code object, and what of it is read for each frame. */
+/* A code object's address, and the fields that are read for each of its frames. */
 struct code {
     uintptr_t address;
     uintptr_t units;
@@ -229,7 +231,8 @@ static enum step python_stack_step(struct python_stack *stack, struct unwind *un
     return stack->frame ? STEP_ON : STEP_LOST;
 }
 
-/* Bounded by the room: each step fills a place, but for trampolines, which stand between others. */
+/* Lists all frames of a group. The room for frames bounds the loop: each step uses a place, except
+ * for trampolines, and no two of these are adjacent. */
 static enum step list_all(struct python_stack *stack, struct unwind *unwind, struct frame *frame) {
     enum step last = STEP_ON;
     for (uint32_t i = 0; last == STEP_ON && unwind->count < unwind->max && i < 2 * unwind->max; i++)
@@ -273,6 +276,6 @@ void python_stack_begin(struct python_stack *stack, const struct python *python,
         begin_group(stack, first);
     if (o->cframe && stack->frame && !is_alive(stack, thread_state)) {
         stack->doubts++;
-        stack->frame = 0; /* none of its group is listed */
+        stack->frame = 0; /* no frame of its group is listed */
     }
 }

@@ -1,13 +1,13 @@
-/* The functions of Python that one thread runs, in groups: each run of the interpreter's loop on
- * the native stack has its own.
+/* Lists the Python functions that one thread runs, in groups: one for each run of the interpreter's
+ * loop on the native stack.
  *
- * An address gives a group's place on the native stack: up to 3.12 that of the _PyCFrame, from 3.13
- * on that of the entry frame, which are variables of the loop's own C function. So no symbol is
- * needed to put them between native frames, and no rule about how the interpreter was compiled. The
- * thread may be interrupted anywhere, between two stores of a push or a pop. A frame is listed if
- * it can be read, if it is a function's (its code object is one by its type), and if the next group
- * lies higher on the native stack than the one before. A group is listed as a whole: where one of
- * its frames is in doubt, or cannot be remembered, the native frame stays.
+ * A variable of the loop's C function shows where a group belongs on the native stack: the
+ * _PyCFrame up to 3.12, the entry frame from 3.13 on. So the groups can be put between native
+ * frames without the interpreter's symbols, and however it was compiled. The thread may be
+ * interrupted anywhere, between two stores of a push or a pop. A frame is listed if it can be read,
+ * if it is a function's (its code object is one by its type), and if the next group lies higher on
+ * the native stack than the one before. A group is listed as a whole: where one of its frames is in
+ * doubt, or cannot be remembered, the native frame stays.
  */
 #ifndef OTELPROF_PYTHON_STACK_H
 #define OTELPROF_PYTHON_STACK_H
@@ -20,19 +20,20 @@
 #include <stdint.h>
 
 struct python_stack {
-    struct interpreter_frames frames; /* first: it is what the walker knows */
+    struct interpreter_frames frames; /* must be first: the walker knows this part only */
     const struct python *python;
     struct python_reader reader;
     struct stack_range native; /* range that the next group may lie in */
-    uintptr_t cframe;          /* up to 3.12: of the present group */
-    uintptr_t frame;           /* the next one of the present group */
+    uintptr_t cframe;          /* up to 3.12: the current group's _PyCFrame */
+    uintptr_t frame;           /* the next frame of the current group */
     uint32_t doubts;           /* out: groups that could not be listed */
 };
 
-/* Begins with the thread state at `thread_state`, which is the thread's, in an interpreter that is
- * held; the reader's `of_another` and `known` are set before, all else is 0. `native`: from the
- * stack pointer to the end of the stack. Then unwind.interpreter = &stack->frames. Context: signal;
- * or the helper, of another thread. Async-signal-safe: yes. Cost: some 100 ns for each frame. */
+/* Starts a walk at the PyThreadState at `thread_state`. The caller holds the interpreter, has set
+ * the reader's `of_another` and `known`, and has zeroed the rest of `stack`. `native` is the
+ * thread's stack from its stack pointer to its end. Afterwards the caller sets unwind.interpreter =
+ * &stack->frames. Context: signal; or the helper, of another thread. Async-signal-safe: yes. Cost:
+ * some 100 ns for each frame. */
 void python_stack_begin(struct python_stack *stack, const struct python *python,
                         uintptr_t thread_state, struct stack_range native);
 

@@ -27,8 +27,9 @@ static bool python_state_is_own(const struct python *python, struct python_reade
 
 /* --- learning --- */
 
-/* The words that may be slots: those of the thread's descriptor, which has the values of keys, and
- * of static TLS below it; or, behind these, those of the interpreter's own block. */
+/* Returns the address of a word that may hold the pointer: one of the thread's descriptor, which
+ * has the values of keys, or of the static TLS below it; a greater `slot` is a word of the
+ * interpreter's own TLS block. */
 static uintptr_t python_slot_address(const struct python *python, intptr_t slot) {
     if (slot < DESCRIPTOR_HIGH)
         return python_thread_id() + (uintptr_t)slot;
@@ -46,7 +47,7 @@ static void set_slot(struct python *python, int number, intptr_t slot) {
     atomic_store_explicit(&python->slots[number], slot, memory_order_relaxed);
 }
 
-/* The value of a key, which stands behind its sequence number. */
+/* Searches the values of pthread keys; glibc stores each value behind its sequence number. */
 static bool learn_key(struct python *python, struct python_reader *reader, uintptr_t state) {
     uintptr_t sequence;
     for (intptr_t slot = DESCRIPTOR_LOW; slot < DESCRIPTOR_HIGH; slot += sizeof sequence) {
@@ -62,8 +63,8 @@ static bool learn_key(struct python *python, struct python_reader *reader, uintp
     return false;
 }
 
-/* Two variables may lead there: that of the state that is attached, and that of the state that was
- * bound to the thread. */
+/* Searches the thread-local variables. Two of them may hold the pointer: one for the attached
+ * state, one for the state that is bound to the thread. */
 static bool learn_variables(struct python *python, struct python_reader *reader, uintptr_t state) {
     const intptr_t first = python->block ? python->block : DESCRIPTOR_HIGH;
     const intptr_t end = first + (intptr_t)python->block_bytes;
@@ -129,8 +130,8 @@ static uintptr_t holding_state(const struct python *python, struct python_reader
     return state && python_state_is_own(python, reader, state) ? state : 0;
 }
 
-/* A thread without a state is no reason to search each time: a key that was deleted and made again
- * may have another number, but rarely. */
+/* Limits the searches for a thread without a state once the place is known: a search finds another
+ * place only if the key was deleted and created again under another number, which is rare. */
 static bool is_time_to_search(struct python *python) {
     const uint32_t misses = atomic_fetch_add_explicit(&python->misses, 1, memory_order_relaxed) + 1;
     return !atomic_load_explicit(&python->slots[0], memory_order_relaxed) ||

@@ -45,8 +45,8 @@ static uintptr_t python_threads_word(struct scan *scan, uintptr_t object, uint32
     return python_read_word(&scan->reader, object + offset, &word) ? word : 0;
 }
 
-/* Returns true if the state runs anything, or has run: one of an interpreter that another one of
- * this thread has only created has not. */
+/* Returns true if the state runs code, or has run some. A state has not if its thread only created
+ * the interpreter, from within another one. */
 static bool has_frames(struct scan *scan, uintptr_t state) {
     const struct python_offsets *const o = scan->offsets;
     const uintptr_t first =
@@ -80,7 +80,8 @@ static void note_all(struct scan *scan, uintptr_t state) {
     }
 }
 
-/* New states stand in front. */
+/* Hashes the head of a list of states. New states are inserted at the head, so an equal hash means
+ * no new state. */
 static void hash_head(struct scan *scan, uintptr_t state) {
     scan->heads = hash_word(scan->heads, state);
     if (state)

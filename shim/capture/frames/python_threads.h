@@ -19,8 +19,8 @@ struct python_threads;
 /* Allocates in the profiler's memory: a forked child finds it empty. NULL: no memory. */
 struct python_threads *python_threads_new(void);
 
-/* The PyThreadState of thread `tid`, that of the innermost interpreter if it has several; 0: none
- * is known now. While the interpreter is held (python_hold). */
+/* Returns the PyThreadState of thread `tid`, that of the innermost interpreter if it has several;
+ * 0: none is known now. The caller holds the interpreter (python_hold). */
 uintptr_t python_threads_find(struct python_threads *threads, const struct python *python,
                               uint32_t tid);
 

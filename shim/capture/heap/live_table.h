@@ -96,7 +96,8 @@ struct live_retainer {
     void *arg;
 };
 
-/* Passes each object to keep(). An object that is freed meanwhile is removed without it. */
+/* Passes each object to keep(). If another thread removes the object meanwhile, its result is
+ * ignored, and gone() is not called. */
 void live_table_retain_if(struct live_table *table, const struct live_retainer *retainer);
 
 /* Empties the table in a forked child. */

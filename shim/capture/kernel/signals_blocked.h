@@ -1,4 +1,4 @@
-/* A stretch of code in which no signal handler of the application runs on this thread.
+/* Keeps the application's signal handlers from running on this thread during a stretch of code.
  *
  * Used around the few hundred nanoseconds in which a sampled allocation is recorded: a handler that
  * allocates finds nothing half-done, and one that leaves by siglongjmp, or a thread that is
@@ -8,12 +8,12 @@
  * are made in place: a blocked signal is delivered in the function that unblocks it
  * (profiler_time.h).
  *
- * A signal for the whole process (kill(), alarm()) is another thread's if the kernel has chosen and
- * woken that one. But it stays in the process's queue until the other thread runs, and a thread
- * that changes its mask meanwhile takes all that it finds there (recalc_sigpending(),
- * kernel/signal.c): a pause() of the other thread would then continue to sleep. So a thread that
- * unblocks signals first queries the pending ones, and gives way to the thread that was chosen,
- * within a bound. Context: any. Async-signal-safe: yes. errno may change. */
+ * For a signal to the whole process (kill(), alarm()) the kernel chooses and wakes one thread. But
+ * the signal stays in the process's queue until that thread runs, and a thread that changes its
+ * mask meanwhile takes all signals in the queue (recalc_sigpending(), kernel/signal.c): a pause()
+ * of the chosen thread would then continue to sleep. So a thread that unblocks signals first
+ * queries the pending ones, and yields to the chosen thread, within a bound. Context: any.
+ * Async-signal-safe: yes. errno may change. */
 #ifndef OTELPROF_SIGNALS_BLOCKED_H
 #define OTELPROF_SIGNALS_BLOCKED_H
 
@@ -32,8 +32,8 @@ static inline signal_mask signal_bit(int number) {
     return UINT64_C(1) << (number - 1);
 }
 
-/* Made by a bare system call, not by a function that we hook (hooks/mask.c): the caller is not the
- * program. */
+/* Makes a bare system call, because the profiler hooks libc's function (hooks/mask.c), and the
+ * caller is not the program. */
 static inline bool signals_change(int how, const signal_mask *mask, signal_mask *before) {
     return bare_syscall(SYS_rt_sigprocmask, how, (long)mask, (long)before, sizeof *mask, 0, 0) == 0;
 }
@@ -47,9 +47,9 @@ static inline bool signals_block(signal_mask *before) {
 
 /* --- giving way --- */
 
-/* The query depends on these. NULL: no thread queries. */
+/* Holds pointers to the state on which the query depends. NULL: no thread queries. */
 struct signals_shared {
-    const _Atomic int32_t *threads;     /* the program's, as far as they are known */
+    const _Atomic int32_t *threads; /* the number of the program's threads, as far as it is known */
     const _Atomic int *sampling_signal; /* the signal of our timers; 0: there is none */
     _Atomic bool unasked;               /* signals_ask_no_more() */
     _Atomic int32_t giving_way;         /* threads that are giving way now */

@@ -180,7 +180,7 @@ bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
     return sample_table_keep(table, pool, sample) != 0;
 }
 
-/* Returns NULL if the sample refers to none. */
+/* Returns the words of the record that a sample refers to; NULL: it refers to no record. */
 static const void *record_words_at(const struct chunk_pool *pool, uint32_t reference) {
     return reference ? record_at(pool, reference)->frames : NULL;
 }

@@ -3,9 +3,9 @@
  * An entry is one 64-bit word, so that no reader can ever see half of one: the rule, packed into
  * its low bits, and above it the bits of the pc that the entry's index does not imply, with a
  * generation that changes when a library is unloaded. Rules of one pc never change while its module
- * is loaded, so whatever carries the right tag is right. What the walker does for each frame
- * depends on the word before, so it is laid out for few cycles: the distance to the canonical frame
- * address is a mask away, the place is the pc's low bits. Memory: 128 KiB, touched as it fills.
+ * is loaded, so whatever carries the right tag is right. The walker can continue only when it has
+ * decoded the word, so decoding takes few cycles: one mask gives the distance to the canonical
+ * frame address, and the low bits of the pc are the index. Memory: 128 KiB, touched as it fills.
  */
 #ifndef OTELPROF_RULE_CACHE_H
 #define OTELPROF_RULE_CACHE_H
@@ -40,16 +40,16 @@ _Static_assert(ARCH_ADDRESS_BITS - ARCH_CODE_SHIFT - RULE_SLOT_BITS - RULE_PAGE_
                    PACKED_GENERATION_SHIFT - PACKED_TAG_SHIFT,
                "a word and its place distinguish each address");
 
-/* Key of a rule: a leaf's pc, or a caller's return address. The pc that decides is the
- * one before the latter, but to subtract first would cost a cycle where each counts; so the two are
- * distinguished by a bit. */
+/* Key of a rule: a leaf's pc, or a caller's return address. A caller's rule is that of the pc one
+ * byte before the return address. Subtracting first would cost a cycle for each frame, so a bit
+ * distinguishes the two. */
 struct rule_key {
     uintptr_t address;
     bool leaf;
 };
 
-/* Its owner has it begin at a page: code that shares a page of the cache costs one fault. What
- * stands behind it shares the page of the generation. */
+/* The owner places it at the start of a page, so that rules of one page of code cause one page
+ * fault. Data behind it shares the page of the generation. */
 struct rule_cache {
     _Atomic uint64_t entries[RULE_CACHE_ENTRIES];
     _Atomic uint64_t generation; /* counts invalidations */
@@ -74,15 +74,15 @@ static inline uint64_t rule_tag(uint64_t generation, struct rule_key key) {
            (uint64_t)key.leaf << PACKED_LEAF_SHIFT;
 }
 
-/* The word for the key, or one with a wrong tag: check with rule_word_is_for(). Cost: about 1 ns.
- * Context: any. Async-signal-safe: yes. */
+/* Returns the word at the key's index. It may belong to another key: check with rule_word_is_for().
+ * Cost: about 1 ns. Context: any. Async-signal-safe: yes. */
 static inline uint64_t rule_cache_word(const struct rule_cache *cache, struct rule_key key) {
     return atomic_load_explicit(&cache->entries[rule_place(key.address)], memory_order_relaxed);
 }
 
-/* Tags of four bits repeat: rule_cache_invalidate() empties the cache before. 0 is an empty entry;
- * a rule for an address of the first pages, which nothing maps, is the only one that resembles it.
- */
+/* Returns true if the word holds the key's rule. The generation has four bits and repeats, so
+ * rule_cache_invalidate() empties the cache before it does. 0 is an empty entry: only an address in
+ * the first pages, where no code is mapped, could have such a tag. */
 static inline bool rule_word_is_for(uint64_t word, uint64_t generation, struct rule_key key) {
     return (word ^ rule_tag(generation, key)) >> PACKED_LEAF_SHIFT == 0 && word != 0;
 }
@@ -99,8 +99,9 @@ static inline int64_t packed_fp_offset(uint64_t word) {
     return -(int64_t)(word >> PACKED_OFFSET_SHIFT & 31) * 8;
 }
 
-/* As rule_return_offset(). Where a link register is saved it is saved above the frame pointer (a
- * frame record); where it is saved alone, the word has the place below it for the frame pointer. */
+/* Returns rule_return_offset() of a packed rule. A saved link register lies above the saved frame
+ * pointer (a frame record). If it is saved alone, the word holds the offset below it as that of the
+ * frame pointer. */
 static inline int64_t packed_return_offset(uint64_t word) {
     if (ARCH_PUSHED_RETURN)
         return ARCH_PUSHED_RETURN;
@@ -153,7 +154,7 @@ static inline void rule_cache_store(struct rule_cache *cache, uint64_t generatio
         atomic_store_explicit(entry, 0, memory_order_relaxed);
 }
 
-/* The address that the word at `place` is for. */
+/* Returns the address that the word at `place` belongs to. */
 static inline uintptr_t rule_word_address(uint64_t word, uintptr_t place) {
     const uint64_t generation = word & ~UINT64_C(0) << PACKED_GENERATION_SHIFT;
     const uint64_t tag = (word ^ generation) >> PACKED_TAG_SHIFT;
@@ -166,8 +167,8 @@ static inline uintptr_t rule_word_address(uint64_t word, uintptr_t place) {
            << ARCH_CODE_SHIFT;
 }
 
-/* Forgets what it has for addresses from `first` to `last`: code that is about to go. What is
- * stored meanwhile is not seen. Cost: about 10 µs. Context: any. Async-signal-safe: yes. */
+/* Forgets the rules of addresses from `first` to `last`, whose code is about to be unmapped. Rules
+ * that are stored meanwhile may stay. Cost: about 10 µs. Context: any. Async-signal-safe: yes. */
 static inline void rule_cache_forget(struct rule_cache *cache, uintptr_t first, uintptr_t last) {
     for (uintptr_t place = 0; place < RULE_CACHE_ENTRIES; place++) {
         const uint64_t word = atomic_load_explicit(&cache->entries[place], memory_order_relaxed);
@@ -176,8 +177,8 @@ static inline void rule_cache_forget(struct rule_cache *cache, uintptr_t first, 
     }
 }
 
-/* Before the key's word is read, where it is likely to be missing: what is read first and then
- * written has the kernel map the page twice. Context: any. Async-signal-safe: yes. */
+/* Touches the key's word by a write, where it is probably missing: a page that is first read and
+ * then written is mapped twice by the kernel. Context: any. Async-signal-safe: yes. */
 static inline void rule_cache_touch(struct rule_cache *cache, struct rule_key key) {
     atomic_fetch_or_explicit(&cache->entries[rule_place(key.address)], 0, memory_order_relaxed);
 }

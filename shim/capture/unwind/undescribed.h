@@ -1,10 +1,10 @@
-/* Leaves frames of code that no table describes: generated, or of an object whose tables leave it
- * out.
+/* Steps out of frames whose code no unwind table describes: generated code, or code of an object
+ * that its tables do not cover.
  *
- * Its instructions (code_rule.h) are tried first, then a frame record. Both are guesses, so a
- * return address is believed only behind a call, on a stack that only goes up; where neither leads
- * to one the walk ends. The instructions of generated code are read where a frame record cannot be
- * trusted: in the leaf, and where there is none.
+ * Follows the code's instructions (code_rule.h) first, then tries a frame record. Both are guesses,
+ * so a return address is accepted only if a call instruction precedes it and the stack pointer
+ * grows. If neither guess finds one, the walk ends. Generated code has its instructions followed
+ * only where a frame record cannot be trusted: in the leaf, and where there is no record.
  *
  * Context: any. Async-signal-safe: yes.
  */
@@ -14,8 +14,8 @@
 #include "unwind.h"
 #include "walk_frame.h"
 
-/* Out of code outside of objects, or in a large gap of an object's tables. Cost: in a leaf about
- * 2 µs, otherwise 0.2 µs. */
+/* Steps out of code outside of all objects, or in a large gap of an object's tables. Cost: in a
+ * leaf about 2 µs, otherwise 0.2 µs. */
 enum step step_out_of_generated(const struct unwinder *unwinder, struct unwind *u,
                                 struct frame *frame);
 

@@ -38,7 +38,8 @@ static struct rule_key key_of(const struct frame *frame) {
     return (struct rule_key){frame->pc + frame->is_caller, !frame->is_caller};
 }
 
-/* Code made at run time: its compiler has registered tables for it, or it keeps frame pointers. */
+/* Finds a rule for code made at run time: its compiler has registered tables for it, or it keeps
+ * frame pointers. */
 static struct rule rule_outside_objects(const struct unwinder *unwinder, uint64_t generation,
                                         struct rule_key key, uintptr_t pc) {
     struct rule rule;
@@ -74,7 +75,8 @@ static struct rule rule_for(const struct unwinder *unwinder, struct unwind *u,
     return rule;
 }
 
-/* Out of a signal handler: all registers are in the signal frame; the stack may be another. */
+/* Steps out of a signal handler: the signal frame has all registers; the interrupted stack may be
+ * another one. */
 static enum step step_by_signal(struct unwind *u, struct frame *frame) {
     uintptr_t pc;
     uintptr_t sp;
@@ -110,8 +112,9 @@ static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
 
 /* --- the walk --- */
 
-/* The rule of nearly every frame: CFA = stack pointer + constant, the frame pointer unchanged or
- * saved below the CFA, the return address saved there, too, and, in a caller, a call before it. */
+/* Returns true for the rule of nearly every frame: CFA = stack pointer + constant, frame pointer
+ * unchanged or saved below the CFA, return address saved below the CFA, too. In a caller, a call
+ * must come right before the pc. */
 static bool is_plain(uint64_t word, bool is_caller) {
     return (word >> PACKED_KIND_SHIFT & 15) == RULE_SP && packed_return_offset(word) &&
            (word >> PACKED_FP_SHIFT & 3) <= FP_AT_CFA &&
@@ -119,15 +122,16 @@ static bool is_plain(uint64_t word, bool is_caller) {
 }
 _Static_assert(FP_SAME == 0 && FP_AT_CFA == 1, "is_plain() compares them");
 
-/* Limit of the fast loop: an interpreter's functions are inserted by the general loop. */
+/* Returns the address at which the fast loop must stop, because only the general loop inserts an
+ * interpreter's functions. */
 static uintptr_t plain_end(const struct unwind *u, const struct frame *frame) {
     const uintptr_t room = frame->stack.high - frame->sp;
     const uintptr_t at = u->interpreter ? u->interpreter->at : 0;
     return at - frame->sp < room ? at : frame->stack.high;
 }
 
-/* Goes on as long as rules are cached and plain, and reads stay inside the view; leaves the rest,
- * and every decision about it, to the general way. */
+/* Walks as long as rules are cached and plain, and reads stay inside the view; leaves all other
+ * frames to the general loop. */
 static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
                               struct frame *frame) {
     const uint64_t generation = rule_cache_generation(unwinder->rules);
@@ -222,7 +226,7 @@ static void list_interpreted(struct unwind *u, uintptr_t sp, uintptr_t next_sp) 
         return;
     const uint64_t native = u->frames[--u->count];
     interpreter->list(interpreter, u);
-    if (u->count < count) /* nothing, though its place may have been written to */
+    if (u->count < count) /* no function was listed, though its place may have been written to */
         u->frames[u->count++] = native;
 }
 

@@ -135,9 +135,9 @@ static void reconcile_thread(struct wait_sampler *waits, struct thread_state *th
     wait_reconcile(waits, thread, account);
 }
 
-/* Observes a thread that is not in its known wait. Runs for all threads before any is recorded, so
- * that the holder of a lock is seen before the wait for it is recorded. A thread that has worked
- * may have left its call by a longjmp, or be in a handler. */
+/* Observes a thread that is no longer in its known wait. Runs for all threads before any wait is
+ * recorded, so that the holder of a lock is seen before the wait for it is recorded. A thread that
+ * has used CPU time may have left its call by a longjmp, or be in a handler. */
 static void observe_if_changed(struct wait_sampler *waits, struct thread_state *thread,
                                struct wait_account *account) {
     if (!wait_is_same(thread, account) || wait_has_worked(account))
@@ -145,7 +145,7 @@ static void observe_if_changed(struct wait_sampler *waits, struct thread_state *
 }
 
 /* Closes a thread's time when the types change: records its wait until now for the types that were
- * on. A thread that works at this moment gets its time off CPU since its last sample recorded
+ * on. If a thread is running at this moment, its time off CPU since its last sample is recorded
  * without a stack, as at the end of the process. */
 static void close_stretch(struct wait_sampler *waits, struct thread_state *thread,
                           struct wait_account *account) {

@@ -35,8 +35,8 @@ struct memory_alarm memory_alarm_open(const struct capture_api *api);
 /* Polls if it is due. */
 void memory_alarm_poll(struct memory_alarm *alarm);
 
-/* Makes the decision only, for a poll at `now` that read `limit`. Returns true if an export is
- * wanted. */
+/* Decides as memory_alarm_poll() does, for a poll at `now` that has read `limit`. Returns true if
+ * an export is wanted. */
 bool memory_alarm_follow(struct memory_alarm *alarm, const struct memory_limit *limit,
                          uint64_t now);
 

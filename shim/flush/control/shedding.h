@@ -38,16 +38,16 @@ void shedding_limit(struct shedding *shedding, uint64_t threshold);
 /* Polls if it is due. Returns true if `is_on` has changed. */
 bool shedding_poll(struct shedding *shedding);
 
-/* Sets whether sampling is off for another reason: such time is not counted. */
+/* Sets whether sampling is off for another reason; such time does not count as shed. */
 void shedding_idle(struct shedding *shedding, bool is_idle);
 
 /* Returns true if samples are being lost by shedding. */
 bool shedding_sheds(const struct shedding *shedding);
 
-/* Returns the total time of that. */
+/* Returns the total time in which samples were lost by shedding, in nanoseconds. */
 uint64_t shedding_nano(const struct shedding *shedding);
 
-/* Makes the decision only, for a measured `percent`; negative: unknown. */
+/* Decides as shedding_poll() does, for a given load in percent; negative: unknown. */
 bool shedding_follow(struct shedding *shedding, double percent);
 
 #endif

@@ -44,7 +44,7 @@ struct context_references {
     int32_t attributes[CONTEXT_LABELS];
 };
 
-/* Caches those of the previous sample's thread: samples come thread by thread. */
+/* Caches the references of the previous sample's thread, because samples are sorted by thread. */
 struct thread_references {
     const struct harvest_sample *sample; /* any of its samples; NULL: none yet */
     size_t count;
@@ -111,7 +111,7 @@ static int compare_by_value_busy_first(const void *a, const void *b) {
     return compare_by_value(a, b);
 }
 
-/* Joins the smallest beyond the limit into one sample, the last, that keeps their total. */
+/* Joins the smallest samples beyond the limit into one, the last, which keeps their total. */
 static void limit_samples(struct values *values, size_t max) {
     if (values->count <= max)
         return;
@@ -183,7 +183,7 @@ static const struct thread_references *find_thread_references(struct build *b,
     return known;
 }
 
-/* Returns 0 if the sample does not have it. */
+/* Returns the reference of the attribute, 0 if the sample does not have it. */
 static int32_t attribute_of(struct build *b, const struct harvest_sample *sample,
                             enum sample_attribute attribute) {
     const struct profile_attribute *const known = &profile_attributes[attribute];
@@ -265,8 +265,8 @@ static void encode_sample(struct build *b, struct otlp_profile *profile,
     b->samples++;
 }
 
-/* Writes the helper thread's CPU time so far: getrusage counts it for the process, and no sample
- * has it. */
+/* Writes the helper thread's CPU time so far: getrusage counts it for the process, but no sample
+ * does. */
 static void write_own_cost(struct build *b, struct otlp_profile *profile) {
     const int64_t spent = (int64_t)b->exporter->api->counters.helper_cpu_nano();
     otlp_profile_attribute(b->writer, profile,
@@ -386,8 +386,8 @@ static void encode_forms(const struct build *b, struct encoded_export *result) {
 
 /* --- intervals and their parts --- */
 
-/* Returns a bit for each kind that is profiled at present: for any other, no samples do not mean an
- * empty snapshot. */
+/* Returns a bit for each kind that is profiled at present: only for these does a lack of samples
+ * mean an empty snapshot. */
 static unsigned kinds_profiled(const struct profile_exporter *exporter) {
     const unsigned types = exporter->api->harvest.types();
     unsigned found = 0;

@@ -30,8 +30,8 @@ int trusted_file_open_given(const char *path);
 int trusted_file_open_mapped(const char *path, uint64_t address);
 
 /* Returns true for a regular file with one link that belongs to root or the process's user and is
- * not world-writable: even in a folder that others write to, no other user has made it. For a file
- * whose path proves nothing, and from which only names are taken. */
+ * not world-writable: no other user can have created it, even in a folder that all may write to.
+ * Use it for a file whose path proves nothing, and from which only names are read. */
 struct stat;
 bool trusted_file_is_own(const struct stat *status);
 

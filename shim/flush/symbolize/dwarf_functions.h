@@ -26,8 +26,8 @@ bool dwarf_functions_unit(struct dwarf_functions *functions, uint64_t address, D
 bool dwarf_functions_find(struct dwarf_functions *functions, Dwarf_Die *unit, uint64_t address,
                           Dwarf_Die *function);
 
-/* Returns whether the lines of `unit` may be read: libdw makes a hundred bytes of each byte of a
- * line program, at worst, and keeps them while the image is open. */
+/* Limits the line programs that are read: at worst, libdw allocates a hundred bytes for each byte
+ * of one, and keeps them while the image is open. */
 enum dwarf_lines_permission {
     LINES_NEVER,   /* there are none, or too many */
     LINES_FULL,    /* too many were read since the image was opened; another time */

@@ -15,9 +15,9 @@
 
 struct generated_names;
 
-/* Begins another export, whose losses are counted in `api`, which may be NULL: earlier results may
- * become invalid. The first call makes `*names`, which is NULL, unless there is no memory. NULL has
- * no names. */
+/* Begins an export; results of the last one may become invalid. Losses are counted in `api`, which
+ * may be NULL. The first call, with `*names` NULL, allocates `*names`; without memory it stays
+ * NULL, and no name is found. */
 void generated_names_begin(struct generated_names **names, memory_guard *guarded,
                            const struct capture_api *api);
 void generated_names_close(struct generated_names *names);

@@ -70,8 +70,8 @@ static int access_register(unw_addr_space_t space, unw_regnum_t number, unw_word
 
 /* --- procedures --- */
 
-/* The table begins behind a version byte, three encodings, the pointer to .eh_frame and the count,
- * both 4 bytes in linkers' output. */
+/* Skips the header of .eh_frame_hdr: a version byte, three encodings, the pointer to .eh_frame and
+ * the count, both 4 bytes in linkers' output. */
 static bool describe_table(const struct slow_unwinder *u, const struct harvest_module *module,
                            unw_dyn_info_t *info) {
     uint8_t head[12];
@@ -196,7 +196,8 @@ bool slow_unwind(struct slow_unwinder *u, const struct stack_copy *copy, uint64_
         stack_pointers[*count] = sp;
         frames[(*count)++] = pc;
         /* If a module has no unwind information, libunwind guesses a caller from the frame pointer,
-         * even if that holds something else. Code of no module (JIT) has nothing else. */
+         * even if that holds something else. For code of no module (JIT) there is no other way, so
+         * the guess is taken there only. */
         if (module_of(u, pc) && find_procedure(u->space, pc, &procedure, 0, u) != 0)
             return false;
         const int step = unw_step(&cursor);

@@ -71,8 +71,8 @@
             : [numbers] "i"(sizeof(routes)), [is_watched] "i"(watched), [is_entered] "i"(enters)); \
     }
 
-/* Defines `static void name(void)`, a function as syscall() is, which goes on to `blocking` with
- * one of three numbers, and with others to the pointer `next`. */
+/* Defines `static void name(void)`, which takes its arguments as syscall() does. It jumps to
+ * `blocking` if the number is one of the three, otherwise to the function that `next` points to. */
 #define ARCH_DEFINE_NUMBERED_FORWARD(name, first, second, third, blocking, next)                   \
     __attribute__((naked)) static void name(void) {                                                \
         __asm__ volatile("cmpq %[a], %%rdi\n\t"                                                    \
