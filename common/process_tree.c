@@ -27,7 +27,8 @@ static bool variable_begins_with(const char *text, const char *beginning) {
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* The sum does not depend on their order, which shells change. */
+/* Adds the hash of a variable that settings depend on. The sum is the same in any order of the
+ * variables, because shells reorder them. */
 static void sum_variable(void *sum, const char *text, uint64_t hash) {
     if (variable_begins_with(text, "OTEL_") || variable_begins_with(text, "LD_PRELOAD="))
         *(uint64_t *)sum += hash;

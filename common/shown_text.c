@@ -38,8 +38,8 @@ static void escape(char *to, char byte) {
     memcpy(to, escaped, ESCAPED_BYTES);
 }
 
-/* Returns how many bytes of `text` fit into the room when shown, and in `*length` the bytes that
- * takes; if `to` is NULL it only counts. */
+/* Returns how many bytes of `text` fit into the room when shown, and stores in `*length` how many
+ * bytes they take there. If `to` is NULL it only counts. */
 static size_t write_shown(char *to, size_t room, const char *text, size_t size, size_t *length) {
     size_t at = 0;
     *length = 0;

@@ -1,10 +1,10 @@
 /* Reads the active span of a context of the program.
  *
- * A context is a list of keys and values; the span is below the key "active_span". Built with
- * OpenTelemetry's own types (nostd) or with the C++ library's (STL), contexts are laid out in two
- * ways, which their class names distinguish (known_classes.h). The span's identifiers are read by
- * its own Span::GetContext(), whose place is part of the API's stable ABI. Nothing of the SDK is
- * read. */
+ * A context is a list of keys and values; the span is below the key "active_span". A context has
+ * one of two layouts, for a build with OpenTelemetry's own types (nostd) or with the C++ library's
+ * (STL); the class names distinguish them (known_classes.h). The span's identifiers are read by its
+ * own Span::GetContext(), whose place is part of the API's stable ABI. Nothing of the SDK is read.
+ */
 #ifndef OTELPROF_ACTIVE_SPAN_H
 #define OTELPROF_ACTIVE_SPAN_H
 

@@ -47,8 +47,7 @@ struct helper {
     bool suspends;         /* used by the helper only: wait.until() has returned REQUEST_SUSPEND */
     _Atomic bool endpoint_away;          /* the last export did not arrive, and that is logged */
     _Atomic bool libraries_outlive_exit; /* exit does not tear down the helper's libraries */
-    _Atomic bool
-        loading; /* the helper is in the loader or about to enter it, under the quiesce lock */
+    _Atomic bool loading;     /* is in the loader or about to enter it, under the quiesce lock */
     _Atomic bool disabled;    /* by the configuration file; in forked children, too */
     _Atomic bool main_begun;  /* helper_main_begins(); in forked children, too */
     _Atomic bool initialised; /* all libraries are initialised, in this process or before a fork */
@@ -65,8 +64,7 @@ struct helper {
     struct served_descriptors served; /* while it waits; used by the helper only */
     bool is_woken;                    /* by helper_wait_wake(); used by the helper only */
     uint64_t spent_nano;              /* CPU time of this process's earlier helper threads */
-    _Atomic bool
-        waits; /* in wait.until(), or waiting for its time; afterwards it enters the lock */
+    _Atomic bool waits; /* in wait.until(), or until its time; then it enters the lock */
     _Atomic bool rests; /* sleeps until the process is gone */
     struct quiesce_lock lock;
     struct main_watch watch;

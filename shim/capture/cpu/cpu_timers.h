@@ -42,9 +42,9 @@ struct cpu_timers {
     bool deadly; /* no timer may run: it would end the process. Written once, at start */
 };
 
-/* Returns whether RLIMIT_RTTIME is 0. Whenever a CPU timer of a process runs, Linux holds its
- * threads to that limit, whatever their policy; then no time at all at a real-time policy is too
- * much. Called before the first timer is created. Context: calm. */
+/* Returns whether RLIMIT_RTTIME is 0. While a CPU timer of a process is armed, Linux applies that
+ * limit to all its threads, even to those without a real-time policy: a limit of 0 would end the
+ * process. Called before the first timer is created. Context: calm. */
 bool cpu_timers_are_deadly(void);
 
 /* Reserves the process timer. In a forked child too: timers are not inherited. Context: calm. */
@@ -76,7 +76,7 @@ void cpu_timers_set_period(const struct thread_state *thread);
 bool cpu_timers_interrupt_calls(void);
 
 /* Makes the thread's timer raise libc's signal (libc_signal.h) from now on, whatever the others
- * raise. Where the kernel refuses another timer it keeps the one that it has. errno is preserved.
+ * raise. If the kernel refuses another timer, the thread keeps its present one. errno is preserved.
  * Context: the thread itself, or the helper. Async-signal-safe: yes. */
 void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *thread);
 

@@ -206,8 +206,8 @@ static void begin_charge(struct thread_state *thread) {
         charge_resume(thread, thread_cpu_nano());
 }
 
-/* A forked child's thread keeps the signal stack that it had: it may run on it, or be in a handler
- * whose return gives it back to the kernel. */
+/* Sets a signal stack of the profiler's for the thread. The thread of a forked child keeps its
+ * stack: it may be running on it, or be in a handler whose return sets that stack again. */
 static bool hide_signal_stack(const struct thread_state *thread) {
     if (profiler_tls.signal_stack) {
         own_signal_stacks_exchange(thread->index, profiler_tls.signal_stack);

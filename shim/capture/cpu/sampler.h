@@ -118,19 +118,19 @@ void sampler_follow_settings(void);
  * Async-signal-safe: yes. */
 void sampler_follow_period(struct thread_state *thread);
 
-/* Tries to begin a change of the signal, or of the timers of all threads: one thread does at a
- * time, and takes no signal meanwhile. After true the caller must call sampler_end_move(). Context:
- * any. Async-signal-safe: yes. */
+/* Tries to begin a change of the signal, or of the timers of all threads: one thread does so at a
+ * time, with all signals blocked. After true the caller must call sampler_end_move(). Context: any.
+ * Async-signal-safe: yes. */
 bool sampler_begin_move(struct sampler *s);
 
-/* Does the same, but waits while another thread does so, for half a second or more. Returns false
- * if it still does, or it is not in this process. Context: any. Async-signal-safe: yes. errno is
- * preserved. */
+/* Does the same, but waits while another thread changes them, for at least half a second. Returns
+ * false if the change still lasts, or if it was begun by a thread that is not in this process.
+ * Context: any. Async-signal-safe: yes. errno is preserved. */
 bool sampler_begin_move_in_turn(struct sampler *s);
 void sampler_end_move(struct sampler *s);
 
-/* Starts, or ends, CPU sampling of the calling thread, which gets a signal stack of ours: one that
- * can have none is not sampled, and that is counted. Context: calm. */
+/* Starts, or ends, CPU sampling of the calling thread, which gets a signal stack of the profiler's.
+ * A thread that cannot have one is not sampled, but counted. Context: calm. */
 void sampler_start_thread(struct thread_state *thread);
 void sampler_stop_thread(struct thread_state *thread);
 

@@ -59,15 +59,15 @@ struct rule {
     uint8_t after_call : 1; /* a call instruction ends at pc + 1; see unwind.c */
 };
 
-/* Offset of the saved return address from the CFA; 0: it is still in the link register. A machine
- * whose calls push it (ARCH_PUSHED_RETURN) has it in one place, and no rule holds it. */
+/* Offset of the saved return address from the CFA; 0: it is still in the link register. Where calls
+ * push it (ARCH_PUSHED_RETURN) the offset is a constant, which rules do not store. */
 static inline int rule_return_offset(struct rule rule) {
     return ARCH_PUSHED_RETURN ? ARCH_PUSHED_RETURN : rule.return_offset;
 }
 
 /* The unwind tables of one module: its PT_GNU_EH_FRAME segment, and the run-time range [start, end)
- * that the module spans. What is read lies in one of its `segments`; where none are given (tables
- * in a buffer), in the range. */
+ * that the module spans. Only memory in `segments` is read; if there are none (tables in a buffer),
+ * only memory in the range. */
 struct cfi_tables {
     uintptr_t header;
     uintptr_t start;
@@ -84,7 +84,7 @@ static inline struct readable_range cfi_readable_around(const struct cfi_tables 
     return (struct readable_range){tables->start, tables->end};
 }
 
-/* The same, of code alone. */
+/* Returns the range of code that may be read around `address`. */
 static inline struct readable_range cfi_code_around(const struct cfi_tables *tables,
                                                     uintptr_t address) {
     if (tables->segments.count)
@@ -92,8 +92,8 @@ static inline struct readable_range cfi_code_around(const struct cfi_tables *tab
     return (struct readable_range){tables->start, tables->end};
 }
 
-/* The rule for `pc` (for a caller's frame: return address - 1). Reads memory of the module only.
- * Cost: about 0.3 to 1 µs. Context: any. Async-signal-safe: yes. */
+/* Returns the rule for `pc` (for a caller's frame: return address - 1). Reads memory of the module
+ * only. Cost: about 0.3 to 1 µs. Context: any. Async-signal-safe: yes. */
 struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc);
 
 /* Returns true if an entry begins at exactly `pc`. Context: any. Async-signal-safe: yes. */

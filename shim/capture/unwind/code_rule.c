@@ -11,21 +11,22 @@ enum {
     MAX_SEEN = 16,          /* places that were branched to */
 };
 
-/* An address: so far from what the register held at the start. */
+/* An address: a register's value at the start plus an offset. */
 enum base { BASE_SP, BASE_FP, BASE_LOST };
 struct place {
     uint8_t base;
     int32_t offset;
 };
 
-/* Content of the frame pointer: its value at the start, an address, or the value saved there. */
+/* Content of the frame pointer: its value at the start, an address, or the value saved at an
+ * address. */
 enum fp_content { FP_UNCHANGED, FP_ADDRESS, FP_SAVED, FP_UNKNOWN };
 
 struct path {
     uintptr_t at;
     struct place sp;
     struct place fp;     /* FP_ADDRESS, FP_SAVED */
-    struct place pushed; /* where the frame pointer of the start is, too; BASE_LOST: nowhere */
+    struct place pushed; /* where the start's frame pointer is saved; BASE_LOST: nowhere */
     uint8_t fp_content;
     bool has_called;
     bool has_just_called;
@@ -89,7 +90,7 @@ static enum progress code_rule_give_up(struct search *s) {
     return PATH_DEAD;
 }
 
-/* The return address is at `slot`. */
+/* Ends the path: the return address is at `slot`. */
 static enum progress found_return(struct search *s, struct place slot) {
     const struct path *const p = &s->path;
     if (slot.base == BASE_LOST || (slot.offset & 7))
@@ -108,8 +109,9 @@ static enum progress found_return(struct search *s, struct place slot) {
     return PATH_FOUND;
 }
 
-/* A jump to what a variable holds is a stub's, or a call's for the last time; behind an epilogue
- * all are. Others are a switch's, and lead on in the function. */
+/* Ends the path at a jump that leaves the function: through a variable (a stub's, or a tail call),
+ * or any indirect jump behind an epilogue. Other indirect jumps are a switch's, and stay in the
+ * function. */
 static enum progress jump_away(struct search *s, bool is_stub) {
     const struct path *const p = &s->path;
     const bool is_over = p->fp_content == FP_SAVED || p->sp.base == BASE_FP;
@@ -143,7 +145,8 @@ static void sp_from_fp(struct path *p, int32_t offset) {
         p->sp.base = BASE_LOST;
 }
 
-/* A frame record is made: here the function has begun. Behind a call it is another function. */
+/* Handles the creation of a frame record, which is where a function begins. After a call the path
+ * has run into another function. */
 static enum progress fp_from_sp(struct search *s, int32_t offset) {
     struct path *const p = &s->path;
     const bool is_record = offset == 0 && p->sp.base == BASE_SP;

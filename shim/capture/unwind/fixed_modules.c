@@ -26,7 +26,7 @@ struct search {
     struct candidate *candidates; /* FIXED_MODULES of them */
 };
 
-/* The hash of a name that ends within `size`; 0: it does not. */
+/* Returns the hash of `name`; 0: the name does not end within `size`. */
 static uint64_t hash_of_name(const char *name, size_t size) {
     uint64_t hash = 0;
     for (size_t i = 0; i < size; i++) {
@@ -107,7 +107,8 @@ static bool needs_object(const struct candidate *object, const struct candidate 
     return false;
 }
 
-/* One round: whatever a fixed object needs is fixed. false: nothing was added. */
+/* Marks each object that a fixed object needs as fixed, in one pass. Returns false if none was
+ * added. */
 static bool fix_needed_objects(const struct search *search) {
     bool added = false;
     for (uint32_t i = 0; i < search->count; i++) {

@@ -25,7 +25,7 @@ struct fixed_modules {
  * the loader's lock. */
 void fixed_modules_find(struct fixed_modules *fixed, uintptr_t own);
 
-/* The tables of the fixed object that spans `pc`, or NULL. Cost: about 5 ns. Context: any.
+/* Returns the tables of the fixed object that spans `pc`, or NULL. Cost: about 5 ns. Context: any.
  * Async-signal-safe: yes. */
 static inline const struct cfi_tables *fixed_modules_at(const struct fixed_modules *fixed,
                                                         uintptr_t pc) {

@@ -1,11 +1,11 @@
 /* The loaded objects: which one an address lies in, and where its unwind tables are.
  *
- * Two lookups, for two questions. A signal handler, or a sampled malloc, asks for the
- * unwind tables at a pc (modules_open). Nearly always the pc lies in an object that was there at
- * the start and can never go: an immutable array holds it, and the loader is not involved.
- * Otherwise _dl_find_object() finds it (glibc 2.35 and later), the one lookup of the C library that
- * is documented as async-signal-safe: lock-free, allocating nothing, and aware of a library from
- * the moment it is mapped to the moment it is unmapped, however it was loaded (dlopen, dlmopen, a
+ * Two lookups, for two questions. A signal handler, or a sampled malloc, asks for the unwind tables
+ * at a pc (modules_open). Nearly always the pc lies in an object that was there at the start and
+ * can never go: an immutable array holds it, and the loader is not involved. Otherwise
+ * _dl_find_object() finds it (glibc 2.35 and later), the one lookup of the C library that is
+ * documented as async-signal-safe: lock-free, allocating nothing, and aware of a library from the
+ * moment it is mapped to the moment it is unmapped, however it was loaded (dlopen, dlmopen, a
  * library inside another namespace, libc itself for iconv and name services). So loading needs no
  * hook for this. On an older glibc the snapshot is searched. dlclose() waits until no thread reads
  * tables that it may unmap. The helper asks for names and build ids, of what was loaded when a
@@ -15,11 +15,12 @@
  * recorded with the number of the present one, and each object has the intervals (struct
  * harvest_module) in which an address of its was surely its own. Whenever a snapshot finds that
  * something came or went, one interval ends before it is taken and another begins after it, and one
- * begins before each dlclose: what goes was there until the interval of the snapshot that misses
- * it, what comes may have been there since the snapshot before. Two objects at one address have in
- * common at most what lies between two snapshots: there neither is named, before and after each is.
- * The loader's counters reveal objects that came and went between two snapshots: where they were is
- * unknown, so what else was loaded or unloaded between the two is not sure then.
+ * begins before each dlclose: an unloaded object was there until the interval of the first snapshot
+ * without it; a new object may have been there since the snapshot before. Two objects at one
+ * address overlap at most in the time between two snapshots: in that interval neither is named,
+ * before and after it each is. The loader's counters reveal objects that came and went between two
+ * snapshots. Their addresses are unknown, so addresses of other objects that were loaded or
+ * unloaded between the two are not certain then.
  */
 #ifndef OTELPROF_MODULES_H
 #define OTELPROF_MODULES_H
@@ -36,11 +37,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The fields that a forked child writes come last, from the beginning of half a page: struct
- * capture. */
+/* Fields that a forked child writes come last, and begin at half a page, as in struct capture. */
 struct modules {
     struct fixed_modules fixed;
-    struct module_names names; /* not asked for again: a sandbox may be built meanwhile */
+    struct module_names names; /* queried once: a sandbox may forbid it later */
     _Alignas(2048) _Atomic(struct module_snapshot *) current;
     struct module_snapshot *retired;  /* old ones that a thread may still read; under `lock` */
     struct module_snapshot *pinned;   /* the one that the helper works with; under `lock` */
@@ -65,14 +65,16 @@ enum modules_result {
 /* Takes the first snapshot. false: no memory. Context: calm, single-threaded. */
 bool modules_start(struct modules *modules);
 
-/* Takes a new snapshot if the loader's counters moved, unless another thread is at it for long.
- * true: an object was unloaded since the last one. Context: calm; takes the loader's lock. */
+/* Takes a new snapshot if the loader's counters have changed. Gives up if another thread takes one
+ * for too long. Returns true if an object was unloaded since the last snapshot. Context: calm;
+ * takes the loader's lock. */
 bool modules_refresh(struct modules *modules);
 
-/* The same before an object may be unloaded: a new interval begins. */
+/* Does the same before an object may be unloaded, and begins a new interval. */
 bool modules_refresh_before_unload(struct modules *modules);
 
-/* The same before one is loaded, if something has gone since the last snapshot. */
+/* Does the same before an object is loaded, but only if one was unloaded since the last snapshot.
+ */
 void modules_refresh_before_load(struct modules *modules);
 
 /* Begins a harvest: takes a new snapshot if needed and returns it; it stays valid until the next
@@ -88,29 +90,30 @@ void modules_close_interval(struct modules *modules);
  * modules_pin(). Context: the helper. */
 const struct module_snapshot *modules_of_harvest(const struct modules *modules);
 
-/* The number of the present interval. Context: any. Async-signal-safe: yes. */
+/* Returns the number of the present interval. Context: any. Async-signal-safe: yes. */
 static inline uint64_t modules_interval(const struct modules *modules) {
     return atomic_load_explicit(&modules->interval, memory_order_relaxed);
 }
 
-/* Around dlclose(): new readers are kept away from objects that may go, and those at work are
- * waited for, at most a tenth of a second. Context: calm. */
+/* Called around dlclose(): keeps new readers from objects that may be unloaded, and waits for
+ * present readers, at most a tenth of a second. Context: calm. */
 void modules_begin_unload(struct modules *modules);
 void modules_end_unload(struct modules *modules);
 
-/* Around fork(): a child must not inherit the loader's lock from a thread that takes a snapshot.
- * Waits at most a tenth of a second; true: modules_end_fork() is to be called in the parent.
- * Context: calm. */
+/* Called around fork(): a child must not inherit the loader's lock from a thread that takes a
+ * snapshot. Waits at most a tenth of a second. If it returns true, the parent must call
+ * modules_end_fork(). Context: calm. */
 bool modules_begin_fork(struct modules *modules);
 void modules_end_fork(struct modules *modules);
 
-/* In a forked child: forgets locks and readers of threads that do not exist any more; the calling
- * thread is inside `own_unloads` calls of dlclose(). */
+/* Called in a forked child: forgets locks and readers of threads that do not exist any more; the
+ * calling thread is inside `own_unloads` calls of dlclose(). */
 void modules_after_fork(struct modules *modules, uint32_t own_unloads);
 
-/* The unwind tables that cover `pc`. After MODULES_FOUND they stay mapped until modules_close();
- * other results need none. `own_unloads`: dlclose() calls that this thread itself is inside: it
- * cannot unmap anything while it reads. Cost: 5 to 30 ns. Context: any. Async-signal-safe: yes. */
+/* Finds the unwind tables that cover `pc`. After MODULES_FOUND they stay mapped until
+ * modules_close(), which must be called; after other results it must not. `own_unloads` is the
+ * number of dlclose() calls that this thread itself is inside: these cannot unmap anything while it
+ * reads. Cost: 5 to 30 ns. Context: any. Async-signal-safe: yes. */
 enum modules_result modules_open(struct modules *modules, uintptr_t pc, uint32_t own_unloads,
                                  struct cfi_tables *tables);
 static inline void modules_close(struct modules *modules, const struct cfi_tables *tables) {
@@ -118,9 +121,9 @@ static inline void modules_close(struct modules *modules, const struct cfi_table
         atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
 }
 
-/* Around reading what an object that may be unloaded has in its memory: no dlclose() unmaps
- * anything meanwhile, as for modules_open(). false: one is under way, on whichever thread, and
- * nothing is held. Context: any. Async-signal-safe: yes. */
+/* Keeps all objects mapped while the caller reads memory of one that may be unloaded: dlclose()
+ * waits, as for modules_open(). Returns false, and holds nothing, if a dlclose() is under way on
+ * any thread. Context: any. Async-signal-safe: yes. */
 bool modules_hold(struct modules *modules);
 static inline void modules_release(struct modules *modules) {
     atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
@@ -130,7 +133,8 @@ static inline void modules_release(struct modules *modules) {
  * yes. */
 bool modules_span(const struct modules *modules, uintptr_t pc);
 
-/* The module of the snapshot that holds `pc`, or NULL. Context: any. Async-signal-safe: yes. */
+/* Returns the module of the snapshot that holds `pc`, or NULL. Context: any. Async-signal-safe:
+ * yes. */
 const struct harvest_module *modules_find(const struct modules *modules, uintptr_t pc);
 
 #endif

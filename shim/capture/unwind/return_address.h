@@ -1,7 +1,7 @@
 /* Checks if a word on a stack may be a return address of code that no rule describes.
  *
- * It leads behind a call in code, or to where a signal handler returns to. What is left on the
- * stack of calls that are over does so, too: the caller has to know where to search.
+ * A return address points behind a call instruction, or to where a signal handler returns to. Stale
+ * addresses of finished calls do so, too, so the caller must know where to search.
  *
  * Context: any. Async-signal-safe: yes.
  */

@@ -7,8 +7,8 @@
 
 enum { LARGEST_FRAME = 1 << 20 }; /* bytes of a function's frame: more is not believed */
 
-/* Follows the instructions' rule, if it leads behind a call: of any code, for no generated code may
- * have been seen yet. */
+/* Follows the rule found in the instructions, if it leads behind a call in any code: no generated
+ * code may have been seen yet. */
 static enum step step_by_instructions(const struct unwinder *unwinder, const struct unwind *u,
                                       struct frame *frame, struct rule rule) {
     struct frame caller = *frame;
@@ -56,9 +56,9 @@ static enum step return_through(const struct unwinder *unwinder, const struct un
     return return_to(unwinder, u, frame, address, slot + sizeof address, fp);
 }
 
-/* A call that the program's signal handler put in: the top of the stack holds the address of the
- * interruption, which no call precedes (Go preempts goroutines so, mostly in the tick of the
- * profiler's signal). */
+/* Steps out of a call that the program's signal handler has inserted: the top of the stack holds
+ * the interrupted pc, which no call precedes. Go preempts goroutines so, often right when the
+ * profiler's signal arrives. */
 static enum step return_to_interrupted(const struct unwinder *unwinder, const struct unwind *u,
                                        struct frame *frame, uintptr_t top) {
     /* at the first instructions of a function that keeps a frame pointer */
@@ -73,10 +73,10 @@ static enum step return_to_interrupted(const struct unwinder *unwinder, const st
     return STEP_ON;
 }
 
-/* Generated code keeps frame pointers, but for leaves without a frame, and the first and the last
- * instructions of the others. Where their instructions give no rule, the return address is in the
- * link register or on top of the stack, or right above the caller's frame pointer that was just
- * pushed. */
+/* Steps out of a leaf. Generated code keeps frame pointers, except in leaves without a frame, and
+ * at the first and last instructions of other functions. If the instructions give no rule there,
+ * the return address is in the link register, on top of the stack, or right above the caller's
+ * frame pointer that was just pushed. */
 static enum step step_out_of_leaf(const struct unwinder *unwinder, const struct unwind *u,
                                   struct frame *frame) {
     uintptr_t top;
@@ -95,8 +95,9 @@ static enum step step_out_of_leaf(const struct unwinder *unwinder, const struct 
     return return_to_interrupted(unwinder, u, frame, top);
 }
 
-/* Goes over to the stack that fp points to. One of the two is known: on it the walk only goes up,
- * and on the other the next frame must be in its place, too. */
+/* Continues on the stack that fp points to. Either the current stack or the new one must be known.
+ * On the known one the walk must not go below the place where it left it; on the unknown one the
+ * next frame must be valid, too. */
 static bool change_stack(struct unwind *u, struct frame *frame) {
     uintptr_t next;
     if (frame->stack.high != UINTPTR_MAX)
@@ -110,16 +111,17 @@ static bool change_stack(struct unwind *u, struct frame *frame) {
            (stack_end_is_marked(next) || next - frame->fp < LARGEST_FRAME);
 }
 
-/* Returns true if fp leads to a frame, on this stack or on another. Go runs C, its scheduler and
- * its collector on the thread's stack, and leaves the goroutine's frame in fp. */
+/* Goes to the frame that fp points to, on this stack or on another. Go runs C, its scheduler and
+ * its collector on the thread's stack, with the goroutine's frame in fp. Returns false if fp points
+ * to no frame. */
 static bool go_to_frame_at_fp(struct unwind *u, struct frame *frame) {
     const bool is_above = frame->fp >= frame->sp && frame->fp < frame->stack.high;
     const bool is_here = frame->stack.high != UINTPTR_MAX || !is_on_known_stack(u, frame->fp);
     return frame->fp_known && ((is_above && is_here) || change_stack(u, frame));
 }
 
-/* Go's crosscall2 pushes its frame twice: one that ends a word above leaves a return address no
- * room, and the second is meant. */
+/* Reads the saved frame pointer. Go's crosscall2 pushes its frame twice: a saved frame pointer one
+ * word above leaves no room for a return address, so the second one is read. */
 static bool read_saved_fp(struct frame *frame, uintptr_t *fp) {
     if (!read_stack(frame, frame->fp, fp))
         return false;
@@ -129,8 +131,9 @@ static bool read_saved_fp(struct frame *frame, uintptr_t *fp) {
     return read_stack(frame, frame->fp, fp);
 }
 
-/* A record whose frame pointer is zero is the last, if it has a return address, too, or ends the
- * thread's own stack: memory that is no stack is zero, mostly. */
+/* Returns true if the frame record is the last: its frame pointer is zero, and it has a return
+ * address, or ends the thread's own stack. The second condition excludes memory that is no stack,
+ * which is mostly zero. */
 static bool is_last_record(const struct unwinder *unwinder, const struct unwind *u,
                            struct frame *frame, uintptr_t fp) {
     uintptr_t address;

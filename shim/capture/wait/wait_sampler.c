@@ -154,8 +154,8 @@ static void close_stretch(struct wait_sampler *waits, struct thread_state *threa
         wait_record_remainder(waits, thread, account);
 }
 
-/* Follows the settings. Time until a change of the types is recorded for the types that were on.
- * Time while none is on is in no profile. */
+/* Follows the settings. When the types change, the time so far is recorded for the types that were
+ * on; while no type is on, waits are not recorded. */
 static void wait_follow_settings(struct wait_sampler *waits) {
     const struct settings *const settings = waits->recorder->settings;
     const uint32_t version = settings_version(settings);

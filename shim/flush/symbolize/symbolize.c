@@ -18,10 +18,10 @@ enum {
      * Large or compressed information waits until then. */
     LONG_RUN_EXPORTS = 3,
     MAX_CHEAP_DWARF = 32 << 20,
-    /* Debug information that is open at a time; a larger one is opened alone. */
+    /* Bytes of debug information that are open at a time. A larger file is opened alone. */
     MAX_OPEN_DWARF = 64 << 20,
-    /* The average that may be read, beyond each file's first time: some 4 ms of CPU time an export.
-     * Inflating a byte takes as long as copying ten, and lines are not urgent. */
+    /* Bytes of debug information that an export may read on average, not counting the first read of
+     * each file: some 4 ms of CPU time. Inflating a byte takes as long as copying ten. */
     DWARF_AN_EXPORT = 8 << 20,
     INFLATING_COSTS = 10,
     LIBDW_ADDS = 2, /* bytes for each byte, during lookups */
@@ -37,7 +37,7 @@ enum {
      * for each six bytes more. */
     MAX_UNTIMED_NAME = 64,
     LEAST_PASS_MS = 1000,
-    /* All symbols of a file are read for each. */
+    /* Bounds the variables looked up in an export: for each, all symbols of a file are read. */
     MAX_NEW_VARIABLES = 32,
 };
 
@@ -439,7 +439,7 @@ static bool is_due(const struct symbolizer *s, const struct symbol_source *sourc
     return s->exports >= LONG_RUN_EXPORTS && (s->dwarf_debt == 0 || !source->dwarf_read);
 }
 
-/* Returns NULL if there was no memory for it. */
+/* Returns the result for the address; NULL: there was no memory for it. */
 static const struct resolved *resolved_at(struct symbolizer *s, const struct harvest_module *module,
                                           uint64_t address, bool variable) {
     bool is_new;

@@ -43,8 +43,8 @@ const char *host_files_kill_switch(int folder);
  * that this user may not read. */
 const struct config_lines *host_files_read(int folder, config_warn *warn, config_warn *note);
 
-/* Returns true if all of them could be checked: false if the process has no descriptor or memory
- * left for it. Then they may disable the profiler. */
+/* Returns true if all files could be checked. Returns false if the process has no descriptor or
+ * memory left for that; an unread file may then disable the profiler. */
 bool host_files_are_known(void);
 
 #endif
