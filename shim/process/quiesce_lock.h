@@ -42,14 +42,15 @@ bool quiesce_lock_is_awaited(void);
 
 /* --- for other threads --- */
 
-/* Closes it once the helper has left, within `timeout_ms`. Returns false on timeout. Context: any.
- */
+/* Closes the lock once the helper has left it, within `timeout_ms`. Returns false on timeout.
+ * Context: any. */
 bool quiesce_lock_close(uint64_t timeout_ms);
 
-/* Called around fork(): close and open it. `has_helper`: false in a process that a bare clone(2)
- * has made, which has the helper's variables and no helper. Waits for a helper inside at most 20
- * ms, once; while libraries are being loaded, which takes some 10 ms once in a process, until that
- * is done. Returns false if the helper is inside. Context: calm. */
+/* Closes the lock before fork(); quiesce_lock_open() opens it afterwards. `has_helper` is false in
+ * a process that a bare clone(2) has made: it has a copy of the helper's variables, but no helper.
+ * Waits for a helper that is inside: at most 20 ms, and not again while a helper that was late is
+ * still inside. If the helper is loading its libraries, it waits until that is done (some 10 ms,
+ * once in a process). Returns false if the helper is inside. Context: calm. */
 bool quiesce_lock_close_to_fork(bool has_helper);
 
 /* Does the same after the helper was seen inside the loader, on a machine too busy to run it: waits

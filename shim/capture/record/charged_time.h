@@ -1,13 +1,12 @@
-/* The charged CPU time of a thread, for which its samples account: the time that it has used, less
- * the time that it used while CPU time was not sampled.
+/* Counts a thread's charged CPU time: the time that its samples must add up to. It is all CPU time
+ * of the thread except that used while CPU time was not sampled.
  *
- * One word holds it. While time is charged, it is the time that is left out so far. While time is
- * not charged, it is the time that was charged until then, with the highest bit set. So a thread
- * that reads the word while another changes it reads one or the other. The seven bits below the
- * highest count the threads that had the slot: a change that was measured on the clock of one
- * thread fails if another thread has the slot by now. The remaining bits, enough for 2.2 years, are
- * nanoseconds of the thread's CPU clock.
- * Context: any. Async-signal-safe: yes.
+ * One word holds the state. While sampling is on, the word is the sum of the time excluded so far.
+ * While sampling is off, it is the time charged until then, with the highest bit set. So a thread
+ * that reads the word while another changes it gets the old state or the new one. The seven bits
+ * below the highest count the threads that had the slot: a change that was measured on the clock of
+ * one thread fails if another thread has the slot by now. The remaining bits, enough for 2.2 years,
+ * are nanoseconds of the thread's CPU clock. Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_CHARGED_TIME_H
 #define OTELPROF_CHARGED_TIME_H

@@ -172,8 +172,8 @@ bool thread_record(struct thread_table *table, struct thread_state *thread,
 void thread_table_harvest(struct thread_table *table,
                           void (*visit)(void *arg, const struct sample *sample), void *arg);
 
-/* Numbers of samples that were recorded so far, and of those with a span; and the CPU time of those
- * that are counted as DROP_FOREIGN_STACK. Context: any. */
+/* Counts the samples recorded so far, and those with a span; and the CPU time of samples that are
+ * counted as DROP_FOREIGN_STACK. Context: any. */
 struct thread_samples {
     uint64_t recorded;
     uint64_t linked;

@@ -47,7 +47,7 @@ static inline bool memory_range_is_readable(uintptr_t address, size_t bytes) {
     return memory_is_readable(address) && memory_is_readable(address + bytes - 1);
 }
 
-/* A view of a stack of known end, or of an unknown one. */
+/* Return a view of a stack whose end is known, and of one whose end is not. */
 static inline struct stack_view stack_view_known(uintptr_t low, uintptr_t high) {
     return (struct stack_view){.low = low, .high = high};
 }

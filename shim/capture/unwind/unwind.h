@@ -9,8 +9,8 @@
  * thread's stack and comes back to it: so does the walk. A frame that cannot be followed ends the
  * walk with the reason, and stack_end.h defines the end of a stack; frames of libotelprof.so itself
  * are followed but not listed. Where an interpreter runs (struct interpreter_frames) its functions
- * are listed instead of the native frame that runs them; where the walk ends too early those that
- * are left are listed behind it.
+ * are listed instead of the native frame that runs them; where the walk ends too early, the
+ * remaining functions are listed last.
  */
 #ifndef OTELPROF_UNWIND_H
 #define OTELPROF_UNWIND_H
@@ -48,8 +48,8 @@ struct unwind;
  * frames take the place of the native one that runs them. */
 struct interpreter_frames {
     uintptr_t at; /* on the stack, in the next such native frame; 0: there is none */
-    /* Lists the frames that are run there, innermost first, as far as there is room, and goes on to
-     * the next `at`. What lists nothing sets it to 0. */
+    /* Lists the functions that run at `at`, innermost first, as far as there is room, and sets `at`
+     * to the next place. Sets it to 0 if it lists none. */
     void (*list)(struct interpreter_frames *frames, struct unwind *unwind);
 };
 

@@ -61,8 +61,8 @@ void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
 /* Begins the account of a thread that is about to be created. Context: calm. */
 void wait_sampler_expect(const struct wait_sampler *waits, struct thread_state *thread);
 
-/* Begins the account of the calling thread, which has lived before. Context: at start, or fork
- * handler. */
+/* Begins the account of the calling thread, whose time so far is in no account. Context: at start,
+ * or fork handler. */
 void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_state *thread);
 
 /* Records the waits of the calling thread that no poll has seen. Context: the thread itself, calm,

@@ -36,7 +36,8 @@ struct head {
     char names[SECTIONS][NAME_BYTES];
 } __attribute__((aligned(ALIGNMENT)));
 
-/* Lies in the mapping: few units are read, and untouched pages take no memory. */
+/* Room for all parts, at the start of the image's mapping: most of it is never touched, and takes
+ * no memory, because few units are read. */
 struct debug_room {
     struct section_parts parts[DEBUG_PARTS];
     struct debug_file units[MAX_UNIT_IMAGES];

@@ -149,7 +149,8 @@ static bool jitdump_has_room(struct jitdump *dump) {
     return true;
 }
 
-/* Each of these returns false when no more is kept. */
+/* The following functions store one record each, and return false once there is no room for more.
+ */
 
 static bool take_load(struct jitdump *dump, uint64_t at) {
     struct record_load load;
