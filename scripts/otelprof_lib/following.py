@@ -16,7 +16,7 @@ from .capture_file import BROKEN, LEAST_BYTES, LENGTH, BadFile, check_count, dec
 OVERLAP_SECONDS = 1
 PATIENCE_SECONDS = 60  # beyond the time that is asked for
 GRACE_SECONDS = 5  # for a process that ends
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 MOST_ASKING = 8  # questions at once: a process that is slow to answer gets no more
 MOST_KNOWN = 256  # exports that may come again
 
@@ -131,7 +131,7 @@ class Poller:
         """It may be ending, which takes it a moment; or it was too busy to answer once."""
         deadline = time.monotonic() + GRACE_SECONDS
         is_there = self._asked.is_there()
-        while is_there and time.monotonic() < deadline and not self._over.wait(LOOK_SECONDS):
+        while is_there and time.monotonic() < deadline and not self._over.wait(POLL_SECONDS):
             is_there = self._asked.is_there()
         if is_there and self._answers():
             return
