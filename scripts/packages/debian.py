@@ -27,7 +27,7 @@ def md5sums(root):
             yield f"{hashlib.md5(path.read_bytes()).hexdigest()}  {name}\n"
 
 
-def settle_libraries(root):
+def resolve_libraries(root):
     """They are not executable on Debian; elsewhere tools look for what they need only if they are."""
     for path in root.rglob("*.so"):
         path.chmod(DATA)
@@ -55,7 +55,7 @@ def write_deb(staged, scratch, file, release):
     copy(HERE / "lintian-overrides", scratch / "usr/share/lintian/overrides/otelprof")
     move_completion(scratch)
     add_changelog(scratch, release)
-    settle_libraries(scratch)
+    resolve_libraries(scratch)
     for name in SCRIPTS:
         write(scratch / "DEBIAN" / name, (HERE / name).read_text(), EXECUTABLE)
     write(scratch / "DEBIAN/conffiles", f"/{SETTINGS}/otelprof.conf\n")
