@@ -19,7 +19,7 @@
 enum {
     WORKERS = 4,
     POOL = 3,
-    ANSWER_MS = 40,
+    RESPONSE_MS = 40,
     BETWEEN_MS = 10,
     PRICES = 200000,
     LEAST_ARCHIVES = 30
@@ -92,7 +92,7 @@ static void *backup_server(void *name) {
     static char received[sizeof journal];
     pthread_setname_np(pthread_self(), name);
     while (recv(backup[1], received, sizeof received, MSG_WAITALL) > 0) {
-        pause_ms(ANSWER_MS);
+        pause_ms(RESPONSE_MS);
         if (send(backup[1], "k", 1, 0) < 0)
             abort();
     }
