@@ -32,7 +32,7 @@ from profiled import BUILD, LIBRARY, Instance, Receiver, attributes_of, check_co
 GATE = "gate"
 TYPES = os.environ.get("TYPES")  # of profiles, in place of the default ones: `TYPES=all test/apps/run`
 LIMIT_S = 180  # for one run: all loads are bounded to a fraction of this
-SETTLED_LOOKS = 4  # so many equal lists in a row, PAUSE_S apart, are a process at rest
+STABLE_POLLS = 4  # so many equal lists in a row, PAUSE_S apart, are a process at rest
 PAUSE_S = 0.05
 HELPER_WAIT_S = 5.0
 EXPORTER = "libotelprof-flush.so"
@@ -312,7 +312,7 @@ class Work:
         self._wait_for_helper(process)
         equal, last = 0, None
         end = time.monotonic() + 20
-        while equal < SETTLED_LOOKS and time.monotonic() < end:
+        while equal < STABLE_POLLS and time.monotonic() < end:
             time.sleep(PAUSE_S)
             lists = self._lists(process)
             equal = equal + 1 if lists == last else 1

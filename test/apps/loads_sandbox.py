@@ -161,7 +161,7 @@ def chroot(work):
     script(work, [PYTHON, "-S", "job.py"])
 
 
-def reachable_by_nobody(work):
+def unreachable(work):
     """The run's own files are root's, in folders that nobody may search."""
     path = work.folder
     while path != path.parent and path.owner() == "root" and not path.stat().st_mode & 0o001:
@@ -172,7 +172,7 @@ def reachable_by_nobody(work):
 
 def setpriv(work):
     """Log lines go to no file of root's from nobody's process."""
-    reachable_by_nobody(work)
+    unreachable(work)
     script(work, ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--no-new-privs",
                   "/usr/bin/perl", "job.pl"], "job.pl", env={"OTEL_PROFILER_LOG_FILE": "/dev/null"})
 

@@ -309,7 +309,7 @@ def haproxy(work):
 # --- php-fpm ---
 
 
-def fpm_pool(work, page, max_requests=0, patience_s=0):
+def fpm_pool(work, page, max_requests=0, timeout_s=0):
     """(server, ask): a pool of three workers, which the master kills after so long, and what asks it."""
     socket_path = work.folder / "tmp" / "fpm"
     work.ignored = r"/\.ZendSem\."  # its name is drawn by lot
@@ -320,7 +320,7 @@ def fpm_pool(work, page, max_requests=0, patience_s=0):
         error_log = {work.folder}/error.log
         log_level = notice
         daemonize = no
-        process_control_timeout = {patience_s}
+        process_control_timeout = {timeout_s}
         [pool]
         listen = {socket_path}
         user = nobody
@@ -366,7 +366,7 @@ def php_fpm(work):
 
 def php_fpm_at_work(work):
     """Code that allocates nothing of libc's: each process has what it used in a profile of its own."""
-    server, ask = fpm_pool(work, "page_burns.php", patience_s=60)
+    server, ask = fpm_pool(work, "page_burns.php", timeout_s=60)
     work.saw("answers", [ask(i) for i in range(12)])
     wait_for_processes(server, 4)
     work.note_cpu(server)
