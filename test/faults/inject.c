@@ -45,7 +45,7 @@ enum {
     TEXT = 768,
     SITE = 96,
     FRAMES = 48,
-    TOLD_FRAMES = 9,
+    REPORTED_FRAMES = 9,
 };
 
 enum mode { LIST, ALL, DENY, FAIL };
@@ -287,7 +287,7 @@ static const struct place *maker(enum role role, const struct stack *stack) {
 static void describe(const struct stack *stack, char text[static TEXT]) {
     size_t at = 0;
     text[0] = 0;
-    for (int i = 0; i < stack->count && i < TOLD_FRAMES && at < TEXT; i++)
+    for (int i = 0; i < stack->count && i < REPORTED_FRAMES && at < TEXT; i++)
         at += (size_t)snprintf(text + at, TEXT - at, "%s%s", i ? "<" : "",
                                stack->frames[i]->function);
 }
