@@ -15,7 +15,7 @@ pytestmark = pytest.mark.system
 OTHER = 65534  # a user who is neither root nor the process's
 THREADS = ("thread_0", "thread_1", "thread_2")
 PHASE_SECONDS = 0.3  # of CPU time of each thread
-LOOKS_APART = 1  # seconds: control_file.c
+POLL_INTERVAL_S = 1  # seconds: control_file.c
 EDGE = 40e6  # nanoseconds that a thread's sample may belong to the phase before: a period, and the kernel's late ticks
 READ = "debug: OTEL_PROFILER_CONTROL_FILE: "
 
@@ -51,7 +51,7 @@ class Followed:
         seconds = lambda: float(self.process.status()["profiled_seconds"])
         begun = seconds()
         eventually(seconds, f"{count} looks at the file", unless=self.program.process.poll,
-                   holds=lambda now: now > begun + count * LOOKS_APART)
+                   holds=lambda now: now > begun + count * POLL_INTERVAL_S)
 
     def change(self, act, in_force):
         """Does `act`, and waits until the profiler has said so and follows."""

@@ -340,11 +340,11 @@ def test_with_few_open_files_it_answers_or_says_that_it_does_not(start, program,
     running = start([program("answers"), stop], limits={resource.RLIMIT_NOFILE: (most, most)},
                     env={"OTEL_PROFILER_LISTEN": f"unix:{path}", "OTEL_PROFILES_EXPORTER": "none", "OTEL_PROFILER_LOG_FILE": ""})
 
-    def answered_and_said():
+    def responded_and_logged():
         answered = path.exists() and Process(path).until_it_answers().status == 200
         return answered, os.pread(running.err.fileno(), 100_000, 0)
 
-    answered, said = eventually(answered_and_said, "either", unless=running.process.poll, holds=lambda found:
+    answered, said = eventually(responded_and_logged, "either", unless=running.process.poll, holds=lambda found:
                                 found[0] or b"Too many open files; the process serves no requests" in found[1])
     assert answered or not path.exists()
     assert answered == (said == b"")
