@@ -96,7 +96,7 @@ static void in_handler(void) {
     raise(SIGSEGV);
 }
 
-static void tell_status(pid_t child) {
+static void report_status(pid_t child) {
     int status;
     waitpid(child, &status, 0);
     printf("child: signal %d, core %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0,
@@ -110,14 +110,14 @@ static void in_child(void) {
         usleep(SEEN_MS * 1000);
         gives_up();
     }
-    tell_status(child);
+    report_status(child);
 }
 
 static void in_vfork(void) {
     const pid_t child = vfork();
     if (child == 0)
         gives_up();
-    tell_status(child);
+    report_status(child);
 }
 
 static void handle(int signal_number) {

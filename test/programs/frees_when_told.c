@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BYTES = 64 << 20, LOOK_US = 10000 };
+enum { BYTES = 64 << 20, POLL_US = 10000 };
 
 static void wait_for(int folder, const char *name) {
     while (faccessat(folder, name, F_OK, 0) != 0)
-        usleep(LOOK_US);
+        usleep(POLL_US);
 }
 
 NOIPA static void *keep_large(void) {

@@ -184,7 +184,7 @@ static long serve_another(const char *way) {
     return failed | prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
-static long serve_nobody(void) {
+static long serve_no_client(void) {
     return bare(SYS_setresuid, -1, 0, -1) | bare(SYS_setresgid, -1, 0, -1);
 }
 
@@ -194,7 +194,7 @@ static long serve_and_leave(void) {
     for (int i = 0; i < 6; i++) {
         failed |= serve_another("");
         burns_before(250);
-        failed |= serve_nobody();
+        failed |= serve_no_client();
         if (i % 2)
             burns_before(250);
     }
