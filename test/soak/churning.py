@@ -11,8 +11,8 @@ from waiting import eventually  # watching has said where it is
 
 FOLDER = BUILD / "test/soak"
 PLUGIN = BUILD / "test/programs/plugin.so"
-LOOK_S = 5
-FEWEST_LOOKS = 60  # a short run looks more often
+POLL_S = 5
+MIN_POLLS = 60  # a short run looks more often
 # What malloc gave out and the program does not hold: the helper's, the loader's, libc's. What the helper
 # read of libraries' files, up to 80 KiB of each, is given back in bulk, of more than 64, minutes apart.
 OTHERS = "malloc's bytes of others"
@@ -87,7 +87,7 @@ def soak_churn(seconds, tell=print):
                 told = time.monotonic()
                 now = {name: figure.show(figure.values[-1]) for name, figure in profiled.seen.items() if figure.values}
                 tell(f"{told - begin:6.0f} s  {sum(sink.exports.values())} exports  {now}")
-            time.sleep(min(LOOK_S, seconds / FEWEST_LOOKS))
+            time.sleep(min(POLL_S, seconds / MIN_POLLS))
         for name, churn in (("churn", profiled), ("churn without us", plain)):
             status, said = churn.end()
             verdict.expect(status == 0 and not said, f"{name} ended with {status}, {said[-300:]!r}")

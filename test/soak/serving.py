@@ -216,11 +216,11 @@ def judge(verdict, sink, profiled, plain, seconds):
     verdict.judge(profiled.seen, "redis")
     verdict.judge(profiled.children.seen, "its children that saved")
     verdict.show(plain.seen, "redis without us")
-    tell_rates(verdict, profiled, plain)
+    print_rates(verdict, profiled, plain)
     judge_exports(verdict, sink, profiled, seconds)
 
 
-def tell_rates(verdict, profiled, plain):
+def print_rates(verdict, profiled, plain):
     """For the reader: another's load on the machine is no fact about us."""
     third = max(len(plain.rates) // 3, 1)
     for title, part in (("all", slice(None)), ("first third", slice(third)), ("last third", slice(-third, None))):
