@@ -75,7 +75,7 @@ def differences(runs):
             yield Difference(test, kind, seen)
 
 
-def is_settled(difference):
+def is_decided(difference):
     """A side that never agreed with the one without: running it again would say no more."""
     without = set(difference.seen[WITHOUT])
     return difference.kind == FLAKY or any(without.isdisjoint(seen) for seen in difference.seen.values())
@@ -89,7 +89,7 @@ def compare(part, sides, again):
         found = list(differences(runs))
         if all(difference.kind == FLAKY for difference in found):
             break
-        if number >= again and all(map(is_settled, found)):
+        if number >= again and all(map(is_decided, found)):
             break
         for side in sides:
             runs[side.name].append(run_part(part, side))
