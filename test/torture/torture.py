@@ -177,7 +177,7 @@ def judge_shares(result, true_shares):
         )
 
 
-def shares_told(lines):
+def shares_reported(lines):
     """{function: seconds}"""
     told = (line.split()[1:] for line in lines if line.startswith("share "))
     return {name: int(nanoseconds) / 1e9 for name, nanoseconds in told}
@@ -241,7 +241,7 @@ def torture(name, seconds, judges_shares=True):
     result.expect(status == 0, f"ended with {status}")
     result.expect(lines and lines[-1] == "ok", f"said {output[-300:]!r}")
     result.expect(" warn: " not in errors and " error: " not in errors, errors[-300:])
-    shares = shares_told(lines)
+    shares = shares_reported(lines)
     result.cpu_of = dict.fromkeys(shares, 0.0)
     read_profiles(spool.read(), child.pid, result)
     result.expect(result.exports, "no profile came")
