@@ -349,7 +349,7 @@ static void a_config_file_is_named(void **state) {
     assert_string_equal(parse_one("OTEL_CONFIG_FILE=", &said).config_file, "");
 }
 
-static void a_password_is_not_told(void **state) {
+static void a_password_is_not_shown(void **state) {
     (void)state;
     static const char *const cases[] = {"OTEL_EXPORTER_OTLP_ENDPOINT=ftp://me:pa55@host",
                                         "OTEL_EXPORTER_OTLP_ENDPOINT=me:pa55@host:4318",
@@ -435,7 +435,7 @@ static void what_was_set_is_known(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
-        cmocka_unit_test(a_password_is_not_told),
+        cmocka_unit_test(a_password_is_not_shown),
         cmocka_unit_test(what_cannot_be_redacted_by_name_goes_altogether),
         cmocka_unit_test(labels_that_cannot_be_chosen_are_not_sent),
         cmocka_unit_test(the_first_of_two_counts),

@@ -121,7 +121,7 @@ static void an_interval_of_1_samples_each(void **state) {
     assert_int_equal(samples, 1000);
 }
 
-static void many_contentions_take_few_samples_and_are_still_all_told(void **state) {
+static void many_contentions_take_few_samples_and_are_all_recorded(void **state) {
     (void)state;
     enum { DELAY = 50000, GAP = 100000, SECONDS = 60 };
     const int a_second = NANO_PER_SECOND / GAP;
@@ -165,7 +165,7 @@ static int samples_in_two_seconds(bool changes) {
     return samples;
 }
 
-static void pauses_do_not_begin_the_bound_anew(void **state) {
+static void pauses_do_not_restart_the_bound(void **state) {
     (void)state;
     const int samples = samples_in_two_seconds(false);
     assert_true(samples > CONTENTION_MOST_SAMPLES);
@@ -173,7 +173,7 @@ static void pauses_do_not_begin_the_bound_anew(void **state) {
 }
 
 /* A client that sets two intervals in turns, 16 times a second. */
-static void other_intervals_do_not_begin_the_bound_anew(void **state) {
+static void other_intervals_do_not_restart_the_bound(void **state) {
     (void)state;
     enum { DELAY = 50000, GAP = 10000, SECONDS = 20, TURN = 6000 };
     const int a_second = NANO_PER_SECOND / GAP;
@@ -198,7 +198,7 @@ static void a_new_interval_is_followed_at_once(void **state) {
 
 /* --- what is recorded --- */
 
-static void a_contention_is_told_with_lock_and_holder(void **state) {
+static void a_contention_is_recorded_with_lock_and_holder(void **state) {
     (void)state;
     set_lock_interval(1);
     contend();
@@ -305,14 +305,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(samples_stand_for_all_whatever_their_delay, begin, end),
         cmocka_unit_test_setup_teardown(an_interval_of_1_samples_each, begin, end),
-        cmocka_unit_test_setup_teardown(many_contentions_take_few_samples_and_are_still_all_told,
+        cmocka_unit_test_setup_teardown(many_contentions_take_few_samples_and_are_all_recorded,
                                         begin, end),
         cmocka_unit_test_setup_teardown(the_interval_comes_back_when_they_are_few_again, begin,
                                         end),
-        cmocka_unit_test_setup_teardown(pauses_do_not_begin_the_bound_anew, begin, end),
-        cmocka_unit_test_setup_teardown(other_intervals_do_not_begin_the_bound_anew, begin, end),
+        cmocka_unit_test_setup_teardown(pauses_do_not_restart_the_bound, begin, end),
+        cmocka_unit_test_setup_teardown(other_intervals_do_not_restart_the_bound, begin, end),
         cmocka_unit_test_setup_teardown(a_new_interval_is_followed_at_once, begin, end),
-        cmocka_unit_test_setup_teardown(a_contention_is_told_with_lock_and_holder, begin, end),
+        cmocka_unit_test_setup_teardown(a_contention_is_recorded_with_lock_and_holder, begin, end),
         cmocka_unit_test_setup_teardown(the_slot_says_so_meanwhile_if_it_is_wanted, begin, end),
         cmocka_unit_test_setup_teardown(locks_that_are_not_profiled_are_not_timed, begin, end),
         cmocka_unit_test_setup_teardown(work_of_the_profilers_own_is_not_measured, begin, end),

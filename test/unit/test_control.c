@@ -260,7 +260,7 @@ static void lines_are_checked_without_a_change(void **state) {
 }
 
 /* Whatever is in it, the problem is a whole sentence. */
-static void a_long_line_is_told_in_short(void **state) {
+static void a_long_line_is_reported_shortened(void **state) {
     (void)state;
     static char text[70000];
     memset(text, 'x', sizeof text);
@@ -402,7 +402,7 @@ static void wait_until(uint64_t moment) {
 }
 
 /* Where there is no threshold nobody wakes up for it. */
-static void a_threshold_is_looked_at_once_a_second(void **state) {
+static void a_threshold_is_polled_once_a_second(void **state) {
     (void)state;
     assert_true(control_next_poll(control) == UINT64_MAX);
     const uint64_t before = monotonic_nano();
@@ -452,13 +452,13 @@ int main(void) {
         TEST(requests_add_up_and_an_empty_value_takes_one_back),
         TEST(a_wrong_line_spoils_a_request),
         TEST(lines_are_checked_without_a_change),
-        TEST(a_long_line_is_told_in_short),
+        TEST(a_long_line_is_reported_shortened),
         TEST(all_types_are_those_of_the_start),
         TEST(the_log_level_is_one_of_them),
         TEST(a_recording_raises_rates_for_its_time),
         TEST(a_condition_is_listed_as_one_writes_it),
         TEST(a_recording_changes_neither_threshold_nor_condition),
-        TEST(a_threshold_is_looked_at_once_a_second),
+        TEST(a_threshold_is_polled_once_a_second),
         TEST(of_several_the_finest_holds),
         TEST(a_recording_turns_on_what_it_asks_for),
         TEST(there_are_sixteen_recordings_at_most),

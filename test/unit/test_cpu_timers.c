@@ -160,7 +160,7 @@ static void all_timers_move(void **state) {
 }
 
 /* A signal would be delivered on a stack that has no room for it. */
-static void who_pauses_meanwhile_gets_no_timer(void **state) {
+static void a_thread_that_pauses_meanwhile_gets_no_timer(void **state) {
     (void)state;
     kernel.within_create = pause_thread;
     (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
@@ -170,7 +170,7 @@ static void who_pauses_meanwhile_gets_no_timer(void **state) {
     assert_int_equal(running(SIGRTMIN), 1);
 }
 
-static void nor_who_pauses_at_its_end(void **state) {
+static void nor_a_thread_that_pauses_at_its_end(void **state) {
     (void)state;
     kernel.within_set = pause_thread;
     (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
@@ -178,14 +178,14 @@ static void nor_who_pauses_at_its_end(void **state) {
     assert_int_equal(existing(), 0);
 }
 
-static void who_ends_meanwhile_leaves_none(void **state) {
+static void a_thread_that_ends_meanwhile_leaves_no_timer(void **state) {
     (void)state;
     kernel.within_create = end_thread;
     (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
     assert_int_equal(existing(), 0);
 }
 
-static void who_starts_meanwhile_has_one(void **state) {
+static void a_thread_that_starts_meanwhile_has_a_timer(void **state) {
     (void)state;
     kernel.within_create = start_thread;
     (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
@@ -203,7 +203,7 @@ static void take_signal(void) {
     kernel.programs = SIGPROF;
 }
 
-static void who_starts_then_never_arms_one_of_the_programs_signal(void **state) {
+static void a_new_thread_never_arms_the_programs_signal(void **state) {
     (void)state;
     end_thread();
     kernel.within_create = take_signal;
@@ -229,7 +229,7 @@ static void turn_off(void);
 static void turn_on(void);
 
 /* At the end of the process, which does not wait for ever until it may move the timers. */
-static void nor_who_is_armed_by_another_thread(void **state) {
+static void nor_a_thread_that_another_arms(void **state) {
     (void)state;
     turn_off();
     kernel.within_create = take_signal;
@@ -245,7 +245,7 @@ static void pause_where_no_timer_is_deleted(void) {
 }
 
 /* A timer that could only be stopped can still be armed. */
-static void nor_who_pauses_where_no_timer_is_deleted(void **state) {
+static void nor_a_thread_that_pauses_where_no_timer_is_deleted(void **state) {
     (void)state;
     end_thread();
     kernel.within_set = pause_where_no_timer_is_deleted;
@@ -326,7 +326,7 @@ static void the_last_expiry_of_the_interval_timer_is_ours(void **state) {
     assert_false(cpu_timers_sent(&timers, &info));
 }
 
-static void who_starts_while_it_is_off_is_armed_with_the_others(void **state) {
+static void a_thread_started_while_off_is_armed_with_the_others(void **state) {
     (void)state;
     end_thread();
     turn_off();
@@ -336,7 +336,7 @@ static void who_starts_while_it_is_off_is_armed_with_the_others(void **state) {
     assert_int_equal(running(SIGPROF), 1);
 }
 
-static void who_starts_while_it_is_turned_off_has_none(void **state) {
+static void a_thread_started_during_disarming_has_none(void **state) {
     (void)state;
     end_thread();
     kernel.within_create = turn_off;
@@ -344,7 +344,7 @@ static void who_starts_while_it_is_turned_off_has_none(void **state) {
     assert_int_equal(existing(), 0);
 }
 
-static void who_must_not_have_one_is_not_armed(void **state) {
+static void a_thread_that_must_have_no_timer_is_not_armed(void **state) {
     (void)state;
     turn_off();
     pause_thread();
@@ -357,7 +357,7 @@ static void who_must_not_have_one_is_not_armed(void **state) {
 }
 
 /* A thread that has retired keeps its slot until a sweep, and its id may be another thread's. */
-static void who_has_retired_is_not_armed(void **state) {
+static void a_retired_thread_is_not_armed(void **state) {
     (void)state;
     turn_off();
     thread_table_retire(&threads, thread);
@@ -365,7 +365,7 @@ static void who_has_retired_is_not_armed(void **state) {
     assert_int_equal(existing(), 0);
 }
 
-static void who_pauses_while_it_is_turned_on_has_none(void **state) {
+static void a_thread_that_pauses_during_arming_has_none(void **state) {
     (void)state;
     turn_off();
     kernel.within_create = pause_thread;
@@ -382,7 +382,7 @@ static void off_the_signal_moves_without_timers(void **state) {
     assert_int_equal(running(SIGRTMIN), 1);
 }
 
-static void who_comes_to_block_the_signal_is_armed_with_libcs(void **state) {
+static void a_thread_that_blocks_the_signal_gets_libcs(void **state) {
     (void)state;
     turn_off();
     cpu_timers_use_libc_signal(&timers, thread);
@@ -397,25 +397,25 @@ static void who_comes_to_block_the_signal_is_armed_with_libcs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(all_timers_move, begin),
-        cmocka_unit_test_setup(who_pauses_meanwhile_gets_no_timer, begin),
-        cmocka_unit_test_setup(nor_who_pauses_at_its_end, begin),
-        cmocka_unit_test_setup(who_ends_meanwhile_leaves_none, begin),
-        cmocka_unit_test_setup(who_starts_meanwhile_has_one, begin),
-        cmocka_unit_test_setup(who_starts_then_never_arms_one_of_the_programs_signal, begin),
+        cmocka_unit_test_setup(a_thread_that_pauses_meanwhile_gets_no_timer, begin),
+        cmocka_unit_test_setup(nor_a_thread_that_pauses_at_its_end, begin),
+        cmocka_unit_test_setup(a_thread_that_ends_meanwhile_leaves_no_timer, begin),
+        cmocka_unit_test_setup(a_thread_that_starts_meanwhile_has_a_timer, begin),
+        cmocka_unit_test_setup(a_new_thread_never_arms_the_programs_signal, begin),
         cmocka_unit_test_setup(nor_does_the_helper, begin),
-        cmocka_unit_test_setup(nor_who_is_armed_by_another_thread, begin),
-        cmocka_unit_test_setup(nor_who_pauses_where_no_timer_is_deleted, begin),
+        cmocka_unit_test_setup(nor_a_thread_that_another_arms, begin),
+        cmocka_unit_test_setup(nor_a_thread_that_pauses_where_no_timer_is_deleted, begin),
         cmocka_unit_test_setup(nor_does_the_interval_timer_go_on, begin),
         cmocka_unit_test_setup(off_no_timer_is_armed_and_on_again_each_is, begin),
         cmocka_unit_test_setup(the_process_timer_stops_too, begin),
         cmocka_unit_test_setup(the_last_expiry_of_the_interval_timer_is_ours, begin),
-        cmocka_unit_test_setup(who_starts_while_it_is_off_is_armed_with_the_others, begin),
-        cmocka_unit_test_setup(who_starts_while_it_is_turned_off_has_none, begin),
-        cmocka_unit_test_setup(who_must_not_have_one_is_not_armed, begin),
-        cmocka_unit_test_setup(who_has_retired_is_not_armed, begin),
-        cmocka_unit_test_setup(who_pauses_while_it_is_turned_on_has_none, begin),
+        cmocka_unit_test_setup(a_thread_started_while_off_is_armed_with_the_others, begin),
+        cmocka_unit_test_setup(a_thread_started_during_disarming_has_none, begin),
+        cmocka_unit_test_setup(a_thread_that_must_have_no_timer_is_not_armed, begin),
+        cmocka_unit_test_setup(a_retired_thread_is_not_armed, begin),
+        cmocka_unit_test_setup(a_thread_that_pauses_during_arming_has_none, begin),
         cmocka_unit_test_setup(off_the_signal_moves_without_timers, begin),
-        cmocka_unit_test_setup(who_comes_to_block_the_signal_is_armed_with_libcs, begin),
+        cmocka_unit_test_setup(a_thread_that_blocks_the_signal_gets_libcs, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,7 +197,7 @@ static void a_name_of_our_own(void **state) {
     file_export_close(file);
 }
 
-static void trouble_is_told_once_and_counted(void **state) {
+static void trouble_is_logged_once_and_counted(void **state) {
     (void)state;
     const char *const environment[] = {"OTEL_PROFILER_FILE=later/profiles", NULL};
     struct file_export *const file = open_export(environment);
@@ -390,7 +390,7 @@ int main(void) {
         cmocka_unit_test(lines_in_a_named_file),
         cmocka_unit_test(messages_behind_their_length),
         cmocka_unit_test(a_name_of_our_own),
-        cmocka_unit_test(trouble_is_told_once_and_counted),
+        cmocka_unit_test(trouble_is_logged_once_and_counted),
         cmocka_unit_test(coming_and_going_is_not_told_for_ever),
         cmocka_unit_test(a_busy_file_is_waited_for),
         cmocka_unit_test(a_closed_lock_is_respected),

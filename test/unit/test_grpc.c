@@ -169,7 +169,7 @@ static void an_informational_response_has_no_status(void **state) {
     assert_int_equal(response.code, GRPC_OK);
 }
 
-static void a_status_line_begins_anew(void **state) {
+static void a_status_line_begins_again(void **state) {
     (void)state;
     struct grpc_response response = response_with("grpc-status: 14\r\n");
     take(&response, "HTTP/2 200 \r\n");
@@ -342,7 +342,7 @@ int main(void) {
         cmocka_unit_test(codes_of_http),
         cmocka_unit_test(trailers_end_the_response),
         cmocka_unit_test(an_informational_response_has_no_status),
-        cmocka_unit_test(a_status_line_begins_anew),
+        cmocka_unit_test(a_status_line_begins_again),
         cmocka_unit_test(statuses),
         cmocka_unit_test(messages),
         cmocka_unit_test(retry_info),

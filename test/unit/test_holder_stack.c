@@ -13,7 +13,7 @@ static pthread_mutex_t mutex;
 static struct {
     uint32_t by_another; /* samples of the wait, by who is told to hold the mutex */
     uint32_t by_itself;
-    uint32_t by_nobody;
+    uint32_t without_holder;
 } told;
 
 static void see(void *arg, const struct sample *sample) {
@@ -23,7 +23,7 @@ static void see(void *arg, const struct sample *sample) {
     assert_int_equal(sample->wait->kind, WAIT_LOCK);
     told.by_another += sample->wait->holder == ANOTHER;
     told.by_itself += sample->wait->holder == sample->tid;
-    told.by_nobody += sample->wait->holder == 0;
+    told.without_holder += sample->wait->holder == 0;
 }
 
 static void look(void) {
@@ -66,7 +66,7 @@ static int start(void **state) {
 }
 
 /* Its slot says that it waits until its hook has returned. */
-static void who_has_got_the_mutex_did_not_wait_for_itself(void **state) {
+static void a_thread_that_got_the_mutex_did_not_wait_for_itself(void **state) {
     (void)state;
     mutex.__data.__owner = ANOTHER;
     look();
@@ -78,31 +78,34 @@ static void who_has_got_the_mutex_did_not_wait_for_itself(void **state) {
     assert_int_equal(told.by_itself, 0);
 }
 
-static void who_waits_for_its_own_mutex_is_told_so(void **state) {
+static void a_wait_for_the_threads_own_mutex_is_recorded_so(void **state) {
     (void)state;
     mutex.__data.__owner = (int)waiter();
     look();
     look();
     harvest();
     assert_true(told.by_itself > 0);
-    assert_int_equal(told.by_another + told.by_nobody, 0);
+    assert_int_equal(told.by_another + told.without_holder, 0);
 }
 
-static void a_mutex_that_goes_to_another_is_told_by_both(void **state) {
+static void a_mutex_that_changes_hands_is_recorded_with_both_holders(void **state) {
     (void)state;
     mutex.__data.__owner = ANOTHER;
     look();
     mutex.__data.__owner = 0;
     look();
     harvest();
-    assert_true(told.by_another > 0 && told.by_nobody > 0);
+    assert_true(told.by_another > 0 && told.without_holder > 0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(who_has_got_the_mutex_did_not_wait_for_itself, begin, end),
-        cmocka_unit_test_setup_teardown(who_waits_for_its_own_mutex_is_told_so, begin, end),
-        cmocka_unit_test_setup_teardown(a_mutex_that_goes_to_another_is_told_by_both, begin, end),
+        cmocka_unit_test_setup_teardown(a_thread_that_got_the_mutex_did_not_wait_for_itself, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_wait_for_the_threads_own_mutex_is_recorded_so, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_mutex_that_changes_hands_is_recorded_with_both_holders,
+                                        begin, end),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -139,7 +139,7 @@ static void come_to_rest(void) {
 
 /* --- a helper that has made its last export --- */
 
-static void libc_is_told_beside_a_helper_in_its_last_sleep(void **state) {
+static void libc_is_single_threaded_beside_a_helper_in_its_last_sleep(void **state) {
     (void)state;
     fake_sleep.while_asleep = come_to_rest;
     lifecycle_end();
@@ -152,7 +152,7 @@ static void come_to_rest_and_leave(void) {
 }
 
 /* The kernel counts it still: it may be anywhere in libc. */
-static void libc_is_not_told_while_the_helper_leaves(void **state) {
+static void libc_stays_threaded_while_the_helper_leaves(void **state) {
     (void)state;
     fake_sleep.while_asleep = come_to_rest_and_leave;
     lifecycle_end();
@@ -160,7 +160,7 @@ static void libc_is_not_told_while_the_helper_leaves(void **state) {
 }
 
 /* A thread of the program's, or of a library that the helper has used. */
-static void libc_is_not_told_beside_another_thread_than_the_helper(void **state) {
+static void libc_stays_threaded_beside_another_thread(void **state) {
     (void)state;
     atomic_store(&helper.tid, ENDED);
     fake_sleep.while_asleep = come_to_rest;
@@ -173,7 +173,7 @@ static void libc_is_not_told_beside_another_thread_than_the_helper(void **state)
     assert_false(threads.single);
 }
 
-static void libc_is_told_when_the_kernel_counts_one_thread(void **state) {
+static void libc_is_single_threaded_if_the_kernel_counts_one_thread(void **state) {
     (void)state;
     threads.counted = 1;
     fake_sleep.while_asleep = come_to_rest_and_leave;
@@ -181,7 +181,7 @@ static void libc_is_told_when_the_kernel_counts_one_thread(void **state) {
     assert_true(threads.single);
 }
 
-static void libc_is_not_told_of_a_late_helper(void **state) {
+static void libc_stays_threaded_with_a_late_helper(void **state) {
     (void)state;
     lifecycle_end();
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
@@ -239,7 +239,7 @@ static void behind_the_closed_lock_it_ends_when_it_is_to_leave(void **state) {
 }
 
 /* It may hold the loader's lock, which exit() wants. */
-static void libc_is_not_told_while_the_helper_is_in_a_library(void **state) {
+static void libc_stays_threaded_while_the_helper_is_in_a_library(void **state) {
     (void)state;
     assert_true(quiesce_lock_enter());
     lifecycle_end();
@@ -247,7 +247,7 @@ static void libc_is_not_told_while_the_helper_is_in_a_library(void **state) {
     assert_int_equal(milliseconds_slept(), 1000);
 }
 
-static void libc_is_told_when_the_helper_has_left_the_library(void **state) {
+static void libc_is_single_threaded_once_the_helper_left_the_library(void **state) {
     (void)state;
     assert_true(quiesce_lock_enter());
     fake_sleep.while_asleep = quiesce_lock_leave;
@@ -256,7 +256,7 @@ static void libc_is_told_when_the_helper_has_left_the_library(void **state) {
     assert_int_equal(fake_sleep.sleeps, 1);
 }
 
-static void libc_is_not_told_of_a_helper_that_has_not_begun(void **state) {
+static void libc_stays_threaded_before_the_helper_begins(void **state) {
     (void)state;
     atomic_store(&helper.tid, 0);
     atomic_store(&helper.waits, false);
@@ -326,17 +326,17 @@ static void it_calls_malloc_when_it_waits_no_more(void **state) {
 int main(void) {
 #define TEST(name, begin) cmocka_unit_test_setup(name, begin)
     const struct CMUnitTest tests[] = {
-        TEST(libc_is_told_beside_a_helper_in_its_last_sleep, begin_at_work),
-        TEST(libc_is_not_told_while_the_helper_leaves, begin_at_work),
-        TEST(libc_is_not_told_beside_another_thread_than_the_helper, begin_at_work),
-        TEST(libc_is_told_when_the_kernel_counts_one_thread, begin_at_work),
-        TEST(libc_is_not_told_of_a_late_helper, begin_at_work),
+        TEST(libc_is_single_threaded_beside_a_helper_in_its_last_sleep, begin_at_work),
+        TEST(libc_stays_threaded_while_the_helper_leaves, begin_at_work),
+        TEST(libc_stays_threaded_beside_another_thread, begin_at_work),
+        TEST(libc_is_single_threaded_if_the_kernel_counts_one_thread, begin_at_work),
+        TEST(libc_stays_threaded_with_a_late_helper, begin_at_work),
         TEST(libc_knows_of_a_helper_that_ends_behind_the_last_thread, begin_waiting),
         TEST(it_is_kept_out_to_the_end, begin_waiting),
         TEST(behind_the_closed_lock_it_ends_when_it_is_to_leave, begin_waiting),
-        TEST(libc_is_not_told_while_the_helper_is_in_a_library, begin_waiting),
-        TEST(libc_is_told_when_the_helper_has_left_the_library, begin_waiting),
-        TEST(libc_is_not_told_of_a_helper_that_has_not_begun, begin_waiting),
+        TEST(libc_stays_threaded_while_the_helper_is_in_a_library, begin_waiting),
+        TEST(libc_is_single_threaded_once_the_helper_left_the_library, begin_waiting),
+        TEST(libc_stays_threaded_before_the_helper_begins, begin_waiting),
         TEST(a_helper_that_has_just_begun_is_waited_for, begin_waiting),
         TEST(its_thread_does_not_end_by_itself, begin_waiting),
         TEST(it_calls_malloc_when_it_waits_no_more, begin_waiting),

@@ -54,7 +54,7 @@ static void make(pthread_mutex_t *mutex, const struct mutex_kind *kind) {
     pthread_mutexattr_destroy(&attributes);
 }
 
-static void a_mutex_says_who_holds_it(void **state) {
+static void a_mutex_names_its_holder(void **state) {
     (void)state;
     for (int i = 0; i < KINDS; i++) {
         pthread_mutex_t mutex;
@@ -98,7 +98,7 @@ static void *takes(void *mutex) {
     return NULL;
 }
 
-static void nobody_waits_for_one_whose_owner_has_died(void **state) {
+static void a_lock_whose_owner_died_causes_no_wait(void **state) {
     (void)state;
     pthread_mutex_t mutex;
     pthread_t owner;
@@ -124,7 +124,7 @@ static void a_ceiling_is_no_holder(void **state) {
 
 /* --- other locks --- */
 
-static void a_read_write_lock_says_who_writes(void **state) {
+static void a_read_write_lock_names_its_writer(void **state) {
     (void)state;
     pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
     assert_int_equal(pthread_rwlock_rdlock(&lock), 0);
@@ -136,7 +136,7 @@ static void a_read_write_lock_says_who_writes(void **state) {
     assert_int_equal(holder_of(&lock, LOCK_RWLOCK), 0);
 }
 
-static void a_futex_with_inheritance_says_who_holds_it(void **state) {
+static void a_futex_with_inheritance_names_its_holder(void **state) {
     (void)state;
     uint32_t word = 0;
     if (syscall(SYS_futex, &word, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0) != 0)
@@ -148,7 +148,7 @@ static void a_futex_with_inheritance_says_who_holds_it(void **state) {
 
 /* The kernel writes down whom it wakes (FUTEX_UNLOCK_PI); glibc writes the owner when that thread
  * runs. */
-static void one_that_was_handed_to_who_waits_has_no_holder(void **state) {
+static void a_lock_handed_to_its_waiter_has_no_holder(void **state) {
     (void)state;
     pthread_mutex_t mutex;
     make(&mutex, &kinds[5]);
@@ -160,7 +160,7 @@ static void one_that_was_handed_to_who_waits_has_no_holder(void **state) {
     assert_int_equal(holder_for(&word, LOCK_PI_FUTEX, tid() + 1), tid());
 }
 
-static void who_waits_for_its_own_mutex_is_the_holder(void **state) {
+static void a_thread_that_waits_for_its_own_mutex_is_its_holder(void **state) {
     (void)state;
     for (int i = 0; i < KINDS; i++) {
         pthread_mutex_t mutex;
@@ -198,15 +198,15 @@ static void memory_that_is_gone_has_no_holder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mutex_says_who_holds_it),
+        cmocka_unit_test(a_mutex_names_its_holder),
         cmocka_unit_test(one_of_c11_says_so_too),
         cmocka_unit_test(only_one_that_counts_or_complains_is_given_again),
-        cmocka_unit_test(nobody_waits_for_one_whose_owner_has_died),
+        cmocka_unit_test(a_lock_whose_owner_died_causes_no_wait),
         cmocka_unit_test(a_ceiling_is_no_holder),
-        cmocka_unit_test(a_read_write_lock_says_who_writes),
-        cmocka_unit_test(a_futex_with_inheritance_says_who_holds_it),
-        cmocka_unit_test(one_that_was_handed_to_who_waits_has_no_holder),
-        cmocka_unit_test(who_waits_for_its_own_mutex_is_the_holder),
+        cmocka_unit_test(a_read_write_lock_names_its_writer),
+        cmocka_unit_test(a_futex_with_inheritance_names_its_holder),
+        cmocka_unit_test(a_lock_handed_to_its_waiter_has_no_holder),
+        cmocka_unit_test(a_thread_that_waits_for_its_own_mutex_is_its_holder),
         cmocka_unit_test(what_does_not_say_has_no_holder),
         cmocka_unit_test(memory_that_is_gone_has_no_holder),
     };

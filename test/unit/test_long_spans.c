@@ -66,7 +66,7 @@ static void what_says_no_time_says_nothing(void **state) {
     span_table_close(&table);
 }
 
-static void many_are_told_apart(void **state) {
+static void many_are_distinguished(void **state) {
     (void)state;
     struct span_table table = {0};
     for (uint64_t i = 1; i <= 20000; i++)
@@ -299,7 +299,7 @@ int main(void) {
         cmocka_unit_test(a_span_lasts_from_its_first_sample_to_its_last),
         cmocka_unit_test(a_span_is_known_by_both_of_its_ids),
         cmocka_unit_test(what_says_no_time_says_nothing),
-        cmocka_unit_test(many_are_told_apart),
+        cmocka_unit_test(many_are_distinguished),
         cmocka_unit_test(what_was_seen_last_before_a_moment_is_forgotten),
         cmocka_unit_test(a_full_table_refuses_and_counts),
         cmocka_unit_test(a_full_table_forgets_first_what_is_not_of_the_interval),

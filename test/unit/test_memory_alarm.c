@@ -143,7 +143,7 @@ static bool follows(struct memory_alarm *alarm, double nearness) {
     return memory_alarm_follow(alarm, &limit, now);
 }
 
-static void nobody_is_looked_after_without_the_word(void **state) {
+static void nothing_is_polled_without_the_type(void **state) {
     (void)state;
     assert_true(with_types("cpu,alloc,heap").next == UINT64_MAX);
     assert_true(opened().next == 0);
@@ -162,7 +162,7 @@ static void while_nothing_is_sampled_nothing_is_read(void **state) {
     assert_true(alarm.polled_at > 0);
 }
 
-static void the_first_time_near_is_told_once(void **state) {
+static void the_first_time_near_the_limit_exports_once(void **state) {
     (void)state;
     struct memory_alarm alarm = opened();
     assert_false(follows(&alarm, 0.99));
@@ -171,7 +171,7 @@ static void the_first_time_near_is_told_once(void **state) {
         assert_false(follows(&alarm, 1.04));
 }
 
-static void it_is_told_again_after_growth(void **state) {
+static void it_exports_again_after_growth(void **state) {
     (void)state;
     struct memory_alarm alarm = opened();
     assert_true(follows(&alarm, 1));
@@ -181,7 +181,7 @@ static void it_is_told_again_after_growth(void **state) {
     assert_true(follows(&alarm, 1.06));
 }
 
-static void it_is_told_again_after_a_fall(void **state) {
+static void it_exports_again_after_a_fall(void **state) {
     (void)state;
     struct memory_alarm alarm = opened();
     assert_true(follows(&alarm, 1));
@@ -193,7 +193,7 @@ static void it_is_told_again_after_a_fall(void **state) {
 }
 
 /* It falls and rises each second, for an hour. */
-static void who_lives_at_its_limit_is_told_ever_more_rarely(void **state) {
+static void a_process_at_its_limit_exports_ever_more_rarely(void **state) {
     (void)state;
     struct memory_alarm alarm = opened();
     unsigned alarms = 0;
@@ -215,7 +215,7 @@ static bool follows_pressure(struct memory_alarm *alarm, uint64_t hits, uint64_t
     return memory_alarm_follow(alarm, &limit, now);
 }
 
-static void who_is_held_up_is_told_earlier(void **state) {
+static void a_process_that_is_held_up_exports_earlier(void **state) {
     (void)state;
     struct memory_alarm alarm = opened();
     assert_false(follows_pressure(&alarm, 5, 7000000)); /* so far */
@@ -236,13 +236,13 @@ int main(void) {
         cmocka_unit_test(the_older_version_has_other_names),
         cmocka_unit_test(no_limit_is_never_near),
         cmocka_unit_test(a_limit_of_the_process_is_one),
-        cmocka_unit_test(nobody_is_looked_after_without_the_word),
+        cmocka_unit_test(nothing_is_polled_without_the_type),
         cmocka_unit_test(while_nothing_is_sampled_nothing_is_read),
-        cmocka_unit_test(the_first_time_near_is_told_once),
-        cmocka_unit_test(it_is_told_again_after_growth),
-        cmocka_unit_test(it_is_told_again_after_a_fall),
-        cmocka_unit_test(who_lives_at_its_limit_is_told_ever_more_rarely),
-        cmocka_unit_test(who_is_held_up_is_told_earlier),
+        cmocka_unit_test(the_first_time_near_the_limit_exports_once),
+        cmocka_unit_test(it_exports_again_after_growth),
+        cmocka_unit_test(it_exports_again_after_a_fall),
+        cmocka_unit_test(a_process_at_its_limit_exports_ever_more_rarely),
+        cmocka_unit_test(a_process_that_is_held_up_exports_earlier),
     };
     return cmocka_run_group_tests(tests, make_mount, remove_mount);
 }

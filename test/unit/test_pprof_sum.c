@@ -35,7 +35,7 @@ static void each_export_counts_by_its_own_period(void **state) {
     end(sum);
 }
 
-static void threads_are_told_apart_by_their_ids_and_cpu_time_by_names_alone(void **state) {
+static void threads_are_distinguished_by_ids_and_cpu_time_by_names_alone(void **state) {
     struct harvest_sample samples[] = {cpu(frames_a, 10000000), cpu(frames_a, 10000000)};
     struct pprof_sample sample;
     (void)state;
@@ -209,7 +209,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_of_a_time_adds_up_and_of_a_moment_holds_until_the_next),
         cmocka_unit_test(each_export_counts_by_its_own_period),
-        cmocka_unit_test(threads_are_told_apart_by_their_ids_and_cpu_time_by_names_alone),
+        cmocka_unit_test(threads_are_distinguished_by_ids_and_cpu_time_by_names_alone),
         cmocka_unit_test(it_is_compressed_and_says_what_it_lacks),
         cmocka_unit_test(a_full_sum_goes_on_for_what_it_knows_and_stays_whole),
         cmocka_unit_test(code_of_a_file_is_the_same_when_it_gets_a_name),

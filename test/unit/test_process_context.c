@@ -243,7 +243,7 @@ static void what_is_half_written_is_not_taken(void **state) {
     free(text);
 }
 
-static void garbage_is_told_about_once(void **state) {
+static void garbage_is_logged_once(void **state) {
     (void)state;
     static uint8_t rubbish[] = {0xff, 0xff, 0xff};
     char path[] = "/tmp/test_context.XXXXXX";
@@ -368,7 +368,7 @@ int main(void) {
         cmocka_unit_test(names_of_keys_are_there_while_they_are_published),
         cmocka_unit_test(what_must_be_there_is_searched_for_once),
         cmocka_unit_test(what_is_half_written_is_not_taken),
-        cmocka_unit_test(garbage_is_told_about_once),
+        cmocka_unit_test(garbage_is_logged_once),
         cmocka_unit_test(the_operator_wins_over_the_application),
         cmocka_unit_test(the_operator_may_leave_a_value_empty),
         cmocka_unit_test(what_the_operator_hides_stays_hidden),

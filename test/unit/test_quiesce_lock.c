@@ -90,7 +90,7 @@ static void close_then_open(void) {
 }
 
 /* Otherwise a helper that is busy would be inside again before the other has woken up. */
-static void who_waits_goes_before_the_helper(void **state) {
+static void a_waiting_thread_goes_before_the_helper(void **state) {
     (void)state;
     atomic_store(&helper.lock.awaited, 1);
     fake_sleep.while_asleep = close_then_open;
@@ -103,7 +103,7 @@ static void leave_when_awaited(void) {
     quiesce_lock_leave();
 }
 
-static void the_helper_knows_that_somebody_waits(void **state) {
+static void the_helper_sees_that_a_thread_waits(void **state) {
     (void)state;
     assert_true(quiesce_lock_enter());
     assert_false(quiesce_lock_is_awaited());
@@ -460,8 +460,8 @@ int main(void) {
         TEST(the_helper_is_inside_alone),
         TEST(the_helper_waits_until_it_is_opened),
         TEST(a_helper_that_is_abandoned_enters_no_more),
-        TEST(who_waits_goes_before_the_helper),
-        TEST(the_helper_knows_that_somebody_waits),
+        TEST(a_waiting_thread_goes_before_the_helper),
+        TEST(the_helper_sees_that_a_thread_waits),
         TEST(a_helper_inside_is_waited_for_within_the_time),
         TEST(a_fork_waits_20_ms_and_once_in_vain),
         TEST(a_fork_waits_for_libraries_that_are_being_loaded),

@@ -91,7 +91,7 @@ static void a_status_decides(void **state) {
 }
 
 /* As they are, where they can be shown: shown_text.h has the rest. */
-static void the_receivers_own_words_are_told(void **state) {
+static void the_receivers_own_words_are_logged(void **state) {
     (void)state;
     static const struct {
         const char *type;
@@ -275,7 +275,7 @@ static void what_is_no_http_is_tried_again(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_status_decides),
-        cmocka_unit_test(the_receivers_own_words_are_told),
+        cmocka_unit_test(the_receivers_own_words_are_logged),
         cmocka_unit_test(long_words_lose_their_middle),
         cmocka_unit_test(words_that_repeat_a_header_are_not_shown),
         cmocka_unit_test(no_words_are_shown_where_the_url_has_a_secret),

@@ -164,7 +164,7 @@ static void what_finds_no_room_is_counted(void **state) {
 
 /* --- a thread's end --- */
 
-static void the_remainder_is_told_under_the_start_routine(void **state) {
+static void the_remainder_is_recorded_under_the_start_routine(void **state) {
     (void)state;
     const uint64_t sampled = thread->last_cpu_nano = 1;
     record_remainder(&recorder, thread);
@@ -185,7 +185,7 @@ static void a_sampled_thread_keeps_its_remainder(void **state) {
     assert_int_equal(seen.last.tid, TID);
 }
 
-static void no_time_is_told_twice(void **state) {
+static void no_time_is_recorded_twice(void **state) {
     (void)state;
     record_remainder(&recorder, thread);
     const uint64_t first = thread->last_cpu_nano;
@@ -232,9 +232,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_wait_counts_from_its_beginning, begin, end),
         cmocka_unit_test_setup_teardown(profiler_time_has_no_frames, begin, end),
         cmocka_unit_test_setup_teardown(what_finds_no_room_is_counted, begin, end),
-        cmocka_unit_test_setup_teardown(the_remainder_is_told_under_the_start_routine, begin, end),
+        cmocka_unit_test_setup_teardown(the_remainder_is_recorded_under_the_start_routine, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(a_sampled_thread_keeps_its_remainder, begin, end),
-        cmocka_unit_test_setup_teardown(no_time_is_told_twice, begin, end),
+        cmocka_unit_test_setup_teardown(no_time_is_recorded_twice, begin, end),
         cmocka_unit_test_setup_teardown(a_remainder_that_finds_no_room_stays_due, begin, end),
         cmocka_unit_test_setup_teardown(a_name_comes_with_its_thread, begin, end),
     };

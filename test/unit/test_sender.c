@@ -79,7 +79,7 @@ static void send_json(const char *answer, char log[static 1024]) {
     unlink(path);
 }
 
-static void json_is_sent_and_its_answer_read(void **state) {
+static void json_is_sent_and_its_response_read(void **state) {
     (void)state;
     char log[1024];
     send_json(partial_json, log);
@@ -155,7 +155,7 @@ static void redirects_are_not_followed(void **state) {
     stop_server();
 }
 
-static void nobody_is_waited_for_at_the_end(void **state) {
+static void no_receiver_is_waited_for_at_the_end(void **state) {
     (void)state;
     const char *const answers[] = {ok, NULL};
     start_server(answers);
@@ -262,14 +262,14 @@ static void a_closed_lock_is_respected(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepted),
-        cmocka_unit_test(json_is_sent_and_its_answer_read),
+        cmocka_unit_test(json_is_sent_and_its_response_read),
         cmocka_unit_test(fewer_than_no_profiles_cannot_be_rejected),
         cmocka_unit_test(a_warning_with_success),
         cmocka_unit_test(compressed),
         cmocka_unit_test(retried_when_asked_to),
         cmocka_unit_test(refused_for_good),
         cmocka_unit_test(redirects_are_not_followed),
-        cmocka_unit_test(nobody_is_waited_for_at_the_end),
+        cmocka_unit_test(no_receiver_is_waited_for_at_the_end),
         cmocka_unit_test(the_end_cuts_a_delay_short),
         cmocka_unit_test(the_end_is_too_early),
         cmocka_unit_test(an_end_gives_who_never_answered_a_fifth_of_a_second),

@@ -246,7 +246,7 @@ static size_t resident_bytes(const struct debug_image *image) {
     return resident;
 }
 
-static void units_that_nobody_asks_for_take_no_memory(void **state) {
+static void unused_units_take_no_memory(void **state) {
     (void)state;
     struct opened opened;
     struct symbol_line lines[LINES];
@@ -277,7 +277,7 @@ int main(void) {
         cmocka_unit_test(a_unit_alone_says_what_the_whole_says),
         cmocka_unit_test(units_that_lead_into_others_are_read_with_them),
         cmocka_unit_test(the_image_takes_no_huge_pages),
-        cmocka_unit_test(units_that_nobody_asks_for_take_no_memory),
+        cmocka_unit_test(unused_units_take_no_memory),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }

@@ -149,7 +149,7 @@ static struct shedding at_threshold(uint64_t threshold) {
     return shedding;
 }
 
-static void one_look_above_turns_off(void **state) {
+static void one_poll_above_turns_off(void **state) {
     (void)state;
     struct shedding shedding = at_threshold(80);
     assert_false(shedding_follow(&shedding, 80));
@@ -237,7 +237,7 @@ int main(void) {
         cmocka_unit_test(the_older_version_has_other_names),
         cmocka_unit_test(another_group_has_no_past),
         cmocka_unit_test(what_is_no_limit_is_none),
-        cmocka_unit_test(one_look_above_turns_off),
+        cmocka_unit_test(one_poll_above_turns_off),
         cmocka_unit_test(it_goes_on_when_load_has_fallen_for_a_while),
         cmocka_unit_test(what_is_not_known_is_not_busy),
         cmocka_unit_test(without_a_threshold_it_goes_on_at_once),

@@ -274,7 +274,7 @@ static void hash_of_the_file(void **state) {
 }
 
 /* As a program does that loads ever new libraries: none is left unnamed, and files do not stay. */
-static void files_that_nobody_asks_for_are_closed(void **state) {
+static void unused_files_are_closed(void **state) {
     (void)state;
     enum { COPIES = 1200, AN_EXPORT = 5 };
     struct symbol_line lines[MAX_SYMBOL_LINES];
@@ -375,7 +375,7 @@ int main(void) {
         cmocka_unit_test(a_replaced_file_is_not_believed),
         cmocka_unit_test(no_descriptor_is_open_between_exports),
         cmocka_unit_test(hash_of_the_file),
-        cmocka_unit_test(files_that_nobody_asks_for_are_closed),
+        cmocka_unit_test(unused_files_are_closed),
         cmocka_unit_test(what_comes_later_has_names_of_its_own),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);

@@ -248,7 +248,7 @@ static void a_thread_keeps_its_slot_until_the_kernel_forgets_it(void **state) {
     assert_int_equal(gone, 0);
 }
 
-static void a_sweep_looks_at_no_more_than_it_is_asked_to(void **state) {
+static void a_sweep_checks_no_more_slots_than_requested(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++)
         thread_table_retire(&threads, begin_thread(ENDED));
@@ -300,7 +300,7 @@ int main(void) {
         TEST(what_an_ended_thread_recorded_is_visited),
         TEST(a_slot_has_nothing_of_the_thread_before),
         TEST(a_thread_keeps_its_slot_until_the_kernel_forgets_it),
-        TEST(a_sweep_looks_at_no_more_than_it_is_asked_to),
+        TEST(a_sweep_checks_no_more_slots_than_requested),
         TEST(drops_of_all_threads_are_added_up),
         TEST(threads_without_a_slot_are_counted),
     };

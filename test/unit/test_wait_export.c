@@ -136,7 +136,7 @@ static void a_thread_says_its_state_and_since_when(void **state) {
 }
 
 /* Waits that differ in what is waited for are samples of their own; equal ones are one. */
-static void what_is_waited_for_tells_samples_apart(void **state) {
+static void the_awaited_object_distinguishes_samples(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(everything);
     const struct harvest_sample samples[] = {
@@ -350,7 +350,7 @@ int main(void) {
         cmocka_unit_test(a_waiter_names_the_lock_and_its_holder),
         cmocka_unit_test(a_contention_has_two_values_and_no_stack_of_the_holder),
         cmocka_unit_test(a_thread_says_its_state_and_since_when),
-        cmocka_unit_test(what_is_waited_for_tells_samples_apart),
+        cmocka_unit_test(the_awaited_object_distinguishes_samples),
         cmocka_unit_test(time_on_a_processor_is_no_wait),
         cmocka_unit_test(names_of_holders_are_redacted),
         cmocka_unit_test(a_lock_of_an_object_has_its_place_for_a_name),

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { DEPTH = 64, HEARD_MS = 20, MOST_LOOKS = 10000 };
+enum { DEPTH = 64, HEARD_MS = 20, MAX_POLLS = 10000 };
 
 static const struct config config = {
     .types = PROFILE_OFF_CPU | PROFILE_SCHED_DELAY, .wait_frequency = 49, .lock_interval = 10000};
@@ -81,7 +81,7 @@ static double nano_since(uint64_t then) {
 
 /* --- tests --- */
 
-static void a_wait_is_told_under_its_stack_as_long_as_it_lasts(void **state) {
+static void a_lasting_wait_is_recorded_under_its_stack(void **state) {
     (void)state;
     const uint64_t before = monotonic_nano();
     begin_waiting();
@@ -111,13 +111,13 @@ static void each_harvest_has_what_passed_since_the_one_before(void **state) {
         sum += told.waited;
     }
     assert_true(sum <= nano_since(begun_ns));
-    const uint64_t told_in_all = atomic_load(&waiting.state->wall.accounted_ns);
-    assert_true(sum == (double)told_in_all);
+    const uint64_t total_recorded = atomic_load(&waiting.state->wall.accounted_ns);
+    assert_true(sum == (double)total_recorded);
     end_waiting();
     give_back();
 }
 
-static void a_wait_that_is_over_is_told_with_its_stack(void **state) {
+static void a_finished_wait_is_recorded_with_its_stack(void **state) {
     (void)state;
     begin_waiting();
     look();
@@ -131,7 +131,7 @@ static void a_wait_that_is_over_is_told_with_its_stack(void **state) {
 
 /* Looked at twice, of a span: since it was seen there first, as long as it has certainly not left.
  */
-static void when_it_waited_for_a_span_is_told_if_somebody_asks(void **state) {
+static void span_times_of_a_wait_are_recorded_if_requested(void **state) {
     (void)state;
     static const uint8_t id[TRACE_ID_BYTES] = {1};
     for (int asks = 0; asks < 2; asks++) {
@@ -158,7 +158,7 @@ static void when_it_waited_for_a_span_is_told_if_somebody_asks(void **state) {
     }
 }
 
-static void what_ends_unseen_is_told_once_by_the_thread(void **state) {
+static void an_unseen_wait_is_recorded_once_by_its_thread(void **state) {
     (void)state;
     begin_waiting();
     look();
@@ -172,7 +172,7 @@ static void what_ends_unseen_is_told_once_by_the_thread(void **state) {
     assert_true(told.waited == (double)seen && told.unseen == 0);
 }
 
-static void the_last_harvest_tells_what_no_look_has_met(void **state) {
+static void the_last_harvest_records_waits_that_no_poll_saw(void **state) {
     (void)state;
     struct thread_state *const self = begin_thread((uint32_t)gettid());
     wait_sampler_begin_here(&waits, self);
@@ -185,7 +185,7 @@ static void the_last_harvest_tells_what_no_look_has_met(void **state) {
     thread_table_give_back(&threads, self);
 }
 
-static void what_passes_while_it_is_off_is_never_told(void **state) {
+static void waits_while_off_are_never_recorded(void **state) {
     (void)state;
     struct settings_values values = set_most(DEPTH);
     begin_waiting();
@@ -220,7 +220,7 @@ static void turn_off_cpu_off(bool all) {
 }
 
 /* Of a wait that no second look has met: all types are turned off, or that of waits alone. */
-static void what_a_thread_waited_until_it_is_off_is_told(void **state) {
+static void waits_until_the_types_go_off_are_recorded(void **state) {
     (void)state;
     for (int all = 0; all < 2; all++) {
         (void)set_most(DEPTH);
@@ -248,7 +248,7 @@ static void what_a_thread_waited_until_it_is_off_is_told(void **state) {
 }
 
 /* The calling thread runs at that moment: where it waited is not known, how long is. */
-static void what_no_look_has_met_until_it_is_off_is_told_without_its_stack(void **state) {
+static void waits_that_no_poll_saw_are_recorded_without_a_stack(void **state) {
     (void)state;
     struct thread_state *const self = begin_thread((uint32_t)gettid());
     wait_sampler_begin_here(&waits, self);
@@ -292,7 +292,7 @@ static void without_proc_a_slot_is_believed(void **state) {
 
 /* A handler runs while the hook's slot says that the thread waits: a look takes that time for a
  * wait, too. */
-static void work_within_a_hooks_wait_is_not_told_as_one(void **state) {
+static void work_within_a_hooks_wait_is_not_recorded_as_a_wait(void **state) {
     (void)state;
     waiting.in_hook = true;
     begin_waiting();
@@ -306,7 +306,7 @@ static void work_within_a_hooks_wait_is_not_told_as_one(void **state) {
     give_back();
 }
 
-static void without_proc_and_slot_a_wait_is_told_at_the_end(void **state) {
+static void without_proc_and_slot_a_wait_is_recorded_at_the_end(void **state) {
     (void)state;
     logged.separate_thread = 0;
     begin_waiting();
@@ -324,7 +324,7 @@ static void a_slot_that_was_left_by_a_jump_is_not_believed(void **state) {
     waiting.in_hook = waiting.stays_parked = true;
     begin_waiting();
     assert_int_equal(write(waiting.ends[1], "x", 1), 1); /* out of the hook */
-    for (int i = 0; i < MOST_LOOKS && (told.kind != WAIT_IO || told.has_hooks_caller); i++) {
+    for (int i = 0; i < MAX_POLLS && (told.kind != WAIT_IO || told.has_hooks_caller); i++) {
         usleep(1000); /* it may be on its way still */
         look();
         harvest(false);
@@ -348,7 +348,7 @@ static void say_delayed(const struct wait_account *account, uint64_t nano) {
     close(file);
 }
 
-static void a_sleep_that_the_kernel_calls_delay_is_told_once(void **state) {
+static void a_sleep_reported_as_delay_is_recorded_once(void **state) {
     (void)state;
     begin_waiting();
     look();
@@ -367,7 +367,7 @@ static void a_sleep_that_the_kernel_calls_delay_is_told_once(void **state) {
 
 /* The thread works in between, so that it is looked at anew; it has slept before, so that there is
  * room for a delay. */
-static void each_delay_is_told_once(void **state) {
+static void each_delay_is_recorded_once(void **state) {
     static const uint64_t more[] = {5000000, 8000000};
     (void)state;
     begin_waiting();
@@ -387,7 +387,7 @@ static void each_delay_is_told_once(void **state) {
     give_back();
 }
 
-static void nothing_is_looked_at_unless_a_type_needs_it(void **state) {
+static void nothing_is_polled_unless_a_type_needs_it(void **state) {
     (void)state;
     const struct config cpu_only = {.types = PROFILE_CPU, .wait_frequency = 49};
     memset(&waits, 0, sizeof waits);
@@ -402,24 +402,23 @@ static void nothing_is_looked_at_unless_a_type_needs_it(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_wait_is_told_under_its_stack_as_long_as_it_lasts, begin),
+        cmocka_unit_test_setup(a_lasting_wait_is_recorded_under_its_stack, begin),
         cmocka_unit_test_setup(each_harvest_has_what_passed_since_the_one_before, begin),
-        cmocka_unit_test_setup(a_wait_that_is_over_is_told_with_its_stack, begin),
-        cmocka_unit_test_setup(when_it_waited_for_a_span_is_told_if_somebody_asks, begin),
-        cmocka_unit_test_setup(what_ends_unseen_is_told_once_by_the_thread, begin),
-        cmocka_unit_test_setup(the_last_harvest_tells_what_no_look_has_met, begin),
-        cmocka_unit_test_setup(what_passes_while_it_is_off_is_never_told, begin),
-        cmocka_unit_test_setup(what_a_thread_waited_until_it_is_off_is_told, begin),
-        cmocka_unit_test_setup(what_no_look_has_met_until_it_is_off_is_told_without_its_stack,
-                               begin),
+        cmocka_unit_test_setup(a_finished_wait_is_recorded_with_its_stack, begin),
+        cmocka_unit_test_setup(span_times_of_a_wait_are_recorded_if_requested, begin),
+        cmocka_unit_test_setup(an_unseen_wait_is_recorded_once_by_its_thread, begin),
+        cmocka_unit_test_setup(the_last_harvest_records_waits_that_no_poll_saw, begin),
+        cmocka_unit_test_setup(waits_while_off_are_never_recorded, begin),
+        cmocka_unit_test_setup(waits_until_the_types_go_off_are_recorded, begin),
+        cmocka_unit_test_setup(waits_that_no_poll_saw_are_recorded_without_a_stack, begin),
         cmocka_unit_test_setup(a_slot_says_what_is_waited_for_and_where_from, begin),
         cmocka_unit_test_setup(without_proc_a_slot_is_believed, begin),
-        cmocka_unit_test_setup(without_proc_and_slot_a_wait_is_told_at_the_end, begin),
+        cmocka_unit_test_setup(without_proc_and_slot_a_wait_is_recorded_at_the_end, begin),
         cmocka_unit_test_setup(a_slot_that_was_left_by_a_jump_is_not_believed, begin),
-        cmocka_unit_test_setup(a_sleep_that_the_kernel_calls_delay_is_told_once, begin),
-        cmocka_unit_test_setup(each_delay_is_told_once, begin),
-        cmocka_unit_test_setup(work_within_a_hooks_wait_is_not_told_as_one, begin),
-        cmocka_unit_test_setup(nothing_is_looked_at_unless_a_type_needs_it, begin),
+        cmocka_unit_test_setup(a_sleep_reported_as_delay_is_recorded_once, begin),
+        cmocka_unit_test_setup(each_delay_is_recorded_once, begin),
+        cmocka_unit_test_setup(work_within_a_hooks_wait_is_not_recorded_as_a_wait, begin),
+        cmocka_unit_test_setup(nothing_is_polled_unless_a_type_needs_it, begin),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
