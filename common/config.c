@@ -185,9 +185,9 @@ static void config_refuse(const struct parse *p, const struct option *option, co
                       too_long ? "is too long to keep" : expectation(p, option->kind), instead);
 }
 
-/* If both forms are set, the one for profiles wins. If its value is wrong, the generic one is used,
- * provided that it is valid. The warning then names that variable and not its value, which might be
- * a secret. */
+/* If both forms are set, the one for profiles wins. If its value is wrong, the generic form is used
+ * if that is valid. The warning names the wrong variable, but not its value, which might be a
+ * secret. */
 static bool read_profiles_form(struct parse *p, const struct option *option) {
     char name[64] = PROFILES_PREFIX;
     const char *const rest = option->name + sizeof GENERIC_PREFIX - 1;

@@ -111,8 +111,8 @@ static void find_target(struct bound_call *call, struct symbol *symbol) {
         bound_calls.highest = call->target;
 }
 
-/* Entries of a name hold our function where we export one, or libc's. Where the definer is not
- * libc, nothing is bound. */
+/* Finds the addresses that entries of each name hold: that of the profiler's export if there is
+ * one, otherwise libc's. If another object defines the name first, the call is not bound. */
 static void find_targets(void) {
     const struct link_map *const own = object_symbols_own();
     const struct link_map *last = NULL;
@@ -121,7 +121,7 @@ static void find_targets(void) {
         return;
     object_symbols_find_all(own, bound_calls.symbols, bound_calls.count);
     forget_entries();
-    /* each name in the first object, in the loader's order of search, that defines it */
+    /* search each name in the first object that defines it, in the loader's order */
     for (const struct link_map *object = object_symbols_first(); object; object = object->l_next)
         if (object != own)
             object_symbols_find_entries(object, bound_calls.symbols, bound_calls.count);
@@ -151,8 +151,9 @@ static void find_others(void) {
     bound_calls.others_are_known = true;
 }
 
-/* Where only libc and we define the name, a first call in any object will find one of the two. Ours
- * have no version, and match every one. */
+/* Returns true if the first call at an unbound site will be bound to the target: no object other
+ * than libc and libotelprof defines the name. The profiler's exports have no version, and match
+ * any. */
 static bool would_be_bound_to(const struct call_site *site, const struct bound_call *call) {
     const char *const version = call_site_version(site);
     if (!bound_calls.others_are_known)

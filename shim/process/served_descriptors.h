@@ -37,7 +37,7 @@ void served_clear(struct served_descriptors *served);
  * the table is full, or if it is served already. */
 bool served_add(struct served_descriptors *served, const struct served_descriptor *added);
 
-/* Stops serving it. It may be closed then. */
+/* Stops serving `descriptor`. The caller may close it afterwards. */
 void served_remove(struct served_descriptors *served, int descriptor);
 
 /* Returns when a sleep must end for the next poll (CLOCK_MONOTONIC, ns); UINT64_MAX: nothing is

@@ -66,8 +66,8 @@ uint64_t context_next_poll(struct context_reader *reader);
  * next poll does it. */
 void context_poll(struct context_reader *reader);
 
-/* Between dlclose() and modules_end_unload(): variables of objects that are gone are forgotten.
- * Context: calm; takes the loader's lock. */
+/* Forgets variables of unloaded objects. Call between dlclose() and modules_end_unload(). Context:
+ * calm; takes the loader's lock. */
 void context_forget_unloaded(struct context_reader *reader);
 
 /* Context: fork handler. */

@@ -51,7 +51,8 @@ bool custom_labels_are_of(const struct dl_phdr_info *object, const char *path) {
 
 /* --- reading --- */
 
-/* One label; false: it cannot be read. `*fits`: it is one that takes no part, or was kept. */
+/* Reads one label. Returns false if it cannot be read. Clears `*fits` if the label should be kept
+ * and does not fit. */
 static bool read_label(const struct label *label, struct foreign_memory *memory,
                        struct context_attributes *attributes, bool *fits) {
     uint8_t key[MOST_BYTES];

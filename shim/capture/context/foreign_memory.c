@@ -26,7 +26,7 @@ bool foreign_memory_has(struct foreign_memory *memory, uintptr_t address, size_t
     return true;
 }
 
-/* Byte by byte, or by words, as memcpy likes: it is read once. */
+/* Copies with memcpy, which may read bytes or words in any order, but reads each once. */
 bool foreign_memory_copy(struct foreign_memory *memory, void *to, uintptr_t address, size_t size) {
     if (size == 0) /* wherever that is */
         return true;

@@ -53,16 +53,17 @@ struct program_context {
     struct program_content contents[2];
 };
 
-/* The context with the number of a thread's slot, empty. NULL: there is no memory for it.
+/* Makes an empty context for the thread of slot `index`. Returns NULL if there is no memory for it.
  * Context: any, on the thread itself. Async-signal-safe: yes. */
 struct program_context *program_context_make(uint32_t index);
 
-/* The same, with what `before`, which may be the same memory, has in it. Context: fork handler. */
+/* Does the same, and copies the contents of `before`, which may be the same memory. Context: fork
+ * handler. */
 struct program_context *program_context_keep(uint32_t index, const struct program_context *before);
 
 /* --- by the thread itself. Context: any. Async-signal-safe: yes --- */
 
-/* NULL for one of them: no span. */
+/* Sets the thread's span; NULL for one of the ids: no span. */
 void program_context_set_span(struct program_context *programs, const uint8_t *trace_id,
                               const uint8_t *span_id);
 

@@ -1,5 +1,5 @@
-/* The thread-local variables that programs publish a thread's context in, and where each thread
- * has its own.
+/* Lists the thread-local variables in which programs publish a thread's context, and finds their
+ * addresses in each thread.
  *
  * A variable lies at a fixed offset from the thread pointer (static TLS: the executable, what was
  * loaded with it, and what dlopen found room for there), or in a block that the dynamic thread
@@ -8,10 +8,10 @@
  * descriptors, is loaded by dlopen, and found room in static TLS. The table is there twice. Calm
  * code, one writer at a time, writes the one that is not in use and then makes it the one that is;
  * a table that would be the same is not written. Signal handlers read the one in use: a handler
- * that meets a change finds what was there before. No reader waits. It copies an entry and checks
- * afterwards that no writer has come round to that table meanwhile, which takes two changes; then
- * it reads again. The address of a dynamic variable is taken from glibc's own vector, and of libc's
- * memory alone: it needs no check, but what it holds is the program's, and does (foreign_memory.h).
+ * that interrupts a change reads the old table. No reader waits: it copies an entry and then checks
+ * that no writer has begun to write that table meanwhile, which takes two changes; if one has, it
+ * reads again. The address of a dynamic variable comes from glibc's vector, which is libc's memory
+ * and needs no check. The variable's content is the program's and does (foreign_memory.h).
  */
 #ifndef OTELPROF_THREAD_VARIABLE_H
 #define OTELPROF_THREAD_VARIABLE_H
@@ -63,14 +63,14 @@ static inline bool thread_variables_any(const struct thread_variables *variables
 bool thread_variables_get(const struct thread_variables *variables, uint32_t number,
                           struct thread_variable *variable);
 
-/* The calling thread's variable, 8 bytes that can be read, or 0: it has none yet. `*block`: the
- * object's whole block there, which can be read as well. Cost: 2 ns. Context: signal.
- * Async-signal-safe: yes. */
+/* Returns the address of the calling thread's variable, 8 readable bytes; 0: the thread has none
+ * yet. `*block` is the object's whole TLS block in this thread, also readable. Cost: 2 ns. Context:
+ * signal. Async-signal-safe: yes. */
 uintptr_t thread_variable_address(const struct thread_variable *variable,
                                   struct memory_range *block);
 
-/* Another thread's, by its thread pointer; 0: it has none yet, or is gone. What lies there may go.
- * Context: the helper. */
+/* Returns the address of the variable of the thread with thread pointer `pointer`; 0: it has none
+ * yet, or is gone. The memory may be unmapped at any time. Context: the helper. */
 uintptr_t thread_variable_address_of(const struct thread_variable *variable, uintptr_t pointer);
 
 /* Replaces the table, unless it is the same. In a forked child, whose parent

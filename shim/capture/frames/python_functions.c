@@ -105,8 +105,9 @@ static uint32_t half_of(const uint8_t *object, uint32_t offset) {
     return half;
 }
 
-/* A code object that is gone has a count of 0, or what the allocator has put there, a pointer. From
- * 3.14 on the highest bits are flags. One that is there keeps what it refers to. */
+/* Returns true if a reference count is that of a live object. A freed code object has a count of 0,
+ * or a pointer that the allocator has written there. From 3.14 on the highest bits are flags. A
+ * live code object keeps the objects that it refers to alive. */
 static bool has_references(uint64_t count) {
     return (uint32_t)count != 0 && (count >> 32 & 0xffff) == 0;
 }
@@ -186,7 +187,7 @@ static uint64_t hash_part(uint64_t hash, struct part part, const uint8_t *bytes)
     return hash_word(hash, word);
 }
 
-/* false: not readable any more. */
+/* Returns false if the memory cannot be read any more. */
 static bool hash_found(const struct found *found, uint64_t *hash) {
     *hash = hash_word(0, (uint32_t)found->first_line);
     for (int i = 0; i < PARTS; i++) {
@@ -240,7 +241,7 @@ static uint32_t python_functions_reserve(struct python_functions *functions, uin
     return FIRST_PLACE + used;
 }
 
-/* false: it is not what was hashed any more. */
+/* Returns false if the contents have changed since they were hashed. */
 static bool python_functions_fill(const struct found *found, struct function *function,
                                   uint64_t hash) {
     uint8_t *bytes = function->bytes;
@@ -258,7 +259,7 @@ static bool python_functions_fill(const struct found *found, struct function *fu
     return hash_function(function) == hash;
 }
 
-/* From `place` on, up to and without `end`; 0: none. */
+/* Searches the records from `place` up to, but without, `end`. Returns 0 if none is the same. */
 static uint32_t find_same(const struct found *found, uint32_t place, uint32_t end, uint64_t hash) {
     while (place != end) {
         const struct function *const function =

@@ -24,7 +24,7 @@ struct python_threads *python_threads_new(void);
 uintptr_t python_threads_find(struct python_threads *threads, const struct python *python,
                               uint32_t tid);
 
-/* Room for the walk of such a thread's frames, empty. */
+/* Returns empty room for a walk of another thread's frames. */
 struct python_pages *python_threads_pages(struct python_threads *threads);
 
 #endif

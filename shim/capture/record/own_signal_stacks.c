@@ -34,8 +34,8 @@ _Static_assert(sizeof(struct segment) <= HEAD_BYTES, "a segment's head is one pa
 
 static _Atomic uintptr_t segments[SEGMENTS];
 
-/* In a forked child: the stack that its thread has kept, and that of its slot. Each serves the
- * other's slot. */
+/* In a forked child: the stack on which its thread stays, and the stack of the thread's slot. Their
+ * slots have swapped them. */
 static struct own_signal_stack *exchanged[2];
 
 static uintptr_t first_stack_of(const struct segment *segment) {

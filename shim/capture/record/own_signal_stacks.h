@@ -44,12 +44,12 @@ struct own_signal_stack {
  * frames are too large, or another thread has the stack. Context: calm. Async-signal-safe: yes. */
 struct own_signal_stack *own_signal_stacks_take(uint32_t index);
 
-/* Gives the slot with that index the stack `present`, which its thread keeps, and the slot that
- * had it the other's stack. Where the slot has none, no other thread gets `present`. Context: fork
- * handler. */
+/* Swaps the stacks of two slots in a forked child: slot `index` gets the stack `present`, on which
+ * its thread stays, and the slot that owned `present` gets that of slot `index`. If slot `index`
+ * had no stack, no other thread will get `present`. Context: fork handler. */
 void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present);
 
-/* Returns the alternate stack of the calling thread that code with that stack pointer may run on:
+/* Returns the alternate stack on which code of the calling thread with stack pointer `sp` may run:
  * the profiler's, or the one that the program has set; {0, 0}: none. `kernels`: the kernel's
  * setting. Async-signal-safe: yes. */
 struct stack_range own_signal_stacks_range(const stack_t *kernels, uintptr_t sp);

@@ -35,8 +35,8 @@ bool record_stack(const struct recorder *recorder, struct thread_state *thread,
                   const uint64_t registers[REGISTER_COUNT], struct stack_range signal_stack,
                   struct sample *sample, enum unwind_end *end);
 
-/* Unwinds as record_stack() does from a malloc, and leaves the sample with its frames to the
- * caller: nothing is recorded. Context: as there. */
+/* Unwinds as record_stack() does from a malloc, and adds the frames to `sample`, but does not
+ * record it. Context: as record_stack(). */
 void record_frames(const struct recorder *recorder, struct thread_state *thread,
                    const uint64_t registers[REGISTER_COUNT], struct sample *sample);
 

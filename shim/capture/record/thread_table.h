@@ -68,8 +68,8 @@ struct thread_state {
     uint32_t alloc_settings; /* version of the settings that its countdown follows */
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of all threads that had this slot */
     _Atomic uint64_t recorded;                   /* samples, of all threads that had this slot */
-    _Atomic uint64_t linked;                     /* those of them that have a span */
-    _Atomic uint64_t foreign_nano; /* CPU time of those that are counted as DROP_FOREIGN_STACK */
+    _Atomic uint64_t linked;                     /* samples with a span, likewise */
+    _Atomic uint64_t foreign_nano; /* CPU time of samples that are counted as DROP_FOREIGN_STACK */
     void *(*start_routine)(void *);
     void *start_argument;
     struct program_context
@@ -187,7 +187,8 @@ void thread_table_dropped(const struct thread_table *table, uint64_t counts[DROP
 /* Empties the table in a forked child. Context: fork handler. */
 void thread_table_reset(struct thread_table *table);
 
-/* Returns true, before that, if the kernel has emptied the slots. Context: fork handler. */
+/* Returns true if the kernel has emptied the slots. Call it before thread_table_reset(). Context:
+ * fork handler. */
 bool thread_table_is_emptied(struct thread_table *table);
 
 /* Returns true in a child that no fork handler has seen, made by a bare clone(2) or _Fork(): the

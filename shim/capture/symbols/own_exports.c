@@ -9,7 +9,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-/* Not libc's function, of which a preload may have its own version. */
+/* Changes the protection by a bare system call, because a preload may have replaced libc's
+ * mprotect. */
 static bool own_exports_protect(uintptr_t page, size_t size, int protection) {
     return bare_syscall(SYS_mprotect, (long)page, (long)size, protection, 0, 0, 0) == 0;
 }

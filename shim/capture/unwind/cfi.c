@@ -77,7 +77,7 @@ static uintptr_t skip_expression(struct reader *r) {
     return start;
 }
 
-/* Instructions that place a register. Returns false if `opcode` is none of them. */
+/* Executes an instruction that places a register. Returns false if `opcode` is of another kind. */
 static bool execute_register(struct execution *e, struct reader *r, unsigned opcode) {
     uint64_t number;
     switch (opcode) {
@@ -123,7 +123,7 @@ static bool execute_register(struct execution *e, struct reader *r, unsigned opc
     }
 }
 
-/* Instructions that define the CFA. Returns false if `opcode` is none of them. */
+/* Executes an instruction that defines the CFA. Returns false if `opcode` is of another kind. */
 static bool execute_cfa(struct execution *e, struct reader *r, unsigned opcode) {
     uint64_t number;
     switch (opcode) {

@@ -59,8 +59,8 @@ struct rule {
     uint8_t after_call : 1; /* a call instruction ends at pc + 1; see unwind.c */
 };
 
-/* Offset of the saved return address from the CFA; 0: it is still in the link register. Where calls
- * push it (ARCH_PUSHED_RETURN) the offset is a constant, which rules do not store. */
+/* Returns the offset of the saved return address from the CFA; 0: it is still in the link register.
+ * Where calls push it (ARCH_PUSHED_RETURN) the offset is a constant, which rules do not store. */
 static inline int rule_return_offset(struct rule rule) {
     return ARCH_PUSHED_RETURN ? ARCH_PUSHED_RETURN : rule.return_offset;
 }

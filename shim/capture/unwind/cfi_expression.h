@@ -18,8 +18,9 @@ struct cfi_value {
     int64_t addend; /* added to what was found there, if dereferenced */
 };
 
-/* The expression at `place` (its length, then its bytes), read no further than `end`. false: beyond
- * what is understood. Context: any. Async-signal-safe: yes. */
+/* Evaluates the expression at `place` (its length, then its bytes), and reads no further than
+ * `end`. Returns false if it has an operation that is not supported. Context: any.
+ * Async-signal-safe: yes. */
 bool cfi_evaluate(uintptr_t place, uintptr_t end, uintptr_t pc, struct cfi_value *result);
 
 #endif

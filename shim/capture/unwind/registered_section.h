@@ -1,10 +1,10 @@
-/* The unwind tables that a JIT compiler registers, as they are in its memory.
+/* Reads the unwind tables that a JIT compiler registers from the compiler's memory.
  *
  * Two kinds of address are registered: the beginning of a whole .eh_frame section, which ends with
- * a length of 0 (libgcc takes these), or one entry of a function (LLVM's libunwind does). What it
- * points to says which. The length of a section is not known, and a program may register anything:
- * each page is asked for before it is read, no entry may be longer than a page has room for by far,
- * and what cannot be read ends the section.
+ * a length of 0 (libgcc takes these), or one entry of a function (LLVM's libunwind does). The bytes
+ * at the address distinguish the two. The length of a section is not known, and a program may
+ * register anything: each page is asked for before it is read, no entry may be longer than a page
+ * has room for by far, and what cannot be read ends the section.
  *
  * Sources: LSB 5.0 core, 10.6; libgcc's and LLVM libunwind's documentation of __register_frame.
  * Context: any. Async-signal-safe: yes.
@@ -31,7 +31,7 @@ struct registered_section {
 /* `begin` as it was registered; `data_base`: what DW_EH_PE_datarel is relative to, 0 if nothing. */
 struct registered_section registered_section_at(uintptr_t begin, uintptr_t data_base);
 
-/* The next entry that describes code. false: there is none. */
+/* Finds the next entry that describes code. Returns false if there is none. */
 bool registered_section_next(struct registered_section *section, struct fde *fde);
 
 #endif

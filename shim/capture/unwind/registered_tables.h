@@ -46,8 +46,8 @@ void registered_tables_add(struct registered_tables *tables, struct rule_cache *
 void registered_tables_remove(struct registered_tables *tables, struct rule_cache *rules,
                               uintptr_t begin);
 
-/* Around fork(): a child must not inherit a change that another thread has begun. true: the parent
- * must call registered_tables_end_fork(). Context: calm. */
+/* Called around fork(): a child must not inherit a change that another thread has begun. If it
+ * returns true, the parent must call registered_tables_end_fork(). Context: calm. */
 bool registered_tables_begin_fork(struct registered_tables *tables);
 void registered_tables_end_fork(struct registered_tables *tables);
 

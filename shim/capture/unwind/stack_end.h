@@ -20,14 +20,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Point 3: of a frame of code that keeps frame pointers, or of the one that it saved. */
+/* Point 3: returns true if `fp`, the frame pointer of such a frame or the one saved in it, marks
+ * the last frame. */
 static inline bool stack_end_is_marked(uintptr_t fp) {
     return fp == 0;
 }
 
-/* Point 4: whether `address`, which no call left on the stack, is where a stack begins that
- * the program laid out. `own_unloads` as in modules_open(). Context: any. Async-signal-safe: yes.
- */
+/* Point 4: returns true if a stack that the program laid out begins with `address`, which no call
+ * left on the stack. `own_unloads` as in modules_open(). Context: any. Async-signal-safe: yes. */
 bool stack_end_is_laid_out(struct modules *modules, uintptr_t address, uint32_t own_unloads);
 
 #endif

@@ -1,4 +1,4 @@
-/* Blocks of memory for unwind tables that come and go (registered_tables.h).
+/* Allocates memory for unwind tables that are registered and removed (registered_tables.h).
  *
  * A block has a power of two of bytes; what is given back is used again for the same size. Large
  * ones are mappings of their own. A forked child has all of it: the code that the tables describe
@@ -26,11 +26,11 @@ struct table_blocks {
     size_t mapped;
 };
 
-/* A block of at least `size` bytes, aligned to 16; what is in it is not defined. NULL: no memory,
+/* Returns a block of at least `size` bytes, aligned to 16, with undefined content. NULL: no memory,
  * or too much of it is in use. */
 void *table_blocks_take(struct table_blocks *blocks, size_t size);
 
-/* `size`: as it was taken. */
+/* Frees a block; `size` is that of the table_blocks_take() call. */
 void table_blocks_give(struct table_blocks *blocks, void *block, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
-/* The objects that were unloaded, the latest of them, so that what was recorded in them keeps its
- * names: that they go is nothing unusual. An interpreter unloads all of its extensions before its
- * end, and the last export comes after that.
+/* Remembers the objects that were unloaded last, so that samples in them can still be named. That
+ * is common: an interpreter unloads all of its extensions before its end, and the last export comes
+ * after that.
  *
  * A ring in memory of its own, which is taken when the first object goes: 0.7 MiB of addresses, of
  * which one object makes less than a page resident. Not locked: modules.h locks.
@@ -35,9 +35,10 @@ static inline struct harvest_module *unloaded_modules_at(const struct unloaded_m
     return &unloaded->memory->modules[i];
 }
 
-/* Remembers an object that has gone, with its intervals. Where it came back to its place at once,
- * and has gone again, both are one. true: `*forgotten` is what is remembered no more, `gone` itself
- * where there is no memory; its strings are gone already. Context: calm. */
+/* Remembers the unloaded object `gone`, with its intervals. If it had been loaded again at the same
+ * address at once, both times become one entry. Returns true if an object is forgotten for it:
+ * `*forgotten`, whose strings are no longer valid; without memory that is `gone` itself. Context:
+ * calm. */
 bool unloaded_modules_add(struct unloaded_modules *unloaded, const struct harvest_module *gone,
                           struct harvest_module *forgotten);
 

@@ -18,7 +18,7 @@ static inline uintptr_t lowest_readable(uintptr_t sp) {
     return red_zone > page ? red_zone : page;
 }
 
-/* On the thread's own stack, or its signal stack. */
+/* Returns true if the address is on the thread's own stack, or its signal stack. */
 static inline bool is_on_known_stack(const struct unwind *u, uintptr_t address) {
     return stack_range_has(u->thread_stack, address) || stack_range_has(u->signal_stack, address);
 }

@@ -231,8 +231,8 @@ static bool read_slot(const struct wait_slot *slot, struct found *found) {
     return atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED) == found->sequence;
 }
 
-/* Reads where the kernel has the thread, and drops the slot's caller if it cannot be of that
- * call. */
+/* Reads the system call in which the thread is blocked. Drops the slot's caller if the stack
+ * pointer shows that another function makes the call. */
 static void read_run_state(struct wait_sampler *waits, struct wait_account *account,
                            struct found *found) {
     struct blocked_place *const blocked_place = &found->blocked_place;

@@ -35,7 +35,7 @@ bool control_exports(const struct control *control);
 uint64_t control_span_bound(const struct control *control);
 
 /* control_sheds() returns true if nothing is sampled only because processors are too busy
- * (OTEL_PROFILER_CPU_THRESHOLD); control_shed_nano() returns the total time of that. */
+ * (OTEL_PROFILER_CPU_THRESHOLD); control_shed_nano() returns the total time in this state. */
 bool control_sheds(const struct control *control);
 uint64_t control_shed_nano(const struct control *control);
 

@@ -174,7 +174,8 @@ static void end_transfer(struct transport *t) {
     curl_global_cleanup();
 }
 
-/* Checks before each transfer: objects come and go. */
+/* Returns true if an object of the program uses libcurl, or its OpenSSL. Checked before each
+ * transfer, because objects are loaded meanwhile. */
 static bool is_claimed(struct transport *t) {
     t->claim = claimed_library_function();
     return t->claim != NULL;

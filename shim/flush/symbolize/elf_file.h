@@ -34,7 +34,7 @@ void elf_file_init(struct elf_file *file);
 /* Opens the module's own file. false: there is none that can be trusted; `file` is then closed. */
 bool elf_file_open(struct elf_file *file, const struct harvest_module *module);
 
-/* Opens the other files that have names. */
+/* Opens the other files that may have the module's symbols. */
 void elf_file_open_debug_files(struct elf_file *file, const struct harvest_module *module);
 
 /* Returns the size of the debug information in memory; 0: there is none, or more than is ever read.
