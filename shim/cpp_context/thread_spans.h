@@ -25,7 +25,8 @@ struct attached {
     unsigned storage; /* number of its storage, below MOST_STORAGES */
 };
 
-/* Called when the context was attached, and is the last. Context: the program's threads. */
+/* Called after the context was attached: it is now the last one of its storage. Context: the
+ * program's threads. */
 void thread_spans_push(const struct attached *attached, const struct span_ids *ids);
 
 /* Called when the context of `token` was detached from its storage, and with it all contexts

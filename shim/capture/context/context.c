@@ -74,7 +74,8 @@ static bool context_is_there(enum context_outcome outcome) {
     return outcome == CONTEXT_READ || outcome == CONTEXT_CUT;
 }
 
-/* The table is in the order of the sources, and has those alone that are wanted. */
+/* Reads the variables in the order of the table, which is that of the sources; it has only the
+ * wanted ones. */
 static enum context_outcome read_variables(const struct context_reader *reader,
                                            const struct owner *owner,
                                            struct sample_context *context) {
@@ -90,9 +91,9 @@ static enum context_outcome read_variables(const struct context_reader *reader,
     return worst;
 }
 
-/* The program's own context (otelprof.h) comes first; in the middle of its change no other source
- * is read, whose span the thread would have neither before nor after. Labels without a span are
- * added to the span that another source has. */
+/* Reads the program's own context (otelprof.h) first. If it is just being changed, no other source
+ * is read: that source's span would be the thread's neither before nor after the change. If it has
+ * labels but no span, they are added to the span of another source. */
 static enum context_outcome context_read_all(const struct context_reader *reader,
                                              const struct owner *owner,
                                              struct sample_context *context) {
@@ -148,7 +149,8 @@ enum context_outcome context_read_of(const struct context_reader *reader, uintpt
 
 /* --- searching --- */
 
-/* A library of the profiler publishes those of C++ programs. */
+/* Returns the source of a variable of OTEP 4947. For C++ programs a library of the profiler
+ * publishes it. */
 static uint64_t source_of_thread_context(const struct dl_phdr_info *object, const char *path) {
     (void)object;
     const char *const slash = strrchr(path, '/');
@@ -171,7 +173,7 @@ static void context_put_in_order(struct thread_variable *list, uint32_t count) {
                 list[kept++] = found[i];
 }
 
-/* true: all of it was there to be found. */
+/* Returns true if the search was complete. */
 static bool context_search_variables(struct context_reader *reader) {
     struct thread_variable found[THREAD_VARIABLES] = {{0}};
     struct variable_search contexts = {.name = "otel_thread_ctx_v1",
@@ -198,7 +200,7 @@ static bool context_try_begin(void *busy) {
     return !atomic_exchange((_Atomic bool *)busy, true);
 }
 
-/* Under the loader's main lock, so that every object is relocated. */
+/* Searches under the loader's main lock, so that every object is relocated. */
 static bool context_search_locked(struct context_reader *reader) {
     struct context_poll *const polling = &reader->polling;
     const struct loader_counters now = loader_counters_read();

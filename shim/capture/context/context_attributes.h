@@ -1,4 +1,4 @@
-/* Putting attributes into a context, within its bounds (sample_context.h).
+/* Puts attributes into a context, within its bounds (sample_context.h).
  *
  * Context of all: signal. Async-signal-safe: yes.
  */

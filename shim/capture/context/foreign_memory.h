@@ -42,11 +42,13 @@ struct foreign_memory {
  * signal. Async-signal-safe: yes. */
 bool foreign_memory_has(struct foreign_memory *memory, uintptr_t address, size_t size);
 
-/* Copies them. false: they cannot be read, and nothing is written. Context: likewise. */
+/* Copies `size` bytes from `address`. Returns false, and writes nothing, if they cannot be read.
+ * Context: as foreign_memory_has(). */
 bool foreign_memory_copy(struct foreign_memory *memory, void *to, uintptr_t address, size_t size);
 
-/* Returns an address to read them at, in place or in `room`, valid until the next call. NULL: they
- * cannot be read, or are more than FOREIGN_COPY_BYTES. Context: likewise. */
+/* Returns an address at which the bytes can be read, in place or in `room`, valid until the next
+ * call. NULL: they cannot be read, or are more than FOREIGN_COPY_BYTES. Context: as
+ * foreign_memory_has(). */
 const void *foreign_memory_at(struct foreign_memory *memory, uintptr_t address, size_t size);
 
 #endif

@@ -1,13 +1,12 @@
 /* Finds the generation since which a thread-local module's number belongs to its object.
  *
- * The loader gives a number that an unloaded library had to another one. A thread's vector keeps
- * the block that it had under that number until the thread first uses the new one's variables: it
- * is of another size, and what lies there is another variable. The loader counts what it loads and
- * unloads, keeps with each number the count from which on it is the object's (`struct
- * dtv_slotinfo`), and a vector holds the generation that it was brought up to
- * (thread_vector_block()). The list has no public name: glibc publishes its place for debuggers
- * (libthread_db), since 2.34 in libc's dynamic symbols. Data read there is believed if it leads to
- * the object itself.
+ * The loader reuses the number of an unloaded library for another one. A thread's vector keeps the
+ * old block under that number until the thread first uses a variable of the new library: the block
+ * has another size, and holds other variables. The loader counts what it loads and unloads, keeps
+ * with each number the count from which on it is the object's (`struct dtv_slotinfo`), and a vector
+ * holds the generation that it was brought up to (thread_vector_block()). The list has no public
+ * name: glibc publishes its place for debuggers (libthread_db), since 2.34 in libc's dynamic
+ * symbols. Data read there is believed if it leads to the object itself.
  */
 #ifndef OTELPROF_MODULE_GENERATION_H
 #define OTELPROF_MODULE_GENERATION_H
@@ -17,9 +16,9 @@
 
 #define GENERATION_UNKNOWN UINT64_MAX
 
-/* The generation from which on a vector's block of `module` is that of the object with this dynamic
- * section, or GENERATION_UNKNOWN, which none reaches. Context: calm, while nothing is loaded or
- * unloaded. */
+/* Returns the generation from which on a vector's block of `module` belongs to the object with this
+ * dynamic section; GENERATION_UNKNOWN, which no vector reaches, if it is not known. Context: calm,
+ * while nothing is loaded or unloaded. */
 uint64_t module_generation(uint64_t module, const ElfW(Dyn) * dynamic);
 
 #endif

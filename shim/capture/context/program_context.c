@@ -14,7 +14,7 @@ enum { OWN_FORM = 0x07e10001 };
 enum { SEGMENTS = 1024, PER_SEGMENT = 64, PAGE = ARCH_LARGEST_PAGE_BYTES };
 enum { SEGMENT_BYTES = (sizeof(struct program_context) * PER_SEGMENT + PAGE - 1) / PAGE * PAGE };
 
-/* A writer's steps are seen in their order by what interrupts it. */
+/* Keeps a writer's stores in order for handlers that interrupt it. */
 static void compiler_barrier(void) {
     atomic_signal_fence(memory_order_seq_cst);
 }
@@ -68,7 +68,8 @@ void program_context_set_span(struct program_context *programs, const uint8_t *t
     } while (!program_context_is_there(content, span, check));
 }
 
-/* Never returns a mixture of two spans: a caller that sets it again would make it valid. */
+/* Never returns a mixture of two spans, because a caller that restored it would make the mixture
+ * valid. */
 void program_context_get_span(const struct program_context *programs, uint8_t *trace_id,
                               uint8_t *span_id) {
     static const uint64_t none[3];
@@ -96,7 +97,7 @@ static uint64_t top_of(uint32_t depth, uint32_t count, uint32_t bytes) {
     return (uint64_t)depth << 32 | (uint64_t)count << 16 | bytes;
 }
 
-/* `size` is PROGRAM_TEXT_BYTES + 1 where it is too long, or not there. */
+/* A text; `size` is PROGRAM_TEXT_BYTES + 1 if the text is too long or missing. */
 struct text {
     const char *bytes;
     uint32_t size;
@@ -113,7 +114,7 @@ static bool has_key(const struct program_content *content, const struct program_
     return entry[0] == key->size && memcmp(entry + 2, key->bytes, key->size) == 0;
 }
 
-/* The label of depth `depth` hides those of its key. */
+/* Hides older labels that have the key of the label at depth `depth`. */
 static void hide_labels_of_key(struct program_content *content, uint32_t count,
                                const struct text *key, uint32_t depth) {
     for (uint32_t i = 0; i < count; i++)
@@ -121,7 +122,7 @@ static void hide_labels_of_key(struct program_content *content, uint32_t count,
             content->labels[i].state = depth + 1;
 }
 
-/* All that is written lies within the place's bounds, whatever a handler of the program's does
+/* Adds a label. Writes stay within the context's bounds, whatever a handler of the program does
  * meanwhile. */
 static void add_label(struct program_content *content, uint64_t top, const struct text *key,
                       const struct text *value, uint32_t size) {
@@ -141,7 +142,8 @@ static void add_label(struct program_content *content, uint64_t top, const struc
     compiler_barrier();
 }
 
-/* It hides what it would have hidden: an older label of its key is not what the thread has. */
+/* Counts a label that does not fit. It still hides older labels of its key, because these are no
+ * longer the thread's. */
 static void count_label(struct program_content *content, uint64_t top, const struct text *key) {
     content->top = top_of(depth_in(top) + 1, count_in(top), bytes_in(top));
     compiler_barrier();
@@ -226,7 +228,7 @@ static void become_empty(struct program_content *content) {
     content->form = OWN_FORM;
 }
 
-/* No more is touched than is used: mostly a few hundred bytes. */
+/* Copies only the used part, mostly a few hundred bytes, so that no other page is touched. */
 static void program_content_copy(struct program_content *to, const struct program_content *from) {
     const uint64_t top = program_context_load(&from->top);
     const uint32_t count = count_in(top) <= PROGRAM_LABELS ? count_in(top) : 0;

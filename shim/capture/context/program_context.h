@@ -36,7 +36,7 @@ struct program_label {
     uint32_t state; /* 0: being written; 1: shown; n: hidden by the label of depth n - 1 */
 };
 
-/* A context as it is in its place, and as programs keep one (struct otelprof_context). */
+/* A context, in the profiler's memory or saved by the program (struct otelprof_context). */
 struct program_content {
     uint32_t form; /* OWN_FORM; 0: empty */
     uint32_t reserved;
@@ -78,8 +78,8 @@ uint32_t program_context_depth(const struct program_context *programs);
 
 void program_context_save(const struct program_context *programs, struct program_content *saved);
 
-/* Restores an empty context if `saved`, which is the program's memory, makes no sense. Must not be
- * called in a signal handler that interrupts one of the two. */
+/* Restores `saved`, or an empty context if `saved`, which is the program's memory, is not valid. A
+ * signal handler that interrupts this function or program_context_swap() must not call either. */
 void program_context_restore(struct program_context *programs, const struct program_content *saved);
 void program_context_swap(struct program_context *programs, struct program_content *saved);
 
@@ -90,8 +90,8 @@ void program_context_swap(struct program_context *programs, struct program_conte
 enum context_outcome program_context_read(const struct program_context *programs,
                                           struct sample_context *context);
 
-/* Makes `*copied`, the caller's own, what a thread has at present. false: it changes just now.
- * Context: the helper, or any thread. Async-signal-safe: yes. */
+/* Copies the present context of a thread to `*copied`, the caller's memory. Returns false if the
+ * context is just being changed. Context: the helper, or any thread. Async-signal-safe: yes. */
 bool program_context_copy(const struct program_context *programs, struct program_context *copied);
 
 /* Adds the labels to what is in `*context` already; of two with one key the last counts. false: not

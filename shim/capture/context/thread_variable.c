@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* A reader that is overtaken by two changes has been off its processor; hardly so each time. */
+/* A reader is overtaken by two changes only if it lost its processor, which hardly happens at each
+ * try. */
 enum { READ_TRIES = 4 };
 
 bool thread_variables_get(const struct thread_variables *variables, uint32_t number,

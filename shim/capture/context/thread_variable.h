@@ -23,7 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Programs have one; four are of as many languages, or of plug-ins that bring their own. */
+/* Most programs have one. Four allow for several languages in a program, or for plug-ins with
+ * variables of their own. */
 enum { THREAD_VARIABLES = 4 };
 
 struct thread_variable {

@@ -56,7 +56,7 @@ static const void *table_of(const struct object *object, int64_t tag, size_t siz
     return table && can_read(object, table, size) ? table : NULL;
 }
 
-/* false: it has no symbols that could be read. */
+/* Returns false if the object has no readable symbols. */
 static bool open_object(struct object *object, const struct dl_phdr_info *info) {
     *object = (struct object){.segments = object_segments_of(info)};
     object->dynamic = dynamic_object_of(&object->segments);

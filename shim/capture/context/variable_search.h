@@ -22,10 +22,10 @@
 
 struct variable_search {
     const char *name;
-    /* The source (CONTEXT_*) of what that object defines, or 0: it is none. `path`: as the loader
-     * names it; "" is the executable. */
+    /* Returns the source (CONTEXT_*) that the object's definition of the variable is; 0: none.
+     * `path`: as the loader names it; "" is the executable. */
     uint64_t (*source)(const struct dl_phdr_info *object, const char *path);
-    uint64_t wanted;                   /* sources: what is of no other takes no place */
+    uint64_t wanted;                   /* wanted sources; definitions of others are not stored */
     const struct fixed_modules *fixed; /* NULL: all may go */
     struct thread_variable *found;     /* THREAD_VARIABLES of them */
     uint32_t count;                    /* entries of `found`, earlier ones included */

@@ -104,8 +104,9 @@ static signal_mask mask_of(const struct programs_handler *handler, int number,
            (atomic_load(&handler->defers) ? signal_bit(number) : 0);
 }
 
-/* Returns 0 with `begin` filled in, or, where another handler calls ours as a function, the address
- * of the handler that it means: a library may have our entry from a system call of its own. */
+/* Returns 0 with `begin` filled in. If another handler calls the profiler's entry as a function,
+ * returns the address of the program's handler: a library may have read the entry by a system call
+ * of its own. */
 __attribute__((used)) static uintptr_t program_handler_enter(int number, siginfo_t *info,
                                                              ucontext_t *context, unsigned which,
                                                              uintptr_t frame, ucontext_t *begin) {
@@ -125,9 +126,9 @@ __attribute__((used)) static uintptr_t program_handler_enter(int number, siginfo
     return 0;
 }
 
-/* Called when the handler returns on a moved frame: the stack that it has set, and that in its
- * ucontext, become the program's alternate stack by the kernel's rules, and the kernel sets ours.
- */
+/* Called when a handler returns on a moved frame. The alternate stack that the handler has set, or
+ * the one in its ucontext, becomes the program's by the kernel's rules; in the kernel, the
+ * profiler's is set again. */
 __attribute__((used)) static void program_handler_leave(ucontext_t *context) {
     struct own_signal_stack *const own = profiler_tls.signal_stack;
     if (own)
@@ -192,8 +193,8 @@ static uint32_t entry_for(int number, const struct sigaction *action, bool is_bo
     return i;
 }
 
-/* Takes the C library's rt_sigreturn from the signal that is sampled by, which that library has
- * set. */
+/* Takes the address of the C library's rt_sigreturn from the sampling signal, for which libc has
+ * set it. */
 static void find_sigreturn(void) {
     const int number = atomic_load(&sampler.timers.signal);
     const uintptr_t found = number ? arch_signal_restorer(number) : 0;

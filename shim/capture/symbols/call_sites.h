@@ -1,7 +1,7 @@
-/* The addresses of functions that the loader has written into a loaded object: into its procedure
- * linkage table, its global offset table, its data. Code that replaces such an address has another
- * function called from then on. Data that held the function's address is treated alike, so that
- * comparisons of addresses give the same results as before. */
+/* Visits the addresses of functions that the loader has written into a loaded object: into its
+ * procedure linkage table, its global offset table, its data. If such an address is replaced, the
+ * object calls another function from then on. Data that held the function's address is treated
+ * alike, so that comparisons of addresses give the same results as before. */
 #ifndef OTELPROF_CALL_SITES_H
 #define OTELPROF_CALL_SITES_H
 
@@ -19,7 +19,8 @@ struct call_site {
     size_t symbol; /* its number there */
 };
 
-/* Returns the address to put there; 0: none. May be called again for a site that it has changed. */
+/* Returns the address to write to the site; 0: the site stays. May be called again for a site that
+ * was changed. */
 typedef uintptr_t call_site_rule(const struct call_site *site);
 
 struct call_site_counts {

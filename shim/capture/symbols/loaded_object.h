@@ -21,7 +21,7 @@ struct loaded_object {
 /* 0 if found. */
 typedef int loaded_object_find(void *address, struct loaded_object *found);
 
-/* The function, or NULL before glibc 2.35. Context: calm. */
+/* Returns _dl_find_object, or NULL before glibc 2.35. Context: calm. */
 loaded_object_find *loaded_object_finder(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The next functions: those that the program would have called without us.
+/* Resolves the next functions, which the program would have called without the profiler.
  *
  * Resolved once (next_symbol.h) by a lookup which respects every other preload. The allocator's are
  * in allocation_path.h. */
@@ -24,8 +24,8 @@ struct next_calls {
 const struct next_calls *next_calls(void);
 
 /* Returns the same as next_calls(), for dlclose and functions that create threads: glibc before
- * 2.34 has them in libraries that may have been loaded since, and those not found before are
- * resolved again. */
+ * 2.34 has them in libraries that may have been loaded since, and functions that were not found
+ * before are searched again. */
 const struct next_calls *next_library_calls(void);
 
 /* The C library's sigaction(). Async-signal-safe: yes. */

@@ -44,7 +44,7 @@ void object_symbols_find_entries(const struct link_map *object, struct symbol *s
  * likewise. */
 const ElfW(Sym) * object_symbols_entry(const struct link_map *object, const char *name);
 
-/* Returns the same of a thread-local variable; its address is an offset in the object's block.
+/* Returns the entry of a thread-local variable; its value is an offset in the object's TLS block.
  * Context: likewise. */
 const ElfW(Sym) * object_symbols_thread_local(const struct link_map *object, const char *name);
 

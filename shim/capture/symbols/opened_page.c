@@ -13,8 +13,9 @@ void opened_page_close(struct opened_page *opened) {
     opened->page = 0;
 }
 
-/* The program may have made read-only a page that the loader did not, or have made one writable
- * again. Asks the kernel to change no bit there: that fails where a store would kill. */
+/* Returns true if the page is writable now: the program may have changed its protection since the
+ * loader did. Has the kernel write the word without a change, because that fails where a store
+ * would be a fault. */
 static bool is_writable(uintptr_t address) {
     const int saved = errno;
     const long woken = bare_syscall(SYS_futex, (long)address, FUTEX_WAKE_OP_PRIVATE, 0, 0,

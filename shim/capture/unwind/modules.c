@@ -35,8 +35,8 @@ static bool overlap(const struct harvest_module *a, const struct harvest_module 
            a->first_interval <= b->last_interval && b->first_interval <= a->last_interval;
 }
 
-/* While two objects were at one address and one of them has been forgotten, neither gives names
- * there. */
+/* Takes from `module` the intervals that it shares with a forgotten object at the same address:
+ * there neither may name addresses. */
 static void give_up_common(struct harvest_module *module, const struct harvest_module *forgotten) {
     if (!overlap(module, forgotten))
         return;
@@ -80,8 +80,9 @@ static void expect_new(const struct modules *modules, struct module_snapshot *ta
     }
 }
 
-/* An object came and went unseen, at an unknown address: objects that came in `span` claim only
- * later samples, those that went only earlier ones. */
+/* Handles an object that was loaded and unloaded unseen, at an unknown address: objects that were
+ * loaded in `span` name only later samples, and those that were unloaded in it only earlier ones.
+ */
 static void give_up_claims(struct modules *modules, struct module_snapshot *taken,
                            struct span span) {
     for (size_t i = 0; i < taken->count; i++)
@@ -140,7 +141,8 @@ bool modules_start(struct modules *modules) {
     return snapshot != NULL;
 }
 
-/* Only the helper reads snapshots where the loader itself does lookups. */
+/* Frees a replaced snapshot once it has no reader. If the loader does the lookups, only the helper
+ * reads snapshots. */
 static void modules_retire(struct modules *modules, struct module_snapshot *old) {
     if (modules->find_object && old != modules->pinned) {
         profiler_memory_unmap(old, old->mapping_size);

@@ -31,7 +31,7 @@ static bool registered_tables_try_lock(void *tables) {
                                      memory_order_acquire);
 }
 
-/* Never for long: what interrupted the holder may be asking. */
+/* Never waits for long: a handler that interrupted the lock's holder may call this. */
 static bool registered_tables_lock_soon(struct registered_tables *tables) {
     return wait_for_rounds(registered_tables_try_lock, tables, LOCK_ROUNDS);
 }
@@ -204,7 +204,7 @@ void registered_tables_remove(struct registered_tables *tables, struct rule_cach
     if (!index)
         return;
     if (!registered_tables_lock_soon(tables)) {
-        /* it can neither be unlinked nor waited for: no reader uses it from now on */
+        /* the registration cannot be unlinked, nor its readers waited for: all lookups stop */
         atomic_store(&tables->is_off, true);
         rule_cache_invalidate(rules);
         return;

@@ -56,16 +56,16 @@ void registered_tables_end_fork(struct registered_tables *tables);
  */
 void registered_tables_after_fork(struct registered_tables *tables, bool is_whole);
 
-/* Finds the rule for `pc`, which no object spans; it is cached under `key`, if `generation`, which
- * is from before, is the present one still. false: nothing was registered for it. A rule that is
- * not expressible is RULE_NONE: libunwind has no tables for such code either. Cost: 0.1 to 1 µs;
- * nothing if nothing was ever registered. Context: any. Async-signal-safe: yes. */
+/* Finds the rule for `pc`, which no object spans. Caches it under `key` if `generation`, which the
+ * caller has read before, is still current. Returns false if no table was registered for `pc`. A
+ * rule that is not expressible is RULE_NONE: libunwind has no tables for such code either. Cost:
+ * 0.1 to 1 µs; nothing if nothing was ever registered. Context: any. Async-signal-safe: yes. */
 bool registered_tables_rule(struct registered_tables *tables, struct rule_cache *rules,
                             uint64_t generation, struct rule_key key, uintptr_t pc,
                             struct rule *rule);
 
 /* Returns true if a compiler that registers tables made code near `pc`, within 128 KiB or a little
- * more: code there that has none keeps no frame pointers either (functions of LLVM's that cannot
+ * more: code there without tables keeps no frame pointers either (functions of LLVM's that cannot
  * throw). Context: any. Async-signal-safe: yes. */
 bool registered_tables_are_near(const struct registered_tables *tables, uintptr_t pc);
 

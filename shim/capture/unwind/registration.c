@@ -104,8 +104,8 @@ static bool copy_function(struct registration *r, struct filled *filled, const s
     return copy_bytes(r, filled, &fde->instructions);
 }
 
-/* Copies what was measured; if another thread has changed the section since, as much as fits.
- */
+/* Copies the functions that were measured. If another thread has changed the section since, copies
+ * as many as fit. */
 static void registration_copy_functions(struct registered_section section, struct registration *r) {
     struct filled filled = {0, 0, 0};
     struct fde fde;

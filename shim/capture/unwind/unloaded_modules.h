@@ -42,8 +42,9 @@ static inline struct harvest_module *unloaded_modules_at(const struct unloaded_m
 bool unloaded_modules_add(struct unloaded_modules *unloaded, const struct harvest_module *gone,
                           struct harvest_module *forgotten);
 
-/* A copy of `loaded` with all of them behind it, which nothing changes; NULL: no memory. It refers
- * to the strings of `loaded`, and is to be given back by profiler_memory_unmap(). Context: calm. */
+/* Returns an immutable copy of `loaded` followed by all remembered modules; NULL: no memory. It
+ * refers to the strings of `loaded`. The caller frees it with profiler_memory_unmap(). Context:
+ * calm. */
 struct module_snapshot *unloaded_modules_join(const struct unloaded_modules *unloaded,
                                               const struct module_snapshot *loaded);
 

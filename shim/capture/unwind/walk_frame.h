@@ -80,7 +80,7 @@ static inline bool restore_fp(struct frame *frame, struct rule rule, uintptr_t c
     }
 }
 
-/* Every frame is above the one before, but for that of a leaf, which may have none. */
+/* Returns true if a caller's frame lies above that of its callee. Only a leaf may have no frame. */
 static inline bool is_frame_above(const struct frame *frame, struct rule rule, uintptr_t cfa) {
     return cfa > frame->sp || (cfa == frame->sp && !rule_return_offset(rule));
 }

@@ -4,7 +4,8 @@
 
 /* Shorter stretches are not significant: the program may request an export every 100 ms. */
 static const uint64_t shortest_nano = UINT64_C(200) * NANO_PER_MILLI;
-/* First stretch if the process's first samples were expensive: they count fully in it. */
+/* Length of the first stretch if the process's first samples were expensive, so that they count
+ * fully. */
 static const uint64_t first_nano = UINT64_C(250) * NANO_PER_MILLI;
 
 static void begin_stretch(struct budget_watch *watch, const struct settings_values *in_force) {

@@ -134,7 +134,8 @@ void pprof_sum_begin(struct pprof_sum *sum) {
     sum->begun_count = (int32_t)count;
 }
 
-/* Before its begin, a difference reads only values of one moment, so only those can be missed. */
+/* Marks the sum as incomplete, unless the missed values do not belong to it: before its begin, a
+ * difference reads only values of one moment. */
 void pprof_sum_mark_incomplete(struct pprof_sum *sum) {
     sum->missed += !sum->is_early || sum->is_of_moments;
 }
