@@ -59,7 +59,8 @@ static uintptr_t search_object(const struct dl_phdr_info *object, uintptr_t want
     return found;
 }
 
-/* Recognizes a class: before its name is the table of its kind, which is in some object's data. */
+/* Recognizes a class: the word before the pointer to its name is the address of the table of its
+ * kind, which lies in an object's data. */
 static bool is_class(const struct dl_phdr_info *object, const uintptr_t *name, size_t left) {
     return left > 1 && name[-1] != 0 && name[-1] % WORD == 0 && !is_code_of(object, name[-1]) &&
            name[1] != 0 && name[1] % WORD == 0;

@@ -47,7 +47,8 @@ static void keep_rest(const struct live_object *taken, size_t size) {
     heap_put_back(&capture.heap, &rest);
 }
 
-/* Called after the call that was to unmap `size` bytes of it. */
+/* Called after a system call that was to unmap `size` bytes of `taken`, a sampled mapping: records
+ * the rest, or all of it if the call failed. */
 static void commit_resize(const struct live_object *taken, size_t size, bool done) {
     if (done)
         keep_rest(taken, size);

@@ -74,11 +74,11 @@ static bool is_to_move(const struct own_signal_stack *own, uintptr_t frame,
            !own_signal_stack_has(own, arch_interrupted_sp(context)) && context->uc_mcontext.fpregs;
 }
 
-/* Reads the mask of the wait that the signal has ended, for which the kernel had changed the
- * thread's mask: the frame has the mask from before the wait. Returns false if there was no such
- * wait. A note is used once: one handler ends the wait. A handler that comes before the wait's
- * system call leaves the note. A signal that the wait's mask blocks has come behind the wait, which
- * a handler without SA_ONSTACK has ended. */
+/* Reads the mask that the kernel had set for the wait that this signal has ended (sigsuspend,
+ * ppoll); the frame has the mask from before the wait. Returns false if there was no such wait. The
+ * hook's note of the wait is used once, because one handler ends the wait. A handler that runs
+ * before the wait's system call keeps the note. If the wait's mask blocks this signal, the signal
+ * came after the wait, which a handler without SA_ONSTACK has ended. */
 static bool read_wait_mask(struct own_signal_stack *own, int number, const ucontext_t *context,
                            signal_mask *mask) {
     enum { LIBC_FRAMES_BYTES = 1024 }; /* between the hook's frame and the system call */

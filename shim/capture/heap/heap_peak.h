@@ -83,8 +83,8 @@ void heap_peak_grew(struct heap_peak *peak, uint64_t bytes);
  * alarm. */
 uint64_t heap_peak_next_poll(const struct heap_peak *peak);
 
-/* Keeps the live heap if it is a new peak and, by that clock, time to poll. Returns true if it was
- * kept. */
+/* Keeps the live heap as the peak if it is time to poll, by `clock`, and the heap is larger than
+ * the last peak. Returns true if it was kept. */
 bool heap_peak_poll(struct heap_peak *peak, const struct live_table *live, uint64_t (*clock)(void));
 
 /* The same in parts, for a caller that visits the live table anyway: begins, adds each object,

@@ -53,7 +53,7 @@ static inline void charge_change(struct thread_state *thread, uint64_t before, u
                                              (on ? 0 : CHARGE_PAUSED) | owner | (used - nano));
 }
 
-/* The same for the calling thread. */
+/* Does the same for the calling thread. */
 static inline void charge_pause(struct thread_state *thread, uint64_t used) {
     charge_change(thread, charge_now(thread), used, false);
 }

@@ -24,7 +24,7 @@ static struct stack_range current_signal_stack(uintptr_t sp) {
     return result == 0 ? own_signal_stacks_range(&stack, sp) : (struct stack_range){0, 0};
 }
 
-/* Fills in where the helper finds the stack; the table copies the bytes. */
+/* Fills in the range of the stack that the helper needs; the sample table copies its bytes. */
 static bool prepare_copy(const uint64_t registers[REGISTER_COUNT], const struct unwind *unwind,
                          const struct thread_state *thread, struct stack_copy *copy) {
     const uintptr_t sp = registers[REGISTER_SP];

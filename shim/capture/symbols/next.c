@@ -10,8 +10,8 @@ IN_FIRST_PAGE static struct {
     _Atomic bool is_ready; /* `calls` is set twice with the same values at worst */
 } next;
 
-/* Resolves them in the order of struct next_calls. Several threads may do it at once, with the same
- * result. */
+/* Resolves the calls in the order of struct next_calls. Several threads may do it at once, with the
+ * same result. */
 static void resolve_calls(void) {
     struct symbol symbols[] = {
 #define IN_TABLE(result, call, parameters) {.name = #call},

@@ -65,7 +65,7 @@ void symbol_source_close(struct symbol_source *source);
 void symbol_source_close_file(struct symbol_source *source);
 void symbol_source_forget_table(struct symbol_source *source);
 
-/* Returns whether it is the module's. */
+/* Returns whether the source belongs to the module. */
 bool symbol_source_is_of(const struct symbol_source *source, const struct harvest_module *module);
 
 /* Reads the table of the open files, unless it is known from an earlier export. */

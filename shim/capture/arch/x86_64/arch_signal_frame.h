@@ -50,8 +50,8 @@ static inline uintptr_t arch_interrupted_sp(const ucontext_t *context) {
     return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
 }
 
-/* The processor refuses the address (it is not canonical): the kernel ends a process that blocks
- * SIGSEGV by it. */
+/* Raises SIGSEGV by a store to an address that the processor refuses, because it is not canonical.
+ * If SIGSEGV is blocked, the kernel ends the process. */
 __attribute__((noreturn)) static inline void arch_fault(void) {
     __asm__ volatile("movb $0, (%0)" : : "r"(UINT64_C(1) << 63) : "memory");
     __builtin_unreachable();
