@@ -59,7 +59,8 @@ long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, 
 
 /* --- by name --- */
 
-/* Declared here because <sched.h>'s is variadic. The child does not return here. */
+/* Declared here because the declaration in <sched.h> is variadic. The child does not return from
+ * this function. */
 OTELPROF_EXPORT int hook_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent,
                                void *tls, void *child) __asm__("clone");
 

@@ -55,7 +55,7 @@ static char *kept_value(const char *name) {
     return NULL;
 }
 
-/* Declared here because <stdlib.h>'s says that the name is never NULL. */
+/* Declared here because the declaration in <stdlib.h> promises that the name is never NULL. */
 OTELPROF_EXPORT char *hook_getenv(const char *name) __asm__("getenv");
 OTELPROF_EXPORT char *hook_secure_getenv(const char *name) __asm__("secure_getenv");
 

@@ -54,8 +54,8 @@ __attribute__((used)) void main_is_watched(void) {
     __pthread_register_cancel(&main_call.cleanup);
 }
 
-/* Does what libc does where main returns to it. Our frame stays, and its cleanup registered: an
- * exit handler may end the thread. */
+/* Does what libc does when main returns. The hook's frame stays, with its cleanup registered,
+ * because an exit handler may end the thread. */
 __attribute__((used)) _Noreturn void main_has_returned(int status) {
     lifecycle_end();
     next_calls()->exit(status);

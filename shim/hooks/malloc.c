@@ -19,7 +19,8 @@
 
 /* --- the profiler's threads: helper_heap.h --- */
 
-/* Does not return if the allocation failed under a guard. */
+/* Returns `object`, an allocation of the helper's heap. Does not return if the allocation failed
+ * under a guard. */
 static void *taken_by_us(void *object) {
     if (!object)
         allocation_failed(false);

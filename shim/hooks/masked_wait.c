@@ -67,7 +67,8 @@ static sigset_t sigset_of(signal_mask mask) {
     return set;
 }
 
-/* BSD's: the argument is a mask. libc's header has the name for the other one. */
+/* Implements BSD's sigpause(), whose argument is a mask. libc's header declares the X/Open function
+ * under that name. */
 OTELPROF_EXPORT int hook_sigpause(int mask) __asm__("sigpause");
 
 int hook_sigpause(int mask) {

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
-/* Declared here because <sys/mman.h>'s says that the pointer is never NULL. */
+/* Declared here because the declaration in <sys/mman.h> promises that the pointer is never NULL. */
 OTELPROF_EXPORT int hook_mincore(void *start, size_t size,
                                  unsigned char *resident) __asm__("mincore");
 

@@ -29,8 +29,8 @@ static bool mapping_counts(int protection, int flags, const void *caller) {
     return !object || object->start != capture.allocator_base;
 }
 
-/* Called before [address, address + size) is unmapped: the rest of a mapping that begins there
- * begins later. */
+/* Called before memory at `address` is unmapped: takes out the sampled mapping that begins there,
+ * whose rest will begin later. Returns false if there is none. */
 static bool mapping_forget(void *address, struct live_object *taken) {
     return capture.mmap_on && address_filter_may_hold(&allocation_path.filter, address) &&
            heap_forget(&capture.heap, address, taken);

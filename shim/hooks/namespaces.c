@@ -42,7 +42,8 @@ static bool suspend_if(int alone) {
     return alone && helper_quiesce(QUIESCE_GONE, QUIESCE_TIMEOUT_MS);
 }
 
-/* In a program of several threads the calling one alone gets other mounts. */
+/* Suspends the helper if needed. In a program of several threads unshare() changes the mounts of
+ * the calling thread only. */
 static bool suspend_to_unshare(int kinds) {
     if ((kinds & CLONE_NEWNS) && program_has_one_thread())
         return suspend_for_root();
@@ -55,7 +56,7 @@ static bool suspend_to_enter(int kind) {
     return suspend_if(kind & ALONE_TO_ENTER);
 }
 
-/* `kinds` of namespaces were entered, if `result` is 0. */
+/* Called after the system call: if `result` is 0, namespaces of `kinds` were entered. */
 static void namespaces_after(bool suspended, int kinds, long result) {
     if (suspended)
         helper_resume(QUIESCE_GONE);

@@ -97,8 +97,8 @@ static const char *const names[FUNCTIONS] = {
 #undef DELETE
 };
 
-/* Most programs have no C++: an object behind us that has one of its operators has the plain one.
- */
+/* Resolves the operators. Searches plain operator new first, because most programs have no C++, and
+ * an object that defines any of the operators defines that one. */
 static void operators_resolve(struct symbol *symbols) {
     for (int i = 0; i < FUNCTIONS; i++)
         symbols[i] = (struct symbol){.name = names[i]};

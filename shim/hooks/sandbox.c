@@ -40,15 +40,16 @@ static bool is_readable_range(const void *start, size_t size) {
     return memory_is_readable(end);
 }
 
-/* Returns false if the kernel will refuse it. Programs pass NULL to learn whether filters are
- * supported at all. */
+/* Returns false if the kernel will refuse the filter. Programs pass NULL to learn whether filters
+ * are supported at all. */
 static bool is_filter(const struct sock_fprog *program) {
     return program && is_readable_range(program, sizeof *program) && program->len > 0 &&
            program->len <= MOST_INSTRUCTIONS && program->filter &&
            is_readable_range(program->filter, program->len * sizeof *program->filter);
 }
 
-/* Returns whether no part of the profiler can continue behind it: the helper is restricted, too. */
+/* Returns whether no part of the profiler can continue behind the filter, because it restricts the
+ * helper, too. */
 static bool is_the_end(const struct sock_fprog *program, unsigned long flags, bool spared) {
     const bool of_all = flags & SECCOMP_FILTER_FLAG_TSYNC;
     const bool follows = helper_must_follow();
@@ -134,7 +135,8 @@ long hooks_after(enum then then, long result) {
 
 /* --- prctl --- */
 
-/* Declared here because <sys/prctl.h>'s is variadic; libc's takes four arguments in any case. */
+/* Declared here because the declaration in <sys/prctl.h> is variadic; libc's function always takes
+ * four arguments. */
 OTELPROF_EXPORT int hook_prctl(int option, unsigned long second, unsigned long third,
                                unsigned long fourth, unsigned long fifth) __asm__("prctl");
 
@@ -147,7 +149,7 @@ int hook_prctl(int option, unsigned long second, unsigned long third, unsigned l
 
 /* --- capset --- */
 
-/* No header of libc's declares it. */
+/* No header of libc declares capset(). */
 OTELPROF_EXPORT int capset(void *header, const void *data);
 
 int capset(void *header, const void *data) {

@@ -77,7 +77,7 @@ __attribute__((used)) void hooks_syscall_finish_init(void) {
     next_syscall = next_calls()->syscall ? next_calls()->syscall : bare_syscall;
 }
 
-/* The first call, where the constructor has not resolved next_syscall. */
+/* Forwards the first call if the constructor has not resolved next_syscall. */
 ARCH_DEFINE_FORWARD(first_syscall, hooks_syscall_finish_init, next_syscall, 0)
 
 syscall_function *next_syscall = (syscall_function *)first_syscall;

@@ -36,7 +36,7 @@ extern void (*hooks_waits_next[])(void);
  * these calls. */
 void hooks_waits_resolve(void);
 
-/* The functions have no types here: the registers are passed on unchanged. */
+/* Includes the list without types: the registers are passed on unchanged. */
 #define HOOKED(...)
 #define HOOKED_WAIT(number, call, version, result, name, parameters)                               \
     ARCH_DEFINE_FORWARD(first_##name, hooks_waits_resolve, hooks_waits_next, PLACE_##name)         \

@@ -152,8 +152,8 @@ static bool is_done_by(uint64_t deadline) {
     return wait_while_running(deadline) == HELPER_DONE;
 }
 
-/* Happens in a constructor that ends the process, and in a signal that could not be postponed
- * (abort). */
+/* Returns true if the caller is inside the loader: a constructor that ends the process, or the
+ * handler of a signal that could not be postponed (abort). */
 static bool caller_is_inside_loader(void) {
     return loader_state_is_used_by((uint32_t)syscall(SYS_gettid));
 }
@@ -221,8 +221,9 @@ void helper_block_libraries(void) {
 }
 
 void helper_finish(uint64_t timeout_ms) {
-    /* The process's state was changed before this check of the helper's state: a helper that
-     * another thread has suspended either is back by now, or does not come back (helper_start). */
+    /* The process's state was changed before this check of the helper's state. So a helper that
+     * another thread had suspended has either been started again by now, or never will be
+     * (helper_start). */
     if (!helper_is_running())
         return;
     /* before its time it has nothing to send, so it is not even woken */

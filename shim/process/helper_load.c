@@ -74,7 +74,7 @@ void *helper_load_beside(const char *name, const char *release, const char **why
     return other_release ? NULL : library;
 }
 
-/* Returns true if the file's mode allows reading it, and it cannot be opened nevertheless. */
+/* Returns true if the file cannot be opened although its mode allows reading. */
 static bool is_kept_from_reading(const char *path) {
     if (syscall(SYS_faccessat, AT_FDCWD, path, R_OK) != 0)
         return false;

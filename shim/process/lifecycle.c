@@ -95,7 +95,8 @@ static bool is_alone(void) {
     return threads == 1 || (threads == 2 && helper_is_at_rest());
 }
 
-/* Undone after fork() has read it, and before the helper may continue. */
+/* Lets libc count several threads again, after fork() has read its count and before the helper may
+ * continue. */
 static void restore_libc_threads(void) {
     if (life.set_libc_single)
         libc_set_single_threaded(false);
@@ -332,7 +333,7 @@ static bool helper_is_outside(void *unused) {
     return !helper_tid || !loader_state_is_used_by(helper_tid);
 }
 
-/* Then the helper may be waiting for this thread. */
+/* Returns true if this thread is inside the loader: the helper may then be waiting for it. */
 static bool is_inside_itself(void) {
     return loader_state_is_used_by((uint32_t)syscall(SYS_gettid));
 }

@@ -168,7 +168,8 @@ void termination_spare_first_process(void) {
         termination_remove();
 }
 
-/* Gives SIGABRT back once: handlers are the process's, stacks are threads'. */
+/* Gives SIGABRT back for good if the stack is too small for the handler: a handler serves all
+ * threads, but each thread has a signal stack of its own. */
 void termination_note_signal_stack(size_t bytes) {
     if (bytes >= 2 * getauxval(AT_MINSIGSTKSZ) + HANDLERS_BYTES ||
         atomic_exchange(&termination.is_cramped, true) || !atomic_load(&termination.takes_abort))

@@ -41,8 +41,8 @@ IN_FIRST_PAGE static _Atomic bool has_entries; /* false: no page of `table` was 
 
 ARCH_DEFINE_SIGRETURN(own_sigreturn)
 
-/* The C library's function, once it is known: a filter, or PR_SET_SYSCALL_USER_DISPATCH, may let
- * rt_sigreturn pass there alone. */
+/* Holds the address of the C library's rt_sigreturn once it is known: a filter, or
+ * PR_SET_SYSCALL_USER_DISPATCH, may allow that system call at this address only. */
 __attribute__((used)) static uintptr_t sigreturn_by = (uintptr_t)own_sigreturn;
 
 ARCH_DEFINE_HANDLER_RETURN(program_handler_returns, program_handler_leave, sigreturn_by);

@@ -91,7 +91,7 @@ static inline void *profiler_memory_reserve(size_t size) {
     return profiler_memory_with(size, PROT_NONE);
 }
 
-/* Makes a part of such a range memory, zeroed. Returns false if refused. */
+/* Backs a part of such a range by zeroed memory. Returns false if refused. */
 static inline bool profiler_memory_open(void *memory, size_t size) {
     const int saved = errno;
     const bool opened = syscall(SYS_mprotect, memory, size, PROT_READ | PROT_WRITE) == 0;

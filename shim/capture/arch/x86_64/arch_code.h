@@ -25,8 +25,8 @@ enum {
 /* The farthest that a call of generated code reaches: 32 bits, signed. */
 static const uintptr_t arch_call_reach = UINT64_C(1) << 31;
 
-/* On return from a signal handler the stack pointer is at the ucontext: where in it the registers
- * of what was interrupted are. */
+/* On return from a signal handler the stack pointer points to the ucontext. These are the offsets
+ * of the interrupted registers in it. */
 enum {
     SIGNAL_FRAME_FP = offsetof(ucontext_t, uc_mcontext.gregs[REG_RBP]),
     SIGNAL_FRAME_SP = offsetof(ucontext_t, uc_mcontext.gregs[REG_RSP]),
@@ -45,7 +45,8 @@ static inline bool arch_is_signal_frame(bool is_saved_at_sp, int32_t offset) {
  * call leaves it in a link register. */
 enum { ARCH_PUSHED_RETURN = -8 };
 
-/* The link register of a thread, and where it is in the signal frame; 0: there is none. */
+/* The offset of the link register in the signal frame, and its value in a thread; 0: this
+ * architecture has none. */
 enum { SIGNAL_FRAME_LINK = 0 };
 static inline uintptr_t arch_link_register(const uint64_t registers[REGISTER_COUNT]) {
     (void)registers;

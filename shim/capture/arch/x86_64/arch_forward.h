@@ -1,5 +1,6 @@
-/* Functions that observe a call and forward it unchanged: with the arguments in its registers,
- * and with its caller's frame on the stack. They need not know how many arguments there are.
+/* Defines functions that observe a call and forward it unchanged: with the arguments in its
+ * registers, and with its caller's frame on the stack. They need not know how many arguments there
+ * are.
  *
  * Source: System V psABI for AMD64 (3.2.3).
  */

@@ -46,8 +46,8 @@ static inline void floats_end(uint32_t before) {
     __asm__ volatile("ldmxcsr %0" : : "m"(before) : "memory");
 }
 
-/* The same for good, the x87's control word included: of a thread of our own, which has inherited
- * them from its creator. */
+/* Sets the default for good on a thread of the profiler's, which has inherited its creator's
+ * control words; includes the x87's. */
 static inline void floats_reset(void) {
     __asm__ volatile("fninit" : : : "memory");
     (void)floats_begin();
@@ -103,7 +103,7 @@ static inline uintptr_t thread_vector_block(uint64_t module, uint64_t generation
     return block == UINTPTR_MAX ? 0 : block;
 }
 
-/* memset(memory, 0, size), without libc's: that would be one more symbol to look up at each start.
+/* Zeroes memory without libc's memset(), which would be one more symbol to look up at each start.
  */
 static inline void memory_clear(void *memory, size_t size) {
     __asm__ volatile("rep stosb" : "+D"(memory), "+c"(size) : "a"(0) : "memory");

@@ -33,7 +33,7 @@ enum {
     STATE_MAGIC1 = 0x46505853, /* FP_XSTATE_MAGIC1 */
 };
 
-/* Returns true if that is the kernel's frame that the handler's arguments lie in. */
+/* Returns true if the kernel's frame at `frame` is the one that has the handler's arguments. */
 static inline bool arch_is_signal_frame_at(uintptr_t frame, const siginfo_t *info,
                                            const ucontext_t *context) {
     return (uintptr_t)context == frame + FRAME_CONTEXT && (uintptr_t)info == frame + FRAME_INFO;
@@ -88,8 +88,8 @@ static inline struct signal_frame_place arch_place_signal_frame(uintptr_t top,
     return (struct signal_frame_place){((state - FRAME_BYTES) & -(uintptr_t)16) - 8, state, bytes};
 }
 
-/* Copies the frame there. Its ucontext has the program's `stack`, and the handler returns to
- * `returns_to`. */
+/* Copies the frame to the place. In the copy the ucontext has the program's `stack`, and the
+ * handler returns to `returns_to`. */
 static inline void arch_move_signal_frame(const struct signal_frame_place *place, uintptr_t frame,
                                           const stack_t *stack, void (*returns_to)(void)) {
     const ucontext_t *const from = (const ucontext_t *)(frame + FRAME_CONTEXT);
@@ -101,8 +101,8 @@ static inline void arch_move_signal_frame(const struct signal_frame_place *place
     memcpy((void *)place->frame, &returns_to, sizeof returns_to);
 }
 
-/* Returns the segments with which a handler begins, those of its entry, in the place of REG_CSGSFS:
- * 32-bit code of a 64-bit process has others. */
+/* Returns the value of REG_CSGSFS with which the program's handler begins: the segments of the
+ * entry's code. The interrupted code may be 32-bit code, which has others. */
 static inline greg_t arch_handler_segments(greg_t interrupted) {
     const uint64_t kept = UINT64_C(0x0000ffffffff0000); /* gs, fs */
     uint32_t code;
