@@ -15,7 +15,7 @@ int process_file_open_path(const char *path);
 int process_file_open(pid_t pid, const char *name);
 int process_file_open_thread(uint32_t tid, const char *name);
 
-/* Closes a file of these. */
+/* Closes a file that one of the functions above has opened. */
 void process_file_close(int file);
 
 /* Reads the file's beginning, as far as it fits, and closes it. Returns false, and `text` is "", if

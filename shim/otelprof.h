@@ -101,8 +101,8 @@ OTELPROF_DOES(span_set, (const uint8_t *trace_id, const uint8_t *span_id), (trac
 /* Ends the calling thread's work for a span. Context: any. */
 OTELPROF_DOES(span_clear, (void), ())
 
-/* Writes the thread's span, or zeros. Returns 1 if there is a span; 0 if there is none, or no
- * profiler, and then nothing is written without a profiler. Context: any. */
+/* Writes the thread's span, or zeros if there is none. Returns 1 if there is a span, otherwise 0.
+ * Without a profiler returns 0 and writes nothing. Context: any. */
 OTELPROF_GIVES(int, 0, span_get, (struct otelprof_span * span), (span))
 
 /* --- the thread's labels --- */

@@ -35,9 +35,10 @@ enum {
     QUIESCE_OR_DIE_MS = 10000, /* for a call that else ends the process, or the helper */
 };
 
-/* Stops the helper before such a call. If it returns true, helper_resume() must be called after it,
- * on the same thread, with the same strength (QUIESCE_GONE and QUIESCE_LOADED are resumed alike).
- * Context: any. In a signal handler only QUIESCE_IDLE can succeed. */
+/* Stops the helper before a call that it must not run beside. If it returns true, helper_resume()
+ * must be called after it, on the same thread, with the same strength (QUIESCE_GONE and
+ * QUIESCE_LOADED are resumed alike). Context: any. In a signal handler only QUIESCE_IDLE can
+ * succeed. */
 bool helper_quiesce(enum quiesce_strength strength, uint64_t timeout_ms);
 void helper_resume(enum quiesce_strength strength);
 

@@ -49,8 +49,8 @@ struct python {
 void python_start(struct python *python, bool wanted, struct modules *modules,
                   const struct log *log);
 
-/* Returns true if there is a Python whose threads may crash once it has ended, and the process has
- * not (CPython's take_gil() up to 3.10 uses an interpreter that is gone). Context: any. */
+/* Returns true if there is a Python whose threads may crash between its end and the process's end
+ * (CPython's take_gil() up to 3.10 uses the interpreter's freed memory). Context: any. */
 static inline bool python_ends_in_haste(const struct python *python) {
     return atomic_load_explicit(&python->is_old, memory_order_relaxed);
 }
