@@ -205,7 +205,7 @@ static void harvest_scan_objects(void) {
 
 /* The calls depend on their order:
  * 1. modules_pin() is first: samples are reported in this snapshot's intervals. If objects are
- * gone, their rules are forgotten before anything else uses them.
+ *    gone, their rules are forgotten before anything else uses them.
  * 2. heap_maintain() flips the stack store before visit_heap() reads it.
  * 3. sampler_check_signal() and harvest_scan_objects() precede the visits: they find handlers and
  *    objects that no hook saw, and the visits name frames by the state that they leave.

@@ -69,9 +69,10 @@ bool quiesce_lock_close_to_copy(uint64_t timeout_ms);
  * forks. Async-signal-safe: yes. */
 bool quiesce_lock_close_at_rest(void);
 
-/* Closes the lock for good if the helper waits for its time; the process is past helpers. Waits at
- * most one second for a helper that is inside, and as long for one that has just begun to run, or
- * has not begun yet if `begins`. Returns false if it is still inside. Async-signal-safe: yes. */
+/* Closes the lock for good if the helper still waits for its time to start; the state of the
+ * process permits no helper any more. Waits at most one second for a helper that is inside, and as
+ * long for one that has just begun to run, or, if `begins`, has not begun yet. Returns false if the
+ * helper is still inside. Async-signal-safe: yes. */
 bool quiesce_lock_close_for_good(bool begins);
 
 /* Returns true if the helper's thread exists, sleeps, and cannot continue: it sleeps for ever, or

@@ -5,10 +5,10 @@
  * handler, which reads, and by handlers of the program's, which may change it too and leave it as
  * they found it. There is no lock, and no thread waits:
  *  - the span's words have a check word beside them: a mixture of two spans is none. A writer
- * checks afterwards that its words are there, and writes again if not.
+ *    checks afterwards that its words are there, and writes again if not.
  *  - a label takes its place by one store, is written there, and is shown by another.
  *  - a context as a whole is made in the second of two places, which become each other by one
- * store.
+ *    store.
  *
  * Labels are a stack. A label hides an older one of its key until it is popped. One that does not
  * fit takes no place, but hides too, and counts: then the labels read are reported as cut.

@@ -55,9 +55,9 @@ static bool mutex_is_free(const pthread_mutex_t *mutex) {
            mutex->__data.__lock == 0;
 }
 
-/* In glibc's struct rtld_global the main lock lies before that of the list; what lies there is
- * taken for it if it is a free lock of the same kind. Both are in the second half of the struct, so
- * the search runs from its end. */
+/* Searches for the loader's locks. In glibc's struct rtld_global the main lock lies right before
+ * the lock of the list: the words there count as the main lock if they are a free lock of the same
+ * kind. Both are in the second half of the struct, so the search runs from its end. */
 static void loader_search_locks(uintptr_t start, uintptr_t end, int tid) {
     const size_t step = _Alignof(pthread_mutex_t);
     const size_t size = sizeof(pthread_mutex_t);
