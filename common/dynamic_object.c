@@ -22,7 +22,7 @@ struct dynamic_object dynamic_object_of(const struct object_segments *segments) 
     const ElfW(Phdr) *const header = object_header(segments, PT_DYNAMIC);
     const uintptr_t address = header ? segments->bias + header->p_vaddr : 0;
     const struct readable_range range = object_readable_around(segments, address);
-    const size_t most = range.end != range.start && address % _Alignof(ElfW(Dyn)) == 0
+    const size_t most = header && range.end != range.start && address % _Alignof(ElfW(Dyn)) == 0
                             ? (range.end - address) / sizeof(ElfW(Dyn))
                             : 0;
     struct dynamic_object object;

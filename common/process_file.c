@@ -62,7 +62,7 @@ const char *process_text_value(const char *text, const char *key, char end) {
 }
 
 bool process_file_has(pid_t pid, const char *name, const char *text) {
-    char piece[TEXT_MOST + PIECE_BYTES];
+    char piece[TEXT_MOST + PIECE_BYTES] = {0};
     const size_t length = strlen(text);
     size_t kept = 0; /* bytes of the previous piece, in which `text` may begin */
     bool found = false;

@@ -134,10 +134,11 @@ static int epoll_by_number(int descriptor, struct epoll_event *events, int count
                              (long)mask, sizeof(signal_mask));
 }
 
-OTELPROF_EXPORT timed_epoll epoll_pwait2;
+/* Older headers do not declare epoll_pwait2(), newer ones do. */
+OTELPROF_EXPORT timed_epoll hook_epoll_pwait2 __asm__("epoll_pwait2");
 
-int epoll_pwait2(int descriptor, struct epoll_event *events, int count,
-                 const struct timespec *timeout, const sigset_t *mask) {
+int hook_epoll_pwait2(int descriptor, struct epoll_event *events, int count,
+                      const struct timespec *timeout, const sigset_t *mask) {
     timed_epoll *next = (timed_epoll *)next_symbol_once(&next_waits.epoll_pwait2, "epoll_pwait2");
     if (!next) { /* another thread's search may put the NULL back */
         next = epoll_by_number;

@@ -42,6 +42,7 @@ static inline bool signals_change(int how, const signal_mask *mask, signal_mask 
 static inline bool signals_block(signal_mask *before) {
     const signal_mask all = ~(signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) |
                               signal_bit(SIGILL) | signal_bit(SIGTRAP) | signal_bit(SIGSYS));
+    *before = 0;
     return signals_change(SIG_BLOCK, &all, before);
 }
 

@@ -120,7 +120,8 @@ static void bind_object(const struct dl_phdr_info *info, call_site_rule *rule,
     const struct call_sites_of object = object_of(info);
     struct opened opened = {.object = &object, .rule = rule, .counts = counts};
     const struct link_map *const own = object_symbols_own();
-    if (!own || own->l_addr == info->dlpi_addr || !call_sites_are_readable(&object))
+    if (!own || own->l_addr == info->dlpi_addr || !object.symbols ||
+        !call_sites_are_readable(&object))
         return;
     bind_entries(&opened, object.data, object.relative, object.data_bytes);
     bind_entries(&opened, object.calls, 0, object.calls_bytes);
