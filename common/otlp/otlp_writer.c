@@ -53,34 +53,34 @@ static int32_t string_index(struct otlp_writer *w, const char *string) {
 
 /* --- attributes --- */
 
-static int32_t list_attribute(struct otlp_writer *w, struct listed_attribute attribute,
+static int32_t list_attribute(struct otlp_writer *w, struct listed_attribute *attribute,
                               const char *key, const char *unit, const char *string) {
-    attribute.key = string_index(w, key);
-    attribute.unit = string_index(w, unit);
-    begin_item(w, &attribute, LISTED_ATTRIBUTE_BYTES);
+    attribute->key = string_index(w, key);
+    attribute->unit = string_index(w, unit);
+    begin_item(w, attribute, LISTED_ATTRIBUTE_BYTES);
     wire_raw(&w->item, string, strlen(string));
     return end_item(w, &w->attributes);
 }
 
 int32_t otlp_attribute_string(struct otlp_writer *w, const char *key, const char *value) {
-    return list_attribute(w, (struct listed_attribute){.form = ANY_STRING}, key, "",
+    return list_attribute(w, &(struct listed_attribute){.form = ANY_STRING}, key, "",
                           text(w, value));
 }
 
 int32_t otlp_attribute_int(struct otlp_writer *w, const char *key, int64_t value,
                            const char *unit) {
-    return list_attribute(w, (struct listed_attribute){value, .form = ANY_INT}, key, unit, "");
+    return list_attribute(w, &(struct listed_attribute){value, .form = ANY_INT}, key, unit, "");
 }
 
 int32_t otlp_attribute_double(struct otlp_writer *w, const char *key, double value,
                               const char *unit) {
     struct listed_attribute attribute = {.form = ANY_DOUBLE};
     memcpy(&attribute.number, &value, sizeof value);
-    return list_attribute(w, attribute, key, unit, "");
+    return list_attribute(w, &attribute, key, unit, "");
 }
 
 int32_t otlp_attribute_bool(struct otlp_writer *w, const char *key, bool value) {
-    return list_attribute(w, (struct listed_attribute){value, .form = ANY_BOOL}, key, "", "");
+    return list_attribute(w, &(struct listed_attribute){value, .form = ANY_BOOL}, key, "", "");
 }
 
 int32_t otlp_attribute_strings(struct otlp_writer *w, const char *key, const char *const *values,
