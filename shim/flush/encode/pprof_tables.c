@@ -100,7 +100,8 @@ static const char *find_build_id(const struct otlp_writer *writer,
     for (size_t i = 0; i < count; i++) {
         const struct listed_attribute *const attribute =
             writer->attributes.keys[listed->attributes[i]].bytes;
-        if (strcmp(listed_text(writer, attribute->key), "process.executable.build_id.gnu") == 0)
+        if (attribute->form == ANY_STRING &&
+            strcmp(listed_text(writer, attribute->key), "process.executable.build_id.gnu") == 0)
             return attribute->text;
     }
     return "";
