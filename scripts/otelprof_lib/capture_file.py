@@ -38,9 +38,9 @@ class BadFile(Exception):
 
 
 def check_count(count, size):
-    """Refuses a file that is long only since it has very many messages in which nothing is."""
+    """Refuses a file that is long only since it has very many messages in which nothing is. Raises one of BROKEN."""
     if count > FEW_MESSAGES and size < count * LEAST_BYTES:
-        raise BadFile(f"it has more than {FEW_MESSAGES} messages of less than {LEAST_BYTES} bytes on average: no profiler wrote it")
+        raise ValueError(f"it has more than {FEW_MESSAGES} messages of less than {LEAST_BYTES} bytes on average: no profiler wrote it")
 
 
 def append_message(file, data):

@@ -111,7 +111,7 @@ class Poller:
             try:
                 for data in messages_in(answer):
                     self._take(data)
-            except BadFile as error:
+            except (BadFile, ValueError) as error:
                 self._over.set()
                 self._on_end(f"followed no more, since {error}")
 
