@@ -265,53 +265,39 @@ static void encode_sample(struct build *b, struct otlp_profile *profile,
     b->samples++;
 }
 
-/* Writes the helper thread's CPU time so far: getrusage counts it for the process, but no sample
- * does. */
-static void write_own_cost(struct build *b, struct otlp_profile *profile) {
-    const int64_t spent = (int64_t)b->exporter->api->counters.helper_cpu_nano();
+/* --- totals since the start --- */
+
+static void write_total(struct build *b, struct otlp_profile *profile, const char *key,
+                        uint64_t total, const char *unit) {
     otlp_profile_attribute(b->writer, profile,
-                           otlp_attribute_int(b->writer, "otelprof.self.cpu_time", spent, "ns"));
+                           otlp_attribute_int(b->writer, key, (int64_t)total, unit));
 }
 
-/* Writes the time without sampling due to OTEL_PROFILER_CPU_THRESHOLD. */
-static void write_shed_time(struct build *b, struct otlp_profile *profile) {
-    const int64_t nano = (int64_t)b->exporter->shed_nano;
-    if (nano)
-        otlp_profile_attribute(b->writer, profile,
-                               otlp_attribute_int(b->writer, "otelprof.shed.time", nano, "ns"));
-}
-
-/* Writes how many stacks the walker had left to libunwind, which then followed them to the end. */
-static void write_finished_stacks(struct build *b, struct otlp_profile *profile) {
-    const int64_t count = (int64_t)b->exporter->finished_stacks;
-    if (count)
-        otlp_profile_attribute(
-            b->writer, profile,
-            otlp_attribute_int(b->writer, "otelprof.stacks.finished_by_libunwind", count, "1"));
-}
-
-/* Writes the losses so far as attributes of the first profile. */
-static void write_dropped(struct build *b, struct otlp_profile *profile) {
+/* Writes the losses, and the times and counts that explain an export's samples, as attributes of
+ * its first profile. */
+static void write_totals(struct build *b, struct otlp_profile *profile) {
+    const struct profile_exporter *const exporter = b->exporter;
+    const uint64_t foreign_nano = exporter->api->counters.foreign_stack_nano();
     uint64_t counts[DROP_REASON_COUNT];
-    b->exporter->api->counters.dropped(counts);
+    exporter->api->counters.dropped(counts);
     for (int reason = 0; reason < DROP_REASON_COUNT; reason++) {
         char key[64];
         if (!counts[reason])
             continue;
         snprintf(key, sizeof key, "otelprof.dropped.%s",
                  drop_reason_name((enum drop_reason)reason));
-        otlp_profile_attribute(b->writer, profile,
-                               otlp_attribute_int(b->writer, key, (int64_t)counts[reason], "1"));
+        write_total(b, profile, key, counts[reason], "1");
     }
-}
-
-/* Writes the CPU time of the samples that otelprof.dropped.foreign_stack counts. */
-static void write_foreign_time(struct build *b, struct otlp_profile *profile) {
-    const int64_t nano = (int64_t)b->exporter->api->counters.foreign_stack_nano();
-    if (nano)
-        otlp_profile_attribute(
-            b->writer, profile,
-            otlp_attribute_int(b->writer, "otelprof.foreign_stack.cpu_time", nano, "ns"));
+    /* getrusage counts the helper's CPU time for the process, but no sample does */
+    write_total(b, profile, "otelprof.self.cpu_time", exporter->api->counters.helper_cpu_nano(),
+                "ns");
+    if (exporter->shed_nano) /* nothing was sampled: OTEL_PROFILER_CPU_THRESHOLD */
+        write_total(b, profile, "otelprof.shed.time", exporter->shed_nano, "ns");
+    if (foreign_nano) /* of the samples that otelprof.dropped.foreign_stack counts */
+        write_total(b, profile, "otelprof.foreign_stack.cpu_time", foreign_nano, "ns");
+    if (exporter->finished_stacks) /* the walker had left them to libunwind */
+        write_total(b, profile, "otelprof.stacks.finished_by_libunwind", exporter->finished_stacks,
+                    "1");
 }
 
 /* --- profiles --- */
@@ -361,13 +347,8 @@ static void encode_profile(struct build *b, const struct merge *merge, struct ex
         encode_sample(b, profile, &values.items[i]);
     if (profile && d->kind == SAMPLE_HEAP_PEAK)
         write_peak_facts(b, profile);
-    if (profile && b->first) {
-        write_dropped(b, profile);
-        write_own_cost(b, profile);
-        write_shed_time(b, profile);
-        write_foreign_time(b, profile);
-        write_finished_stacks(b, profile);
-    }
+    if (profile && b->first)
+        write_totals(b, profile);
     b->first = b->first && !profile;
     free(values.items);
 }
