@@ -108,6 +108,8 @@ class Poller:
         except answering.NotAnswering as error:
             return self._end(error)
         with self._lock:
+            if self._over.is_set():
+                return
             try:
                 for data in messages_in(answer):
                     self._take(data)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from captured import PROGRAMS, otelprof
-from otelprof_lib.capture_file import LENGTH
+from otelprof_lib.capture_file import LENGTH, BadFile
 from otelprof_lib.following import MOST_ASKING, Poller
 from served import serving
 from test_control import profiled  # noqa: F401 # a fixture
@@ -106,6 +106,21 @@ def test_an_export_in_two_answers_counts_once(message):
     eventually(lambda: asked.count >= 3, "three questions")
     poller.stop()
     assert sorted(taken) == sorted(exports)
+
+
+def test_the_end_is_reported_once(message):
+    """Several requests may be under way when a response is refused."""
+    def refuse(_):
+        raise BadFile("it is too much")
+
+    exports = [message(instance).profile("samples", "count", 1, {("f",): 1}).bytes() for instance in ("one", "two")]
+    reasons = []
+    asked = Repeats(exports[0])
+    poller = Poller(asked, 1, refuse, reasons.append)
+    poller._ask()
+    asked.answer = Repeats(exports[1]).answer
+    poller._ask()
+    assert reasons == ["followed no more, since it is too much"]
 
 
 def test_a_socket_is_an_address(profiled, browser, tmp_path):  # noqa: F811
