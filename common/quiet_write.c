@@ -1,6 +1,7 @@
 #include "quiet_write.h"
 
 #include "bare_syscall.h"
+#include "restarts.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -16,8 +17,10 @@ static void discard_raised(sigset_t *raised, const sigset_t *pending_before) {
         sigdelset(raised, SIGPIPE);
     if (sigismember(pending_before, SIGXFSZ))
         sigdelset(raised, SIGXFSZ);
-    while (sigtimedwait(raised, NULL, &now) > 0 || errno == EINTR)
-        ;
+    for (int restarts = 0; restarts <= MOST_RESTARTS; restarts++) {
+        if (sigtimedwait(raised, NULL, &now) < 0 && errno != EINTR)
+            return;
+    }
 }
 
 /* Uses the system call: the profiler hooks libc's function for the program. */
@@ -37,12 +40,12 @@ ssize_t quiet_writev(int descriptor, const struct iovec *pieces, int count) {
     sigpending(&pending);
     if (!set_mask(SIG_BLOCK, &signals, &before))
         return -errno;
-    ssize_t written;
-    do
+    ssize_t written = -EINTR;
+    for (int restarts = 0; written == -EINTR && restarts <= MOST_RESTARTS; restarts++) {
         written = writev(descriptor, pieces, count);
-    while (written < 0 && errno == EINTR);
-    if (written < 0)
-        written = -errno;
+        if (written < 0)
+            written = -errno;
+    }
     if (written == -EPIPE || written == -EFBIG)
         discard_raised(&signals, &pending);
     (void)set_mask(SIG_SETMASK, &before, NULL);

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* Works as writev(2), tried again when interrupted; returns -errno instead of -1. */
+/* Works as writev(2), begun again when interrupted (restarts.h); returns -errno instead of -1. */
 ssize_t quiet_writev(int descriptor, const struct iovec *pieces, int count);
 
 /* Advances `pieces` by `done` bytes; returns how many of the `count` still hold something: always

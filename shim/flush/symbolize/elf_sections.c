@@ -1,6 +1,7 @@
 #include "elf_sections.h"
 
 #include "build_id_note.h"
+#include "restarts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,10 +44,11 @@ static bool elf_sections_read_at(const struct elf_sections *s, uint64_t at, void
         memcpy(to, s->memory + at, size);
         return true;
     }
+    int restarts = 0;
     for (size_t done = 0; done < size;) {
         const ssize_t got =
             pread(s->descriptor, (char *)to + done, size - done, (off_t)(at + done));
-        if (got == 0 || (got < 0 && errno != EINTR))
+        if (got == 0 || (got < 0 && (errno != EINTR || restarts++ == MOST_RESTARTS)))
             return false;
         done += got > 0 ? (size_t)got : 0;
     }
