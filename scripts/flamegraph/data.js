@@ -37,4 +37,4 @@ async function ask(what) {
   return answer;
 }
 
-const fetchData = async () => unpacked(await (await ask("data")).arrayBuffer());
+const fetchData = async (what = "data") => unpacked(await (await ask(what)).arrayBuffer());

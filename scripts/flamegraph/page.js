@@ -77,6 +77,16 @@ function prepareOthers() {
   requestIdleCallback(prepareOthers);
 }
 
+// A large file's first kind comes before the others are summed up. Then all of them take its place, and the reader stays there.
+async function takeOthers() {
+  element("details").textContent += " (reading the other kinds \u2026)";
+  try {
+    take(await fetchData("all"));
+  } catch (error) {
+    element("details").textContent = shown.headline + " (the other kinds cannot be read: " + error.message + ")";
+  }
+}
+
 async function start() {
   listen();
   element("title").textContent = data.title;
@@ -88,6 +98,7 @@ async function start() {
       element("chart").textContent = "otelprof has not answered: " + error.message;
       return;
     }
+    if (data.has_more) await takeOthers();
     startToFollow();
     if (!data.is_live) requestIdleCallback(prepareOthers);
   } else {

@@ -140,6 +140,7 @@ class Names:
         self._has_python = PYTHON in self._languages.values()
         self._locations = [self._of_location(location) for location in dictionary.location_table]
         self._location_at = dict(enumerate(self._locations)).__getitem__  # a list would take an index of -1
+        self._only_frame_at = {index: frames[0] for index, frames in enumerate(self._locations) if len(frames) == 1}.__getitem__
         self._check_lengths()
         self._stacks = {index: self._of_stack(stack) or UNKNOWN for index, stack in enumerate(dictionary.stack_table)}
         self._cut = {
@@ -224,12 +225,18 @@ class Names:
         # an address says nothing to a reader, and would make one function as many as it makes calls
         return (self._frame(*nameless(module, language)),) if module else UNKNOWN
 
+    def _with_inlined(self, indices):
+        try:
+            return Stack(chain.from_iterable(map(self._location_at, indices)))
+        except KeyError:
+            return Stack(chain.from_iterable(_entry(self._locations, index) or UNKNOWN for index in indices))
+
     def _of_stack(self, stack):
         indices = stack.location_indices[:]
         try:
-            frames = Stack(chain.from_iterable(map(self._location_at, indices)))
+            frames = Stack(map(self._only_frame_at, indices))
         except KeyError:
-            frames = Stack(chain.from_iterable(_entry(self._locations, index) or UNKNOWN for index in indices))
+            frames = self._with_inlined(indices)
         return Stack(outside_interpreter(frames)) if self._has_python else frames
 
 
@@ -256,8 +263,11 @@ def _sums(profile, names, labels):
         # without values, each timestamp is one observation
         value = sum(values) if values else len(sample.timestamps_unix_nano)
         if value > 0:
+            known = len(sums)
             key = names.stack(sample), labels.of(sample)
-            sums[key] = sums.get(key, 0) + value
+            before = sums.setdefault(key, value)
+            if len(sums) == known:
+                sums[key] = before + value
     measured = names.measured(profile)
     if measured(1) <= 0:  # with a period of 0 samples stand for nothing
         return {}
@@ -266,15 +276,17 @@ def _sums(profile, names, labels):
     return sums
 
 
-def _profiles(message, addresses, lines):
-    """(process, sample type, profile, value by stack and labels) of each profile."""
+def _profiles(message, sample_types, addresses, lines):
+    """(process, sample type, profile, value by stack and labels) of each profile of these types."""
     names = Names(message.dictionary, addresses, lines)
     labels = Labels(message.dictionary)
     for resource_profiles in message.resource_profiles:
         process = process_of(resource_profiles.resource)
         for scope in resource_profiles.scope_profiles:
             for profile in scope.profiles:
-                yield process, names.string(profile.sample_type.type_strindex), profile, _sums(profile, names, labels)
+                sample_type = names.string(profile.sample_type.type_strindex)
+                if sample_type in sample_types:
+                    yield process, sample_type, profile, _sums(profile, names, labels)
 
 
 # --- all of them ---
@@ -345,34 +357,34 @@ class _Sums:
             _add(targets[sample_type], {(stack, marked[labels]): value for (stack, labels), value in sums.items()})
 
 
-def aggregate(messages, addresses=False, lines=False, inside_libc=False):
-    """Profiles by kind, those without samples left out. `messages` are gone through once.
+def aggregate(messages, addresses=False, lines=False, inside_libc=False, kinds=KINDS):
+    """Profiles by kind, those without samples and of other than `kinds` left out. `messages` are gone through once.
 
     Code without a name is one frame for each module, or, with `addresses`, for each address. A function is
     one frame, or, with `lines`, one for each of its lines, where the file has debug information. Where there
     are several processes, the samples of each have its PROCESS as labels. Waits end in the libc function that the
     program called, or, with `inside_libc`, inside of it.
     """
-    result = {name: Profile(kind.title, kind.unit, noun=kind.noun) for name, kind in KINDS.items()}
+    result = {name: Profile(kind.title, kind.unit, noun=kind.noun) for name, kind in KINDS.items() if name in kinds}
     targets = {}  # by sample type
-    kinds = {}
-    for name, kind in KINDS.items():
+    kind_of = {}  # likewise
+    for name in result:
+        kind = KINDS[name]
         targets[kind.shown.type] = result[name].samples
-        kinds[kind.shown.type] = name, kind
+        kind_of[kind.shown.type] = name, kind
         if kind.objects:
             targets[kind.objects.type] = result[name].counts
-            kinds[kind.objects.type] = name, kind
+            kind_of[kind.objects.type] = name, kind
     found = _Sums()
     for message in messages:
         found.processes.update(process_of(it.resource) for it in message.resource_profiles)
-        for process, sample_type, profile, sums in _profiles(message, addresses, lines):
-            if sample_type in targets:
-                name, kind = kinds[sample_type]
-                result[name].sampling.add(process, profile, message.dictionary)
-                found.take(process, sample_type, kind.is_snapshot, profile, sums)
+        for process, sample_type, profile, sums in _profiles(message, targets, addresses, lines):
+            name, kind = kind_of[sample_type]
+            result[name].sampling.add(process, profile, message.dictionary)
+            found.take(process, sample_type, kind.is_snapshot, profile, sums)
     found.put_into(targets)
     if not inside_libc:
-        result |= {name: _waits_outside_libc(result[name]) for name in ("off_cpu", "threads")}
+        result |= {name: _waits_outside_libc(result[name]) for name in ("off_cpu", "threads") if name in result}
     return {name: profile for name, profile in result.items() if profile.samples}
 
 

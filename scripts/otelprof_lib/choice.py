@@ -3,6 +3,7 @@
 from .aggregate import aggregate
 from .capture_file import each_message
 from .formats import printable
+from .kinds import KINDS
 from .labels import SPAN, TRACE, NothingChosen, check_name, id_label, label, select
 from .languages import only
 from .waits import without_idle
@@ -32,10 +33,10 @@ def add_choice(sub, by_function=True, has_file=True):
     sub.add_argument("--lines", action="store_true", help="show each line of a function by itself, where there is debug information")
 
 
-def chosen(options, messages=None):
+def chosen(options, messages=None, kinds=KINDS):
     """What the options of `add_choice` leave of a file's profiles, or of messages', and a title for it."""
     messages = each_message(options.file) if messages is None else messages
-    profiles = aggregate(messages, options.addresses, options.lines, options.inside_libc)
+    profiles = aggregate(messages, options.addresses, options.lines, options.inside_libc, kinds)
     wanted = [it for it in (options.span, options.trace, *options.label) if it]
     profiles, labels = select(profiles, wanted)
     if options.hide_idle:
@@ -47,6 +48,11 @@ def chosen(options, messages=None):
         profiles, language = only(profiles, options.language)
         title.append(f"functions of {language} alone")
     return profiles, printable(", ".join(title))
+
+
+def is_chosen(options):
+    """Whether one of the options leaves something out, or shows it in another way."""
+    return any(getattr(options, word) for word in WORDS)
 
 
 def check_untouched(options, what):

@@ -34,8 +34,12 @@ class Shown:
         self._lines, self._lock = None, threading.Lock()
         data, self._frames, self._sets = page_lists(title, profiles, limits=EVERYTHING, about=about)
         self._kinds = set(profiles)
+        self.has_profiles = bool(profiles)
         self._end = max((profile.sampling.end for profile in profiles.values()), default=0) / 1e9
         self.bytes = packed({"is_live": False, **data, **more, "version": self.version, "has_lines": message is not None})
+
+    def is_version(self, text):
+        return text == str(self.version)
 
     def lines(self, fields):
         """The answer to a question of the page: {kind, function, chosen, hides_idle}."""

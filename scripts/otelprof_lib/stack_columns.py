@@ -1,7 +1,5 @@
 """Distinct stacks as columns, from which a served page grows its trees of calls.
 
-With these and with sums that are taken once, 200,000 stacks take 4.0 to 5.6 s of CPU time until the page has its data, not 11.0 to 14.3.
-
 `sizes`: how many frames each stack has; `frames`: those of one stack after those of another, the innermost first.
 """
 

@@ -6,11 +6,15 @@ from concurrent.futures import Future
 from .about import About
 from .arguments import port
 from .capture_file import each_message
-from .choice import add_choice, chosen
+from .choice import add_choice, chosen, is_chosen
 from .combined import combined
+from .kinds import KINDS
 from .page_server import BINARY, PageServer, as_json, tell, until_ctrl_c
 from .shown_data import Shown
 from .views import for_page
+
+OPENED_WITH = ("cpu", "sched_delay", "off_cpu")  # the kinds that the page shows first, CPU time or wall time, are made of these
+MANY_SAMPLES = 30_000  # with more the page opens before all kinds are summed up
 
 
 def whole(messages):
@@ -33,26 +37,59 @@ def _read(options):
     return whole(about.watched(each_message(options.file))), about
 
 
-def _shown(options, message, about):
-    profiles, title = chosen(options, [message] if message else [])
+def _shown(options, message, about, kinds=KINDS, **more):
+    profiles, title = chosen(options, [message] if message else [], kinds)
     has_lines = not (options.lines or options.addresses)  # with them the frames are other ones
     return Shown(options.title or ": ".join(filter(None, (options.file, title))), for_page(profiles, options),
-                 message if has_lines else None, about.lines(profiles), options.inside_libc)
+                 message if has_lines else None, about.lines(profiles), options.inside_libc, **more)
+
+
+def _count_samples(message):
+    return sum(len(profile.samples) for resource_profiles in message.resource_profiles
+               for scope in resource_profiles.scope_profiles for profile in scope.profiles)
+
+
+def _first_shown(options, message, about):
+    """Returns what the page opens with where summing up all kinds takes seconds, else None."""
+    if not message or _count_samples(message) <= MANY_SAMPLES or is_chosen(options):
+        return None
+    shown = _shown(options, message, about, OPENED_WITH, has_more=True)
+    return shown if shown.has_profiles else None
 
 
 def view(options):
     """The browser opens the page as soon as the file is read, and it waits for what is shown."""
     gc.disable()  # millions of entries, and no circles among them
     message, about = _read(options)
-    shown = Future()
+    first, whole_file = Future(), Future()
+
+    def lines(fields):
+        shown = first.result()
+        return as_json((shown if shown.is_version(fields.get("version")) else whole_file.result()).lines(fields))
+
     server = PageServer(options.port, options.file, {
-        "data": lambda _: (BINARY, shown.result().bytes),
-        "lines": lambda fields: as_json(shown.result().lines(fields)),
+        "data": lambda _: (BINARY, first.result().bytes),
+        "all": lambda _: (BINARY, whole_file.result().bytes),
+        "lines": lines,
     }).start(opens=not options.no_open)
-    shown.set_result(_shown(options, message, about))
-    gc.enable()
-    gc.freeze()
-    until_ctrl_c(server, lambda: tell(server))
+    opened_with = _first_shown(options, message, about)
+    if opened_with:
+        first.set_result(opened_with)
+
+    def sum_up():
+        whole_file.set_result(_shown(options, message, about))
+        gc.enable()
+        gc.freeze()
+
+    def begin():
+        tell(server)
+        if opened_with:
+            sum_up()
+
+    if not opened_with:
+        sum_up()
+        first.set_result(whole_file.result())
+    until_ctrl_c(server, begin)
     return 0
 
 

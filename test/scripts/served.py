@@ -1,8 +1,10 @@
 """A command that serves a page: its address, its end, and bare requests to it."""
 
 import http.client
+import json
 import os
 import signal
+import struct
 import subprocess
 import threading
 from contextlib import contextmanager
@@ -10,6 +12,12 @@ from urllib.parse import urlsplit
 
 from captured import OTELPROF
 from waiting import TIMEOUT_S, eventually
+
+
+def described(data):
+    """Returns the JSON of a page's data, which stands before the columns."""
+    (size,) = struct.unpack_from("<I", data)
+    return json.loads(data[struct.calcsize("<I"):][:size])
 
 
 class Served:

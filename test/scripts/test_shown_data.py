@@ -1,8 +1,6 @@
 """What the server of `otelprof view` gives to the page, and when. Without a browser."""
 
 import http.client
-import json
-import struct
 import types
 
 import pytest
@@ -11,15 +9,10 @@ from otelprof_lib.aggregate import aggregate
 from otelprof_lib.page_data import page_lists
 from otelprof_lib.page_server import PageServer
 from otelprof_lib.shown_data import EVERYTHING, Shown
+from served import described
 from waiting import TIMEOUT_S
 
 pytestmark = pytest.mark.fast
-
-
-def described(data):
-    """The JSON before the columns."""
-    (size,) = struct.unpack_from("<I", data)
-    return json.loads(data[struct.calcsize("<I"):][:size])
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from many_stacks import write_into
 from otelprof_lib.about import About
 from otelprof_lib.formats import readable
 from otelprof_lib.page_server import until_ctrl_c
-from served import serving
+from served import described, serving
 from waiting import TIMEOUT_S, eventually
 from made_up_server import shop
 
@@ -380,6 +380,7 @@ def test_of_very_many_stacks_all_count_and_few_are_drawn(browser, message, tmp_p
     write(tmp_path / "many.otlp", export)
     with serving("view", "--no-open", "many.otlp", cwd=tmp_path) as found:
         page = opened(browser, found)
+        wait_for(browser, "!data.has_more")
         totals = [readable("seconds", sums[0] / 100), readable("bytes", sums[1])]
         assert [line.partition(": ")[2] for line in page.text("#profiles").splitlines()] == totals
         for place, total in enumerate(totals):
@@ -389,3 +390,21 @@ def test_of_very_many_stacks_all_count_and_few_are_drawn(browser, message, tmp_p
             assert 50 < page.ask("return document.querySelectorAll('.frame').length") <= 4000
         leaves = page.ask("return [...shown.own].filter(value => value).length")
         assert leaves == 20_000 and re.match(r"found: ", page.ask("element('term').value = 'part_7'; search(); return element('found').textContent"))
+
+
+@pytest.mark.parametrize("stacks, opens_before", [(100, False), (20_000, True)])
+def test_a_large_file_opens_before_all_its_kinds_are_summed_up(message, tmp_path, stacks, opens_before):
+    """The lines of a function are those of the page that asks: in the second one it has another number."""
+    export = message()
+    write_into(export, stacks=stacks)
+    write(tmp_path / "many.otlp", export)
+    with serving("view", "--no-open", "many.otlp", cwd=tmp_path) as found:
+        pages = [described(found.ask(name)[1]) for name in ("data", "all")]
+        kinds = [[profile["kind"] for profile in page["profiles"]] for page in pages]
+        assert kinds == [["cpu"] if opens_before else ["cpu", "alloc"], ["cpu", "alloc"]]
+        assert [page.get("has_more", False) for page in pages] == [opens_before, False]
+        assert (pages[0]["version"] == pages[1]["version"]) is not opens_before
+        for page in pages:
+            at = next(place for place, (name, _) in enumerate(page["frames"]) if name.endswith("process_part_7"))
+            status, body, _ = found.ask(f"lines?kind=cpu&function={at}&version={page['version']}")
+            assert status == 200 and b"part_0.cc" in body
