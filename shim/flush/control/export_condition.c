@@ -3,8 +3,8 @@
 #include "clock.h"
 #include "files/by_path.h"
 #include "files/kernel_text.h"
+#include "text_numbers.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,8 +30,10 @@ static double resident_kib(void) {
     if (!may_open_by_path() || !kernel_text("/proc/self", "statm", text))
         return -1;
     const char *const second = strchr(text, ' ');
-    return second ? (double)strtoull(second, NULL, 10) * ((double)sysconf(_SC_PAGESIZE) / 1024)
-                  : -1;
+    uint64_t pages;
+    if (!second || !number_read(second + 1, 10, &pages))
+        return -1;
+    return (double)pages * ((double)sysconf(_SC_PAGESIZE) / 1024);
 }
 
 static struct interval_figures measure_interval(struct export_condition *condition, uint64_t nano) {

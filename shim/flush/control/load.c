@@ -5,9 +5,9 @@
 #include "files/control_groups.h"
 #include "files/kernel_text.h"
 #include "hash.h"
+#include "text_numbers.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- the machine --- */
@@ -20,13 +20,12 @@ bool load_parse_machine(const char *text, struct load *load) {
         return false;
     text += 4;
     for (int column = 0; column < COLUMNS; column++) {
-        char *end;
-        const uint64_t ticks = strtoull(text, &end, 10);
-        if (end == text)
+        uint64_t ticks;
+        text = number_read(text + strspn(text, " "), 10, &ticks);
+        if (!text)
             return column > IDLE;
         load->all += ticks;
         load->busy += column == IDLE || column == IOWAIT ? 0 : ticks;
-        text = end;
     }
     return true;
 }
@@ -50,13 +49,15 @@ static void add_group(struct load *load, const char *folder, double quota, doubl
 
 static void load_visit_group(void *arg, const char *folder) {
     char text[KERNEL_TEXT_BYTES];
-    char *end;
+    uint64_t quota;
+    uint64_t period;
     if (!kernel_text(folder, "cpu.max", text))
         return;
-    const double quota = (double)strtoull(text, &end, 10); /* "max" is read as 0 */
-    const double period = (double)strtoull(end, NULL, 10);
-    if (quota > 0 && kernel_text(folder, "cpu.stat", text))
-        add_group(arg, folder, quota, period, kernel_value(text, "usage_usec") * 1000);
+    const char *const end = number_read(text, 10, &quota); /* NULL for "max" */
+    if (end && *end == ' ' && number_read(end + 1, 10, &period) &&
+        kernel_text(folder, "cpu.stat", text))
+        add_group(arg, folder, (double)quota, (double)period,
+                  kernel_value(text, "usage_usec") * 1000);
 }
 
 struct first_version {

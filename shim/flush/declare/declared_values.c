@@ -2,6 +2,7 @@
 
 #include "declared_resource.h"
 #include "declared_settings.h"
+#include "text_numbers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,13 +31,13 @@ static bool is_null(const yaml_node_t *node, const struct value *value) {
 
 /* Accepts for example "1.0" and "1.1-rc.2". */
 static bool format_fits(const char *text) {
-    char *end;
-    const unsigned long major = strtoul(text, &end, 10);
-    if (end == text || *end != '.')
+    uint64_t major;
+    uint64_t minor;
+    const char *end = number_read(text, 10, &major);
+    if (!end || *end != '.')
         return false;
-    const char *const minor_text = end + 1;
-    const unsigned long minor = strtoul(minor_text, &end, 10);
-    if (end == minor_text || (*end && *end != '-'))
+    end = number_read(end + 1, 10, &minor);
+    if (!end || (*end && *end != '-'))
         return false;
     return major == MAJOR || (major == 0 && minor >= OLDEST_MINOR_OF_0);
 }

@@ -1,6 +1,7 @@
 #include "scalar.h"
 
-#include <errno.h>
+#include "text_numbers.h"
+
 #include <locale.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -40,11 +41,10 @@ static bool read_integer(const char *text, int base, int64_t *integer) {
     const bool negative = text[0] == '-';
     const char *const digits = skip_sign(text) + (base == 10 ? 0 : 2);
     const uint64_t most = (uint64_t)INT64_MAX + negative;
-    errno = 0;
-    const unsigned long long value = strtoull(digits, NULL, base);
-    if (errno || value > most)
+    uint64_t value;
+    if (!number_read(digits, (unsigned)base, &value) || value > most)
         return false;
-    *integer = negative ? (int64_t)(0 - (uint64_t)value) : (int64_t)value;
+    *integer = negative ? (int64_t)(0 - value) : (int64_t)value;
     return true;
 }
 

@@ -3,8 +3,8 @@
 #include "clock.h"
 #include "files/by_path.h"
 #include "safe_read.h"
+#include "text_numbers.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,9 +108,10 @@ uint64_t process_context_mapping(const char *line) {
     static const char *const names[] = {"[anon_shmem:OTEL_CTX]", "[anon:OTEL_CTX]",
                                         "/memfd:OTEL_CTX"};
     const char *const name = mapping_name(line);
+    uint64_t start;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strncmp(name, names[i], strlen(names[i])) == 0)
-            return strtoull(line, NULL, 16);
+            return number_read(line, 16, &start) ? start : 0;
     return 0;
 }
 

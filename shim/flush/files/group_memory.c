@@ -2,9 +2,9 @@
 
 #include "control_groups.h"
 #include "kernel_text.h"
+#include "text_numbers.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Files of both versions: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
@@ -76,5 +76,8 @@ uint64_t group_memory_stalled(const struct group_memory *memory) {
     if (!kernel_text(memory->folder, "memory.pressure", text) || strncmp(text, "some ", 5) != 0)
         return 0;
     const char *const total = strstr(text, "total=");
-    return total ? strtoull(total + strlen("total="), NULL, 10) : 0;
+    uint64_t micros = 0;
+    if (total)
+        (void)number_read(total + strlen("total="), 10, &micros);
+    return micros;
 }

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,5 +31,8 @@ uint64_t kernel_number(const char *folder, const char *name) {
 
 uint64_t kernel_value(const char *text, const char *key) {
     const char *const value = process_text_value(text, key, ' ');
-    return value ? strtoull(value, NULL, 10) : 0;
+    uint64_t number = 0;
+    if (value)
+        (void)number_read(value, 10, &number);
+    return number;
 }
