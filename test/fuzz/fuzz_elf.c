@@ -3,6 +3,7 @@
 #include "budget.h"
 
 #include "symbolize/elf_file.h"
+#include "symbolize/function_extent.h"
 #include "symbolize/symbol_table.h"
 
 enum { SOME_SYMBOLS = 64 };
@@ -19,13 +20,17 @@ static void read_names(const struct elf_file *file, size_t size) {
             elf_sections_are_open(&file->parts[PART_MINIDEBUG]));
     for (size_t i = 0; i < table.count && i < SOME_SYMBOLS; i++) {
         const uint64_t address = table.symbols[i].start;
-        const struct symbol *const found = symbol_table_find(&table, address);
-        promise(!found || (found->start <= address && address < found->end));
+        const struct symbol *const found = symbol_table_find(&table, file, address);
+        uint64_t start;
+        uint64_t end;
+        if (function_extent(&file->parts[PART_MAIN], address, &start, &end))
+            promise(start <= address && address < end);
+        promise(!found || found->start <= address);
         if (symbol_table_name(&table, &table.symbols[i], file, name))
             promise(name[0] && strlen(name) < MAX_SYMBOL_NAME);
         promise(i == 0 || table.symbols[i - 1].start <= address);
     }
-    (void)symbol_table_find(&table, UINT64_MAX);
+    (void)symbol_table_find(&table, file, UINT64_MAX);
     symbol_table_free(&table);
 }
 

@@ -80,7 +80,7 @@ static bool opens(void) {
 
 static const char *name_of(uint64_t number) {
     static char name[MAX_SYMBOL_NAME];
-    const struct symbol *const symbol = symbol_table_find(&table, 16 * number + 3);
+    const struct symbol *const symbol = symbol_table_find(&table, &opened, 16 * number + 3);
     return symbol && symbol_table_name(&table, symbol, &opened, name) ? name : "";
 }
 

@@ -105,7 +105,7 @@ static const char *name_at(size_t offset) {
     const struct symbol *symbol = NULL;
     if (opened) {
         symbol_table_load(&table, &file);
-        symbol = symbol_table_find(&table, offsetof(struct object, code) + offset);
+        symbol = symbol_table_find(&table, &file, offsetof(struct object, code) + offset);
     }
     if (!symbol || !symbol_table_name(&table, symbol, &file, name))
         name[0] = 0;

@@ -99,6 +99,44 @@ static void what_no_symbol_covers_has_no_name(void **state) {
     symbolizer_close(s);
 }
 
+/* Returns the name of the function at the address; "" = none. */
+static const char *name_at(const char *file, uint64_t address) {
+    static char name[MAX_SYMBOL_NAME];
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    struct symbolizer *s;
+    const size_t count = look_up(file, SYMBOLS_FUNCTIONS, address, lines, &s);
+    snprintf(name, sizeof name, "%s", count ? lines[0].function : "");
+    symbolizer_close(s);
+    return name;
+}
+
+static void a_symbol_without_a_size_names_no_other_code(void **state) {
+    (void)state;
+    shell("cat > labels.S <<'E'\n"
+          ".text\n.globl bare, told, told_inside\n"
+          "bare: ret\nstatic_code: nop; nop; ret\n"
+          "told: .cfi_startproc; nop; nop\ntold_inside: nop; ret; .cfi_endproc\n"
+          "after_told: nop; ret\n"
+          ".section .note.GNU-stack,\"\",@progbits\n"
+          "E\n"
+          "gcc -shared -nostdlib -o labels.so labels.S && cp labels.so bare_labels.so && "
+          "strip bare_labels.so");
+    static const char *const files[] = {"labels.so", "bare_labels.so"};
+    const uint64_t bare = address_of("labels.so", "bare");
+    const uint64_t told = address_of("labels.so", "told");
+    const uint64_t after = address_of("labels.so", "after_told");
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(name_at(files[i], bare), "bare");
+        assert_string_equal(name_at(files[i], bare + 2), ""); /* static_code + 1 */
+        for (uint64_t at = told; at < after; at++)
+            assert_string_equal(name_at(files[i], at), "told");
+        assert_string_equal(name_at(files[i], after + 1), "");
+    }
+    assert_string_equal(name_at("labels.so", bare + 1), "static_code");
+    assert_string_equal(name_at("bare_labels.so", bare + 1), "");
+    assert_string_equal(name_at("bare_labels.so", after), "");
+}
+
 static bool variable_of(const char *file, uint64_t address, char text[static 256]) {
     char path[PATH_MAX];
     struct symbol_line variable;
@@ -352,7 +390,7 @@ static void every_function_of_a_large_file_is_found(void **state) {
     assert_string_equal(name, "far");
     const uint64_t first = table.symbols[0].start;
     for (uint64_t i = 0; i < 3000; i++) {
-        const struct symbol *const found = symbol_table_find(&table, first + i);
+        const struct symbol *const found = symbol_table_find(&table, &file, first + i);
         assert_ptr_equal(found, &table.symbols[i]);
         assert_int_equal(found->start, first + i);
     }
@@ -367,6 +405,7 @@ int main(void) {
         cmocka_unit_test(a_function_has_its_public_name),
         cmocka_unit_test(functions_alone),
         cmocka_unit_test(what_no_symbol_covers_has_no_name),
+        cmocka_unit_test(a_symbol_without_a_size_names_no_other_code),
         cmocka_unit_test(an_address_of_data_has_its_variables_name),
         cmocka_unit_test(many_variables_are_named_in_several_exports),
         cmocka_unit_test(debug_file_by_link),

@@ -1,5 +1,7 @@
 #include "symbol_table.h"
 
+#include "function_extent.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@ enum {
     MAX_TABLE_BYTES = 24 << 20, /* of one symbol table: a million symbols; clang has 0.3 */
     READ_AT_ONCE = 512,         /* symbols */
     FIRST_NAME_BYTES = 256,     /* most names are shorter */
+    LABEL_BYTES = 1,            /* of a symbol that states no size: its own address */
 };
 
 /* --- reading --- */
@@ -26,6 +29,7 @@ static void symbol_table_add(struct symbol_table *table, struct symbol symbol) {
         table->capacity = capacity;
     }
     table->symbols[table->count++] = symbol;
+    table->has_labels |= !(symbol.rank & RANK_SIZED);
 }
 
 static void add_symbol(struct symbol_table *table, const struct elf_sections *sections,
@@ -39,15 +43,13 @@ static void add_symbol(struct symbol_table *table, const struct elf_sections *se
     const Elf64_Shdr *const home = &sections->headers[symbol->st_shndx];
     if (!(home->sh_flags & SHF_EXECINSTR))
         return;
-    /* the end of a symbol without size is set once the table is sorted */
-    const uint64_t end =
-        symbol->st_size ? symbol->st_value + symbol->st_size : home->sh_addr + home->sh_size;
+    const uint64_t size = symbol->st_size ? symbol->st_size : LABEL_BYTES;
     const unsigned by_binding = binding == STB_GLOBAL ? RANK_GLOBAL
                                 : binding == STB_WEAK ? RANK_WEAK
                                                       : 0;
     const unsigned by_size = symbol->st_size ? RANK_SIZED : 0;
     symbol_table_add(table, (struct symbol){.start = symbol->st_value,
-                                            .end = end,
+                                            .end = symbol->st_value + size,
                                             .name = symbol->st_name,
                                             .names = (uint8_t)names,
                                             .rank = (uint8_t)(by_binding + by_size)});
@@ -175,17 +177,6 @@ static void keep_best(struct symbol_table *table) {
     table->count = kept;
 }
 
-/* Ends symbols without size at the beginning of the next. */
-static void end_symbols(struct symbol_table *table) {
-    for (size_t i = table->count, next = table->count; i-- > 0;) {
-        struct symbol *const symbol = &table->symbols[i];
-        if (i + 1 < table->count && table->symbols[i + 1].start != symbol->start)
-            next = i + 1;
-        if (!has_size(symbol) && next < table->count && symbol->end > table->symbols[next].start)
-            symbol->end = table->symbols[next].start;
-    }
-}
-
 void symbol_table_load(struct symbol_table *table, const struct elf_file *file) {
     load_first(table, &file->parts[PART_MAIN], SHT_SYMTAB, NAMES_MAIN);
     load_first(table, &file->parts[PART_MAIN], SHT_DYNSYM, NAMES_MAIN_DYNAMIC);
@@ -195,12 +186,12 @@ void symbol_table_load(struct symbol_table *table, const struct elf_file *file) 
         return;
     sort_by_address(table);
     keep_best(table);
-    end_symbols(table);
 }
 
 /* --- searching --- */
 
-const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address) {
+/* Returns the number of symbols that begin at `address` or before. */
+static size_t count_up_to(const struct symbol_table *table, uint64_t address) {
     size_t low = 0;
     size_t high = table->count;
     while (low < high) {
@@ -210,19 +201,41 @@ const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_
         else
             high = middle;
     }
-    /* A small symbol may lie inside a larger one: search further down. A label inside a function
-     * states no size; the function that encloses it is the better result. */
-    const struct symbol *label = NULL;
-    for (size_t back = 0; back < MAX_NESTED && low > back; back++) {
-        const struct symbol *const symbol = &table->symbols[low - 1 - back];
+    return low;
+}
+
+/* A small symbol may lie inside a larger one: searches further down. `*label` is a symbol without
+ * size at the address; NULL: there is none. */
+static const struct symbol *find_sized(const struct symbol_table *table, uint64_t address,
+                                       const struct symbol **label) {
+    const size_t count = count_up_to(table, address);
+    *label = NULL;
+    for (size_t back = 0; back < MAX_NESTED && count > back; back++) {
+        const struct symbol *const symbol = &table->symbols[count - 1 - back];
         if (address >= symbol->end)
             continue;
         if (has_size(symbol))
             return symbol;
-        if (!label)
-            label = symbol;
+        if (!*label)
+            *label = symbol;
     }
-    return label;
+    return NULL;
+}
+
+/* A label inside a function states no size; the function that encloses it is the better result. If
+ * that states none either, its extent is in the unwind tables. */
+const struct symbol *symbol_table_find(const struct symbol_table *table,
+                                       const struct elf_file *file, uint64_t address) {
+    const struct symbol *label;
+    const struct symbol *first;
+    uint64_t start;
+    uint64_t end;
+    const struct symbol *const sized = find_sized(table, address, &label);
+    if (sized || !table->has_labels ||
+        !function_extent(&file->parts[PART_MAIN], address, &start, &end))
+        return sized ? sized : label;
+    (void)find_sized(table, start, &first);
+    return first ? first : label;
 }
 
 /* --- names --- */

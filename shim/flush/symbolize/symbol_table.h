@@ -1,8 +1,9 @@
 /* Holds the functions of one module, sorted by address: from .symtab, .dynsym, a separate debug
  * file and .gnu_debugdata together.
  *
- * A lookup returns only a symbol that covers the address: within its size, or, for symbols that
- * state none (hand-written assembler), up to the next symbol of the same section. Names are not
+ * A lookup returns only a symbol that covers the address. A symbol that states no size (a label of
+ * hand-written assembler) covers its own address, or the function that unwind tables describe from
+ * there on: the code behind it may belong to functions whose symbols were stripped. Names are not
  * kept: each is read from the file on request, so a table takes 24 bytes a function. Of each kind
  * of table, a file's first one is read, within bounds on its size.
  * Context: flush.
@@ -33,6 +34,7 @@ struct symbol_table {
     struct symbol *symbols;
     size_t count;
     size_t capacity;
+    bool has_labels;                /* some symbols state no size */
     uint32_t strings[SYMBOL_NAMES]; /* the sections of the tables of names */
 };
 
@@ -40,8 +42,9 @@ struct symbol_table {
 void symbol_table_load(struct symbol_table *table, const struct elf_file *file);
 
 /* Returns the symbol that covers the ELF virtual address, or NULL. If several at one address differ
- * in their names alone, it is any of them. */
-const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address);
+ * in their names alone, it is any of them. `file` as below. */
+const struct symbol *symbol_table_find(const struct symbol_table *table,
+                                       const struct elf_file *file, uint64_t address);
 
 /* Reads the best name of the symbols at the place of `symbol`, from the `file` that the table was
  * read from (possibly opened again). false: it has none that can be read. */

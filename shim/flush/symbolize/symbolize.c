@@ -387,7 +387,8 @@ static size_t find_address(struct task *task) {
         return 1;
     }
     find_lines_guarded(task);
-    const struct symbol *const symbol = symbol_table_find(&task->source->table, task->address);
+    const struct symbol *const symbol =
+        symbol_table_find(&task->source->table, &task->source->file, task->address);
     if (task->count > 0 && name_outermost(task, symbol))
         return task->count;
     const char *const name = symbol_name(task, symbol);
