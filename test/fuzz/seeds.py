@@ -335,6 +335,11 @@ def elf():
     yield from objects("-Wl,--compress-debug-sections=zlib")
     yield from objects("-s")
     with tempfile.TemporaryDirectory() as folder:
+        packed = Path(folder) / "packed.so"
+        for form, plain in ((form, plain) for form in ("zstd", "zlib-gnu") for plain in objects()):
+            packed.write_bytes(plain)
+            subprocess.run(["objcopy", f"--compress-debug-sections={form}", packed], check=True)
+            yield packed.read_bytes()
         made, table = Path(folder) / "a.so", Path(folder) / "table"
         made.write_bytes(next(objects("-g0")))
         table.write_bytes(lzma.compress(made.read_bytes()))

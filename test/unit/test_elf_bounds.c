@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 enum { FUNCTIONS = 3, MANY = 1000, CONTENT_BYTES = 64 << 10, TEXT = 1, STRINGS, TABLE, EXTRA };
 
@@ -144,15 +145,35 @@ static void tables_beyond_the_file_or_too_large_are_not_read(void **state) {
     assert_int_equal(table.count, 0);
 }
 
+enum { PACKED_AT = 1024, ZDEBUG_HEAD = 12, ZSTD = 2 };
+
 /* Compressed debug information of that size, which claims to become so much. */
-static void claim(size_t packed, uint64_t size) {
-    Elf64_Chdr *const header = (Elf64_Chdr *)(void *)(file->content + 1024);
-    *header = (Elf64_Chdr){.ch_type = ELFCOMPRESS_ZLIB, .ch_size = size};
+static void claim_as(uint32_t type, size_t packed, uint64_t size) {
+    Elf64_Chdr *const header = (Elf64_Chdr *)(void *)(file->content + PACKED_AT);
+    *header = (Elf64_Chdr){.ch_type = type, .ch_size = size};
     file->sections[EXTRA] = (Elf64_Shdr){.sh_name = 9,
                                          .sh_type = SHT_PROGBITS,
                                          .sh_flags = SHF_COMPRESSED,
-                                         .sh_offset = offsetof(struct file, content) + 1024,
+                                         .sh_offset = offsetof(struct file, content) + PACKED_AT,
                                          .sh_size = sizeof *header + packed};
+}
+
+static void claim(size_t packed, uint64_t size) {
+    claim_as(ELFCOMPRESS_ZLIB, packed, size);
+}
+
+/* The same in the form of old linkers. */
+static void claim_zdebug(size_t packed, uint64_t size) {
+    char *const head = file->content + PACKED_AT;
+    memcpy(file->content + 200, ".zdebug_info", 13);
+    memcpy(head, "ZLIB", 4);
+    for (int i = 0; i < 8; i++)
+        head[4 + i] = (char)(size >> (56 - 8 * i));
+    file->sections[STRINGS].sh_size = 220;
+    file->sections[EXTRA] = (Elf64_Shdr){.sh_name = 200,
+                                         .sh_type = SHT_PROGBITS,
+                                         .sh_offset = offsetof(struct file, content) + PACKED_AT,
+                                         .sh_size = ZDEBUG_HEAD + packed};
 }
 
 static uint64_t dwarf_bytes(void) {
@@ -167,7 +188,22 @@ static void what_claims_to_be_inflated_without_measure_is_not(void **state) {
     assert_int_not_equal(dwarf_bytes(), 0);
     claim(100, 100 * 1040);
     assert_int_equal(dwarf_bytes(), 0);
-    claim(100, UINT64_MAX);
+    static const uint64_t sizes[] = {UINT64_MAX, (uint64_t)1 << 60, 128 << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        claim(100, sizes[i]);
+        assert_int_equal(dwarf_bytes(), 0);
+        claim_as(ZSTD, 100, sizes[i]);
+        assert_int_equal(dwarf_bytes(), 0);
+        claim_zdebug(100, sizes[i]);
+        assert_int_equal(dwarf_bytes(), 0);
+    }
+    claim_as(ZSTD, 100, 100 * 1040);
+    assert_int_not_equal(dwarf_bytes(), 0);
+    claim_as(ZSTD + 1, 100, 100);
+    assert_int_equal(dwarf_bytes(), 0);
+    claim_zdebug(100, 100);
+    assert_int_not_equal(dwarf_bytes(), 0);
+    file->content[PACKED_AT] = 'z';
     assert_int_equal(dwarf_bytes(), 0);
 }
 
@@ -183,24 +219,57 @@ static void too_much_debug_information_is_not_read(void **state) {
     assert_int_equal(elf_file_dwarf_bytes(&opened, &compressed), 0);
 }
 
+static size_t pack_by_zlib(uint8_t *to, const uint8_t *plain, size_t size) {
+    uLongf packed = CONTENT_BYTES / 2;
+    assert_int_equal(compress(to, &packed, plain, size), Z_OK);
+    return packed;
+}
+
+static size_t pack_by_zstd(uint8_t *to, const uint8_t *plain, size_t size) {
+    const size_t packed = ZSTD_compress(to, CONTENT_BYTES / 2, plain, size, 3);
+    assert_false(ZSTD_isError(packed));
+    return packed;
+}
+
+static void claim_zstd(size_t packed, uint64_t size) {
+    claim_as(ZSTD, packed, size);
+}
+
+static const struct form {
+    size_t head;
+    size_t (*pack)(uint8_t *to, const uint8_t *plain, size_t size);
+    void (*claim)(size_t packed, uint64_t size);
+} forms[] = {
+    {sizeof(Elf64_Chdr), pack_by_zlib, claim},
+    {sizeof(Elf64_Chdr), pack_by_zstd, claim_zstd},
+    {ZDEBUG_HEAD, pack_by_zlib, claim_zdebug},
+};
+
+/* Reads the section as it is described now. */
+static bool inflates_to(const uint8_t *plain, size_t size) {
+    uint8_t out[1024];
+    assert_true(opens());
+    const struct elf_sections *const main = &opened.parts[PART_MAIN];
+    const Elf64_Shdr *const section = elf_section_named(main, ".debug_info");
+    const uint64_t claimed = elf_section_size(main, section);
+    assert_true(claimed <= sizeof out);
+    return claimed && elf_section_read(main, section, out, claimed) &&
+           memcmp(out, plain, size < claimed ? size : claimed) == 0;
+}
+
 static void a_size_that_lies_inflates_to_nothing(void **state) {
     (void)state;
-    uint8_t plain[1000] = "debug information";
-    uLongf packed = compressBound(sizeof plain);
-    static const int lies[] = {-1, 0, 1};
-    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-        uint8_t out[1024];
-        assert_int_equal(compress((Bytef *)file->content + 1024 + sizeof(Elf64_Chdr), &packed,
-                                  plain, sizeof plain),
-                         Z_OK);
-        claim(packed, sizeof plain + (uint64_t)lies[i]);
-        assert_true(opens());
-        const struct elf_sections *const main = &opened.parts[PART_MAIN];
-        const Elf64_Shdr *const section = elf_section_named(main, ".debug_info");
-        const bool read = elf_section_read(main, section, out, elf_section_size(main, section));
-        assert_true(lies[i] < 0 || read == (lies[i] == 0));
-        if (read)
-            assert_memory_equal(out, plain, sizeof plain - 1);
+    const uint8_t plain[1000] = "debug information";
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const struct form *const form = &forms[i];
+        uint8_t *const to = (uint8_t *)file->content + PACKED_AT + form->head;
+        const size_t packed = form->pack(to, plain, sizeof plain);
+        form->claim(packed, sizeof plain + 1);
+        assert_false(inflates_to(plain, sizeof plain));
+        form->claim(packed - 1, sizeof plain); /* it ends early */
+        assert_true(form->pack == pack_by_zlib || !inflates_to(plain, sizeof plain));
+        form->claim(packed, sizeof plain);
+        assert_true(inflates_to(plain, sizeof plain));
     }
 }
 

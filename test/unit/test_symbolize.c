@@ -228,6 +228,40 @@ static void symbols_in_gnu_debugdata(void **state) {
     symbolizer_close(s);
 }
 
+/* Returns the number of addresses of shop::Cart::add with the inlined function and both lines, in
+ * the first export. */
+static size_t chains_of(const char *file) {
+    char path[PATH_MAX];
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    const struct harvest_module module = module_for(file, path);
+    const uint64_t start = bias + address_of("full.so", "_ZN4shop4Cart3addEi");
+    struct symbolizer *const s = symbolizer_open(SYMBOLS_LINES, unguarded);
+    size_t chains = 0;
+    for (uint64_t at = start; at < start + 64; at++)
+        chains += symbolizer_lines(s, &module, at, lines, MAX_SYMBOL_LINES) == 2 &&
+                  strstr(lines[0].function, "inlined") && lines[0].line == 2 && lines[1].line == 6;
+    symbolizer_close(s);
+    return chains;
+}
+
+static void debug_information_packed_in_each_way_gives_lines(void **state) {
+    (void)state;
+    static const char *const forms[] = {"none", "zlib", "zlib-gnu", "zstd"};
+    const size_t chains = chains_of("full.so");
+    char file[32];
+    assert_true(chains > 0);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        shell("objcopy --compress-debug-sections=%1$s full.so %1$s.so && "
+              "objcopy --only-keep-debug %1$s.so %1$s.debug && cp stripped.so split_%1$s.so && "
+              "objcopy --add-gnu-debuglink=%1$s.debug split_%1$s.so",
+              forms[i]);
+        snprintf(file, sizeof file, "%s.so", forms[i]);
+        assert_int_equal(chains_of(file), chains);
+        snprintf(file, sizeof file, "split_%s.so", forms[i]);
+        assert_int_equal(chains_of(file), chains);
+    }
+}
+
 /* Of a mapping this would be SIGBUS. */
 static void the_file_of_an_unloaded_library_may_be_shortened(void **state) {
     (void)state;
@@ -410,6 +444,7 @@ int main(void) {
         cmocka_unit_test(many_variables_are_named_in_several_exports),
         cmocka_unit_test(debug_file_by_link),
         cmocka_unit_test(symbols_in_gnu_debugdata),
+        cmocka_unit_test(debug_information_packed_in_each_way_gives_lines),
         cmocka_unit_test(the_file_of_an_unloaded_library_may_be_shortened),
         cmocka_unit_test(a_replaced_file_is_not_believed),
         cmocka_unit_test(no_descriptor_is_open_between_exports),

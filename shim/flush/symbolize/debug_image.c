@@ -50,17 +50,22 @@ static uint64_t padded(uint64_t size) {
 
 uint64_t debug_image_bytes(const struct elf_sections *sections, bool *compressed) {
     uint64_t total = padded(sizeof(struct head));
+    uint64_t most_packed = 0; /* bytes that are held while zstd reads them */
     *compressed = false;
     for (int i = 0; i < WANTED; i++) {
         const Elf64_Shdr *const header = elf_section_named(sections, wanted[i]);
         const uint64_t size = header ? elf_section_size(sections, header) : 0;
         if ((i == DEBUG_INFO && !size) || size > UINT32_MAX)
             return 0;
-        if (size)
-            *compressed |= elf_section_is_compressed(header);
+        if (!size)
+            continue;
+        const enum packing packing = elf_section_form(sections, header).packing;
+        *compressed |= packing != PACKING_NONE;
+        if (packing == PACKING_ZSTD && header->sh_size > most_packed)
+            most_packed = header->sh_size;
         total += padded(size);
     }
-    return total;
+    return total + padded(most_packed);
 }
 
 /* --- the mapping --- */

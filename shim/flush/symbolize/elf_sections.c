@@ -4,10 +4,12 @@
 #include "restarts.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 enum {
     MAX_SECTIONS = 1024,        /* linked files have some forty */
@@ -15,7 +17,11 @@ enum {
     MAX_NOTE_BYTES = 64 << 10,  /* of one section of notes: build ids are in one of 36 bytes */
     MAX_NOTE_SECTIONS = 16,     /* three are usual */
     MAX_INFLATION = 1032,       /* deflate's maximum: zlib's "Technical Details" */
+    /* A block of four bytes, of one repeated byte, becomes 128 KiB: RFC 8878, 3.1.1.2. */
+    MAX_ZSTD_INFLATION = 32768,
     INFLATE_AT_ONCE = 16 << 10,
+    MAX_DEBUG_NAME = 32,
+    PACKED_BY_ZSTD = 2, /* ELFCOMPRESS_ZSTD; older C libraries do not declare it */
 };
 
 void elf_sections_init(struct elf_sections *sections) {
@@ -113,33 +119,89 @@ static bool has_contents(const struct elf_sections *s, const Elf64_Shdr *header)
            is_within(s, header->sh_offset, header->sh_size);
 }
 
-const Elf64_Shdr *elf_section_named(const struct elf_sections *s, const char *name) {
-    const size_t size = strlen(name) + 1;
-    for (uint32_t i = 0; i < s->count; i++) {
-        const Elf64_Shdr *const header = &s->headers[i];
-        if (header->sh_name < s->names_size && size <= s->names_size - header->sh_name &&
-            memcmp(s->names + header->sh_name, name, size) == 0 && has_contents(s, header))
-            return header;
-    }
+static bool has_name(const struct elf_sections *s, const Elf64_Shdr *header, const char *name,
+                     size_t size) {
+    return header->sh_name < s->names_size && size <= s->names_size - header->sh_name &&
+           memcmp(s->names + header->sh_name, name, size) == 0;
+}
+
+static const Elf64_Shdr *find_named(const struct elf_sections *s, const char *name) {
+    for (uint32_t i = 0; i < s->count; i++)
+        if (has_name(s, &s->headers[i], name, strlen(name) + 1) && has_contents(s, &s->headers[i]))
+            return &s->headers[i];
     return NULL;
 }
 
-bool elf_section_is_compressed(const Elf64_Shdr *header) {
-    return header->sh_flags & SHF_COMPRESSED;
+static const char debug_prefix[] = ".debug_";
+static const char packed_prefix[] = ".zdebug_";
+
+const Elf64_Shdr *elf_section_named(const struct elf_sections *s, const char *name) {
+    char other[MAX_DEBUG_NAME];
+    const Elf64_Shdr *const header = find_named(s, name);
+    if (header || strncmp(name, debug_prefix, sizeof debug_prefix - 1) != 0)
+        return header;
+    const int length =
+        snprintf(other, sizeof other, "%s%s", packed_prefix, name + sizeof debug_prefix - 1);
+    return length < (int)sizeof other ? find_named(s, other) : NULL;
+}
+
+/* --- packed contents --- */
+
+/* GNU's form before SHF_COMPRESSED: the letters, then the size, the highest byte first. */
+struct zdebug_head {
+    char letters[4];
+    uint8_t size[8];
+};
+
+static struct section_form form_of_zdebug(const struct zdebug_head *head) {
+    struct section_form form = {.packing = PACKING_ZLIB, .head = sizeof *head};
+    for (size_t i = 0; i < sizeof head->size; i++)
+        form.size = form.size << 8 | head->size[i];
+    return form;
+}
+
+static struct section_form form_of_head(const Elf64_Chdr *head) {
+    return (struct section_form){.packing = head->ch_type == ELFCOMPRESS_ZLIB ? PACKING_ZLIB
+                                            : head->ch_type == PACKED_BY_ZSTD ? PACKING_ZSTD
+                                                                              : PACKING_UNKNOWN,
+                                 .size = head->ch_size,
+                                 .head = sizeof *head};
+}
+
+/* Returns the form with size 0 if no packed bytes of that number can become so many. */
+static struct section_form bounded_form(struct section_form form, const Elf64_Shdr *header) {
+    const uint64_t most = form.packing == PACKING_ZSTD   ? MAX_ZSTD_INFLATION
+                          : form.packing == PACKING_ZLIB ? MAX_INFLATION
+                                                         : 0;
+    /* a section lies within its file: this product is far below 2^64 */
+    if (form.size > (header->sh_size - form.head) * most)
+        form.size = 0;
+    return form;
+}
+
+struct section_form elf_section_form(const struct elf_sections *s, const Elf64_Shdr *header) {
+    static const struct section_form unknown = {.packing = PACKING_UNKNOWN};
+    Elf64_Chdr head;
+    struct zdebug_head old;
+    if (header->sh_flags & SHF_COMPRESSED)
+        return elf_section_read_raw(s, header, 0, &head, sizeof head)
+                   ? bounded_form(form_of_head(&head), header)
+                   : unknown;
+    if (has_name(s, header, packed_prefix, sizeof packed_prefix - 1))
+        return elf_section_read_raw(s, header, 0, &old, sizeof old) &&
+                       memcmp(old.letters, "ZLIB", sizeof old.letters) == 0
+                   ? bounded_form(form_of_zdebug(&old), header)
+                   : unknown;
+    return (struct section_form){.size = has_contents(s, header) ? header->sh_size : 0};
+}
+
+static bool section_is_packed(const struct elf_sections *s, const Elf64_Shdr *header) {
+    return (header->sh_flags & SHF_COMPRESSED) ||
+           has_name(s, header, packed_prefix, sizeof packed_prefix - 1);
 }
 
 uint64_t elf_section_size(const struct elf_sections *s, const Elf64_Shdr *header) {
-    Elf64_Chdr packed;
-    if (!has_contents(s, header))
-        return 0;
-    if (!elf_section_is_compressed(header))
-        return header->sh_size;
-    if (header->sh_size < sizeof packed ||
-        !elf_sections_read_at(s, header->sh_offset, &packed, sizeof packed) ||
-        packed.ch_type != ELFCOMPRESS_ZLIB ||
-        packed.ch_size > (header->sh_size - sizeof packed) * MAX_INFLATION)
-        return 0;
-    return packed.ch_size;
+    return elf_section_form(s, header).size;
 }
 
 /* Inflates all of `[at, end)` of the file through `stream`, whose output has been set. */
@@ -159,35 +221,49 @@ static bool inflate_range(const struct elf_sections *s, uint64_t at, uint64_t en
     return (result == Z_OK || result == Z_STREAM_END) && stream->avail_out == 0;
 }
 
-static bool inflate_section(const struct elf_sections *s, const Elf64_Shdr *header, uint8_t *to,
-                            uint64_t size) {
+static bool inflate_section(const struct elf_sections *s, const Elf64_Shdr *header, uint64_t head,
+                            uint8_t *to, uint64_t size) {
     z_stream stream = {.next_out = to, .avail_out = (uInt)size};
     if (size > UINT32_MAX || inflateInit(&stream) != Z_OK)
         return false;
-    const bool done = inflate_range(s, header->sh_offset + sizeof(Elf64_Chdr),
-                                    header->sh_offset + header->sh_size, &stream);
+    const bool done =
+        inflate_range(s, header->sh_offset + head, header->sh_offset + header->sh_size, &stream);
     inflateEnd(&stream);
+    return done;
+}
+
+/* libzstd gets all packed bytes at once: then it writes into `to` alone. As a stream, it would take
+ * a window as large as the contents. */
+static bool decompress_section(const struct elf_sections *s, const Elf64_Shdr *header,
+                               uint64_t head, uint8_t *to, uint64_t size) {
+    const uint64_t packed_size = header->sh_size - head;
+    void *const packed = malloc(packed_size);
+    const bool done = packed && elf_section_read_raw(s, header, head, packed, packed_size) &&
+                      ZSTD_decompress(to, size, packed, packed_size) == size;
+    free(packed);
     return done;
 }
 
 bool elf_section_read(const struct elf_sections *s, const Elf64_Shdr *header, uint8_t *to,
                       uint64_t size) {
-    return elf_section_is_compressed(header) ? inflate_section(s, header, to, size)
-                                             : elf_sections_read_at(s, header->sh_offset, to, size);
+    const struct section_form form = elf_section_form(s, header);
+    if (form.packing == PACKING_NONE)
+        return elf_sections_read_at(s, header->sh_offset, to, size);
+    if (form.size == 0 || size != form.size)
+        return false;
+    return form.packing == PACKING_ZSTD ? decompress_section(s, header, form.head, to, size)
+                                        : inflate_section(s, header, form.head, to, size);
+}
+
+bool elf_section_read_raw(const struct elf_sections *s, const Elf64_Shdr *header, uint64_t at,
+                          void *to, size_t size) {
+    return has_contents(s, header) && at <= header->sh_size && size <= header->sh_size - at &&
+           elf_sections_read_at(s, header->sh_offset + at, to, size);
 }
 
 bool elf_section_read_part(const struct elf_sections *s, const Elf64_Shdr *header, uint64_t at,
                            void *to, size_t size) {
-    return has_contents(s, header) && !elf_section_is_compressed(header) && at <= header->sh_size &&
-           size <= header->sh_size - at &&
-           elf_sections_read_at(s, header->sh_offset + at, to, size);
-}
-
-bool elf_section_read_packed(const struct elf_sections *s, const Elf64_Shdr *header, uint64_t at,
-                             void *to, size_t size) {
-    const uint64_t packed_at = at + sizeof(Elf64_Chdr);
-    return packed_at <= header->sh_size && size <= header->sh_size - packed_at &&
-           elf_sections_read_at(s, header->sh_offset + packed_at, to, size);
+    return !section_is_packed(s, header) && elf_section_read_raw(s, header, at, to, size);
 }
 
 uint8_t *elf_section_copy(const struct elf_sections *s, const Elf64_Shdr *header, size_t max,

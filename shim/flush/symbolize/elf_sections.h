@@ -3,7 +3,8 @@
  * Any user may have written the file, and it may change while it is read. So nothing of it is
  * mapped: the section headers are copied once, and the sections only on request, by pread(). Every
  * size is checked against the file's before memory is taken; the size that a compressed section
- * claims is checked against the most that its bytes can become. A file that has been shortened
+ * claims is checked against the most that its bytes can become. Sections may be packed by zlib or
+ * zstd (SHF_COMPRESSED), or be .zdebug_* of old linkers. A file that has been shortened
  * gives a short read, which is an error like any other. Only 64-bit little-endian files are read.
  * Context: flush.
  */
@@ -44,24 +45,35 @@ static inline bool elf_sections_are_open(const struct elf_sections *sections) {
 /* May be called again on closed sections. */
 void elf_sections_close(struct elf_sections *sections);
 
-/* Returns NULL if there is none of that name, or only one without contents. */
+/* Returns NULL if there is none of that name, or only one without contents. A section .debug_* may
+ * have the name .zdebug_* instead. */
 const Elf64_Shdr *elf_section_named(const struct elf_sections *sections, const char *name);
+
+enum packing { PACKING_NONE, PACKING_ZLIB, PACKING_ZSTD, PACKING_UNKNOWN };
+
+/* The form of a section's contents. */
+struct section_form {
+    enum packing packing;
+    uint64_t size; /* inflated; 0: they cannot be read */
+    uint64_t head; /* bytes before the packed ones */
+};
+struct section_form elf_section_form(const struct elf_sections *sections, const Elf64_Shdr *header);
 
 /* Returns the size of the contents, inflated. 0: they cannot be read. */
 uint64_t elf_section_size(const struct elf_sections *sections, const Elf64_Shdr *header);
-bool elf_section_is_compressed(const Elf64_Shdr *header);
 
 /* Reads, and inflates, the whole section to `to`: `size` is elf_section_size(). */
 bool elf_section_read(const struct elf_sections *sections, const Elf64_Shdr *header, uint8_t *to,
                       uint64_t size);
 
-/* Reads part of a section as it is in the file. false: the section is shorter, or compressed. */
+/* Reads part of a section as it is in the file: of a compressed one, packed bytes. false: the
+ * section is shorter. */
+bool elf_section_read_raw(const struct elf_sections *sections, const Elf64_Shdr *header,
+                          uint64_t at, void *to, size_t size);
+
+/* Reads part of the contents. false: the section is shorter, or compressed. */
 bool elf_section_read_part(const struct elf_sections *sections, const Elf64_Shdr *header,
                            uint64_t at, void *to, size_t size);
-
-/* Reads part of a compressed section as it is in the file, behind the compression header. */
-bool elf_section_read_packed(const struct elf_sections *sections, const Elf64_Shdr *header,
-                             uint64_t at, void *to, size_t size);
 
 /* Returns a small section, malloc'ed, the caller's; NULL: it is larger than `max`, or cannot be
  * read. */

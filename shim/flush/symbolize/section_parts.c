@@ -41,7 +41,7 @@ static uint64_t step_of(const struct section_parts *p) {
 /* Inflates up to `end` into `to`. */
 static bool inflate_to(struct section_parts *p, uint8_t *to, uint64_t end) {
     const Elf64_Shdr *const header = p->header;
-    const uint64_t input_size = header->sh_size - sizeof(Elf64_Chdr);
+    const uint64_t input_size = header->sh_size - p->form.head;
     uint8_t input[INPUT_BYTES];
     z_stream *const stream = &p->stream;
     stream->next_out = to;
@@ -50,7 +50,8 @@ static bool inflate_to(struct section_parts *p, uint8_t *to, uint64_t end) {
     while (stream->avail_out) {
         const uint64_t left = input_size - stream->total_in;
         const size_t size = left < sizeof input ? left : sizeof input;
-        if (!size || !elf_section_read_packed(p->sections, header, stream->total_in, input, size))
+        if (!size || !elf_section_read_raw(p->sections, header, p->form.head + stream->total_in,
+                                           input, size))
             return false;
         stream->next_in = input;
         stream->avail_in = (uInt)size;
@@ -101,6 +102,12 @@ static bool inflate_parts(struct section_parts *p, uint64_t first, uint64_t last
 
 /* --- reading --- */
 
+static bool read_whole(struct section_parts *p) {
+    for (uint64_t part = 0; part < count_of(p); part++)
+        set_present(p, part);
+    return !p->failed && elf_section_read(p->sections, p->header, p->to, p->size);
+}
+
 static bool read_parts(struct section_parts *p, uint64_t first, uint64_t last) {
     for (uint64_t part = first; part <= last; part++) {
         const uint64_t at = part * PART_BYTES;
@@ -115,21 +122,23 @@ static bool read_parts(struct section_parts *p, uint64_t first, uint64_t last) {
 bool section_parts_open(struct section_parts *p, const struct elf_sections *sections,
                         const Elf64_Shdr *header, uint8_t *to, uint64_t size) {
     *p = (struct section_parts){.sections = sections, .header = header, .to = to, .size = size};
+    p->form = elf_section_form(sections, header);
     p->present = calloc(count_of(p) / 8 + 1, 1);
     if (!p->present)
         return false;
-    if (elf_section_is_compressed(header))
+    if (p->form.packing == PACKING_ZLIB)
         p->kept = inflateInit(&p->states[0]) == Z_OK;
-    return p->kept || !elf_section_is_compressed(header);
+    return p->kept || p->form.packing != PACKING_ZLIB;
 }
 
 bool section_parts_need(struct section_parts *p, uint64_t at, uint64_t size) {
     if (at > p->size || size > p->size - at)
         return false;
-    const bool is_packed = elf_section_is_compressed(p->header);
+    const bool is_packed = p->form.packing != PACKING_NONE;
     uint64_t first = at / PART_BYTES;
     uint64_t end = (at + size + PART_BYTES - 1) / PART_BYTES;
-    if (is_packed && (p->size <= MAX_SMALL || p->inflated > MAX_TIMES * p->size)) {
+    if (is_packed && (p->form.packing == PACKING_ZSTD || p->size <= MAX_SMALL ||
+                      p->inflated > MAX_TIMES * p->size)) {
         first = 0;
         end = count_of(p);
     }
@@ -137,7 +146,9 @@ bool section_parts_need(struct section_parts *p, uint64_t at, uint64_t size) {
         first++;
     if (first == end)
         return true;
-    const bool done = is_packed ? inflate_parts(p, first, end - 1) : read_parts(p, first, end - 1);
+    const bool done = p->form.packing == PACKING_ZSTD ? read_whole(p)
+                      : is_packed                     ? inflate_parts(p, first, end - 1)
+                                                      : read_parts(p, first, end - 1);
     p->failed |= !done;
     return done;
 }

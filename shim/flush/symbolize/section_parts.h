@@ -2,7 +2,8 @@
  * it: parts that are never read take no memory.
  *
  * A compressed section can be read from its beginning only. So zlib's state is kept at some points,
- * and reading continues from the last one before a part. A caller that reads too many parts gets
+ * and reading continues from the last one before a part. zstd's state cannot be copied: a section
+ * packed by it is read whole. A caller that reads too many parts gets
  * the rest at once, which bounds the bytes inflated to a few times the section. A part that is
  * there is not written again, even if the file has changed. Context: flush.
  */
@@ -21,6 +22,7 @@ struct section_parts {
     const Elf64_Shdr *header;
     uint8_t *to;
     uint64_t size;
+    struct section_form form;
     uint8_t *present; /* a bit for each part; malloc'ed */
     z_stream stream;  /* of a compressed section: at its present position */
     z_stream states[MAX_INFLATE_STATES];

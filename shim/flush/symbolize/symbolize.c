@@ -15,9 +15,10 @@
 
 enum {
     /* Exports after which inflating debug information is worth its cost: the process runs for long.
-     * Large or compressed information waits until then. */
+     * Large information waits until then, also what is large once inflated. */
     LONG_RUN_EXPORTS = 3,
     MAX_CHEAP_DWARF = 32 << 20,
+    MAX_CHEAP_INFLATED = 256 << 10, /* 1 ms */
     /* Bytes of debug information that are open at a time. A larger file is opened alone. */
     MAX_OPEN_DWARF = 64 << 20,
     /* Bytes of debug information that an export may read on average, not counting the first read of
@@ -241,7 +242,8 @@ static void open_debug_files(void *arg) {
 /* Returns whether that much debug information may be read now. */
 static bool is_affordable(const struct symbolizer *s, const struct symbol_source *source,
                           uint64_t bytes, bool compressed) {
-    if (s->exports < LONG_RUN_EXPORTS && (compressed || bytes > MAX_CHEAP_DWARF))
+    if (s->exports < LONG_RUN_EXPORTS &&
+        bytes > (compressed ? MAX_CHEAP_INFLATED : MAX_CHEAP_DWARF))
         return false;
     if (s->dwarf_open + bytes + bytes / LIBDW_ADDS > s->dwarf_room)
         return false;
