@@ -19,18 +19,20 @@ static void read_names(const struct elf_file *file, size_t size) {
     promise(table.count <= 4 * (size + (1 << 20)) / sizeof(Elf64_Sym) ||
             elf_sections_are_open(&file->parts[PART_MINIDEBUG]));
     for (size_t i = 0; i < table.count && i < SOME_SYMBOLS; i++) {
-        const uint64_t address = table.symbols[i].start;
-        const struct symbol *const found = symbol_table_find(&table, file, address);
+        struct symbol found;
+        const uint64_t address = symbol_table_start(&table, i);
+        const bool covered = symbol_table_find(&table, file, address, &found);
         uint64_t start;
         uint64_t end;
         if (function_extent(&file->parts[PART_MAIN], address, &start, &end))
             promise(start <= address && address < end);
-        promise(!found || found->start <= address);
-        if (symbol_table_name(&table, &table.symbols[i], file, name))
+        promise(!covered || (found.start <= address && address < found.end));
+        if (covered && symbol_table_name(&table, &found, file, name))
             promise(name[0] && strlen(name) < MAX_SYMBOL_NAME);
-        promise(i == 0 || table.symbols[i - 1].start <= address);
+        promise(i == 0 || symbol_table_start(&table, i - 1) <= address);
     }
-    (void)symbol_table_find(&table, file, UINT64_MAX);
+    struct symbol last;
+    promise(!symbol_table_find(&table, file, UINT64_MAX, &last) || last.start <= UINT64_MAX);
     symbol_table_free(&table);
 }
 

@@ -5,6 +5,7 @@
 #include "symbolize/symbol_table.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -81,8 +82,11 @@ static bool opens(void) {
 
 static const char *name_of(uint64_t number) {
     static char name[MAX_SYMBOL_NAME];
-    const struct symbol *const symbol = symbol_table_find(&table, &opened, 16 * number + 3);
-    return symbol && symbol_table_name(&table, symbol, &opened, name) ? name : "";
+    struct symbol symbol;
+    return symbol_table_find(&table, &opened, 16 * number + 3, &symbol) &&
+                   symbol_table_name(&table, &symbol, &opened, name)
+               ? name
+               : "";
 }
 
 static void what_is_in_order_is_read(void **state) {
@@ -102,7 +106,80 @@ static void one_symbol_table_is_read_once(void **state) {
     file->header.e_shnum = MANY;
     assert_true(opens());
     assert_int_equal(table.count, FUNCTIONS);
-    assert_true(table.capacity <= 1024);
+    assert_int_equal(symbol_table_bytes(&opened), (FUNCTIONS + 1) * sizeof *table.index);
+}
+
+enum { LARGE = 1500000, STEP = 7919 /* no divisor of LARGE */, LOOKED_UP = 1000 };
+
+/* Makes the table of symbols that of so many functions, in no order; the caller frees it. */
+static Elf64_Sym *many_symbols(void) {
+    Elf64_Sym *const symbols = calloc(LARGE, sizeof *symbols);
+    assert_non_null(symbols);
+    for (uint64_t i = 1; i < LARGE; i++)
+        symbols[i * STEP % LARGE] = (Elf64_Sym){
+            .st_name = 5, .st_info = STT_FUNC, .st_shndx = TEXT, .st_value = 16 * i, .st_size = 8};
+    file->sections[TEXT].sh_size = 16 * (uint64_t)LARGE;
+    file->sections[TABLE].sh_size = LARGE * sizeof *symbols;
+    return symbols;
+}
+
+static void expect_every_name(void) {
+    assert_int_equal(table.count, LARGE - 1);
+    for (uint64_t i = 1; i < LARGE; i += LARGE / LOOKED_UP) {
+        struct symbol symbol;
+        assert_string_equal(name_of(i), "two");
+        assert_false(symbol_table_find(&table, &opened, 16 * i + 8, &symbol));
+    }
+}
+
+static size_t used_bytes(void) {
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+static void more_than_a_million_symbols_have_their_names(void **state) {
+    (void)state;
+    Elf64_Sym *const symbols = many_symbols();
+    file->sections[TABLE].sh_offset = sizeof *file;
+    char *const bytes = malloc(sizeof *file + file->sections[TABLE].sh_size);
+    assert_non_null(bytes);
+    memcpy(bytes, file, sizeof *file);
+    memcpy(bytes + sizeof *file, symbols, file->sections[TABLE].sh_size);
+    free(symbols);
+    assert_true(elf_sections_of_memory(&opened.parts[PART_MAIN], bytes,
+                                       sizeof *file + file->sections[TABLE].sh_size));
+    const size_t used = used_bytes();
+    symbol_table_load(&table, &opened);
+    assert_true(used_bytes() <= used + LARGE * sizeof *table.index + 4096);
+    expect_every_name();
+}
+
+/* Beyond 2 GiB lie the table of symbols and the headers; debug information takes the rest. */
+static void a_program_of_two_gigabytes_has_names(void **state) {
+    (void)state;
+    static const uint64_t place = (uint64_t)21 << 27;
+    char path[] = "/tmp/otelprof-large-XXXXXX";
+    bool compressed;
+    const int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0 && unlink(path) == 0);
+    Elf64_Sym *const symbols = many_symbols();
+    const size_t size = file->sections[TABLE].sh_size;
+    file->sections[TABLE].sh_offset = place;
+    file->sections[EXTRA] = (Elf64_Shdr){
+        .sh_name = 9, .sh_type = SHT_PROGBITS, .sh_offset = sizeof *file, .sh_size = 2U << 30};
+    file->header.e_shoff = place + size;
+    assert_int_equal(pwrite(descriptor, file, sizeof *file, 0), sizeof *file);
+    assert_int_equal(pwrite(descriptor, symbols, size, (off_t)place), size);
+    assert_int_equal(
+        pwrite(descriptor, file->sections, sizeof file->sections, (off_t)(place + size)),
+        sizeof file->sections);
+    free(symbols);
+    assert_true(elf_sections_open(&opened.parts[PART_MAIN], descriptor));
+    const size_t used = used_bytes();
+    symbol_table_load(&table, &opened);
+    assert_int_equal(elf_file_dwarf_bytes(&opened, &compressed), 0);
+    assert_true(used_bytes() <= used + LARGE * sizeof *table.index + 4096);
+    expect_every_name();
 }
 
 static void sections_without_number_are_not_looked_at(void **state) {
@@ -316,6 +393,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(what_is_in_order_is_read),
         TEST(one_symbol_table_is_read_once),
+        TEST(more_than_a_million_symbols_have_their_names),
+        TEST(a_program_of_two_gigabytes_has_names),
         TEST(sections_without_number_are_not_looked_at),
         TEST(a_name_that_does_not_end_is_none),
         TEST(tables_beyond_the_file_or_too_large_are_not_read),

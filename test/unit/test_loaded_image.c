@@ -102,12 +102,12 @@ static const char *name_at(size_t offset) {
     struct elf_file file;
     struct symbol_table table = {0};
     const bool opened = elf_file_open(&file, &module);
-    const struct symbol *symbol = NULL;
-    if (opened) {
+    struct symbol symbol;
+    if (opened)
         symbol_table_load(&table, &file);
-        symbol = symbol_table_find(&table, &file, offsetof(struct object, code) + offset);
-    }
-    if (!symbol || !symbol_table_name(&table, symbol, &file, name))
+    if (!opened ||
+        !symbol_table_find(&table, &file, offsetof(struct object, code) + offset, &symbol) ||
+        !symbol_table_name(&table, &symbol, &file, name))
         name[0] = 0;
     symbol_table_free(&table);
     elf_file_close(&file);

@@ -419,14 +419,16 @@ static void every_function_of_a_large_file_is_found(void **state) {
     char name[MAX_SYMBOL_NAME];
     assert_true(elf_file_open(&file, &module));
     symbol_table_load(&table, &file);
+    struct symbol found;
     assert_int_equal(table.count, 3001);
-    assert_true(symbol_table_name(&table, &table.symbols[3000], &file, name));
+    assert_true(symbol_table_find(&table, &file, symbol_table_start(&table, 3000), &found));
+    assert_true(symbol_table_name(&table, &found, &file, name));
     assert_string_equal(name, "far");
-    const uint64_t first = table.symbols[0].start;
+    const uint64_t first = symbol_table_start(&table, 0);
     for (uint64_t i = 0; i < 3000; i++) {
-        const struct symbol *const found = symbol_table_find(&table, &file, first + i);
-        assert_ptr_equal(found, &table.symbols[i]);
-        assert_int_equal(found->start, first + i);
+        assert_true(symbol_table_find(&table, &file, first + i, &found));
+        assert_int_equal(found.at, i);
+        assert_int_equal(found.start, first + i);
     }
     symbol_table_free(&table);
     elf_file_close(&file);

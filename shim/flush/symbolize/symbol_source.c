@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes of a table that an export's usual room for names has a place for: a million symbols. */
+enum { MAX_SMALL_TABLE = 8 << 20 };
+
 bool symbol_source_is_of(const struct symbol_source *source, const struct harvest_module *module) {
     return source->build_id_size == module->build_id_size &&
            (!module->build_id_size ||
@@ -37,7 +40,8 @@ void symbol_source_close_file(struct symbol_source *source) {
     dwarf_functions_close(source->functions);
     source->functions = NULL;
     elf_file_close(&source->file);
-    source->opened = source->searched = source->dwarf_tried = source->deferred = false;
+    source->opened = source->searched = source->dwarf_tried = source->deferred =
+        source->table_deferred = false;
 }
 
 void symbol_source_close(struct symbol_source *source) {
@@ -59,13 +63,17 @@ static struct file_state state_of(const struct elf_sections *sections) {
     return state;
 }
 
-void symbol_source_load_table(struct symbol_source *source) {
+void symbol_source_load_table(struct symbol_source *source, uint64_t room) {
     struct file_state states[ELF_PARTS];
     for (int i = 0; i < ELF_PARTS; i++)
         states[i] = state_of(&source->file.parts[i]);
     if (source->table.count && memcmp(states, source->states, sizeof states) == 0)
         return;
     symbol_source_forget_table(source);
+    const uint64_t bytes = symbol_table_bytes(&source->file);
+    source->table_deferred = bytes > MAX_SMALL_TABLE && bytes > room;
+    if (source->table_deferred)
+        return;
     symbol_table_load(&source->table, &source->file);
     memcpy(source->states, states, sizeof states);
 }

@@ -41,6 +41,7 @@ struct symbol_source {
     bool searched;    /* for debug files; `table` is the file's */
     bool dwarf_tried; /* `functions` is the result */
     bool deferred;    /* debug information is left for another time */
+    bool table_deferred;
     struct elf_file file;
     struct dwarf_functions *functions;
     /* For longer: */
@@ -68,8 +69,9 @@ void symbol_source_forget_table(struct symbol_source *source);
 /* Returns whether the source belongs to the module. */
 bool symbol_source_is_of(const struct symbol_source *source, const struct harvest_module *module);
 
-/* Reads the table of the open files, unless it is known from an earlier export. */
-void symbol_source_load_table(struct symbol_source *source);
+/* Reads the table of the open files, unless it is known from an earlier export. A large one that
+ * takes more than `room` bytes is left for another time. */
+void symbol_source_load_table(struct symbol_source *source, uint64_t room);
 
 /* Returns whether the name is too costly to be demangled, or there are too many such names. The
  * other function adds it, if it is new. */

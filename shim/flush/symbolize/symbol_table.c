@@ -6,155 +6,199 @@
 #include <string.h>
 
 enum {
-    MAX_NESTED = 64,  /* symbols that may begin between an enclosing function and the address */
-    MAX_ALIASES = 16, /* names of one address that are compared; libc has up to twelve */
-    MAX_TABLE_BYTES = 24 << 20, /* of one symbol table: a million symbols; clang has 0.3 */
-    READ_AT_ONCE = 512,         /* symbols */
-    FIRST_NAME_BYTES = 256,     /* most names are shorter */
-    LABEL_BYTES = 1,            /* of a symbol that states no size: its own address */
+    MAX_NESTED = 64,    /* symbols that may begin between an enclosing function and the address */
+    MAX_ALIASES = 16,   /* names of one address that are compared; libc has up to twelve */
+    READ_AT_ONCE = 512, /* symbols */
+    FIRST_NAME_BYTES = 256, /* most names are shorter */
+    LABEL_BYTES = 1,        /* of a symbol that states no size: its own address */
+    FEW_KEYS = 32,          /* sorted by insertion */
+    START_SHIFT = 32,       /* in a key of the index */
+    TABLE_SHIFT = 30,
+    TABLE_MASK = 3,
+    NUMBER_MASK = (1 << TABLE_SHIFT) - 1,
 };
-
-/* --- reading --- */
 
 /* Parts of a rank. A global name is better than a weak one, and that than a local one. */
 enum { RANK_WEAK = 1, RANK_GLOBAL = 2, RANK_SIZED = 4 };
 
-static void symbol_table_add(struct symbol_table *table, struct symbol symbol) {
-    if (table->count == table->capacity) {
-        const size_t capacity = table->capacity ? 2 * table->capacity : 1024;
-        struct symbol *const symbols = realloc(table->symbols, capacity * sizeof *symbols);
-        if (!symbols)
-            return; /* some names are missing, none is wrong */
-        table->symbols = symbols;
-        table->capacity = capacity;
-    }
-    table->symbols[table->count++] = symbol;
-    table->has_labels |= !(symbol.rank & RANK_SIZED);
-}
+static const struct {
+    enum elf_part part;
+    uint32_t type;
+} tables[SYMBOL_NAMES] = {
+    [NAMES_MAIN] = {PART_MAIN, SHT_SYMTAB},
+    [NAMES_MAIN_DYNAMIC] = {PART_MAIN, SHT_DYNSYM},
+    [NAMES_DEBUG] = {PART_DEBUG, SHT_SYMTAB},
+    [NAMES_MINIDEBUG] = {PART_MINIDEBUG, SHT_SYMTAB},
+};
 
-static void add_symbol(struct symbol_table *table, const struct elf_sections *sections,
-                       const Elf64_Sym *symbol, enum symbol_names names) {
-    const unsigned type = ELF64_ST_TYPE(symbol->st_info);
-    const unsigned binding = ELF64_ST_BIND(symbol->st_info);
-    const bool is_code = type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
-    if (!is_code || symbol->st_name == 0 || symbol->st_shndx == SHN_UNDEF ||
-        symbol->st_shndx >= SHN_LORESERVE || symbol->st_shndx >= sections->count)
-        return;
-    const Elf64_Shdr *const home = &sections->headers[symbol->st_shndx];
-    if (!(home->sh_flags & SHF_EXECINSTR))
-        return;
-    const uint64_t size = symbol->st_size ? symbol->st_size : LABEL_BYTES;
-    const unsigned by_binding = binding == STB_GLOBAL ? RANK_GLOBAL
-                                : binding == STB_WEAK ? RANK_WEAK
-                                                      : 0;
-    const unsigned by_size = symbol->st_size ? RANK_SIZED : 0;
-    symbol_table_add(table, (struct symbol){.start = symbol->st_value,
-                                            .end = symbol->st_value + size,
-                                            .name = symbol->st_name,
-                                            .names = (uint8_t)names,
-                                            .rank = (uint8_t)(by_binding + by_size)});
-}
+/* --- reading --- */
 
-static void load_section(struct symbol_table *table, const struct elf_sections *sections,
-                         const Elf64_Shdr *header, enum symbol_names names) {
-    Elf64_Sym symbols[READ_AT_ONCE];
-    const uint64_t count = header->sh_size / sizeof *symbols;
-    if (header->sh_size > MAX_TABLE_BYTES || header->sh_link >= sections->count ||
-        sections->headers[header->sh_link].sh_type != SHT_STRTAB)
-        return;
-    table->strings[names] = header->sh_link;
-    for (uint64_t at = 0; at < count; at += READ_AT_ONCE) {
-        const size_t some = count - at < READ_AT_ONCE ? count - at : READ_AT_ONCE;
-        if (!elf_section_read_part(sections, header, at * sizeof *symbols, symbols,
-                                   some * sizeof *symbols))
-            return;
-        for (size_t i = 0; i < some; i++)
-            add_symbol(table, sections, &symbols[i], names);
-    }
-}
-
-/* Linkers write one section of a kind; further ones are ignored. */
-static void load_first(struct symbol_table *table, const struct elf_sections *sections,
-                       uint32_t type, enum symbol_names names) {
+/* Returns the number of the section with the file's first table of that kind; 0: there is none.
+ * Linkers write one; further ones are ignored. */
+static uint32_t find_table(const struct elf_file *file, enum symbol_names kind) {
+    const struct elf_sections *const sections = &file->parts[tables[kind].part];
     for (uint32_t i = 0; i < sections->count; i++) {
         const Elf64_Shdr *const header = &sections->headers[i];
-        if (header->sh_type != type || header->sh_entsize != sizeof(Elf64_Sym))
-            continue;
-        load_section(table, sections, header, names);
+        if (header->sh_type == tables[kind].type && header->sh_entsize == sizeof(Elf64_Sym))
+            return header->sh_link < sections->count &&
+                           sections->headers[header->sh_link].sh_type == SHT_STRTAB
+                       ? i
+                       : 0;
+    }
+    return 0;
+}
+
+/* Returns the symbols of the table that are read; 0 without a table. */
+static uint64_t symbols_of(const struct elf_file *file, enum symbol_names kind) {
+    const struct elf_sections *const sections = &file->parts[tables[kind].part];
+    const uint32_t number = find_table(file, kind);
+    const uint64_t bytes = number ? elf_section_size(sections, &sections->headers[number]) : 0;
+    const uint64_t count = bytes / sizeof(Elf64_Sym);
+    return count < MAX_SYMBOLS ? count : MAX_SYMBOLS;
+}
+
+static uint64_t symbols_of_all(const struct elf_file *file) {
+    uint64_t count = 0;
+    for (int kind = 0; kind < SYMBOL_NAMES; kind++)
+        count += symbols_of(file, kind);
+    return count < MAX_SYMBOLS ? count : MAX_SYMBOLS;
+}
+
+uint64_t symbol_table_bytes(const struct elf_file *file) {
+    return symbols_of_all(file) * sizeof(uint64_t);
+}
+
+static bool is_code(const Elf64_Shdr *header) {
+    return (header->sh_flags & (SHF_EXECINSTR | SHF_ALLOC)) == (SHF_EXECINSTR | SHF_ALLOC);
+}
+
+static uint64_t lowest_code(const struct elf_file *file) {
+    uint64_t low = UINT64_MAX;
+    for (int part = 0; part < ELF_PARTS; part++)
+        for (uint32_t i = 0; i < file->parts[part].count; i++) {
+            const Elf64_Shdr *const header = &file->parts[part].headers[i];
+            if (is_code(header) && header->sh_addr < low)
+                low = header->sh_addr;
+        }
+    return low;
+}
+
+static bool is_function(const struct elf_sections *sections, const Elf64_Sym *symbol) {
+    const unsigned type = ELF64_ST_TYPE(symbol->st_info);
+    return (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+           symbol->st_name != 0 && symbol->st_shndx != SHN_UNDEF &&
+           symbol->st_shndx < SHN_LORESERVE && symbol->st_shndx < sections->count &&
+           is_code(&sections->headers[symbol->st_shndx]);
+}
+
+/* Leaves out what lies further from the lowest code than the processor's calls reach: 2 GiB. */
+static void add_symbol(struct symbol_table *table, const Elf64_Sym *symbol, enum symbol_names kind,
+                       uint64_t number) {
+    const uint64_t start = symbol->st_value - table->low;
+    if (start > UINT32_MAX)
         return;
+    table->index[table->count++] =
+        start << START_SHIFT | (uint64_t)kind << TABLE_SHIFT | (number & NUMBER_MASK);
+    table->has_labels |= symbol->st_size == 0;
+}
+
+static void load_kind(struct symbol_table *table, const struct elf_file *file,
+                      enum symbol_names kind, uint64_t room) {
+    Elf64_Sym symbols[READ_AT_ONCE];
+    const struct elf_sections *const sections = &file->parts[tables[kind].part];
+    const uint64_t count = symbols_of(file, kind);
+    table->tables[kind] = find_table(file, kind);
+    for (uint64_t at = 0; at < count; at += READ_AT_ONCE) {
+        const size_t some = count - at < READ_AT_ONCE ? count - at : READ_AT_ONCE;
+        if (!elf_section_read_part(sections, &sections->headers[table->tables[kind]],
+                                   at * sizeof *symbols, symbols, some * sizeof *symbols))
+            return;
+        for (size_t i = 0; i < some && table->count < room; i++)
+            if (is_function(sections, &symbols[i]))
+                add_symbol(table, &symbols[i], kind, at + i);
     }
 }
 
 /* --- sorting --- */
 
-static int by_address(const void *a, const void *b) {
-    const struct symbol *const left = a;
-    const struct symbol *const right = b;
-    if (left->start != right->start)
-        return left->start < right->start ? -1 : 1;
-    if (left->rank != right->rank)
-        return left->rank > right->rank ? -1 : 1;
-    return (left->name > right->name) - (left->name < right->name);
-}
-
-static void symbol_table_sort(struct symbol *symbols, size_t count) {
-    if (count > 1)
-        qsort(symbols, count, sizeof *symbols, by_address);
-}
-
-/* Each span holds one symbol on average. */
-struct spans {
-    uint64_t low, width;
-    size_t count;
-    size_t *ends; /* the end of each span's symbols; before they are distributed, the beginning */
-};
-
-static size_t span_of(const struct spans *spans, const struct symbol *symbol) {
-    return (symbol->start - spans->low) / spans->width;
-}
-
-static bool measure_spans(struct spans *spans, const struct symbol_table *table) {
-    uint64_t high = table->symbols[0].start;
-    spans->low = high;
-    for (size_t i = 1; i < table->count; i++) {
-        const uint64_t start = table->symbols[i].start;
-        spans->low = start < spans->low ? start : spans->low;
-        high = start > high ? start : high;
+static void sort_few(uint64_t *keys, size_t count) {
+    for (size_t i = 1; i < count; i++) {
+        const uint64_t key = keys[i];
+        size_t at = i;
+        for (; at > 0 && keys[at - 1] > key; at--)
+            keys[at] = keys[at - 1];
+        keys[at] = key;
     }
-    spans->count = table->count;
-    spans->width = (high - spans->low) / table->count + 1;
-    spans->ends = calloc(spans->count, sizeof *spans->ends);
-    if (!spans->ends)
-        return false;
-    for (size_t i = 0; i < table->count; i++) {
-        const size_t span = span_of(spans, &table->symbols[i]);
-        if (span + 1 < spans->count)
-            spans->ends[span + 1]++;
-    }
-    for (size_t i = 1; i < spans->count; i++)
-        spans->ends[i] += spans->ends[i - 1];
-    return true;
 }
 
-/* Sorts by address, with the result of qsort() alone. It first puts each symbol into its span, and
- * then sorts the few of each span. For the 30,000 symbols of cc1plus qsort() alone took four times
- * as long. */
-static void sort_by_address(struct symbol_table *table) {
-    struct spans spans;
-    struct symbol *const spread = malloc(table->count * sizeof *spread);
-    if (!spread || !measure_spans(&spans, table)) {
-        free(spread);
-        symbol_table_sort(table->symbols, table->count);
+enum { DIGITS = 256, DIGIT_BITS = 8, TOP_DIGIT = 64 - DIGIT_BITS };
+
+static unsigned digit_of(uint64_t key, unsigned shift) {
+    return key >> shift & (DIGITS - 1);
+}
+
+/* Sorts in place, by one byte of the keys at a time, from the highest on: a copy of the index would
+ * take as much memory again. At most eight calls are nested. */
+static void sort_keys(uint64_t *keys, size_t count, unsigned shift) {
+    size_t ends[DIGITS] = {0};
+    size_t next[DIGITS];
+    if (count <= FEW_KEYS) {
+        sort_few(keys, count);
         return;
     }
-    for (size_t i = 0; i < table->count; i++)
-        spread[spans.ends[span_of(&spans, &table->symbols[i])]++] = table->symbols[i];
-    for (size_t i = 0, begin = 0; i < spans.count; begin = spans.ends[i++])
-        symbol_table_sort(&spread[begin], spans.ends[i] - begin);
-    free(spans.ends);
-    free(table->symbols);
-    table->symbols = spread;
-    table->capacity = table->count;
+    for (size_t i = 0; i < count; i++)
+        ends[digit_of(keys[i], shift)]++;
+    for (size_t digit = 0, end = 0; digit < DIGITS; digit++) {
+        next[digit] = end;
+        end = ends[digit] += end;
+    }
+    for (size_t digit = 0; digit < DIGITS; digit++)
+        while (next[digit] < ends[digit]) {
+            const uint64_t key = keys[next[digit]];
+            size_t *const to = &next[digit_of(key, shift)];
+            keys[next[digit]] = keys[*to];
+            keys[(*to)++] = key;
+        }
+    for (size_t digit = 0; shift && digit < DIGITS; digit++) {
+        const size_t begin = digit ? ends[digit - 1] : 0;
+        sort_keys(keys + begin, ends[digit] - begin, shift - DIGIT_BITS);
+    }
+}
+
+void symbol_table_load(struct symbol_table *table, const struct elf_file *file) {
+    const uint64_t room = symbols_of_all(file);
+    *table = (struct symbol_table){.low = lowest_code(file)};
+    table->index = room ? malloc(room * sizeof *table->index) : NULL;
+    if (!table->index)
+        return;
+    for (int kind = 0; kind < SYMBOL_NAMES; kind++)
+        load_kind(table, file, kind, room);
+    sort_keys(table->index, table->count, TOP_DIGIT);
+    uint64_t *const smaller = realloc(table->index, (table->count + 1) * sizeof *table->index);
+    table->index = smaller ? smaller : table->index;
+}
+
+/* --- searching --- */
+
+/* Reads the symbol at that place in the index. false: the file has changed. */
+static bool read_symbol(const struct symbol_table *table, const struct elf_file *file, size_t at,
+                        Elf64_Sym *symbol) {
+    const enum symbol_names kind = table->index[at] >> TABLE_SHIFT & TABLE_MASK;
+    const struct elf_sections *const sections = &file->parts[tables[kind].part];
+    const uint32_t number = table->tables[kind];
+    const uint64_t offset = (table->index[at] & NUMBER_MASK) * sizeof *symbol;
+    return number < sections->count &&
+           elf_section_read_part(sections, &sections->headers[number], offset, symbol,
+                                 sizeof *symbol) &&
+           is_function(sections, symbol) && symbol->st_value == symbol_table_start(table, at);
+}
+
+static unsigned rank_of(const Elf64_Sym *symbol) {
+    const unsigned binding = ELF64_ST_BIND(symbol->st_info);
+    const unsigned by_binding = binding == STB_GLOBAL ? RANK_GLOBAL
+                                : binding == STB_WEAK ? RANK_WEAK
+                                                      : 0;
+    return by_binding + (symbol->st_size ? RANK_SIZED : 0);
 }
 
 static bool has_size(const struct symbol *symbol) {
@@ -165,38 +209,13 @@ bool symbol_is_public(const struct symbol *symbol) {
     return has_size(symbol) && (symbol->rank & (RANK_GLOBAL | RANK_WEAK));
 }
 
-/* Keeps the best symbol of each address, or several if only their names differ. */
-static void keep_best(struct symbol_table *table) {
-    size_t kept = 0;
-    for (size_t i = 0; i < table->count; i++) {
-        const struct symbol *const symbol = &table->symbols[i];
-        if (kept == 0 || table->symbols[kept - 1].start != symbol->start ||
-            table->symbols[kept - 1].rank == symbol->rank)
-            table->symbols[kept++] = *symbol;
-    }
-    table->count = kept;
-}
-
-void symbol_table_load(struct symbol_table *table, const struct elf_file *file) {
-    load_first(table, &file->parts[PART_MAIN], SHT_SYMTAB, NAMES_MAIN);
-    load_first(table, &file->parts[PART_MAIN], SHT_DYNSYM, NAMES_MAIN_DYNAMIC);
-    load_first(table, &file->parts[PART_DEBUG], SHT_SYMTAB, NAMES_DEBUG);
-    load_first(table, &file->parts[PART_MINIDEBUG], SHT_SYMTAB, NAMES_MINIDEBUG);
-    if (table->count == 0)
-        return;
-    sort_by_address(table);
-    keep_best(table);
-}
-
-/* --- searching --- */
-
 /* Returns the number of symbols that begin at `address` or before. */
 static size_t count_up_to(const struct symbol_table *table, uint64_t address) {
     size_t low = 0;
     size_t high = table->count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (table->symbols[middle].start <= address)
+        if (symbol_table_start(table, middle) <= address)
             low = middle + 1;
         else
             high = middle;
@@ -204,58 +223,55 @@ static size_t count_up_to(const struct symbol_table *table, uint64_t address) {
     return low;
 }
 
-/* A small symbol may lie inside a larger one: searches further down. `*label` is a symbol without
- * size at the address; NULL: there is none. */
-static const struct symbol *find_sized(const struct symbol_table *table, uint64_t address,
-                                       const struct symbol **label) {
+/* Finds the best symbol whose size, or whose own address, covers `address`. A small symbol may lie
+ * inside a larger one: searches further down. A label inside a function states no size; the
+ * function that encloses it is the better result. */
+static bool find_covering(const struct symbol_table *table, const struct elf_file *file,
+                          uint64_t address, struct symbol *found) {
     const size_t count = count_up_to(table, address);
-    *label = NULL;
+    *found = (struct symbol){0};
     for (size_t back = 0; back < MAX_NESTED && count > back; back++) {
-        const struct symbol *const symbol = &table->symbols[count - 1 - back];
-        if (address >= symbol->end)
+        Elf64_Sym symbol;
+        const size_t at = count - 1 - back;
+        if (found->end && has_size(found) && symbol_table_start(table, at) != found->start)
+            break;
+        if (!read_symbol(table, file, at, &symbol))
             continue;
-        if (has_size(symbol))
-            return symbol;
-        if (!*label)
-            *label = symbol;
+        const uint64_t size = symbol.st_size ? symbol.st_size : LABEL_BYTES;
+        if (address - symbol.st_value < size && (!found->end || rank_of(&symbol) > found->rank))
+            *found = (struct symbol){symbol.st_value, symbol.st_value + size, at, rank_of(&symbol)};
     }
-    return NULL;
+    return found->end;
 }
 
-/* A label inside a function states no size; the function that encloses it is the better result. If
- * that states none either, its extent is in the unwind tables. */
-const struct symbol *symbol_table_find(const struct symbol_table *table,
-                                       const struct elf_file *file, uint64_t address) {
-    const struct symbol *label;
-    const struct symbol *first;
+bool symbol_table_find(const struct symbol_table *table, const struct elf_file *file,
+                       uint64_t address, struct symbol *found) {
+    struct symbol function;
     uint64_t start;
     uint64_t end;
-    const struct symbol *const sized = find_sized(table, address, &label);
-    if (sized || !table->has_labels ||
+    const bool covered = find_covering(table, file, address, found);
+    if ((covered && has_size(found)) || !table->has_labels ||
         !function_extent(&file->parts[PART_MAIN], address, &start, &end))
-        return sized ? sized : label;
-    (void)find_sized(table, start, &first);
-    return first ? first : label;
+        return covered;
+    /* no size: the function around the address begins at a label, or has no name */
+    if (!find_covering(table, file, start, &function) || has_size(&function))
+        return covered;
+    *found = function;
+    found->end = end;
+    return true;
 }
 
 /* --- names --- */
 
 /* Reads a few bytes first; for a long name all that it may have. */
-static bool symbol_read_name(const struct symbol_table *table, const struct symbol *symbol,
-                             const struct elf_file *file, char name[MAX_SYMBOL_NAME]) {
-    static const enum elf_part parts[] = {[NAMES_MAIN] = PART_MAIN,
-                                          [NAMES_MAIN_DYNAMIC] = PART_MAIN,
-                                          [NAMES_DEBUG] = PART_DEBUG,
-                                          [NAMES_MINIDEBUG] = PART_MINIDEBUG};
-    const struct elf_sections *const sections = &file->parts[parts[symbol->names]];
-    const uint32_t section = table->strings[symbol->names];
-    const Elf64_Shdr *const header = section < sections->count ? &sections->headers[section] : NULL;
-    if (!header || symbol->name >= header->sh_size)
+static bool read_name(const struct elf_sections *sections, const Elf64_Shdr *strings, uint32_t at,
+                      char name[MAX_SYMBOL_NAME]) {
+    if (at >= strings->sh_size)
         return false;
-    const uint64_t left = header->sh_size - symbol->name;
+    const uint64_t left = strings->sh_size - at;
     for (size_t most = FIRST_NAME_BYTES; most <= MAX_SYMBOL_NAME; most = MAX_SYMBOL_NAME) {
         const size_t size = left < most ? left : most;
-        if (!elf_section_read_part(sections, header, symbol->name, name, size))
+        if (!elf_section_read_part(sections, strings, at, name, size))
             return false;
         if (memchr(name, 0, size))
             return name[0] != 0;
@@ -263,6 +279,19 @@ static bool symbol_read_name(const struct symbol_table *table, const struct symb
             return false;
     }
     return false;
+}
+
+/* Reads the name of the symbol at that place in the index, if it has that rank. */
+static bool read_name_at(const struct symbol_table *table, const struct elf_file *file, size_t at,
+                         unsigned rank, char name[MAX_SYMBOL_NAME]) {
+    Elf64_Sym symbol;
+    const enum symbol_names kind = table->index[at] >> TABLE_SHIFT & TABLE_MASK;
+    const struct elf_sections *const sections = &file->parts[tables[kind].part];
+    if (!read_symbol(table, file, at, &symbol) || rank_of(&symbol) != rank)
+        return false;
+    const uint32_t strings = sections->headers[table->tables[kind]].sh_link;
+    return strings < sections->count &&
+           read_name(sections, &sections->headers[strings], symbol.st_name, name);
 }
 
 /* Names that begin with an underscore are mostly secondary names. */
@@ -275,14 +304,17 @@ static bool symbol_is_better(const char *name, const char *than) {
 
 bool symbol_table_name(const struct symbol_table *table, const struct symbol *symbol,
                        const struct elf_file *file, char name[MAX_SYMBOL_NAME]) {
-    const struct symbol *const end = table->symbols + table->count;
-    const struct symbol *at = symbol;
     char other[MAX_SYMBOL_NAME];
+    size_t at = symbol->at;
     bool found = false;
-    for (int i = 0; i < MAX_ALIASES && at > table->symbols && at[-1].start == symbol->start; i++)
-        at--;
-    for (int i = 0; i < MAX_ALIASES && at < end && at->start == symbol->start; i++, at++) {
-        if (!symbol_read_name(table, at, file, other) || (found && !symbol_is_better(other, name)))
+    for (int i = 0; i < MAX_ALIASES && at > 0; i++, at--)
+        if (symbol_table_start(table, at - 1) != symbol->start)
+            break;
+    for (int i = 0; i < 2 * MAX_ALIASES && at < table->count; i++, at++) {
+        if (symbol_table_start(table, at) != symbol->start)
+            break;
+        if (!read_name_at(table, file, at, symbol->rank, other) ||
+            (found && !symbol_is_better(other, name)))
             continue;
         memcpy(name, other, strlen(other) + 1);
         found = true;
@@ -291,6 +323,6 @@ bool symbol_table_name(const struct symbol_table *table, const struct symbol *sy
 }
 
 void symbol_table_free(struct symbol_table *table) {
-    free(table->symbols);
+    free(table->index);
     *table = (struct symbol_table){0};
 }

@@ -28,7 +28,7 @@ enum {
     LIBDW_ADDS = 2, /* bytes for each byte, during lookups */
     MAX_MODULES = 512,
     MAX_CACHE_BYTES = 32 << 20,
-    /* Tables of symbols that are kept between exports, all together: 40,000 functions. */
+    /* Tables of symbols that are kept between exports, all together: 130,000 functions. */
     MAX_KEPT_TABLES = 1 << 20,
     /* Beyond MAX_IDLE files, those that were not used in so many exports are forgotten. */
     IDLE_EXPORTS = 6,
@@ -52,7 +52,7 @@ struct resolved {
     struct symbol_line *lines;
     unsigned export; /* the export of this result */
     bool partial;    /* debug information was skipped that may be read another time */
-    bool postponed;  /* nothing was looked up: the time for that was over */
+    bool postponed;  /* nothing was looked up: there was no time, or no memory, for that */
 };
 
 struct symbolizer {
@@ -174,7 +174,7 @@ void symbolizer_close_files(struct symbolizer *s) {
     size_t kept = 0;
     for (size_t i = 0; i < s->source_count; i++) {
         struct symbol_source *const source = s->sources[i];
-        const size_t bytes = source->table.capacity * sizeof *source->table.symbols;
+        const size_t bytes = source->table.count * sizeof *source->table.index;
         symbol_source_close_file(source);
         if (kept + bytes > MAX_KEPT_TABLES)
             symbol_source_forget_table(source);
@@ -219,6 +219,10 @@ struct task {
     bool partial;
 };
 
+static uint64_t dwarf_room_left(const struct symbolizer *s) {
+    return s->dwarf_room > s->dwarf_open ? s->dwarf_room - s->dwarf_open : 0;
+}
+
 static void open_file(void *arg) {
     const struct task *const task = arg;
     struct symbol_source *const source = task->source;
@@ -235,7 +239,7 @@ static void open_debug_files(void *arg) {
         return;
     if (elf_sections_are_open(&source->file.parts[PART_MAIN]))
         elf_file_open_debug_files(&source->file, task->module);
-    symbol_source_load_table(source);
+    symbol_source_load_table(source, dwarf_room_left(task->symbolizer));
     source->searched = true;
 }
 
@@ -355,12 +359,13 @@ static void keep_line(struct symbolizer *s, struct symbol_source *source,
     free(readable);
 }
 
-/* Returns the symbol's name, until the next call; NULL: it has none. */
+/* Returns the symbol's name, until the next call; NULL: it has none, or no symbol was found. */
 static const char *symbol_name(struct task *task, const struct symbol *symbol) {
     struct symbolizer *const s = task->symbolizer;
     const struct symbol_source *const source = task->source;
-    return symbol && symbol_table_name(&source->table, symbol, &source->file, s->name) ? s->name
-                                                                                       : NULL;
+    return symbol->end && symbol_table_name(&source->table, symbol, &source->file, s->name)
+               ? s->name
+               : NULL;
 }
 
 /* Debug information may have no name for the compiled function, one without its scope (functions of
@@ -389,11 +394,11 @@ static size_t find_address(struct task *task) {
         return 1;
     }
     find_lines_guarded(task);
-    const struct symbol *const symbol =
-        symbol_table_find(&task->source->table, &task->source->file, task->address);
-    if (task->count > 0 && name_outermost(task, symbol))
+    struct symbol symbol;
+    (void)symbol_table_find(&task->source->table, &task->source->file, task->address, &symbol);
+    if (task->count > 0 && name_outermost(task, &symbol))
         return task->count;
-    const char *const name = symbol_name(task, symbol);
+    const char *const name = symbol_name(task, &symbol);
     if (!name)
         return 0;
     task->lines[0] = (struct symbol_line){.system_name = name, .file = ""};
@@ -427,6 +432,7 @@ static struct resolved *symbolizer_resolve(struct symbolizer *s,
     }
     result->count = result->lines && !s->arena.failed ? count : 0;
     result->partial = task.partial;
+    result->postponed = source->table_deferred && count == 0;
     return result;
 }
 

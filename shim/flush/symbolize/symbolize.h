@@ -34,8 +34,8 @@ struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded);
 /* Counts losses in `api` from now on; its CPU clock bounds the time for names: an interval of CPU
  * time for each export, at least a second. `api` must stay until the next call. */
 void symbolizer_set_api(struct symbolizer *symbolizer, const struct capture_api *api);
-/* Limits the next export: to so many bytes of debug information, or, if `named` is false, to no
- * names of new addresses; these get names once there is memory. */
+/* Limits the next export: to so many bytes of debug information and large tables of symbols, or, if
+ * `named` is false, to no names of new addresses; these get names once there is memory. */
 void symbolizer_limit(struct symbolizer *symbolizer, uint64_t dwarf_room, bool named);
 void symbolizer_close(struct symbolizer *symbolizer);
 

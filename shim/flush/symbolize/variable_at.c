@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { READ_AT_ONCE = 512, MAX_TABLE_BYTES = 24 << 20 }; /* as in symbol_table.c */
+enum { READ_AT_ONCE = 512, MAX_TABLE_BYTES = MAX_SYMBOLS * sizeof(Elf64_Sym) };
 
 struct search {
     uint64_t address;
