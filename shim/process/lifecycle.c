@@ -358,7 +358,6 @@ static bool close_to_fork(void) {
 static void before_fork(void) {
     signal_mask before = 0;
     restore_libc_threads();
-    profiler_tls.blocked_for_fork = 0;
     /* in a child of a bare clone(2) the lock is a copy of a held lock that no thread opens */
     if (lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
         return;
@@ -397,9 +396,11 @@ void lifecycle_after_bare_child(void) {
     helper_resume(QUIESCE_IDLE);
 }
 
+/* The note stays until the signal is delivered: record_stack() attributes that sample to fork(). */
 static void unblock_signal(void) {
     if (profiler_tls.blocked_for_fork)
         signal_unblock(profiler_tls.blocked_for_fork);
+    profiler_tls.blocked_for_fork = 0;
 }
 
 static void after_fork_in_parent(void) {

@@ -291,3 +291,12 @@ def test_every_process_of_a_tree_has_its_cpu_time(run, program):
         assert total <= charged + START_NS, name
         assert total + own >= charged - ENCODES_AND_SENDS_NS, name
     assert len(names) == 9 and len(instances) == 9
+
+
+def test_the_time_of_fork_belongs_to_fork(run, program):
+    """A timer that expires inside of the fork is delivered behind it, in libc's function that runs fork handlers."""
+    preload = f"{LIBRARY}:{program('samples_in_masks.so')}"
+    profiled = run([program("forks_late")], env={**EXACT_CPU, "LD_PRELOAD": preload}).instance("forks_late")
+    stacks = [stack for stack in profiled.stacks("samples") if "forks" in stack]
+    assert any(stack[0] in ("fork", "__fork", "__libc_fork") and stack[1] == "forks" for stack in stacks), stacks
+    assert not profiled.names() & {"__run_postfork_handlers", "__run_prefork_handlers", "__run_fork_handlers"}

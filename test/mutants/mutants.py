@@ -100,7 +100,7 @@ BREAKS = [
     # --- capture/cpu ---
     Break("a sample stands for a period", CPU + "sampler.c", "(double)(int64_t)(now - thread->last_cpu_nano)}};\n    if (record_where",
           "(double)thread->period_nano}};\n    if (record_where", ("test_sampler",)),
-    Break("who lets signals through gives no way", "shim/capture/kernel/signals_blocked.h", "    signals_leave_to_others(*before);\n", "",
+    Break("who lets signals through gives no way", "shim/capture/kernel/signals_blocked.c", "    signals_leave_to_others(*before);\n", "",
           ("test_signals_blocked",)),
     Break("a sample's signal handler gives no way", CPU + "sampler.c", "    leave_signals_to_others(context);\n", "",
           ("test_sampler_settings",)),

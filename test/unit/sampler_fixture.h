@@ -6,7 +6,7 @@
 #include "arch_context.h"
 #include "cpu/sampler.h"
 #include "fake_syscall.h"
-#include "record/profiler_time.h"
+#include "kernel/profiler_time.h"
 #include "recorder_fixture.h"
 #include "symbols/next.h"
 

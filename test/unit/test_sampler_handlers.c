@@ -4,8 +4,8 @@
 
 #include "cpu/sampler.h"
 #include "fake_syscall.h"
+#include "kernel/profiler_time.h"
 #include "kernel/signals_blocked.h"
-#include "record/profiler_time.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -4,10 +4,12 @@
 #include "unit.h"
 
 #include "fake_syscall.h"
+#include "kernel/profiler_time.h"
 #include "kernel/signals_blocked.h"
 
 #include <pthread.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum { OURS = SIGPROF, MOST_SLEEPS = 64 };
@@ -177,6 +179,30 @@ static void what_was_blocked_before_is_not_waited_for(void **state) {
     assert_int_equal(handled, 1);
 }
 
+/* --- where a signal is delivered that was pending --- */
+
+static bool delivered_in_profiler_time;
+
+static void handle_with_place(int number, siginfo_t *info, void *context) {
+    const ucontext_t *const interrupted = context;
+    (void)number;
+    (void)info;
+    delivered_in_profiler_time =
+        is_profiler_time((uintptr_t)interrupted->uc_mcontext.gregs[REG_RIP]);
+}
+
+static void an_expiry_that_was_pending_is_the_profilers_time(void **state) {
+    (void)state;
+    const struct sigaction action = {.sa_sigaction = handle_with_place, .sa_flags = SA_SIGINFO};
+    signal_mask before;
+    delivered_in_profiler_time = false;
+    assert_int_equal(sigaction(OURS, &action, NULL), 0);
+    assert_true(signals_block(&before));
+    assert_int_equal(raise(OURS), 0);
+    signals_restore(&before);
+    assert_true(delivered_in_profiler_time);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_thread_that_was_chosen_has_its_signal, begin),
@@ -184,6 +210,7 @@ int main(void) {
         cmocka_unit_test_setup(nothing_is_waited_for_that_is_no_other_threads, begin),
         cmocka_unit_test_setup(who_gives_way_asks_no_more_where_a_filter_comes, begin),
         cmocka_unit_test_setup(what_was_blocked_before_is_not_waited_for, begin),
+        cmocka_unit_test_setup(an_expiry_that_was_pending_is_the_profilers_time, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,10 +5,10 @@
 #include "clock.h"
 #include "helper_heap/helper_heap.h"
 #include "kernel/profiler_memory.h"
+#include "kernel/profiler_time.h"
 #include "kernel/signals_blocked.h"
 #include "poisson.h"
 #include "record/countdown.h"
-#include "record/profiler_time.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "signals_blocked.h"
 
 #include "first_page.h"
+#include "profiler_time.h"
 #include "wait.h"
 
 /* Yielding runs a thread that waits for this processor; one that is woken on another runs within
@@ -92,4 +93,9 @@ void signals_give_way(signal_mask before) {
     }
     atomic_fetch_sub(&signals_shared.giving_way, 1);
     signals_note(&turn);
+}
+
+PROFILER_TIME void signals_restore(const signal_mask *before) {
+    signals_leave_to_others(*before);
+    (void)signals_change(SIG_SETMASK, before, NULL);
 }

@@ -4,9 +4,8 @@
  * allocates finds nothing half-done, and one that leaves by siglongjmp, or a thread that is
  * cancelled asynchronously, leaves nothing behind. Signals that the code itself would raise
  * (SIGSEGV and its like) stay unblocked: blocked, they would kill without their handler. Costs two
- * system calls, on the sampled path only, and a third where the program has several threads. They
- * are made in place: a blocked signal is delivered in the function that unblocks it
- * (profiler_time.h).
+ * system calls, on the sampled path only, and a third where the program has several threads. A
+ * pending signal is delivered in signals_restore() (profiler_time.h).
  *
  * For a signal to the whole process (kill(), alarm()) the kernel chooses and wakes one thread. But
  * the signal stays in the process's queue until that thread runs, and a thread that changes its
@@ -95,10 +94,9 @@ static inline void signals_leave_to_others(signal_mask before) {
         signals_give_way(before);
 }
 
-static inline void signals_restore(const signal_mask *before) {
-    signals_leave_to_others(*before);
-    (void)signals_change(SIG_SETMASK, before, NULL);
-}
+/* Ends a stretch that signals_block() began. A timer that has expired meanwhile is delivered in
+ * this function, as the profiler's own time. */
+void signals_restore(const signal_mask *before);
 
 /* --- one signal --- */
 

@@ -191,6 +191,16 @@ static bool mark_cut(struct thread_state *thread, const struct unwind *unwind, e
     return why == DROP_FOREIGN_STACK;
 }
 
+/* A timer that expires while fork() copies the process is pending until the profiler's fork handler
+ * unblocks its signal: the CPU time is that of fork(). The frame listed first is libc's function
+ * that runs fork handlers, because the profiler's own are not listed. */
+static void leave_out_fork_handlers(struct sample *sample) {
+    if (sample->frame_count < 2)
+        return;
+    sample->frames++;
+    sample->frame_count--;
+}
+
 bool record_stack(const struct recorder *recorder, struct thread_state *thread,
                   const uint64_t registers[REGISTER_COUNT], struct stack_range signal_stack,
                   struct sample *sample, enum unwind_end *end) {
@@ -198,6 +208,8 @@ bool record_stack(const struct recorder *recorder, struct thread_state *thread,
     struct stack_copy copy;
     bool is_foreign = false;
     *end = record_walk(recorder, thread, registers, &unwind, sample);
+    if (sample->kind == SAMPLE_CPU && profiler_tls.blocked_for_fork)
+        leave_out_fork_handlers(sample);
     sample->context = read_current_context(recorder, thread);
     if (*end == UNWIND_EXPRESSION && prepare_copy(registers, &unwind, thread, &copy))
         sample->stack_copy = &copy;

@@ -3,10 +3,10 @@
 #include "arch_machine.h"
 #include "clock.h"
 #include "holder_names.h"
+#include "kernel/profiler_time.h"
 #include "kernel/signals_blocked.h"
 #include "lock_holder.h"
 #include "poisson.h"
-#include "record/profiler_time.h"
 #include "symbols/object_symbols.h"
 #include "wait_sampler.h"
 

@@ -2,10 +2,10 @@
  * attributed to the program.
  *
  * A sampled allocation is recorded with all signals blocked. A timer that expires meanwhile is
- * delivered where they are unblocked: in the function that blocked them. That function is marked
- * with PROFILER_TIME, makes its system calls itself, and lies in one section with the others of its
- * kind. A sample that finds the thread there is exported as `[libotelprof]`, without a frame of the
- * program: neither the function that allocated nor any of its callers is charged with it.
+ * delivered where they are unblocked: in signals_restore() (signals_blocked.h). That function, and
+ * those that call it for a sample, are marked with PROFILER_TIME and lie in one section. A sample
+ * that finds the thread there is exported as `[libotelprof]`, without a frame of the program:
+ * neither the function that allocated nor any of its callers is charged with it.
  */
 #ifndef OTELPROF_PROFILER_TIME_H
 #define OTELPROF_PROFILER_TIME_H
