@@ -60,6 +60,12 @@ void thread_end(struct thread_state *thread) {
     thread_table_retire(&capture.threads, thread);
 }
 
+void capture_await_end(void) {
+    struct thread_state *const thread = profiler_tls.thread;
+    if (thread && !thread_is_wiped(thread))
+        wall_leave(&thread->wall, monotonic_nano());
+}
+
 void capture_leave_thread(void) {
     struct thread_state *const thread = profiler_tls.thread;
     if (!atomic_load(&capture.armed) || !thread || getpid() != capture.pid)

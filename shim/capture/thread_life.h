@@ -23,6 +23,10 @@ void thread_end(struct thread_state *thread);
  * in no profile. Context: the thread itself, calm. */
 void capture_leave_thread(void);
 
+/* Called before the calling thread waits for the last export: from then on its waits are no waits
+ * of the program's. Context: any. Async-signal-safe: yes. */
+void capture_await_end(void);
+
 /* Returns whether the calling thread has left, or was created by one that has. Context: any, of the
  * application's threads. */
 bool capture_has_left(void);

@@ -3,6 +3,7 @@
 #include "capture/capture.h"
 #include "capture/kernel/wait.h"
 #include "capture/symbols/loader_state.h"
+#include "capture/thread_life.h"
 #include "clock.h"
 #include "helper.h"
 #include "helper_parts.h"
@@ -229,6 +230,7 @@ void helper_finish(uint64_t timeout_ms) {
     /* before its time it has nothing to send, so it is not even woken */
     if (!helper_is_due() && helper_state_move(&helper.state, HELPER_LEAVES, IN_SIGNAL))
         return;
+    capture_await_end();
     helper_request(REQUEST_STOP);
     if (is_done_before(in_milliseconds(timeout_ms)))
         return;

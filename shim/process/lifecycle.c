@@ -112,8 +112,10 @@ static bool begin_end(enum state_context context) {
         !state_is_own(&process_state) ||
         !end_turn_take(&life.turn, life.config->shutdown_timeout_ms + LAST_MOMENT_MS)) {
         /* a child of vfork does not wait: it sees its parent's ends in the shared memory */
-        if (atomic_load(&life.turn.taken) && state_is_own(&process_state))
+        if (atomic_load(&life.turn.taken) && state_is_own(&process_state)) {
+            capture_await_end();
             end_turn_wait(&life.turn);
+        }
         return false;
     }
     if (!state_move(&process_state, STATE_ENDING, context)) { /* it is left meanwhile */

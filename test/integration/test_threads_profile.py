@@ -143,3 +143,20 @@ def test_a_thread_made_past_us_is_there_too(stands_still):
 
 def test_without_the_type_there_is_none(stands_still):
     assert stands_still(types="cpu,off_cpu") == []
+
+
+@pytest.mark.parametrize("end", ["exit", "_exit", "signal"])
+def test_at_the_end_each_thread_is_where_the_program_was(run, program, end):
+    """The thread that ends the process waits for the last export, which is no state of the program's."""
+    outcome = run([program("ends_with_lock"), end],
+                  env={**SETTINGS, "OTEL_PROFILER_TYPES": "all", "OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert outcome.returncode == (-15 if end == "signal" else 0), outcome.stderr
+    last = outcome.requests[-1]
+    threads = by_name(last)
+    ended = threads["ends_with_lock"]
+    assert "ends_here" in ended.stack and not {"[libotelprof]", "syscall"} & set(ended.stack), ended.stack
+    assert (ended.thread_state, ended.wait_kind) == (("blocked", "sleep") if end == "signal" else ("running", None))
+    waits = threads["waits"]
+    assert (waits.thread_state, waits.wait_kind) == ("blocked", "lock")
+    assert waits.lock_holder_thread_name == "ends_with_lock" and "ends_here" in waits.lock_holder_stack
+    assert not [sample for sample in samples_of(last, "off_cpu") if "[libotelprof]" in sample.stack]

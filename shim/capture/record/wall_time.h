@@ -21,6 +21,8 @@ struct wall_time {
     _Atomic uint64_t accounted_ns; /* time off CPU in samples; WALL_ENDED: the rest was taken */
     _Atomic uint64_t delay_ns;     /* run-queue delay at the helper's last observation */
     _Atomic bool sampled;          /* a wait was recorded under the thread's own id */
+    _Atomic uint64_t
+        left_ns; /* CLOCK_MONOTONIC: it began to wait for the last export; 0: not yet */
 };
 
 /* Resets the account of a slot without a thread. */
@@ -31,6 +33,25 @@ static inline void wall_clear(struct wall_time *wall) {
     atomic_store_explicit(&wall->accounted_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&wall->delay_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&wall->sampled, false, memory_order_relaxed);
+    atomic_store_explicit(&wall->left_ns, 0, memory_order_relaxed);
+}
+
+/* Ends the account at `now`: the thread ends the process, and waits for the profiler alone.
+ * Context: the thread itself. Async-signal-safe: yes. */
+static inline void wall_leave(struct wall_time *wall, uint64_t now) {
+    uint64_t none = 0;
+    (void)atomic_compare_exchange_strong(&wall->left_ns, &none, now);
+}
+
+/* Returns true after wall_leave(). */
+static inline bool wall_is_left(const struct wall_time *wall) {
+    return atomic_load_explicit(&wall->left_ns, memory_order_acquire) != 0;
+}
+
+/* Returns `now`, or the end of the account if that is earlier. */
+static inline uint64_t wall_present(const struct wall_time *wall, uint64_t now) {
+    const uint64_t left_ns = atomic_load_explicit(&wall->left_ns, memory_order_acquire);
+    return left_ns && left_ns < now ? left_ns : now;
 }
 
 /* Returns the time off CPU until `now` of a thread that has used `cpu_ns` and was delayed for
@@ -40,7 +61,8 @@ static inline uint64_t wall_off_nano(const struct wall_time *wall, uint64_t now,
     const uint64_t spent =
         (cpu_ns > wall->cpu_before_ns ? cpu_ns - wall->cpu_before_ns : 0) +
         (delay_ns > wall->delay_before_ns ? delay_ns - wall->delay_before_ns : 0);
-    const uint64_t lived = now > wall->begun_ns ? now - wall->begun_ns : 0;
+    const uint64_t end = wall_present(wall, now);
+    const uint64_t lived = end > wall->begun_ns ? end - wall->begun_ns : 0;
     return wall->begun_ns && lived > spent ? lived - spent : 0;
 }
 

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+static const uint64_t HOLDER_ENDS = UINT64_MAX; /* for holder_wait_start_ns */
+
 static void keep_holder_frames(struct wait_detail *detail, const uint64_t *frames, uint32_t count,
                                uint64_t interval) {
     const uint32_t most = WAIT_HOLDER_FRAMES;
@@ -35,13 +37,22 @@ static const struct wait_account *find_holder_wait(const struct wait_sampler *wa
     return is_its && wait_is_same(account->holder, wait) ? wait : NULL;
 }
 
+/* Returns the account of a holder that ends the process; NULL: it does not. */
+static const struct wait_account *find_holder_last_state(const struct wait_sampler *waits,
+                                                         const struct wait_account *account) {
+    const struct wait_account *const last =
+        account->holder ? wait_account_at(waits->accounts, account->holder->index) : NULL;
+    return last && last->is_last_state && last->tid == account->detail.holder ? last : NULL;
+}
+
 static void find_holder_stack(const struct wait_sampler *waits, struct wait_account *account) {
     struct wait_detail *const detail = &account->detail;
-    const struct wait_account *const wait = find_holder_wait(waits, account);
+    const struct wait_account *const last = find_holder_last_state(waits, account);
+    const struct wait_account *const wait = last ? last : find_holder_wait(waits, account);
     struct sample running;
     detail->holder_frame_count = 0;
     detail->holder_interval = 0;
-    account->holder_wait_start_ns = wait ? wait->wait_start_ns : 0;
+    account->holder_wait_start_ns = last ? HOLDER_ENDS : wait ? wait->wait_start_ns : 0;
     if (wait)
         keep_holder_frames(detail, wait->frames, wait->frame_count, wait->interval);
     else if (account->holder && last_stack_of(waits->recorder->threads, account->holder, &running))
@@ -76,6 +87,8 @@ bool holder_stack_has_moved(const struct wait_sampler *waits, const struct wait_
         return false;
     if (holder_now(account) != account->detail.holder)
         return true;
+    if (find_holder_last_state(waits, account))
+        return account->holder_wait_start_ns != HOLDER_ENDS;
     const struct wait_account *const wait = find_holder_wait(waits, account);
     return wait && wait->wait_start_ns != account->holder_wait_start_ns;
 }

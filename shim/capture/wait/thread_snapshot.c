@@ -38,6 +38,18 @@ static void show_waiting(struct snapshot *snapshot, const struct wait_account *a
     snapshot_show(snapshot, account->tid, &sample);
 }
 
+/* Reports a thread that ends the process: it is where it called exit(), or was interrupted. */
+static void show_last_state(struct snapshot *snapshot, const struct wait_account *account) {
+    const struct wait_detail detail = {.condition = CONDITION_RUNNING};
+    struct sample sample = {.flags = account->flags,
+                            .interval = account->interval,
+                            .context = account->has_context ? &account->context : NULL,
+                            .wait = &detail,
+                            .frames = account->frames,
+                            .frame_count = account->frame_count};
+    snapshot_show(snapshot, account->tid, &sample);
+}
+
 /* Reports a thread as running, also one that has begun to wait and could not be observed since: it
  * came there running. */
 static void show_running(struct snapshot *snapshot, struct thread_state *thread, uint32_t tid,
@@ -76,6 +88,10 @@ static void show_thread(struct snapshot *snapshot, struct thread_state *thread) 
     if (!tid || atomic_load(&thread->retired))
         return;
     struct wait_account *const account = wait_account_of(snapshot->waits, thread);
+    if (account && account->is_last_state) {
+        show_last_state(snapshot, account);
+        return;
+    }
     if (account && !account->waits)
         run_state = observe_again(snapshot, thread, account);
     if (account && account->waits) {

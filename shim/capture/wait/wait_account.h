@@ -20,6 +20,10 @@
  *       types were off          | | wait_observe(): another wait, after wait_reconcile()
  *                               +-+
  *
+ * A thread that ends the process waits for the last export in the profiler's code, which is no wait
+ * of the program's: its account ends where that begins (wall_leave()), wait_observe() keeps a wait
+ * that it was interrupted in, and else notes its stack (is_last_state).
+ *
  * At the end of the process, and when the types change, wait_record_remainder() records the time
  * off CPU that no wait has, without a change of state. If a sample finds no memory, its time goes
  * back to the thread's account. wait_is_same() decides if a wait is the same: its slot, or without
@@ -42,6 +46,7 @@ struct wait_account {
     uint32_t tid;
     bool waits;          /* the last observation found the thread in the wait below */
     bool is_hooked;      /* the wait is that of its slot, with the number `sequence` */
+    bool is_last_state;  /* no wait, but the stack with which the thread ends the process */
     uint8_t flags;       /* SAMPLE_* of the stack */
     bool discards_delay; /* run-queue delay until now is not recorded: profiling was off */
     uint32_t frame_count;

@@ -81,8 +81,9 @@ static bool wants_span_times(const struct wait_sampler *waits) {
 }
 
 void wait_continue(struct wait_sampler *waits, struct thread_state *thread,
-                   struct wait_account *account, uint64_t now) {
+                   struct wait_account *account, uint64_t present) {
     struct blocked_call call;
+    const uint64_t now = wall_present(&thread->wall, present);
     if (wants_span_times(waits) && account->seen.last_nano && now > account->seen.last_nano &&
         wait_is_same(thread, account) && !wait_has_worked(account))
         account->seen.last_nano = now; /* the thread has never left the wait */
@@ -305,7 +306,7 @@ static bool observe_stack(struct wait_sampler *waits, struct thread_state *threa
     }
     account->flags |= room->by_frame_pointer ? SAMPLE_FLAG_FRAME_POINTERS : 0;
     account->is_hooked = room->is_in_hook && !room->in_handler;
-    if (is_profiler_wait(recorder, thread, found, room)) { /* an exit that waits for the helper */
+    if (!wall_is_left(&thread->wall) && is_profiler_wait(recorder, thread, found, room)) {
         account->flags = SAMPLE_FLAG_OWN_TIME;
         account->frame_count = 0;
     }
@@ -329,14 +330,53 @@ static void begin_wait(struct thread_state *thread, struct wait_account *account
     atomic_store_explicit(&thread->wall.sampled, true, memory_order_relaxed);
 }
 
+/* Leaves out libc's function that made the profiler's system call. */
+static void leave_out_own_call(const struct wait_sampler *waits, const struct thread_state *thread,
+                               struct wait_account *account, const struct found *found) {
+    const struct unwinder *const unwinder = waits->recorder->unwinder;
+    const struct blocked_stack *const room = &waits->room;
+    if (account->frame_count < 2 || account->frames[0] != found->blocked_place.pc ||
+        !blocked_stack_is_profiler(room, unwinder, thread, &found->blocked_place))
+        return;
+    account->frame_count--;
+    memmove(account->frames, account->frames + 1, account->frame_count * sizeof *account->frames);
+}
+
+/* Notes the stack of a thread that ends the process. */
+static void observe_last_state(struct wait_sampler *waits, struct thread_state *thread,
+                               struct wait_account *account) {
+    struct found found = {.sequence = 0};
+    struct thread_times times;
+    if (wait_thread_is_gone(thread) || !read_slot(&thread->wait_slot, &found) ||
+        !read_times(waits, thread, account, &times))
+        return;
+    read_run_state(waits, account, &found);
+    account->is_last_state =
+        found.run_state == RUN_BLOCKED && observe_stack(waits, thread, account, &found);
+    if (account->is_last_state)
+        leave_out_own_call(waits, thread, account, &found);
+}
+
+static bool is_in_known_call(const struct thread_state *thread,
+                             const struct wait_account *account) {
+    return account->waits && account->is_hooked && sequence_of(thread) == account->sequence;
+}
+
 void wait_observe(struct wait_sampler *waits, struct thread_state *thread,
                   struct wait_account *account) {
     struct found found = {.sequence = 0};
     struct thread_times times;
     if (account->pending_ns)
         wait_reconcile(waits, thread, account);
+    account->is_last_state = false;
+    if (wall_is_left(&thread->wall) && is_in_known_call(thread, account))
+        return; /* a handler that has interrupted the call ends the process */
     account->waits = false;
     account->seen = (struct span_seen){0, 0};
+    if (wall_is_left(&thread->wall)) {
+        observe_last_state(waits, thread, account);
+        return;
+    }
     if (wait_thread_is_gone(thread) || !read_slot(&thread->wait_slot, &found))
         return;
     const uint64_t now = monotonic_nano();
