@@ -6,7 +6,7 @@ const IDLE = "idle";
 // hues: what is alike has neighbours; words that are not here are grey
 const HUES = new Map(Object.entries({
   [ON_CPU]: 30, "run queue": 55, lock: 350, file_lock: 335, cond: 275, sem: 285, futex: 262, thread: 295, queue: 307,
-  poll: 210, net: 200, accept: 220, io: 140, sync: 125, memory: 155, sleep: 180, process: 85,
+  poll: 210, net: 200, accept: 220, io: 140, sync: 125, memory: 155, sleep: 180, process: 85, stopped: 105,
 }));
 const WAITS = ""; // all other words, the most first
 const ORDER = [ON_CPU, "run queue", WAITS, "not seen", IDLE];

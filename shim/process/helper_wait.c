@@ -28,7 +28,10 @@ static uint32_t wakes_so_far(void) {
  * guard. */
 static void helper_sleep_until(uint32_t wakes, uint64_t deadline) {
     const uint64_t next_poll = earlier(main_watch_next_poll(), crash_guard_next_poll());
-    futex_wait(&helper.wakes, wakes, earlier(next_poll, deadline));
+    const uint64_t until = earlier(next_poll, deadline);
+    wait_sampler_before_sleep(&capture.waits);
+    futex_wait(&helper.wakes, wakes, until);
+    wait_sampler_after_sleep(&capture.waits, until);
     main_watch_poll();
     crash_guard_poll();
 }

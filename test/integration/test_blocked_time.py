@@ -1,6 +1,9 @@
 """Time off CPU: as long as the kernel knows, where it was spent, whatever the threads do."""
 
 import json
+import signal
+import time
+from pathlib import Path
 
 import pytest
 from attributed_samples import attributed_samples
@@ -101,6 +104,30 @@ def test_cpu_waits_and_delay_are_the_time_that_a_thread_lived(run, program, perc
         assert sum(told[name].values()) == pytest.approx(lived, rel=0.02), (name, told[name], lived)
         assert told[name]["off_cpu" if name != "works" else "samples"] > 0
     assert sum(times.get("sched_delay", 0) for times in told.values()) > 0
+
+
+def test_a_stop_of_the_process_is_told_apart_from_its_waits(start, program, tmp_path):
+    """A stop that begins in a sleep of the helper, as nearly all do; at most a poll's period of it is missing."""
+    program = start([program("known_waits"), "sleep", 1, 1, 100000], cwd=tmp_path,
+                    env={**OFF_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": "700"})
+    process = program.process
+    states = lambda: {path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{process.pid}/task").glob("*/stat")}
+    for count in (1, 2):
+        eventually(lambda: len(program.receiver.requests) >= count, "an export", unless=process.poll)
+    eventually(lambda: states() == {"S"}, "no thread runs", unless=process.poll)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGSTOP)
+    eventually(lambda: states() == {"T"}, "all are stopped")
+    eventually(lambda: time.monotonic() > begun + 1.5, "a stop that is long enough")
+    least = time.monotonic() - begun
+    process.send_signal(signal.SIGCONT)
+    eventually(lambda: states() <= {"S", "R"}, "all go on")
+    most, exported = time.monotonic() - begun, len(program.receiver.requests)
+    eventually(lambda: len(program.receiver.requests) > exported + 1, "the stop's export", unless=process.poll)
+    process.kill()
+    stopped = [sample for sample in attributed_samples(program.finish(60), "off_cpu")
+               if "sleeps_here" in sample.stack and sample.attributes["otelprof.wait.kind"] == "stopped"]
+    assert least - 0.3 <= sum(sample.value for sample in stopped) / 1e9 <= most + 0.3
 
 
 @pytest.mark.fast

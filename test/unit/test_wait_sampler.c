@@ -158,6 +158,49 @@ static void span_times_of_a_wait_are_recorded_if_requested(void **state) {
     }
 }
 
+/* The helper returns from a sleep that should have ended when the machine started. */
+static void return_from_a_stop(void) {
+    wait_sampler_before_sleep(&waits);
+    assert_true(waits.stop.sleep_ns > 0);
+    waits.stop.sleep_ns = 1;
+    wait_sampler_after_sleep(&waits, 1);
+}
+
+static void a_stop_of_the_process_is_no_wait(void **state) {
+    (void)state;
+    begin_waiting();
+    look();
+    harvest(false);
+    usleep(HEARD_MS * 1000);
+    const uint64_t least = atomic_load(&waiting.state->wall.accounted_ns) + HEARD_MS * 1000000;
+    return_from_a_stop();
+    const uint64_t stopped = atomic_load(&waiting.state->wall.accounted_ns);
+    assert_true(stopped >= least);
+    memset(&told, 0, sizeof told);
+    sample_table_drain(&waits.table, &threads.pool, see, NULL);
+    assert_int_equal(told.kind, WAIT_STOPPED);
+    assert_true(told.has_function && told.waited >= HEARD_MS * 1e6);
+    end_waiting();
+    give_back();
+    harvest(false); /* each moment is in one sample */
+    assert_true(told.waited <= nano_since(waiting.state->wall.begun_ns) - (double)stopped);
+}
+
+static void a_wake_in_time_is_no_stop(void **state) {
+    (void)state;
+    begin_waiting();
+    look();
+    harvest(false);
+    wait_sampler_before_sleep(&waits);
+    wait_sampler_after_sleep(&waits, monotonic_nano());
+    wait_sampler_before_sleep(&waits);
+    wait_sampler_after_sleep(&waits, UINT64_MAX);
+    sample_table_drain(&waits.table, &threads.pool, see, NULL);
+    assert_int_not_equal(told.kind, WAIT_STOPPED);
+    end_waiting();
+    give_back();
+}
+
 static void an_unseen_wait_is_recorded_once_by_its_thread(void **state) {
     (void)state;
     begin_waiting();
@@ -406,6 +449,8 @@ int main(void) {
         cmocka_unit_test_setup(each_harvest_has_what_passed_since_the_one_before, begin),
         cmocka_unit_test_setup(a_finished_wait_is_recorded_with_its_stack, begin),
         cmocka_unit_test_setup(span_times_of_a_wait_are_recorded_if_requested, begin),
+        cmocka_unit_test_setup(a_stop_of_the_process_is_no_wait, begin),
+        cmocka_unit_test_setup(a_wake_in_time_is_no_stop, begin),
         cmocka_unit_test_setup(an_unseen_wait_is_recorded_once_by_its_thread, begin),
         cmocka_unit_test_setup(the_last_harvest_records_waits_that_no_poll_saw, begin),
         cmocka_unit_test_setup(waits_while_off_are_never_recorded, begin),

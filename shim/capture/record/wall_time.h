@@ -76,6 +76,17 @@ static inline uint64_t wall_take(struct wall_time *wall, uint64_t off) {
     return 0;
 }
 
+/* Takes at most `nano` of that time. Returns the part that it has taken. Context: the helper. */
+static inline uint64_t wall_take_part(struct wall_time *wall, uint64_t off, uint64_t nano) {
+    uint64_t accounted_ns = atomic_load_explicit(&wall->accounted_ns, memory_order_relaxed);
+    while (accounted_ns < off) {
+        const uint64_t part = off - accounted_ns < nano ? off - accounted_ns : nano;
+        if (atomic_compare_exchange_weak(&wall->accounted_ns, &accounted_ns, accounted_ns + part))
+            return part;
+    }
+    return 0;
+}
+
 /* Takes the rest, for good. Context: the thread itself. */
 static inline uint64_t wall_take_rest(struct wall_time *wall, uint64_t off) {
     const uint64_t accounted_ns = atomic_exchange(&wall->accounted_ns, WALL_ENDED);

@@ -116,6 +116,17 @@ bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_f
     return times->cpu_ns != 0;
 }
 
+bool kernel_thread_delay(struct kernel_view *view, uint32_t tid, struct thread_files *files,
+                         uint64_t *delay_ns) {
+    char text[TEXT_BYTES];
+    struct thread_times times = {0, 0};
+    if (!kernel_read_file(view, tid, "schedstat", &files->times, text))
+        return false;
+    parse_times(text, &times);
+    *delay_ns = times.delay_ns;
+    return true;
+}
+
 void kernel_own_times(struct thread_times *times) {
     char text[TEXT_BYTES];
     times->delay_ns = 0;

@@ -52,6 +52,10 @@ enum thread_run_state kernel_thread_run_state(struct kernel_view *view, uint32_t
 bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_files *files,
                          struct thread_times *times);
 
+/* Reads the run-queue delay alone. Returns false if it is not known. */
+bool kernel_thread_delay(struct kernel_view *view, uint32_t tid, struct thread_files *files,
+                         uint64_t *delay_ns);
+
 /* Reads the times of the calling thread, by files of the process's descriptor table. Context: at
  * start, or in a forked child. */
 void kernel_own_times(struct thread_times *times);

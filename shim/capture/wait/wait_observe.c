@@ -193,6 +193,19 @@ void wait_record_remainder(struct wait_sampler *waits, struct thread_state *thre
         (void)wait_record_unseen(waits, thread, account->tid, rest);
 }
 
+void wait_observe_stop(struct wait_sampler *waits, struct thread_state *thread,
+                       struct wait_account *account, uint64_t nano) {
+    struct thread_times times;
+    if (wait_thread_is_gone(thread) || !read_times(waits, thread, account, &times))
+        return;
+    const uint64_t part =
+        wall_take_part(&thread->wall, off_now(thread, monotonic_nano(), &times), nano);
+    if (part && !wait_record_stopped(waits, thread, account, part))
+        wall_give_back(&thread->wall, part);
+    if (part)
+        atomic_store_explicit(&thread->wall.sampled, true, memory_order_relaxed);
+}
+
 void wait_discard(struct wait_sampler *waits, struct thread_state *thread,
                   struct wait_account *account) {
     struct thread_times times;

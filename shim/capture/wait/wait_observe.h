@@ -37,6 +37,10 @@ void wait_reconcile(struct wait_sampler *waits, struct thread_state *thread,
 void wait_record_remainder(struct wait_sampler *waits, struct thread_state *thread,
                            struct wait_account *account);
 
+/* Records up to `nano` of the time off CPU that is in no sample: the process was stopped. */
+void wait_observe_stop(struct wait_sampler *waits, struct thread_state *thread,
+                       struct wait_account *account, uint64_t nano);
+
 /* Excludes all time until now from every sample. */
 void wait_discard(struct wait_sampler *waits, struct thread_state *thread,
                   struct wait_account *account);

@@ -45,6 +45,31 @@ bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread
     return !(waits->on & PROFILE_OFF_CPU) || wait_record_add(waits, thread, &sample);
 }
 
+bool wait_record_stopped(struct wait_sampler *waits, struct thread_state *thread,
+                         const struct wait_account *account, uint64_t nano) {
+    const struct wait_detail detail = {.kind = WAIT_STOPPED};
+    const uint64_t start = start_of(thread);
+    struct sample sample = {.flags = SAMPLE_FLAG_UNSAMPLED,
+                            .interval = wait_interval(waits),
+                            .frames = &start,
+                            .frame_count = 1};
+    if (!(waits->on & PROFILE_OFF_CPU))
+        return true;
+    if (account->waits) {
+        sample.flags = account->flags & (uint8_t)~SAMPLE_FLAG_IDLE;
+        sample.interval = account->interval;
+        sample.context = account->has_context ? &account->context : NULL;
+        sample.frames = account->frames;
+        sample.frame_count = account->frame_count;
+    } else
+        (void)last_stack_of(waits->recorder->threads, thread, &sample);
+    sample.kind = SAMPLE_OFF_CPU;
+    sample.tid = account->tid;
+    sample.wait = &detail;
+    sample.values[MEASURED_NANO] = (double)nano;
+    return wait_record_add(waits, thread, &sample);
+}
+
 bool wait_record_unseen(struct wait_sampler *waits, struct thread_state *thread, uint32_t tid,
                         uint64_t nano) {
     const uint64_t start = start_of(thread);

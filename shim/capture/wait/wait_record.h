@@ -8,6 +8,11 @@
 bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
                          struct wait_account *account, uint64_t nano);
 
+/* Records `nano` in which the whole process was stopped, under the stack of the account's wait, or
+ * under that in which the thread was last seen running. */
+bool wait_record_stopped(struct wait_sampler *waits, struct thread_state *thread,
+                         const struct wait_account *account, uint64_t nano);
+
 /* Records `nano` off CPU that was in no observed wait. */
 bool wait_record_unseen(struct wait_sampler *waits, struct thread_state *thread, uint32_t tid,
                         uint64_t nano);

@@ -39,6 +39,7 @@ void wait_sampler_after_fork(struct wait_sampler *waits) {
         return;
     wait_accounts_after_fork(waits->accounts);
     waits->kernel = (struct kernel_view){.helper = 0};
+    waits->stop = (struct process_stop){.sleep_ns = 0};
     waits->budget = (struct wait_budget){.wanted = 0};
     waits->settings = settings_version(waits->recorder->settings) - 1;
     waits->next_poll_ns = 0;
@@ -187,8 +188,10 @@ static bool wait_follow(struct wait_sampler *waits) {
     struct blocked_stack *const room = &waits->room;
     struct python *const python = waits->recorder->python;
     const bool was_alone = atomic_load(&wait_slots_on) == WAIT_SLOTS_UNPOLLED;
-    if (kernel_view_follow(&waits->kernel, log_thread_is_separate(waits->log)))
+    if (kernel_view_follow(&waits->kernel, log_thread_is_separate(waits->log))) {
+        waits->stop = (struct process_stop){.sleep_ns = 0};
         for_each(waits, forget_files);
+    }
     wait_follow_settings(waits);
     if (!room->python_threads && python && atomic_load(&python->on)) {
         room->python = python; /* found since the last poll */
@@ -225,6 +228,25 @@ void wait_sampler_poll(struct wait_sampler *waits) {
         now + period - spread + (uint64_t)(random_unit(&waits->random) * 2 * (double)spread);
     wait_budget_begin(&waits->budget, period);
     poll_all_threads(waits, now);
+}
+
+/* --- stops of the whole process --- */
+
+void wait_sampler_before_sleep(struct wait_sampler *waits) {
+    if (waits->on)
+        process_stop_before_sleep(&waits->stop, &waits->kernel);
+}
+
+void wait_sampler_after_sleep(struct wait_sampler *waits, uint64_t until) {
+    const uint64_t nano =
+        waits->on ? process_stop_after_sleep(&waits->stop, &waits->kernel, until) : 0;
+    const struct thread_table *const threads = waits->recorder ? waits->recorder->threads : NULL;
+    for (uint32_t i = 0; nano && i < thread_table_count(threads); i++) {
+        struct thread_state *const thread = thread_table_at(threads, i);
+        struct wait_account *const account = wait_account_of(waits, thread);
+        if (account)
+            wait_observe_stop(waits, thread, account, nano);
+    }
 }
 
 /* --- the harvest --- */

@@ -20,6 +20,7 @@
 #include "kernel_thread.h"
 #include "last_stacks.h"
 #include "log.h"
+#include "process_stop.h"
 #include "record/record.h"
 #include "wait_account.h"
 #include "wait_budget.h"
@@ -42,6 +43,7 @@ struct wait_sampler {
     struct last_stacks stacks; /* stacks in which threads were last seen running */
     struct wait_accounts *accounts;
     struct kernel_view kernel;
+    struct process_stop stop;
     struct blocked_stack room; /* memory for the walk of the present poll */
 };
 
@@ -71,6 +73,11 @@ void wait_sampler_end_thread(const struct wait_sampler *waits, struct thread_sta
 
 /* Returns the time of the next poll; UINT64_MAX: not before the settings change. */
 uint64_t wait_sampler_next_poll(const struct wait_sampler *waits);
+
+/* Called right before the helper sleeps, and right after it: time in which the whole process was
+ * stopped is recorded as such. `until`: when the sleep should have ended. */
+void wait_sampler_before_sleep(struct wait_sampler *waits);
+void wait_sampler_after_sleep(struct wait_sampler *waits, uint64_t until);
 
 /* Polls the threads, if it is time. */
 void wait_sampler_poll(struct wait_sampler *waits);
