@@ -43,6 +43,7 @@ enum {
     SAMPLE_FLAG_OWN_TIME = 4,  /* the profiler's own work: no frames */
     SAMPLE_FLAG_IDLE = 16,     /* of wait samples: the thread hardly does anything else */
     SAMPLE_FLAG_UNSAMPLED = 8, /* CPU time without a signal; frames: the start routine */
+    SAMPLE_FLAG_KERNEL = 64,   /* a thread that the kernel runs in the process: no frames */
     SAMPLE_FLAG_FRAME_POINTERS = 32, /* code without unwind tables: see unwind.by_frame_pointer */
 };
 

@@ -16,6 +16,7 @@
 #include "harvest.h"
 #include "heap/heap.h"
 #include "log.h"
+#include "record/kernel_workers.h"
 #include "record/record.h"
 #include "record/thread_table.h"
 #include "record/unknown_threads.h"
@@ -56,6 +57,7 @@ struct capture {
     uint64_t logged_dropped[DROP_REASON_COUNT]; /* the helper's: counts already logged */
     struct sampling_costs costs;                /* the helper's */
     struct unknown_threads unknown_threads;
+    struct kernel_workers kernel_workers;
     struct context_reader contexts;
     _Alignas(ARCH_LARGEST_PAGE_BYTES) struct rule_cache rules;
     struct unwinder unwinder;      /* from here on: the page of rules.generation */

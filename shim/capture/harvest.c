@@ -162,6 +162,20 @@ static void visit_remainders(const struct harvest *harvest) {
         visit_remainder(harvest, thread_table_at(&capture.threads, i));
 }
 
+/* --- CPU time of the kernel's threads in the process --- */
+
+static void visit_kernel_worker(void *arg, uint32_t tid, uint64_t nano) {
+    const struct harvest *const harvest = arg;
+    const struct harvest_sample out = {.kind = SAMPLE_CPU,
+                                       .flags = SAMPLE_FLAG_KERNEL | SAMPLE_FLAG_UNSAMPLED,
+                                       .tid = tid,
+                                       .thread_name = harvest_thread_name(harvest, tid),
+                                       .values = {[MEASURED_NANO] = (double)nano},
+                                       .interval = modules_interval(&capture.modules)};
+    if (sampler_is_on())
+        harvest->visit(harvest->arg, &out);
+}
+
 /* --- drops --- */
 
 static void count_unknown_threads(void) {
@@ -210,7 +224,8 @@ static void harvest_scan_objects(void) {
  * 3. sampler_check_signal() and harvest_scan_objects() precede the visits: they find handlers and
  *    objects that no hook saw, and the visits name frames by the state that they leave.
  * 4. capture_sweep_threads() precedes count_unknown_threads(), which compares our number of threads
- *    with the kernel's, and thread_snapshot_visit(), which expects swept threads.
+ *    with the kernel's, and thread_snapshot_visit() and kernel_workers_visit(), which expect swept
+ *    threads.
  * 5. last_stacks_keep() precedes thread_table_harvest(), which empties the tables it reads.
  * 6. thread_snapshot_visit() follows wait_sampler_harvest(), which brings every thread's account up
  *    to date, without a poll in between.
@@ -239,6 +254,8 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     wait_sampler_harvest(&capture.waits, atomic_load(&capture.last_harvest), visit_sample,
                          &harvest);
     thread_snapshot_visit(&capture.waits, visit_sample, &harvest);
+    kernel_workers_visit(&capture.kernel_workers, &capture.threads, capture.pid,
+                         visit_kernel_worker, &harvest);
     masked_threads_poll();
     if (atomic_load(&capture.last_harvest) && sampler.on)
         visit_remainders(&harvest);

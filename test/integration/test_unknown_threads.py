@@ -1,6 +1,7 @@
 """Threads that are made past every preload are in no profile: how many there are is said."""
 
 import pytest
+from attributed_samples import attributed_samples
 from profiled import EXACT_CPU
 
 SETTINGS = {"OTEL_LOG_LEVEL": "debug", **EXACT_CPU}
@@ -56,3 +57,21 @@ def test_nothing_is_said_of_them_by_default(run, program):
     outcome = run([program("makes_threads"), "found", "3"], env=EXACT_CPU, log_to_stderr=True)
     assert (outcome.stdout, outcome.stderr) == ("made\n", "")
     assert unknown_threads(outcome) == 3
+
+
+def test_the_kernels_threads_have_their_cpu_time_and_no_frames(run, program):
+    """io_uring's pollers are threads of the process, which pthread_create made none of; others have no invented frame."""
+    outcome = run([program("polls_by_kernel")], env={**SETTINGS, "OTEL_PROFILER_TYPES": "all"}, log_to_stderr=True)
+    if outcome.stdout == "refused\n":
+        pytest.skip("no io_uring here")
+    polled_ns = int(outcome.stdout)
+    samples = attributed_samples(outcome, "samples", "threads")
+    by_kernel = [sample for sample in samples if sample.attributes.get("thread.name", "").startswith("iou-sqp")]
+    assert {sample.stack for sample in by_kernel} == {("[kernel]",)}
+    assert sum(sample.kind == "threads" for sample in by_kernel) == len({sample.export for sample in by_kernel})
+    period = outcome.instance("polls_by_kernel").period
+    assert sum(sample.value for sample in by_kernel if sample.kind == "samples") * period >= polled_ns * 0.9
+    unknown = [sample for sample in samples if sample.kind == "threads" and "__libc_start_main" not in sample.stack
+               and sample not in by_kernel]
+    assert {sample.stack for sample in unknown} == {("[unknown]",)}, unknown
+    assert unknown_threads(outcome) <= 1 and outcome.stderr.count(SENTENCE) <= 1  # the thread by clone

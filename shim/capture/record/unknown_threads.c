@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "helper_name.h"
 #include "kernel/profiler_memory.h"
+#include "kernel_workers.h"
 #include "symbols/libc_threads.h"
 #include "text_numbers.h"
 #include "thread_files.h"
@@ -86,8 +87,9 @@ static bool has_profiler_name(uint32_t tid) {
 
 static void count_thread(void *arg, uint32_t tid) {
     struct unknown_threads *const unknown = arg;
+    bool runs;
     if (unknown->count < UNKNOWN_MOST && !unknown_threads_has(unknown, tid) &&
-        clock_nano(cpu_clock_of(tid)) >= USED_NANO)
+        clock_nano(cpu_clock_of(tid)) >= USED_NANO && !kernel_worker_is(tid, &runs))
         unknown->tids[unknown->count++] = tid;
 }
 

@@ -29,8 +29,9 @@ struct unknown_threads {
 void unknown_threads_visit(const struct thread_table *known, void (*visit)(void *arg, uint32_t tid),
                            void *arg);
 
-/* Returns the number of such threads so far in `process`, the calling one: of those that existed at
- * a call of this function. Context: likewise. */
+/* Returns the number of such threads, those of the kernel (kernel_workers.h) excepted, so far in
+ * `process`, the calling one: of those that existed at a call of this function. Context: likewise.
+ */
 uint32_t unknown_threads_count(struct unknown_threads *unknown, const struct thread_table *known,
                                pid_t process);
 

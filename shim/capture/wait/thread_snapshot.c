@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "holder_stack.h"
 #include "kernel/profiler_memory.h"
+#include "record/kernel_workers.h"
 #include "record/unknown_threads.h"
 #include "wait_observe.h"
 
@@ -133,12 +134,10 @@ static void show_unknown_in(struct snapshot *snapshot, uint32_t tid, uint64_t *f
     struct thread_files files = {0, 0};
     struct blocked_call call;
     struct wait_detail detail = {.kind = WAIT_NONE};
-    const uint64_t start = getauxval(AT_ENTRY);
     struct sample sample = {.flags = SAMPLE_FLAG_UNSAMPLED,
                             .interval = modules_interval(waits->recorder->unwinder->modules),
                             .wait = &detail,
-                            .frames = &start,
-                            .frame_count = 1};
+                            .frames = frames};
     waits->room.frames = frames;
     waits->room.max = settings_max_stack_depth(waits->recorder->settings);
     const enum thread_run_state run_state =
@@ -153,8 +152,25 @@ static void show_unknown_in(struct snapshot *snapshot, uint32_t tid, uint64_t *f
     snapshot_show(snapshot, tid, &sample);
 }
 
+/* Reports a thread that the kernel runs: it has no stack of the program's. */
+static void show_kernel_worker(struct snapshot *snapshot, uint32_t tid, bool runs) {
+    const struct wait_detail detail = {.condition = runs ? CONDITION_RUNNING : CONDITION_BLOCKED};
+    uint64_t none[1] = {0};
+    struct sample sample = {.flags = SAMPLE_FLAG_KERNEL | SAMPLE_FLAG_UNSAMPLED,
+                            .interval =
+                                modules_interval(snapshot->waits->recorder->unwinder->modules),
+                            .wait = &detail,
+                            .frames = none};
+    snapshot_show(snapshot, tid, &sample);
+}
+
 static void show_unknown(void *arg, uint32_t tid) {
     struct snapshot *const snapshot = arg;
+    bool runs;
+    if (kernel_worker_is(tid, &runs)) {
+        show_kernel_worker(snapshot, tid, runs);
+        return;
+    }
     const size_t depth = snapshot->waits->recorder->threads->max_depth;
     const size_t bytes = whole_pages(depth * sizeof(uint64_t));
     uint64_t *const frames = profiler_memory_map(bytes);

@@ -235,6 +235,8 @@ static const struct references *find_references(struct build *b, const struct va
     known->attribute_count = attributes_of(b, sample, known->attributes);
     known->stack = sample->flags & SAMPLE_FLAG_OWN_TIME
                        ? dictionary_named_stack(b->dictionary, "[libotelprof]")
+                   : sample->flags & SAMPLE_FLAG_KERNEL
+                       ? dictionary_named_stack(b->dictionary, "[kernel]")
                        : dictionary_stack(b->dictionary, sample->frames, sample->frame_count,
                                           sample->interval);
     return known;

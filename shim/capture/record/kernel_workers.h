@@ -1,0 +1,42 @@
+/* Threads that the kernel runs inside of the process: io_uring's pollers (iou-sqp) and workers
+ * (iou-wrk).
+ *
+ * They are listed among the process's threads, and their CPU time is the process's, but they have
+ * no stack of the program's, take no signal, and no pthread_create made them. So each harvest reads
+ * their CPU clocks and records the time without frames. The kernel marks them by flags of the task.
+ * Time between the last harvest and the end of such a thread is in no profile.
+ *
+ * Context: the helper.
+ */
+#ifndef OTELPROF_KERNEL_WORKERS_H
+#define OTELPROF_KERNEL_WORKERS_H
+
+#include "thread_table.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { KERNEL_WORKERS = 256 }; /* further ones are not recorded */
+
+struct kernel_worker {
+    uint32_t tid;
+    bool is_listed; /* in the present harvest */
+    uint64_t cpu_ns;
+};
+
+struct kernel_workers {
+    pid_t process; /* their process; a forked child begins again */
+    uint32_t count;
+    struct kernel_worker workers[KERNEL_WORKERS];
+};
+
+/* Returns true if the kernel runs this thread of the process; `*runs`: on a processor, or ready. */
+bool kernel_worker_is(uint32_t tid, bool *runs);
+
+/* Visits each such thread of `process`, the calling one, with its CPU time since the last visit. */
+void kernel_workers_visit(struct kernel_workers *workers, const struct thread_table *known,
+                          pid_t process, void (*visit)(void *arg, uint32_t tid, uint64_t nano),
+                          void *arg);
+
+#endif
