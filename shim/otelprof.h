@@ -40,9 +40,11 @@ extern "C" {
 #define OTELPROF_NULL NULL
 #endif
 #if defined(OTELPROF_IMPLEMENTATION)
-#define OTELPROF_DOES(name, parameters, arguments) OTELPROF_EXPORT void otelprof_##name parameters;
+#include "arch_entry.h"
+#define OTELPROF_DOES(name, parameters, arguments)                                                 \
+    OTELPROF_EXPORT ARCH_ANY_STACK void otelprof_##name parameters;
 #define OTELPROF_GIVES(result, otherwise, name, parameters, arguments)                             \
-    OTELPROF_EXPORT result otelprof_##name parameters;
+    OTELPROF_EXPORT ARCH_ANY_STACK result otelprof_##name parameters;
 #else
 #if defined(__clang__) || !defined(__GNUC__) || __GNUC__ < 6
 #define OTELPROF_BY_TABLE

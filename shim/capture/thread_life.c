@@ -1,5 +1,6 @@
 #include "thread_life.h"
 
+#include "arch_entry.h"
 #include "arch_machine.h"
 #include "capture.h"
 #include "clock.h"
@@ -112,7 +113,7 @@ bool thread_is_calm(void) {
     return end == UNWIND_COMPLETE && !unwind.crossed_signal && !unwind.by_record_alone;
 }
 
-void capture_offer_helper(void) {
+ARCH_ANY_STACK void capture_offer_helper(void) {
     void (*const want_helper)(bool) =
         atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
     const struct thread_state *const thread = profiler_tls.thread;

@@ -7,13 +7,12 @@
 
 #include "capture/allocator/allocation_path.h"
 #include "capture/capture.h"
+#include "entry.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-/* Keeps rare code out of the fast functions, which must not grow a stack frame for it. */
-#define RARE __attribute__((noinline, cold))
 /* Aligns the function to a line of the instruction cache, so that it lies in one where it fits. */
 #define FAST __attribute__((aligned(CACHE_LINE)))
 
@@ -33,20 +32,25 @@ static inline bool allocation_is_sampled(uint64_t size) {
  * thread is under a guard. */
 RARE void allocation_failed(bool sampled);
 
+/* Records the sampled object. */
+RARE void allocation_record(void *object, uint64_t size);
+
 /* Called after the allocation. Returns `object`. */
 static inline void *allocation_made(void *object, uint64_t size, bool sampled) {
     if (UNLIKELY(!object) && size > 0)
         allocation_failed(sampled);
     else if (UNLIKELY(sampled))
-        heap_sample(&capture.heap, object, size);
+        allocation_record(object, size);
     return object;
 }
 
+/* Forgets the object, if it was sampled. */
+RARE void allocation_forget(const void *object);
+
 /* Called before `object` is freed. */
 static inline void allocation_ends(const void *object) {
-    struct live_object taken;
     if (UNLIKELY(address_filter_may_hold(&allocation_path.filter, object)))
-        (void)heap_forget(&capture.heap, object, &taken);
+        allocation_forget(object);
 }
 
 #endif

@@ -3,7 +3,10 @@
  *
  * A hook has a frame of its own, which the thread's stack shows, and no exception table: it holds
  * nothing, so cancellation and longjmp may skip it. The reader of slots copes with what they leave
- * in the slot (wait_slot.h). No hook reads a clock, makes a system call, or changes errno. */
+ * in the slot (wait_slot.h). No hook reads a clock, makes a system call, or changes errno.
+ *
+ * A hook reads its caller's registers from its own frame, so it does not align the stack. It need
+ * not: this file is compiled without vector registers, and calls functions that do. */
 #include "arch_caller.h"
 #include "arch_forward.h"
 #include "capture/bound_calls.h"
@@ -12,6 +15,7 @@
 #include "capture/thread_life.h"
 #include "capture/unwind/stack_memory.h"
 #include "capture/wait/contention.h"
+#include "entry.h"
 #include "hooks.h"
 
 #include <aio.h>
@@ -38,7 +42,7 @@
 #include <unistd.h>
 
 /* A forked child that hardly computes, and mostly waits, gets its helper here. */
-__attribute__((noinline, cold)) static void offer_helper(enum wait_kind kind) {
+RARE static void offer_helper(enum wait_kind kind) {
     /* not for locks: allocators take them, too, and a new thread may want the same ones */
     if (kind == WAIT_SLEEP || kind == WAIT_POLL || kind == WAIT_NET || kind == WAIT_ACCEPT ||
         kind == WAIT_PROCESS)
@@ -107,8 +111,12 @@ static bool waits_for_lock(long word, uint32_t expected, long timeout) {
     return expected == LOCKED_AND_WAITED_FOR && !timeout && !is_counter;
 }
 
-/* Returns the kind as the slot stores it, with the lock's layout. A word that cannot be read has no
- * holder. */
+/* A word that cannot be read has no holder. */
+RARE static uint32_t kind_of_pi_futex(long word) {
+    return WAIT_LOCK | (memory_is_readable((uintptr_t)word) ? LOCK_PI_FUTEX : LOCK_SILENT);
+}
+
+/* Returns the kind as the slot stores it, with the lock's layout. */
 static uint32_t kind_of_futex(long word, long command, long expected, long timeout) {
     switch (command & FUTEX_COMMANDS) {
     case FUTEX_WAIT:
@@ -117,7 +125,7 @@ static uint32_t kind_of_futex(long word, long command, long expected, long timeo
                                                                  : WAIT_FUTEX;
     case FUTEX_LOCK_PI:
     case FUTEX_LOCK_PI2:
-        return WAIT_LOCK | (memory_is_readable((uintptr_t)word) ? LOCK_PI_FUTEX : LOCK_SILENT);
+        return kind_of_pi_futex(word);
     case FUTEX_WAIT_REQUEUE_PI:
         return WAIT_COND;
     default:

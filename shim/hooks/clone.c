@@ -8,7 +8,7 @@
 #include "arch_syscall.h"
 #include "capture/symbols/next.h"
 #include "capture/unwind/stack_memory.h"
-#include "otelprof.h"
+#include "entry.h"
 #include "process/lifecycle.h"
 #include "process/termination.h"
 
@@ -48,7 +48,8 @@ __attribute__((used)) bool hooks_clone_copies(long number, uintptr_t first, uint
     }
 }
 
-long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, long f) {
+ARCH_ANY_STACK long hooks_clone_by_number(long number, long a, long b, long c, long d, long e,
+                                          long f) {
     const bool held = lifecycle_before_bare_child();
     const long child = next_syscall(number, a, b, c, d, e, f);
     clone_after(held && child != 0);
@@ -61,8 +62,8 @@ long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, 
 
 /* Declared here because the declaration in <sched.h> is variadic. The child does not return from
  * this function. */
-OTELPROF_EXPORT int hook_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent,
-                               void *tls, void *child) __asm__("clone");
+HOOK int hook_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent, void *tls,
+                    void *child) __asm__("clone");
 
 struct first_process {
     int (*run)(void *);

@@ -4,11 +4,11 @@
  * may be loaded at the same addresses. Loading needs no hook for that: see modules.h. */
 #include "capture/capture.h"
 #include "capture/symbols/next.h"
-#include "otelprof.h"
+#include "entry.h"
 
 #include <dlfcn.h>
 
-OTELPROF_EXPORT int dlclose(void *handle) {
+HOOK int dlclose(void *handle) {
     if (!atomic_load(&capture.armed) || (profiler_tls.inside && !profiler_tls.is_profiler_thread))
         return next_library_calls()->dlclose(handle);
     (void)modules_refresh_before_unload(&capture.modules);

@@ -8,8 +8,8 @@
 #include "capture/capture.h"
 #include "capture/kernel/profiler_memory.h"
 #include "capture/symbols/next.h"
+#include "entry.h"
 #include "hooks.h"
-#include "otelprof.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -56,8 +56,8 @@ static char *kept_value(const char *name) {
 }
 
 /* Declared here because the declaration in <stdlib.h> promises that the name is never NULL. */
-OTELPROF_EXPORT char *hook_getenv(const char *name) __asm__("getenv");
-OTELPROF_EXPORT char *hook_secure_getenv(const char *name) __asm__("secure_getenv");
+HOOK char *hook_getenv(const char *name) __asm__("getenv");
+HOOK char *hook_secure_getenv(const char *name) __asm__("secure_getenv");
 
 char *hook_getenv(const char *name) {
     if (profiler_tls.is_profiler_thread)

@@ -13,7 +13,7 @@
 #include "capture/capture.h"
 #include "capture/symbols/next.h"
 #include "capture/thread_life.h"
-#include "otelprof.h"
+#include "entry.h"
 #include "process/crash_guard.h"
 #include "process/lifecycle.h"
 
@@ -44,21 +44,21 @@ static __attribute__((noreturn)) void exit_at_once(int status) {
         bare_syscall(SYS_exit_group, status, 0, 0, 0, 0, 0);
 }
 
-OTELPROF_EXPORT __attribute__((noreturn)) void _exit(int status) {
+HOOK __attribute__((noreturn)) void _exit(int status) {
     exit_at_once(status);
 }
 
-OTELPROF_EXPORT __attribute__((noreturn)) void _Exit(int status) {
+HOOK __attribute__((noreturn)) void _Exit(int status) {
     exit_at_once(status);
 }
 
-OTELPROF_EXPORT __attribute__((noreturn)) void exit(int status) {
+HOOK __attribute__((noreturn)) void exit(int status) {
     lifecycle_end();
     next_calls()->exit(status); /* resolved before: a child of a bare clone(2) may not */
     __builtin_unreachable();
 }
 
-OTELPROF_EXPORT __attribute__((noreturn)) void quick_exit(int status) {
+HOOK __attribute__((noreturn)) void quick_exit(int status) {
     lifecycle_end();
     next_calls()->quick_exit(status);
     __builtin_unreachable();

@@ -1,12 +1,12 @@
 /* fork: libc checks at its beginning, before any of our handlers, whether there is more than one
  * thread: libc_threads.h. */
 #include "capture/symbols/next.h"
-#include "otelprof.h"
+#include "entry.h"
 #include "process/lifecycle.h"
 
 #include <unistd.h>
 
-OTELPROF_EXPORT pid_t fork(void) {
+HOOK pid_t fork(void) {
     lifecycle_before_fork();
     return next_calls()->fork();
 }

@@ -11,9 +11,9 @@
 #include "capture/capture.h"
 #include "capture/record/list_iterations.h"
 #include "capture/symbols/next_symbol.h"
+#include "entry.h"
 #include "hooks.h"
 #include "object_segments.h"
-#include "otelprof.h"
 
 #include <errno.h>
 #include <link.h>
@@ -170,7 +170,7 @@ static bool deregistered(const void *begin) {
 /* --- the hooks --- */
 
 #define HOOKED(...)
-#define HOOKED_TABLES(result, name, parameters, arguments) OTELPROF_EXPORT result name parameters;
+#define HOOKED_TABLES(result, name, parameters, arguments) HOOK result name parameters;
 #include "hooked.def"
 
 /* Calls the next definition, if there is one. */

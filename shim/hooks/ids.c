@@ -6,7 +6,7 @@
  * where the two differ in the capabilities that these calls need, the helper is suspended, and
  * resumes with those that the calling thread has then. */
 #include "capture/symbols/next_symbol.h"
-#include "otelprof.h"
+#include "entry.h"
 #include "process/helper_rights.h"
 #include "process/quiesce.h"
 
@@ -58,7 +58,7 @@ static void ids_after(bool suspended) {
 
 #define HOOKED(...)
 #define HOOKED_ID(number, call, name, parameters, arguments)                                       \
-    OTELPROF_EXPORT int name parameters {                                                          \
+    HOOK int name parameters {                                                                     \
         const bool suspended = ids_before();                                                       \
         const int result = next.name arguments;                                                    \
         ids_after(suspended);                                                                      \

@@ -5,7 +5,7 @@
 #include "capture/capture.h"
 #include "capture/cpu/program_stack.h"
 #include "capture/symbols/next_symbol.h"
-#include "otelprof.h"
+#include "entry.h"
 
 #include <setjmp.h>
 #include <stdatomic.h>
@@ -21,8 +21,7 @@ static struct {
     _Atomic(void *) jump;
 } next_jumps;
 
-OTELPROF_EXPORT void __longjmp_chk(struct __jmp_buf_tag *target, int value)
-    __attribute__((noreturn));
+HOOK void __longjmp_chk(struct __jmp_buf_tag *target, int value) __attribute__((noreturn));
 
 void __longjmp_chk(struct __jmp_buf_tag *target, int value) {
     const struct own_signal_stack *const own = profiler_tls.signal_stack;

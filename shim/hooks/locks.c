@@ -4,7 +4,8 @@
  * A hook reads the lock and jumps: it has no frame and no state, and uses nothing of the thread's.
  * So it may be called from anywhere: from within an allocator, before a thread has profiler state,
  * by a signal handler, in a child of vfork. It tries no lock that the program did not ask to try,
- * except spin locks, whose waiters have no order. */
+ * except spin locks, whose waiters have no order. Like blocking.c, it is compiled without vector
+ * registers. */
 #include "arch_caller.h"
 #include "capture/bound_calls.h"
 #include "capture/capture.h"
@@ -18,8 +19,6 @@
 #include <time.h>
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
-/* Kept out of the hooks, which must not grow a stack frame for it. */
-#define RARE __attribute__((noinline, cold))
 
 /* --- is the lock taken? ---
  *
@@ -87,7 +86,7 @@ IN_BOUND_CALLS static struct {
 } next_locks;
 
 #define LOCK(layout, is_taken, name, parameters, arguments)                                        \
-    RARE static int wait_##name parameters {                                                       \
+    __attribute__((noinline, cold)) static int wait_##name parameters {                            \
         const struct hook_caller caller = ARCH_CALLER(__builtin_frame_address(0));                 \
         const void *const address = (const void *)(uintptr_t)lock;                                 \
         if (!is_measured(layout, address))                                                         \

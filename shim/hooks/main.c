@@ -11,7 +11,7 @@
 #include "capture/symbols/next.h"
 #include "capture/symbols/next_symbol.h"
 #include "capture/thread_life.h"
-#include "otelprof.h"
+#include "entry.h"
 #include "process/helper.h"
 #include "process/lifecycle.h"
 
@@ -73,12 +73,16 @@ __attribute__((used)) _Noreturn void main_thread_ends(void) {
 ARCH_DEFINE_MAIN_CALL(main_and_end, main_call, main_begins, main_is_watched, main_thread_ends,
                       main_has_returned)
 
-OTELPROF_EXPORT int __libc_start_main(main_function *program, int argc, char **argv,
-                                      void (*init)(void), void (*fini)(void),
-                                      void (*rtld_fini)(void), void *stack_end) {
+RARE static start_function *find_start(void) {
     void *const found = next_symbol("__libc_start_main");
     start_function *start;
     memcpy(&start, &found, sizeof start);
+    return start;
+}
+
+FAST_HOOK int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void),
+                                void (*fini)(void), void (*rtld_fini)(void), void *stack_end) {
+    start_function *const start = find_start();
     /* Tests whether the constructor has not run yet, or this is not glibc. The first operand
      * touches no page that an excluded process has not touched. */
     if (atomic_load(&capture_is_off) || !atomic_load(&capture.armed))

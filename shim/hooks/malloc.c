@@ -8,7 +8,7 @@
 #include "capture/helper_heap/helper_heap.h"
 #include "capture/helper_heap/memory_guard.h"
 #include "capture/record/countdown.h"
-#include "otelprof.h"
+#include "entry.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -44,7 +44,7 @@ RARE static void *malloc_sampled(size_t size) {
     return allocation_made(allocation_path.next.malloc(size), size, sampled);
 }
 
-FAST OTELPROF_EXPORT void *malloc(size_t size) {
+FAST FAST_HOOK void *malloc(size_t size) {
     if (UNLIKELY(size >= profiler_tls.alloc_left))
         return malloc_sampled(size);
     profiler_tls.alloc_left -= size;
@@ -53,7 +53,7 @@ FAST OTELPROF_EXPORT void *malloc(size_t size) {
 
 RARE static void free_slow(void *object);
 
-FAST OTELPROF_EXPORT void free(void *object) {
+FAST FAST_HOOK void free(void *object) {
     if (UNLIKELY(address_filter_may_hold(&allocation_path.filter, object)))
         free_slow(object);
     else
@@ -70,7 +70,7 @@ RARE static void *calloc_sampled(size_t count, size_t size) {
     return allocation_made(allocation_path.next.calloc(count, size), bytes, sampled);
 }
 
-FAST OTELPROF_EXPORT void *calloc(size_t count, size_t size) {
+FAST FAST_HOOK void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
         return allocation_path.next.calloc(count, size); /* fails, and sets errno its own way */
@@ -82,7 +82,7 @@ FAST OTELPROF_EXPORT void *calloc(size_t count, size_t size) {
 
 RARE static void *realloc_slow(void *object, size_t size);
 
-FAST OTELPROF_EXPORT void *realloc(void *object, size_t size) {
+FAST FAST_HOOK void *realloc(void *object, size_t size) {
     if (UNLIKELY(size >= profiler_tls.alloc_left ||
                  address_filter_may_hold(&allocation_path.filter, object)))
         return realloc_slow(object, size);
@@ -92,7 +92,7 @@ FAST OTELPROF_EXPORT void *realloc(void *object, size_t size) {
 
 /* Not forwarded: an allocator without reallocarray would get libc's, which would return a pointer
  * that is not its own. */
-OTELPROF_EXPORT void *reallocarray(void *object, size_t count, size_t size) {
+HOOK void *reallocarray(void *object, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
         errno = ENOMEM;
@@ -101,21 +101,21 @@ OTELPROF_EXPORT void *reallocarray(void *object, size_t count, size_t size) {
     return realloc(object, bytes);
 }
 
-OTELPROF_EXPORT void *memalign(size_t alignment, size_t size) {
+HOOK void *memalign(size_t alignment, size_t size) {
     if (UNLIKELY(profiler_tls.is_profiler_thread) && helper_heap_serves())
         return taken_by_us(helper_heap_take(size, alignment));
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.memalign(alignment, size), size, sampled);
 }
 
-OTELPROF_EXPORT void *aligned_alloc(size_t alignment, size_t size) {
+HOOK void *aligned_alloc(size_t alignment, size_t size) {
     if (UNLIKELY(profiler_tls.is_profiler_thread) && helper_heap_serves())
         return taken_by_us(helper_heap_take(size, alignment));
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.aligned_alloc(alignment, size), size, sampled);
 }
 
-OTELPROF_EXPORT int posix_memalign(void **object, size_t alignment, size_t size) {
+HOOK int posix_memalign(void **object, size_t alignment, size_t size) {
     if (UNLIKELY(profiler_tls.is_profiler_thread) && helper_heap_serves())
         return posix_memalign_for_helper(object, alignment, size);
     const bool sampled = allocation_is_sampled(size);
@@ -127,14 +127,14 @@ OTELPROF_EXPORT int posix_memalign(void **object, size_t alignment, size_t size)
     return error;
 }
 
-OTELPROF_EXPORT void *valloc(size_t size) {
+HOOK void *valloc(size_t size) {
     return memalign((size_t)sysconf(_SC_PAGESIZE), size);
 }
 
 /* Counts the requested size; the result is a whole number of pages. Calls memalign because an
  * allocator in front of us that lacks pvalloc (jemalloc) must own every object it will be asked to
  * free. */
-OTELPROF_EXPORT void *pvalloc(size_t size) {
+HOOK void *pvalloc(size_t size) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t bytes;
     if (__builtin_add_overflow(size, page - 1, &bytes)) {
@@ -155,6 +155,15 @@ void allocation_failed(bool sampled) {
     memory_guard_leave();
     if (sampled)
         heap_draw_gap(&capture.heap, profiler_tls.thread);
+}
+
+void allocation_record(void *object, uint64_t size) {
+    heap_sample(&capture.heap, object, size);
+}
+
+void allocation_forget(const void *object) {
+    struct live_object taken;
+    (void)heap_forget(&capture.heap, object, &taken);
 }
 
 /* Several reasons lead here; the first that holds decides:
@@ -205,12 +214,11 @@ bool allocation_is_sampled_slow(uint64_t size) {
 }
 
 static void free_slow(void *object) {
-    struct live_object taken;
     if (helper_heap_holds(object)) {
         helper_heap_free(object);
         return;
     }
-    (void)heap_forget(&capture.heap, object, &taken);
+    allocation_forget(object);
     allocation_path.next.free(object);
 }
 

@@ -8,7 +8,7 @@
 #include "capture/kernel/signals_blocked.h"
 #include "capture/symbols/next_symbol.h"
 #include "capture/unwind/stack_memory.h"
-#include "otelprof.h"
+#include "entry.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -59,12 +59,12 @@ static inline void mask_before(int how, const sigset_t *set) {
         masked_threads_expect(set->__val[0]);
 }
 
-OTELPROF_EXPORT int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict old) {
+HOOK int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict old) {
     mask_before(how, set);
     return atomic_load_explicit(&next_masks.of_thread, memory_order_relaxed)(how, set, old);
 }
 
-OTELPROF_EXPORT int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict old) {
+HOOK int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict old) {
     mask_before(how, set);
     return atomic_load_explicit(&next_masks.of_process, memory_order_relaxed)(how, set, old);
 }

@@ -7,7 +7,7 @@
 #include "capture/kernel/signals_blocked.h"
 #include "capture/record/own_signal_stacks.h"
 #include "capture/symbols/next_symbol.h"
-#include "otelprof.h"
+#include "entry.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -55,7 +55,7 @@ static struct {
         WAIT_BY(next, mask, arguments);                                                            \
     })
 
-OTELPROF_EXPORT int sigsuspend(const sigset_t *mask) {
+HOOK int sigsuspend(const sigset_t *mask) {
     typedef int function(const sigset_t *);
     return WAIT(sigsuspend, function, mask, (mask));
 }
@@ -69,7 +69,7 @@ static sigset_t sigset_of(signal_mask mask) {
 
 /* Implements BSD's sigpause(), whose argument is a mask. libc's header declares the X/Open function
  * under that name. */
-OTELPROF_EXPORT int hook_sigpause(int mask) __asm__("sigpause");
+HOOK int hook_sigpause(int mask) __asm__("sigpause");
 
 int hook_sigpause(int mask) {
     typedef int function(int);
@@ -78,7 +78,7 @@ int hook_sigpause(int mask) {
 }
 
 /* POSIX's: the present mask without that signal. */
-OTELPROF_EXPORT int __xpg_sigpause(int number);
+HOOK int __xpg_sigpause(int number);
 
 int __xpg_sigpause(int number) {
     typedef int function(int);
@@ -91,8 +91,8 @@ int __xpg_sigpause(int number) {
 }
 
 /* With _FORTIFY_SOURCE libc's header defines a function of that name in C. */
-OTELPROF_EXPORT int hook_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout,
-                               const sigset_t *mask) __asm__("ppoll");
+HOOK int hook_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout,
+                    const sigset_t *mask) __asm__("ppoll");
 
 int hook_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout,
                const sigset_t *mask) {
@@ -101,8 +101,8 @@ int hook_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeou
 }
 
 /* ppoll() of programs that are built with _FORTIFY_SOURCE. */
-OTELPROF_EXPORT int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *timeout,
-                                const sigset_t *mask, size_t room);
+HOOK int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *timeout,
+                     const sigset_t *mask, size_t room);
 
 int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *timeout,
                 const sigset_t *mask, size_t room) {
@@ -111,16 +111,15 @@ int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *timeo
     return WAIT(__ppoll_chk, function, mask, (files, count, timeout, mask, room));
 }
 
-OTELPROF_EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out,
-                            fd_set *restrict failed, const struct timespec *restrict timeout,
-                            const sigset_t *restrict mask) {
+HOOK int pselect(int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict failed,
+                 const struct timespec *restrict timeout, const sigset_t *restrict mask) {
     typedef int function(int, fd_set *, fd_set *, fd_set *, const struct timespec *,
                          const sigset_t *);
     return WAIT(pselect, function, mask, (count, in, out, failed, timeout, mask));
 }
 
-OTELPROF_EXPORT int epoll_pwait(int descriptor, struct epoll_event *events, int count, int timeout,
-                                const sigset_t *mask) {
+HOOK int epoll_pwait(int descriptor, struct epoll_event *events, int count, int timeout,
+                     const sigset_t *mask) {
     typedef int function(int, struct epoll_event *, int, int, const sigset_t *);
     return WAIT(epoll_pwait, function, mask, (descriptor, events, count, timeout, mask));
 }
@@ -135,7 +134,7 @@ static int epoll_by_number(int descriptor, struct epoll_event *events, int count
 }
 
 /* Older headers do not declare epoll_pwait2(), newer ones do. */
-OTELPROF_EXPORT timed_epoll hook_epoll_pwait2 __asm__("epoll_pwait2");
+HOOK timed_epoll hook_epoll_pwait2 __asm__("epoll_pwait2");
 
 int hook_epoll_pwait2(int descriptor, struct epoll_event *events, int count,
                       const struct timespec *timeout, const sigset_t *mask) {

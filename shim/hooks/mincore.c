@@ -3,15 +3,14 @@
  * on our thread it fails as unimplemented, and libunwind continues without it. */
 #include "bare_syscall.h"
 #include "capture/capture.h"
-#include "otelprof.h"
+#include "entry.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 
 /* Declared here because the declaration in <sys/mman.h> promises that the pointer is never NULL. */
-OTELPROF_EXPORT int hook_mincore(void *start, size_t size,
-                                 unsigned char *resident) __asm__("mincore");
+HOOK int hook_mincore(void *start, size_t size, unsigned char *resident) __asm__("mincore");
 
 int hook_mincore(void *start, size_t size, unsigned char *resident) {
     if (profiler_tls.is_profiler_thread) {

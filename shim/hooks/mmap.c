@@ -11,8 +11,8 @@
 #include "allocation.h"
 #include "arch_memory.h"
 #include "bare_syscall.h"
+#include "entry.h"
 #include "hooks.h"
-#include "otelprof.h"
 #include "readable_memory.h"
 
 #include <stdarg.h>
@@ -56,8 +56,7 @@ static void commit_resize(const struct live_object *taken, size_t size, bool don
         heap_put_back(&capture.heap, taken);
 }
 
-OTELPROF_EXPORT void *mmap(void *wanted, size_t size, int protection, int flags, int file,
-                           off_t offset) {
+HOOK void *mmap(void *wanted, size_t size, int protection, int flags, int file, off_t offset) {
     struct live_object replaced;
     const bool counted = mapping_counts(protection, flags, __builtin_return_address(0));
     const bool replaces = (flags & MAP_FIXED) && mapping_forget(wanted, &replaced);
@@ -74,10 +73,10 @@ OTELPROF_EXPORT void *mmap(void *wanted, size_t size, int protection, int flags,
 }
 
 /* The same as mmap on 64-bit systems. */
-OTELPROF_EXPORT void *mmap64(void *wanted, size_t size, int protection, int flags, int file,
-                             off_t offset) __attribute__((alias("mmap")));
+HOOK void *mmap64(void *wanted, size_t size, int protection, int flags, int file, off_t offset)
+    __attribute__((alias("mmap")));
 
-OTELPROF_EXPORT int munmap(void *address, size_t size) {
+HOOK int munmap(void *address, size_t size) {
     struct live_object taken;
     const bool found = mapping_forget(address, &taken);
     const int result = (int)bare_syscall(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0);
@@ -86,7 +85,7 @@ OTELPROF_EXPORT int munmap(void *address, size_t size) {
     return result;
 }
 
-OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags, ...) {
+HOOK void *mremap(void *old, size_t old_size, size_t size, int flags, ...) {
     struct live_object taken;
     struct live_object replaced;
     va_list arguments;

@@ -11,7 +11,7 @@
 
 #include "capture/capture.h"
 #include "capture/symbols/next.h"
-#include "otelprof.h"
+#include "entry.h"
 #include "process/quiesce.h"
 
 #include <errno.h>
@@ -66,21 +66,21 @@ static void namespaces_after(bool suspended, int kinds, long result) {
 
 /* --- by name --- */
 
-OTELPROF_EXPORT int unshare(int kinds) {
+HOOK int unshare(int kinds) {
     const bool suspended = suspend_to_unshare(kinds);
     const int result = next_calls()->unshare(kinds);
     namespaces_after(suspended, kinds, result);
     return result;
 }
 
-OTELPROF_EXPORT int setns(int descriptor, int kind) {
+HOOK int setns(int descriptor, int kind) {
     const bool suspended = suspend_to_enter(kind);
     const int result = next_calls()->setns(descriptor, kind);
     namespaces_after(suspended, kind, result);
     return result;
 }
 
-OTELPROF_EXPORT int chroot(const char *path) {
+HOOK int chroot(const char *path) {
     const bool suspended = suspend_for_root();
     const int result = next_calls()->chroot(path);
     namespaces_after(suspended, 0, result);
@@ -107,8 +107,8 @@ static int kinds_of_number(long number, long a, long b) {
 }
 
 /* Called by the assembler of syscall(). */
-__attribute__((used)) long hooks_namespaces_by_number(long number, long a, long b, long c, long d,
-                                                      long e, long f) {
+ARCH_ANY_STACK __attribute__((used)) long
+hooks_namespaces_by_number(long number, long a, long b, long c, long d, long e, long f) {
     const bool suspended = namespaces_before_number(number, a, b);
     const long result = next_syscall(number, a, b, c, d, e, f);
     namespaces_after(suspended, kinds_of_number(number, a, b), result);

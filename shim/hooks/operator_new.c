@@ -8,8 +8,8 @@
  * definition that it would have found without us. */
 #include "allocation.h"
 #include "capture/symbols/next_symbol.h"
+#include "entry.h"
 #include "hooks.h"
-#include "otelprof.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -116,7 +116,7 @@ static void operator_store(const struct symbol *found, const struct symbol *allo
     memcpy(call, source, sizeof found->address);
 }
 
-void hooks_new_finish_init(void) {
+ARCH_ANY_STACK void hooks_new_finish_init(void) {
     struct symbol allocator = {.name = "malloc"};
     struct symbol found[FUNCTIONS];
     next_symbols(&allocator, 1);
@@ -173,7 +173,7 @@ static inline bool countdown_moved(struct countdown before) {
         hooks_new_finish_init();                                                                   \
         return next_operators.function.call arguments;                                             \
     }                                                                                              \
-    OTELPROF_EXPORT void *function parameters __asm__(#symbol);                                    \
+    FAST_HOOK void *function parameters __asm__(#symbol);                                          \
     void *function parameters {                                                                    \
         if (!next_operators.function.counted)                                                      \
             return next_operators.function.call arguments;                                         \
@@ -188,7 +188,7 @@ static inline bool countdown_moved(struct countdown before) {
         hooks_new_finish_init();                                                                   \
         next_operators.function.call arguments;                                                    \
     }                                                                                              \
-    OTELPROF_EXPORT void function parameters __asm__(#symbol);                                     \
+    FAST_HOOK void function parameters __asm__(#symbol);                                           \
     void function parameters {                                                                     \
         if (next_operators.function.counted)                                                       \
             allocation_ends(object);                                                               \

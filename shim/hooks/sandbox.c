@@ -13,7 +13,7 @@
 #include "capture/cpu/sampler.h"
 #include "capture/kernel/signals_blocked.h"
 #include "capture/unwind/stack_memory.h"
-#include "otelprof.h"
+#include "entry.h"
 #include "process/helper_rights.h"
 #include "process/lifecycle.h"
 #include "process/quiesce.h"
@@ -137,8 +137,8 @@ long hooks_after(enum then then, long result) {
 
 /* Declared here because the declaration in <sys/prctl.h> is variadic; libc's function always takes
  * four arguments. */
-OTELPROF_EXPORT int hook_prctl(int option, unsigned long second, unsigned long third,
-                               unsigned long fourth, unsigned long fifth) __asm__("prctl");
+HOOK int hook_prctl(int option, unsigned long second, unsigned long third, unsigned long fourth,
+                    unsigned long fifth) __asm__("prctl");
 
 int hook_prctl(int option, unsigned long second, unsigned long third, unsigned long fourth,
                unsigned long fifth) {
@@ -150,7 +150,7 @@ int hook_prctl(int option, unsigned long second, unsigned long third, unsigned l
 /* --- capset --- */
 
 /* No header of libc declares capset(). */
-OTELPROF_EXPORT int capset(void *header, const void *data);
+HOOK int capset(void *header, const void *data);
 
 int capset(void *header, const void *data) {
     return (int)hooks_after(THEN_COMPARE,

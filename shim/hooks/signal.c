@@ -14,7 +14,7 @@
 #include "capture/thread_life.h"
 #include "capture/unwind/stack_memory.h"
 #include "clock.h"
-#include "otelprof.h"
+#include "entry.h"
 #include "process/termination.h"
 
 #include <errno.h>
@@ -112,13 +112,13 @@ static int set_action(int number, const struct sigaction *action, struct sigacti
     return 0;
 }
 
-OTELPROF_EXPORT int sigaction(int number, const struct sigaction *restrict action,
-                              struct sigaction *restrict old) {
+HOOK int sigaction(int number, const struct sigaction *restrict action,
+                   struct sigaction *restrict old) {
     return set_action(number, action, old);
 }
 
-OTELPROF_EXPORT int __sigaction(int number, const struct sigaction *restrict action,
-                                struct sigaction *restrict old) {
+HOOK int __sigaction(int number, const struct sigaction *restrict action,
+                     struct sigaction *restrict old) {
     return set_action(number, action, old);
 }
 
@@ -141,46 +141,46 @@ static sighandler_t set_handler(int number, sighandler_t handler, set_function *
     return handler_as_believed(number, next(number, handler));
 }
 
-OTELPROF_EXPORT sighandler_t signal(int number, sighandler_t handler) {
+HOOK sighandler_t signal(int number, sighandler_t handler) {
     return set_handler(number, handler, next_calls()->signal);
 }
 
-OTELPROF_EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) {
+HOOK sighandler_t bsd_signal(int number, sighandler_t handler) {
     return set_handler(number, handler, next_calls()->signal);
 }
 
-OTELPROF_EXPORT sighandler_t ssignal(int number, sighandler_t handler) {
+HOOK sighandler_t ssignal(int number, sighandler_t handler) {
     return set_handler(number, handler, next_calls()->signal);
 }
 
-OTELPROF_EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) {
+HOOK sighandler_t sysv_signal(int number, sighandler_t handler) {
     return set_handler(number, handler, next_calls()->sysv_signal);
 }
 
-OTELPROF_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
+HOOK sighandler_t __sysv_signal(int number, sighandler_t handler) {
     return set_handler(number, handler, next_calls()->sysv_signal);
 }
 
 /* sigset() may change the mask too, whatever the handler. */
-OTELPROF_EXPORT sighandler_t sigset(int number, sighandler_t handler) {
+HOOK sighandler_t sigset(int number, sighandler_t handler) {
     note_handler(handler);
     signal_give_away(number);
     return handler_as_believed(number, next_calls()->sigset(number, handler));
 }
 
-OTELPROF_EXPORT int sigignore(int number) {
+HOOK int sigignore(int number) {
     signal_give_away(number);
     return next_calls()->sigignore(number);
 }
 
-OTELPROF_EXPORT int siginterrupt(int number, int interrupt) {
+HOOK int siginterrupt(int number, int interrupt) {
     signal_give_away(number);
     return next_calls()->siginterrupt(number, interrupt);
 }
 
 /* The interval timer that the last fallback of cpu_timers.h uses, or has used. */
-OTELPROF_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict value,
-                              struct itimerval *restrict old) {
+HOOK int setitimer(__itimer_which_t which, const struct itimerval *restrict value,
+                   struct itimerval *restrict old) {
     if (which == ITIMER_PROF && atomic_load(&sampler.timers.interval_ran))
         signal_give_away(SIGPROF);
     if (which != ITIMER_REAL)
@@ -235,7 +235,7 @@ static int take_signal(const sigset_t *set, siginfo_t *info) {
     return number;
 }
 
-OTELPROF_EXPORT int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict info) {
+HOOK int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict info) {
     return take_signal(set, info);
 }
 
@@ -248,8 +248,8 @@ static uint64_t nano_of(const struct timespec *time) {
     return nano;
 }
 
-OTELPROF_EXPORT int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
-                                 const struct timespec *restrict timeout) {
+HOOK int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
+                      const struct timespec *restrict timeout) {
     if (!timeout)
         return take_signal(set, info);
     if (!waits_for_profiler_signal(set) || !is_readable_pointer(timeout))
@@ -270,7 +270,7 @@ OTELPROF_EXPORT int sigtimedwait(const sigset_t *restrict set, siginfo_t *restri
 }
 
 /* Follows POSIX: the error is returned, and EINTR is not an error. */
-OTELPROF_EXPORT int sigwait(const sigset_t *restrict set, int *restrict number) {
+HOOK int sigwait(const sigset_t *restrict set, int *restrict number) {
     const int saved = errno;
     int found;
     do
@@ -285,7 +285,7 @@ OTELPROF_EXPORT int sigwait(const sigset_t *restrict set, int *restrict number) 
 
 /* If the mask names our signal among others, the program's own signals must come through, and ours
  * not: sampling moves to a signal that programs do not name, and that one is left out. */
-OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
+HOOK int signalfd(int descriptor, const sigset_t *mask, int flags) {
     sigset_t without;
     if (is_readable_pointer(mask) && sigismember(mask, SIGPROF) == 1)
         signal_give_away(SIGPROF);
@@ -306,7 +306,7 @@ static bool is_of_this_thread(void) {
            getpid() != capture.pid;
 }
 
-OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
+HOOK int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
     if (profiler_tls.signal_stack && is_of_this_thread())
         return program_stack_exchange(stack, old, is_child_of_vfork());
     if (stack && memory_range_is_readable((uintptr_t)stack, sizeof *stack) &&

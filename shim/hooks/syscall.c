@@ -10,6 +10,7 @@
  * System calls made by an instruction of the program's own are not seen. */
 #include "by_number.h"
 
+#include "arch_entry.h"
 #include "arch_forward.h"
 #include "bare_syscall.h"
 #include "capture/symbols/next.h"
@@ -64,8 +65,8 @@ static enum then syscall_before_number(long number, unsigned long a, unsigned lo
 /* Called by the assembler of syscall(). */
 long watched_syscall(long number, long a, long b, long c, long d, long e, long f);
 
-__attribute__((used)) long watched_syscall(long number, long a, long b, long c, long d, long e,
-                                           long f) {
+ARCH_ANY_STACK __attribute__((used)) long watched_syscall(long number, long a, long b, long c,
+                                                          long d, long e, long f) {
     const enum then then = syscall_before_number(number, (unsigned long)a, (unsigned long)b,
                                                  (unsigned long)c, (unsigned long)d);
     return hooks_after(then, next_syscall(number, a, b, c, d, e, f));

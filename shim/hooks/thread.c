@@ -5,7 +5,7 @@
 #include "capture/deep_binding.h"
 #include "capture/symbols/next.h"
 #include "capture/thread_life.h"
-#include "otelprof.h"
+#include "entry.h"
 #include "start.h"
 
 #include "arch_machine.h"
@@ -129,8 +129,8 @@ static void thread_slot_give_back(struct thread_state *thread) {
     thread_is_gone();
 }
 
-OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
-                                   void *(*start)(void *), void *argument) {
+HOOK int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *),
+                        void *argument) {
     if (profiler_tls.is_profiler_thread)
         return create_profiler_thread(id, attributes, start, argument);
     struct thread_state *const thread = prepare_thread(attributes);
@@ -145,7 +145,7 @@ OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attribut
     return error;
 }
 
-OTELPROF_EXPORT int thrd_create(thrd_t *id, thrd_start_t start, void *argument) {
+HOOK int thrd_create(thrd_t *id, thrd_start_t start, void *argument) {
     struct thread_state *const thread = prepare_thread(NULL);
     if (!thread)
         return next_library_calls()->thrd_create(id, start, argument);

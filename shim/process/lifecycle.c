@@ -1,5 +1,6 @@
 /* Runs the profiler's life in a process, once start.c has armed it: fork, exit, leaving. */
 #include "lifecycle.h"
+#include "arch_entry.h"
 #include "cancellation.h"
 #include "capture/capture.h"
 #include "capture/cpu/masked_threads.h"
@@ -213,7 +214,7 @@ void lifecycle_end_without_handlers(void) {
     (void)end_calmly();
 }
 
-void lifecycle_end(void) {
+ARCH_ANY_STACK void lifecycle_end(void) {
     if (end_calmly())
         end_turn_raise(&life.turn);
 }
@@ -292,7 +293,7 @@ static void on_last_thread(void) {
     helper_leave(life.config->shutdown_timeout_ms);
 }
 
-static void lifecycle_end_quickly(void *unused) {
+ARCH_ANY_STACK static void lifecycle_end_quickly(void *unused) {
     (void)unused;
     lifecycle_end();
 }
@@ -357,7 +358,7 @@ static bool close_to_fork(void) {
 
 /* Blocks the profiler's signal during the fork: if copying the address space takes longer than the
  * timer's period, the kernel would restart it for ever. */
-static void before_fork(void) {
+ARCH_ANY_STACK static void before_fork(void) {
     signal_mask before = 0;
     restore_libc_threads();
     /* in a child of a bare clone(2) the lock is a copy of a held lock that no thread opens */
@@ -405,7 +406,7 @@ static void unblock_signal(void) {
     profiler_tls.blocked_for_fork = 0;
 }
 
-static void after_fork_in_parent(void) {
+ARCH_ANY_STACK static void after_fork_in_parent(void) {
     end_fork();
     unblock_signal();
     if (profiler_tls.loader_in_use)
@@ -448,7 +449,7 @@ static bool has_given_up(void) {
     return state_is_in_service(&process_state) && atomic_load(&capture_is_off);
 }
 
-static void after_fork_in_child(void) {
+ARCH_ANY_STACK static void after_fork_in_child(void) {
     end_turn_after_fork(&life.turn);
     crash_guard_after_fork();
     list_iterations_after_fork();

@@ -1,5 +1,6 @@
 #include "termination.h"
 
+#include "arch_entry.h"
 #include "capture/cpu/sampler.h"
 #include "capture/kernel/first_page.h"
 #include "capture/symbols/loader_state.h"
@@ -95,7 +96,7 @@ static bool termination_postpone(int number, const siginfo_t *info) {
 /* --- the handler --- */
 
 /* Sends the signal again with its default action. It stays blocked until the handler returns. */
-static void on_signal(int number, siginfo_t *info, void *context) {
+ARCH_ANY_STACK static void on_signal(int number, siginfo_t *info, void *context) {
     const int saved = errno;
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     (void)context;

@@ -1,5 +1,6 @@
 #include "allocation_path.h"
 
+#include "arch_entry.h"
 #include "kernel/profiler_memory.h"
 #include "symbols/definition.h"
 #include "symbols/next_symbol.h"
@@ -43,7 +44,7 @@ static void set_next(void *function, const struct symbol *symbol) {
  * and the functions that it does not define itself, then find the same functions as without the
  * profiler. Several threads may do it at once, with the same result. Returns false if there is
  * none. */
-static bool resolve_next(void) {
+ARCH_ANY_STACK static bool resolve_next(void) {
     struct symbol symbols[FUNCTIONS] = {
 #define IN_ALLOCATOR(result, function, parameters) [NEXT_##function] = {.name = #function},
 #include "../../hooks/hooked.def"

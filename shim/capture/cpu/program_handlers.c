@@ -1,6 +1,7 @@
 #include "program_handlers.h"
 
 #include "arch_context.h"
+#include "arch_entry.h"
 #include "arch_signal_frame.h"
 #include "go_note.h"
 #include "kernel/first_page.h"
@@ -107,9 +108,9 @@ static signal_mask mask_of(const struct programs_handler *handler, int number,
 /* Returns 0 with `begin` filled in. If another handler calls the profiler's entry as a function,
  * returns the address of the program's handler: a library may have read the entry by a system call
  * of its own. */
-__attribute__((used)) static uintptr_t program_handler_enter(int number, siginfo_t *info,
-                                                             ucontext_t *context, unsigned which,
-                                                             uintptr_t frame, ucontext_t *begin) {
+ARCH_ANY_STACK __attribute__((used)) static uintptr_t
+program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned which,
+                      uintptr_t frame, ucontext_t *begin) {
     struct own_signal_stack *const own = profiler_tls.signal_stack;
     const struct programs_handler *const handler = &table[number].handlers[which];
     if (!arch_is_signal_frame_at(frame, info, context))

@@ -1,5 +1,6 @@
 #include "contention.h"
 
+#include "arch_entry.h"
 #include "arch_machine.h"
 #include "clock.h"
 #include "holder_names.h"
@@ -77,9 +78,9 @@ static uint64_t now_nano(void) {
 
 /* --- one contention --- */
 
-struct contention contention_begin(const struct recorder *recorder,
-                                   const struct hook_caller *caller, uint32_t what,
-                                   const void *lock) {
+ARCH_ANY_STACK struct contention contention_begin(const struct recorder *recorder,
+                                                  const struct hook_caller *caller, uint32_t what,
+                                                  const void *lock) {
     struct contention contention = {.thread = profiler_tls.thread};
     if (!contention.thread || profiler_tls.inside || thread_is_wiped(contention.thread))
         return (struct contention){.thread = NULL};
@@ -148,7 +149,8 @@ PROFILER_TIME static void record_contention(const struct recorder *recorder,
     errno = saved;
 }
 
-void contention_end(const struct recorder *recorder, const struct contention *contention) {
+ARCH_ANY_STACK void contention_end(const struct recorder *recorder,
+                                   const struct contention *contention) {
     struct thread_state *const thread = contention->thread;
     if (!thread || profiler_tls.thread != thread || thread_is_wiped(thread))
         return;

@@ -1,5 +1,6 @@
 #include "lock_holder.h"
 
+#include "arch_entry.h"
 #include "safe_read.h"
 
 #include <linux/futex.h>
@@ -32,7 +33,7 @@ static uint32_t holder_of_mutex(const void *lock) {
     return id_in(lock_word_at(lock, offsetof(pthread_mutex_t, __data.__owner)));
 }
 
-uint32_t lock_holder_here(uint32_t what, const void *lock) {
+ARCH_ANY_STACK uint32_t lock_holder_here(uint32_t what, const void *lock) {
     if (wait_slot_kind(what) != WAIT_LOCK)
         return 0;
     switch (wait_slot_layout(what)) {

@@ -1,23 +1,34 @@
 /* Defines functions that observe a call and forward it unchanged: with the arguments in its
  * registers, and with its caller's frame on the stack. They need not know how many arguments there
- * are.
+ * are. What they call has an aligned stack, whatever the caller's is (arch_entry.h).
  *
  * Source: System V psABI for AMD64 (3.2.3).
  */
 #ifndef OTELPROF_ARCH_FORWARD_H
 #define OTELPROF_ARCH_FORWARD_H
 
-/* Pushed are the six registers of arguments, and eight bytes to align the stack. */
+/* Aligns the stack, wherever it was, below what is pushed after the first line. */
+#define ARCH_BEGIN_FRAME                                                                           \
+    "pushq %%rbp\n\t"                                                                              \
+    ".cfi_adjust_cfa_offset 8\n\t"                                                                 \
+    ".cfi_rel_offset %%rbp, 0\n\t"                                                                 \
+    "movq %%rsp, %%rbp\n\t"                                                                        \
+    ".cfi_def_cfa_register %%rbp\n\t"
+#define ARCH_END_FRAME                                                                             \
+    "popq %%rbp\n\t"                                                                               \
+    ".cfi_def_cfa %%rsp, 8\n\t"                                                                    \
+    ".cfi_restore %%rbp\n\t"
+
+/* Pushed are the six registers of arguments. */
 #define ARCH_CALL_KEEPING_ARGUMENTS(function)                                                      \
+    ARCH_BEGIN_FRAME                                                                               \
     "pushq %%rdi\n\tpushq %%rsi\n\tpushq %%rdx\n\t"                                                \
     "pushq %%rcx\n\tpushq %%r8\n\tpushq %%r9\n\t"                                                  \
-    "subq $8, %%rsp\n\t"                                                                           \
-    ".cfi_adjust_cfa_offset 56\n\t"                                                                \
+    "andq $-16, %%rsp\n\t"                                                                         \
     "call " #function "\n\t"                                                                       \
-    "addq $8, %%rsp\n\t"                                                                           \
+    "leaq -48(%%rbp), %%rsp\n\t"                                                                   \
     "popq %%r9\n\tpopq %%r8\n\tpopq %%rcx\n\t"                                                     \
-    "popq %%rdx\n\tpopq %%rsi\n\tpopq %%rdi\n\t"                                                   \
-    ".cfi_adjust_cfa_offset -56\n\t"
+    "popq %%rdx\n\tpopq %%rsi\n\tpopq %%rdi\n\t" ARCH_END_FRAME
 
 /* Defines `static void name(void)`, which calls `observer`, without arguments, and goes on to
  * next[place], a pointer that `observer` may have changed. */
@@ -93,12 +104,12 @@
 #define ARCH_DEFINE_CHOSEN_CALL(name, choose)                                                      \
     void hook_##name(void) __asm__(#name);                                                         \
     __attribute__((naked, visibility("default"))) void hook_##name(void) {                         \
-        __asm__ volatile("movq (%%rsp), %%rcx\n\t"                                                 \
+        __asm__ volatile("movq (%%rsp), %%rcx\n\t" ARCH_BEGIN_FRAME                                \
                          "pushq %%rdi\n\tpushq %%rsi\n\tpushq %%rdx\n\t"                           \
-                         ".cfi_adjust_cfa_offset 24\n\t"                                           \
+                         "andq $-16, %%rsp\n\t"                                                    \
                          "call " #choose "\n\t"                                                    \
-                         "popq %%rdx\n\tpopq %%rsi\n\tpopq %%rdi\n\t"                              \
-                         ".cfi_adjust_cfa_offset -24\n\t"                                          \
+                         "leaq -24(%%rbp), %%rsp\n\t"                                              \
+                         "popq %%rdx\n\tpopq %%rsi\n\tpopq %%rdi\n\t" ARCH_END_FRAME               \
                          "jmpq *%%rax" ::);                                                        \
     }
 
