@@ -134,7 +134,7 @@ def _start_and_follow(options):
     places.library()  # what is missing is said before the program runs
     title = " ".join(options.command)
     live = Live(title)
-    receiver = Receiver("127.0.0.1", 0, lambda data: _take(live, data)).start()
+    receiver = Receiver("127.0.0.1", 0, lambda data: _take(live, data), is_secret=True).start()
     env = run.environment(receiver.endpoint, options)
     run.leave_interrupts_to_the_program()
     termination = run.Termination()

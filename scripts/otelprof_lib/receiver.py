@@ -1,6 +1,14 @@
-"""An OTLP/HTTP receiver for profiles. It has no page, so none may send it anything (request_origin.py)."""
+"""An OTLP/HTTP receiver for profiles. It has no page, so none may send it anything (request_origin.py).
 
+Every user of this machine reaches a port. Where only one program is to send, its endpoint has a secret: the environment that
+has the endpoint can be read by the same user alone. It is the query, which libotelprof never logs. What others send costs a bounded number of connections
+and bytes, and is unpacked one at a time.
+"""
+
+import contextlib
+import hmac
 import http.server
+import secrets
 import shutil
 import socket
 import socketserver
@@ -20,6 +28,9 @@ CHUNK = 1 << 16
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
 TOO_LARGE = f"more than {MAX_BYTES >> 20} MiB"
+MOST_CONNECTIONS = 64
+MOST_BYTES_HELD = 2 * MAX_BYTES  # of bodies, as they came
+BODY_SECONDS = 60  # until a body is there, and the time that it waits for room
 
 
 class Refused(Exception):
@@ -98,10 +109,20 @@ def check_origin(headers, is_loopback):
         raise Refused(403, "the Host header must be localhost or an address")
 
 
-def check_headers(path, headers):
+def check_path(path, secret):
+    """Any path with the right end will do: a proxy may put its own before it."""
+    path, _, query = path.partition("?")
+    if not path.endswith(PATH) or (secret and not is_equal(query, secret)):
+        raise Refused(404, f"profiles are taken at {PATH}{'?SECRET' if secret else ''}")
+
+
+def is_equal(given, secret):
+    """The time that this takes says nothing of the secret."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
+
+
+def check_headers(headers):
     """Refuses what needs no look at the body; the body's size otherwise."""
-    if not path.split("?")[0].endswith(PATH):
-        raise Refused(404, f"profiles are taken at {PATH}")
     if content_type(headers) not in (PROTOBUF, JSON):
         raise Refused(415, f"Content-Type must be {PROTOBUF} or {JSON}")
     size = headers.get("Content-Length") or ""
@@ -134,14 +155,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     timeout = 30  # for a client that stops in the middle
 
     def do_POST(self):
+        try:
+            check_path(self.path, self.server.secret)
+        except Refused as error:  # another user's: not even our end waits for it
+            return self._refuse(error.status, str(error))
         with self.server.busy():
             try:
                 check_origin(self.headers, self.server.is_loopback)
-                size = check_headers(self.path, self.headers)
-                data = self.rfile.read(size)
-                if len(data) < size:
-                    raise Refused(400, "the body is cut short")
-                self.server.take(check_body(data, self.headers))
+                size = check_headers(self.headers)
+                with self.server.connections.in_use(self.connection), self.server.room.for_bytes(size):
+                    self.server.take(self._body(size), self.headers)
             except Refused as error:
                 self._refuse(error.status, str(error))
             except OSError as error:  # of our file: another try would not help
@@ -151,6 +174,19 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 # an empty response, in the encoding of the request
                 kind = content_type(self.headers)
                 self._answer(200, b"{}" if kind == JSON else b"", kind)
+
+    def _body(self, size):
+        until = time.monotonic() + BODY_SECONDS
+        parts = []
+        while size > 0:
+            part = self.rfile.read1(min(size, CHUNK))
+            if not part:
+                raise Refused(400, "the body is cut short")
+            if time.monotonic() > until:
+                raise Refused(408, f"the body has not come within {BODY_SECONDS} s")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
 
     def _refuse(self, status, text):
         self.close_connection = True
@@ -197,16 +233,83 @@ class _Busy:
             self.count -= 1
 
 
+class _Room:
+    """The bytes of all bodies under way."""
+
+    def __init__(self, most):
+        self._left = most
+        self._freed = threading.Condition()
+
+    @contextlib.contextmanager
+    def for_bytes(self, size):
+        with self._freed:
+            if not self._freed.wait_for(lambda: self._left >= size, BODY_SECONDS):
+                raise Refused(503, "other exports take all the room: try again")
+            self._left -= size
+        try:
+            yield
+        finally:
+            with self._freed:
+                self._left += size
+                self._freed.notify_all()
+
+
+class _Connections:
+    """Those that are open. A new one takes the place of the one that has said nothing of use for the longest time."""
+
+    def __init__(self, most):
+        self._most = most
+        self._lock = threading.Lock()
+        self._idle, self._used = {}, set()  # the longest first
+
+    def add(self, connection):
+        """Returns whether there is a place for it."""
+        with self._lock:
+            if len(self._idle) + len(self._used) >= self._most:
+                if not self._idle:
+                    return False
+                oldest = next(iter(self._idle))
+                del self._idle[oldest]
+                with contextlib.suppress(OSError):  # it has ended meanwhile
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._idle[connection] = None
+            return True
+
+    def count(self):
+        with self._lock:
+            return len(self._idle) + len(self._used)
+
+    def remove(self, connection):
+        with self._lock:
+            self._idle.pop(connection, None)
+
+    @contextlib.contextmanager
+    def in_use(self, connection):
+        """One whose request may be served keeps its place until that is done."""
+        with self._lock:
+            self._idle.pop(connection, None)
+            self._used.add(connection)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._used.discard(connection)
+                self._idle[connection] = None
+
+
 class Receiver(http.server.ThreadingHTTPServer):
-    """Calls `on_message(bytes)` for each export, one at a time."""
+    """Calls `on_message(bytes)` for each export, one at a time. With `is_secret` only those are taken that know the endpoint."""
 
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, host, port, on_message):
+    def __init__(self, host, port, on_message, is_secret=False):
         if ":" in host:
             self.address_family = socket.AF_INET6
         self._on_message = on_message
+        self.secret = secrets.token_urlsafe(24) if is_secret else ""
+        self.room = _Room(MOST_BYTES_HELD)
+        self.connections = _Connections(MOST_CONNECTIONS)
         self._lock = threading.Lock()
         self._busy = _Busy()
         self._stopped = False
@@ -218,7 +321,7 @@ class Receiver(http.server.ThreadingHTTPServer):
     @property
     def endpoint(self):
         host, port = self.server_address[:2]
-        return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}{f'?{self.secret}' if self.secret else ''}"
 
     def start(self):
         self._thread.start()
@@ -246,12 +349,24 @@ class Receiver(http.server.ThreadingHTTPServer):
             self._stopped = True
         self.wait_until_idle(0.05, 1)
 
-    def take(self, data):
+    def take(self, data, headers):
+        """Unpacks one body at a time: it may have a thousand times the size then."""
         with self._lock:
             if self._stopped:
                 raise Refused(503, "the receiver is ending")
+            data = check_body(data, headers)
             self.count += 1
             self._on_message(data)
+
+    def process_request(self, request, client_address):
+        if self.connections.add(request):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def shutdown_request(self, request):
+        self.connections.remove(request)
+        super().shutdown_request(request)
 
     def server_bind(self):
         # HTTPServer's would ask the name service for the host's name

@@ -250,7 +250,7 @@ def run(options):
     places.load_messages()  # what is missing is said before the program runs
     places.library()
     with _Output(output) as file:
-        receiver = Receiver("127.0.0.1", 0, file.append).start()
+        receiver = Receiver("127.0.0.1", 0, file.append, is_secret=True).start()
         leave_interrupts_to_the_program()
         termination = Termination()
         child, status = start(options.command, environment(receiver.endpoint, options))

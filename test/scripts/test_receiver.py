@@ -1,9 +1,11 @@
 """The receiver of `otelprof receive` and `otelprof run`: what it takes, refuses and answers."""
 
+import contextlib
 import email
 import gzip
 import socket
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 import zlib
@@ -12,9 +14,10 @@ import pytest
 from conftest import ROOT, as_json, cpu
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.capture_file import read_messages
-from otelprof_lib.receiver import Receiver, Refused, check_origin
+from otelprof_lib import receiver as receiver_module
+from otelprof_lib.receiver import MOST_CONNECTIONS, PATH, Receiver, Refused, check_origin
 from otelprof_lib.request_origin import is_loopback_address
-from waiting import TIMEOUT_S
+from waiting import TIMEOUT_S, eventually
 
 OTELPROF = ROOT / "scripts" / "otelprof"
 
@@ -168,3 +171,90 @@ def test_receive_ends_after_count(tmp_path, message):
     assert running.wait(10) == 0
     running.stderr.close()
     assert aggregate(read_messages(tmp_path / "r.otlp"))["cpu"].total == pytest.approx(1)
+
+
+# --- what others of this machine send ---
+
+
+@pytest.fixture
+def secretive():
+    taken = []
+    running = Receiver("127.0.0.1", 0, taken.append, is_secret=True).start()
+    running.taken = taken
+    yield running
+    running.stop()
+
+
+def test_only_who_knows_the_endpoint_sends_to_run_and_live(secretive, message):
+    """Every user reaches the port."""
+    body = cpu(message).bytes()
+    without, _, secret = secretive.endpoint.partition("?")
+    assert len(secret) >= 32
+    for endpoint in (without, f"{without}?", f"{without}?{'x' * 32}", f"{without}?{secret}x", without.replace(PATH, f"/{secret}{PATH}")):
+        assert post(endpoint, body) == 404
+    assert secretive.taken == []
+    assert post(secretive.endpoint, body) == 200
+    assert secretive.taken == [body]
+
+
+@pytest.mark.parametrize("command", ["run", "live"])
+def test_a_program_that_is_started_has_a_secret_endpoint(tmp_path, command):
+    """It stays out of the command line, which every user can read."""
+    script = "tr '\\0' '\\n' <\"/proc/$PPID/cmdline\" >line; echo \"$OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT\" >endpoint"
+    options = ["--quiet"] if command == "run" else ["--no-open"]
+    with subprocess.Popen([OTELPROF, command, *options, "--", "sh", "-c", script], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
+        eventually(lambda: (tmp_path / "endpoint").exists() and (tmp_path / "endpoint").read_text().endswith("\n"), "the endpoint")
+        if command == "live":
+            running.terminate()
+        running.communicate(timeout=TIMEOUT_S)
+    secret = (tmp_path / "endpoint").read_text().strip().partition("?")[2]
+    assert len(secret) >= 32
+    assert secret not in (tmp_path / "line").read_text()
+
+
+def test_connections_that_say_nothing_keep_no_exporter_out(receiver, message):
+    """The one that has been silent for the longest time makes room."""
+    with contextlib.ExitStack() as silent:
+        for _ in range(3 * MOST_CONNECTIONS):
+            silent.enter_context(socket.create_connection(receiver.server_address, timeout=TIMEOUT_S))
+        assert post(receiver.endpoint, cpu(message).bytes()) == 200
+        assert receiver.connections.count() <= MOST_CONNECTIONS
+
+
+def test_bodies_wait_until_there_is_room_for_them(monkeypatch):
+    monkeypatch.setattr(receiver_module, "BODY_SECONDS", 0)
+    room = receiver_module._Room(100)
+    with room.for_bytes(60), room.for_bytes(40):
+        with pytest.raises(Refused) as refused, room.for_bytes(1):
+            pass
+        assert refused.value.status == 503
+    with room.for_bytes(100):
+        pass
+
+
+def test_one_body_is_unpacked_at_a_time(receiver, message, monkeypatch):
+    """25 bodies that are small and unpack to 64 MiB took 1.7 GB of memory at once."""
+    under_way, most = [], []
+
+    def check(data, headers, real=receiver_module.check_body):
+        under_way.append(1)
+        most.append(len(under_way))
+        checked = real(data, headers)
+        under_way.pop()
+        return checked
+
+    monkeypatch.setattr(receiver_module, "check_body", check)
+    body = gzip.compress(cpu(message).bytes())
+    senders = [threading.Thread(target=post, args=(receiver.endpoint, body), kwargs={"Content_Encoding": "gzip"}) for _ in range(16)]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+    assert len(receiver.taken) == 16 and max(most) == 1
+
+
+def test_a_body_that_never_comes_whole_is_given_up(receiver, message, monkeypatch):
+    monkeypatch.setattr(receiver_module, "BODY_SECONDS", -1)
+    monkeypatch.setattr(receiver.room, "for_bytes", lambda _: contextlib.nullcontext())
+    assert post(receiver.endpoint, cpu(message).bytes()) == 408
+    assert receiver.taken == []
