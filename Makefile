@@ -151,8 +151,8 @@ $(BUILD)/obj/shim/%.o: shim/%.c $(BUILD)/flags
 	$(call compile,$(PROCESS_INCLUDES) $(WEAK))
 $(BUILD)/obj/shim/capture/%.o: shim/capture/%.c $(BUILD)/flags
 	$(call compile,$(CAPTURE_INCLUDES) $(WEAK))
-# Hooks that do not align their stack, and so must store nothing aligned there: blocking.c says why.
-$(BUILD)/obj/shim/hooks/blocking.o $(BUILD)/obj/shim/hooks/locks.o: PROCESS_INCLUDES += -mgeneral-regs-only
+# Hooks that do not align their stack (FAST_HOOK, blocking.c), and so must store nothing aligned there.
+$(patsubst %,$(BUILD)/obj/shim/hooks/%.o,blocking locks malloc mask operator_new): PROCESS_INCLUDES += -mgeneral-regs-only
 # Its thread-local variables are to be found by other processes (OTEP 4947): by TLS descriptors, where the compiler has
 # them. No vector registers: what they hold is the program's, and the loader's code behind a descriptor may use them.
 TLS_DIALECT      = $(eval TLS_DIALECT := $$(shell $$(CC) -mtls-dialect=gnu2 -E -x c /dev/null >/dev/null 2>&1 && echo -mtls-dialect=gnu2))$(TLS_DIALECT)

@@ -28,7 +28,7 @@ static struct {
     _Atomic(mask_function *) of_process;
 } next_masks = {first_thread_mask, first_process_mask};
 
-static mask_function *mask_resolve(const char *name) {
+RARE static mask_function *mask_resolve(const char *name) {
     mask_function *function;
     void *const found = next_symbol(name);
     memcpy(&function, &found, sizeof function);
@@ -59,12 +59,12 @@ static inline void mask_before(int how, const sigset_t *set) {
         masked_threads_expect(set->__val[0]);
 }
 
-HOOK int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict old) {
+FAST_HOOK int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict old) {
     mask_before(how, set);
     return atomic_load_explicit(&next_masks.of_thread, memory_order_relaxed)(how, set, old);
 }
 
-HOOK int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict old) {
+FAST_HOOK int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict old) {
     mask_before(how, set);
     return atomic_load_explicit(&next_masks.of_process, memory_order_relaxed)(how, set, old);
 }

@@ -1,6 +1,7 @@
 #include "masked_threads.h"
 
 #include "arch_context.h"
+#include "arch_entry.h"
 #include "bare_syscall.h"
 #include "clock.h"
 #include "kernel/signals_blocked.h"
@@ -50,7 +51,7 @@ static bool is_calling(const struct thread_state *thread) {
     return (uint32_t)bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) == atomic_load(&thread->tid);
 }
 
-void masked_threads_expect(uint64_t set) {
+ARCH_ANY_STACK void masked_threads_expect(uint64_t set) {
     struct thread_state *const thread = profiler_tls.thread;
     if (!thread || !blocks_profiler_signal(set) || atomic_load(&thread->by_libc_signal) ||
         profiler_tls.inside >= OWN_WORK || !atomic_load(sampler.armed) || thread_is_wiped(thread))
