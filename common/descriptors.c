@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 32, INFO_BYTES = 512 };
+enum { PATH_BYTES = 32, INFO_BYTES = 512, MARKER_FLAGS = 1 /* MFD_CLOEXEC */ };
 
 /* --- behind a seccomp filter ---
  *
@@ -52,7 +52,16 @@ static int duplicate_kept(int number, const char *path) {
 
 /* --- a table of its own --- */
 
-bool descriptors_separate(void) {
+/* Marks the table by an empty file, which uses no memory. If that is refused, the descriptor that
+ * takes the place of stdin marks it: programs rarely have epoll there. */
+static void mark_table(struct descriptor_table *table) {
+    const int file = (int)syscall(SYS_memfd_create, "libotelprof", MARKER_FLAGS);
+    table->marker = file < 0 ? STDIN_FILENO : file;
+    table->marked = file_identity_of(table->marker);
+}
+
+bool descriptors_separate(struct descriptor_table *table) {
+    *table = (struct descriptor_table){.marker = -1};
     const bool keeps = seccomp_is_filtered() && may_be_kept(STDERR_FILENO);
     const unsigned last = keeps ? STDERR_FILENO - 1 : UINT_MAX;
     if (syscall(SYS_close_range, 0, last, CLOSE_RANGE_UNSHARE) != 0)
@@ -61,7 +70,12 @@ bool descriptors_separate(void) {
         (void)syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0);
     for (int i = 0; i <= (keeps ? STDERR_FILENO - 1 : STDERR_FILENO); i++)
         (void)syscall(SYS_epoll_create1, 0); /* they work in any root; reading and writing fail */
+    mark_table(table);
     return true;
+}
+
+bool descriptors_are_own(const struct descriptor_table *table) {
+    return !table->marked.known || file_identity_is(&table->marked, table->marker);
 }
 
 /* --- borrowing --- */

@@ -10,12 +10,25 @@
 #ifndef OTELPROF_DESCRIPTORS_H
 #define OTELPROF_DESCRIPTORS_H
 
+#include "file_identity.h"
+
 #include <stdbool.h>
+
+/* Identifies a table by a file that is in no other one. */
+struct descriptor_table {
+    int marker;                  /* the descriptor of that file */
+    struct file_identity marked; /* unknown: the table is the process's */
+};
 
 /* Gives the calling thread an empty table of its own, in which 0, 1 and 2 are taken by descriptors
  * that can be neither read nor written. false: the kernel (before 5.9) or a sandbox refused, and
  * the thread still shares the process's table. Context: calm, on the helper thread. */
-bool descriptors_separate(void);
+bool descriptors_separate(struct descriptor_table *table);
+
+/* Returns false if the calling thread has another table than the one that it was given, and so
+ * none of the numbers that it remembers means a file of its own: checkpoint and restore (CRIU)
+ * gives all threads of a process one table. One system call. Context: any, on the same thread. */
+bool descriptors_are_own(const struct descriptor_table *table);
 
 /* Duplicates descriptor `number` (1 or 2) of the process's main thread into the calling thread's
  * table, for writing; the caller closes it. Sandboxes refuse that, or kill the process. So behind a

@@ -12,7 +12,6 @@
 #include "clock.h"
 #include "cpp_programs.h"
 #include "crash_guard.h"
-#include "descriptors.h"
 #include "harvest.h"
 #include "helper_load.h"
 #include "helper_name.h"
@@ -282,7 +281,7 @@ static void *helper_main(void *unused) {
     (void)unused;
     become_profiler_thread();
     helper_rights_drop();
-    if (descriptors_separate())
+    if (descriptors_separate(&helper.table))
         atomic_store(&helper.log->separate_thread, (pid_t)syscall(SYS_gettid));
     atomic_store(&helper.tid, (uint32_t)syscall(SYS_gettid));
     share_logged_flags();

@@ -8,6 +8,7 @@
 #define OTELPROF_HELPER_H
 
 #include "config.h"
+#include "descriptors.h"
 #include "file_root.h"
 #include "harvest.h"
 #include "log.h"
@@ -68,6 +69,7 @@ struct helper {
     _Atomic bool rests; /* sleeps until the process is gone */
     struct quiesce_lock lock;
     struct main_watch watch;
+    struct descriptor_table table; /* used by the helper only */
 };
 
 /* The one helper of this process. */

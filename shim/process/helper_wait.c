@@ -9,6 +9,7 @@
 #include "harvest.h"
 #include "helper.h"
 #include "helper_parts.h"
+#include "helper_table.h"
 #include "main_watch.h"
 #include "quiesce_lock.h"
 #include "wanted_export.h"
@@ -24,13 +25,14 @@ static uint32_t wakes_so_far(void) {
     return atomic_load(&helper.wakes);
 }
 
-/* Sleeps unless the count of wakes differs from `wakes`, then polls the main thread and the crash
- * guard. */
+/* Sleeps unless the count of wakes differs from `wakes`, then checks that the helper's descriptors
+ * are still its own, and polls the main thread and the crash guard. */
 static void helper_sleep_until(uint32_t wakes, uint64_t deadline) {
     const uint64_t next_poll = earlier(main_watch_next_poll(), crash_guard_next_poll());
     const uint64_t until = earlier(next_poll, deadline);
     wait_sampler_before_sleep(&capture.waits);
     futex_wait(&helper.wakes, wakes, until);
+    (void)helper_table_holds();
     wait_sampler_after_sleep(&capture.waits, until);
     main_watch_poll();
     crash_guard_poll();

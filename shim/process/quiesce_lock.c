@@ -3,6 +3,7 @@
 #include "capture/symbols/loader_state.h"
 #include "harvest.h"
 #include "helper.h"
+#include "helper_table.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,6 +39,10 @@ bool quiesce_lock_enter(void) {
         futex_wait(&helper.lock.state, LOCK_CLOSED, in_milliseconds(ENTER_ROUND_MS));
     }
     atomic_store(&helper.lock.helper_waits, false);
+    if (entered && !helper_table_holds()) {
+        quiesce_lock_leave();
+        return false;
+    }
     return entered;
 }
 
