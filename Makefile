@@ -89,8 +89,9 @@ $(EXPORTS): shim/libotelprof.map.in $(wildcard shim/hooks/*.def)
 $(BUILD)/libotelprof.so: $(HOOKS_OBJ) $(PRELOAD_LIBS) $(EXPORTS)
 	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=$(EXPORTS) -Wl,-soname,libotelprof.so.$(ABI) -o $@ $(PRELOAD_PARTS)
 
+# Its constructor runs before those of the libraries that come with it: libraries/own_bindings.h.
 $(BUILD)/libotelprof-flush.so: $(FLUSH_LIB) $(COMMON_LIB) shim/libotelprof-flush.map
-	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-soname,libotelprof-flush.so.$(ABI) -o $@ -Wl,--whole-archive $(FLUSH_LIB) -Wl,--no-whole-archive $(COMMON_LIB) $(FLUSH_LIBS)
+	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-z,initfirst -Wl,-soname,libotelprof-flush.so.$(ABI) -o $@ -Wl,--whole-archive $(FLUSH_LIB) -Wl,--no-whole-archive $(COMMON_LIB) $(FLUSH_LIBS)
 
 # For C++ programs with OpenTelemetry's API: libc alone, too. Once loaded it stays: the program's tables name it.
 $(BUILD)/libotelprof-cpp.so: $(call objects,$(CPP_SRC)) $(COMMON_LIB) shim/libotelprof-cpp.map

@@ -8,6 +8,7 @@
 #include "flush.h"
 #include "libraries/exporter_libraries.h"
 #include "libraries/foreign_code.h"
+#include "libraries/own_bindings.h"
 #include "release.h"
 #include "symbolize/symbolize.h"
 
@@ -305,7 +306,20 @@ static bool is_profiling_wanted(const struct capture_api *api, struct kept *kept
     return wanted;
 }
 
+/* Returns false, after a warning, if a library of the exporter's would call into the program. */
+static bool is_bound_to_libraries(const struct capture_api *api) {
+    const char *const function = own_bindings_foreign_function();
+    if (function)
+        log_warn(api->log,
+                 "the program defines %s, and a library that it shares with the exporter calls it; "
+                 "nothing is profiled",
+                 function);
+    return !function;
+}
+
 int otelprof_flush_main(const struct capture_api *api) {
+    if (!is_bound_to_libraries(api))
+        return FLUSH_DISABLED;
     by_path_set_check(api->lifecycle.may_open_by_path);
     if (!*api->lifecycle.kept)
         *api->lifecycle.kept = calloc(1, sizeof(struct kept));

@@ -2,6 +2,7 @@
 
 #include "object_segments.h"
 #include "object_tables.h"
+#include "own_bindings.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -109,7 +110,7 @@ static bool remove_exit_calls(const struct dl_phdr_info *library) {
     if (slot)
         *slot = (uintptr_t)(void *)ignore_registration;
     object_tables_lock(&tables);
-    /* C++ registers destructors where it constructs objects: before this constructor */
+    /* C++ registers destructors where it constructs objects, perhaps before this constructor */
     return is_protected && !object_tables_need(&tables, "libstdc++.so.6") &&
            !object_tables_need(&tables, "libc++.so.1");
 }
@@ -160,6 +161,8 @@ __attribute__((constructor)) static void exporter_libraries_take_over(void) {
     libraries.outlive_exit = libraries.count > 0;
     exporter_libraries_visit(protect_library, NULL);
     dl_iterate_phdr(check_shared_library, NULL);
+    if (libraries.count > 0)
+        own_bindings_take_over();
 }
 
 bool exporter_libraries_outlive_exit(void) {

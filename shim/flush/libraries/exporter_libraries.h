@@ -1,6 +1,7 @@
 /* Knows the libraries that the exporter brought into the process and that only the exporter runs.
  *
- * libotelprof-flush.so's constructor is the last of its dlopen, under the loader's lock: the
+ * libotelprof-flush.so's constructor runs inside its dlopen, under the loader's lock, before those
+ * of its libraries (it is linked with -z initfirst, but nothing here needs that order): the
  * loader's list from libotelprof-flush.so on is exactly the set that came with it. A library that
  * it needs and the program had before is further ahead, and is the program's.
  *

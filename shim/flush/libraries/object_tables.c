@@ -49,13 +49,14 @@ bool object_tables_need(const struct object_tables *tables, const char *soname) 
     return false;
 }
 
-/* --- imports --- */
+/* --- references --- */
 
-/* Returns the slot with a function's address that a relocation fills; NULL: it fills none. */
+/* Returns the slot with an address that a relocation fills; NULL: it fills none. */
 static uintptr_t *slot_of(const struct object_tables *tables, const ElfW(Rela) * relocation) {
     const uint64_t type = ELF64_R_TYPE(relocation->r_info);
     const uintptr_t slot = tables->segments.bias + relocation->r_offset;
-    const bool has_slot = (type == ARCH_RELOCATION_PLT || type == ARCH_RELOCATION_GOT) &&
+    const bool has_slot = (type == ARCH_RELOCATION_PLT || type == ARCH_RELOCATION_GOT ||
+                           type == ARCH_RELOCATION_DATA) &&
                           !relocation->r_addend && slot % sizeof(uintptr_t) == 0 &&
                           object_has(&tables->segments, slot, sizeof(uintptr_t), PF_R | PF_W);
     return has_slot ? (uintptr_t *)slot : NULL;
@@ -68,52 +69,73 @@ struct symbol_names {
     size_t string_bytes;
 };
 
-/* Returns which of `names` the relocation imports. */
-static const char *imported_name(const struct object_tables *tables, const struct symbol_names *in,
-                                 const ElfW(Rela) * relocation, const char *const *names) {
+/* Returns false if the relocation names no symbol (most do not), or its name is not in the object.
+ */
+static bool reference_of(const struct object_tables *tables, const struct symbol_names *in,
+                         const ElfW(Rela) * relocation, struct object_reference *reference) {
     const ElfW(Sym) *const symbol = in->symbols + ELF64_R_SYM(relocation->r_info);
-    if (symbol == in->symbols || /* no symbol, as in most relocations */
+    if (symbol == in->symbols ||
         !object_is_readable(&tables->segments, (uintptr_t)symbol, sizeof *symbol) ||
-        symbol->st_shndx != SHN_UNDEF)
-        return NULL;
-    for (size_t k = 0; names[k]; k++) {
-        const size_t size = strlen(names[k]) + 1;
-        if (symbol->st_name < in->string_bytes && size <= in->string_bytes - symbol->st_name &&
-            memcmp(in->strings + symbol->st_name, names[k], size) == 0)
-            return names[k];
-    }
-    return NULL;
+        symbol->st_name >= in->string_bytes ||
+        !memchr(in->strings + symbol->st_name, 0, in->string_bytes - symbol->st_name))
+        return false;
+    *reference = (struct object_reference){.name = in->strings + symbol->st_name,
+                                           .is_import = symbol->st_shndx == SHN_UNDEF,
+                                           .slot = slot_of(tables, relocation)};
+    return true;
 }
 
-/* Searches the calls first. `slot`: NULL, or where to put the slot, which the import must have. */
-static const char *find_import(const struct object_tables *tables, const char *const *names,
-                               uintptr_t **slot) {
+bool object_tables_visit(const struct object_tables *tables,
+                         bool (*visit)(const struct object_reference *reference, void *arg),
+                         void *arg) {
     static const int64_t lists[][2] = {{DT_JMPREL, DT_PLTRELSZ}, {DT_RELA, DT_RELASZ}};
     const size_t string_bytes = dynamic_number(&tables->dynamic, DT_STRSZ);
     const struct symbol_names in = {
         .symbols = (const ElfW(Sym) *)table_at(tables, DT_SYMTAB, sizeof(ElfW(Sym))),
         .strings = (const char *)table_at(tables, DT_STRTAB, string_bytes),
         .string_bytes = string_bytes};
+    struct object_reference reference;
     for (size_t list = 0; in.symbols && in.strings && list < 2; list++) {
         const size_t size = dynamic_number(&tables->dynamic, lists[list][1]);
         const ElfW(Rela) *const first = (const ElfW(Rela) *)table_at(tables, lists[list][0], size);
-        for (size_t i = 0; first && i < size / sizeof *first; i++) {
-            const char *const name = imported_name(tables, &in, &first[i], names);
-            if (name && (!slot || (*slot = slot_of(tables, &first[i]))))
-                return name;
-        }
+        for (size_t i = 0; first && i < size / sizeof *first; i++)
+            if (reference_of(tables, &in, &first[i], &reference) && visit(&reference, arg))
+                return true;
     }
-    return NULL;
+    return false;
+}
+
+struct import_search {
+    const char *const *names; /* the last is NULL */
+    bool needs_slot;
+    struct object_reference found;
+};
+
+static bool is_sought_import(const struct object_reference *reference, void *arg) {
+    struct import_search *const search = arg;
+    if (!reference->is_import || (search->needs_slot && !reference->slot))
+        return false;
+    for (size_t k = 0; search->names[k]; k++) {
+        if (strcmp(reference->name, search->names[k]) != 0)
+            continue;
+        search->found = *reference;
+        search->found.name = search->names[k];
+        return true;
+    }
+    return false;
 }
 
 uintptr_t *object_tables_import(const struct object_tables *tables, const char *name) {
-    uintptr_t *slot = NULL;
-    (void)find_import(tables, (const char *const[]){name, NULL}, &slot);
-    return slot;
+    const char *const names[] = {name, NULL};
+    struct import_search search = {.names = names, .needs_slot = true};
+    (void)object_tables_visit(tables, is_sought_import, &search);
+    return search.found.slot;
 }
 
 const char *object_tables_refer(const struct object_tables *tables, const char *const *names) {
-    return find_import(tables, names, NULL);
+    struct import_search search = {.names = names};
+    (void)object_tables_visit(tables, is_sought_import, &search);
+    return search.found.name;
 }
 
 /* --- changing --- */

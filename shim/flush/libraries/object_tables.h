@@ -25,6 +25,18 @@ const char *object_tables_soname(const struct object_tables *tables);
 /* Returns true if the object needs `soname` (DT_NEEDED). */
 bool object_tables_need(const struct object_tables *tables, const char *soname);
 
+/* Describes how an object refers to a symbol. */
+struct object_reference {
+    const char *name;
+    bool is_import;  /* the object does not define it */
+    uintptr_t *slot; /* holds the address, as the loader bound it; NULL: another kind */
+};
+
+/* Visits the references, calls first, until `visit` returns true; returns whether it did. */
+bool object_tables_visit(const struct object_tables *tables,
+                         bool (*visit)(const struct object_reference *reference, void *arg),
+                         void *arg);
+
 /* Returns the slot with the address of an imported function; NULL if the object imports none of
  * that name. */
 uintptr_t *object_tables_import(const struct object_tables *tables, const char *name);

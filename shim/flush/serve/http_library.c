@@ -1,5 +1,7 @@
 #include "http_library.h"
 
+#include "libraries/own_bindings.h"
+
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>
@@ -34,6 +36,9 @@ const struct http_library *http_library(void) {
     /* The panic handler is one setting per copy of the library. If the program has loaded the
      * library itself, its handler must not be replaced. */
     if (dlopen(HTTP_LIBRARY_NAME, RTLD_LAZY | RTLD_NOLOAD))
+        return NULL;
+    /* its constructor calls GnuTLS by names that the program may define, too */
+    if (own_bindings_conflict() || dlsym(RTLD_DEFAULT, "MHD_start_daemon"))
         return NULL;
     void *const library = dlopen(HTTP_LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
     bool all = library != NULL;

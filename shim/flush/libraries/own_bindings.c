@@ -1,0 +1,213 @@
+#include "own_bindings.h"
+
+#include "exporter_libraries.h"
+#include "object_tables.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A function of libotelprof.so, to find it by; NULL where it is not loaded. */
+extern const char *otelprof_version(void) __attribute__((weak));
+
+/* Some 45 libraries come with the exporter. One more than fits costs a lookup for each reference to
+ * it, and nothing else. */
+enum { MAX_OWN_OBJECTS = 128 };
+
+struct object_range {
+    uintptr_t start;
+    uintptr_t end;
+};
+
+/* Written by the constructor, read-only afterwards. */
+static struct {
+    struct object_range own[MAX_OWN_OBJECTS]; /* the exporter's libraries */
+    size_t count;
+    struct object_range libc;
+    struct object_range profiler;
+    struct object_range executable;
+    void *handle;         /* libotelprof-flush.so; NULL: linked into a program */
+    bool has_conflict;    /* a reference was redirected */
+    const char *function; /* a reference that stays with the program */
+} bindings;
+
+/* --- where an address is --- */
+
+static struct object_range range_of(const struct dl_phdr_info *info) {
+    struct object_range range = {UINTPTR_MAX, 0};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *const header = &info->dlpi_phdr[i];
+        const uintptr_t start = info->dlpi_addr + header->p_vaddr;
+        if (header->p_type != PT_LOAD)
+            continue;
+        range.start = start < range.start ? start : range.start;
+        range.end = start + header->p_memsz > range.end ? start + header->p_memsz : range.end;
+    }
+    return range;
+}
+
+static bool is_in(struct object_range range, uintptr_t address) {
+    return address >= range.start && address < range.end;
+}
+
+static bool is_own(uintptr_t address) {
+    for (size_t i = 0; i < bindings.count; i++)
+        if (is_in(bindings.own[i], address))
+            return true;
+    return false;
+}
+
+static void add_own(const struct dl_phdr_info *library, void *arg) {
+    (void)arg;
+    if (bindings.count < MAX_OWN_OBJECTS)
+        bindings.own[bindings.count++] = range_of(library);
+}
+
+static void note_other(const struct dl_phdr_info *object, void *arg) {
+    (void)arg;
+    if (object->dlpi_name[0] == 0 && bindings.executable.end == 0)
+        bindings.executable = range_of(object);
+    else if (object_spans(object, (uintptr_t)(void *)getpid))
+        bindings.libc = range_of(object);
+    else if (otelprof_version && object_spans(object, (uintptr_t)(void *)otelprof_version))
+        bindings.profiler = range_of(object);
+}
+
+/* --- redirecting --- */
+
+/* Returns true for operator new and delete: an object has one allocator. */
+static bool is_allocator(const char *name) {
+    return strncmp(name, "_Zn", 3) == 0 || strncmp(name, "_Zd", 3) == 0;
+}
+
+/* Returns the symbol at an address; NULL: there is none. */
+static const ElfW(Sym) * symbol_at(uintptr_t address) {
+    Dl_info info;
+    void *symbol = NULL;
+    return dladdr1((void *)address, &info, &symbol, RTLD_DL_SYMENT) ? symbol : NULL;
+}
+
+static bool is_code(uintptr_t address) {
+    const ElfW(Sym) *const symbol = symbol_at(address);
+    return symbol && (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC ||
+                      ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC);
+}
+
+/* Returns the definition in the libraries that the exporter needs; 0: there is none, or it is
+ * libc's, or a variable that the executable may have a copy of. */
+static uintptr_t own_definition(const char *name) {
+    const uintptr_t found = (uintptr_t)dlsym(bindings.handle, name);
+    if (found == 0 || is_in(bindings.libc, found))
+        return 0;
+    return is_own(found) || is_code(found) ? found : 0;
+}
+
+struct redirection {
+    const struct object_tables *tables;
+    bool is_unlocked;
+};
+
+static bool redirect(const struct object_reference *reference, void *arg) {
+    struct redirection *const r = arg;
+    const uintptr_t bound = reference->slot ? *reference->slot : 0;
+    if (bound == 0 || is_in(bindings.libc, bound) || is_in(bindings.profiler, bound) ||
+        is_own(bound) || is_allocator(reference->name))
+        return false;
+    const uintptr_t own = own_definition(reference->name);
+    if (own == 0 || own == bound)
+        return false;
+    if (!r->is_unlocked && !object_tables_unlock(r->tables)) {
+        bindings.function = reference->name;
+        return true;
+    }
+    r->is_unlocked = true;
+    bindings.has_conflict = true;
+    *reference->slot = own;
+    return false;
+}
+
+static void redirect_library(const struct dl_phdr_info *library, void *arg) {
+    struct object_tables tables;
+    struct redirection r = {.tables = &tables};
+    (void)arg;
+    if (!object_tables_open(&tables, library))
+        return;
+    (void)object_tables_visit(&tables, redirect, &r);
+    if (r.is_unlocked)
+        object_tables_lock(&tables);
+}
+
+/* --- libraries that the program had before --- */
+
+/* A non-PIE executable has an address, without a definition, for a library's function whose address
+ * it takes. */
+static bool is_programs_own(uintptr_t address) {
+    const ElfW(Sym) *const symbol = is_in(bindings.executable, address) ? symbol_at(address) : NULL;
+    return symbol && symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT;
+}
+
+/* A slot that leads into its own library may be unbound: the first call would bind it. */
+static bool leads_into_program(const struct object_reference *reference, void *arg) {
+    const struct object_range *const library = arg;
+    uintptr_t bound = reference->slot ? *reference->slot : 0;
+    if (bound == 0 || is_allocator(reference->name))
+        return false;
+    if (is_in(*library, bound))
+        bound = (uintptr_t)dlsym(RTLD_DEFAULT, reference->name);
+    if (!is_programs_own(bound) || !own_definition(reference->name))
+        return false;
+    bindings.function = reference->name;
+    return true;
+}
+
+struct need {
+    const char *soname;
+    bool is_needed;
+};
+
+static void check_need(const struct dl_phdr_info *library, void *arg) {
+    struct need *const need = arg;
+    struct object_tables tables;
+    if (object_tables_open(&tables, library) && object_tables_need(&tables, need->soname))
+        need->is_needed = true;
+}
+
+static void check_shared_library(const struct dl_phdr_info *object, void *arg) {
+    struct object_tables tables;
+    struct object_range range = range_of(object);
+    (void)arg;
+    if (bindings.function || object->dlpi_name[0] == 0 ||
+        object_spans(object, (uintptr_t)(void *)getpid) || !object_tables_open(&tables, object))
+        return;
+    struct need need = {.soname = object_tables_soname(&tables)};
+    if (need.soname)
+        exporter_libraries_visit(check_need, &need);
+    if (need.is_needed)
+        (void)object_tables_visit(&tables, leads_into_program, &range);
+}
+
+/* --- both --- */
+
+/* The handle is kept: the library is never unloaded. */
+void own_bindings_take_over(void) {
+    Dl_info own;
+    if (!dladdr((void *)own_bindings_take_over, &own))
+        return;
+    bindings.handle = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (!bindings.handle)
+        return;
+    exporter_libraries_visit(add_own, NULL);
+    exporter_libraries_visit_others(note_other, NULL);
+    exporter_libraries_visit(redirect_library, NULL);
+    exporter_libraries_visit_others(check_shared_library, NULL);
+}
+
+bool own_bindings_conflict(void) {
+    return bindings.has_conflict;
+}
+
+const char *own_bindings_foreign_function(void) {
+    return bindings.function;
+}
