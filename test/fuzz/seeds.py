@@ -355,6 +355,9 @@ def demangle():
         "_RNCNvC7mycrate4main0", "_ZSt4moveIRSsEONSt16remove_referenceIT_E4typeEOS2_", "_ZplRK1aS1_.cold",
         "_Z" + "N" * 100, "_Z1fI" * 50, "_ZN1aC1I" + "S_" * 100 + "E",
         "_Z1f" + "DpT_" * 30, "_R" + "INvC1a1b" * 20,
+        "_D3std5stdio__T7writelnTAyaZQnFNfQjZv", "_D4main3runFZ5innerMFNaiC6object6ObjectZi", "_D1a" + "MFC1a" * 40,
+        "_D4main__T3powVii3VAyaa2_6162VHiiA1i1i2TB2iaS1bZ3powFNaNbiZi", "_D1a__T1b" + "TAHPG3" * 60,
+        "camlStdlib__List__map_273", "camlMain__$2b$2e_81", "base_GHCziTuple_Z3T_con_info", "Main_z20Uzq_info",
     ))
 
 

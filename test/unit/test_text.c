@@ -204,6 +204,23 @@ static void demangling(void **state) {
         {"_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back"},
         {"_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"},
         {"_RNvC6_123foo3bar", "123foo::bar"},
+        {"_Dmain", "D main"},
+        {"_D4shop4Cart3addMFiZv", "shop.Cart.add"},
+        {"_D4shop4Cart6__ctorMFNbNiZCQzQx", "shop.Cart.this"},
+        {"_D3std5stdio__T7writelnTAyaZQnFNfQjZv", "std.stdio.writeln!(...).writeln"},
+        {"_D3std5stdio13__T5writeTAaZ5writeFAaZv", "std.stdio.write!(...).write"},
+        {"_D4main3runFZ5innerMFNaiC6object6ObjectZi", "main.run.inner"},
+        {"_D4main__T3powVii3VAyaa2_6162Z3powFNaNbiZi", "main.pow!(...).pow"},
+        {"camlStdlib__List__map_273", "Stdlib.List.map"},
+        {"camlStdlib__List.map_273", "Stdlib.List.map"},
+        {"camlMain__fun_123", "Main.fun_123"},
+        {"camlMain__$2b$2e_81", "Main.+."},
+        {"camlMain__a__b_81", "Main.a__b"},
+        {"base_GHCziBase_map_info", "GHC.Base.map"},
+        {"ghczmprim_GHCziTypes_ZMZN_closure", "GHC.Types.[]"},
+        {"containerszm0zi6zi5zi1_DataziMapziInternal_zdwinsert_info", "Data.Map.Internal.$winsert"},
+        {"base_GHCziTuple_Z3T_con_info", "GHC.Tuple.(,,)"},
+        {"Main_fibzq_info", "Main.fib'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *const name = demangle(cases[i][0]);
@@ -214,6 +231,25 @@ static void demangling(void **state) {
     assert_null(demangle("main"));
     assert_null(demangle("_start"));
     assert_null(demangle("_Zgarbage"));
+    static const char *const others[] = {
+        "_D",
+        "_Dynamic",
+        "_D9",
+        "_D3abcQz",
+        "camlinit",
+        "caml_alloc_small",
+        "camlMain__data",
+        "camlMain_12",
+        "get_info",
+        "page_Size_info",
+        "size_Map_info",
+        "Main_info",
+        "_D3abc__T1a",
+        "base_GHCzi_info",
+        "rzi_Azw_x_info",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_null(demangle(others[i]));
 }
 
 /* Each level doubles the one before: 283 bytes of name are a gigabyte of text. */

@@ -1,6 +1,7 @@
 #include "redact.h"
 
 #include "glob.h"
+#include "symbolize/demangle.h"
 
 #include <string.h>
 
@@ -24,9 +25,8 @@ const char *redact_label(const char *globs, const char *key, const char *value) 
 void redact_line(const char *globs, struct symbol_line *line) {
     if (!*globs)
         return;
-    const bool mangled = /* Itanium's or Rust's prefix */
-        strncmp(line->system_name, "_Z", 2) == 0 || strncmp(line->system_name, "_R", 2) == 0;
-    const bool unreadable = mangled && strcmp(line->function, line->system_name) == 0;
+    const bool unreadable =
+        is_mangled(line->system_name) && strcmp(line->function, line->system_name) == 0;
     if (unreadable || fits_one_of(globs, line->function) || fits_one_of(globs, line->system_name)) {
         line->function = REDACTED;
         line->system_name = *line->system_name ? REDACTED : "";

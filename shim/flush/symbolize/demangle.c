@@ -1,5 +1,8 @@
 #include "demangle.h"
 
+#include "d_name.h"
+#include "functional_names.h"
+
 #include <libiberty/demangle.h>
 #include <setjmp.h>
 #include <stdbool.h>
@@ -38,13 +41,26 @@ static bool write_out(struct readable *readable, const char *name) {
     return cplus_demangle_v3_callback(name, DMGL_ANSI, demangle_append, readable);
 }
 
-bool is_mangled(const char *name) {
+/* Decides whether libiberty makes the name readable. */
+static bool is_cpp_or_rust(const char *name) {
     return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
 }
 
+static bool is_decoded(const char *name, struct name_text *readable) {
+    return d_name(name, readable) || ocaml_name(name, readable) || haskell_name(name, readable);
+}
+
+bool is_mangled(const char *name) {
+    struct name_text readable;
+    return is_cpp_or_rust(name) || is_decoded(name, &readable);
+}
+
 char *demangle(const char *name) {
-    if (!is_mangled(name) || strnlen(name, MAX_MANGLED) == MAX_MANGLED)
+    struct name_text decoded;
+    if (strnlen(name, MAX_MANGLED) == MAX_MANGLED)
         return NULL;
+    if (!is_cpp_or_rust(name))
+        return is_decoded(name, &decoded) ? strndup(decoded.text, decoded.length) : NULL;
     struct readable *const readable = malloc(sizeof *readable);
     if (!readable)
         return NULL;

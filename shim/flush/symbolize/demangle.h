@@ -1,11 +1,12 @@
-/* Makes readable names for C++ (Itanium ABI) and Rust (both manglings), by libiberty. Context:
- * flush. */
+/* Makes readable names for C++ (Itanium ABI) and Rust (both manglings), by libiberty; for D, OCaml
+ * and Haskell by decoders of our own, whose results are never longer than their input allows.
+ * Context: flush. */
 #ifndef OTELPROF_DEMANGLE_H
 #define OTELPROF_DEMANGLE_H
 
 #include "harvest.h"
 
-/* Decides by the name's beginning. */
+/* Decides by the name's beginning, and for Haskell by its end. */
 bool is_mangled(const char *name);
 
 /* Returns the readable form of `name`, malloc'ed, the caller's; NULL if it is not mangled, too long

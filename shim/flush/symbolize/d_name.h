@@ -1,0 +1,13 @@
+/* Makes readable names of D's symbols (the D specification, "Application Binary Interface", Name
+ * Mangling): the modules, types and function, without parameters; arguments of templates are
+ * `!(...)`. Back references are not followed into types, so a name never becomes longer than its
+ * parts. Context: flush. */
+#ifndef OTELPROF_D_NAME_H
+#define OTELPROF_D_NAME_H
+
+#include "name_text.h"
+
+/* Returns false if `name` follows another scheme; `readable` is then not used. */
+bool d_name(const char *name, struct name_text *readable);
+
+#endif
