@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "holder_stack.h"
+#include "kernel/wait.h"
 #include "wait_record.h"
 
 #include <string.h>
@@ -14,6 +15,8 @@ enum { RUNS_SHARE = 2 };
 enum { HOOK_DEPTH = 256 << 10 };
 /* A wait is long when so much of it is pending. */
 enum { LONG_WAIT_NANO = 500000000 };
+/* The helper waits for a thread that ends the process, for so many rounds of wait.h. */
+enum { LAST_CALL_ROUNDS = 200 };
 
 /* --- accounts --- */
 
@@ -355,7 +358,19 @@ static void leave_out_own_call(const struct wait_sampler *waits, const struct th
     memmove(account->frames, account->frames + 1, account->frame_count * sizeof *account->frames);
 }
 
-/* Notes the stack of a thread that ends the process. */
+struct last_call {
+    struct wait_sampler *waits;
+    struct wait_account *account;
+    struct found *found;
+};
+
+static bool is_out_of_program(void *context) {
+    const struct last_call *const last = context;
+    read_run_state(last->waits, last->account, last->found);
+    return last->found->run_state != RUN_RUNNING;
+}
+
+/* Notes the stack of a thread that ends the process. It may still be on its way into its wait. */
 static void observe_last_state(struct wait_sampler *waits, struct thread_state *thread,
                                struct wait_account *account) {
     struct found found = {.sequence = 0};
@@ -363,7 +378,8 @@ static void observe_last_state(struct wait_sampler *waits, struct thread_state *
     if (wait_thread_is_gone(thread) || !read_slot(&thread->wait_slot, &found) ||
         !read_times(waits, thread, account, &times))
         return;
-    read_run_state(waits, account, &found);
+    (void)wait_for_rounds(is_out_of_program, &(struct last_call){waits, account, &found},
+                          LAST_CALL_ROUNDS);
     account->is_last_state =
         found.run_state == RUN_BLOCKED && observe_stack(waits, thread, account, &found);
     if (account->is_last_state)
