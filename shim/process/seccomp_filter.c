@@ -4,23 +4,42 @@
 #include "capture/cpu/libc_signal.h"
 #include "capture/kernel/profiler_memory.h"
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/close_range.h>
 #include <linux/futex.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
+
+#ifndef MADV_KEEPONFORK
+#define MADV_KEEPONFORK 19
+#endif
 
 /* A system call of the profiler's, with the arguments that filters check; pointers are 0. */
 struct call {
     int number;
     uint64_t arguments[4];
 };
+
+/* One line of allowed_calls.def is an element of one of the following tables. */
+#define CALL(name)
+#define UNFILTERED(name)
+#define FORWARDED(name)
+#define MADE(name, ...) {SYS_##name, {__VA_ARGS__}},
+#define NOT_HERE(name, ...)
 
 /* Calls on the application's threads: in the signal handler, in malloc, at the end of a thread, in
  * fork and exit. */
@@ -50,6 +69,15 @@ static const struct call thread_calls[] = {
     {SYS_rt_sigaction, {SIGPROF, 0, 0, 8}},
     {SYS_prctl, {PR_GET_NAME}},
     {SYS_prctl, {PR_GET_SECCOMP}},
+#define THREAD_MAKES  MADE
+#define HELPER_MAKES  NOT_HERE
+#define SERVING_MAKES NOT_HERE
+#define START_MAKES   NOT_HERE
+#include "allowed_calls.def"
+#undef THREAD_MAKES
+#undef HELPER_MAKES
+#undef SERVING_MAKES
+#undef START_MAKES
 };
 
 /* Calls of the helper once it has loaded its libraries, and of glibc below it. */
@@ -96,9 +124,18 @@ static const struct call serving_calls[] = {
     {SYS_listen, {0}},     {SYS_newfstatat, {0}}, /* in a folder */
     {SYS_ppoll, {0}},      {SYS_renameat2, {0}},     {SYS_sendmsg, {0}},
     {SYS_shutdown, {0}},   {SYS_socket, {1, 1}},     {SYS_unlinkat, {0}},
+#define THREAD_MAKES  NOT_HERE
+#define HELPER_MAKES  NOT_HERE
+#define SERVING_MAKES MADE
+#define START_MAKES   NOT_HERE
+#include "allowed_calls.def"
+#undef THREAD_MAKES
+#undef HELPER_MAKES
+#undef SERVING_MAKES
+#undef START_MAKES
 };
 
-/* The helper's calls that may fail: it can do without their results. */
+/* The helper's calls that may fail: it can do without their results, or exports nothing. */
 static const struct call spare_calls[] = {
     {SYS_readlinkat, {(uint32_t)-100}},
     {SYS_futex, {0, FUTEX_WAKE_OP_PRIVATE}}, /* checks that memory can be written */
@@ -118,6 +155,16 @@ static const struct call spare_calls[] = {
     {SYS_ioctl, {0, FIONREAD}},
     {SYS_recvmsg, {0}},
     {SYS_sendmmsg, {0}},
+    {SYS_close_range, {0, UINT32_MAX, CLOSE_RANGE_UNSHARE}}, /* helper_table.h */
+#define THREAD_MAKES  NOT_HERE
+#define HELPER_MAKES  MADE
+#define SERVING_MAKES NOT_HERE
+#define START_MAKES   NOT_HERE
+#include "allowed_calls.def"
+#undef THREAD_MAKES
+#undef HELPER_MAKES
+#undef SERVING_MAKES
+#undef START_MAKES
 };
 
 /* Calls of a thread that ends, and of another that takes its place. */
@@ -137,6 +184,15 @@ static const struct call start_calls[] = {
     {SYS_close_range, {0, UINT32_MAX, CLOSE_RANGE_UNSHARE}},
     {SYS_epoll_create1, {0}},
     {SYS_exit, {0}},
+#define THREAD_MAKES  NOT_HERE
+#define HELPER_MAKES  NOT_HERE
+#define SERVING_MAKES NOT_HERE
+#define START_MAKES   MADE
+#include "allowed_calls.def"
+#undef THREAD_MAKES
+#undef HELPER_MAKES
+#undef SERVING_MAKES
+#undef START_MAKES
 };
 
 /* pthread_create() tries both, in this order. */

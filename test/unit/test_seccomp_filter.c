@@ -4,14 +4,20 @@
 #include "process/seccomp_filter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/close_range.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ROUNDS = 300, STEPS = 24, HEAD = 3, TAIL = 3 };
@@ -210,6 +216,37 @@ static void each_of_the_values_that_we_pass_is_tried(void **state) {
     assert_true(spares_argument(seccomp_filter_spares_thread, SYS_madvise, 2, MADV_HUGEPAGE));
 }
 
+/* Filters as sandboxes write them: a call is known, and one of its flags or options is not. */
+static void each_flag_that_we_pass_is_tried(void **state) {
+    (void)state;
+    static const struct made {
+        int number;
+        unsigned argument;
+        uint32_t value;
+    } helpers[] = {
+        {SYS_fcntl, 1, F_DUPFD_CLOEXEC},
+        {SYS_fcntl, 1, F_SETFL},
+        {SYS_madvise, 2, MADV_DONTDUMP},
+        {SYS_clock_gettime, 0, CLOCK_BOOTTIME},
+        {SYS_prlimit64, 1, RLIMIT_NOFILE},
+        {SYS_getsockopt, 2, SO_ERROR},
+        {SYS_setsockopt, 1, IPPROTO_TCP},
+        {SYS_sendto, 3, MSG_NOSIGNAL},
+        {SYS_socket, 1, SOCK_STREAM | SOCK_CLOEXEC},
+        {SYS_openat, 2, O_PATH | O_CLOEXEC | O_NOFOLLOW},
+        {SYS_newfstatat, 3, AT_EMPTY_PATH},
+        {SYS_munmap, 1, 1 << 30},
+        {SYS_close_range, 2, CLOSE_RANGE_UNSHARE},
+    };
+    for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
+        assert_false(spares_argument(seccomp_filter_spares_helper, helpers[i].number,
+                                     helpers[i].argument, helpers[i].value));
+    assert_false(spares_argument(seccomp_filter_spares_thread, SYS_madvise, 2, MADV_DONTDUMP));
+    assert_false(spares_argument(seccomp_filter_spares_thread, SYS_munmap, 1, 1 << 30));
+    assert_false(spares_argument(seccomp_filter_spares_serving, SYS_getsockopt, 2, SO_PEERCRED));
+    assert_true(spares_argument(seccomp_filter_spares_helper, SYS_fcntl, 1, F_SETLK));
+}
+
 static void a_thread_is_spared_where_only_giving_way_kills(void **state) {
     (void)state;
     static const int calls[] = {SYS_rt_sigpending, SYS_sched_yield};
@@ -288,6 +325,7 @@ int main(void) {
         cmocka_unit_test(filters_answer_as_in_the_kernel),
         cmocka_unit_test(threads_are_spared_where_no_call_of_theirs_kills),
         cmocka_unit_test(each_of_the_values_that_we_pass_is_tried),
+        cmocka_unit_test(each_flag_that_we_pass_is_tried),
         cmocka_unit_test(a_thread_is_spared_where_only_giving_way_kills),
         cmocka_unit_test(a_timer_may_kill_where_no_thread_can_come),
         cmocka_unit_test(calls_that_the_helper_can_do_without_may_fail_and_not_kill),
