@@ -358,3 +358,52 @@ def test_lines_arrive_behind_a_filter(behind, tmp_path, what):
         said = file.read() + done.stdout + (done.stderr or b"")
     assert done.returncode == 7, said
     assert (b"] CPU time: " in said) == (what != "socket"), said
+
+
+# --- the arguments ---
+
+TRIED = """
+#include "process/seccomp_filter.c"
+#include <stdio.h>
+#define PRINT(table) for (size_t i = 0; i < sizeof table / sizeof *table; i++) \\
+    printf("%d %x %x %x %x\\\\n", table[i].number, (unsigned)table[i].arguments[0], (unsigned)table[i].arguments[1], \\
+           (unsigned)table[i].arguments[2], (unsigned)table[i].arguments[3]);
+int main(void) { PRINT(helper_calls) PRINT(spare_calls) PRINT(start_calls) }
+""".replace("\\\\n", "\\n")
+CHECKED = {"fcntl": 1, "madvise": 2, "setsockopt": 1, "getsockopt": 2, "sendto": 3, "socket": 1, "prlimit64": 1, "ioctl": 1,
+           "epoll_create1": 0, "memfd_create": 1, "prctl": 0}  # the argument that filters look at
+
+
+def calls_tried(folder):
+    """{(call, value of its checked argument)}"""
+    (folder / "tried.c").write_text(TRIED)
+    subprocess.run(["gcc", "-D_GNU_SOURCE", *(f"-I{ROOT / part}" for part in ("shim", "shim/process", "common", "common/arch/x86_64",
+                    "shim/capture/arch/x86_64")), "-o", folder / "tried", folder / "tried.c"], check=True)
+    lines = subprocess.run([folder / "tried"], capture_output=True, text=True, check=True).stdout.splitlines()
+    names = {int(number): name for name, number in NUMBERS.items()}
+    made = [(names[int(line.split()[0])], [int(word, 16) for word in line.split()[1:]]) for line in lines]
+    return {(name, arguments[CHECKED[name]]) for name, arguments in made if name in CHECKED}
+
+
+def value_of(text):
+    return sum(int(part, 0) for part in text.split("|"))
+
+
+def test_the_model_tries_each_argument_that_the_helper_passes(behind, tmp_path):
+    """Also libc's and libcurl's, by a trace of the whole process."""
+    settings = {"LD_PRELOAD": LIBRARY, **behind.environment("every type")}
+    report = tmp_path / "trace"
+    subprocess.run(["strace", "-f", "-qq", "-X", "raw", "-o", report, *(f"-E{name}={value}" for name, value in settings.items()),
+                    *map(str, PROGRAMS["victim"])], env=faults.clean_environment(), check=False, capture_output=True, timeout=300)
+    lines = report.read_text().splitlines()
+    helpers = {line.split()[0] for line in lines if re.search(r'prctl\(0xf, "otelprof', line)}
+    seen = set()
+    for line in lines:
+        call = re.match(r"(\d+) +(\w+)\((.*)", line)
+        if not call or call[1] not in helpers or call[2] not in CHECKED:
+            continue
+        arguments = re.sub(r'"[^"]*"\.*|\[[^]]*\]|\{[^}]*\}', "0", call[3]).split(")")[0].split(" <")[0].split(", ")
+        if len(arguments) > CHECKED[call[2]]:
+            seen.add((call[2], value_of(arguments[CHECKED[call[2]]])))
+    assert behind.exports("every type") > 0 and len(seen) > 10
+    assert seen <= calls_tried(tmp_path), seen - calls_tried(tmp_path)
