@@ -154,6 +154,9 @@ $(BUILD)/obj/shim/capture/%.o: shim/capture/%.c $(BUILD)/flags
 	$(call compile,$(CAPTURE_INCLUDES) $(WEAK))
 # Hooks that do not align their stack (FAST_HOOK, blocking.c), and so must store nothing aligned there.
 $(patsubst %,$(BUILD)/obj/shim/hooks/%.o,blocking locks malloc mask operator_new): PROCESS_INCLUDES += -mgeneral-regs-only
+# Handlers run this code before they know that the thread's variables are libc's, the protector's among them.
+$(patsubst %,$(BUILD)/obj/shim/capture/%.o,cpu/signal_entry cpu/signal_thread cpu/program_handlers cpu/program_stack \
+    cpu/libc_signal cpu/cpu_timers record/own_signal_stacks unwind/stack_memory): GIVEN += -fno-stack-protector
 # Its thread-local variables are to be found by other processes (OTEP 4947): by TLS descriptors, where the compiler has
 # them. No vector registers: what they hold is the program's, and the loader's code behind a descriptor may use them.
 TLS_DIALECT      = $(eval TLS_DIALECT := $$(shell $$(CC) -mtls-dialect=gnu2 -E -x c /dev/null >/dev/null 2>&1 && echo -mtls-dialect=gnu2))$(TLS_DIALECT)

@@ -5,7 +5,7 @@
 #ifndef OTELPROF_READABLE_MEMORY_H
 #define OTELPROF_READABLE_MEMORY_H
 
-#include "bare_syscall.h"
+#include "arch_syscall.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -19,12 +19,8 @@
  * memory is unreadable. errno is preserved. Context: any. Async-signal-safe: yes. */
 static inline bool word_is_readable(uintptr_t address) {
     enum { NO_SUCH_OPERATION = -1, KERNEL_SIGSET_BYTES = 8 };
-    const int saved = errno;
-    const long result = bare_syscall(SYS_rt_sigprocmask, NO_SUCH_OPERATION,
-                                     (long)(address & ~(uintptr_t)7), 0, KERNEL_SIGSET_BYTES, 0, 0);
-    const bool readable = result != 0 && errno == EINVAL;
-    errno = saved;
-    return readable;
+    return arch_system_call(SYS_rt_sigprocmask, NO_SUCH_OPERATION, (long)(address & ~(uintptr_t)7),
+                            0, KERNEL_SIGSET_BYTES, 0, 0) == -EINVAL;
 }
 
 /* Returns how many bytes from `address` on can be read, at most `size`; read them at once. errno is

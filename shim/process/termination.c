@@ -2,6 +2,7 @@
 
 #include "arch_entry.h"
 #include "capture/cpu/sampler.h"
+#include "capture/cpu/signal_thread.h"
 #include "capture/kernel/first_page.h"
 #include "capture/symbols/loader_state.h"
 #include "capture/symbols/next.h"
@@ -96,16 +97,22 @@ static bool termination_postpone(int number, const siginfo_t *info) {
 /* --- the handler --- */
 
 /* Sends the signal again with its default action. It stays blocked until the handler returns. */
-ARCH_ANY_STACK static void on_signal(int number, siginfo_t *info, void *context) {
+ARCH_ANY_STACK static void end_by_signal(int number, const siginfo_t *info) {
     const int saved = errno;
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
-    (void)context;
     if ((number == SIGABRT || !termination_postpone(number, info)) &&
         termination.end_profiler(number)) {
         next_sigaction(number, &by_default, NULL);
         syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
     }
     errno = saved;
+}
+
+ARCH_ANY_STACK static void on_signal(int number, siginfo_t *info, void *context) {
+    if (signal_thread_is_libcs(context))
+        end_by_signal(number, info);
+    else
+        signal_thread_end_by_default(number);
 }
 
 bool termination_is_profiler_action(const struct sigaction *action) {

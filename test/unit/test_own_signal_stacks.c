@@ -38,6 +38,28 @@ static void each_slot_has_its_own(void **state) {
         assert_int_equal(own_signal_stacks_take(i)->high, tops[i]);
 }
 
+/* A handler learns which thread it is on so. */
+static void an_address_leads_to_its_stack(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < NEIGHBOURS; i++) {
+        struct own_signal_stack *const stack = own_signal_stacks_take(i);
+        const stack_t setting = own_signal_stack_setting(stack);
+        ucontext_t context = {.uc_stack = setting};
+        assert_ptr_equal(own_signal_stacks_at(stack->low + 1), stack);
+        assert_ptr_equal(own_signal_stacks_at(stack->high), stack);
+        assert_ptr_not_equal(own_signal_stacks_at(stack->low), stack);
+        assert_ptr_not_equal(own_signal_stacks_at(stack->high + 1), stack);
+        assert_ptr_equal(own_signal_stacks_of(&context), stack);
+        memset(&context, 0, sizeof context);
+        assert_null(own_signal_stacks_of(&context));
+        assert_true(own_signal_stacks_include(stack));
+        assert_false(own_signal_stacks_include((void *)((uintptr_t)stack + 1)));
+    }
+    assert_null(own_signal_stacks_at(0));
+    assert_null(own_signal_stacks_at((uintptr_t)&state));
+    assert_false(own_signal_stacks_include(NULL));
+}
+
 static void a_slot_that_is_used_again_has_the_same(void **state) {
     (void)state;
     assert_ptr_equal(own_signal_stacks_take(3), own_signal_stacks_take(3));
@@ -98,6 +120,7 @@ static void without_memory_there_is_none(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_slot_has_its_own),
+        cmocka_unit_test(an_address_leads_to_its_stack),
         cmocka_unit_test(a_slot_that_is_used_again_has_the_same),
         cmocka_unit_test(nothing_is_written_below_a_stack),
         cmocka_unit_test(many_threads_share_their_guards),

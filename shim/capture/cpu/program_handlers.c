@@ -59,7 +59,7 @@ static uintptr_t move_frame(struct own_signal_stack *own, uintptr_t frame,
         arch_place_signal_frame(enters_it ? low + programs->ss_size : below, context);
     if ((is_on_it || enters_it) && place.frame - low > programs->ss_size)
         arch_fault();
-    arch_move_signal_frame(&place, frame, programs, program_handler_returns);
+    arch_move_signal_frame(&place, frame, programs, program_handler_returns, own);
     if (enters_it && (programs->ss_flags & STACK_DISARMS))
         *programs = (stack_t){.ss_flags = SS_DISABLE};
     return place.frame;
@@ -99,7 +99,7 @@ static bool read_wait_mask(struct own_signal_stack *own, int number, const ucont
 static signal_mask mask_of(const struct programs_handler *handler, int number,
                            const ucontext_t *context) {
     signal_mask before;
-    if (!read_wait_mask(profiler_tls.signal_stack, number, context, &before))
+    if (!read_wait_mask(own_signal_stacks_of(context), number, context, &before))
         memcpy(&before, &context->uc_sigmask, sizeof before);
     return before | atomic_load(&handler->mask) |
            (atomic_load(&handler->defers) ? signal_bit(number) : 0);
@@ -111,10 +111,10 @@ static signal_mask mask_of(const struct programs_handler *handler, int number,
 ARCH_ANY_STACK __attribute__((used)) static uintptr_t
 program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned which,
                       uintptr_t frame, ucontext_t *begin) {
-    struct own_signal_stack *const own = profiler_tls.signal_stack;
     const struct programs_handler *const handler = &table[number].handlers[which];
     if (!arch_is_signal_frame_at(frame, info, context))
         return atomic_load(&handler->function);
+    struct own_signal_stack *const own = own_signal_stacks_of(context);
     const signal_mask mask = mask_of(handler, number, context);
     if (own && own_signal_stack_is(own, &context->uc_stack))
         program_stack_commit(own, arch_interrupted_sp(context));
@@ -131,8 +131,8 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
  * the one in its ucontext, becomes the program's by the kernel's rules; in the kernel, the
  * profiler's is set again. */
 __attribute__((used)) static void program_handler_leave(ucontext_t *context) {
-    struct own_signal_stack *const own = profiler_tls.signal_stack;
-    if (own)
+    struct own_signal_stack *const own = arch_moved_frame_note(context);
+    if (own_signal_stacks_include(own))
         program_stack_restore(own, &context->uc_stack, (uintptr_t)context);
 }
 

@@ -1,5 +1,6 @@
 #include "program_stack.h"
 
+#include "arch_machine.h"
 #include "bare_syscall.h"
 #include "kernel/signals_blocked.h"
 #include "record/thread_table.h"
@@ -178,6 +179,7 @@ bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process
             .ss_sp = old.ss_sp, .ss_flags = old.ss_flags & STACK_DISARMS, .ss_size = old.ss_size};
     else /* the first thread of a process has never been given a flag, others are given this one */
         stack->programs = (stack_t){.ss_flags = is_first_of_process ? 0 : SS_DISABLE};
+    stack->thread_pointer = thread_pointer();
     profiler_tls.signal_stack = stack;
     return true;
 }

@@ -20,7 +20,7 @@ struct sampler {
     uint64_t period_nano; /* CPU time between two samples, as configured */
     int wanted;           /* the signal to take if it is free */
     const struct log *log;
-    const struct recorder *recorder;
+    struct recorder *recorder;
     const _Atomic bool *armed; /* samples are taken */
     /* If not NULL, a helper thread is wanted, and the next malloc of a sampled thread requests it.
      */
@@ -50,9 +50,8 @@ extern struct sampler sampler;
 
 /* Passes the parts that the sampler works with, whether CPU time is sampled or not. Context: calm,
  * at start. */
-void sampler_prepare(const struct config *config, const struct log *log,
-                     const struct recorder *recorder, const _Atomic bool *armed,
-                     _Atomic(void (*)(bool calm)) const *want_helper);
+void sampler_prepare(const struct config *config, const struct log *log, struct recorder *recorder,
+                     const _Atomic bool *armed, _Atomic(void (*)(bool calm)) const *want_helper);
 
 /* Installs the handler, on SIGPROF or the configured signal if that has its default action, else on
  * a free real-time signal. Returns false if no signal could be had (logged). Context: calm. */

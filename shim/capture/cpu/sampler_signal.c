@@ -5,6 +5,7 @@
 #include "pending_signal.h"
 #include "record/thread_files.h"
 #include "sampler_parts.h"
+#include "signal_thread.h"
 #include "symbols/next.h"
 #include "tracer.h"
 
@@ -153,9 +154,9 @@ static int choose_signal(void) {
     return number;
 }
 
-void sampler_prepare(const struct config *config, const struct log *log,
-                     const struct recorder *recorder, const _Atomic bool *armed,
-                     _Atomic(void (*)(bool calm)) const *want_helper) {
+void sampler_prepare(const struct config *config, const struct log *log, struct recorder *recorder,
+                     const _Atomic bool *armed, _Atomic(void (*)(bool calm)) const *want_helper) {
+    signal_thread_prepare();
     sampler.pid = getpid();
     sampler.wanted = (int)config->signal;
     sampler.period_nano = NANO_PER_SECOND / config->cpu_frequency;

@@ -3,17 +3,19 @@
  * The kernel writes the signal's frame onto the thread's signal stack (own_signal_stacks.h), and
  * sampling continues there. If a program has set an alternate stack by a system call of its own,
  * the frame is on that one; sampling changes to ours, because that one may be of MINSIGSTKSZ. Every
- * signal is blocked meanwhile. A thread that is not known to us has no stack of ours.
- * Async-signal-safe: yes. */
+ * signal is blocked meanwhile. A thread that is not known to us has no stack of ours. Nothing of
+ * the thread's is read before it is known whose it is (signal_thread.h). Async-signal-safe: yes. */
 #include "sampler.h"
 
 #include "arch_signal_entry.h"
 #include "record/own_signal_stacks.h"
 #include "record/thread_table.h"
+#include "signal_thread.h"
 
 #include <stddef.h>
 
-ARCH_DEFINE_SIGNAL_ENTRY(signal_entry, profiler_tls, offsetof(struct thread_local_state, thread),
+ARCH_DEFINE_SIGNAL_ENTRY(signal_entry, signal_thread_is_libcs, signal_thread_pass_foreign,
+                         profiler_tls, offsetof(struct thread_local_state, thread),
                          offsetof(struct thread_local_state, signal_stack),
                          offsetof(struct own_signal_stack, high), OWN_SIGNAL_STACK_BYTES,
                          sampler_on_signal, sampler_pass_on)

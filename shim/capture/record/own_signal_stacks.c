@@ -33,6 +33,7 @@ struct segment {
 _Static_assert(sizeof(struct segment) <= HEAD_BYTES, "a segment's head is one page");
 
 static _Atomic uintptr_t segments[SEGMENTS];
+static _Atomic uint32_t segments_end; /* behind the last of them that was ever mapped */
 
 /* In a forked child: the stack on which its thread stays, and the stack of the thread's slot. Their
  * slots have swapped them. */
@@ -87,6 +88,10 @@ static struct segment *segment_of(uint32_t index) {
     struct segment *const segment = map_segment(index);
     if (!segment)
         return NULL;
+    uint32_t end = atomic_load(&segments_end); /* before others see the segment */
+    while (end <= index / PER_SEGMENT &&
+           !atomic_compare_exchange_weak(&segments_end, &end, index / PER_SEGMENT + 1))
+        ;
     if (atomic_compare_exchange_strong(place, &present, (uintptr_t)segment))
         return segment;
     profiler_memory_unmap((char *)first_stack_of(segment) - GUARD_BYTES, SEGMENT_BYTES);
@@ -128,6 +133,49 @@ void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present
         return;
     exchanged[0] = present;
     exchanged[1] = slots;
+}
+
+/* Returns NULL if the address is on none of them. */
+static struct own_signal_stack *stack_at(struct segment *segment, uintptr_t address) {
+    const uintptr_t from_first = address - first_stack_of(segment);
+    const uint32_t place =
+        from_first <= OWN_SIGNAL_STACK_BYTES
+            ? 0
+            : (uint32_t)((address - (uintptr_t)segment - HEAD_BYTES - 1) / STRIDE) + 1;
+    if (place >= PER_SEGMENT)
+        return NULL;
+    struct own_signal_stack *const stack = &segment->stacks[place];
+    return own_signal_stack_has(stack, address) ? stack : NULL;
+}
+
+struct own_signal_stack *own_signal_stacks_at(uintptr_t address) {
+    const uint32_t end = atomic_load_explicit(&segments_end, memory_order_relaxed);
+    for (uint32_t i = 0; i < end; i++) {
+        const uintptr_t segment = atomic_load_explicit(&segments[i], memory_order_relaxed);
+        const uintptr_t low = segment - OWN_SIGNAL_STACK_BYTES - GUARD_BYTES;
+        if (segment && address - 1 - low < SEGMENT_BYTES)
+            return stack_at((struct segment *)segment, address);
+    }
+    return NULL;
+}
+
+struct own_signal_stack *own_signal_stacks_of(const ucontext_t *context) {
+    const stack_t *const kernels = &context->uc_stack;
+    struct own_signal_stack *const stack =
+        kernels->ss_size ? own_signal_stacks_at((uintptr_t)kernels->ss_sp + kernels->ss_size)
+                         : NULL;
+    return stack ? stack : own_signal_stacks_at((uintptr_t)context);
+}
+
+bool own_signal_stacks_include(const struct own_signal_stack *stack) {
+    const uint32_t end = atomic_load_explicit(&segments_end, memory_order_relaxed);
+    for (uint32_t i = 0; i < end; i++) {
+        const uintptr_t segment = atomic_load_explicit(&segments[i], memory_order_relaxed);
+        const uintptr_t offset = (uintptr_t)stack - segment;
+        if (segment && offset < sizeof(struct segment) && offset % sizeof *stack == 0)
+            return true;
+    }
+    return false;
 }
 
 static struct stack_range range_of(const stack_t *stack) {

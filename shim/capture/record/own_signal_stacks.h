@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <ucontext.h>
 
 enum { OWN_SIGNAL_STACK_BYTES = 64 << 10 };
 
@@ -30,6 +31,7 @@ struct own_signal_stack {
     /* The program's setting, as the kernel keeps it: SS_ONSTACK is not a state but a flag that the
      * program may have given. Written by the thread alone. */
     stack_t programs;
+    uintptr_t thread_pointer; /* its thread's, as libc has it */
     /* The mask of a wait that the thread is in (hooks/masked_wait.c), and the hook's frame. */
     _Atomic uintptr_t wait_frame; /* 0: none */
     uintptr_t wait_return; /* the hook's return address: gone once a handler has jumped out */
@@ -53,6 +55,18 @@ void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present
  * the profiler's, or the one that the program has set; {0, 0}: none. `kernels`: the kernel's
  * setting. Async-signal-safe: yes. */
 struct stack_range own_signal_stacks_range(const stack_t *kernels, uintptr_t sp);
+
+/* Returns the stack on whose memory the address is, by the same rule as own_signal_stack_has();
+ * NULL: none. Async-signal-safe: yes. Uses nothing of the thread's. */
+struct own_signal_stack *own_signal_stacks_at(uintptr_t address);
+
+/* Returns the stack of the thread that a handler runs on, as the kernel has it: the alternate stack
+ * of the thread, or the one that the handler's frame is on. NULL: it has none. Otherwise as
+ * own_signal_stacks_at(). */
+struct own_signal_stack *own_signal_stacks_of(const ucontext_t *context);
+
+/* Returns true if it is a stack. Otherwise as own_signal_stacks_at(). */
+bool own_signal_stacks_include(const struct own_signal_stack *stack);
 
 /* Returns true if the address is on the stack, by the kernel's rule: a stack pointer at the upper
  * end is, one at the lower is not. Async-signal-safe: yes. */

@@ -6,7 +6,9 @@
 #ifndef OTELPROF_ARCH_SIGNAL_ENTRY_H
 #define OTELPROF_ARCH_SIGNAL_ENTRY_H
 
-/* Defines `entry`, a handler as sigaction(2) has it. `tls` is a thread-local variable, in which a
+/* Defines `entry`, a handler as sigaction(2) has it. Where bool is_libcs(void *context) says that
+ * the thread's variables are not libc's, the handler is void foreign(int number, siginfo_t *info,
+ * void *context) and reads none. `tls` is a thread-local variable, in which a
  * pointer lies at `known` and another, to a struct, at `stack`; that struct has the upper end of a
  * stack of `bytes` bytes at `high`. Where the first pointer is NULL the handler is void pass_on(int
  * number, siginfo_t *info, void *context) on the stack that the kernel has chosen. Elsewhere it is
@@ -14,16 +16,29 @@
  * false, pass_on() again, on the kernel's: if the kernel has chosen another stack, that is not
  * used.
  */
-#define ARCH_DEFINE_SIGNAL_ENTRY(entry, tls, known, stack, high, bytes, work, pass_on)             \
+#define ARCH_DEFINE_SIGNAL_ENTRY(entry, is_libcs, foreign, tls, known, stack, high, bytes, work,   \
+                                 pass_on)                                                          \
     __attribute__((naked)) void entry(__attribute__((unused)) int number,                          \
                                       __attribute__((unused)) siginfo_t *info,                     \
                                       __attribute__((unused)) void *context) {                     \
-        __asm__ volatile("movq " #tls "@gottpoff(%%rip), %%rax\n\t"                                \
+        __asm__ volatile("movq %%rsp, %%rbx\n\t"                                                   \
+                         ".cfi_def_cfa_register %%rbx\n\t"                                         \
+                         "movl %%edi, %%r12d\n\t"                                                  \
+                         "movq %%rsi, %%r13\n\t"                                                   \
+                         "movq %%rdx, %%r14\n\t"                                                   \
+                         "andq $-16, %%rsp\n\t"                                                    \
+                         "movq %%rdx, %%rdi\n\t"                                                   \
+                         "call " #is_libcs "\n\t"                                                  \
+                         "movq %%rbx, %%rsp\n\t"                                                   \
+                         "movl %%r12d, %%edi\n\t"                                                  \
+                         "movq %%r13, %%rsi\n\t"                                                   \
+                         "movq %%r14, %%rdx\n\t"                                                   \
+                         "testb %%al, %%al\n\t"                                                    \
+                         "jz " #foreign "\n\t"                                                     \
+                         "movq " #tls "@gottpoff(%%rip), %%rax\n\t"                                \
                          "movq %%fs:%c0(%%rax), %%rcx\n\t"                                         \
                          "testq %%rcx, %%rcx\n\t"                                                  \
                          "jz " #pass_on "\n\t"                                                     \
-                         "movq %%rsp, %%rbx\n\t"                                                   \
-                         ".cfi_def_cfa_register %%rbx\n\t"                                         \
                          "movq %%fs:%c1(%%rax), %%rcx\n\t"                                         \
                          "testq %%rcx, %%rcx\n\t"                                                  \
                          "jz 2f\n\t"                                                               \
@@ -35,9 +50,6 @@
                          "movq %%rcx, %%rsp\n"                                                     \
                          "2:\n\t"                                                                  \
                          "andq $-16, %%rsp\n\t"                                                    \
-                         "movl %%edi, %%r12d\n\t"                                                  \
-                         "movq %%rsi, %%r13\n\t"                                                   \
-                         "movq %%rdx, %%r14\n\t"                                                   \
                          "call " #work "\n\t"                                                      \
                          "movq %%rbx, %%rsp\n\t"                                                   \
                          ".cfi_def_cfa_register %%rsp\n\t"                                         \

@@ -89,9 +89,11 @@ static inline struct signal_frame_place arch_place_signal_frame(uintptr_t top,
 }
 
 /* Copies the frame to the place. In the copy the ucontext has the program's `stack`, and the
- * handler returns to `returns_to`. */
+ * handler returns to `returns_to`. `note` is kept in the 16 bytes between the frame and the state,
+ * which are the kernel's padding. */
 static inline void arch_move_signal_frame(const struct signal_frame_place *place, uintptr_t frame,
-                                          const stack_t *stack, void (*returns_to)(void)) {
+                                          const stack_t *stack, void (*returns_to)(void),
+                                          void *note) {
     const ucontext_t *const from = (const ucontext_t *)(frame + FRAME_CONTEXT);
     ucontext_t *const to = (ucontext_t *)(place->frame + FRAME_CONTEXT);
     memcpy((void *)place->state, from->uc_mcontext.fpregs, place->state_bytes);
@@ -99,6 +101,15 @@ static inline void arch_move_signal_frame(const struct signal_frame_place *place
     to->uc_mcontext.fpregs = (fpregset_t)place->state;
     to->uc_stack = *stack;
     memcpy((void *)place->frame, &returns_to, sizeof returns_to);
+    memcpy((void *)(place->frame + FRAME_BYTES), &note, sizeof note);
+}
+
+/* Returns the note of the moved frame that has this ucontext. The program may have overwritten it.
+ */
+static inline void *arch_moved_frame_note(const ucontext_t *context) {
+    void *note;
+    memcpy(&note, (const char *)context - FRAME_CONTEXT + FRAME_BYTES, sizeof note);
+    return note;
 }
 
 /* Returns the value of REG_CSGSFS with which the program's handler begins: the segments of the
