@@ -1,21 +1,24 @@
 #include "safe_read.h"
 
+#include "arch_memory.h"
 #include "bare_syscall.h"
+#include "readable_memory.h"
 #include "seccomp_state.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
 /* Uses this thread's id: once the main thread has ended, the process's id gives no access to
  * memory. */
-static bool read_at_once(uint64_t address, void *to, size_t size) {
+static long read_at_once(uint64_t address, void *to, size_t size) {
     const struct iovec local = {to, size};
     const struct iovec remote = {(void *)(uintptr_t)address, size};
     const long thread = bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    return bare_syscall(SYS_process_vm_readv, thread, (long)&local, 1, (long)&remote, 1, 0) ==
-           (long)size;
+    return bare_syscall(SYS_process_vm_readv, thread, (long)&local, 1, (long)&remote, 1, 0);
 }
 
 /* Moves a piece through an empty pipe, which has room for PIPE_BUF bytes. */
@@ -44,5 +47,33 @@ static bool read_through_pipe(uint64_t address, void *to, size_t size) {
 bool safe_read(uint64_t address, void *to, size_t size) {
     if (seccomp_is_filtered()) /* process_vm_readv may kill */
         return read_through_pipe(address, to, size);
-    return read_at_once(address, to, size);
+    return read_at_once(address, to, size) == (long)size;
+}
+
+/* --- on the program's threads --- */
+
+static bool copy_readable_pages(uint64_t address, void *to, size_t size) {
+    size_t done = 0;
+    while (done < size) {
+        const uint64_t from = address + done;
+        const size_t rest = ARCH_SMALLEST_PAGE_BYTES - from % ARCH_SMALLEST_PAGE_BYTES;
+        const size_t part = size - done < rest ? size - done : rest;
+        if (!word_is_readable(from))
+            return false;
+        memcpy((char *)to + done, (const void *)(uintptr_t)from, part);
+        done += part;
+    }
+    return true;
+}
+
+bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered) {
+    const int saved = errno;
+    const long read = is_filtered ? -1 : read_at_once(address, to, size);
+    const bool is_refused = is_filtered || (read < 0 && errno != EFAULT);
+    errno = saved;
+    return is_refused ? copy_readable_pages(address, to, size) : read == (long)size;
+}
+
+bool safe_read_is_filtered(void) {
+    return arch_system_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
 }

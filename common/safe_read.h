@@ -1,7 +1,10 @@
-/* Reads memory of this process that may be unmapped at any moment: the application maps and unmaps
- * memory as it likes. Uses process_vm_readv(), which fails where a load would be a fault; behind a
- * seccomp filter it uses a pipe of its own, which fails, too.
- * Context: the helper. errno is changed.
+/* Reads memory of this process that may be unmapped at any moment, or be part of a file that is cut
+ * short: the application maps and unmaps memory as it likes. Uses process_vm_readv(), which fails
+ * where a load would be a fault. It needs no /proc, and no right that a process could give up.
+ *
+ * Behind a seccomp filter, where that call may kill, the helper uses a pipe of its own, which
+ * fails, too. A thread of the program must open no descriptor, so there the kernel checks each
+ * page, by a call that every filter allows, right before it is copied.
  */
 #ifndef OTELPROF_SAFE_READ_H
 #define OTELPROF_SAFE_READ_H
@@ -10,7 +13,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads all of it. false: some of it is not there, or the system call is refused. */
+/* Reads all of it. false: some of it is not there, or the system call is refused. Context: the
+ * helper. errno is changed. */
 bool safe_read(uint64_t address, void *to, size_t size);
+
+/* Does the same on a thread of the program. `is_filtered`: see safe_read_is_filtered(); ask once
+ * for each sample. Cost: 0.5 to 0.6 µs for a page or less, whichever it is; behind a filter 0.1 µs
+ * for each page. Context: any. Async-signal-safe: yes; errno is preserved. */
+bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered);
+
+/* Returns whether a filter is around the calling thread. 0.1 µs. Context: as above. */
+bool safe_read_is_filtered(void);
 
 #endif

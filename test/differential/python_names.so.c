@@ -29,7 +29,9 @@ bool names_start(void) {
 
 /* The library has more functions than there is room for: then all are forgotten. */
 uint32_t names_number(uintptr_t code, bool of_another) {
-    struct python_reader reader = {.of_another = of_another};
+    static struct python_pages pages;
+    struct python_reader reader = {.of_another = of_another, .copies = &pages};
+    python_pages_forget(&pages);
     const uint32_t number = python_function(functions, &offsets, &reader, code);
     if (number)
         return number;

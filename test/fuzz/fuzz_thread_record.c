@@ -80,7 +80,8 @@ static void read_it(reader *read, const void *object) {
     enum context_outcome outcomes[2];
     const uintptr_t pointer = (uintptr_t)object;
     for (int i = 0; i < 2; i++) {
-        struct foreign_memory memory = {.room = NULL};
+        static uint8_t room[FOREIGN_COPY_BYTES];
+        struct foreign_memory memory = {.room = room};
         memset(&contexts[i], i ? 0xff : 0x5a, sizeof contexts[i]);
         outcomes[i] = read((uintptr_t)&pointer, &memory, &contexts[i]);
     }

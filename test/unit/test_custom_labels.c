@@ -28,7 +28,8 @@ static struct label label_of(const char *key, const char *value) {
 }
 
 static enum context_outcome read_set(const struct label_set *set) {
-    struct foreign_memory memory = {.room = NULL};
+    static uint8_t room[FOREIGN_COPY_BYTES];
+    struct foreign_memory memory = {.room = room};
     memset(&context, 0xa5, sizeof context);
     return custom_labels_read((uintptr_t)&set, &memory, &context);
 }

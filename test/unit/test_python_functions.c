@@ -7,6 +7,7 @@
 #include "kernel/profiler_memory.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -26,6 +27,9 @@ static const struct python_offsets offsets = {
     .string_ascii = 48,
     .string_wide = 72,
 };
+enum { GOING_BYTES = 1 << 16 };
+static _Atomic bool has_read_enough;
+
 enum { COMPACT = 1 << 5, ASCII = 1 << 6, KIND_SHIFT = 2, MOST = 9000 };
 
 struct string {
@@ -74,13 +78,12 @@ static void set_code(struct code *code, const char *name, const char *file, int 
 }
 
 static uint32_t number_of(struct python_functions *functions, const struct code *code) {
-    struct python_reader reader = {.of_another = false};
-    struct python_reader other = {.of_another = true};
-    const uint32_t number = python_function(functions, &offsets, &reader, (uintptr_t)code);
-    assert_int_equal(python_function(functions, &offsets, &other, (uintptr_t)code), number);
     static struct python_pages pages;
+    struct python_reader reader = {.copies = &pages};
+    struct python_reader other = {.of_another = true, .copies = &pages};
     python_pages_forget(&pages);
-    other.copies = &pages;
+    const uint32_t number = python_function(functions, &offsets, &reader, (uintptr_t)code);
+    python_pages_forget(&pages);
     assert_int_equal(python_function(functions, &offsets, &other, (uintptr_t)code), number);
     return number;
 }
@@ -291,13 +294,15 @@ static void any_number_may_be_asked_for(void **state) {
 static void a_full_table_takes_no_more_and_keeps_what_it_has(void **state) {
     (void)state;
     struct python_functions *const functions = new_functions();
-    struct python_reader reader = {.of_another = false};
+    static struct python_pages pages;
+    struct python_reader reader = {.copies = &pages};
     set_code(&code, "first", "file.py", 1);
     const uint32_t first = number_of(functions, &code);
     set_code(&code, "f", "/a/usual/path/of/some/sixty/characters/in/a/library/file.py", 1);
     int kept = 0;
     for (; kept < 1000000; kept++) {
         code.words[9] = (uint32_t)kept;
+        python_pages_forget(&pages);
         if (!python_function(functions, &offsets, &reader, (uintptr_t)&code))
             break;
     }
@@ -313,27 +318,68 @@ static void pages_are_copied_once_in_a_walk(void **state) {
     (void)state;
     enum { PAGE = 4096, MANY = 3 * PYTHON_PAGES };
     static struct python_pages pages;
+    struct python_reader reader = {.copies = &pages};
     uint8_t read[PAGE + 2];
     uint8_t *const memory =
         mmap(NULL, MANY * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < MANY; i++)
         memset(memory + i * PAGE, i, PAGE);
     for (int i = 0; i + 2 < MANY; i++) {
-        assert_true(
-            python_pages_read(&pages, (uintptr_t)memory + i * PAGE + PAGE - 1, read, PAGE + 2));
+        assert_true(python_read(&reader, (uintptr_t)memory + i * PAGE + PAGE - 1, read, PAGE + 2));
         assert_true(read[0] == i && read[1] == i + 1 && read[PAGE] == i + 1 &&
                     read[PAGE + 1] == i + 2);
     }
     memory[0] = 77;
-    assert_true(python_pages_read(&pages, (uintptr_t)memory, read, 1));
+    assert_true(python_read(&reader, (uintptr_t)memory, read, 1));
     memory[0] = 78;
-    assert_true(python_pages_read(&pages, (uintptr_t)memory, read, 1) && read[0] == 77);
+    assert_true(python_read(&reader, (uintptr_t)memory, read, 1) && read[0] == 77);
     python_pages_forget(&pages);
-    assert_true(python_pages_read(&pages, (uintptr_t)memory, read, 1) && read[0] == 78);
+    assert_true(python_read(&reader, (uintptr_t)memory, read, 1) && read[0] == 78);
     munmap(memory + PAGE, PAGE);
     python_pages_forget(&pages);
-    assert_false(python_pages_read(&pages, (uintptr_t)memory + PAGE - 1, read, 2));
+    assert_false(python_read(&reader, (uintptr_t)memory + PAGE - 1, read, 2));
     munmap(memory, MANY * PAGE);
+}
+
+/* Another thread closes and opens the memory all the time: no moment lies between a check and the
+ * read. */
+static void *opens_and_closes(void *arg) {
+    const uintptr_t place = (uintptr_t)arg;
+    while (!atomic_load(&has_read_enough)) {
+        mprotect((void *)place, GOING_BYTES, PROT_NONE);
+        mprotect((void *)place, GOING_BYTES, PROT_READ | PROT_WRITE);
+    }
+    return NULL;
+}
+
+static void parts_that_go_while_they_are_read_are_no_fault(void **state) {
+    (void)state;
+    enum { MOST_READS = 1000000, EACH = 500 };
+    static struct python_pages pages;
+    struct python_reader reader = {.copies = &pages};
+    struct python_functions *const functions = new_functions();
+    struct string *const going =
+        mmap(NULL, GOING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_t thread;
+    int found = 0;
+    int gone = 0;
+    set_code(&code, "f", "file.py", 1);
+    *going = code.name;
+    code.words[16] = (uintptr_t)going;
+    const uint32_t number = number_of(functions, &code);
+    assert_int_not_equal(number, 0);
+    pthread_create(&thread, NULL, opens_and_closes, going);
+    for (int i = 0; i < MOST_READS && (found < EACH || gone < EACH); i++) {
+        python_pages_forget(&pages);
+        const uint32_t now = python_function(functions, &offsets, &reader, (uintptr_t)&code);
+        assert_true(now == 0 || now == number);
+        found += now != 0;
+        gone += now == 0;
+    }
+    atomic_store(&has_read_enough, true);
+    pthread_join(thread, NULL);
+    munmap(going, GOING_BYTES);
+    end(functions);
 }
 
 /* --- many at once, and children --- */
@@ -347,15 +393,18 @@ struct worker {
 
 static void *keep_all(void *arg) {
     struct worker *const worker = arg;
-    struct python_reader reader = {.of_another = false};
+    struct python_pages *const pages = calloc(1, sizeof *pages);
+    struct python_reader reader = {.copies = pages};
     struct code *const own = malloc(sizeof *own);
     char name[32];
     for (int i = 0; i < FUNCTIONS; i++) {
         snprintf(name, sizeof name, "function%d", i);
         set_code(own, name, "file.py", i);
+        python_pages_forget(pages);
         worker->numbers[i] = python_function(worker->functions, &offsets, &reader, (uintptr_t)own);
     }
     free(own);
+    free(pages);
     return NULL;
 }
 
@@ -444,6 +493,7 @@ int main(void) {
         cmocka_unit_test(any_number_may_be_asked_for),
         cmocka_unit_test(a_full_table_takes_no_more_and_keeps_what_it_has),
         cmocka_unit_test(pages_are_copied_once_in_a_walk),
+        cmocka_unit_test(parts_that_go_while_they_are_read_are_no_fault),
         cmocka_unit_test(many_threads_get_one_number_for_one_function),
         cmocka_unit_test(a_forked_child_begins_anew),
         cmocka_unit_test(lines_are_read_in_every_form),

@@ -36,7 +36,7 @@ static enum context_outcome context_read_at(const struct thread_variable *variab
 
 static enum context_outcome read_others(const struct thread_variable *variable,
                                         const struct owner *owner, struct sample_context *context) {
-    struct foreign_memory memory = {.room = owner->room};
+    struct foreign_memory memory = {.room = owner->room, .of_another = true};
     const uintptr_t address = thread_variable_address_of(variable, owner->pointer);
     uintptr_t value;
     if (!address)
@@ -48,7 +48,7 @@ static enum context_outcome read_others(const struct thread_variable *variable,
 
 static enum context_outcome read_held(const struct thread_variable *variable,
                                       const struct owner *owner, struct sample_context *context) {
-    struct foreign_memory memory = {.room = NULL};
+    struct foreign_memory memory = {.room = owner->room};
     if (owner->pointer)
         return read_others(variable, owner, context);
     const uintptr_t address = thread_variable_address(variable, &memory.known);
@@ -115,7 +115,8 @@ static enum context_outcome context_read_all(const struct context_reader *reader
 enum context_outcome context_read(const struct context_reader *reader,
                                   const struct program_context *programs,
                                   struct sample_context *context) {
-    return context_read_all(reader, &(struct owner){.programs = programs}, context);
+    uint8_t room[FOREIGN_COPY_BYTES];
+    return context_read_all(reader, &(struct owner){.programs = programs, .room = room}, context);
 }
 
 /* --- of another thread --- */

@@ -20,18 +20,23 @@ struct keys {
     uint64_t bits[4];
 };
 
-/* Reads attributes from readable memory. Each length is read only once, since the program may
- * change it. A repeated key has its newer value, or none, if that does not fit. false: something
- * did not fit. */
-static bool read_attributes(const uint8_t *entries, uint32_t size, struct sample_context *context) {
+/* Reads attributes. Each length is read only once, since the program may change it. A repeated key
+ * has its newer value, or none, if that does not fit. Clears `*complete` if something did not fit.
+ * false: they cannot be read. */
+static bool read_attributes(struct foreign_memory *memory, uintptr_t entries, uint32_t size,
+                            struct sample_context *context, bool *complete) {
     struct context_attributes attributes = {context, 0};
     struct keys keys = {{0}};
-    bool complete = true;
     for (uint32_t at = 0; size - at >= 2;) {
-        const struct context_attribute attribute = {
-            .key_index = *(const volatile uint8_t *)&entries[at],
-            .value_bytes = *(const volatile uint8_t *)&entries[at + 1],
-            .value = entries + at + 2};
+        const uint32_t left = size - at;
+        const uint8_t *const entry = foreign_memory_at(
+            memory, entries + at, left < FOREIGN_COPY_BYTES ? left : FOREIGN_COPY_BYTES);
+        if (!entry)
+            return false;
+        const struct context_attribute attribute = {.key_index = *(const volatile uint8_t *)entry,
+                                                    .value_bytes =
+                                                        *(const volatile uint8_t *)&entry[1],
+                                                    .value = entry + 2};
         if (attribute.value_bytes > size - at - 2)
             break;
         const uint64_t bit = UINT64_C(1) << attribute.key_index % 64;
@@ -39,11 +44,11 @@ static bool read_attributes(const uint8_t *entries, uint32_t size, struct sample
         if (*seen & bit)
             context_attributes_remove(&attributes, &attribute);
         *seen |= bit;
-        complete &= context_attributes_add(&attributes, &attribute);
+        *complete &= context_attributes_add(&attributes, &attribute);
         at += 2u + attribute.value_bytes;
     }
     context_attributes_end(&attributes);
-    return complete;
+    return true;
 }
 
 enum context_outcome thread_context_read(uintptr_t variable, struct foreign_memory *memory,
@@ -63,10 +68,9 @@ enum context_outcome thread_context_read(uintptr_t variable, struct foreign_memo
     memcpy(context->span_id, record.span_id, sizeof record.span_id);
     context->attribute_bytes = 0;
     context->reserved = 0;
-    const uint8_t *const entries = foreign_memory_at(memory, address + sizeof record, size);
-    if (!entries)
+    bool complete = all;
+    if (!read_attributes(memory, address + sizeof record, size, context, &complete))
         return CONTEXT_WRONG;
-    const bool complete = read_attributes(entries, size, context) && all;
     if (!context_has_span(context) && !context->attribute_bytes)
         return CONTEXT_NONE;
     return complete ? CONTEXT_READ : CONTEXT_CUT;

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 /* Attributes are read as far as that: a record should not be larger than 640 bytes. */
-enum { THREAD_CONTEXT_ATTRIBUTE_BYTES = FOREIGN_COPY_BYTES };
+enum { THREAD_CONTEXT_ATTRIBUTE_BYTES = 2048 };
 
 /* Reads the record that the pointer at `variable` (readable) leads to. Zero ids stay: no span. At
  * least a span or an attribute is there if it is CONTEXT_READ or CONTEXT_CUT; otherwise the content

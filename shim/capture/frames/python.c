@@ -82,7 +82,9 @@ static void switch_on(struct scan *scan, const struct dl_phdr_info *info, size_t
     }
     if (!python->functions)
         python->functions = python_functions_new();
-    if (!python->functions)
+    if (!python->page_sets)
+        python->page_sets = python_page_sets_new();
+    if (!python->functions || !python->page_sets)
         return;
     python->object = (uintptr_t)info->dlpi_phdr;
     python->runtime = (uintptr_t)symbols[RUNTIME].address;
@@ -204,4 +206,5 @@ void python_after_fork(struct python *python) {
     atomic_store(&python->busy, false);
     if (python->functions)
         python_functions_after_fork(python->functions);
+    python_page_sets_after_fork(python->page_sets);
 }

@@ -26,7 +26,8 @@ struct python {
     bool wanted; /* set by the settings; false: no interpreter is read */
     struct modules *modules;
     const struct log *log;
-    struct python_functions *functions; /* made with the first interpreter; then it stays */
+    struct python_functions *functions; /* made with the first interpreter; then it stays, */
+    struct python_page_sets *page_sets; /* as this does */
     _Atomic bool on;                    /* the following fields are set */
     _Atomic bool busy;                  /* a thread is changing it */
     _Atomic bool is_old;                /* there is one of 3.7 to 3.10 */

@@ -14,9 +14,9 @@ enum {
     PLACE_BITS = 24,   /* of a word of `seen`: the place; the others distinguish code objects */
     UNIT = 8,          /* bytes in which places are counted */
     CHARACTER_BYTES = 4,
-    VIEW_BYTES = PYTHON_LINES_BYTES,
 };
 _Static_assert(PYTHON_FUNCTIONS_BYTES / UNIT < 1 << PLACE_BITS, "a place fits");
+_Static_assert((int)PYTHON_LINES_BYTES <= (int)PYTHON_VIEW_BYTES, "each part can be viewed");
 
 enum { NAME, FILE_PATH, LINES, PARTS };
 
@@ -40,7 +40,6 @@ struct python_functions {
     _Atomic uint32_t buckets[BUCKETS];
     _Atomic uint64_t seen[SEEN];
     /* the helper's */
-    uint8_t view[VIEW_BYTES];
     char name[PYTHON_NAME_CHARACTERS * CHARACTER_BYTES + 1];
     char file[PYTHON_FILE_CHARACTERS * CHARACTER_BYTES + 1];
     _Alignas(UNIT) uint8_t records[];
@@ -51,7 +50,6 @@ struct found {
     struct python_functions *functions;
     const struct python_offsets *offsets;
     struct python_reader *reader;
-    bool is_alive; /* and what it refers to, too */
     int32_t first_line;
     uintptr_t objects[PARTS]; /* objects that it refers to */
     uintptr_t at[PARTS];      /* the bytes that are kept of them */
@@ -78,19 +76,9 @@ void python_functions_after_fork(struct python_functions *functions) {
 
 /* --- contents of a code object --- */
 
-static const uint8_t *python_view_bytes(const struct found *found, uintptr_t address, size_t size) {
-    if (size > VIEW_BYTES)
-        return NULL;
-    if (!found->reader->of_another)
-        return python_is_readable(found->reader, address, size) ? (const uint8_t *)address : NULL;
-    uint8_t *const copy = found->functions->view;
-    return python_read(found->reader, address, copy, size) ? copy : NULL;
-}
-
-/* Returns the bytes in place, where they can be read, or a copy. Valid until the next view. */
+/* Returns a copy, valid until the next view. Of no bytes: any address. */
 static inline const uint8_t *view(const struct found *found, uintptr_t address, size_t size) {
-    return found->is_alive || size == 0 ? (const uint8_t *)address
-                                        : python_view_bytes(found, address, size);
+    return size == 0 ? (const uint8_t *)found : python_view(found->reader, address, size);
 }
 
 static uint64_t object_word(const uint8_t *object, uint32_t offset) {
@@ -103,13 +91,6 @@ static uint32_t half_of(const uint8_t *object, uint32_t offset) {
     uint32_t half;
     memcpy(&half, object + offset, sizeof half);
     return half;
-}
-
-/* Returns true if a reference count is that of a live object. A freed code object has a count of 0,
- * or a pointer that the allocator has written there. From 3.14 on the highest bits are flags. A
- * live code object keeps the objects that it refers to alive. */
-static bool has_references(uint64_t count) {
-    return (uint32_t)count != 0 && (count >> 32 & 0xffff) == 0;
 }
 
 /* Source: PyASCIIObject.state, from the lowest bit on: interned (2 bits), kind (3: the bytes of a
@@ -158,13 +139,12 @@ static bool find_parts(struct found *found) {
            python_functions_find_lines(found);
 }
 
-/* Finds the objects that it refers to; `*count`: its references. */
-static bool find_objects(struct found *found, uintptr_t code, uint64_t *count) {
+/* Finds the objects that it refers to. */
+static bool find_objects(struct found *found, uintptr_t code) {
     const struct python_offsets *const o = found->offsets;
     const uint8_t *const head = view(found, code, o->code_units);
     if (!head)
         return false;
-    *count = object_word(head, 0);
     found->objects[NAME] = object_word(head, o->code_qualname);
     found->objects[FILE_PATH] = object_word(head, o->code_filename);
     found->objects[LINES] = object_word(head, o->code_linetable);
@@ -321,30 +301,27 @@ static uint32_t python_functions_keep(const struct found *found) {
 _Static_assert(sizeof(uintptr_t) == sizeof(uint64_t), "hashed as words");
 
 /* The code object that was seen with these addresses may be gone, and another there. */
-static uint32_t find_seen(struct found *found, uint64_t word, uint64_t print, uint64_t count) {
+static uint32_t find_seen(struct found *found, uint64_t word, uint64_t print) {
     const uint32_t place = word & ((1u << PLACE_BITS) - 1);
     if (!place || (word ^ print) >> PLACE_BITS)
         return 0;
-    found->is_alive = !found->reader->of_another && has_references(count);
     const bool is_it =
         find_parts(found) &&
         python_function_matches(found, python_functions_function_at(found->functions, place));
-    found->is_alive = false;
     return is_it ? place : 0;
 }
 
 uint32_t python_function(struct python_functions *functions, const struct python_offsets *offsets,
                          struct python_reader *reader, uintptr_t code) {
     struct found found = {.functions = functions, .offsets = offsets, .reader = reader};
-    uint64_t count;
-    if (!find_objects(&found, code, &count))
+    if (!find_objects(&found, code))
         return 0;
     const uint64_t print =
         hash_words(hash_word((uint32_t)found.first_line, code), found.objects, PARTS);
     _Atomic uint64_t *const seen = &functions->seen[(uint32_t)print % SEEN];
     /* pairs with the release store below */
     const uint64_t word = atomic_load_explicit(seen, memory_order_acquire);
-    const uint32_t known = find_seen(&found, word, print, count);
+    const uint32_t known = find_seen(&found, word, print);
     if (known)
         return known;
     const uint32_t number = find_parts(&found) ? python_functions_keep(&found) : 0;

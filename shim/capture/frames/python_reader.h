@@ -1,10 +1,10 @@
 /* Reads an interpreter's memory, where any pointer may be wrong.
  *
- * In the interrupted thread, the kernel checks each page once before it is read (stack_memory.h);
- * the results are cached for one walk only. For another thread, on the helper, a page may be
- * unmapped between check and read, so the kernel copies the memory: whole pages if there is room,
- * because frames lie beside one another, and so do code objects and the objects that they refer to.
- * Addresses below 64 KiB, or beyond the address space of programs, are refused without a check.
+ * Another thread may unmap a page at any moment, so the kernel copies the memory (safe_read.h):
+ * whole pages if there is room, because frames lie beside one another, and so do code objects and
+ * the objects that they refer to. A thread that walks its own frames borrows the room from a pool;
+ * the helper has room of its own. The copies serve one walk only. Addresses below 64 KiB, or beyond
+ * the address space of programs, are refused without a check.
  */
 #ifndef OTELPROF_PYTHON_READER_H
 #define OTELPROF_PYTHON_READER_H
@@ -12,44 +12,63 @@
 #include "arch_memory.h"
 #include "unwind/stack_memory.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PYTHON_READER_PAGES = 16, PYTHON_PAGES = 64 }; /* powers of two */
+enum {
+    PYTHON_PAGES = 64, /* a power of two */
+    PYTHON_VIEW_BYTES = 8192,
+    PYTHON_PAGE_SETS = 8, /* threads that walk at the same moment, each for some microseconds */
+};
 
-/* Holds the pages that the helper has copied during one walk of another thread's frames, so that
- * one system call serves all words of a page. */
+/* Holds the pages that were copied during one walk of a thread's frames, so that one system call
+ * serves all words of a page. */
 struct python_pages {
     uintptr_t addresses[PYTHON_PAGES]; /* 0: none is there */
     uint8_t bytes[PYTHON_PAGES][ARCH_SMALLEST_PAGE_BYTES];
+    uint8_t view[PYTHON_VIEW_BYTES]; /* an object that lies in more than one page */
+    bool is_filtered;                /* of safe_read_here() */
+};
+
+/* The pool, in memory that becomes the process's as it is used. */
+struct python_page_sets {
+    _Atomic uint32_t taken; /* a bit for each */
+    struct python_pages sets[PYTHON_PAGE_SETS];
 };
 
 struct python_reader {
     bool of_another;             /* the helper reads for another thread, which may run meanwhile */
-    struct python_pages *copies; /* if of_another: pages copied in this walk; NULL: none is kept */
+    struct python_pages *copies; /* pages copied in this walk; NULL: none is kept */
     struct stack_range known;    /* the thread's own stack, above its stack pointer: can be read */
-    uintptr_t pages[PYTHON_READER_PAGES]; /* checked in this walk, each at its hash; 0: empty */
 };
+
+/* Returns an empty pool; NULL: there is no memory. Context: calm, or the helper. */
+struct python_page_sets *python_page_sets_new(void);
+
+/* Frees all in a forked child; `sets` may be NULL. Context: fork handler. */
+void python_page_sets_after_fork(struct python_page_sets *sets);
+
+/* Takes room for the calling thread's walk, which must be given back. NULL: all of it is in use.
+ * Context: signal. Async-signal-safe: yes. */
+struct python_pages *python_page_sets_take(struct python_page_sets *sets);
+void python_page_sets_give(struct python_page_sets *sets, struct python_pages *pages);
 
 /* Copies `size` bytes (at most a few KiB) to `to`. Returns false if some of it cannot be read; the
  * content of `to` is then undefined. Context: signal; with of_another, the helper.
- * Async-signal-safe: yes. Cost: 2 ns, and 0.1 µs for a page that was not checked yet. */
+ * Async-signal-safe: yes. Cost: 2 ns, and 0.6 µs for a page that was not copied yet. */
 bool python_read(struct python_reader *reader, uintptr_t address, void *to, size_t size);
 
-/* Returns true if `size` bytes can be read in place, until the end of this walk. Not for use with
- * of_another. Context: signal. Async-signal-safe: yes. */
-bool python_is_readable(struct python_reader *reader, uintptr_t address, size_t size);
+/* Returns a copy of at most PYTHON_VIEW_BYTES, valid until the next call with the same reader;
+ * NULL: they cannot be read, or the reader keeps no copies. Context: as python_read(). */
+const uint8_t *python_view(struct python_reader *reader, uintptr_t address, size_t size);
 
 /* Reads an aligned pointer or Py_ssize_t. Context: as python_read(). */
 bool python_read_word(struct python_reader *reader, uintptr_t address, uintptr_t *value);
 
 /* Drops the copied pages. Call before each walk, because their memory may have changed. Context:
- * the helper. */
+ * any. */
 void python_pages_forget(struct python_pages *pages);
-
-/* Reads through the copied pages. Returns false if some of it cannot be read. Context: the helper.
- */
-bool python_pages_read(struct python_pages *pages, uintptr_t address, void *to, size_t size);
 
 #endif

@@ -141,16 +141,21 @@ static enum unwind_end record_walk_python(const struct recorder *recorder,
                                           const uint64_t registers[REGISTER_COUNT],
                                           struct unwind *unwind) {
     const struct stack_range loops = loops_of(unwind, registers[REGISTER_SP]);
-    struct python_stack stack = {.python = recorder->python};
+    struct python_stack stack = {
+        .python = recorder->python,
+        .reader = {.copies = python_page_sets_take(recorder->python->page_sets)}};
     if (stack_range_has(unwind->thread_stack, loops.low))
         stack.reader.known = loops;
-    const uintptr_t state = python_thread_state(recorder->python, &stack.reader);
+    const uintptr_t state =
+        stack.reader.copies ? python_thread_state(recorder->python, &stack.reader) : 0;
+    stack.doubts += !stack.reader.copies;
     if (state) {
         python_stack_begin(&stack, recorder->python, state, loops);
         unwind->interpreter = &stack.frames;
     }
     const enum unwind_end end = unwind_walk(recorder->unwinder, registers, unwind);
     unwind->interpreter = NULL;
+    python_page_sets_give(recorder->python->page_sets, stack.reader.copies);
     if (stack.doubts)
         thread_count_drop(thread, DROP_PYTHON);
     return end;
