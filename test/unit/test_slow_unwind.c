@@ -6,6 +6,7 @@
 
 #include "arch_context.h"
 #include "arch_machine.h"
+#include "files/by_path.h"
 #include "symbolize/slow_unwind.h"
 #include "unwind/modules.h"
 
@@ -244,6 +245,28 @@ static void an_unloaded_module_is_not_read(void **state) {
     assert_int_equal(frames[0], copy.registers[REGISTER_PC]);
 }
 
+static bool nothing_may_be_opened(void) {
+    return false;
+}
+
+/* As in a daemon that gave up root: /proc/self/mem is root's. */
+static void no_file_of_proc_is_needed(void **state) {
+    (void)state;
+    uint64_t frames[MAX_FRAMES];
+    uint32_t count;
+    bool unloaded;
+    const struct module_snapshot *const snapshot = modules_pin(&modules, &unloaded);
+    by_path_set_check(nothing_may_be_opened);
+    struct slow_unwinder *const other = slow_unwinder_open(snapshot->modules, snapshot->count);
+    by_path_set_check(NULL);
+    assert_non_null(other);
+    take(copy_here, 64);
+    const struct stack_copy copy = the_copy();
+    (void)slow_unwind(other, &copy, frames, stack_pointers, MAX_FRAMES, &count);
+    assert_chain(frames, count, 1);
+    slow_unwinder_close(other);
+}
+
 /* Code of a module without unwind information whose rbp is anything: here it points at a frame that
  * looks right and never was. */
 void call_without_cfi(void (*function)(void), void *frame);
@@ -300,6 +323,7 @@ int main(void) {
         cmocka_unit_test(a_short_copy_ends_the_stack),
         cmocka_unit_test(wild_registers_are_survived),
         cmocka_unit_test(an_unloaded_module_is_not_read),
+        cmocka_unit_test(no_file_of_proc_is_needed),
         cmocka_unit_test(code_without_unwind_information_is_not_guessed_through),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -1,6 +1,7 @@
 #include "slow_unwind.h"
 
 #include "files/by_path.h"
+#include "safe_read.h"
 
 #include <fcntl.h>
 #include <libunwind.h>
@@ -20,7 +21,7 @@ struct slow_unwinder {
     const struct harvest_module *modules;
     size_t module_count;
     unw_addr_space_t space;
-    int memory; /* /proc/self/mem */
+    int memory; /* /proc/self/mem; -1: a process that gave up its rights may not open it */
     const struct stack_copy *copy;
 };
 
@@ -33,7 +34,8 @@ static bool read_word(const struct slow_unwinder *u, uint64_t address, void *wor
         memcpy(word, u->copy->bytes + (address - start), size);
         return true;
     }
-    return pread(u->memory, word, size, (off_t)address) == (ssize_t)size;
+    return u->memory >= 0 ? pread(u->memory, word, size, (off_t)address) == (ssize_t)size
+                          : safe_read(address, word, size);
 }
 
 static const struct harvest_module *module_of(const struct slow_unwinder *u, uint64_t address) {
@@ -159,7 +161,7 @@ struct slow_unwinder *slow_unwinder_open(const struct harvest_module *modules, s
     u->module_count = count;
     u->memory = may_open_by_path() ? open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC) : -1;
     u->space = unw_create_addr_space(&accessors, 0);
-    if (u->memory >= 0 && u->space)
+    if (u->space)
         return u;
     slow_unwinder_close(u);
     return NULL;
