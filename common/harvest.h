@@ -256,6 +256,8 @@ struct capture_api {
         void (*allow_leaving)(const struct code_range *ranges, size_t count);
         /* Returns the free memory of the helper's heap to the kernel: before a sleep. */
         void (*give_back_memory)(void);
+        /* Bounds the memory of samples: limits leave `room` bytes; UINT64_MAX: there is none. */
+        void (*bound_memory)(uint64_t room);
     } guard;
 
     /* Totals since the start of the process. */

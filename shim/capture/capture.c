@@ -104,7 +104,7 @@ bool capture_start(const struct config *config, const struct log *log) {
         return false;
     python_start(&capture.python, config->python, &capture.modules, log);
     const size_t heap = capture.malloc_is_profilers ? heap_first_bytes(config) : 0;
-    profiler_memory_map_ahead(heap + thread_table_first_bytes(&capture.threads));
+    profiler_memory_map_ahead(thread_table_first_bytes(&capture.threads), heap);
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
         capture.alloc_on = start_heap();
     if ((config->types & PROFILE_CPU) && sampler_install())

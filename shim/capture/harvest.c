@@ -8,6 +8,7 @@
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
 #include "kernel/profiler_memory.h"
+#include "kernel/stepped_memory.h"
 #include "record/charged_time.h"
 #include "record/list_iterations.h"
 #include "record/thread_files.h"
@@ -340,6 +341,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->guard.is_timed = memory_guard_is_timed;
     api->guard.allow_leaving = memory_guard_allow;
     api->guard.give_back_memory = helper_heap_trim;
+    api->guard.bound_memory = stepped_memory_allow;
     api->counters.dropped = read_dropped;
     api->counters.count_drop = harvest_count_drop;
     api->counters.foreign_stack_nano = foreign_stack_nano;

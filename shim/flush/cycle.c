@@ -175,6 +175,7 @@ void flush_cycle(struct flush *f) {
 
 bool flush_has_room(struct flush *f, bool last) {
     const uint64_t room = memory_room();
+    f->api->guard.bound_memory(room);
     /* Expects the next export to be as large as the last one. Measured with 3,000 to 8,000 samples
      * of 1,000 threads: it needs twice the memory of its merged samples, and 1.5 MiB. */
     const uint64_t expected = EXPORT_BYTES / 2 + 2 * (uint64_t)f->merged_bytes;

@@ -1,6 +1,7 @@
 /* The entry of the flush side. It harvests at each interval, passes the export on, and lets the
  * sender work between intervals. A transfer never delays a harvest. */
 #include "clock.h"
+#include "control/memory_room.h"
 #include "control/unseen_end.h"
 #include "declare/declaration.h"
 #include "export/random_seed.h"
@@ -236,6 +237,7 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     if (f->symbolizer)
         symbolizer_set_api(f->symbolizer, api);
     f->control = control_open(api);
+    api->guard.bound_memory(memory_room());
     f->alarm = memory_alarm_open(api);
     f->worked = true;
     const bool opened = f->resource && f->symbolizer && f->control && open_exporters(f);

@@ -54,6 +54,7 @@ static const struct call thread_calls[] = {
     {SYS_rt_sigprocmask, {(uint32_t)-1, 0, 0, 8}}, /* memory_is_readable() */
     {SYS_sigaltstack, {0}},
     {SYS_mmap, {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE}},
+    {SYS_mprotect, {0, 4096, PROT_READ | PROT_WRITE}},
     {SYS_munmap, {0, 4096}},
     {SYS_madvise, {0, 4096, MADV_DONTNEED}},
     {SYS_madvise, {0, 4096, MADV_NOHUGEPAGE}},

@@ -164,6 +164,10 @@ static void fake_allow_leaving(const struct code_range *ranges, size_t count) {
     (void)ranges, (void)count;
 }
 
+static void fake_bound_memory(uint64_t room) {
+    (void)room;
+}
+
 static void fake_warn(void *arg, const char *message) {
     (void)arg;
     (void)message;
@@ -202,7 +206,8 @@ static struct capture_api fake_capture(const char *const *environment) {
                   .run = fake_guarded,
                   .is_timed = fake_is_timed,
                   .allow_leaving = fake_allow_leaving,
-                  .give_back_memory = fake_give_back},
+                  .give_back_memory = fake_give_back,
+                  .bound_memory = fake_bound_memory},
         .counters = {.dropped = fake_dropped,
                      .count_drop = fake_count_drop,
                      .export_ended = fake_export_ended,

@@ -2,6 +2,8 @@
  * kept by a longer interval. */
 #include "unit.h"
 
+#include "kernel/stepped_memory.h"
+
 #include "allocator/allocation_path.h"
 #include "heap/heap.h"
 #include "poisson.h"
@@ -310,6 +312,7 @@ static void a_child_has_no_peak(void **state) {
 }
 
 int main(void) {
+    stepped_memory_allow(UINT64_MAX);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_filter_knows_an_object_before_the_table, empty),
         cmocka_unit_test_setup(an_address_is_counted_once, empty),

@@ -2,6 +2,8 @@
  * the test decides. */
 #include "unit.h"
 
+#include "kernel/stepped_memory.h"
+
 #include "heap/heap_peak.h"
 
 #include <pthread.h>
@@ -372,6 +374,7 @@ static void nobody_watches_unless_asked(void **state) {
 }
 
 int main(void) {
+    stepped_memory_allow(UINT64_MAX);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_small_heap_wakes_nobody, begin),
         cmocka_unit_test_setup(each_five_percent_wake_once, begin),

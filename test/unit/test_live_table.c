@@ -1,6 +1,8 @@
 /* The table of live objects: beside an array, at its bound, between threads and signal handlers. */
 #include "unit.h"
 
+#include "kernel/stepped_memory.h"
+
 #include "heap/live_table.h"
 #include "poisson.h"
 
@@ -268,6 +270,7 @@ static void a_forked_child_sees_empty_tables(void **state) {
 }
 
 int main(void) {
+    stepped_memory_allow(UINT64_MAX);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(live_table_behaves_like_an_array),
         cmocka_unit_test(live_table_is_sifted),

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "kernel/profiler_memory.h"
+#include "kernel/stepped_memory.h"
 
 enum { PAGE = 65536 }; /* the largest that a kernel has */
 
@@ -40,7 +41,7 @@ static void it_is_in_small_pages(void **state) {
 /* Four calls in all, and one mapping. */
 static void parts_lie_in_what_was_mapped_ahead(void **state) {
     (void)state;
-    profiler_memory_map_ahead(3 * PAGE);
+    profiler_memory_map_ahead(3 * PAGE, 0);
     char *const first = profiler_memory_part(PAGE);
     char *const second = profiler_memory_part(2 * PAGE);
     char *const beyond = profiler_memory_part(PAGE);
@@ -53,6 +54,52 @@ static void parts_lie_in_what_was_mapped_ahead(void **state) {
     assert_true(beyond < first || beyond >= first + 3 * PAGE);
     beyond[0] = second[2 * PAGE - 1] = 1;
     profiler_memory_unmap(beyond, PAGE);
+}
+
+static bool is_writable(const void *memory) {
+    char flags[256];
+    read_flags(memory, flags, sizeof flags);
+    return strstr(flags, " wr") != NULL;
+}
+
+/* The rule of vm.overcommit_memory=2: what is private and writable is charged, touched or not. */
+static void a_table_is_writable_where_it_was_opened(void **state) {
+    (void)state;
+    const size_t size = 16 << 20;
+    const size_t step = size / 64;
+    struct stepped_memory table;
+    stepped_memory_allow(UINT64_MAX);
+    char *const start = stepped_memory_map(&table, size);
+    assert_non_null(start);
+    assert_int_equal(start[size - 1], 0);
+    assert_false(is_writable(start));
+    assert_true(stepped_memory_open(&table, start + step - 1, 2));
+    start[step - 1] = start[step] = 1;
+    assert_true(is_writable(start));
+    assert_true(is_writable(start + 2 * step - 1));
+    assert_false(is_writable(start + 2 * step));
+    assert_true(stepped_memory_open(&table, start + size - 1, 1));
+    start[size - 1] = 1;
+    assert_false(is_writable(start + size - step - 1));
+    profiler_memory_unmap(start, size);
+}
+
+/* As under a control group that leaves four steps of this table to the process. */
+static void a_limit_of_memory_bounds_all_tables(void **state) {
+    (void)state;
+    const size_t size = 16 << 20;
+    const size_t step = size / 64;
+    struct stepped_memory table;
+    char *const start = stepped_memory_map(&table, size);
+    assert_non_null(start);
+    stepped_memory_allow(4 * step);
+    assert_true(stepped_memory_open(&table, start, 1));
+    assert_false(stepped_memory_open(&table, start + step, 1));
+    assert_false(stepped_memory_charge(1));
+    assert_true(stepped_memory_open(&table, start, step));
+    stepped_memory_allow(UINT64_MAX);
+    assert_true(stepped_memory_open(&table, start + step, 1));
+    profiler_memory_unmap(start, size);
 }
 
 /* An emulator may say yes to MADV_WIPEONFORK and do nothing. */
@@ -75,6 +122,8 @@ static void a_child_empties_what_the_kernel_has_not(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(it_is_in_small_pages),
                                        cmocka_unit_test(parts_lie_in_what_was_mapped_ahead),
+                                       cmocka_unit_test(a_table_is_writable_where_it_was_opened),
+                                       cmocka_unit_test(a_limit_of_memory_bounds_all_tables),
                                        cmocka_unit_test(a_child_empties_what_the_kernel_has_not)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

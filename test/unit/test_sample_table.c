@@ -2,6 +2,8 @@
  */
 #include "unit.h"
 
+#include "kernel/stepped_memory.h"
+
 #include "record/chunk_pool.h"
 #include "record/sample_table.h"
 
@@ -159,6 +161,7 @@ static void no_chunk_has_two_owners(void **state) {
 }
 
 int main(void) {
+    stepped_memory_allow(UINT64_MAX);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_samples_are_merged),
         cmocka_unit_test(stack_copies_come_back_whole),

@@ -1,6 +1,8 @@
 /* The stacks of live objects: each is kept once, and moves when the store flips its arenas. */
 #include "unit.h"
 
+#include "kernel/stepped_memory.h"
+
 #include "heap/stack_store.h"
 
 static void stack_store_keeps_each_stack_once(void **state) {
@@ -81,6 +83,7 @@ static void stack_store_waits_for_who_is_in(void **state) {
 }
 
 int main(void) {
+    stepped_memory_allow(UINT64_MAX);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stack_store_keeps_each_stack_once),
         cmocka_unit_test(stack_store_turns),

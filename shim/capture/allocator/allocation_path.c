@@ -1,7 +1,7 @@
 #include "allocation_path.h"
 
 #include "arch_entry.h"
-#include "kernel/profiler_memory.h"
+#include "kernel/stepped_memory.h"
 #include "symbols/definition.h"
 #include "symbols/next_symbol.h"
 
@@ -26,6 +26,8 @@ struct allocation_path allocation_path = {
              .aligned_alloc = boot_memalign,
              .posix_memalign = boot_posix_memalign},
 };
+
+static struct stepped_memory filter_memory;
 
 /* --- before the next allocator is known --- */
 
@@ -106,9 +108,28 @@ bool allocation_path_is_used(void) {
 bool allocation_path_has_filter(void) {
     if (address_filter_is_open(&allocation_path.filter))
         return true;
-    _Atomic uint8_t *const counters = profiler_memory_part(ADDRESS_FILTER_ENTRIES);
+    _Atomic uint8_t *const counters = stepped_memory_map(&filter_memory, ADDRESS_FILTER_ENTRIES);
     if (!counters)
         return false;
     address_filter_open(&allocation_path.filter, counters);
     return true;
+}
+
+static bool open_counters(const _Atomic uint8_t *first, const _Atomic uint8_t *last) {
+    return stepped_memory_open(&filter_memory, (void *)(uintptr_t)first,
+                               (size_t)(last - first) + 1);
+}
+
+/* The counters of a range may go on at the first one. */
+bool allocation_path_may_count(const void *from, size_t bytes) {
+    const struct address_filter *const filter = &allocation_path.filter;
+    if (!address_filter_is_open(filter))
+        return true;
+    const _Atomic uint8_t *const first = address_filter_at(filter, from);
+    const _Atomic uint8_t *const last = address_filter_at(filter, (const char *)from + bytes - 1);
+    if (first <= last)
+        return open_counters(first, last);
+    const _Atomic uint8_t *const counters = atomic_load(&filter->counters);
+    return open_counters(first, &counters[ADDRESS_FILTER_ENTRIES - 1]) &&
+           open_counters(counters, last);
 }

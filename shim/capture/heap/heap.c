@@ -265,6 +265,10 @@ void heap_visit(struct heap *heap, void (*visit)(void *arg, const struct live_ob
 static void heap_insert(struct heap *heap, const struct live_object *live) {
     const void *const address = (const void *)live->address;
     bool replaced;
+    if (!allocation_path_may_count(address, 1)) {
+        heap_count_drop(heap, DROP_LIVE_FULL);
+        return;
+    }
     address_filter_change(&allocation_path.filter, address, 1);
     const bool inserted = live_table_insert(&heap->live, live, &replaced);
     if (replaced)

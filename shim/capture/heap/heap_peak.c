@@ -57,7 +57,7 @@ static void peak_reset_state(struct heap_peak *peak) {
 
 bool heap_peak_start(struct heap_peak *peak, uint64_t max_objects) {
     peak->capacity = capacity_for(max_objects);
-    char *const memory = profiler_memory_part(all_bytes(peak->capacity));
+    char *const memory = stepped_memory_map(&peak->memory, all_bytes(peak->capacity));
     if (!memory)
         return false;
     peak->index = (void *)memory;
@@ -116,20 +116,22 @@ void heap_peak_grew(struct heap_peak *peak, uint64_t bytes) {
 
 /* --- sums --- */
 
-static void clear_index(struct heap_peak *peak, uint64_t objects) {
+static bool clear_index(struct heap_peak *peak, uint64_t objects) {
     uint64_t places = 2 * SLACK;
     while (places < 2 * (objects + SLACK) && places < 2 * (uint64_t)peak->capacity)
         places *= 2;
+    if (!stepped_memory_open(&peak->memory, peak->index, places * sizeof *peak->index))
+        return false;
     peak->index_mask = places - 1;
     memset(peak->index, 0, places * sizeof *peak->index);
+    return true;
 }
 
 bool heap_peak_begin(struct heap_peak *peak, const struct live_table *live) {
     if (!peak->watches || live_table_bytes_live(live) <= peak->kept.bytes)
         return false;
     peak->made = (struct peak_sums){.stacks = peak->made.stacks};
-    clear_index(peak, atomic_load_explicit(&live->count, memory_order_relaxed));
-    return true;
+    return clear_index(peak, atomic_load_explicit(&live->count, memory_order_relaxed));
 }
 
 /* Finds or adds the sums of a stack. Half of the index stays free, so the search ends. */
@@ -142,7 +144,8 @@ static struct peak_stack *peak_find_sums(struct heap_peak *peak, uint32_t stack)
             return found;
         place = (place + 1) & peak->index_mask;
     }
-    if (made->count > peak->index_mask / 2)
+    if (made->count > peak->index_mask / 2 ||
+        !stepped_memory_open(&peak->memory, &made->stacks[made->count], sizeof *made->stacks))
         return NULL;
     made->stacks[made->count] = (struct peak_stack){.stack = stack};
     peak->index[place] = ++made->count;

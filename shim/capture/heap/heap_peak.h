@@ -53,8 +53,9 @@ struct heap_peak {
     _Atomic uint64_t ring_at;      /* number of live bytes that is a new peak */
     _Atomic(void (*)(void)) alarm; /* heap_peak_set_alarm() */
     /* used by the helper alone: */
-    uint32_t capacity; /* of stacks */
-    uint32_t *index;   /* while `made` is computed: places + 1, by hash; 0: free */
+    struct stepped_memory memory; /* the index, then the stacks of `kept` and of `made` */
+    uint32_t capacity;            /* of stacks */
+    uint32_t *index;              /* while `made` is computed: places + 1, by hash; 0: free */
     uint64_t index_mask;
     struct peak_sums kept;
     struct peak_sums made;

@@ -61,11 +61,11 @@ bool live_table_start(struct live_table *table, uint64_t max_objects) {
     atomic_store(&table->count, 0);
     atomic_store(&table->bytes, 0);
     atomic_store(&table->levels_used, 1);
-    table->memory = profiler_memory_part(memory_bytes(table));
-    if (!table->memory)
+    char *const memory = stepped_memory_map(&table->memory, memory_bytes(table));
+    if (!memory)
         return false;
-    table->keys = table->memory;
-    table->values = (void *)((char *)table->memory + keys_bytes(table));
+    table->keys = (void *)memory;
+    table->values = (void *)(memory + keys_bytes(table));
     return true;
 }
 
@@ -73,8 +73,8 @@ void live_table_reset(struct live_table *table) {
     atomic_store(&table->count, 0);
     atomic_store(&table->bytes, 0);
     atomic_store(&table->levels_used, 1);
-    if (table->memory)
-        profiler_memory_reset_in_child(table->memory, memory_bytes(table));
+    if (table->memory.start)
+        profiler_memory_reset_in_child(table->memory.start, memory_bytes(table));
 }
 
 /* --- keys --- */
@@ -140,8 +140,18 @@ static uint64_t pack_stack_and_birth(const struct live_object *object) {
 
 /* --- insertion and removal --- */
 
+static bool open_bucket(struct live_table *table, struct bucket bucket) {
+    const size_t slots = bucket.end - bucket.first;
+    return stepped_memory_open(&table->memory, (void *)(uintptr_t)&table->keys[bucket.first],
+                               slots * sizeof *table->keys) &&
+           stepped_memory_open(&table->memory, &table->values[bucket.first],
+                               slots * sizeof *table->values);
+}
+
 static bool take_slot(struct live_table *table, struct bucket bucket, uint64_t *slot,
                       uint64_t *key) {
+    if (!open_bucket(table, bucket))
+        return false;
     for (*slot = bucket.first; *slot < bucket.end; ++*slot) {
         uint64_t found = atomic_load_explicit(&table->keys[*slot], memory_order_relaxed);
         *key = next_version(found, address_taken);

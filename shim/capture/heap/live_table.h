@@ -20,6 +20,8 @@
 #ifndef OTELPROF_LIVE_TABLE_H
 #define OTELPROF_LIVE_TABLE_H
 
+#include "kernel/stepped_memory.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,8 +53,8 @@ struct live_level {
 };
 
 struct live_table {
-    void *memory;           /* NULL: not started; the keys, then the values */
-    _Atomic uint64_t *keys; /* version << 56 | address */
+    struct stepped_memory memory; /* without a start: not started; the keys, then the values */
+    _Atomic uint64_t *keys;       /* version << 56 | address */
     struct live_values *values;
     uint32_t level_count;
     _Atomic uint32_t levels_used; /* only grows */

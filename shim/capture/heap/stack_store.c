@@ -19,24 +19,23 @@ struct arena_head {
 enum { FIRST_PLACE = sizeof(struct arena_head) / 8 };
 
 static struct arena_head *head_of(const struct stack_store *store, uint32_t arena) {
-    return (struct arena_head *)(void *)store->arenas[arena];
+    return (struct arena_head *)(void *)store->arenas[arena].start;
 }
 
 static struct stored_stack *stack_at(const struct stack_store *store, uint32_t arena,
                                      uint32_t place) {
-    return (struct stored_stack *)(void *)(store->arenas[arena] + (uint64_t)place * 8);
+    return (struct stored_stack *)(void *)(store->arenas[arena].start + (uint64_t)place * 8);
 }
 
 bool stack_store_start(struct stack_store *store) {
-    store->arenas[0] = profiler_memory_part(STACK_STORE_BYTES);
-    store->arenas[1] = store->arenas[0] ? profiler_memory_part(STACK_STORE_BYTES) : NULL;
     store->flip_at = CAPACITY / 2;
-    return store->arenas[1] != NULL;
+    return stepped_memory_map(&store->arenas[0], STACK_STORE_BYTES) &&
+           stepped_memory_map(&store->arenas[1], STACK_STORE_BYTES);
 }
 
 void stack_store_reset(struct stack_store *store) {
     for (int i = 0; i < 2; i++) {
-        profiler_memory_reset_in_child(store->arenas[i], STACK_STORE_BYTES);
+        profiler_memory_reset_in_child(store->arenas[i].start, STACK_STORE_BYTES);
         atomic_store(&store->users[i], 0);
     }
     atomic_store(&store->epoch, 0);
@@ -88,11 +87,15 @@ static uint32_t find_stored(const struct stack_store *store, uint32_t arena, uin
     return STACK_NONE;
 }
 
-static uint32_t reserve_place(struct arena_head *head, uint32_t frame_count) {
+/* Opens the memory before it takes the place, because a place is never given back. */
+static uint32_t reserve_place(struct stack_store *store, uint32_t arena, uint32_t frame_count) {
+    struct arena_head *const head = head_of(store, arena);
+    struct stepped_memory *const memory = &store->arenas[arena];
     const uint32_t units = (uint32_t)sizeof(struct stored_stack) / 8 + frame_count;
     uint32_t used = atomic_load_explicit(&head->used, memory_order_relaxed);
     do {
-        if (FIRST_PLACE + used + units > CAPACITY)
+        if (FIRST_PLACE + used + units > CAPACITY ||
+            !stepped_memory_open(memory, stack_at(store, arena, FIRST_PLACE + used), units * 8))
             return STACK_NONE;
     } while (!atomic_compare_exchange_weak_explicit(&head->used, &used, used + units,
                                                     memory_order_relaxed, memory_order_relaxed));
@@ -109,7 +112,9 @@ uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint6
     if (known != STACK_NONE)
         return arena << ARENA_SHIFT | known;
 
-    const uint32_t place = reserve_place(head, count);
+    if (!stepped_memory_open(&store->arenas[arena], head, sizeof *head))
+        return STACK_NONE;
+    const uint32_t place = reserve_place(store, arena, count);
     if (place == STACK_NONE)
         return STACK_NONE;
     struct stored_stack *const stack = stack_at(store, arena, place);
@@ -152,7 +157,7 @@ void stack_store_flip(struct stack_store *store, void (*evacuate)(void *arg), vo
     if (!wait_for_rounds(has_no_user, &store->users[present ^ 1], LEAVE_ROUNDS))
         return;
     evacuate(arg);
-    profiler_memory_reset(store->arenas[present ^ 1], STACK_STORE_BYTES);
+    profiler_memory_reset(store->arenas[present ^ 1].start, STACK_STORE_BYTES);
     store->evacuating = false;
     /* if much is needed, flip again when half of the rest is full */
     const uint32_t used = used_of(store, present);

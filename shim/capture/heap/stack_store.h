@@ -21,6 +21,8 @@
 #ifndef OTELPROF_STACK_STORE_H
 #define OTELPROF_STACK_STORE_H
 
+#include "kernel/stepped_memory.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,11 +43,11 @@ struct stored_stack {
 };
 
 struct stack_store {
-    char *arenas[2];           /* each STACK_STORE_BYTES: the buckets, then the records */
-    _Atomic uint32_t epoch;    /* flips so far; its parity is the present arena */
-    _Atomic uint32_t users[2]; /* threads between enter and leave, by arena */
-    uint32_t flip_at;          /* units of 8 bytes in use at which the helper flips */
-    bool evacuating;           /* the other arena is not empty yet */
+    struct stepped_memory arenas[2]; /* each STACK_STORE_BYTES: the buckets, then the records */
+    _Atomic uint32_t epoch;          /* flips so far; its parity is the present arena */
+    _Atomic uint32_t users[2];       /* threads between enter and leave, by arena */
+    uint32_t flip_at;                /* units of 8 bytes in use at which the helper flips */
+    bool evacuating;                 /* the other arena is not empty yet */
 };
 
 /* Returns false if there is no memory. Context: calm. */

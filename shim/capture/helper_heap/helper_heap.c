@@ -76,14 +76,22 @@ void helper_heap_prepare(bool malloc_is_profilers, uint64_t queue_bytes) {
     helper_heap.queue_bytes = queue_bytes;
 }
 
+static bool open_pages(size_t bytes) {
+    struct page_runs *const runs = &helper_heap.pages.runs;
+    if (!page_runs_open(runs, bytes, FILTER_PAGE_SERVES))
+        return false;
+    const bool is_counted = allocation_path_may_count(runs->base, bytes);
+    if (!is_counted)
+        page_runs_close(runs);
+    return is_counted;
+}
+
 /* Opens the heap, on the helper only: it creates the other profiler threads through its libraries.
  */
 static bool open_heap(void) {
     struct helper_heap *const h = &helper_heap;
-    const size_t bytes = wanted_bytes();
     h->refused = !h->malloc_is_profilers || !allocation_path_has_filter() ||
-                 (!page_runs_open(&h->pages.runs, bytes, FILTER_PAGE_SERVES) &&
-                  !page_runs_open(&h->pages.runs, HEAP_BYTES_UNDER_LIMIT, FILTER_PAGE_SERVES));
+                 (!open_pages(wanted_bytes()) && !open_pages(HEAP_BYTES_UNDER_LIMIT));
     if (h->refused)
         return false;
     atomic_store_explicit(&h->start, (uintptr_t)h->pages.runs.base, memory_order_relaxed);

@@ -76,9 +76,12 @@ void *profiler_memory_map(size_t size);
 /* Does the same for good: returns part of the memory mapped ahead, if so much is left of it. */
 void *profiler_memory_part(size_t size);
 
-/* Maps `size` bytes for the calls of profiler_memory_part() that follow; if it is refused, each
- * maps its own. Context: calm, once. */
-void profiler_memory_map_ahead(size_t size);
+/* Does the same, but the memory is read-only (stepped_memory.h). */
+void *profiler_memory_closed_part(size_t size);
+
+/* Maps so many bytes for the calls of profiler_memory_part() that follow, and for those of
+ * profiler_memory_closed_part(); if it is refused, each maps its own. Context: calm, once. */
+void profiler_memory_map_ahead(size_t writable, size_t closed);
 
 static inline void profiler_memory_unmap(void *memory, size_t size) {
     const int saved = errno;

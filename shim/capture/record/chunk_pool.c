@@ -1,6 +1,7 @@
 #include "chunk_pool.h"
 
 #include "kernel/profiler_memory.h"
+#include "kernel/stepped_memory.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -37,6 +38,10 @@ static uint32_t chunk_pop_free(struct chunk_pool *pool) {
 
 static uint32_t chunk_take_fresh(struct chunk_pool *pool, uint32_t limit) {
     uint32_t taken = atomic_load_explicit(&pool->fresh, memory_order_relaxed);
+    /* a table's first chunk is not charged: most threads touch only a page of it */
+    const bool is_first = limit == CHUNK_LIMIT;
+    if (taken >= limit || (!is_first && !stepped_memory_charge(CHUNK_BYTES)))
+        return CHUNK_NONE;
     while (taken < limit) {
         if (!chunk_segment_ready(pool, taken + 1))
             return CHUNK_NONE;
