@@ -114,6 +114,16 @@ def test_who_waits_without_an_end_has_a_bound(asked):
     assert running.over().returncode == 7
 
 
+def test_profiles_over_a_time_leave_half_of_the_places(asked):
+    running = asked()
+    waiting = [running.process.connection() for _ in range(16)]
+    for connection in waiting:
+        connection.request("GET", "/otlp?seconds=3600")
+    eventually(lambda: running.process.ask("/otlp?seconds=1").status == 503, "a refusal", unless=running.program.process.poll)
+    assert running.process.ask("/status").status == 200
+    assert running.over().returncode == 7
+
+
 def test_exports_go_on_while_clients_wait(asked):
     """Who waits for a profile of an hour keeps nothing back."""
     running = asked(OTEL_PROFILE_EXPORT_INTERVAL="200")

@@ -3,6 +3,7 @@
 
 #include "control/memory_room.h"
 #include "mount_folder.h"
+#include "serve/window.h"
 
 static void make_group(const char *name, const char *limit, const char *usage) {
     char path[512];
@@ -63,6 +64,17 @@ static void what_is_no_number_is_no_limit(void **state) {
     assert_true(memory_room_in(mount, "0::/a\nnonsense\n:\n::\n0::a") == UINT64_MAX);
 }
 
+/* A client of a port must not have the process killed for memory. */
+static void windows_take_a_part_of_what_is_left(void **state) {
+    (void)state;
+    const uint64_t mebibyte = 1 << 20;
+    assert_int_equal(windows_most_bytes(0, UINT64_MAX), 64 * mebibyte);
+    assert_int_equal(windows_most_bytes(0, 1024 * mebibyte), 64 * mebibyte);
+    assert_int_equal(windows_most_bytes(0, 16 * mebibyte), 4 * mebibyte);
+    assert_int_equal(windows_most_bytes(4 * mebibyte, 12 * mebibyte), 4 * mebibyte);
+    assert_int_equal(windows_most_bytes(4 * mebibyte, 0), mebibyte);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_limit_is_no_limit),
@@ -71,6 +83,7 @@ int main(void) {
         cmocka_unit_test(the_mount_may_be_of_the_group),
         cmocka_unit_test(the_older_version_has_other_names),
         cmocka_unit_test(what_is_no_number_is_no_limit),
+        cmocka_unit_test(windows_take_a_part_of_what_is_left),
     };
     return cmocka_run_group_tests(tests, make_mount, remove_mount);
 }

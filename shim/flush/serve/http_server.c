@@ -188,6 +188,7 @@ static ssize_t read_nothing(void *cls, uint64_t at, char *bytes, size_t most) {
     return MHD_CONTENT_READER_END_OF_STREAM;
 }
 
+/* The library sends the reply's own bytes, which stay until http_end_request(). */
 static enum MHD_Result send_reply(const struct http_connection *connection) {
     const struct http_library *const library = connection->server->library;
     const struct http_reply *const reply = &connection->reply;
@@ -195,7 +196,7 @@ static enum MHD_Result send_reply(const struct http_connection *connection) {
         reply->is_unsized
             ? library->create_response_from_callback(MHD_SIZE_UNKNOWN, 1, read_nothing, NULL, NULL)
             : library->create_response_from_buffer(reply->size, reply->bytes,
-                                                   MHD_RESPMEM_MUST_COPY);
+                                                   MHD_RESPMEM_PERSISTENT);
     if (!response)
         return MHD_NO;
     if (reply->is_unsized) /* no chunks: libmicrohttpd would send the last one for HEAD */
@@ -364,6 +365,13 @@ struct http_request *http_server_next(struct http_server *server) {
 void http_reply(struct http_request *request, const struct http_reply *reply) {
     request->connection->reply = *reply;
     request->connection->progress = REPLIED;
+}
+
+uint64_t http_server_reply_bytes(const struct http_server *server) {
+    uint64_t bytes = 0;
+    for (const struct http_connection *it = server->first; it; it = it->next)
+        bytes += it->progress == REPLIED ? it->reply.size : 0;
+    return bytes;
 }
 
 const char *http_header(const struct http_request *request, const char *name) {

@@ -66,6 +66,9 @@ struct http_request *http_server_next(struct http_server *server);
 /* Gives the reply. Afterwards, only `gone` may use `request`. */
 void http_reply(struct http_request *request, const struct http_reply *reply);
 
+/* Returns the memory of the replies that have not been sent yet. */
+uint64_t http_server_reply_bytes(const struct http_server *server);
+
 /* Return a header, or an argument of the query string; NULL: there is none. The text is valid as
  * long as the request. */
 const char *http_header(const struct http_request *request, const char *name);

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_SECONDS = 3600, DEFAULT_SECONDS = 30 };
+enum { MOST_SECONDS = 3600, DEFAULT_SECONDS = 30, MOST_STATUS_PER_SECOND = 50 };
 
 enum route {
 #define ROUTE(constant, method, path, right, help) constant,
@@ -103,6 +103,13 @@ static bool parse_length(struct http_request *request, uint64_t otherwise, uint6
 static const char octets[] = "application/octet-stream";
 static const char pprof_file[] = "attachment; filename=\"profile.pb.gz\"";
 
+static unsigned count_long_windows(const struct serve *serve) {
+    unsigned count = 0;
+    for (const struct window *it = serve->windows; it; it = it->next)
+        count += it->length != 0;
+    return count;
+}
+
 /* Returns NULL if a reply has been sent already. Nothing is recorded or exported for HEAD: it gets
  * the headers of GET's reply. */
 static struct window *open_window(struct serve *serve, struct http_request *request,
@@ -113,6 +120,11 @@ static struct window *open_window(struct serve *serve, struct http_request *requ
                                          .file = form == WINDOW_PPROF ? pprof_file : NULL,
                                          .is_unsized = true};
         http_reply(request, &reply);
+        return NULL;
+    }
+    if (length && count_long_windows(serve) >= WINDOWS_MOST_LONG) {
+        reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE,
+                   "There are 16 profiles over a time already; try again.");
         return NULL;
     }
     struct window *const window = window_open(request, form, length);
@@ -259,8 +271,26 @@ static void reply_none(struct http_request *request, const char *method) {
     reply_with(request, reply, &written);
 }
 
+/* The figures of a process are written for each request, on its helper: a port, which is open to
+ * all users of the machine, has them at a rate. */
+static bool has_status_left(struct serve *serve, const struct http_request *request) {
+    const uint64_t second = monotonic_nano() / NANO_PER_SECOND;
+    if (http_is_from_unix(request))
+        return true;
+    if (serve->status_second != second) {
+        serve->status_second = second;
+        serve->status_replies = 0;
+    }
+    return serve->status_replies++ < MOST_STATUS_PER_SECOND;
+}
+
 static void reply_to_route(struct serve *serve, struct http_request *request, enum route route) {
     struct wire written = {.bytes = NULL};
+    if ((route == ROUTE_STATUS || route == ROUTE_METRICS) && !has_status_left(serve, request)) {
+        reply_text(request, MHD_HTTP_TOO_MANY_REQUESTS,
+                   "A port has at most 50 of these responses a second; try again.");
+        return;
+    }
     switch (route) {
     case ROUTE_INDEX:
         write_index(serve, &written);

@@ -1,6 +1,7 @@
 #include "serve.h"
 
 #include "clock.h"
+#include "control/memory_room.h"
 #include "http_library.h"
 #include "process_tree.h"
 #include "routes.h"
@@ -12,8 +13,6 @@
 
 /* Clients with an open window are checked this often for having disconnected. */
 enum { CLIENT_CHECK_NANO = 1000 * 1000 * 1000 };
-/* All windows together use at most this much memory. */
-enum { WINDOWS_MOST_BYTES = 64 << 20 };
 
 /* --- opening --- */
 
@@ -180,10 +179,11 @@ static void sum_since_start(struct serve *serve, const struct otlp_writer *write
 
 /* The newest windows are refused first. */
 static void bound_windows(struct serve *serve) {
-    size_t bytes = 0;
+    uint64_t bytes = serve->server ? http_server_reply_bytes(serve->server) : 0;
     for (const struct window *it = serve->windows; it; it = it->next)
         bytes += window_bytes(it);
-    for (struct window *it = serve->windows; it && bytes > WINDOWS_MOST_BYTES; it = it->next) {
+    const uint64_t most = bytes ? windows_most_bytes(bytes, memory_room()) : 0;
+    for (struct window *it = serve->windows; it && bytes > most; it = it->next) {
         bytes -= window_bytes(it);
         window_refuse(it);
     }

@@ -17,6 +17,8 @@ struct serve {
     uint64_t sums_since_unix; /* begin of the first interval in since_start */
     uint64_t taken_unix;      /* end of the last interval; 0: the first has not ended */
     struct window *windows;
+    uint64_t status_second; /* CLOCK_MONOTONIC; the second of status_replies */
+    uint32_t status_replies;
     /* By pprof_kind_summed(), for requests without `seconds`. NULL: not profiled, or not
      * cumulative. */
     struct pprof_sum *since_start[PPROF_KINDS];

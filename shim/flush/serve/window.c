@@ -67,6 +67,12 @@ size_t window_bytes(const struct window *window) {
     return window->exports.capacity + (window->sum ? pprof_sum_bytes(window->sum) : 0);
 }
 
+uint64_t windows_most_bytes(uint64_t held, uint64_t room) {
+    enum { PART = 4 };
+    const uint64_t most = room == UINT64_MAX ? room : (held + room) / PART;
+    return most < WINDOW_MOST_BYTES ? most : WINDOW_MOST_BYTES;
+}
+
 uint64_t window_wants(const struct window *window) {
     if (window->state == WINDOW_DONE)
         return UINT64_MAX;

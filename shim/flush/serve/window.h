@@ -17,7 +17,10 @@
 enum window_state { WINDOW_NEXT, WINDOW_BEGINS, WINDOW_TAKES, WINDOW_DONE };
 enum window_form { WINDOW_PPROF, WINDOW_TEXT, WINDOW_OTLP, WINDOW_FLUSH };
 
-enum { WINDOW_MOST_BYTES = 64 << 20 }; /* of raw exports */
+enum {
+    WINDOW_MOST_BYTES = 64 << 20, /* of raw exports */
+    WINDOWS_MOST_LONG = 16,       /* windows over a time: half of the server's connections */
+};
 
 struct window {
     struct window *next;
@@ -53,6 +56,11 @@ void window_refuse(struct window *window);
 
 /* Returns the memory in use. */
 size_t window_bytes(const struct window *window);
+
+/* Returns how much memory all windows and replies may take together: at most WINDOW_MOST_BYTES, and
+ * at most a quarter of what would be free without them. They take `held` bytes now, and limits
+ * leave `room` (memory_room.h); the rest is for exports and for the program. */
+uint64_t windows_most_bytes(uint64_t held, uint64_t room);
 
 /* Returns when the window needs an export (CLOCK_MONOTONIC, ns). 0: now; UINT64_MAX: never. */
 uint64_t window_wants(const struct window *window);
