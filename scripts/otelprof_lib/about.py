@@ -3,7 +3,8 @@
 import time
 from collections import Counter
 
-from .formats import fixed, printable
+from .foreign import printable
+from .formats import fixed
 from .labels import text_of
 
 SHOWN = ("service.name", "process.executable.name", "process.pid", "host.name", "process.executable.path")

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from .capture_file import MOST_LETTERS, BadFile
+from .foreign import say
 from .kinds import KINDS
 from .labels import Labels, text_of
 from .python_frames import PYTHON, function_in_module, outside_interpreter

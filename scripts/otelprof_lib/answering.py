@@ -2,7 +2,12 @@
 
 The profiler's helper thread has descriptors of its own, and /proc shows them at that thread alone. Its sockets that
 listen are where the process answers, whatever the setting said: `%p`, a folder, port 0. Of a Unix socket it holds the file.
+
+Any process can give a thread that name and say what it likes: all that is read of one has a bound of bytes, and what it sends
+one of time, too.
 """
+
+import contextlib
 
 import http.client
 import os
@@ -11,12 +16,18 @@ import re
 import socket
 import stat
 import struct
-from pathlib import Path
+import threading
 from typing import NamedTuple
+
+from .foreign import printable
 
 HELPERS = ("otelprof", "otelprof unsent")  # the thread's names (common/helper_name.h)
 LIBRARY = re.compile(r"/libotelprof\.so(?:\.\d+)*$", re.M)
-MOST_BYTES = 1 << 28  # of an answer
+MOST_BYTES = 1 << 28  # of an answer with profiles
+MOST_SAID = 1 << 20  # of any other
+MOST_OF_AN_ERROR = 1000  # letters
+MOST_READ = 1 << 16  # of a file in /proc
+MOST_MAPPED = 1 << 26  # of the list of mappings
 LISTENING = "0A"  # of TCP, in /proc/net/tcp
 
 
@@ -38,9 +49,10 @@ class Process(NamedTuple):
 # --- which are there ---
 
 
-def _read(path):
+def _read(path, most=MOST_READ):
     try:
-        return Path(path).read_text(errors="replace")
+        with open(path, "rb") as file:
+            return file.read(most).decode(errors="replace")
     except OSError:  # it ended, or is another user's
         return ""
 
@@ -77,7 +89,7 @@ def process(pid):
     if not os.path.exists(f"/proc/{pid}"):
         raise NotAnswering(f"there is no process {pid}")
     helper = _helper(pid)
-    if not helper and not LIBRARY.search(_read(f"/proc/{pid}/maps")):
+    if not helper and not LIBRARY.search(_read(f"/proc/{pid}/maps", MOST_MAPPED)):
         raise NotAnswering(f"process {pid} is not profiled, or is another user's")
     return Process(pid, _user(pid), _command(pid), helper)
 
@@ -86,10 +98,8 @@ def processes():
     """Those of which this user may know."""
     found = []
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
-        try:
+        with contextlib.suppress(OSError):  # it is none of those, or has ended
             found.append(process(pid))
-        except NotAnswering:
-            pass
     return found
 
 
@@ -121,7 +131,7 @@ def _port(pid, helper):
     links = _sockets(helper).values()
     sockets = {match[1] for link in links if (match := re.fullmatch(r"socket:\[(\d+)\]", link))}
     for table in ("tcp", "tcp6"):
-        for line in _read(f"/proc/{pid}/net/{table}").splitlines()[1:] if sockets else ():
+        for line in _read(f"/proc/{pid}/net/{table}", MOST_MAPPED).splitlines()[1:] if sockets else ():
             fields = line.split()
             if fields[3] == LISTENING and fields[9] in sockets:
                 return int(fields[1].rpartition(":")[2], 16)
@@ -176,24 +186,57 @@ def _connection(asked, timeout):
     return http.client.HTTPConnection("127.0.0.1", address, timeout=timeout)
 
 
-def answer_of(connection, who, path, method="GET", body=None):
-    """The body of the answer; the connection is closed."""
-    token = os.environ.get("OTEL_PROFILER_LISTEN_TOKEN")
+@contextlib.contextmanager
+def _deadline(connection, is_over):
+    """Ends a connection whose timeout is over: that alone would begin again with each byte."""
+    connection.connect()
+    connected = connection.sock
+
+    def end():
+        is_over.set()
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            connected.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(connection.timeout, end)
+    timer.daemon = True
+    timer.start()
     try:
-        connection.request(method, path, body, {"Authorization": f"Bearer {token}"} if token else {})
-        response = connection.getresponse()
-        answer = response.read(MOST_BYTES + 1)
-    except (OSError, http.client.HTTPException) as error:
-        raise NotAnswering(f"{who} has not answered: {error}") from error
+        yield
     finally:
+        timer.cancel()
         connection.close()
-    if len(answer) > MOST_BYTES:
-        raise NotAnswering(f"{who} has answered with more than {MOST_BYTES >> 20} MiB")
-    if response.status != 200:
-        raise NotAnswering(f"{who}: {answer.decode(errors='replace').strip()}")
+
+
+def _exchange(connection, who, method, path, body, headers, most):
+    """(status, body of the answer)"""
+    is_over = threading.Event()
+    try:
+        with _deadline(connection, is_over):
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            answer = response.read(most + 1)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        if not is_over.is_set():
+            raise NotAnswering(f"{who} has not answered: {error}") from error
+    if is_over.is_set():
+        raise NotAnswering(f"{who} has not answered within {connection.timeout:g} s")
+    if len(answer) > most:
+        raise NotAnswering(f"{who} has answered with more than {most >> 20} MiB")
+    return response.status, answer
+
+
+def answer_of(connection, who, path, method="GET", body=None, most=MOST_SAID):
+    """The body of the answer; the connection is closed. The token goes only where one is asked for: a Unix socket knows its
+    user by the kernel."""
+    status, answer = _exchange(connection, who, method, path, body, {}, most)
+    token = os.environ.get("OTEL_PROFILER_LISTEN_TOKEN")
+    if status == http.client.UNAUTHORIZED and token and not isinstance(connection, UnixConnection):
+        status, answer = _exchange(connection, who, method, path, body, {"Authorization": f"Bearer {token}"}, most)
+    if status != http.client.OK:
+        raise NotAnswering(f"{who}: {printable(answer[:MOST_OF_AN_ERROR].decode(errors='replace').strip())}")
     return answer
 
 
-def ask(asked, path, method="GET", body=None, timeout=30):
+def ask(asked, path, method="GET", body=None, timeout=30, most=MOST_SAID):
     """The body of the answer of a process."""
-    return answer_of(_connection(asked, timeout), f"process {asked.pid}", path, method, body)
+    return answer_of(_connection(asked, timeout), f"process {asked.pid}", path, method, body, most)

@@ -9,12 +9,12 @@ import base64
 import io
 import json
 import struct
-import sys
 import warnings
 
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
+from .foreign import say
 from .places import load_messages
 from .progress import Progress
 
@@ -158,7 +158,7 @@ def _of_lines(path, file):
         raise last
     if broken:
         numbers = ", ".join(map(str, broken))
-        print(f"otelprof: {path}: line {numbers} is broken and left out", file=sys.stderr)
+        say(f"{path}: line {numbers} is broken and left out")
 
 
 def _of_json(path, file, size):

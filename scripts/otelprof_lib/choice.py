@@ -2,7 +2,7 @@
 
 from .aggregate import aggregate
 from .capture_file import each_message
-from .formats import printable
+from .foreign import printable
 from .kinds import KINDS
 from .labels import SPAN, TRACE, NothingChosen, check_name, id_label, label, select
 from .languages import only

@@ -10,7 +10,7 @@ from typing import Callable, NamedTuple
 
 from . import completion, control, diff, export, live, merge, pprof, receive, run, view, views
 from .capture_file import BadFile
-from .formats import printable
+from .foreign import say
 from .labels import NothingChosen
 from .places import NotFound
 from .whole_file import OneFile
@@ -26,7 +26,7 @@ class Command(NamedTuple):
 
 def _host(_):
     """Done by the launcher, scripts/otelprof, without Python: here it is for the list of commands."""
-    print("otelprof: `host` is to be the first argument", file=sys.stderr)
+    say("`host` is to be the first argument")
     return 2
 
 
@@ -125,15 +125,15 @@ def _status_of(action):
         _drop_output()
         return 0
     except (NothingChosen, OneFile) as error:
-        print(f"otelprof: {printable(str(error))}", file=sys.stderr)
+        say(error)
         return 2
     except KeyboardInterrupt:
         return run.end_like(-signal.SIGINT)
     except MemoryError:
-        print("otelprof: there is not enough memory for this", file=sys.stderr)
+        say("there is not enough memory for this")
         return 2
     except (NotFound, BadFile, OSError) as error:
-        print(f"otelprof: {printable(_said(error))}", file=sys.stderr)
+        say(_said(error))
         if isinstance(error, OutputError):
             _drop_output()
         return 2

@@ -1,6 +1,7 @@
 """Stacks as lines, what flamegraph.pl and its kin read: `main;middle;leaf 123`, outermost first."""
 
-from .formats import exact, printable
+from .foreign import printable
+from .formats import exact
 
 
 def _name(frame):

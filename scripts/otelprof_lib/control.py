@@ -11,7 +11,7 @@ from .aggregate import aggregate
 from .arguments import positive, seconds
 from .capture_file import each_message
 from .flamegraph import write_page
-from .formats import printable
+from .foreign import printable, printable_lines, say
 from .waits import with_wall
 from .waking import ended_by_ctrl_c
 from .whole_file import refuse_one_file, whole_file
@@ -31,9 +31,9 @@ def _fitting(text, width):
 def ps(options):
     found = answering.processes()
     if not found:
-        print("otelprof: no process of this user is profiled", file=sys.stderr)
+        say("no process of this user is profiled")
         return 1
-    rows = [(str(it.pid), it.user, answering.shown(it), it.command) for it in found]
+    rows = [(str(it.pid), printable(it.user), printable(answering.shown(it)), it.command) for it in found]
     head = ("PID", "USER", "ANSWERS AT", "COMMAND")
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
     rest = max(20, options.width - sum(widths) - 6)
@@ -63,14 +63,17 @@ def _setting(text):
     return text if name.startswith("OTEL_") else f"OTEL_PROFILER_{text}"
 
 
-def _set(asked, lines):
-    print(answering.ask(asked, "/control", "POST", "\n".join(lines)).decode(), end="")
+def _print(answer):
+    print(printable_lines(answer.decode(errors="replace")), end="")
     return 0
+
+
+def _set(asked, lines):
+    return _print(answering.ask(asked, "/control", "POST", "\n".join(lines)))
 
 
 def status(asked, _):
-    print(answering.ask(asked, "/status").decode(), end="")
-    return 0
+    return _print(answering.ask(asked, "/status"))
 
 
 def turn_on(asked, _):
@@ -86,8 +89,7 @@ def set_values(asked, values):
 
 
 def flush(asked, _):
-    print(answering.ask(asked, "/flush", "POST", timeout=PATIENCE_SECONDS).decode(), end="")
-    return 0
+    return _print(answering.ask(asked, "/flush", "POST", timeout=PATIENCE_SECONDS))
 
 
 WHAT = {"status": status, "on": turn_on, "off": turn_off, "flush": flush, "set": set_values}
@@ -96,7 +98,7 @@ WHAT = {"status": status, "on": turn_on, "off": turn_off, "flush": flush, "set":
 def ctl(options):
     if (options.what == "set") != bool(options.values):
         needs = "needs NAME=VALUE, such as CPU_FREQUENCY=499" if options.what == "set" else "takes no NAME=VALUE; `set` does"
-        print(f"otelprof: ctl: `{options.what}` {needs}", file=sys.stderr)
+        say(f"ctl: `{options.what}` {needs}")
         return 2
     with ended_by_ctrl_c():
         return WHAT[options.what](answering.process(options.pid), options.values)
@@ -116,8 +118,12 @@ def add_ctl(sub):
 
 def _is_off(asked):
     """By settings: what a program has stopped by a call no recording turns on."""
-    status = json.loads(answering.ask(asked, "/status"))
-    return status["settings"][START] == "off" and not status.get("paused_by_program")
+    answer = answering.ask(asked, "/status")
+    try:
+        found = json.loads(answer)
+        return found["settings"][START] == "off" and not found.get("paused_by_program")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise answering.NotAnswering(f"process {asked.pid} answers with something else than its status") from error
 
 
 def _query(asked, options):
@@ -134,15 +140,15 @@ def record(options):
     refuse_one_file(options.output, options.flamegraph)
     asked = answering.process(options.pid)
     with ended_by_ctrl_c():
-        answer = answering.ask(asked, f"/otlp?{_query(asked, options)}", timeout=options.seconds + PATIENCE_SECONDS)
+        answer = answering.ask(asked, f"/otlp?{_query(asked, options)}", timeout=options.seconds + PATIENCE_SECONDS, most=answering.MOST_BYTES)
     if not answer:
         raise answering.NotAnswering(f"process {options.pid} has exported nothing in that time: nothing was sampled")
     with whole_file(options.output) as file:
         file.write(answer)
-    print(f"otelprof: {options.seconds} s of process {options.pid} in {options.output}", file=sys.stderr)
+    say(f"{options.seconds} s of process {options.pid} in {options.output}")
     if options.flamegraph:
         write_page(options.flamegraph, f"process {options.pid}", with_wall(aggregate(each_message(options.output), False, False, False)))
-        print(f"otelprof: flame graph in {options.flamegraph}", file=sys.stderr)
+        say(f"flame graph in {options.flamegraph}")
     return 0
 
 

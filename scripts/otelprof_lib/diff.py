@@ -1,14 +1,14 @@
 """`otelprof diff`: what changed between two files."""
 
 import math
-import sys
 
 from .aggregate import aggregate
 from .arguments import positive
 from .capture_file import BadFile, each_message
 from .difference import compare
 from .difference_page import write_difference
-from .formats import fixed, function_name, printable, readable, readable_count
+from .foreign import printable, say
+from .formats import fixed, function_name, readable, readable_count
 from .kinds import KINDS, missing
 from .same_modules import with_modules_of
 
@@ -126,7 +126,7 @@ def diff(options):
         write_difference(
             options.output, title, sides, comparison, exposures, table_rows(comparison, sides, exposures), note
         )
-        print(f"otelprof: flame graph in {options.output}", file=sys.stderr)
+        say(f"flame graph in {options.output}")
     return 0
 
 

@@ -9,7 +9,7 @@ from .choice import add_choice, chosen, check_untouched
 from .collapsed import write_collapsed
 from .combined import Combined
 from .firefox import write_firefox
-from .formats import printable
+from .foreign import printable, say
 from .kinds import KINDS, missing
 from .speedscope import write_speedscope
 from .waits import WALL, with_wall
@@ -22,8 +22,10 @@ def _opened(path):
     if not path:
         yield sys.stdout
         return
-    with whole_file(path) as whole, io.TextIOWrapper(whole, encoding="utf-8", errors="backslashreplace") as file:
+    with whole_file(path) as whole:
+        file = io.TextIOWrapper(whole, encoding="utf-8", errors="backslashreplace")
         yield file
+        file.detach()  # its end is not that of the file below, which is put in place behind this
 
 
 def _profiles(options):
@@ -90,7 +92,7 @@ FORMATS = {"speedscope": _speedscope, "firefox": _firefox, "collapsed": _collaps
 def export(options):
     FORMATS[options.format](options)
     if options.output:
-        print(f"otelprof: {options.format} in {options.output}", file=sys.stderr)
+        say(f"{options.format} in {options.output}")
     return 0
 
 

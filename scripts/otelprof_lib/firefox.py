@@ -6,7 +6,8 @@ A thread's samples follow each other, each as long as it weighs: the time axis i
 import json
 
 from .aggregate import INSTANCE
-from .formats import exact, printable
+from .foreign import printable
+from .formats import exact
 from .labels import whole_number
 from .waits import THREAD_ID, THREAD_NAME
 

@@ -11,7 +11,7 @@ import json
 import os
 import re
 
-from .formats import printable
+from .foreign import printable
 from .page_data import Limits, page_data
 from .places import page_parts
 from .whole_file import whole_file

@@ -34,7 +34,7 @@ class Address:
     def ask(self, path, timeout):
         connection = (answering.UnixConnection(self.text[len("unix:"):], timeout) if self._is_unix
                       else http.client.HTTPConnection(self._at.hostname, self._at.port or 80, timeout=timeout))
-        return answering.answer_of(connection, self.text, path)
+        return answering.answer_of(connection, self.text, path, most=answering.MOST_BYTES)
 
     def is_there(self):
         try:
@@ -52,7 +52,7 @@ class ById:
         self._process = answering.process(pid)
 
     def ask(self, path, timeout):
-        return answering.ask(self._process, path, timeout=timeout)
+        return answering.ask(self._process, path, timeout=timeout, most=answering.MOST_BYTES)
 
     def is_there(self):
         try:

@@ -3,6 +3,7 @@
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 from .aggregate import nameless
+from .foreign import printable
 
 BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 COUNTS = ("", "k", "M", "G", "T")
@@ -52,13 +53,6 @@ def readable(unit, value):
 
 def percent(part, whole):
     return f"{fixed(100 * part / (whole or 1), 1)}%"
-
-
-def printable(name):
-    """Names come from the profiled files: none may steer the terminal, or turn a line's letters round."""
-    if name.isprintable():
-        return name
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name)
 
 
 def function_name(frame):

@@ -7,7 +7,8 @@ chosen, all that lies below counts for the nearest function of that language.
 from dataclasses import replace
 
 from .aggregate import TRUNCATED, Frame
-from .formats import percent, printable
+from .foreign import printable
+from .formats import percent
 from .labels import NothingChosen
 
 # names for people of OpenTelemetry's profile.frame.type; a type that is not here is called as it is

@@ -16,7 +16,7 @@ from .arguments import positive, seconds, types
 from .capture_file import BROKEN, BadFile, decoded
 from .combined import Combined
 from .following import Address, ById, Poller
-from .formats import printable
+from .foreign import printable, say
 from .kinds import ALL, TYPES
 from .page_server import BINARY, PageServer, as_json, tell, until_ctrl_c
 from .receiver import Receiver
@@ -152,7 +152,7 @@ def _start_and_follow(options):
 
     def stays():
         run.take_interrupts_again()
-        run.say("the program has ended; the page stays until Ctrl-C")
+        say("the program has ended; the page stays until Ctrl-C")
 
     until_ctrl_c(server, stays)
     return run.end_like(status)
@@ -163,7 +163,7 @@ def live(options):
         return _start_and_follow(options)
     if options.who and options.command is None:
         return _follow(options)
-    run.say("a process id, an address, or `-- PROGRAM [ARG ...]`")
+    say("a process id, an address, or `-- PROGRAM [ARG ...]`")
     return 2
 
 

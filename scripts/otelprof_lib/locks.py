@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from .aggregate import INSTANCE
-from .formats import duration, function_name, percent, printable, readable_count
+from .foreign import printable
+from .formats import duration, function_name, percent, readable_count
 from .labels import counted
 from .waits import HOLDER_ID, HOLDER_NAME, HOLDER_STACK, LOCK, LOCK_NAME, THREAD_ID, THREAD_NAME, lock_name, place
 

@@ -1,9 +1,9 @@
 """`otelprof merge`: several files as one, with the sums of each process."""
 
-import sys
 
 from .capture_file import BadFile, append_message, each_message
 from .combined import Combined, without_orphans
+from .foreign import say
 from .labels import counted
 from .whole_file import whole_file
 
@@ -18,7 +18,7 @@ def merge(options):
     data = without_orphans(sums.message()).SerializeToString()
     with whole_file(options.output) as file:
         append_message(file, data)
-    print(f"otelprof: {counted(len(sums.processes), 'profiled instance')} in {options.output}", file=sys.stderr)
+    say(f"{counted(len(sums.processes), 'profiled instance')} in {options.output}")
     return 0
 
 

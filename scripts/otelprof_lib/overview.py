@@ -1,7 +1,8 @@
 """Where the time of the threads went: a row for each name of a thread, a column for each thing to do or to wait for."""
 
 from .aggregate import INSTANCE
-from .formats import percent, printable, readable
+from .foreign import printable
+from .formats import percent, readable
 from .labels import counted
 from .waits import IDLE_STATE, NOT_SEEN, ON_CPU, RUN_QUEUE, THREAD_ID, THREAD_NAME, has_wall, times
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 from .aggregate import Frame, by_function, self_and_total
 from .call_tree import CallTree
 from .capture_file import MOST_LETTERS, BadFile
-from .formats import headline, printable
+from .foreign import printable
+from .formats import headline
 from .languages import name_of
 from .locks import lock_rows
 from .stack_columns import StackColumns

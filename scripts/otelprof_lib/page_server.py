@@ -23,7 +23,7 @@ import urllib.parse
 import webbrowser
 
 from .flamegraph import served_page
-from .formats import printable
+from .foreign import printable, say
 from .request_origin import has_own_origin, host_of, is_of_own_site
 from .waking import Waking
 
@@ -168,7 +168,7 @@ def as_json(value):
 
 
 def tell(server):
-    print(f"otelprof: {server.url}", file=sys.stderr, flush=True)
+    say(f"{server.url}")
 
 
 def until_ctrl_c(server, begin):

@@ -7,11 +7,11 @@ the process.
 
 import gzip
 import os
-import sys
 
 from .aggregate import FRAME_TYPE, UNKNOWN, process_of
 from .capture_file import BadFile, each_message
 from .combined import combined, in_a_file
+from .foreign import say
 from .kinds import KINDS, missing
 from .labels import SPAN, TRACE, text_of
 from .places import load_messages, load_pprof
@@ -214,7 +214,7 @@ def pprof(options):
     profile = Writer(sums, options.kind).write()
     with whole_file(output) as whole, gzip.GzipFile(os.path.basename(output), "wb", fileobj=whole) as file:
         file.write(profile.SerializeToString())
-    print(f"otelprof: {options.kind} in {output}", file=sys.stderr)
+    say(f"{options.kind} in {output}")
     return 0
 
 

@@ -3,6 +3,8 @@
 import sys
 import time
 
+from .foreign import printable
+
 PATIENCE_SECONDS = 1  # what takes less says nothing
 STEP_SECONDS = 0.2
 WIDTH = 79
@@ -12,7 +14,7 @@ class Progress:
     """A context in which `at` may be called often."""
 
     def __init__(self, path, size):
-        self._text = f"otelprof: reading {path}"
+        self._text = printable(f"otelprof: reading {path}")
         self._size = size
         self._next = time.monotonic() + PATIENCE_SECONDS
         self._is_shown = False

@@ -1,22 +1,23 @@
 """`otelprof receive`: profiles that are sent here, into a file."""
 
 import signal
-import sys
 import threading
 
 from .arguments import positive
 from .capture_file import append_message
+from .foreign import say
 from .receiver import Receiver
 from .waking import Waking
+from .whole_file import append_file
 
 
 def receive(options):
     host, _, port = options.listen.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
-        print(f"otelprof: --listen {options.listen} is not HOST:PORT", file=sys.stderr)
+        say(f"--listen {options.listen} is not HOST:PORT")
         return 2
     over = threading.Event()
-    with open(options.output, "ab") as file, Waking() as waking:
+    with append_file(options.output) as file, Waking() as waking:
 
         def take(data):
             append_message(file, data)
@@ -29,10 +30,10 @@ def receive(options):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: over.set())
         receiver.start()
-        print(f"otelprof: receiving at {receiver.endpoint}", file=sys.stderr, flush=True)
+        say(f"receiving at {receiver.endpoint}")
         waking.wait(over.is_set)
         receiver.stop()
-    print(f"otelprof: {receiver.count} exports in {options.output}", file=sys.stderr)
+    say(f"{receiver.count} exports in {options.output}")
     return 0
 
 

@@ -13,12 +13,12 @@ import shutil
 import socket
 import socketserver
 import subprocess
-import sys
 import threading
 import time
 import zlib
 
 from .capture_file import BROKEN, decode_json
+from .foreign import say
 from .places import load_messages
 from .request_origin import host_of, is_bound_to_no_name, is_loopback_address, is_of_own_site
 
@@ -169,7 +169,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self._refuse(error.status, str(error))
             except OSError as error:  # of our file: another try would not help
                 self._refuse(500, f"the export cannot be kept: {error}")
-                print(f"otelprof: an export is lost: {error}", file=sys.stderr)
+                say(f"an export is lost: {error}")
             else:
                 # an empty response, in the encoding of the request
                 kind = content_type(self.headers)

@@ -1,7 +1,8 @@
 """Tables of the hottest functions, and of labels."""
 
 from .aggregate import by_function, self_and_total
-from .formats import function_name, headline, percent, printable, readable, readable_count
+from .foreign import printable
+from .formats import function_name, headline, percent, readable, readable_count
 from .labels import NOUNS, SPAN, TRACE, check_name, counted, values_of
 from .languages import hint
 from .locks import lock_table

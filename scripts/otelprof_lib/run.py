@@ -20,7 +20,7 @@ from .arguments import positive, types
 from .capture_file import BadFile, append_message, each_message
 from .choice import add_language
 from .flamegraph import write_page
-from .formats import printable
+from .foreign import say
 from .kinds import ALL, TYPES
 from .labels import NothingChosen
 from .languages import only
@@ -28,16 +28,12 @@ from .receiver import Receiver
 from .report import report
 from .waits import with_wall, without_idle
 from .waking import wait_for
-from .whole_file import refuse_one_file
+from .whole_file import Output, refuse_one_file
 
 # children may outlive the program a little; then a last export may still be on its way
 QUIET_SECONDS = 0.3
 GRACE_SECONDS = 5
 PR_SET_DUMPABLE = 4
-
-
-def say(text):
-    print(f"otelprof: {text}", file=sys.stderr, flush=True)
 
 
 # --- the program ---
@@ -179,38 +175,32 @@ def default_output(command, pid):
     return f"otelprof-{os.path.basename(command)}-{pid}.otlp"
 
 
-class _Output:
+class _Exports:
     """The file of the exports. What was there before goes once the program runs: a wrong name of a program costs no file."""
 
     def __init__(self, path):
-        self._path = path
+        self._output = Output(path)
         self._lock = threading.Lock()  # held until it is known whether there is a program
         self._has_begun = False
 
     def __enter__(self):
-        self._was_there = os.path.exists(self._path)
-        self._file = open(self._path, "ab")
         self._lock.acquire()
         return self
 
     def begin(self):
-        if os.path.isfile(self._path):  # a pipe or a device has nothing to go
-            self._file.truncate(0)
+        self._output.begin()
         self._has_begun = True
         self._lock.release()
 
     def append(self, data):
         with self._lock:
             if self._has_begun:
-                append_message(self._file, data)
+                append_message(self._output.file, data)
 
     def __exit__(self, *_):
-        self._file.close()
-        if self._has_begun:
-            return
-        self._lock.release()
-        if not self._was_there:
-            os.unlink(self._path)
+        self._output.close()
+        if not self._has_begun:
+            self._lock.release()
 
 
 def _only(profiles, language):
@@ -218,7 +208,7 @@ def _only(profiles, language):
     try:
         return only(profiles, language)[0]
     except NothingChosen as error:
-        say(printable(str(error)))
+        say(error)
         return profiles
 
 
@@ -249,7 +239,7 @@ def run(options):
     refuse_one_file(output, options.flamegraph)
     places.load_messages()  # what is missing is said before the program runs
     places.library()
-    with _Output(output) as file:
+    with _Exports(output) as file:
         receiver = Receiver("127.0.0.1", 0, file.append, is_secret=True).start()
         leave_interrupts_to_the_program()
         termination = Termination()

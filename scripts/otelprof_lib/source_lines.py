@@ -8,7 +8,7 @@ import os
 import stat
 
 from .aggregate import WAIT_KIND, Names, outside_libc, process_of
-from .formats import printable
+from .foreign import printable
 from .kinds import KINDS
 from .labels import Labels
 from .waits import WALL
@@ -85,17 +85,27 @@ class SourceLines:
 # --- text ---
 
 
-def _text(path):
-    """(lines, when it was changed); raises OSError or ValueError with what is in the way."""
+def _opened(path):
+    """The descriptor of a regular file of bounded size. Opening a device or a FIFO does something to it, so nothing else is
+    opened: the file is found first, and looked at, without that (O_PATH), and then that very file is opened."""
     if not os.path.isabs(path):
         raise ValueError("the profile does not say in which folder it is")
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    with open(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
+    found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        facts = os.fstat(found)
         if not stat.S_ISREG(facts.st_mode) or facts.st_size == 0:  # the kernel's, whose reading may take what is read
             raise ValueError("it is no file, or empty")
         if facts.st_size > MOST_BYTES:
             raise ValueError(f"it has more than {MOST_BYTES >> 20} MiB")
+        return os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), facts
+    finally:
+        os.close(found)
+
+
+def _text(path):
+    """(lines, when it was changed); raises OSError or ValueError with what is in the way."""
+    descriptor, facts = _opened(path)
+    with open(descriptor, "rb") as file:
         data = file.read(MOST_BYTES) or b""
     if b"\0" in data:
         raise ValueError("it is no text")

@@ -2,7 +2,8 @@
 
 import json
 
-from .formats import exact, printable
+from .foreign import printable
+from .formats import exact
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 UNITS = {"seconds": "nanoseconds", "duration": "nanoseconds", "bytes": "bytes"}  # all else has none

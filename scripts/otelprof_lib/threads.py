@@ -6,7 +6,8 @@ Threads that wait for each other's locks are said to.
 from dataclasses import dataclass, field
 
 from .aggregate import INSTANCE
-from .formats import duration, function_name, printable, readable_count
+from .foreign import printable
+from .formats import duration, function_name, readable_count
 from .labels import counted, whole_number
 from .locks import holder, holder_name, process_name, seen_in
 from .waits import HOLDER_STACK, LOCK, LOCK_NAME, THREAD_ID, THREAD_NAME, THREAD_STATE, WAIT_KIND, WAIT_TIME, is_idle, lock_name, place

@@ -1,12 +1,12 @@
 """`otelprof top`, `locks`, `threads` and `flamegraph`: a file for people."""
 
-import sys
 
 from .about import About
 from .arguments import positive
 from .capture_file import BadFile, each_message
 from .choice import add_choice, chosen
 from .flamegraph import write_page
+from .foreign import say
 from .kinds import KINDS, missing
 from .locks import lock_table
 from .report import report
@@ -56,7 +56,7 @@ def flamegraph(options):
     profiles, title = chosen(options, about.watched(each_message(options.file)))
     shown = for_page(profiles, options)
     write_page(options.output, options.title or ": ".join(filter(None, (options.file, title))), shown, about.lines(profiles))
-    print(f"otelprof: flame graph in {options.output}", file=sys.stderr)
+    say(f"flame graph in {options.output}")
     return 0
 
 

@@ -7,7 +7,7 @@ threads: one profile in which a stack that was not on a CPU ends in a frame that
 import re
 
 from .aggregate import LIBC, WAIT_KIND, Frame, Profile
-from .formats import printable
+from .foreign import printable
 from .python_frames import innermost, is_interpreter
 
 IDLE = "otelprof.idle"
