@@ -70,3 +70,12 @@ size_t shown_text(char *to, size_t room, const char *text, size_t size) {
     memcpy(to + length, "...", dots);
     return length + dots;
 }
+
+size_t shown_plain(const char *text, size_t size) {
+    size_t at = 0;
+    size_t length;
+    size = strnlen(text, size);
+    while (at < size && (length = plain_length(text + at, size - at)) > 0)
+        at += length;
+    return at;
+}

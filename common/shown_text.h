@@ -19,4 +19,8 @@ enum { SHOWN_MOST = 512 };
  * terminating NUL. Returns how many it wrote. */
 size_t shown_text(char *to, size_t room, const char *text, size_t size);
 
+/* Returns how many bytes at the beginning of `size` bytes of `text`, or up to its NUL, can be shown
+ * unchanged. For a writer with room for all of a text. */
+size_t shown_plain(const char *text, size_t size);
+
 #endif

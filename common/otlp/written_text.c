@@ -1,6 +1,7 @@
 #include "written_text.h"
 
 #include "clock.h"
+#include "shown_text.h"
 #include "utf8.h"
 
 #include <stdarg.h>
@@ -54,31 +55,33 @@ void text_add_json(struct wire *text, const char *string) {
     wire_raw(text, "\"", 1);
 }
 
+/* Adds foreign text. A byte of `special` is written by the format `escape`, one that cannot be
+ * shown by `unshown`. */
+static void add_shown(struct wire *text, const char *string, const char *special,
+                      const char *escape, const char *unshown) {
+    while (*string) {
+        const size_t plain = shown_plain(string, strcspn(string, special));
+        wire_raw(text, string, plain);
+        string += plain;
+        if (!*string)
+            return;
+        const unsigned char byte = (unsigned char)*string++;
+        text_add(text, strchr(special, byte) ? escape : unshown, byte);
+    }
+}
+
+void text_add_shown(struct wire *text, const char *string) {
+    add_shown(text, string, "", "", "\\x%02x");
+}
+
 void text_add_prometheus(struct wire *text, const char *string) {
     wire_raw(text, "\"", 1);
-    while (*string) {
-        const size_t size = utf8_sequence(string);
-        if (size == 0)
-            wire_raw(text, "?", 1);
-        else if (*string == '\n')
-            wire_raw(text, "\\n", 2);
-        else if (*string == '"' || *string == '\\')
-            text_add(text, "\\%c", *string);
-        else
-            wire_raw(text, string, size);
-        string += size ? size : 1;
-    }
+    add_shown(text, string, "\"\\", "\\%c", "\\\\x%02x");
     wire_raw(text, "\"", 1);
 }
 
 void text_add_html(struct wire *text, const char *string) {
-    for (; *string; string++) {
-        const char *const special = strchr("&<>\"'", *string);
-        if (special)
-            text_add(text, "&#%d;", *special);
-        else
-            wire_raw(text, string, 1);
-    }
+    add_shown(text, string, "&<>\"'", "&#%d;", "\\x%02x");
 }
 
 void text_add_seconds(struct wire *text, uint64_t nano) {

@@ -9,14 +9,17 @@
  * program's locale. */
 void text_add(struct wire *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Adds foreign text whole, with control characters and invalid UTF-8 as "\x1b" (shown_text.h). */
+void text_add_shown(struct wire *text, const char *string);
+
 /* Adds a JSON string with quotes. Each byte that is not UTF-8 becomes U+FFFD. */
 void text_add_json(struct wire *text, const char *string);
 
-/* Adds a label value of Prometheus' text format with quotes. Escapes only quotes, backslashes and
- * newlines: the format has no other escapes. */
+/* Adds a label value of Prometheus' text format with quotes. The text is shown as by
+ * text_add_shown(); then quotes and backslashes are escaped. */
 void text_add_prometheus(struct wire *text, const char *string);
 
-/* Escapes text for HTML. */
+/* Escapes text for HTML. The text is shown as by text_add_shown(). */
 void text_add_html(struct wire *text, const char *string);
 
 /* Adds nanoseconds as seconds with nine decimals. */

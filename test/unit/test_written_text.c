@@ -28,18 +28,18 @@ static void a_string_of_json_ends_where_it_should(void **state) {
     assert_written(&text, "\"a\\\"b\\\\c\\n\\u0001\\u007f/\xc3\xa4\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
-static void prometheus_knows_three_escapes(void **state) {
+static void prometheus_gets_no_control_characters(void **state) {
     struct wire text = {.bytes = NULL};
     (void)state;
     text_add_prometheus(&text, "a\"b\\c\n\t\x01/\xc3\xa4\xff");
-    assert_written(&text, "\"a\\\"b\\\\c\\n\t\x01/\xc3\xa4?\"");
+    assert_written(&text, "\"a\\\"b\\\\c\\\\x0a\\\\x09\\\\x01/\xc3\xa4\\\\xff\"");
 }
 
 static void html_has_no_mark_of_others(void **state) {
     struct wire text = {.bytes = NULL};
     (void)state;
-    text_add_html(&text, "<a href='x'>\"&amp;</a>");
-    assert_written(&text, "&#60;a href=&#39;x&#39;&#62;&#34;&#38;amp;&#60;/a&#62;");
+    text_add_html(&text, "<a href='x'>\"&amp;</a>\x1b[2J");
+    assert_written(&text, "&#60;a href=&#39;x&#39;&#62;&#34;&#38;amp;&#60;/a&#62;\\x1b[2J");
 }
 
 static void seconds_have_nine_digits(void **state) {
@@ -53,7 +53,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_stand_behind_each_other),
         cmocka_unit_test(a_string_of_json_ends_where_it_should),
-        cmocka_unit_test(prometheus_knows_three_escapes),
+        cmocka_unit_test(prometheus_gets_no_control_characters),
         cmocka_unit_test(html_has_no_mark_of_others),
         cmocka_unit_test(seconds_have_nine_digits),
     };

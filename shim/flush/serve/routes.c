@@ -244,7 +244,9 @@ static void begin_profile(struct serve *serve, struct http_request *request, enu
 /* --- the other routes --- */
 
 static void write_setting_line(void *arg, const char *name, const char *value) {
-    text_add(arg, "%s=%s\n", name, value);
+    text_add(arg, "%s=", name);
+    text_add_shown(arg, value);
+    text_add(arg, "\n");
 }
 
 static void reply_to_change(struct serve *serve, struct http_request *request) {

@@ -34,12 +34,15 @@ static int64_t number(const struct pprof_sample *sample, const char *key) {
 }
 
 static void write_frame(const struct pprof_frame *frame, struct wire *to) {
+    text_add(to, "\t");
     if (*frame->function)
-        text_add(to, "\t%s", frame->function);
+        text_add_shown(to, frame->function);
     else
-        text_add(to, "\t0x%llx", (unsigned long long)frame->address);
-    if (*frame->file)
-        text_add(to, "\n\t\t%s", frame->file);
+        text_add(to, "0x%llx", (unsigned long long)frame->address);
+    if (*frame->file) {
+        text_add(to, "\n\t\t");
+        text_add_shown(to, frame->file);
+    }
     if (*frame->file && frame->line)
         text_add(to, ":%lld", (long long)frame->line);
     text_add(to, "%s\n", frame->is_inlined ? " (inlined)" : "");
@@ -68,7 +71,8 @@ static void write_thread(const struct pprof_sum *sum, const struct pprof_sample 
         text_add_seconds(to, (uint64_t)waited);
         text_add(to, " s");
     }
-    text_add(to, *lock ? ", lock %s" : "%s", lock);
+    text_add(to, *lock ? ", lock " : "");
+    text_add_shown(to, lock);
     if (find_label(sample, "otelprof.lock.holder.thread.name")) {
         text_add(to, ", held by ");
         write_name(sample, "otelprof.lock.holder.thread.name", to);
