@@ -28,6 +28,7 @@ MAX_ALONE = 1 << 28  # bytes of a file that is one message
 FEW_MESSAGES = 1 << 12  # they are no load, however small they are
 LEAST_BYTES = 64  # of a message, on average: the smallest export of one sample has more
 MOST_LETTERS = 1 << 27  # in what attributes have by reference: a small file can refer to one long string very often
+MOST_INLINED = 1 << 14  # calls at one address: each stack with it has all of them
 MOST_NANOSECONDS = (1 << 63) - 1  # since 1970: what other formats can hold
 # what decoding raises for content that is something else
 BROKEN = (DecodeError, json_format.ParseError, ValueError, TypeError, IndexError, RecursionError)
@@ -199,6 +200,8 @@ def _seekable(file):
 
 def _check_figures(message):
     """Refuses figures that no profiler writes, and that nothing can be computed from."""
+    if any(len(location.lines) > MOST_INLINED for location in message.dictionary.location_table):
+        raise ValueError(f"a location has more than {MOST_INLINED} inlined calls")
     for resource_profiles in message.resource_profiles:
         for scope in resource_profiles.scope_profiles:
             for profile in scope.profiles:

@@ -114,6 +114,16 @@ def test_samples_with_one_long_label_are_more_than_a_page_can_show(message, tmp_
     assert with_little_memory("top", "a", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.parametrize("command", [
+    ("top", "a"), ("threads", "a"), ("locks", "a"), ("diff", "a", "a"), ("merge", "a", "-o", "out"), ("pprof", "a", "-o", "out"),
+    ("export", "a", "--format", "collapsed"), ("export", "a", "--format", "otlp-json"), ("flamegraph", "a", "-o", "out"),
+], ids=" ".join)
+def test_a_location_of_very_many_lines_is_refused_by_each_command(message, tmp_path, command):
+    write(tmp_path / "a", inlined(message, 20_000))
+    done = with_little_memory(*command, cwd=tmp_path)
+    assert done.returncode == 2 and "more than 16384 inlined calls" in done.stderr
+
+
 def test_code_that_is_inlined_often_is_none_to_refuse(message, tmp_path):
     write(tmp_path / "a", inlined(message, 200))
     succeeds("flamegraph", "a", "-o", "a.html", cwd=tmp_path)
