@@ -33,6 +33,6 @@ uint64_t kernel_value(const char *text, const char *key) {
     const char *const value = process_text_value(text, key, ' ');
     uint64_t number = 0;
     if (value)
-        (void)number_read(value, 10, &number);
+        (void)number_read(value + strspn(value, " "), 10, &number);
     return number;
 }
