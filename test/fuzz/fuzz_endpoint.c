@@ -97,6 +97,11 @@ uint64_t http_server_next_step(const struct http_server *server) {
     return UINT64_MAX;
 }
 
+uint64_t http_server_reply_bytes(const struct http_server *server) {
+    (void)server;
+    return 0;
+}
+
 void http_server_close(struct http_server *server) {
     (void)server;
 }
