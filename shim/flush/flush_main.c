@@ -208,7 +208,13 @@ static bool open_exporters(struct flush *f) {
  * free. */
 static void open_serve(struct flush *f) {
     const struct capture_api *const api = f->api;
-    if (*api->config->listen)
+    /* it is loaded here, and its constructor calls GnuTLS by names that the program may define */
+    const bool conflicts = *api->config->listen && own_bindings_conflict();
+    if (conflicts)
+        log_warn(api->log,
+                 "OTEL_PROFILER_LISTEN: the program exports functions of names that libmicrohttpd "
+                 "calls, or that other libraries have; the process serves no requests");
+    if (*api->config->listen && !conflicts)
         f->serve = serve_open(&(struct serve_of){api, f->resource, f->control, f->sender});
     if (f->serve)
         f->exporter.forms |= FORM_PROTOBUF;

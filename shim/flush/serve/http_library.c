@@ -1,7 +1,5 @@
 #include "http_library.h"
 
-#include "libraries/own_bindings.h"
-
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>
@@ -37,8 +35,7 @@ const struct http_library *http_library(void) {
      * library itself, its handler must not be replaced. */
     if (dlopen(HTTP_LIBRARY_NAME, RTLD_LAZY | RTLD_NOLOAD))
         return NULL;
-    /* its constructor calls GnuTLS by names that the program may define, too */
-    if (own_bindings_conflict() || dlsym(RTLD_DEFAULT, "MHD_start_daemon"))
+    if (dlsym(RTLD_DEFAULT, "MHD_start_daemon")) /* the program exports one of its own */
         return NULL;
     void *const library = dlopen(HTTP_LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
     bool all = library != NULL;
