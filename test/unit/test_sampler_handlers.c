@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static struct thread_table threads;
-static const struct recorder recorder = {.threads = &threads};
+static struct recorder recorder = {.threads = &threads};
 static struct thread_state *other;
 
 /* --- the other thread --- */
