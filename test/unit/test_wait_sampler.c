@@ -335,18 +335,30 @@ static void without_proc_a_slot_is_believed(void **state) {
 
 /* A handler runs while the hook's slot says that the thread waits: a look takes that time for a
  * wait, too. */
-static void work_within_a_hooks_wait_is_not_recorded_as_a_wait(void **state) {
-    (void)state;
+static void check_work_within_a_wait(unsigned wait_ms) {
     waiting.in_hook = true;
     begin_waiting();
     look();
     work_and_wait_on();
+    usleep(wait_ms * 1000);
     look();
     harvest(false);
     const double lived = nano_since(waiting.state->wall.begun_ns);
     assert_true(told.waited > 0 && told.waited + told.unseen <= lived - WORK_NANO);
     end_waiting();
     give_back();
+}
+
+static void work_within_a_hooks_wait_is_not_recorded_as_a_wait(void **state) {
+    (void)state;
+    check_work_within_a_wait(0);
+}
+
+/* A long wait is recorded while it lasts. */
+static void work_within_a_long_wait_is_not_recorded_as_a_wait(void **state) {
+    enum { LONG_WAIT_MS = 500 };
+    (void)state;
+    check_work_within_a_wait(LONG_WAIT_MS);
 }
 
 static void without_proc_and_slot_a_wait_is_recorded_at_the_end(void **state) {
@@ -463,6 +475,7 @@ int main(void) {
         cmocka_unit_test_setup(a_sleep_reported_as_delay_is_recorded_once, begin),
         cmocka_unit_test_setup(each_delay_is_recorded_once, begin),
         cmocka_unit_test_setup(work_within_a_hooks_wait_is_not_recorded_as_a_wait, begin),
+        cmocka_unit_test_setup(work_within_a_long_wait_is_not_recorded_as_a_wait, begin),
         cmocka_unit_test_setup(nothing_is_polled_unless_a_type_needs_it, begin),
     };
     return cmocka_run_group_tests(tests, start, NULL);

@@ -94,12 +94,12 @@ void wait_continue(struct wait_sampler *waits, struct thread_state *thread,
         account->pending_ns += wall_take(&thread->wall, account->off_cpu_at_last_seen_ns +
                                                             (now - account->last_seen_ns));
     const bool moved = holder_stack_has_moved(waits, account);
-    /* The kernel is asked about a long wait now and then: if the thread is still blocked, the
-     * pending time was certainly no run-queue delay and may be recorded as off-CPU time. */
+    /* The kernel is asked about a long wait now and then: the pending time of a thread that is still
+     * blocked is recorded. A handler may have run within it, and have waited for a processor. */
     if (moved || (account->pending_ns >= LONG_WAIT_NANO &&
                   kernel_thread_run_state(&waits->kernel, account->tid, &account->files, &call) ==
                       RUN_BLOCKED))
-        record_pending(waits, thread, account); /* this time belongs to the holder until now */
+        wait_reconcile(waits, thread, account); /* this time belongs to the holder until now */
     if (moved)
         holder_stack_follow(waits, account);
 }
