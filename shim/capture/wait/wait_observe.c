@@ -94,8 +94,9 @@ void wait_continue(struct wait_sampler *waits, struct thread_state *thread,
         account->pending_ns += wall_take(&thread->wall, account->off_cpu_at_last_seen_ns +
                                                             (now - account->last_seen_ns));
     const bool moved = holder_stack_has_moved(waits, account);
-    /* The kernel is asked about a long wait now and then: the pending time of a thread that is still
-     * blocked is recorded. A handler may have run within it, and have waited for a processor. */
+    /* The kernel is asked about a long wait now and then: the pending time of a thread that is
+     * still blocked is recorded. A handler may have run within it, and have waited for a processor.
+     */
     if (moved || (account->pending_ns >= LONG_WAIT_NANO &&
                   kernel_thread_run_state(&waits->kernel, account->tid, &account->files, &call) ==
                       RUN_BLOCKED))
