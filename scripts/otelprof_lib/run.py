@@ -34,6 +34,9 @@ from .whole_file import Output, refuse_one_file
 QUIET_SECONDS = 0.3
 GRACE_SECONDS = 5
 PR_SET_DUMPABLE = 4
+LOADER = re.compile(r"ld(?:-linux[\w-]*|-musl[\w-]*)\.so(?:\.\d+)*")
+# glibc's, that have the next argument as their value
+LOADERS_VALUES = ("--library-path", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask", "--inhibit-rpath", "--audit", "--preload", "--argv0")
 
 
 # --- the program ---
@@ -42,6 +45,19 @@ PR_SET_DUMPABLE = 4
 def glob_of(command):
     """A glob that its base name fits, and nothing that has to be escaped."""
     return re.sub(r"[][*?\\,\s]", "?", os.path.basename(command))
+
+
+def program_of(command):
+    """The program that a command runs: where that is the dynamic loader, its first argument that is no option."""
+    if not LOADER.fullmatch(os.path.basename(command[0])):
+        return command[0]
+    arguments = iter(command[1:])
+    for argument in arguments:
+        if argument in LOADERS_VALUES:
+            next(arguments, None)
+        elif not argument.startswith("--"):
+            return argument
+    return command[0]
 
 
 def environment(endpoint, options):
@@ -59,7 +75,7 @@ def environment(endpoint, options):
     # whatever else is excluded, the program itself is not
     env["OTEL_PROFILER_EXCLUDE"] = env.get("OTEL_PROFILER_EXCLUDE") or "none"
     env["OTEL_PROFILER_INCLUDE"] = ",".join(
-        filter(None, (env.get("OTEL_PROFILER_INCLUDE"), glob_of(options.command[0])))
+        filter(None, (env.get("OTEL_PROFILER_INCLUDE"), glob_of(program_of(options.command))))
     )
     env.setdefault("OTEL_PROFILER_MIN_LIFETIME", "0")
     env.setdefault("OTEL_PROFILE_EXPORT_INTERVAL", "1000")
@@ -235,7 +251,7 @@ def run(options):
     if not options.command:
         say("no program to run")
         return 2
-    output = options.output or default_output(options.command[0], os.getpid())
+    output = options.output or default_output(program_of(options.command), os.getpid())
     refuse_one_file(output, options.flamegraph)
     places.load_messages()  # what is missing is said before the program runs
     places.library()

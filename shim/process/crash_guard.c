@@ -7,6 +7,7 @@
 #include "hash.h"
 #include "own_file.h"
 #include "process_stat.h"
+#include "program_path.h"
 #include "text_numbers.h"
 
 #include <errno.h>
@@ -36,8 +37,11 @@ IN_FIRST_PAGE static struct crash_guard {
 /* --- this process --- */
 
 static uint64_t hash_of_executable(void) {
+    char path[PATH_MAX];
     struct stat status;
-    if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &status, 0) != 0)
+    const char *const file =
+        program_is_run_by_loader() && program_path(path, sizeof path) ? path : "/proc/self/exe";
+    if (syscall(SYS_newfstatat, AT_FDCWD, file, &status, 0) != 0)
         return 0;
     const uint64_t words[] = {status.st_dev, status.st_ino, (uint64_t)status.st_mtim.tv_sec,
                               (uint64_t)status.st_mtim.tv_nsec};
@@ -139,8 +143,7 @@ static void crash_guard_report(int file, struct crash_record *record, struct cra
     const size_t place = crash_record_pause_place(record, own->executable, own->began_nano);
     (void)write_part(file, &pause, sizeof pause,
                      offsetof(struct crash_record, pauses) + place * sizeof pause);
-    const long length = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof path - 1);
-    path[length < 0 ? 0 : length] = 0;
+    (void)program_path(path, sizeof path);
     log_warn(log,
              "%s did not get through its first %d s in %d starts within ten minutes; it is not "
              "profiled for an hour (crash guard)",

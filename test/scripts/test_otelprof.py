@@ -14,7 +14,7 @@ from otelprof_lib.capture_file import BadFile, append_message, read_messages
 from otelprof_lib.kinds import KINDS, TYPES
 from otelprof_lib.formats import readable
 from otelprof_lib.report import report
-from otelprof_lib.run import Termination
+from otelprof_lib.run import Termination, program_of
 
 OTELPROF = ROOT / "scripts" / "otelprof"
 
@@ -455,3 +455,14 @@ def test_the_help_of_ctl_is_the_synopsis_of_its_manual_page(tmp_path):
     synopsis = re.findall(r'^\.SY "otelprof ctl"\n(.*?)\.YS$', page, re.MULTILINE | re.DOTALL)
     words = [re.sub(r"^\.\w+ |[ \n]", "", part, flags=re.MULTILINE) for part in synopsis]
     assert words == ["PIDstatus|on|off|flush", "PIDsetNAME=VALUE..."]
+
+
+@pytest.mark.parametrize("command, program", [
+    (["./app", "x"], "./app"),
+    (["/lib64/ld-linux-x86-64.so.2", "./app", "x"], "./app"),
+    (["ld-linux-x86-64.so.2", "--argv0", "x", "--inhibit-cache", "/opt/app"], "/opt/app"),
+    (["/lib/ld-musl-x86_64.so.1", "--preload", "a.so", "app"], "app"),
+    (["/lib64/ld-linux-x86-64.so.2", "--help"], "/lib64/ld-linux-x86-64.so.2"),
+], ids=lambda value: value if isinstance(value, str) else None)
+def test_behind_the_loader_the_program_is_its_argument(command, program):
+    assert program_of(command) == program

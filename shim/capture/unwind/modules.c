@@ -4,6 +4,7 @@
 #include "kernel/signals_blocked.h"
 #include "kernel/wait.h"
 #include "loader_counters.h"
+#include "program_path.h"
 #include "working_directory.h"
 
 #include <string.h>
@@ -127,10 +128,7 @@ bool modules_start(struct modules *modules) {
     pthread_mutex_init(&modules->lock, NULL);
     modules->find_object = loaded_object_finder();
     (void)working_directory(names->start_directory, sizeof names->start_directory);
-    const ssize_t length =
-        readlink("/proc/thread-self/exe", names->executable, sizeof names->executable - 1);
-    const bool complete = length > 0 && length < (ssize_t)sizeof names->executable - 1;
-    names->executable[complete ? length : 0] = 0;
+    (void)program_path(names->executable, sizeof names->executable);
     fixed_modules_find(&modules->fixed, (uintptr_t)(void *)modules_start);
     struct module_snapshot *const snapshot = module_snapshot_take(names);
     for (size_t i = 0; snapshot && i < snapshot->count; i++)

@@ -8,6 +8,7 @@
 #include "keyvalues.h"
 #include "process_context.h"
 #include "process_file.h"
+#include "program_path.h"
 #include "redact.h"
 #include "utc_time.h"
 
@@ -75,11 +76,8 @@ static bool resource_read_text(const char *path, char *text, size_t size) {
 /* `path`: at the start, or "" if not known. */
 static void set_executable(struct resource *r, const char *path, const char *redact) {
     char now[PATH_MAX];
-    if (path[0] != '/' && may_open_by_path()) {
-        const ssize_t length = readlink("/proc/thread-self/exe", now, sizeof now - 1);
-        now[length > 0 ? length : 0] = 0;
+    if (path[0] != '/' && may_open_by_path() && program_path(now, sizeof now))
         path = now;
-    }
     if (path[0] != '/')
         return;
     const char *const shown = redact_path(redact, path);
@@ -94,7 +92,9 @@ static void set_command(struct resource *r, const char *redact) {
     const char *const command = (const char *)(uintptr_t)getauxval(AT_EXECFN);
     const char *const path = resource_find(r, "process.executable.path");
     const bool hidden = path && path[0] != '/';
-    if (command)
+    if (program_is_run_by_loader()) /* its option --argv0 is any text */
+        resource_set_text(r, "process.command", path ? path : "");
+    else if (command)
         resource_set_text(r, "process.command", hidden ? path : redact_path(redact, command));
 }
 

@@ -1,14 +1,11 @@
 #include "choice.h"
 
-#include "bare_syscall.h"
 #include "glob.h"
+#include "program_path.h"
 
-#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static struct glob glob_of(const char *text) {
     return (struct glob){text, strlen(text)};
@@ -150,11 +147,8 @@ bool choice_is_command(void) {
            is_excluded_by_default(name);
 }
 
-/* Calls the kernel directly, because another preload may replace readlink. */
 static const char *executable(char *buffer, size_t size) {
-    const long length = bare_syscall(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)buffer,
-                                     (long)size - 1, 0, 0);
-    buffer[length > 0 ? length : 0] = 0;
+    (void)program_path(buffer, size);
     return buffer;
 }
 

@@ -37,6 +37,15 @@ static bool has_older_glibc(const struct log *log) {
 
 /* --- not preloaded --- */
 
+/* The C library prints its version where it is executed. It precedes the preload there. */
+static bool is_libc_alone(const struct log *log) {
+    const struct link_map *const executable = object_symbols_first();
+    if (!executable || !object_symbols_defines(executable, "gnu_get_libc_version"))
+        return false;
+    log_debug(log, "the C library itself is the program; nothing is profiled");
+    return true;
+}
+
 /* After dlopen the profiler could be unloaded under its own signal handler, and would see only half
  * of the program's calls. */
 static bool is_loaded_late(const struct log *log) {
@@ -196,7 +205,8 @@ static bool is_child_of_chromium(const struct log *log, char *const *arguments) 
 /* --- all of them --- */
 
 bool is_ineligible(const struct log *log, char *const *arguments) {
-    return has_older_glibc(log) || is_loaded_late(log) || has_another_copy(log) ||
-           is_short_of_memory(log) || has_sanitizer(log) || has_heaptrack(log) ||
-           has_malloc_for_one_thread(log) || is_child_of_chromium(log, arguments);
+    return has_older_glibc(log) || is_libc_alone(log) || is_loaded_late(log) ||
+           has_another_copy(log) || is_short_of_memory(log) || has_sanitizer(log) ||
+           has_heaptrack(log) || has_malloc_for_one_thread(log) ||
+           is_child_of_chromium(log, arguments);
 }
