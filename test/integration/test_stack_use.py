@@ -13,6 +13,7 @@ OUTSIDE = {
     "_dl_find_object": 512,  # called through a pointer, see modules.c
 }
 LEAF = 128
+ROOM_FOR_CHECK = 1024  # ARCH_ENTRY_ROOM_BYTES
 # What else is called through a pointer: unwind.c asks an interpreter for its frames.
 BY_POINTER = "list_group"
 FLAGS = [
@@ -79,15 +80,24 @@ def test_a_sample_fits_on_its_stack(call_graph):
 
 
 def test_the_entry_uses_nothing_of_another_stack(tmp_path):
-    """It moves to the thread's signal stack before its first push or call."""
+    """It moves to the thread's signal stack before its first push or call, but for one call where there is room for it."""
     text = subprocess.run(
         ["objdump", "-d", "--no-show-raw-insn", "--disassemble=signal_entry", LIBRARY],
         capture_output=True, text=True, check=True,
     ).stdout
     instructions = [line.split("\t")[-1] for line in text.splitlines() if "\t" in line]
     switch = next(i for i, text in enumerate(instructions) if re.match(r"mov +%rcx,%rsp", text))
-    assert not [text for text in instructions[:switch] if re.match(r"push|call|sub .*,%rsp", text)]
+    (call,) = [i for i, text in enumerate(instructions[:switch]) if re.match(r"push|call|sub .*,%rsp", text)]
+    assert "signal_thread_is_libcs" in instructions[call]
+    checked = next(i for i, text in enumerate(instructions) if re.match(rf"cmp +\${ROOM_FOR_CHECK:#x},%rax", text))
+    assert checked < call and instructions[checked + 1].startswith("jb")
     assert any(text.startswith("call") for text in instructions[switch:])
+
+
+def test_the_check_of_the_thread_fits_in_its_room(call_graph):
+    size, chain = deepest(*call_graph, "signal_thread_is_libcs")
+    print(f"{size} bytes: {' > '.join(chain)}")
+    assert size < ROOM_FOR_CHECK
 
 
 def test_a_sampled_allocation_needs_little_of_the_programs_stack(call_graph):

@@ -6,11 +6,18 @@
 #ifndef OTELPROF_ARCH_SIGNAL_ENTRY_H
 #define OTELPROF_ARCH_SIGNAL_ENTRY_H
 
+#include <stddef.h>
+#include <ucontext.h>
+
+enum { ARCH_ENTRY_ROOM_BYTES = 1024 };
+
 /* Defines `entry`, a handler as sigaction(2) has it. Where bool is_libcs(void *context) says that
  * the thread's variables are not libc's, the handler is void foreign(int number, siginfo_t *info,
- * void *context) and reads none. `tls` is a thread-local variable, in which a
- * pointer lies at `known` and another, to a struct, at `stack`; that struct has the upper end of a
- * stack of `bytes` bytes at `high`. Where the first pointer is NULL the handler is void pass_on(int
+ * void *context) and reads none. An alternate stack of the program's may hold the kernel's frame
+ * and no more: is_libcs() is called if ARCH_ENTRY_ROOM_BYTES are left, or if there is no such
+ * stack, and is true elsewhere. `tls` is a thread-local variable, in which a pointer lies at
+ * `known` and another, to a struct, at `stack`; that struct has the upper end of a stack of `bytes`
+ * bytes at `high`. Where the first pointer is NULL the handler is void pass_on(int
  * number, siginfo_t *info, void *context) on the stack that the kernel has chosen. Elsewhere it is
  * on the other stack bool work(int number, siginfo_t *info, void *context) and, where that returns
  * false, pass_on() again, on the kernel's: if the kernel has chosen another stack, that is not
@@ -26,6 +33,13 @@
                          "movl %%edi, %%r12d\n\t"                                                  \
                          "movq %%rsi, %%r13\n\t"                                                   \
                          "movq %%rdx, %%r14\n\t"                                                   \
+                         "cmpq $0, %c5(%%rdx)\n\t"                                                 \
+                         "je 3f\n\t"                                                               \
+                         "movq %%rsp, %%rax\n\t"                                                   \
+                         "subq %c4(%%rdx), %%rax\n\t"                                              \
+                         "cmpq %6, %%rax\n\t"                                                      \
+                         "jb 4f\n"                                                                 \
+                         "3:\n\t"                                                                  \
                          "andq $-16, %%rsp\n\t"                                                    \
                          "movq %%rdx, %%rdi\n\t"                                                   \
                          "call " #is_libcs "\n\t"                                                  \
@@ -34,7 +48,8 @@
                          "movq %%r13, %%rsi\n\t"                                                   \
                          "movq %%r14, %%rdx\n\t"                                                   \
                          "testb %%al, %%al\n\t"                                                    \
-                         "jz " #foreign "\n\t"                                                     \
+                         "jz " #foreign "\n"                                                       \
+                         "4:\n\t"                                                                  \
                          "movq " #tls "@gottpoff(%%rip), %%rax\n\t"                                \
                          "movq %%fs:%c0(%%rax), %%rcx\n\t"                                         \
                          "testq %%rcx, %%rcx\n\t"                                                  \
@@ -62,7 +77,10 @@
                          "movq %%r14, %%rdx\n\t"                                                   \
                          "jmp " #pass_on                                                           \
                          :                                                                         \
-                         : "i"(known), "i"(stack), "i"(high), "i"(bytes));                         \
+                         : "i"(known), "i"(stack), "i"(high), "i"(bytes),                          \
+                           "i"(offsetof(ucontext_t, uc_stack.ss_sp)),                              \
+                           "i"(offsetof(ucontext_t, uc_stack.ss_size)),                            \
+                           "i"(ARCH_ENTRY_ROOM_BYTES));                                            \
     }
 
 #endif
