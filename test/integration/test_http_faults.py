@@ -293,6 +293,12 @@ def test_partial_success(serve, send):
     assert len(said) == 1 and said[0].endswith(r"the receiver rejected 2 profiles: too old\x0a\x1b[31m"), said
 
 
+def test_success_without_words_is_no_warning_where_the_url_has_a_secret(serve, send):
+    server = serve(status(200))
+    assert send(server, url=f"{server.url}/?key=sEcReT") == []
+    assert len(server.calls) == 1
+
+
 def test_a_warning_with_success(serve, send):
     response = profiles_service_pb2.ExportProfilesServiceResponse()
     response.partial_success.error_message = "use v1"

@@ -109,7 +109,7 @@ static void add_words(const struct config *config, const char *words, char *show
     const bool has_secret_url = config->endpoint[strcspn(config->endpoint, "@?")] != 0;
     while (size && strchr(blanks, words[size - 1]))
         size--;
-    if (has_secret_url)
+    if (has_secret_url && size)
         snprintf(shown, room, "its words are not shown: the URL has credentials or a query");
     else if (repeats_a_header(config, words))
         snprintf(shown, room, "its words repeat a header and are not shown");
