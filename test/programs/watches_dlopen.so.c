@@ -1,5 +1,5 @@
 /* Preloaded behind the profiler: adds a line to the file LOADED_LOG for each time that the loader
- * is asked for its exporter. */
+ * is asked to load its exporter. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ void *dlopen(const char *path, int flags) {
     void *(*next)(const char *, int);
     void *const found = dlsym(RTLD_NEXT, "dlopen");
     memcpy(&next, &found, sizeof next);
-    if (path && strstr(path, "libotelprof-flush.so"))
+    if (path && !(flags & RTLD_NOLOAD) && strstr(path, "libotelprof-flush.so"))
         note();
     return next(path, flags);
 }
