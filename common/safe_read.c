@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -52,6 +53,19 @@ bool safe_read(uint64_t address, void *to, size_t size) {
 
 /* --- on the program's threads --- */
 
+static struct {
+    _Atomic uint32_t under_way;
+    _Atomic bool are_forbidden;
+} kernel_copies;
+
+void safe_read_forbid_copies(void) {
+    atomic_store(&kernel_copies.are_forbidden, true);
+}
+
+bool safe_read_copies(void) {
+    return atomic_load(&kernel_copies.under_way) > 0;
+}
+
 static bool copy_readable_pages(uint64_t address, void *to, size_t size) {
     size_t done = 0;
     while (done < size) {
@@ -68,8 +82,11 @@ static bool copy_readable_pages(uint64_t address, void *to, size_t size) {
 
 bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered) {
     const int saved = errno;
-    const long read = is_filtered ? -1 : read_at_once(address, to, size);
-    const bool is_refused = is_filtered || (read < 0 && errno != EFAULT);
+    atomic_fetch_add(&kernel_copies.under_way, 1);
+    const bool may_copy = !is_filtered && !atomic_load(&kernel_copies.are_forbidden);
+    const long read = may_copy ? read_at_once(address, to, size) : -1;
+    const bool is_refused = !may_copy || (read < 0 && errno != EFAULT);
+    atomic_fetch_sub(&kernel_copies.under_way, 1);
     errno = saved;
     return is_refused ? copy_readable_pages(address, to, size) : read == (long)size;
 }

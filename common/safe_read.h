@@ -22,6 +22,13 @@ bool safe_read(uint64_t address, void *to, size_t size);
  * for each page. Context: any. Async-signal-safe: yes; errno is preserved. */
 bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered);
 
+/* Forbids the kernel's copies on the program's threads, for good: a filter for all threads is about
+ * to be installed, which may kill for that call. Context: any. Async-signal-safe: yes. */
+void safe_read_forbid_copies(void);
+
+/* Returns whether a thread is in such a copy, or was when another thread of its parent forked. */
+bool safe_read_copies(void);
+
 /* Returns whether a filter is around the calling thread. 0.1 µs. Context: as above. */
 bool safe_read_is_filtered(void);
 

@@ -12,12 +12,14 @@
 #include "capture/cpu/masked_threads.h"
 #include "capture/cpu/sampler.h"
 #include "capture/kernel/signals_blocked.h"
+#include "capture/kernel/wait.h"
 #include "capture/unwind/stack_memory.h"
 #include "entry.h"
 #include "process/helper_rights.h"
 #include "process/lifecycle.h"
 #include "process/quiesce.h"
 #include "process/seccomp_filter.h"
+#include "safe_read.h"
 
 #include <errno.h>
 #include <linux/prctl.h>
@@ -60,9 +62,24 @@ static bool is_the_end(const struct sock_fprog *program, unsigned long flags, bo
            (follows && !seccomp_filter_lets_helper_follow(program));
 }
 
+static bool no_copy_is_under_way(void *unused) {
+    (void)unused;
+    return !safe_read_copies();
+}
+
+/* A sample on another thread has found no filter around it, and would be killed in the middle of
+ * its copies. */
+static void end_copies_of_others(void) {
+    enum { COPY_ROUNDS = 2000 };
+    safe_read_forbid_copies();
+    (void)wait_for_rounds(no_copy_is_under_way, NULL, COPY_ROUNDS);
+}
+
 static enum then before_valid_filter(const struct sock_fprog *program, unsigned long flags) {
     const bool spared = seccomp_filter_spares_thread(program);
     const bool is_end = is_the_end(program, flags, spared);
+    if (flags & SECCOMP_FILTER_FLAG_TSYNC)
+        end_copies_of_others();
     if (is_end)
         lifecycle_leave_process();
     else if (!spared)
