@@ -3,6 +3,7 @@
 #include "access.h"
 #include "clock.h"
 #include "config_values.h"
+#include "control/memory_room.h"
 #include "facts.h"
 #include "profile_kind.h"
 #include "thread_text.h"
@@ -363,8 +364,16 @@ static void reply_pprof(struct serve *serve, struct window *window) {
                    "There is no memory for the response.");
 }
 
+/* Slow clients keep the replies that they were given: beyond the bound none is made. */
+static bool has_room_for_reply(const struct serve *serve) {
+    const uint64_t unsent = serve->server ? http_server_reply_bytes(serve->server) : 0;
+    return unsent == 0 || unsent < windows_most_bytes(unsent, memory_room());
+}
+
 void reply_to_window(struct serve *serve, struct window *window) {
     struct wire written = {.bytes = NULL};
+    if (!window->refused && window->form != WINDOW_FLUSH && !has_room_for_reply(serve))
+        window_refuse(window);
     if (window->refused || window->state != WINDOW_DONE) {
         reply_text(window->request, MHD_HTTP_SERVICE_UNAVAILABLE,
                    window->refused ? "There is no memory for the response."
