@@ -168,6 +168,7 @@ bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process
     const stack_t ours = own_signal_stack_setting(stack);
     const int saved = errno;
     stack_t old = {.ss_flags = SS_DISABLE};
+    stack->thread_pointer = thread_pointer(); /* before a signal may come on it */
     const bool is_set = kernel_exchange(&ours, &old) == 0;
     errno = saved;
     if (!is_set)
@@ -179,7 +180,6 @@ bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process
             .ss_sp = old.ss_sp, .ss_flags = old.ss_flags & STACK_DISARMS, .ss_size = old.ss_size};
     else /* the first thread of a process has never been given a flag, others are given this one */
         stack->programs = (stack_t){.ss_flags = is_first_of_process ? 0 : SS_DISABLE};
-    stack->thread_pointer = thread_pointer();
     profiler_tls.signal_stack = stack;
     return true;
 }

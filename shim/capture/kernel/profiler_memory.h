@@ -12,6 +12,7 @@
 #define OTELPROF_PROFILER_MEMORY_H
 
 #include "arch_memory.h"
+#include "bare_syscall.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -97,7 +98,8 @@ static inline void *profiler_memory_reserve(size_t size) {
 /* Backs a part of such a range by zeroed memory. Returns false if refused. */
 static inline bool profiler_memory_open(void *memory, size_t size) {
     const int saved = errno;
-    const bool opened = syscall(SYS_mprotect, memory, size, PROT_READ | PROT_WRITE) == 0;
+    const bool opened =
+        bare_syscall(SYS_mprotect, (long)memory, (long)size, PROT_READ | PROT_WRITE, 0, 0, 0) == 0;
     errno = saved;
     return opened;
 }

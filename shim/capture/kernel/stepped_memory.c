@@ -6,7 +6,8 @@
 enum {
     LEAST_STEP_SHIFT = 17, /* a multiple of any kernel's pages */
     MOST_STEPS = 64,
-    ROOM_PART = 4, /* of the memory that a limit leaves: exports and the program need the rest */
+    FIRST_STEPS = 8, /* of the largest table, whatever STEPPED_FIRST_BYTES is */
+    ROOM_PART = 4,   /* of the memory that a limit leaves: exports and the program need the rest */
 };
 
 IN_FIRST_PAGE static struct stepped_bound {
@@ -18,6 +19,9 @@ void *stepped_memory_map(struct stepped_memory *memory, size_t size) {
     uint32_t shift = LEAST_STEP_SHIFT;
     while ((size - 1) >> shift >= MOST_STEPS)
         shift++;
+    const uint64_t least = (uint64_t)FIRST_STEPS << shift;
+    if (atomic_load_explicit(&bound.most, memory_order_relaxed) < least)
+        atomic_store_explicit(&bound.most, least, memory_order_relaxed);
     char *const start = profiler_memory_closed_part(size);
     *memory = (struct stepped_memory){start, start ? start + size : NULL, shift, 0};
     return start;
