@@ -64,11 +64,16 @@ class _Place:
                 self._refuse("a link", self.facts)
             self.is_followed = os.readlink(f"/proc/self/fd/{self.folder}").startswith("/proc/")
 
+    def _is_shared(self):
+        """Whether others can put a file into the folder."""
+        folder = os.stat(".", dir_fd=self.folder)
+        return folder.st_uid not in (os.geteuid(), 0) or bool(folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
     def check(self, facts):
-        """A device is its machine's; a file or pipe must be ours."""
+        """A device is its machine's; a file or pipe must be ours. Some mounts give all files to one owner."""
         if not facts or self.is_followed:
             return
-        if stat.S_ISREG(facts.st_mode) and facts.st_uid != os.geteuid():
+        if stat.S_ISREG(facts.st_mode) and facts.st_uid != os.geteuid() and self._is_shared():
             self._refuse("a file", facts)
         if stat.S_ISFIFO(facts.st_mode) and facts.st_uid not in (os.geteuid(), 0):
             self._refuse("a pipe", facts)
@@ -139,6 +144,8 @@ class Output:
         self.file = os.fdopen(descriptor, "wb")
 
     def _open_beside(self):
+        if self._place.facts and not os.access(self._place.name, os.W_OK, dir_fd=self._place.folder):
+            return -1  # which says why
         name = f".otelprof-{secrets.token_hex(8)}"
         with contextlib.suppress(OSError):
             descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self._place.folder)

@@ -32,7 +32,8 @@ static void helper_sleep_until(uint32_t wakes, uint64_t deadline) {
     const uint64_t until = earlier(next_poll, deadline);
     wait_sampler_before_sleep(&capture.waits);
     futex_wait(&helper.wakes, wakes, until);
-    (void)helper_table_holds();
+    if (!helper_table_holds())
+        return;
     wait_sampler_after_sleep(&capture.waits, until);
     main_watch_poll();
     crash_guard_poll();

@@ -148,11 +148,17 @@ static bool is_programs_own(uintptr_t address) {
     return symbol && symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT;
 }
 
+/* C++ programs export their copies of inline functions of the standard library, which are all the
+ * same: libstdc++ is bound to them. */
+static bool is_cpp(const char *name) {
+    return strncmp(name, "_Z", 2) == 0;
+}
+
 /* A slot that leads into its own library may be unbound: the first call would bind it. */
 static bool leads_into_program(const struct object_reference *reference, void *arg) {
     const struct object_range *const library = arg;
     uintptr_t bound = reference->slot ? *reference->slot : 0;
-    if (bound == 0 || is_allocator(reference->name))
+    if (bound == 0 || is_allocator(reference->name) || is_cpp(reference->name))
         return false;
     if (is_in(*library, bound))
         bound = (uintptr_t)dlsym(RTLD_DEFAULT, reference->name);

@@ -233,11 +233,12 @@ static bool inflate_section(const struct elf_sections *s, const Elf64_Shdr *head
 }
 
 /* libzstd gets all packed bytes at once: then it writes into `to` alone. As a stream, it would take
- * a window as large as the contents. */
+ * a window as large as the contents. More than libzstd writes at most for that size is refused. */
 static bool decompress_section(const struct elf_sections *s, const Elf64_Shdr *header,
                                uint64_t head, uint8_t *to, uint64_t size) {
     const uint64_t packed_size = header->sh_size - head;
-    void *const packed = malloc(packed_size);
+    const size_t most = ZSTD_compressBound(size);
+    void *const packed = !ZSTD_isError(most) && packed_size <= most ? malloc(packed_size) : NULL;
     const bool done = packed && elf_section_read_raw(s, header, head, packed, packed_size) &&
                       ZSTD_decompress(to, size, packed, packed_size) == size;
     free(packed);
