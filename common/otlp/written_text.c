@@ -55,15 +55,18 @@ void text_add_json(struct wire *text, const char *string) {
     wire_raw(text, "\"", 1);
 }
 
-/* Adds foreign text. A byte of `special` is written by the format `escape`, one that cannot be
- * shown by `unshown`. */
-static void add_shown(struct wire *text, const char *string, const char *special,
+/* Adds `size` bytes of foreign text. A byte of `special` is written by the format `escape`, one
+ * that cannot be shown by `unshown`. */
+static void add_shown(struct wire *text, const char *string, size_t size, const char *special,
                       const char *escape, const char *unshown) {
-    while (*string) {
-        const size_t plain = shown_plain(string, strcspn(string, special));
+    const char *const end = string + size;
+    for (;;) {
+        const size_t left = (size_t)(end - string);
+        const size_t before = strcspn(string, special);
+        const size_t plain = shown_plain(string, before < left ? before : left);
         wire_raw(text, string, plain);
         string += plain;
-        if (!*string)
+        if (string == end)
             return;
         const unsigned char byte = (unsigned char)*string++;
         text_add(text, strchr(special, byte) ? escape : unshown, byte);
@@ -71,17 +74,25 @@ static void add_shown(struct wire *text, const char *string, const char *special
 }
 
 void text_add_shown(struct wire *text, const char *string) {
-    add_shown(text, string, "", "", "\\x%02x");
+    add_shown(text, string, strlen(string), "", "", "\\x%02x");
 }
 
+/* The format has an escape for the end of a line, and takes a tab as it is. */
 void text_add_prometheus(struct wire *text, const char *string) {
     wire_raw(text, "\"", 1);
-    add_shown(text, string, "\"\\", "\\%c", "\\\\x%02x");
+    for (;;) {
+        const size_t size = strcspn(string, "\n\t");
+        add_shown(text, string, size, "\"\\", "\\%c", "\\\\x%02x");
+        string += size;
+        if (!*string)
+            break;
+        text_add(text, "%s", *string++ == '\n' ? "\\n" : "\t");
+    }
     wire_raw(text, "\"", 1);
 }
 
 void text_add_html(struct wire *text, const char *string) {
-    add_shown(text, string, "&<>\"'", "&#%d;", "\\x%02x");
+    add_shown(text, string, strlen(string), "&<>\"'", "&#%d;", "\\x%02x");
 }
 
 void text_add_seconds(struct wire *text, uint64_t nano) {
