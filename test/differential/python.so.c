@@ -109,10 +109,12 @@ static uint64_t shown(uint64_t frame) {
 static void look(const ucontext_t *context) {
     static uint64_t frames[MAX_FRAMES], words[KEPT];
     static struct python_stack stack;
+    static struct python_pages pages;
     uint64_t registers[REGISTER_COUNT];
     registers_from_context(registers, context);
     const struct stack_range used = {registers[REGISTER_SP], thread_stack.high};
-    stack = (struct python_stack){.reader.known = used};
+    stack = (struct python_stack){.reader = {.known = used, .copies = &pages}};
+    python_pages_forget(&pages);
     struct unwind walk = {
         .thread_stack = thread_stack, .signal_stack = {0, 1}, .frames = frames, .max = MAX_FRAMES};
     const bool held = python_hold(&python);
