@@ -11,13 +11,15 @@ import urllib.request
 import zlib
 
 import pytest
+from captured import succeeds
 from conftest import ROOT, as_json, cpu
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.capture_file import read_messages
 from otelprof_lib import receiver as receiver_module
 from otelprof_lib.receiver import MOST_CONNECTIONS, PATH, Receiver, Refused, check_origin
 from otelprof_lib.request_origin import is_loopback_address
-from waiting import TIMEOUT_S, eventually
+from served import serving
+from waiting import TIMEOUT_S
 
 OTELPROF = ROOT / "scripts" / "otelprof"
 
@@ -201,12 +203,12 @@ def test_only_who_knows_the_endpoint_sends_to_run_and_live(secretive, message):
 def test_a_program_that_is_started_has_a_secret_endpoint(tmp_path, command):
     """It stays out of the command line, which every user can read."""
     script = "tr '\\0' '\\n' <\"/proc/$PPID/cmdline\" >line; echo \"$OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT\" >endpoint"
-    options = ["--quiet"] if command == "run" else ["--no-open"]
-    with subprocess.Popen([OTELPROF, command, *options, "--", "sh", "-c", script], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
-        eventually(lambda: (tmp_path / "endpoint").exists() and (tmp_path / "endpoint").read_text().endswith("\n"), "the endpoint")
-        if command == "live":
-            running.terminate()
-        running.communicate(timeout=TIMEOUT_S)
+    if command == "run":
+        succeeds("run", "--quiet", "--", "sh", "-c", script, cwd=tmp_path)
+    else:
+        with serving("live", "--no-open", "--", "sh", "-c", script, cwd=tmp_path) as page:
+            page.until_it_says("the program has ended")
+            page.end()
     secret = (tmp_path / "endpoint").read_text().strip().partition("?")[2]
     assert len(secret) >= 32
     assert secret not in (tmp_path / "line").read_text()
