@@ -68,8 +68,8 @@ static inline size_t dynamic_number(const struct dynamic_object *object, int64_t
     return entry ? entry->d_un.d_val : 0;
 }
 
-/* Returns the address in memory; 0 if there is no such entry. No loader changes those of versions
- * that objects define and need. */
+/* Returns the address in memory; 0 if there is no such entry. Some loaders relocate these entries,
+ * but none relocates DT_VERDEF and DT_VERNEED, to which the bias must be added. */
 static inline uintptr_t dynamic_address(const struct dynamic_object *object, int64_t tag) {
     const ElfW(Dyn) *const entry = dynamic_entry(object, tag);
     if (!entry)

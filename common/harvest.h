@@ -207,9 +207,9 @@ struct capture_api {
         /* Makes the helper end for good; `why` is logged. Return from otelprof_flush_main() then.
          */
         void (*give_up)(const char *why);
-        /* Flush leaves its state here when it returns FLUSH_SUSPENDED, and finds it when it is
-         * called again, on another thread, to continue as if it had only slept. NULL otherwise, and
-         * in a forked child. */
+        /* Holds the flush side's state. The flush side sets it before it returns FLUSH_SUSPENDED.
+         * When it is called again, on another thread, it continues from there as if it had only
+         * slept. `*suspended` is NULL at any other start, and in a forked child. */
         void **suspended;
         /* A place for one object of flush's that a forked child's flush side may reuse. In the
          * child it holds the parent's value if that was consistent (its helper was in wait.until()

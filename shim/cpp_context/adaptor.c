@@ -53,8 +53,8 @@ static int free_number(void) {
     return -1;
 }
 
-/* Checks the name again: another object may have been loaded at the address in which it was found.
- */
+/* Checks that the storage's name is still where it was found: the object may be gone, and another
+ * one may lie at its address. */
 static bool has_name(const struct dl_phdr_info *object, const struct cpp_object *named) {
     static const char *const names[] = {CPP_STORAGE_NAME("1"), CPP_STORAGE_NAME("2")};
     const size_t size = sizeof CPP_STORAGE_NAME("1");

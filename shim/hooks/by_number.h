@@ -39,7 +39,7 @@ enum then before_seccomp(unsigned long operation, unsigned long flags, unsigned 
 enum then before_landlock_restrict_self(unsigned long a, unsigned long b, unsigned long c,
                                         unsigned long d);
 
-/* exit.c: of the process, as _exit() does, in whatever state it is. Context: any. */
+/* exit.c: the program ends the whole process, as by _exit(), in any state. Context: any. */
 enum then before_exit_group(unsigned long status, unsigned long b, unsigned long c,
                             unsigned long d);
 /* exit.c: of the calling thread. Context: calm. */

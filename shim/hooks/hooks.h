@@ -21,7 +21,7 @@ void hooks_blocking_start(unsigned types);
 /* locks.c: resolves the next functions, for bound_calls_start(). */
 void hooks_locks_add(void);
 
-/* operator_new.c: resolves the next functions, which otherwise the first call of one does. */
+/* operator_new.c: resolves the next functions, so that no first call of one of these must. */
 void hooks_new_finish_init(void);
 
 /* --- functions that are exported in vain: each lists them, and returns how many --- */

@@ -48,9 +48,9 @@ void lifecycle_may_end_unseen(int expected, bool all);
 /* Does the same for all threads, the helper among them, after a last export. Context: calm. */
 void lifecycle_leave_process(void);
 
-/* Called before a bare clone(2) that copies the process: keeps the helper out of libraries that the
- * child gets a copy of. If it returns true, the second function must be called, in this process
- * only. Context: any. */
+/* Keeps the helper out of all libraries during a bare clone(2) that copies the process: the child
+ * would get a copy of one in the middle of a change. Called before it. If it returns true, call
+ * lifecycle_after_bare_child() afterwards, in this process only. Context: any. */
 bool lifecycle_before_bare_child(void);
 void lifecycle_after_bare_child(void);
 

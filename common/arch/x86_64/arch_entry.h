@@ -1,8 +1,8 @@
-/* The attribute of a function that code which is not ours calls directly.
+/* Defines the attribute of functions that other code calls directly.
  *
- * The psABI has every caller keep the stack pointer at a multiple of 16 (3.2.2). Assembler written
- * by hand, old compilers and other languages' thunks do not, and most of libc's functions serve
- * them: aligned stores to the stack are rare there.
+ * The psABI requires that every caller keeps the stack pointer at a multiple of 16 (3.2.2).
+ * Assembler written by hand, old compilers and other languages' thunks break that rule. libc mostly
+ * works for them all the same, because it seldom makes aligned stores to the stack.
  */
 #ifndef OTELPROF_ARCH_ENTRY_H
 #define OTELPROF_ARCH_ENTRY_H

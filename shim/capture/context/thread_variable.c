@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* A reader is overtaken by two changes only if it lost its processor, which hardly happens at each
- * try. */
+/* A read fails only if there are two changes during it, so only if the reader was preempted. Four
+ * such reads in a row are very unlikely. */
 enum { READ_TRIES = 4 };
 
 bool thread_variables_get(const struct thread_variables *variables, uint32_t number,

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LIBC_SIGNAL = 33 }; /* SIGSETXID of nptl, since glibc 2.3.3; SIGRTMIN begins behind it */
+enum { LIBC_SIGNAL = 33 }; /* SIGSETXID of nptl, since glibc 2.3.3; SIGRTMIN is the next one */
 
 /* The kernel's form of struct sigaction: libc's functions refuse the number. */
 struct kernel_action {

@@ -121,7 +121,8 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
     const bool moves = is_to_move(own, frame, context);
     const uintptr_t place = moves ? move_frame(own, frame, context) : frame;
     arch_begin_handler(begin, context, number, atomic_load(&handler->function), place, mask);
-    /* The kernel has disabled the stack while the handler runs, and must not set it again. */
+    /* The kernel has disabled the stack (SS_AUTODISARM). Its copy in the new frame is disabled,
+     * too, so that sigreturn() does not set it again. */
     if (!moves && (context->uc_stack.ss_flags & STACK_DISARMS))
         begin->uc_stack = (stack_t){.ss_flags = SS_DISABLE};
     return 0;

@@ -32,8 +32,8 @@ struct python_stack {
 /* Starts a walk at the PyThreadState at `thread_state`. The caller holds the interpreter, has set
  * the reader's `of_another` and `known`, and has zeroed the rest of `stack`. `native` is the
  * thread's stack from its stack pointer to its end. Afterwards the caller sets unwind.interpreter =
- * &stack->frames. Context: signal; or the helper, of another thread. Async-signal-safe: yes. Cost:
- * some 100 ns for each frame. */
+ * &stack->frames. Context: signal, for its own thread; or the helper, for another one.
+ * Async-signal-safe: yes. Cost: some 100 ns for each frame. */
 void python_stack_begin(struct python_stack *stack, const struct python *python,
                         uintptr_t thread_state, struct stack_range native);
 

@@ -40,9 +40,9 @@ static inline void *profiler_memory_addresses(size_t size, int protection) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Does the same in small pages, because tables are touched here and there: a system that uses huge
- * ones for all (transparent_hugepage=always) would add 8 MiB to a program of ten threads, and zero
- * 2 MiB in the middle of a sample. Left out of core dumps. */
+/* Maps memory as profiler_memory_addresses() does, in small pages alone, and leaves it out of core
+ * dumps. Accesses to tables are scattered: with transparent_hugepage=always, huge pages would add
+ * 8 MiB to a program of ten threads, and a sample would wait while the kernel zeroes 2 MiB. */
 static inline void *profiler_memory_with(size_t size, int protection) {
     const int saved = errno;
     void *const memory = profiler_memory_addresses(size, protection);

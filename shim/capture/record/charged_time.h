@@ -21,7 +21,8 @@
 #define CHARGE_OWNER  (UINT64_C(1) << 56) /* the next thread of the slot */
 #define CHARGE_NANO   (CHARGE_OWNER - 1)
 
-/* Charges all of the time of a thread that gets the slot. Context: thread_table_take(). */
+/* Resets the state for a thread that gets the slot: none of its time is excluded. Context:
+ * thread_table_take(). */
 static inline void charge_begin(struct thread_state *thread) {
     const uint64_t owners = atomic_load(&thread->charge) & ~(CHARGE_PAUSED | CHARGE_NANO);
     atomic_store(&thread->charge, (owners + CHARGE_OWNER) & ~CHARGE_PAUSED);

@@ -65,9 +65,9 @@ enum modules_result {
 /* Takes the first snapshot. false: no memory. Context: calm, single-threaded. */
 bool modules_start(struct modules *modules);
 
-/* Takes a new snapshot if the loader's counters have changed. Gives up if another thread takes one
- * for too long. Returns true if an object was unloaded since the last snapshot. Context: calm;
- * takes the loader's lock. */
+/* Takes a new snapshot if the loader's counters have changed. Gives up if another thread
+ * is taking one and does not finish in time. Returns true if an object was unloaded since the last
+ * snapshot. Context: calm; takes the loader's lock. */
 bool modules_refresh(struct modules *modules);
 
 /* Does the same before an object may be unloaded, and begins a new interval. */

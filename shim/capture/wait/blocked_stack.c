@@ -139,8 +139,8 @@ static enum unwind_end walk_from_hook(struct blocked_stack *stack, const struct 
     return end;
 }
 
-/* Returns true if the slot's return address is still on the stack. After a longjmp that left the
- * slot behind, mostly another value is there. */
+/* Returns true if the slot's return address is still on the stack. After a longjmp out of
+ * the hook the slot is stale, and mostly another value is there. */
 static bool is_in_hook(const struct blocked_stack *stack, const struct hook_caller *hook) {
     const uintptr_t slot = hook->stack_pointer + (uintptr_t)(intptr_t)ARCH_PUSHED_RETURN;
     uintptr_t address;

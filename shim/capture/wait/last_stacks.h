@@ -1,7 +1,7 @@
-/* The stack in which each thread was last seen running: that of its last CPU sample.
+/* Keeps the stack of each thread's last CPU sample: there it was last seen running.
  *
- * The sample notes itself by a store in its thread's own table (sample_table_last_cpu). A harvest
- * empties that table, so the stacks are first copied to a table of the helper.
+ * The signal handler notes in its thread's table which sample that is (sample_table_last_cpu). A
+ * harvest empties the table, so the helper first copies the stacks to a table of its own.
  * Context: the helper, unless a function says otherwise.
  */
 #ifndef OTELPROF_LAST_STACKS_H

@@ -107,8 +107,8 @@ static void transport_set_tls(CURL *easy, const struct config *config) {
         curl_easy_setopt(easy, CURLOPT_SSLKEY, config->client_key);
 }
 
-/* Uses HTTP/2 at once if there is no TLS, which would negotiate it. A proxy passes it on only as a
- * tunnel. */
+/* Prepares gRPC, which needs HTTP/2: TLS negotiates it, and without TLS libcurl begins with it. A
+ * proxy is used as a tunnel, because it would forward no HTTP/2. */
 static void set_grpc(struct transport *t) {
     const bool tls = strncasecmp(t->api->config->endpoint, "https:", 6) == 0;
     curl_easy_setopt(t->easy, CURLOPT_HTTP_VERSION,

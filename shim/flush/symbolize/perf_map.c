@@ -55,7 +55,8 @@ static bool perf_map_is_unchanged(const struct perf_map *map, const struct stat 
            memcmp(tail, map->tail, map->tail_size) == 0;
 }
 
-/* Takes the whole lines of the piece that was read at map->at; returns their bytes. */
+/* Adds the whole lines of the piece, which was read at map->at. Returns how many bytes they have.
+ */
 static size_t perf_map_take_lines(struct perf_map *map, const char *piece, size_t size) {
     struct map_line line;
     const char *at = piece;

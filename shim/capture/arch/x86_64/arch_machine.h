@@ -46,8 +46,8 @@ static inline void floats_end(uint32_t before) {
     __asm__ volatile("ldmxcsr %0" : : "m"(before) : "memory");
 }
 
-/* Sets the default for good on a thread of the profiler's, which has inherited its creator's
- * control words; includes the x87's. */
+/* Resets the control words of floating-point arithmetic, x87 and SSE, on a thread of the
+ * profiler's. It has inherited its creator's. */
 static inline void floats_reset(void) {
     __asm__ volatile("fninit" : : : "memory");
     (void)floats_begin();
