@@ -61,6 +61,17 @@ const char *process_text_value(const char *text, const char *key, char end) {
     return NULL;
 }
 
+const char *process_stat_field(const char *text, int number) {
+    enum { STATE = 3 };
+    const char *const name_end = strrchr(text, ')');
+    const char *at = name_end && name_end[1] == ' ' ? name_end + 2 : NULL;
+    for (int field = STATE; at && field < number; field++) {
+        at = strchr(at, ' ');
+        at = at ? at + 1 : NULL;
+    }
+    return at;
+}
+
 bool process_file_has(pid_t pid, const char *name, const char *text) {
     char piece[TEXT_MOST + PIECE_BYTES] = {0};
     const size_t length = strlen(text);

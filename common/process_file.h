@@ -26,6 +26,10 @@ bool process_file_text(int file, char *text, size_t room);
  * so. */
 const char *process_text_value(const char *text, const char *key, char end);
 
+/* Returns field `number`, from 3 (the state) on, of the text of a stat file (proc(5)); NULL: it has
+ * fewer. The name before the state may contain any character. */
+const char *process_stat_field(const char *text, int number);
+
 /* Returns whether the file contains `text`, of at most 256 bytes. The match may span two of the
  * pieces in which the file is read. */
 bool process_file_has(pid_t pid, const char *name, const char *text);

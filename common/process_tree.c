@@ -41,13 +41,14 @@ static bool variables_sum(pid_t pid, uint64_t *sum) {
 
 /* --- kind of process --- */
 
+enum { PARENT_FIELD = 4 };
+
 /* Returns 0 if it is not known, or outside of this namespace of process ids. */
 static pid_t parent_of(pid_t pid) {
     char text[STAT_BYTES];
     uint64_t parent = 0;
     (void)process_file_text(process_file_open(pid, "stat"), text, sizeof text);
-    const char *at = strrchr(text, ')');
-    at = at ? strpbrk(at, "0123456789") : NULL;
+    const char *const at = process_stat_field(text, PARENT_FIELD);
     if (at)
         (void)number_read(at, 10, &parent);
     return (pid_t)parent;

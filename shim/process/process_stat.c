@@ -6,35 +6,25 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Numbers of the file's fields. The name before the state may contain any character. */
+/* Numbers of the file's fields. */
 enum { STATE = 3, THREADS = 20, STARTED = 22, EXIT_STATUS = 52, TEXT_BYTES = 1024 };
-
-/* Returns NULL if there are fewer fields. */
-static const char *find_field(const char *state, int number) {
-    const char *at = state;
-    for (int i = STATE; at && i < number; i++) {
-        at = strchr(at, ' ');
-        at = at ? at + 1 : NULL;
-    }
-    return at;
-}
 
 static bool process_stat_number(const char *at, uint64_t *number) {
     return at && number_read(at, 10, number);
 }
 
 bool process_stat_parse(const char *text, struct process_stat *stat) {
-    const char *const name_end = strrchr(text, ')');
+    const char *const state = process_stat_field(text, STATE);
     uint64_t pid;
     uint64_t threads;
     uint64_t status;
-    if (!name_end || name_end[1] != ' ' || !process_stat_number(text, &pid) ||
-        !process_stat_number(find_field(name_end + 2, THREADS), &threads) ||
-        !process_stat_number(find_field(name_end + 2, STARTED), &stat->started) ||
-        !process_stat_number(find_field(name_end + 2, EXIT_STATUS), &status))
+    if (!state || !process_stat_number(text, &pid) ||
+        !process_stat_number(process_stat_field(text, THREADS), &threads) ||
+        !process_stat_number(process_stat_field(text, STARTED), &stat->started) ||
+        !process_stat_number(process_stat_field(text, EXIT_STATUS), &status))
         return false;
     stat->pid = (uint32_t)pid;
-    stat->is_dead = strchr("ZXx", name_end[2]) && name_end[2] && threads <= 1;
+    stat->is_dead = *state && strchr("ZXx", *state) && threads <= 1;
     stat->threads = (uint32_t)threads;
     stat->exit_status = (int)status;
     return true;

@@ -229,7 +229,7 @@ BREAKS = [
           "return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG;", "return action == SECCOMP_RET_ALLOW;", ("test_seccomp_filter",)),
     Break("a filter may refuse the way out of a handler", PROCESS + "seccomp_filter.c",
           "(action != SECCOMP_RET_ERRNO || calls[i].number == SYS_rt_sigreturn))", "action != SECCOMP_RET_ERRNO)", ("test_seccomp_filter",)),
-    Break("a program's name ends a field of its status", PROCESS + "process_stat.c", "strrchr(text, ')')", "strchr(text, ')')",
+    Break("a program's name ends a field of its status", "common/process_file.c", "strrchr(text, ')')", "strchr(text, ')')",
           ("test_process_stat",)),
 
     # --- flush ---

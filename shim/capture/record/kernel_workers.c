@@ -5,25 +5,19 @@
 #include "text_numbers.h"
 #include "unknown_threads.h"
 
-#include <string.h>
-
 /* include/linux/sched.h: PF_IO_WORKER (Linux 5.12) and PF_USER_WORKER (6.4). Before, these threads
  * were the kernel's own, in no process. */
 enum { IO_WORKER = 0x10, USER_WORKER = 0x4000 };
-/* proc(5): "PID (name) state ppid pgrp session tty tpgid flags ..." */
-enum { FIELDS_BEFORE_FLAGS = 6, STAT_BYTES = 256 };
+enum { STATE = 3, FLAGS = 9, STAT_BYTES = 256 }; /* fields of a stat file: proc(5) */
 
 bool kernel_worker_is(uint32_t tid, bool *runs) {
     char text[STAT_BYTES];
     uint64_t flags = 0;
     if (!process_file_text(process_file_open_thread(tid, "stat"), text, sizeof text))
         return false;
-    const char *at = strrchr(text, ')');
-    *runs = at && at[1] == ' ' && at[2] == 'R';
-    for (int i = 0; i <= FIELDS_BEFORE_FLAGS && at; i++) {
-        at = strchr(at, ' ');
-        at = at ? at + 1 : NULL;
-    }
+    const char *const state = process_stat_field(text, STATE);
+    const char *const at = process_stat_field(text, FLAGS);
+    *runs = state && *state == 'R';
     return at && number_read(at, 10, &flags) && (flags & (IO_WORKER | USER_WORKER));
 }
 

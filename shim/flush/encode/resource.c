@@ -98,15 +98,14 @@ static void set_command(struct resource *r, const char *redact) {
         resource_set_text(r, "process.command", hidden ? path : redact_path(redact, command));
 }
 
-/* Reads field 22 of /proc/self/stat: clock ticks since boot. */
+/* Reads clock ticks since boot. */
 static bool started_ticks(long long *ticks) {
+    enum { STARTED = 22 };
     char text[1024];
     if (!resource_read_text("/proc/self/stat", text, sizeof text))
         return false;
-    const char *at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    return at && sscanf(at, " %lld", ticks) == 1;
+    const char *const at = process_stat_field(text, STARTED);
+    return at && sscanf(at, "%lld", ticks) == 1;
 }
 
 static void set_created(struct resource *r, uint64_t unix_seconds) {
