@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -89,8 +88,4 @@ bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered) {
     atomic_fetch_sub(&kernel_copies.under_way, 1);
     errno = saved;
     return is_refused ? copy_readable_pages(address, to, size) : read == (long)size;
-}
-
-bool safe_read_is_filtered(void) {
-    return arch_system_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
 }

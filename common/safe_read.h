@@ -17,9 +17,9 @@
  * helper. errno is changed. */
 bool safe_read(uint64_t address, void *to, size_t size);
 
-/* Does the same on a thread of the program. `is_filtered`: see safe_read_is_filtered(); ask once
- * for each sample. Cost: 0.5 to 0.6 µs for a page or less, whichever it is; behind a filter 0.1 µs
- * for each page. Context: any. Async-signal-safe: yes; errno is preserved. */
+/* Does the same on a thread of the program. `is_filtered`: see seccomp_is_filtered(); query it
+ * once for each sample. Cost: 0.5 to 0.6 µs for a page or less, whichever it is; behind a filter
+ * 0.1 µs for each page. Context: any. Async-signal-safe: yes; errno is preserved. */
 bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered);
 
 /* Forbids the kernel's copies on the program's threads, for good: a filter for all threads is about
@@ -28,8 +28,5 @@ void safe_read_forbid_copies(void);
 
 /* Returns whether a thread is in such a copy, or was when another thread of its parent forked. */
 bool safe_read_copies(void);
-
-/* Returns whether a filter is around the calling thread. 0.1 µs. Context: as above. */
-bool safe_read_is_filtered(void);
 
 #endif

@@ -8,13 +8,17 @@
 #ifndef OTELPROF_SECCOMP_STATE_H
 #define OTELPROF_SECCOMP_STATE_H
 
+#include "arch_syscall.h"
+
 #include <stdbool.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
 /* Returns true also if the query is refused. One system call. Context: any, but never in seccomp's
- * strict mode, where the query kills. Async-signal-safe: yes. */
+ * strict mode, where the query kills. Async-signal-safe: yes; uses nothing of the thread's, errno
+ * neither. */
 static inline bool seccomp_is_filtered(void) {
-    return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
+    return arch_system_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
 }
 
 #endif

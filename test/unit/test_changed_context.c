@@ -37,10 +37,6 @@ bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered) {
     return safe_read(address, to, size);
 }
 
-bool safe_read_is_filtered(void) {
-    return false;
-}
-
 static enum context_outcome look(struct sample_context *context) {
     return context_read_of(&reader, thread_pointer(), NULL, context);
 }

@@ -7,13 +7,13 @@
 #define OTELPROF_ARCH_THREAD_BASE_H
 
 #include "arch_syscall.h"
+#include "seccomp_state.h"
 
 #include <asm/prctl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/auxv.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 /* Returns whether the kernel lets programs use the instruction (Linux 5.9). Context: any. */
@@ -27,8 +27,8 @@ static inline bool arch_has_thread_base(void) {
 static inline uintptr_t arch_thread_base(bool has_instruction) {
     uintptr_t base = 0;
     if (has_instruction)
-        __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0xae, 0xc0" : "=a"(base));  /* rdfsbase %rax */
-    else if (arch_system_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) == 0) /* not filtered */
+        __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0xae, 0xc0" : "=a"(base)); /* rdfsbase %rax */
+    else if (!seccomp_is_filtered())
         (void)arch_system_call(SYS_arch_prctl, ARCH_GET_FS, (long)&base, 0, 0, 0, 0);
     return base;
 }

@@ -1,6 +1,7 @@
 #include "foreign_memory.h"
 
 #include "safe_read.h"
+#include "seccomp_state.h"
 
 #include <string.h>
 
@@ -20,7 +21,7 @@ bool foreign_memory_copy(struct foreign_memory *memory, void *to, uintptr_t addr
         return true;
     }
     if (memory->filter == FILTER_UNKNOWN)
-        memory->filter = safe_read_is_filtered() ? FILTER_THERE : FILTER_NONE;
+        memory->filter = seccomp_is_filtered() ? FILTER_THERE : FILTER_NONE;
     return safe_read_here(address, to, size, memory->filter == FILTER_THERE);
 }
 

@@ -2,6 +2,7 @@
 
 #include "kernel/profiler_memory.h"
 #include "safe_read.h"
+#include "seccomp_state.h"
 
 #include <string.h>
 
@@ -29,7 +30,7 @@ struct python_pages *python_page_sets_take(struct python_page_sets *sets) {
             atomic_fetch_or_explicit(&sets->taken, bit, memory_order_acquire) & bit)
             continue;
         python_pages_forget(&sets->sets[i]);
-        sets->sets[i].is_filtered = safe_read_is_filtered();
+        sets->sets[i].is_filtered = seccomp_is_filtered();
         return &sets->sets[i];
     }
     return NULL;
@@ -51,7 +52,7 @@ static bool copy_now(const struct python_reader *reader, uintptr_t address, void
     if (reader->of_another)
         return safe_read(address, to, size);
     return safe_read_here(address, to, size,
-                          reader->copies ? reader->copies->is_filtered : safe_read_is_filtered());
+                          reader->copies ? reader->copies->is_filtered : seccomp_is_filtered());
 }
 
 /* NULL: it cannot be read. */
