@@ -20,23 +20,53 @@ struct keys {
     uint64_t bits[4];
 };
 
-/* Reads attributes. Each length is read only once, since the program may change it. A repeated key
- * has its newer value, or none, if that does not fit. Clears `*complete` if something did not fit.
- * false: they cannot be read. */
+/* The part [begin, end) of the attributes, as it can be read at `bytes`. */
+struct window {
+    const uint8_t *bytes;
+    uint32_t begin;
+    uint32_t end;
+};
+
+/* Reads the attribute at `at`. Its length is read only once, since the program may change it.
+ * Returns false if it is not in the window as a whole. */
+static bool attribute_in(const struct window *window, uint32_t at,
+                         struct context_attribute *attribute) {
+    if (window->end < at + 2)
+        return false;
+    const uint8_t *const entry = window->bytes + (at - window->begin);
+    *attribute = (struct context_attribute){.key_index = *(const volatile uint8_t *)entry,
+                                            .value_bytes = *(const volatile uint8_t *)&entry[1],
+                                            .value = entry + 2};
+    return window->end - at - 2 >= attribute->value_bytes;
+}
+
+/* Reads the attribute at `at` of `size` bytes; moves the window there if need be. The value of one
+ * that ends beyond `size` is not to be read. Returns false if it cannot be read. */
+static bool read_attribute(struct foreign_memory *memory, uintptr_t entries, uint32_t size,
+                           uint32_t at, struct window *window,
+                           struct context_attribute *attribute) {
+    const uint32_t left = size - at;
+    const uint32_t bytes = left < FOREIGN_COPY_BYTES ? left : FOREIGN_COPY_BYTES;
+    if (attribute_in(window, at, attribute))
+        return true;
+    *window = (struct window){foreign_memory_at(memory, entries + at, bytes), at, at + bytes};
+    if (!window->bytes)
+        return false;
+    (void)attribute_in(window, at, attribute);
+    return true;
+}
+
+/* A repeated key has its newer value, or none, if that does not fit. Clears `*complete` if
+ * something did not fit. false: they cannot be read. */
 static bool read_attributes(struct foreign_memory *memory, uintptr_t entries, uint32_t size,
                             struct sample_context *context, bool *complete) {
     struct context_attributes attributes = {context, 0};
     struct keys keys = {{0}};
+    struct window window = {.end = 0};
     for (uint32_t at = 0; size - at >= 2;) {
-        const uint32_t left = size - at;
-        const uint8_t *const entry = foreign_memory_at(
-            memory, entries + at, left < FOREIGN_COPY_BYTES ? left : FOREIGN_COPY_BYTES);
-        if (!entry)
+        struct context_attribute attribute = {.key_index = 0};
+        if (!read_attribute(memory, entries, size, at, &window, &attribute))
             return false;
-        const struct context_attribute attribute = {.key_index = *(const volatile uint8_t *)entry,
-                                                    .value_bytes =
-                                                        *(const volatile uint8_t *)&entry[1],
-                                                    .value = entry + 2};
         if (attribute.value_bytes > size - at - 2)
             break;
         const uint64_t bit = UINT64_C(1) << attribute.key_index % 64;
