@@ -35,11 +35,7 @@ struct call {
 };
 
 /* One line of allowed_calls.def is an element of one of the following tables. */
-#define CALL(name)
-#define UNFILTERED(name)
-#define FORWARDED(name)
 #define MADE(name, ...) {SYS_##name, {__VA_ARGS__}},
-#define NOT_HERE(name, ...)
 
 /* Calls on the application's threads: in the signal handler, in malloc, at the end of a thread, in
  * fork and exit. */
@@ -54,7 +50,6 @@ static const struct call thread_calls[] = {
     {SYS_rt_sigprocmask, {(uint32_t)-1, 0, 0, 8}}, /* memory_is_readable() */
     {SYS_sigaltstack, {0}},
     {SYS_mmap, {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE}},
-    {SYS_mprotect, {0, 4096, PROT_READ | PROT_WRITE}},
     {SYS_munmap, {0, 4096}},
     {SYS_madvise, {0, 4096, MADV_DONTNEED}},
     {SYS_madvise, {0, 4096, MADV_NOHUGEPAGE}},
@@ -70,15 +65,8 @@ static const struct call thread_calls[] = {
     {SYS_rt_sigaction, {SIGPROF, 0, 0, 8}},
     {SYS_prctl, {PR_GET_NAME}},
     {SYS_prctl, {PR_GET_SECCOMP}},
-#define THREAD_MAKES  MADE
-#define HELPER_MAKES  NOT_HERE
-#define SERVING_MAKES NOT_HERE
-#define START_MAKES   NOT_HERE
+#define THREAD_MAKES MADE
 #include "allowed_calls.def"
-#undef THREAD_MAKES
-#undef HELPER_MAKES
-#undef SERVING_MAKES
-#undef START_MAKES
 };
 
 /* Calls of the helper once it has loaded its libraries, and of glibc below it. */
@@ -125,15 +113,8 @@ static const struct call serving_calls[] = {
     {SYS_listen, {0}},     {SYS_newfstatat, {0}}, /* in a folder */
     {SYS_ppoll, {0}},      {SYS_renameat2, {0}},     {SYS_sendmsg, {0}},
     {SYS_shutdown, {0}},   {SYS_socket, {1, 1}},     {SYS_unlinkat, {0}},
-#define THREAD_MAKES  NOT_HERE
-#define HELPER_MAKES  NOT_HERE
 #define SERVING_MAKES MADE
-#define START_MAKES   NOT_HERE
 #include "allowed_calls.def"
-#undef THREAD_MAKES
-#undef HELPER_MAKES
-#undef SERVING_MAKES
-#undef START_MAKES
 };
 
 /* The helper's calls that may fail: it can do without their results, or exports nothing. */
@@ -157,15 +138,8 @@ static const struct call spare_calls[] = {
     {SYS_recvmsg, {0}},
     {SYS_sendmmsg, {0}},
     {SYS_close_range, {0, UINT32_MAX, CLOSE_RANGE_UNSHARE}}, /* helper_table.h */
-#define THREAD_MAKES  NOT_HERE
-#define HELPER_MAKES  MADE
-#define SERVING_MAKES NOT_HERE
-#define START_MAKES   NOT_HERE
+#define HELPER_MAKES MADE
 #include "allowed_calls.def"
-#undef THREAD_MAKES
-#undef HELPER_MAKES
-#undef SERVING_MAKES
-#undef START_MAKES
 };
 
 /* Calls of a thread that ends, and of another that takes its place. */
@@ -185,15 +159,8 @@ static const struct call start_calls[] = {
     {SYS_close_range, {0, UINT32_MAX, CLOSE_RANGE_UNSHARE}},
     {SYS_epoll_create1, {0}},
     {SYS_exit, {0}},
-#define THREAD_MAKES  NOT_HERE
-#define HELPER_MAKES  NOT_HERE
-#define SERVING_MAKES NOT_HERE
-#define START_MAKES   MADE
+#define START_MAKES MADE
 #include "allowed_calls.def"
-#undef THREAD_MAKES
-#undef HELPER_MAKES
-#undef SERVING_MAKES
-#undef START_MAKES
 };
 
 /* pthread_create() tries both, in this order. */

@@ -96,8 +96,9 @@ static bool termination_postpone(int number, const siginfo_t *info) {
 
 /* --- the handler --- */
 
-/* Sends the signal again with its default action. It stays blocked until the handler returns. */
-ARCH_ANY_STACK static void end_by_signal(int number, const siginfo_t *info) {
+/* Sends the signal again with its default action. It stays blocked until the handler returns. A
+ * function of its own, because errno is read where it begins. */
+__attribute__((noinline)) static void end_by_signal(int number, const siginfo_t *info) {
     const int saved = errno;
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     if ((number == SIGABRT || !termination_postpone(number, info)) &&
