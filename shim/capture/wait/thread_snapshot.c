@@ -6,6 +6,7 @@
 #include "record/kernel_workers.h"
 #include "record/unknown_threads.h"
 #include "wait_observe.h"
+#include "wait_record.h"
 
 #include <sys/auxv.h>
 
@@ -29,25 +30,17 @@ static void show_waiting(struct snapshot *snapshot, const struct wait_account *a
     struct wait_detail detail = account->detail;
     detail.condition = CONDITION_BLOCKED;
     detail.waited_nano = monotonic_nano() - account->wait_start_ns;
-    struct sample sample = {.flags = account->flags,
-                            .interval = account->interval,
-                            .context = account->has_context ? &account->context : NULL,
-                            .seen = &account->seen,
-                            .wait = &detail,
-                            .frames = account->frames,
-                            .frame_count = account->frame_count};
+    struct sample sample = wait_record_account_sample(account);
+    sample.seen = &account->seen;
+    sample.wait = &detail;
     snapshot_show(snapshot, account->tid, &sample);
 }
 
 /* Reports a thread that ends the process: it is where it called exit(), or was interrupted. */
 static void show_last_state(struct snapshot *snapshot, const struct wait_account *account) {
     const struct wait_detail detail = {.condition = CONDITION_RUNNING};
-    struct sample sample = {.flags = account->flags,
-                            .interval = account->interval,
-                            .context = account->has_context ? &account->context : NULL,
-                            .wait = &detail,
-                            .frames = account->frames,
-                            .frame_count = account->frame_count};
+    struct sample sample = wait_record_account_sample(account);
+    sample.wait = &detail;
     snapshot_show(snapshot, account->tid, &sample);
 }
 

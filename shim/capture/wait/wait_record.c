@@ -24,6 +24,25 @@ static uint64_t start_of(const struct thread_state *thread) {
     return start ? start : getauxval(AT_ENTRY);
 }
 
+struct sample wait_record_account_sample(const struct wait_account *account) {
+    return (struct sample){.flags = account->flags,
+                           .tid = account->tid,
+                           .interval = account->interval,
+                           .context = account->has_context ? &account->context : NULL,
+                           .frames = account->frames,
+                           .frame_count = account->frame_count};
+}
+
+/* Returns a sample of time whose stack is not known: `*start`, where the thread began. */
+static struct sample unsampled(const struct wait_sampler *waits, const struct thread_state *thread,
+                               uint64_t *start) {
+    *start = start_of(thread);
+    return (struct sample){.flags = SAMPLE_FLAG_UNSAMPLED,
+                           .interval = wait_interval(waits),
+                           .frames = start,
+                           .frame_count = 1};
+}
+
 bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
                          struct wait_account *account, uint64_t nano) {
     /* the idle flag is for the samples of this wait, and for the thread in a thread profile */
@@ -32,37 +51,25 @@ bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread
                                         nano, account->begun_ns, monotonic_nano());
     account->flags &= (uint8_t)~SAMPLE_FLAG_IDLE;
     account->flags |= is_idle ? SAMPLE_FLAG_IDLE : 0;
-    const struct sample sample = {.kind = SAMPLE_OFF_CPU,
-                                  .flags = account->flags,
-                                  .tid = account->tid,
-                                  .interval = account->interval,
-                                  .context = account->has_context ? &account->context : NULL,
-                                  .seen = &account->seen,
-                                  .wait = &account->detail,
-                                  .frames = account->frames,
-                                  .frame_count = account->frame_count,
-                                  .values = {[MEASURED_NANO] = (double)nano}};
+    struct sample sample = wait_record_account_sample(account);
+    sample.kind = SAMPLE_OFF_CPU;
+    sample.seen = &account->seen;
+    sample.wait = &account->detail;
+    sample.values[MEASURED_NANO] = (double)nano;
     return !(waits->on & PROFILE_OFF_CPU) || wait_record_add(waits, thread, &sample);
 }
 
 bool wait_record_stopped(struct wait_sampler *waits, struct thread_state *thread,
                          const struct wait_account *account, uint64_t nano) {
     const struct wait_detail detail = {.kind = WAIT_STOPPED};
-    const uint64_t start = start_of(thread);
-    struct sample sample = {.flags = SAMPLE_FLAG_UNSAMPLED,
-                            .interval = wait_interval(waits),
-                            .frames = &start,
-                            .frame_count = 1};
+    uint64_t start;
+    struct sample sample =
+        account->waits ? wait_record_account_sample(account) : unsampled(waits, thread, &start);
     if (!(waits->on & PROFILE_OFF_CPU))
         return true;
-    if (account->waits) {
-        sample.flags = account->flags & (uint8_t)~SAMPLE_FLAG_IDLE;
-        sample.interval = account->interval;
-        sample.context = account->has_context ? &account->context : NULL;
-        sample.frames = account->frames;
-        sample.frame_count = account->frame_count;
-    } else
+    if (!account->waits)
         (void)last_stack_of(waits->recorder->threads, thread, &sample);
+    sample.flags &= (uint8_t)~SAMPLE_FLAG_IDLE;
     sample.kind = SAMPLE_OFF_CPU;
     sample.tid = account->tid;
     sample.wait = &detail;
@@ -72,24 +79,18 @@ bool wait_record_stopped(struct wait_sampler *waits, struct thread_state *thread
 
 bool wait_record_unseen(struct wait_sampler *waits, struct thread_state *thread, uint32_t tid,
                         uint64_t nano) {
-    const uint64_t start = start_of(thread);
-    const struct sample sample = {.kind = SAMPLE_OFF_CPU,
-                                  .flags = SAMPLE_FLAG_UNSAMPLED,
-                                  .tid = tid,
-                                  .interval = wait_interval(waits),
-                                  .frames = &start,
-                                  .frame_count = 1,
-                                  .values = {[MEASURED_NANO] = (double)nano}};
+    uint64_t start;
+    struct sample sample = unsampled(waits, thread, &start);
+    sample.kind = SAMPLE_OFF_CPU;
+    sample.tid = tid;
+    sample.values[MEASURED_NANO] = (double)nano;
     return !(waits->on & PROFILE_OFF_CPU) || wait_record_add(waits, thread, &sample);
 }
 
 bool wait_record_delay(struct wait_sampler *waits, struct thread_state *thread, uint32_t tid,
                        uint64_t nano) {
-    const uint64_t start = start_of(thread);
-    struct sample sample = {.flags = SAMPLE_FLAG_UNSAMPLED,
-                            .interval = wait_interval(waits),
-                            .frames = &start,
-                            .frame_count = 1};
+    uint64_t start;
+    struct sample sample = unsampled(waits, thread, &start);
     if (!(waits->on & PROFILE_SCHED_DELAY))
         return true;
     (void)last_stack_of(waits->recorder->threads, thread, &sample);

@@ -8,6 +8,10 @@
 bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
                          struct wait_account *account, uint64_t nano);
 
+/* Returns a sample under the account's stack, without kind, wait and values. It refers to the
+ * account. */
+struct sample wait_record_account_sample(const struct wait_account *account);
+
 /* Records `nano` in which the whole process was stopped, under the stack of the account's wait, or
  * under that in which the thread was last seen running. */
 bool wait_record_stopped(struct wait_sampler *waits, struct thread_state *thread,
