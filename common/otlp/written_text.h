@@ -15,8 +15,8 @@ void text_add_shown(struct wire *text, const char *string);
 /* Adds a JSON string with quotes. Each byte that is not UTF-8 becomes U+FFFD. */
 void text_add_json(struct wire *text, const char *string);
 
-/* Adds a label value of Prometheus' text format with quotes. The text is shown as by
- * text_add_shown(); then quotes and backslashes are escaped. */
+/* Adds a label value of Prometheus' text format with quotes. Quotes, backslashes
+ * and ends of lines are escaped, a tab stays; all else is shown as by text_add_shown(). */
 void text_add_prometheus(struct wire *text, const char *string);
 
 /* Escapes text for HTML. The text is shown as by text_add_shown(). */

@@ -32,6 +32,10 @@ def _services(resources):
     return sorted(name for name in names if name and not name.startswith(UNKNOWN_SERVICE))
 
 
+def count_samples(resource_profiles):
+    return sum(len(profile.samples) for scope in resource_profiles.scope_profiles for profile in scope.profiles)
+
+
 class About:
     """Sees every message that `watched` passes on."""
 
@@ -44,7 +48,7 @@ class About:
             found = {it.key: text_of(it.value, ()) for it in resource_profiles.resource.attributes}
             key = found.get("service.instance.id") or found.get("process.pid")
             self._resources[key] = {name: found[name] for name in SHOWN if name in found}
-            self._samples[key] += sum(len(profile.samples) for scope in resource_profiles.scope_profiles for profile in scope.profiles)
+            self._samples[key] += count_samples(resource_profiles)
 
     def watched(self, messages):
         for message in messages:

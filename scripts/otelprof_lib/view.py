@@ -3,7 +3,7 @@
 import gc
 from concurrent.futures import Future
 
-from .about import About
+from .about import About, count_samples
 from .arguments import port
 from .capture_file import each_message
 from .choice import add_choice, chosen, is_chosen
@@ -44,14 +44,9 @@ def _shown(options, message, about, kinds=KINDS, **more):
                  message if has_lines else None, about.lines(profiles), options.inside_libc, **more)
 
 
-def _count_samples(message):
-    return sum(len(profile.samples) for resource_profiles in message.resource_profiles
-               for scope in resource_profiles.scope_profiles for profile in scope.profiles)
-
-
 def _first_shown(options, message, about):
     """Returns what the page opens with where summing up all kinds takes seconds, else None."""
-    if not message or _count_samples(message) <= MANY_SAMPLES or is_chosen(options):
+    if not message or sum(map(count_samples, message.resource_profiles)) <= MANY_SAMPLES or is_chosen(options):
         return None
     shown = _shown(options, message, about, OPENED_WITH, has_more=True)
     return shown if shown.has_profiles else None

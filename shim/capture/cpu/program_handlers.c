@@ -96,10 +96,10 @@ static bool read_wait_mask(struct own_signal_stack *own, int number, const ucont
     return !(*mask & signal_bit(number));
 }
 
-static signal_mask mask_of(const struct programs_handler *handler, int number,
-                           const ucontext_t *context) {
+static signal_mask mask_of(const struct programs_handler *handler, struct own_signal_stack *own,
+                           int number, const ucontext_t *context) {
     signal_mask before;
-    if (!read_wait_mask(own_signal_stacks_of(context), number, context, &before))
+    if (!read_wait_mask(own, number, context, &before))
         memcpy(&before, &context->uc_sigmask, sizeof before);
     return before | atomic_load(&handler->mask) |
            (atomic_load(&handler->defers) ? signal_bit(number) : 0);
@@ -115,7 +115,7 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
     if (!arch_is_signal_frame_at(frame, info, context))
         return atomic_load(&handler->function);
     struct own_signal_stack *const own = own_signal_stacks_of(context);
-    const signal_mask mask = mask_of(handler, number, context);
+    const signal_mask mask = mask_of(handler, own, number, context);
     if (own && own_signal_stack_is(own, &context->uc_stack))
         program_stack_commit(own, arch_interrupted_sp(context));
     const bool moves = is_to_move(own, frame, context);
