@@ -119,7 +119,8 @@ def test_profiles_over_a_time_leave_half_of_the_places(asked):
     waiting = [running.process.connection() for _ in range(16)]
     for connection in waiting:
         connection.request("GET", "/otlp?seconds=3600")
-    eventually(lambda: running.process.ask("/otlp?seconds=1").status == 503, "a refusal", unless=running.program.process.poll)
+    eventually(lambda: running.process.ask("/otlp?seconds=1").body, "a refusal", unless=running.program.process.poll,
+               holds=lambda body: body.startswith(b"There are 16 profiles over a time"))
     assert running.process.ask("/status").status == 200
     assert running.over().returncode == 7
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from endpoint import Process
-from profiled import BUILD, ROOT
+from profiled import AWAITED, BUILD, ROOT
 from waiting import TIMEOUT_S, eventually
 
 sys.path.insert(0, str(ROOT / "test" / "faults"))
@@ -137,12 +137,12 @@ def test_a_sandbox_that_lets_it_answer_is_no_end(start, program, tmp_path, way):
 
 
 @pytest.mark.parametrize("interval", ["1", "4096"])
-def test_no_thread_is_at_a_sample_in_a_sandbox_that_kills_for_it(run, program, interval):
+def test_no_thread_is_at_a_sample_in_a_sandbox_that_kills_for_it(run, program, tmp_path, interval):
     """Others allocate while one puts them all into it."""
     for _ in range(4):
-        outcome = run([program("locks_up_beside_malloc")], env={
-            "OTEL_PROFILER_ALLOC_INTERVAL": interval, "OTEL_PROFILER_MAX_OVERHEAD": "none",
-            "OTEL_PROFILER_CPU_FREQUENCY": "1000", "OTEL_PROFILE_EXPORT_INTERVAL": "100"})
+        outcome = run([program("locks_up_beside_malloc")], cwd=tmp_path, env={
+            **AWAITED, "OTEL_PROFILER_ALLOC_INTERVAL": interval, "OTEL_PROFILER_MAX_OVERHEAD": "none",
+            "OTEL_PROFILER_CPU_FREQUENCY": "1000"})
         assert outcome.returncode == 7, outcome.stderr
         assert outcome.instance("locks_up_beside_malloc").cpu_total() > 0
 

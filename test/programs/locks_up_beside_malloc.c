@@ -1,6 +1,8 @@
 /* Threads that allocate all the time, until one of them puts all into a sandbox that kills the
  * process for whatever they do not use themselves: they go on. Ends with status 7. */
 #define _GNU_SOURCE
+#include "awaits_export.h"
+
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -10,10 +12,9 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 4, BEFORE = 400 * 1000 * 1000, AFTER = 20000 };
+enum { THREADS = 4, AFTER = 20000 };
 
 static volatile bool is_locked_up;
 
@@ -55,7 +56,7 @@ int main(void) {
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, run, NULL);
-    nanosleep(&(struct timespec){0, BEFORE}, NULL);
+    await_export();
     lock_up();
     is_locked_up = true;
     for (int i = 0; i < THREADS; i++)
