@@ -75,6 +75,23 @@ def test_a_file_that_takes_the_name_meanwhile_is_not_written(shared, monkeypatch
     assert (shared / "victim").read_text() == "as it was"
 
 
+def test_a_link_that_takes_the_place_of_a_file_is_not_followed(shared, monkeypatch):
+    """Between the look and the opening of a file that is added to."""
+    real = os.open
+    (shared / "out").write_text("there")
+
+    def races(path, flags, *arguments, **options):
+        if path == "out":
+            (shared / "out").unlink()
+            (shared / "out").symlink_to(shared / "victim")
+        return real(path, flags, *arguments, **options)
+
+    monkeypatch.setattr(whole_file_module.os, "open", races)
+    with pytest.raises(OSError, match="symbolic links"):
+        write(shared / "out", append_file)
+    assert (shared / "victim").read_text() == "as it was"
+
+
 def test_own_links_and_devices_are_followed(shared):
     (shared / "link").symlink_to("other")
     (shared / "other").symlink_to(shared / "victim")

@@ -52,6 +52,9 @@ static void an_address_leads_to_its_stack(void **state) {
         assert_ptr_equal(own_signal_stacks_of(&context), stack);
         memset(&context, 0, sizeof context);
         assert_null(own_signal_stacks_of(&context));
+        ucontext_t *const on_it = (ucontext_t *)(void *)(stack->high - 2 * sizeof context);
+        memset(on_it, 0, sizeof *on_it); /* a handler there has changed the kernel's setting */
+        assert_ptr_equal(own_signal_stacks_of(on_it), stack);
         assert_true(own_signal_stacks_include(stack));
         assert_false(own_signal_stacks_include((void *)((uintptr_t)stack + 1)));
     }

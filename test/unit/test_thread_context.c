@@ -103,6 +103,24 @@ static void a_valid_record_is_read(void **state) {
     assert_no_more(at);
 }
 
+/* The kernel copies 257 bytes at once: the third value begins in the first copy and ends beyond. */
+static void attributes_beyond_one_copy_are_whole(void **state) {
+    enum { LONG = 100, VALUES = 4 };
+    struct bytes record = usual();
+    char values[VALUES][LONG + 1];
+    uint32_t at = 0;
+    (void)state;
+    for (uint8_t i = 0; i < VALUES; i++) {
+        memset(values[i], 'a' + i, LONG);
+        values[i][LONG] = 0;
+        add(&record, i, values[i], LONG);
+    }
+    assert_int_equal(read_record(&record), CONTEXT_READ);
+    for (uint8_t i = 0; i < VALUES; i++)
+        assert_attribute(&at, i, values[i]);
+    assert_no_more(at);
+}
+
 /* What is compared with other contexts is the same for the same record, whatever was there. */
 static void what_is_behind_the_attributes_is_zero(void **state) {
     static const uint8_t zeros[8];
@@ -334,6 +352,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_valid_record_is_read),
         cmocka_unit_test(what_is_behind_the_attributes_is_zero),
+        cmocka_unit_test(attributes_beyond_one_copy_are_whole),
         cmocka_unit_test(a_record_of_a_file_that_is_cut_short_is_no_fault),
         cmocka_unit_test(no_pointer_is_no_context),
         cmocka_unit_test(only_one_is_valid),
