@@ -73,7 +73,6 @@ def test_what_costs_too_much_is_lowered_and_sums_stay_right(dear):
     longest = max(*intervals, instance.periods["alloc_space"])
     for kind, truth, weigh in (("alloc_objects", told["objects"], lambda size: 1), ("alloc_space", told["bytes"], lambda size: size)):
         compared.add(kind, instance.value_of("churns", kind), truth, largest_error(told["objects"], weigh, longest))
-    assert all(abs(deviation) <= 3 for deviation in compared.deviations.values()), compared.deviations
     compared.verdict()
 
 
