@@ -11,35 +11,41 @@
 
 enum {
     MOST = 300,
-    PLACES = 512, /* more than that */
+    PLACES = 512, /* exceeds MOST, so that each search finds a free place */
     POLL_NANO = 20 * 1000 * 1000,
-    POLLS = 50, /* an expected load comes within this many polls, or is found at the next export */
+    /* after an announced load the helper polls so many times; later loads are found at the next
+     * export */
+    POLLS = 50,
 };
 
 struct bound_call {
     void *hook;
     void **next;      /* in the hook's table (IN_BOUND_CALLS) */
-    uintptr_t target; /* the address in `next`; 0: nothing is bound */
-    bool is_export;   /* `target` is our own export */
+    uintptr_t target; /* the address that `next` holds; 0: the call is not bound */
+    bool is_export;   /* `target` is the profiler's own export */
     bool is_elsewhere;
     const struct link_map *
-        definer; /* libc's object that defines the name, or its next definition behind our export */
+        /* the object that defines `target`: libc's, or the next definer behind the profiler's
+         * export */
+        definer;
 };
 
 static struct {
-    bool started;            /* unless set, nothing is bound */
-    struct opened_page page; /* of the hooks' tables, until bound_calls_start() is done */
+    bool started; /* false: no call is bound in this process */
+    /* the page of the hooks' tables, writable until bound_calls_start() returns */
+    struct opened_page page;
     size_t count;
     struct bound_call calls[MOST];
     struct symbol
-        symbols[MOST]; /* by call number: their names, and their definitions when last resolved */
-    uint16_t places[PLACES]; /* 1 + number of a call, by its name; 0: free */
+        symbols[MOST]; /* by call number: the names, and their definitions when last resolved */
+    uint16_t places[PLACES]; /* hash table of names: 1 + the number of a call; 0: free */
     uintptr_t lowest;        /* lowest address of all targets */
     uintptr_t highest;
-    bool others_are_known; /* is_elsewhere is valid for all that is loaded */
+    bool others_are_known; /* is_elsewhere covers all objects that are loaded now */
     struct call_binding sites;
     _Atomic uint32_t polls_left;
-    uint64_t next_poll_ns; /* CLOCK_MONOTONIC, ns. The helper's, like the following members */
+    /* CLOCK_MONOTONIC, ns. Only the helper uses this member and the following ones */
+    uint64_t next_poll_ns;
     uint32_t logged_bound;
     bool logged_refused;
 } bound_calls;
@@ -88,7 +94,7 @@ bool bound_calls_write(void **function, void *address) {
 
 /* --- the next definitions --- */
 
-/* True for glibc's own objects: libc itself, and before 2.34 libpthread and librt. */
+/* Returns true for glibc's own objects: libc itself, and before 2.34 libpthread and librt. */
 static bool is_of_libc(const struct link_map *object) {
     return object_symbols_defines_version(object, "GLIBC_PRIVATE");
 }
@@ -111,13 +117,13 @@ static void find_target(struct bound_call *call, struct symbol *symbol) {
         bound_calls.highest = call->target;
 }
 
-/* Finds the addresses that entries of each name hold: that of the profiler's export if there is
- * one, otherwise libc's. If another object defines the name first, the call is not bound. */
+/* Finds the address that a bound entry of each name holds: the profiler's export if it has one,
+ * otherwise libc's function. Does not bind a call whose name another object defines first. */
 static void find_targets(void) {
     const struct link_map *const own = object_symbols_own();
     const struct link_map *last = NULL;
     bool is_libc = false;
-    if (!own) /* no list of objects */
+    if (!own) /* the loader's list has no object of ours */
         return;
     object_symbols_find_all(own, bound_calls.symbols, bound_calls.count);
     forget_entries();
@@ -152,8 +158,8 @@ static void find_others(void) {
 }
 
 /* Returns true if the first call at an unbound site will be bound to the target: no object other
- * than libc and libotelprof defines the name. The profiler's exports have no version, and match
- * any. */
+ * than libc and libotelprof defines the name. The profiler's exports have no version: they match a
+ * call site of any version. */
 static bool would_be_bound_to(const struct call_site *site, const struct bound_call *call) {
     const char *const version = call_site_version(site);
     if (!bound_calls.others_are_known)
@@ -200,7 +206,7 @@ void bound_calls_poll(void) {
         return;
     bound_calls.next_poll_ns = monotonic_nano() + POLL_NANO;
     bound_calls_catch_up();
-    /* another thread may have reset the counter meanwhile: then there is one poll less */
+    /* another thread may have reset the counter: then there is one poll less */
     atomic_fetch_sub(&bound_calls.polls_left, 1);
 }
 

@@ -1,13 +1,13 @@
-/* Calls that may block, bound at their call sites.
+/* Binds calls that may block at their call sites.
  *
  * `read`, `poll`, `sleep` and their like are names that programs and libraries give to functions
- * and variables of their own, so we export none of them. Where the hooks of such calls are wanted,
- * the addresses of libc's functions that the loader has written into the loaded objects are
- * replaced by those of the hooks. An entry is changed only if it holds exactly libc's default
- * definition, or our own export's where we have one, or if its first call would still bind it to
- * one of these. Names that an object other than libc defines first (the executable, another
- * preload) are left alone. Old versions (pthread_cond_wait of glibc 2.2.5) are other functions, at
- * other addresses. */
+ * and variables of their own, so the profiler exports none of them. If the hooks of these calls are
+ * wanted, the addresses of libc's functions that the loader has written into the loaded objects are
+ * replaced by the addresses of the hooks. An entry is changed only if it holds the address of
+ * libc's default definition or of the profiler's own export, or if its first call would bind it to
+ * one of the two. Names that an object other than libc defines first (the executable, another
+ * preload) are not bound. Old versions (pthread_cond_wait of glibc 2.2.5) are not bound: they are
+ * other functions, at other addresses. */
 #ifndef OTELPROF_BOUND_CALLS_H
 #define OTELPROF_BOUND_CALLS_H
 
@@ -16,9 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Places a table of next functions on the pages that the loader makes read-only when it has
- * relocated the object: no fault of the program's can overwrite them, and they take no page of
- * their own. bound_calls_start() opens these pages and closes them again. */
+/* Places a table of next functions on the pages that the loader makes read-only after it has
+ * relocated the object: a stray write of the program cannot reach the table, and it takes no page
+ * of its own. bound_calls_start() opens these pages and closes them again. */
 #define IN_BOUND_CALLS __attribute__((section(".data.rel.ro.bound_calls")))
 
 /* Registers `hook` to be called in place of `name`. bound_calls_start() writes the next function to
@@ -38,7 +38,7 @@ void bound_calls_start(void);
  * are bound in this process. Context: any. */
 bool bound_calls_expect(void);
 
-/* Returns when to poll for loaded objects; UINT64_MAX: not at present. Context: the helper. */
+/* Returns the time of the next bound_calls_poll(); UINT64_MAX: none is due. Context: the helper. */
 uint64_t bound_calls_next_poll(void);
 
 /* Binds the calls in newly loaded objects, if it is time. Context: the helper. */

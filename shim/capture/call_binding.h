@@ -1,5 +1,5 @@
-/* Binding of call sites of loaded objects (symbols/call_sites.h), under the loader's own lock,
- * which is only tried. While another thread is inside the loader an object may be half relocated.
+/* Binds call sites of loaded objects (symbols/call_sites.h) under the loader's own lock. It only
+ * tries the lock: while another thread is inside the loader, an object may be half relocated.
  */
 #ifndef OTELPROF_CALL_BINDING_H
 #define OTELPROF_CALL_BINDING_H
@@ -11,18 +11,19 @@
 #include <stdint.h>
 
 struct call_binding {
-    _Atomic bool expected; /* something was, or is being, loaded */
+    _Atomic bool expected; /* an object was loaded, or is being loaded */
     _Atomic bool busy;     /* a thread is binding */
     uint64_t adds;         /* the loader's counter when binding last finished; guarded by `busy` */
     _Atomic uint32_t bound;
-    _Atomic uint32_t refused; /* entries that the kernel would not let us write */
+    _Atomic uint32_t refused; /* entries that the kernel refused to make writable */
 };
 
-/* Binds the objects loaded since the last time, and clears `expected`. Returns false if nothing was
- * tried. Context: calm. */
+/* Binds the objects loaded since the last time, and clears `expected`. Returns false if this
+ * process is not profiled, or another thread is binding. Context: calm. */
 bool call_binding_bind(struct call_binding *binding, call_site_rule *rule);
 
-/* Does the same where no other thread can be inside the loader. Context: calm, at start. */
+/* Binds as call_binding_bind() does, where no other thread can be inside the loader. Context: calm,
+ * at start. */
 void call_binding_bind_at_start(struct call_binding *binding, call_site_rule *rule);
 
 #endif

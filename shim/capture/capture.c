@@ -24,7 +24,7 @@ enum { MAX_MAIN_STACK = 1 << 30, MIN_MAIN_STACK = 8 << 20 };
 
 /* --- the main thread --- */
 
-/* The kernel puts the program's name, as AT_EXECFN, above everything else on the stack. */
+/* Ends the stack at the program's name (AT_EXECFN), above which the kernel puts nothing. */
 static struct stack_range main_stack(void) {
     const uintptr_t top = (getauxval(AT_EXECFN) | 7) + 1 - 8;
     struct rlimit limit = {MIN_MAIN_STACK, MIN_MAIN_STACK};
@@ -108,7 +108,7 @@ bool capture_start(const struct config *config, const struct log *log) {
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
         capture.alloc_on = start_heap();
     if ((config->types & PROFILE_CPU) && sampler_install())
-        sampler_follow_settings(); /* the settings may say that it is off */
+        sampler_follow_settings(); /* the settings may have turned CPU time off */
     wait_sampler_start(&capture.waits, config, &capture.recorder, log);
     if (!register_this_thread(main_stack(), thread_cpu_nano())) {
         log_debug(log, "no memory for the table of threads; nothing is profiled");
@@ -151,7 +151,8 @@ void capture_after_fork(void) {
         atomic_store(&capture.recorder.dropped[i], 0);
     if (profiler_tls.stack.high == 0 || !register_this_thread(profiler_tls.stack, 0))
         profiler_tls.alloc_left = COUNTDOWN_NEVER;
-    else if (profiler_tls.program_context) { /* it still works for the same request */
+    /* the child's thread still works for the same request */
+    else if (profiler_tls.program_context) {
         profiler_tls.program_context =
             program_context_keep(profiler_tls.thread->index, profiler_tls.program_context);
         profiler_tls.thread->program_context = profiler_tls.program_context;
@@ -159,7 +160,8 @@ void capture_after_fork(void) {
 }
 
 void capture_stop(void) {
-    sampler_stop(); /* still armed: the hooks hide the signal until its action is restored */
+    /* the timers still run: the hooks hide the signal until its action is restored */
+    sampler_stop();
     atomic_store(&capture.armed, false);
     atomic_store(&capture_is_off, true);
     heap_stop(&capture.heap);

@@ -1,10 +1,10 @@
 /* The capture world: everything that runs on the application's own threads.
  *
- * The hooks, the harvest and the life cycle name `capture`, a struct that contains the state of
- * most modules; the modules below get a pointer to the parts that they use. State that a signal
- * handler or free() must find by itself is a struct of its module: `sampler`, `helper_heap`,
- * `allocation_path`. Nothing here calls the flush world, libc's malloc, stdio or the loader on a
- * path that a signal or an allocation can reach. */
+ * Only the hooks, the harvest and the life cycle name `capture`, a struct that contains the state
+ * of most modules; the modules below get pointers to the parts that they use. Where a signal
+ * handler or free() must find the state, it is a struct of its own module: `sampler`,
+ * `helper_heap`, `allocation_path`. On paths that a signal or an allocation can reach, this world
+ * calls neither the flush world nor libc's malloc, stdio or the loader. */
 #ifndef OTELPROF_CAPTURE_H
 #define OTELPROF_CAPTURE_H
 
@@ -29,41 +29,43 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* The members that a forked child writes are adjacent, in one page, from the end of `modules` to
- * the beginning of `threads`: the child copies each page that it writes. */
+/* A forked child writes these members, from the end of `modules` to the beginning of `threads`.
+ * They share one page, because the child copies each page that it writes. */
 struct capture {
     struct modules modules;
     const struct config *config;
     const struct log *log;
-    _Atomic bool armed;                /* threads register, samples are taken */
-    _Atomic bool has_handlers;         /* the program has functions for signals */
-    _Atomic bool uses_interval_timers; /* ITIMER_VIRTUAL or ITIMER_PROF */
+    _Atomic bool armed;                /* threads register themselves, and samples are taken */
+    _Atomic bool has_handlers;         /* the program has set functions for signals */
+    _Atomic bool uses_interval_timers; /* the program has set ITIMER_VIRTUAL or ITIMER_PROF */
     _Atomic bool left;                 /* a thread has left: capture_leave_thread() */
-    _Atomic bool last_harvest;         /* the next one is it: it reports remainders, too */
-    _Atomic int32_t live_threads;      /* the application's, as far as they are known */
-    void (*on_last_thread)(void);      /* called when that number reaches 0. Context: calm */
-    bool alloc_on;                     /* allocations are sampled (alloc or heap) */
-    bool mmap_on;                      /* and so are the program's own mappings */
-    uintptr_t allocator_base; /* start of the next malloc's object; 0: it may be unloaded */
-    bool malloc_is_profilers; /* allocation_path_is_used() */
-    pid_t pid; /* to detect a vfork()ed child, which shares our memory but has another */
-    /* Requests a helper thread from the life cycle. NULL: there is one, or none will be. `calm`: a
-     * thread may be created here; otherwise the callee checks (thread_is_calm). Context: a hook, on
-     * a thread of the application. */
+    /* the next harvest is the last one: it reports remainders, too */
+    _Atomic bool last_harvest;
+    /* the number of the application's threads, as far as it is known */
+    _Atomic int32_t live_threads;
+    void (*on_last_thread)(void); /* called when that number reaches 0. Context: calm */
+    bool alloc_on;                /* allocations are sampled (alloc or heap) */
+    bool mmap_on;                 /* the program's own mappings are sampled, too */
+    uintptr_t allocator_base;     /* start of the next malloc's object; 0: it may be unloaded */
+    bool malloc_is_profilers;     /* allocation_path_is_used() */
+    pid_t pid; /* differs from getpid() in a vfork()ed child, which shares our memory */
+    /* Requests a helper thread from the life cycle. NULL: there is a helper, or there will be none.
+     * `calm`: a thread may be created here; otherwise the callee checks (thread_is_calm). Context:
+     * a hook, on a thread of the application. */
     _Atomic(void (*)(bool calm)) want_helper;
     struct heap heap;
     struct recorder recorder;
     struct thread_table threads;
-    uint64_t logged_dropped[DROP_REASON_COUNT]; /* the helper's: counts already logged */
-    struct sampling_costs costs;                /* the helper's */
+    uint64_t logged_dropped[DROP_REASON_COUNT]; /* used by the helper: counts already logged */
+    struct sampling_costs costs;                /* used by the helper */
     struct unknown_threads unknown_threads;
     struct kernel_workers kernel_workers;
     struct context_reader contexts;
     _Alignas(ARCH_LARGEST_PAGE_BYTES) struct rule_cache rules;
-    struct unwinder unwinder;      /* from here on: the page of rules.generation */
+    struct unwinder unwinder;      /* begins the page of rules.generation */
     struct settings settings;      /* change_settings.h */
-    struct settings_values wanted; /* the settings, whether or not paused */
-    _Atomic bool paused;           /* by the program */
+    struct settings_values wanted; /* the program's settings, which hold again after a pause */
+    _Atomic bool paused;           /* the program has paused sampling */
     struct wait_sampler waits;
     _Atomic uintptr_t generated_code; /* unwinder.generated */
     struct python python;
@@ -75,7 +77,7 @@ _Static_assert(offsetof(struct capture, modules.current) / 4096 ==
 
 extern struct capture capture;
 
-/* Nothing is sampled, and never will be (again): hooks need not check. */
+/* Nothing is sampled now, and sampling never begins (again): hooks need not check. */
 extern _Atomic bool capture_is_off;
 
 /* --- capture.c: switching on and off --- */
@@ -89,16 +91,16 @@ bool capture_start(const struct config *config, const struct log *log);
  * on, its hooks forward without reading profiler state. Context: calm, at start. */
 void capture_decline(void);
 
-/* Called in a forked child: discards the parent's state, and registers the calling thread again.
- * Context: fork handler. */
+/* Called in a forked child: discards the parent's samples and locks, and registers the calling
+ * thread again. Context: fork handler. */
 void capture_after_fork(void);
 
 /* Stops sampling and deletes timers. Context: calm. */
 void capture_stop(void);
 
-/* Does the same, and waits until other threads have left the code that makes system calls for the
- * profiler, and our signal handler: they make no such call any more, not even the return from a
- * signal. Context: calm. */
+/* Does what capture_stop() does, and waits until other threads have left our signal handler and the
+ * code that makes system calls for the profiler. After that they make no such call, not even the
+ * return from a signal. Context: calm. */
 void capture_stop_and_wait(void);
 
 /* --- harvest.c --- */

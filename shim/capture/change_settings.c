@@ -11,7 +11,7 @@ static struct settings_values not_paused(void) {
     return values;
 }
 
-/* `on` NULL keeps the last value. */
+/* Keeps the last pause if `pause` is NULL. */
 static bool change_to(const struct settings_values *wanted, const bool *pause) {
     const int saved = errno;
     sampler_wait_stable();
@@ -22,7 +22,8 @@ static bool change_to(const struct settings_values *wanted, const bool *pause) {
         if (pause)
             capture.paused = *pause;
         const struct settings_values values = not_paused();
-        /* the mean before the version: a thread that sees the version draws by the new mean */
+        /* stored before the version: a thread that sees the new version draws gaps by the new
+         * mean */
         if (values.alloc_interval != settings_alloc_interval(&capture.settings))
             heap_set_interval(&capture.heap, values.alloc_interval);
         settings_publish(&capture.settings, &values);

@@ -18,8 +18,8 @@ static uintptr_t definition_in(const struct link_map *object, const char *name) 
     return symbol && symbol->st_value ? object->l_addr + symbol->st_value : 0;
 }
 
-/* Returns whether only libotelprof and the next definer define the name: then the first call of any
- * library finds one of these two. Called under the loader's lock. */
+/* Returns whether only libotelprof and the next definer define the name: then the first call by any
+ * library is bound to one of these two. Called under the loader's lock. */
 static bool is_defined_once(const char *name, uintptr_t next) {
     const struct link_map *const own = object_symbols_own();
     for (const struct link_map *object = object_symbols_first(); object; object = object->l_next) {
@@ -30,7 +30,7 @@ static bool is_defined_once(const char *name, uintptr_t next) {
     return true;
 }
 
-/* Returns the hook that the call site must call; 0: it keeps its function. */
+/* Returns the hook that the call site must call; 0: the call site keeps its function. */
 static uintptr_t hook_in_place_of(const struct call_site *site) {
     const uintptr_t hook = definition_in(object_symbols_own(), site->name);
     const uintptr_t next = hook ? (uintptr_t)next_symbol(site->name) : 0;
@@ -42,7 +42,7 @@ static uintptr_t hook_in_place_of(const struct call_site *site) {
 
 /* --- binding --- */
 
-/* Objects loaded before the first of them are bound correctly. */
+/* Objects that are loaded before the first announced library need no binding here. */
 bool deep_binding_expect(void) {
     if (!atomic_load(&capture.armed))
         return false;

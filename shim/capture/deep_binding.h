@@ -1,13 +1,13 @@
 /* Binds libraries that the loader binds past our exports.
  *
- * A library that dlopen() loads with RTLD_DEEPBIND searches its own dependencies first, and finds
- * libc's functions where every other object finds ours: its threads would not be profiled, and it
- * would change the action of our signal unseen. So once such a library is loaded, the addresses of
- * libc that its relocations have written into it are replaced by ours, for the functions that we
- * export. An entry is changed only if it holds exactly the function to which ours forwards, or if
- * its first call would still bind it to that: a library that brings an allocator of its own keeps
- * it. Data that held a function's address when the library was loaded is treated alike, so that
- * comparisons of addresses give the same results as before.
+ * A library that dlopen() loads with RTLD_DEEPBIND searches its own dependencies first, and so
+ * calls libc's functions instead of ours: its threads would not be profiled, and it would change
+ * the action of our signal unseen. So once such a library is loaded, the addresses of libc's
+ * functions in its tables are replaced by the addresses of our hooks. An entry is changed only if
+ * it holds the function to which our hook forwards, or if its first call would bind it to that
+ * function: a library that brings its own allocator keeps that allocator. Pointers to functions in
+ * the library's data are replaced, too, so that comparisons of addresses give the same results as
+ * before.
  *
  * Work that could not be done (call_binding.h) is retried at the next occasion: a call of a hooked
  * function, or the helper's next poll. */
@@ -23,7 +23,7 @@
 
 struct deep_binding {
     struct call_binding sites;
-    _Atomic bool used;     /* a library was expected before */
+    _Atomic bool used;     /* a library was announced before */
     uint32_t logged_bound; /* the helper's: count already logged */
     bool logged_refused;
     bool logged_unknown;
@@ -33,21 +33,21 @@ extern struct deep_binding deep_binding;
 
 /* Called before a library is loaded with RTLD_DEEPBIND or by dlmopen(). From the first call on, CPU
  * time is sampled by a signal that such a library is unlikely to use: its constructor runs before
- * it can be bound. Returns false if this process is not profiled, and there is nothing to do.
+ * it can be bound. Returns false if this process is not profiled: then the caller need not bind.
  * Context: calm. */
 bool deep_binding_expect(void);
 
 /* Binds the libraries loaded since the last time. Context: calm. */
 void deep_binding_bind(void);
 
-/* Does the same where it is hardly ever needed. */
+/* Binds them only after a library was announced, which is rare. */
 static inline void deep_binding_catch_up(void) {
     if (atomic_load_explicit(&deep_binding.sites.expected, memory_order_relaxed))
         deep_binding_bind();
 }
 
-/* Logs how many addresses were bound, and those that could not be: libraries of another namespace
- * (dlmopen) have a C library of their own, and are left alone. Context: the helper. */
+/* Logs how many addresses were bound, and how many could not be. Libraries in another namespace
+ * (dlmopen) have a C library of their own, and are not bound. Context: the helper. */
 void deep_binding_report(const struct log *log);
 
 #endif

@@ -1,4 +1,5 @@
-/* The capture side of the interface to flush: everything here runs on the helper thread. */
+/* Implements the capture side of the interface to flush: every function here runs on the helper
+ * thread. */
 #include "bound_calls.h"
 #include "capture.h"
 #include "change_settings.h"
@@ -23,7 +24,7 @@
 
 enum { NAMES = 1024 };
 
-/* Valid for one harvest: threads rename themselves. */
+/* A thread's name; valid for one harvest, because threads rename themselves. */
 struct thread_name {
     uint32_t tid;
     char name[THREAD_NAME_BYTES];
@@ -67,7 +68,7 @@ static void visit_sample(void *arg, const struct sample *sample) {
         return;
     }
     char holder[THREAD_NAME_BYTES] =
-        ""; /* a copy: two threads may share one slot among the names */
+        ""; /* copied, because two threads may share one slot among the names */
     if (sample->wait)
         memcpy(holder, harvest_thread_name(harvest, sample->wait->holder), sizeof holder);
     struct harvest_sample out = {.kind = (enum sample_kind)sample->kind,
@@ -135,10 +136,10 @@ static void visit_heap(struct harvest *harvest) {
 
 /* --- time that no sample covers --- */
 
-/* Records the CPU time of a live thread since its last sample, at the process's end. Mostly less
- * than a period; for a thread that keeps the signal blocked, all its CPU time. Attributes it to the
- * thread's start routine, as for a thread that ends, so that totals hold. A retired thread has
- * already recorded its remainder. */
+/* Records the CPU time of a live thread since its last sample, at the process's end. It is mostly
+ * less than a period, but all CPU time of a thread that keeps the signal blocked. Attributes the
+ * time to the thread's start routine, as for a thread that ends, so that totals hold. A retired
+ * thread has already recorded its remainder. */
 static void visit_remainder(const struct harvest *harvest, const struct thread_state *thread) {
     const uint32_t tid = atomic_load(&thread->retired) ? 0 : atomic_load(&thread->tid);
     const uint64_t sampled = thread->last_cpu_nano;

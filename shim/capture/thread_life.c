@@ -15,7 +15,8 @@
 
 static uint64_t random_seed(const struct thread_state *thread) {
     uint64_t seed = monotonic_nano() ^ (uintptr_t)thread * HASH_MULTIPLIER;
-    for (int i = 0; i < 4; i++) /* mixes: neighbours in time and memory must draw differently */
+    /* mixes the seed, because threads of neighbouring ids must draw different numbers */
+    for (int i = 0; i < 4; i++)
         seed = hash_word(seed, (uint64_t)getpid() << 32 | thread->index);
     return seed | 1;
 }
@@ -77,7 +78,7 @@ void capture_leave_thread(void) {
     atomic_store(&capture.left, true);
 }
 
-/* Threads created by a thread that has left are not registered. */
+/* Threads that were created by a thread that has left are not registered. */
 bool capture_has_left(void) {
     return atomic_load(&capture.left) && (profiler_tls.inside >= OWN_WORK || !profiler_tls.thread);
 }
@@ -97,7 +98,8 @@ bool thread_is_calm(void) {
         return false;
     const int saved = errno;
     signal_mask before;
-    const bool blocked = signals_block(&before); /* a handler that leaves by a jump leaves this */
+    /* a handler that leaves by a jump would skip the end of this work */
+    const bool blocked = signals_block(&before);
     profiler_tls.inside++;
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);
@@ -118,7 +120,8 @@ ARCH_ANY_STACK void capture_offer_helper(void) {
         atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
     const struct thread_state *const thread = profiler_tls.thread;
     const int saved = errno;
-    /* measures all threads, since the calling one may only wait; waits are profiled without work */
+    /* measures the CPU time of all threads, since the calling one may only wait; waits are profiled
+     * without work */
     if (want_helper && atomic_load(&capture.armed) && thread && !profiler_tls.inside &&
         !thread_is_wiped(thread) &&
         (clock_nano(CLOCK_PROCESS_CPUTIME_ID) >= sampler.period_nano ||

@@ -1,8 +1,9 @@
-/* The beginning and end of each thread of the application in the capture world, and checks of the
- * calls that may be made on it in between.
+/* Begins and ends each thread of the application in the capture world, and decides which calls may
+ * be made on it in between.
  *
- * The creating thread registers a new one, which begins in its own start routine, and ends after
- * it. It may leave before: a sandbox that it is about to enter may kill for a call of ours. */
+ * The creating thread registers a new thread, which begins in its own start routine and ends after
+ * it. A thread leaves earlier if it is about to enter a sandbox, which may kill for a system call
+ * of ours. */
 #ifndef OTELPROF_THREAD_LIFE_H
 #define OTELPROF_THREAD_LIFE_H
 
@@ -23,8 +24,8 @@ void thread_end(struct thread_state *thread);
  * in no profile. Context: the thread itself, calm. */
 void capture_leave_thread(void);
 
-/* Called before the calling thread waits for the last export: from then on its waits are no waits
- * of the program's. Context: any. Async-signal-safe: yes. */
+/* Called before the calling thread waits for the last export: from then on it waits for the
+ * profiler, not for the program. Context: any. Async-signal-safe: yes. */
 void capture_await_end(void);
 
 /* Returns whether the calling thread has left, or was created by one that has. Context: any, of the
@@ -32,23 +33,23 @@ void capture_await_end(void);
 bool capture_has_left(void);
 
 /* Returns whether the profiler may act on the calling thread: it belongs to capture's process, and
- * not to a child of vfork() or of a bare clone(2). Where the thread has left: false, without a
+ * not to a child of vfork() or of a bare clone(2). If the thread has left, returns false without a
  * system call. Context: any. */
 bool capture_is_of_this_thread(void);
 
 /* Frees the slots of up to `limit` threads that have ended. Context: calm. */
 void capture_sweep_threads(uint32_t limit);
 
-/* Returns whether a thread may be created here: the stack is known to its end and holds no signal
- * handler of the application. Context: a malloc hook, profiler_tls.inside 0. */
+/* Returns whether a thread may be created here: its stack is known to its end, and no signal
+ * handler of the application is on it. Context: a malloc hook, profiler_tls.inside 0. */
 bool thread_is_calm(void);
 
-/* Called in hooks of calls in which a thread may be created, if the stack permits it: a process
- * that has no helper yet, and has used CPU time, may start it here. Costs one load if the process
- * has a helper. Preserves errno. Context: any hook. */
+/* Starts the helper if the process has none yet and has used CPU time. Called in hooks of calls in
+ * which a thread may be created, if the stack permits it. Costs one load if the process has a
+ * helper. Preserves errno. Context: any hook. */
 void capture_offer_helper(void);
 
-/* Counts a thread of the application as gone. Context: calm. */
+/* Counts a thread of the application as ended. Context: calm. */
 void thread_is_gone(void);
 
 #endif

@@ -1,18 +1,18 @@
-/* A filter that decides by one byte whether an address may be a sampled object.
+/* Decides by one byte whether an address may be a sampled object.
  *
- * It is an array of saturating counters, one for each KiB of the address space; addresses that are
- * 8 GiB apart share one. It is indexed by address, not by a hash, so that frees of neighbouring
- * objects share cache lines (one serves 64 KiB), and so that it stays untouched, hence uncached,
- * where the program has no heap; it touches at most one page for 1,024 of the heap's. A sample is
- * taken every half a mebibyte in the mean, so few other objects are in the KiB of a sampled one:
- * one in 512.
+ * The filter is an array of saturating counters, one for each KiB of the address space; addresses
+ * that are 8 GiB apart share a counter. The index is the address, not a hash: frees of neighbouring
+ * objects share cache lines (a line serves 64 KiB), and counters of addresses where the program has
+ * no heap are never touched. The filter touches at most one page for 1,024 of the heap's. A sample
+ * is taken every half a mebibyte in the mean, so only one other object in 512 is in the KiB of a
+ * sampled object.
  *
- * Larger granules miss fewer cache lines, but give a sampled object more neighbours, and each free
- * of a neighbour then searches the table, 15 to 30 ns: at 2 KiB free took a fifth less of cc1plus's
- * time than at 512 bytes, and a benchmark's one hot object became such a neighbour. Counters
- * decrease on free: an allocator reuses an address at once, and a filter that only fills would soon
- * pass every address. A counter that reaches 255 stays there. 2^20 and these 2^23 counters were
- * measured at 100,000 live samples: 10 and 4 ns a pair.
+ * Larger granules miss fewer cache lines: at 2 KiB, free() took a fifth less of cc1plus's time than
+ * at 512 bytes. But they give a sampled object more neighbours, and each free of a neighbour
+ * searches the table, for 15 to 30 ns: at 2 KiB a benchmark's one hot object became a neighbour.
+ * Counters decrease on free: an allocator reuses an address at once, and a filter that only fills
+ * would soon pass every address. A counter that reaches 255 stays there. With 100,000 live samples,
+ * a malloc and its free cost 10 ns with 2^20 counters and 4 ns with these 2^23.
  *
  * Until it is opened, the filter is one counter for all addresses, so that a process that is not
  * profiled loses no address space.
@@ -33,7 +33,7 @@ enum {
 };
 
 struct address_filter {
-    _Atomic uint32_t mask; /* of the index; 0: not opened */
+    _Atomic uint32_t mask; /* of the index; 0: the filter is not opened */
     _Atomic uint8_t only;
     _Atomic(_Atomic uint8_t *) counters;
 };
@@ -44,14 +44,14 @@ struct address_filter {
 
 static inline _Atomic uint8_t *address_filter_at(const struct address_filter *filter,
                                                  const void *address) {
-    /* loaded first; pairs with address_filter_open(): a thread that sees the mask sees its
-     * counters */
+    /* pairs with address_filter_open(): a thread that loads the mask first sees its counters,
+     * too */
     const uint32_t mask = atomic_load_explicit(&filter->mask, memory_order_acquire);
     const uint32_t index = (uint32_t)((uintptr_t)address >> ADDRESS_FILTER_GRANULE_BITS);
     return &atomic_load_explicit(&filter->counters, memory_order_relaxed)[index & mask];
 }
 
-/* Opens the filter. `counters`: ADDRESS_FILTER_ENTRIES of 0, for ever. The former content is lost.
+/* Opens the filter. `counters`: ADDRESS_FILTER_ENTRIES of 0, for ever. The former counts are lost.
  * Context: calm. */
 static inline void address_filter_open(struct address_filter *filter, _Atomic uint8_t *counters) {
     atomic_store_explicit(&filter->counters, counters, memory_order_relaxed);

@@ -42,10 +42,9 @@ static void set_next(void *function, const struct symbol *symbol) {
         memcpy(function, &symbol->address, sizeof symbol->address);
 }
 
-/* Finds the next allocator, even if the program defines malloc before the profiler's: that malloc,
- * and the functions that it does not define itself, then find the same functions as without the
- * profiler. Several threads may do it at once, with the same result. Returns false if there is
- * none. */
+/* Finds the next allocator, even if the program's own malloc precedes the profiler's: all functions
+ * then forward to the ones that a process without the profiler would use. Several threads may call
+ * it at once, with the same result. Returns false if there is no next allocator. */
 ARCH_ANY_STACK static bool resolve_next(void) {
     struct symbol symbols[FUNCTIONS] = {
 #define IN_ALLOCATOR(result, function, parameters) [NEXT_##function] = {.name = #function},
@@ -60,7 +59,8 @@ ARCH_ANY_STACK static bool resolve_next(void) {
     if (NEXT_##function != NEXT_malloc)                                                            \
         set_next(&next->function, &symbols[NEXT_##function]);
 #include "../../hooks/hooked.def"
-    set_next(&next->malloc, &symbols[NEXT_malloc]); /* last: a thread that sees it sees them all */
+    /* stored last: a thread that sees it sees all others */
+    set_next(&next->malloc, &symbols[NEXT_malloc]);
     return true;
 }
 
@@ -103,8 +103,6 @@ bool allocation_path_is_used(void) {
     return !definition_comes_before_ours("malloc");
 }
 
-/* --- the filter --- */
-
 bool allocation_path_has_filter(void) {
     if (address_filter_is_open(&allocation_path.filter))
         return true;
@@ -120,7 +118,7 @@ static bool open_counters(const _Atomic uint8_t *first, const _Atomic uint8_t *l
                                (size_t)(last - first) + 1);
 }
 
-/* The counters of a range may go on at the first one. */
+/* The filter is a ring, so the counters of a range may continue at its first counter. */
 bool allocation_path_may_count(const void *from, size_t bytes) {
     const struct address_filter *const filter = &allocation_path.filter;
     if (!address_filter_is_open(filter))

@@ -1,10 +1,10 @@
-/* The profiler's data that malloc and free read when they do not sample, in one cache line: a
- * program with a large working set has it in its nearest cache less often than a benchmark does. On
- * cc1plus that, and hooks that begin a line, saved 13 % of the time in the hooks.
+/* The profiler's data that malloc and free read when they do not sample, in one cache line, because
+ * a program with a large working set evicts the line more often than a benchmark does. On cc1plus
+ * this line, and hooks that begin a cache line, saved 13 % of the time in the hooks.
  *
  * The data is the next allocator, and the filter of addresses that free checks. The first call of
- * an allocator function finds all of them (next_symbol.h). Another preloaded library may define
- * them, and so may a program: so the next allocator is never taken to be `__libc_malloc`.
+ * an allocator function finds the next allocator (next_symbol.h). It is never assumed to be
+ * `__libc_malloc`, because another preloaded library or the program may define malloc.
  */
 #ifndef OTELPROF_ALLOCATION_PATH_H
 #define OTELPROF_ALLOCATION_PATH_H
@@ -27,15 +27,15 @@ struct allocation_path {
 _Static_assert(offsetof(struct allocation_path, next.memalign) <= CACHE_LINE,
                "malloc, free, calloc and realloc");
 
-/* Hidden: malloc reads it without the table of global offsets. Context: any. Async-signal-safe:
- * yes. */
+/* The symbol is hidden, so that malloc reads it without the table of global offsets. Context: any.
+ * Async-signal-safe: yes. */
 extern struct allocation_path allocation_path __attribute__((visibility("hidden")));
 
-/* Finds the next allocator; otherwise its first call does. Context: calm; idempotent. */
+/* Finds the next allocator before the first allocation would. Context: calm; idempotent. */
 void allocation_path_resolve(void);
 
-/* Returns false if the program's malloc is not the profiler's (it defines its own, or the profiler
- * was not preloaded), so that no allocation is seen. Context: calm, at start. */
+/* Returns false if the program's malloc is not the profiler's (the program defines its own, or the
+ * profiler was not preloaded). The profiler then sees no allocation. Context: calm, at start. */
 bool allocation_path_is_used(void);
 
 /* Opens the filter, if it is not open yet. Returns false if there is no memory. Context: calm. */

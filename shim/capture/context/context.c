@@ -13,7 +13,8 @@
 #include <link.h>
 #include <string.h>
 
-static const uint64_t first_poll_delay_ns = 3 * NANO_PER_MILLI; /* shorter processes pay nothing */
+/* a process that ends earlier never searches */
+static const uint64_t first_poll_delay_ns = 3 * NANO_PER_MILLI;
 static const uint64_t last_delay = NANO_PER_SECOND / 2;
 enum { FORGET_ROUNDS = 2000 }; /* rounds of wait.h */
 
@@ -22,8 +23,8 @@ enum { FORGET_ROUNDS = 2000 }; /* rounds of wait.h */
 /* The thread whose context is read. */
 struct owner {
     const struct program_context *programs;
-    uintptr_t pointer; /* the thread pointer of another thread; 0: it is the calling one's */
-    uint8_t *room;     /* for foreign_memory */
+    uintptr_t pointer; /* another thread's thread pointer; 0: the calling thread is the owner */
+    uint8_t *room;     /* the buffer of foreign_memory */
 };
 
 static enum context_outcome context_read_at(const struct thread_variable *variable,
@@ -74,8 +75,7 @@ static bool context_is_there(enum context_outcome outcome) {
     return outcome == CONTEXT_READ || outcome == CONTEXT_CUT;
 }
 
-/* Reads the variables in the order of the table, which is that of the sources; it has only the
- * wanted ones. */
+/* Reads the wanted variables in the order of the table, which is that of the sources. */
 static enum context_outcome read_variables(const struct context_reader *reader,
                                            const struct owner *owner,
                                            struct sample_context *context) {
@@ -91,9 +91,10 @@ static enum context_outcome read_variables(const struct context_reader *reader,
     return worst;
 }
 
-/* Reads the program's own context (otelprof.h) first. If it is just being changed, no other source
- * is read: that source's span would be the thread's neither before nor after the change. If it has
- * labels but no span, they are added to the span of another source. */
+/* Reads the program's own context (otelprof.h) first. If the program is just changing it, no other
+ * source is read: the span of another source was never the thread's, neither before nor after the
+ * change. If the own context has labels but no span, the labels are added to the span of another
+ * source. */
 static enum context_outcome context_read_all(const struct context_reader *reader,
                                              const struct owner *owner,
                                              struct sample_context *context) {
@@ -107,7 +108,7 @@ static enum context_outcome context_read_all(const struct context_reader *reader
     const enum context_outcome published = read_variables(reader, owner, context);
     if (!context_is_there(program_outcome))
         return published == CONTEXT_NONE ? program_outcome : published;
-    if (!context_is_there(published)) /* which may have left something there */
+    if (!context_is_there(published)) /* a source that failed may have left attributes there */
         return program_context_read(programs, context);
     return program_context_add_labels(programs, context) ? published : CONTEXT_CUT;
 }
@@ -150,8 +151,8 @@ enum context_outcome context_read_of(const struct context_reader *reader, uintpt
 
 /* --- searching --- */
 
-/* Returns the source of a variable of OTEP 4947. For C++ programs a library of the profiler
- * publishes it. */
+/* Returns the source of a variable of OTEP 4947: the profiler's library for C++ programs publishes
+ * it, too. */
 static uint64_t source_of_thread_context(const struct dl_phdr_info *object, const char *path) {
     (void)object;
     const char *const slash = strrchr(path, '/');
@@ -163,7 +164,7 @@ static uint64_t source_of_labels(const struct dl_phdr_info *object, const char *
     return custom_labels_are_of(object, path) ? CONTEXT_CUSTOM_LABELS : 0;
 }
 
-/* Sorts in the order of the sources. */
+/* Sorts the variables in the order of the sources. */
 static void context_put_in_order(struct thread_variable *list, uint32_t count) {
     struct thread_variable found[THREAD_VARIABLES];
     uint32_t kept = 0;

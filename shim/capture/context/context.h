@@ -1,9 +1,9 @@
-/* The context of the interrupted thread: which span it works for, and its labels.
+/* Reads the context of a thread: the span that it works for, and its labels.
  *
- * Programs publish it in thread-local variables (the sources of context_sources.def), each of
- * which is found on the helper, when its object is loaded, and read in the signal handler or in a
- * sampled allocation: by reads of memory that cannot fault (foreign_memory.h), without a lock.
- * A record that is being changed, or makes no sense, means no context.
+ * Programs publish the context in thread-local variables (the sources of context_sources.def). The
+ * helper finds each variable when its object is loaded; the signal handler and a sampled allocation
+ * read it without a lock, by reads that cannot fault (foreign_memory.h). A record that is being
+ * changed, or is not valid, means no context.
  */
 #ifndef OTELPROF_CONTEXT_H
 #define OTELPROF_CONTEXT_H
@@ -25,45 +25,47 @@ struct context_reader {
     struct modules *modules;
     struct thread_variables variables;
     struct context_poll {
-        _Atomic bool busy;         /* a thread writes `variables` */
-        _Atomic uint64_t expected; /* calls that may load something, so far */
+        _Atomic bool busy;         /* a thread is writing `variables` */
+        _Atomic uint64_t expected; /* number of calls so far that may load an object */
         uint64_t
-            seen; /* expectations seen so far; this and the following fields belong to the helper */
-        uint64_t next;     /* CLOCK_MONOTONIC, ns; 0: there is no need */
-        uint64_t delay;    /* from the previous search to that one; ns */
-        bool is_expecting; /* an expected object may still come */
+            /* value of `expected` at the last poll; only the helper uses this and the following
+             * fields */
+            seen;
+        uint64_t next;     /* CLOCK_MONOTONIC, ns; 0: no search is due */
+        uint64_t delay;    /* ns between the last search and the next */
+        bool is_expecting; /* an object that was announced may still be loaded */
         uint64_t adds;     /* the loader's counters at the last complete search */
         uint64_t subs;
     } polling;
 };
 
 /* Reads the calling thread's context into `*context`; if there is none, its content is undefined.
- * `programs`: the context that the program set for the thread by otelprof.h; NULL: none. The first
- * source that has a context counts, in the order of context_sources.def. Cost: without variables,
- * some instructions. Context: signal. Async-signal-safe: yes. */
+ * `programs`: the context that the program has set by otelprof.h; NULL: none. The first source of
+ * context_sources.def that has a context counts. Cost without variables: some instructions.
+ * Context: signal. Async-signal-safe: yes. */
 enum context_outcome context_read(const struct context_reader *reader,
                                   const struct program_context *programs,
                                   struct sample_context *context);
 
-/* Reads another thread's context, whose thread pointer is `pointer`, while it runs, waits or ends:
- * the kernel copies all of its memory. Data that changes meanwhile is CONTEXT_WRONG. Cost: some
- * microseconds where anything is published. Context: the helper. */
+/* Reads the context of the thread with thread pointer `pointer`. That thread may run, wait or end
+ * meanwhile, because the kernel copies its memory. Data that changes during the copy is
+ * CONTEXT_WRONG. Cost: some microseconds if a variable is published. Context: the helper. */
 enum context_outcome context_read_of(const struct context_reader *reader, uintptr_t pointer,
                                      const struct program_context *programs,
                                      struct sample_context *context);
 
-/* Records that an object may be loaded now. true: the helper sleeps and the caller should wake it;
- * its next poll is at context_next_poll(). Context: any. Async-signal-safe: yes. */
+/* Records that an object may be loaded now. Returns true if the helper sleeps and the caller should
+ * wake it; the next poll is then at context_next_poll(). Context: any. Async-signal-safe: yes. */
 bool context_expect(struct context_reader *reader);
 
-/* Returns the time of the helper's next poll (CLOCK_MONOTONIC, ns); UINT64_MAX: none. An object
- * being loaded is searched for repeatedly, at growing intervals, for a second. The first poll comes
- * after some milliseconds, so short processes do without. Context: the helper. */
+/* Returns the time of the helper's next poll (CLOCK_MONOTONIC, ns); UINT64_MAX: none. After an
+ * announced load the helper searches at growing intervals, for a second. The first poll comes after
+ * some milliseconds, so short processes never search. Context: the helper. */
 uint64_t context_next_poll(struct context_reader *reader);
 
-/* Searches for variables, if anything was loaded or unloaded since the last time. Context: the
- * helper, under the quiesce lock; takes the loader's lock, unless another thread holds it: then the
- * next poll does it. */
+/* Searches for variables, if an object was loaded or unloaded since the last search. If another
+ * thread holds the loader's lock, the next poll searches. Context: the helper, under the quiesce
+ * lock. */
 void context_poll(struct context_reader *reader);
 
 /* Forgets variables of unloaded objects. Call between dlclose() and modules_end_unload(). Context:

@@ -11,11 +11,12 @@
 #include <stdint.h>
 
 struct context_attributes {
-    struct sample_context *context; /* which begins without any */
+    /* the context that gets the attributes; it must have none at first */
+    struct sample_context *context;
     uint32_t count;
 };
 
-/* Adds `attribute` as an entry. false: there is no room for it. */
+/* Adds `attribute` as an entry. Returns false if the context has no room for it. */
 bool context_attributes_add(struct context_attributes *attributes,
                             const struct context_attribute *attribute);
 
@@ -27,7 +28,8 @@ bool context_attributes_have(const struct context_attributes *attributes,
 void context_attributes_remove(struct context_attributes *attributes,
                                const struct context_attribute *attribute);
 
-/* Clears the bytes behind the last entry, as far as they are compared. Must be called last. */
+/* Clears the bytes behind the last entry, which a comparison of contexts includes. Must be called
+ * last. */
 void context_attributes_end(const struct context_attributes *attributes);
 
 #endif

@@ -4,9 +4,9 @@
 
 enum context_outcome {
     CONTEXT_NONE,  /* nothing is published, or no span and no label is active */
-    CONTEXT_READ,  /* all of it */
-    CONTEXT_CUT,   /* attributes did not fit */
-    CONTEXT_WRONG, /* a record is there, and cannot be read */
+    CONTEXT_READ,  /* the whole context */
+    CONTEXT_CUT,   /* the context, without attributes that did not fit */
+    CONTEXT_WRONG, /* there is a record that cannot be read or is not valid */
 };
 
 #endif

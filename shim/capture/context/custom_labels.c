@@ -51,8 +51,8 @@ bool custom_labels_are_of(const struct dl_phdr_info *object, const char *path) {
 
 /* --- reading --- */
 
-/* Reads one label. Returns false if it cannot be read. Clears `*fits` if the label should be kept
- * and does not fit. */
+/* Reads one label. Returns false if it cannot be read. Clears `*fits` if the label does not fit
+ * into the context. */
 static bool read_label(const struct label *label, struct foreign_memory *memory,
                        struct context_attributes *attributes, bool *fits) {
     uint8_t key[MOST_BYTES];

@@ -10,9 +10,9 @@ bool foreign_memory_is_known(const struct foreign_memory *memory, uintptr_t addr
     return address >= known.low && address <= known.high && size <= known.high - address;
 }
 
-/* Copies with memcpy, which may read bytes or words in any order, but reads each once. */
+/* Copies known memory with memcpy, which may read it in any order, but reads each byte once. */
 bool foreign_memory_copy(struct foreign_memory *memory, void *to, uintptr_t address, size_t size) {
-    if (size == 0) /* wherever that is */
+    if (size == 0) /* there is nothing to read, even at a bad address */
         return true;
     if (memory->of_another)
         return safe_read(address, to, size);

@@ -1,12 +1,11 @@
-/* Reads the memory that a program's pointer leads to, on its own thread, in a signal handler.
+/* Reads memory at a pointer of the program's, on the program's thread, in a signal handler.
  *
- * The pointer may be garbage, of memory that is gone, or of a file that another process cuts short;
- * reading there must not raise SIGSEGV or SIGBUS, for which the profiler has no handler: the
- * program may have one, and both kill while they are blocked, as they are here. The calling
- * thread's block of the variable's own object is there as long as the thread, and most writers that
- * keep one record for a thread keep it there; it is read in place. All else the kernel copies
- * (safe_read_here): another thread may free and unmap at any moment what this one still publishes.
- * Unloading by dlclose waits for readers (modules_hold).
+ * The pointer may be garbage, or lead to memory that is unmapped or to a file that another process
+ * truncates. Reading there must not raise SIGSEGV or SIGBUS: the handler blocks both, and a blocked
+ * one kills the process. The thread's TLS block of the variable's own object lives as long as the
+ * thread, so it is read in place; most writers that keep one record for a thread keep it there. The
+ * kernel copies all other memory (safe_read_here), because another thread may unmap at any moment
+ * what this thread publishes. Unloading by dlclose waits for readers (modules_hold).
  */
 #ifndef OTELPROF_FOREIGN_MEMORY_H
 #define OTELPROF_FOREIGN_MEMORY_H
@@ -15,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From `low` to before `high`; empty: equal. */
+/* The addresses from `low` to before `high`; empty if the two are equal. */
 struct memory_range {
     uintptr_t low;
     uintptr_t high;
@@ -25,20 +24,21 @@ enum { FOREIGN_COPY_BYTES = 2 + UINT8_MAX }; /* an attribute's two bytes of head
 
 enum foreign_filter { FILTER_UNKNOWN, FILTER_NONE, FILTER_THERE };
 
-/* How memory is read within one sample. */
+/* Says how memory is read within one sample. */
 struct foreign_memory {
-    struct memory_range known; /* can be read in place */
-    uint8_t *room;             /* FOREIGN_COPY_BYTES */
-    bool of_another;           /* the helper reads for another thread: nothing is known */
-    uint8_t filter;            /* enum foreign_filter: if one is around the calling thread */
+    struct memory_range known; /* memory that can be read in place */
+    uint8_t *room;             /* a buffer of FOREIGN_COPY_BYTES for copies */
+    bool of_another;           /* the helper reads for another thread, so no memory is known */
+    /* enum foreign_filter: whether the calling thread has a filter of system calls */
+    uint8_t filter;
 };
 
 /* Returns true if the bytes can be read in place. Context: signal. Async-signal-safe: yes. */
 bool foreign_memory_is_known(const struct foreign_memory *memory, uintptr_t address, size_t size);
 
-/* Copies `size` bytes from `address`. Returns false if they cannot be read; what `to` then has is
- * undefined. Cost: 0.6 µs, or nothing for known memory. errno is preserved, except on the helper.
- * Context: signal. Async-signal-safe: yes. */
+/* Copies `size` bytes from `address`. Returns false if they cannot be read; the content of `to` is
+ * then undefined. Cost: 0.6 µs, or nothing for known memory. errno is preserved, except on the
+ * helper. Context: signal. Async-signal-safe: yes. */
 bool foreign_memory_copy(struct foreign_memory *memory, void *to, uintptr_t address, size_t size);
 
 /* Returns an address at which the bytes can be read, in place or in `room`, valid until the next

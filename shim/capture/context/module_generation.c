@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* glibc's, sysdeps/generic/ldsodefs.h. */
+/* Has the layout of glibc's struct (sysdeps/generic/ldsodefs.h). */
 struct slot {
     size_t generation;
     const struct link_map *object;
@@ -18,14 +18,15 @@ struct slot_list {
     struct slot slots[];
 };
 
-/* A field, as glibc describes it to debuggers (nptl_db/db_info.c). */
+/* Describes a field as glibc describes it to debuggers (nptl_db/db_info.c). */
 struct field {
     uint32_t bits;
     uint32_t count;
     uint32_t offset;
 };
 
-/* Checks the memory first: an offset that was learned wrongly may lead to an unmapped page. */
+/* Copies only if the memory is readable: an offset that was learned wrongly may lead to an unmapped
+ * page. */
 static bool copy_if_readable(void *to, const void *from, size_t size) {
     const uintptr_t first = (uintptr_t)from;
     if (!from || !memory_range_is_readable(first, size))

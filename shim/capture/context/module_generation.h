@@ -2,11 +2,12 @@
  *
  * The loader reuses the number of an unloaded library for another one. A thread's vector keeps the
  * old block under that number until the thread first uses a variable of the new library: the block
- * has another size, and holds other variables. The loader counts what it loads and unloads, keeps
- * with each number the count from which on it is the object's (`struct dtv_slotinfo`), and a vector
- * holds the generation that it was brought up to (thread_vector_block()). The list has no public
- * name: glibc publishes its place for debuggers (libthread_db), since 2.34 in libc's dynamic
- * symbols. Data read there is believed if it leads to the object itself.
+ * has another size, and holds other variables. So the loader counts loads and unloads: this count
+ * is the generation. Its list (`struct dtv_slotinfo`) has, for each number, the generation at which
+ * the present object got it; a thread's vector has the generation of its last update
+ * (thread_vector_block()). The list has no public name: glibc publishes its place for debuggers
+ * (libthread_db), since 2.34 in libc's dynamic symbols. An entry is used only if it leads to the
+ * object itself.
  */
 #ifndef OTELPROF_MODULE_GENERATION_H
 #define OTELPROF_MODULE_GENERATION_H

@@ -5,10 +5,11 @@
 
 #include <stdatomic.h>
 
-/* Identifies struct program_content, version 1. Other releases may have other forms. */
+/* Identifies struct program_content, version 1. Another release may use another layout and
+ * value. */
 enum { OWN_FORM = 0x07e10001 };
 
-/* Labels that are pushed and not popped; a state has room for two more. */
+/* At most so many labels may be pushed and not popped: a label's state needs two more values. */
 #define MOST_DEPTH (UINT32_MAX - 2)
 
 enum { SEGMENTS = 1024, PER_SEGMENT = 64, PAGE = ARCH_LARGEST_PAGE_BYTES };
@@ -37,7 +38,8 @@ static uint64_t turned(uint64_t word, unsigned by) {
     return word << by | word >> (64 - by);
 }
 
-/* Returns a check word of a span: it changes if one word changes, and is 0 for three zeros. */
+/* Returns a check word of a span: any change of a single word changes it, and three zeros give
+ * 0. */
 static uint64_t span_check(const uint64_t span[3]) {
     return span[0] ^ turned(span[1], 21) ^ turned(span[2], 42);
 }
@@ -59,7 +61,7 @@ void program_context_set_span(struct program_context *programs, const uint8_t *t
         memcpy(span + 2, span_id, SPAN_ID_BYTES);
     }
     const uint64_t check = span_check(span);
-    do { /* repeats only if a handler of the program's set another in between */
+    do { /* repeats only if a handler of the program's has set another span in between */
         compiler_barrier();
         for (int i = 0; i < 3; i++)
             content->span[i] = span[i];
@@ -97,7 +99,7 @@ static uint64_t top_of(uint32_t depth, uint32_t count, uint32_t bytes) {
     return (uint64_t)depth << 32 | (uint64_t)count << 16 | bytes;
 }
 
-/* A text; `size` is PROGRAM_TEXT_BYTES + 1 if the text is too long or missing. */
+/* A text of the program's; `size` is PROGRAM_TEXT_BYTES + 1 if it is too long or missing. */
 struct text {
     const char *bytes;
     uint32_t size;
@@ -114,7 +116,7 @@ static bool has_key(const struct program_content *content, const struct program_
     return entry[0] == key->size && memcmp(entry + 2, key->bytes, key->size) == 0;
 }
 
-/* Hides older labels that have the key of the label at depth `depth`. */
+/* Hides older labels of the same key as the label at depth `depth`. */
 static void hide_labels_of_key(struct program_content *content, uint32_t count,
                                const struct text *key, uint32_t depth) {
     for (uint32_t i = 0; i < count; i++)
@@ -129,7 +131,7 @@ static void add_label(struct program_content *content, uint64_t top, const struc
     struct program_label *const label = &content->labels[count_in(top)];
     const uint32_t start = bytes_in(top);
     content->top = top_of(depth_in(top) + 1, count_in(top) + 1, start + size);
-    compiler_barrier(); /* a handler of the program's pushes above it from now on */
+    compiler_barrier(); /* from here on, a handler of the program's pushes above this label */
     *label = (struct program_label){(uint16_t)start, (uint16_t)size, depth_in(top) + 1, 0};
     hide_labels_of_key(content, count_in(top), key, depth_in(top) + 1);
     uint8_t *const entry = content->bytes + start;
@@ -142,8 +144,8 @@ static void add_label(struct program_content *content, uint64_t top, const struc
     compiler_barrier();
 }
 
-/* Counts a label that does not fit. It still hides older labels of its key, because these are no
- * longer the thread's. */
+/* Counts a label that does not fit. It still hides older labels of its key, because the thread has
+ * replaced their values. */
 static void count_label(struct program_content *content, uint64_t top, const struct text *key) {
     content->top = top_of(depth_in(top) + 1, count_in(top), bytes_in(top));
     compiler_barrier();
@@ -204,7 +206,7 @@ static bool is_label(const struct program_content *content, uint32_t at, uint32_
     return entry[0] > 0 && 2u + entry[0] + entry[1] == label->size;
 }
 
-/* `content` is a copy: the program cannot change it any more. */
+/* `content` must be a copy that the program cannot change. */
 static bool makes_sense(const struct program_content *content) {
     const uint32_t depth = depth_in(content->top);
     const uint32_t count = count_in(content->top);
@@ -228,7 +230,8 @@ static void become_empty(struct program_content *content) {
     content->form = OWN_FORM;
 }
 
-/* Copies only the used part, mostly a few hundred bytes, so that no other page is touched. */
+/* Copies only the used part, mostly a few hundred bytes, so that the copy touches no further
+ * page. */
 static void program_content_copy(struct program_content *to, const struct program_content *from) {
     const uint64_t top = program_context_load(&from->top);
     const uint32_t count = count_in(top) <= PROGRAM_LABELS ? count_in(top) : 0;
@@ -273,7 +276,8 @@ void program_context_swap(struct program_context *programs, struct program_conte
     show_other(programs);
 }
 
-/* Reads a copy, since the thread goes on running; a second copy shows whether the first was whole.
+/* Reads a copy, because the thread goes on running; a second copy shows whether the first one was
+ * consistent.
  */
 bool program_context_copy(const struct program_context *programs, struct program_context *copied) {
     struct program_content *const content = &copied->contents[0];
@@ -288,7 +292,7 @@ bool program_context_copy(const struct program_context *programs, struct program
            memcmp(content->bytes, again->bytes, bytes_in(content->top)) == 0;
 }
 
-/* --- where they are --- */
+/* --- where contexts are stored --- */
 
 static _Atomic uintptr_t segments[SEGMENTS];
 
@@ -335,7 +339,7 @@ struct program_context *program_context_keep(uint32_t index, const struct progra
 
 /* --- the reader --- */
 
-/* The entries that another source has put there. */
+/* Counts the entries that another source has put there. */
 static uint32_t count_entries(const struct sample_context *context) {
     struct context_attribute attribute;
     uint32_t at = 0;
@@ -364,7 +368,8 @@ bool program_context_add_labels(const struct program_context *own, struct sample
         context->attribute_bytes += label->size;
         entries++;
     }
-    const size_t rest = -(size_t)context->attribute_bytes % 8; /* of the last word: zeros */
+    /* unused bytes of the last word, which must be zero */
+    const size_t rest = -(size_t)context->attribute_bytes % 8;
     memset(context->attributes + context->attribute_bytes, 0, rest);
     return fit;
 }

@@ -1,21 +1,22 @@
 /* Holds the context that the program sets for its threads by otelprof.h: a thread's span, and
  * labels.
  *
- * A thread changes only its own. It may be interrupted at any instruction by the profiler's
- * handler, which reads, and by handlers of the program's, which may change it too and leave it as
- * they found it. There is no lock, and no thread waits:
+ * A thread changes only its own context. At any instruction the profiler's handler may interrupt it
+ * and read the context; so may handlers of the program, which may change the context and must
+ * restore it. There is no lock, and no thread waits:
  *  - the span's words have a check word beside them: a mixture of two spans is none. A writer
  *    checks afterwards that its words are there, and writes again if not.
  *  - a label takes its place by one store, is written there, and is shown by another.
  *  - a context as a whole is made in the second of two places, which become each other by one
  *    store.
  *
- * Labels are a stack. A label hides an older one of its key until it is popped. One that does not
- * fit takes no place, but hides too, and counts: then the labels read are reported as cut.
+ * Labels are a stack. A label hides older labels of its key until it is popped. A label that does
+ * not fit is not stored, but it hides older ones, and it is counted, so that the labels are
+ * reported as cut.
  *
- * A context lives in memory of the profiler that is never freed, since the handler may read at any
- * time; a thread's slot has its place there. Unlike the profiler's other memory, a forked child
- * finds it as it was: its thread goes on with what it had.
+ * Contexts are in memory of the profiler that is never freed, because the handler may read at any
+ * time; each thread's slot has a place there. A forked child keeps this memory, unlike the
+ * profiler's other memory, so its thread continues with the parent thread's context.
  */
 #ifndef OTELPROF_PROGRAM_CONTEXT_H
 #define OTELPROF_PROGRAM_CONTEXT_H
@@ -30,13 +31,13 @@
 enum { PROGRAM_LABELS = CONTEXT_ATTRIBUTES, PROGRAM_LABEL_BYTES = 448, PROGRAM_TEXT_BYTES = 255 };
 
 struct program_label {
-    uint16_t start; /* its entry in `bytes`, as sample_context.h has it */
+    uint16_t start; /* where the label's entry in `bytes` begins (sample_context.h) */
     uint16_t size;
-    uint32_t depth; /* labels at that time */
+    uint32_t depth; /* number of labels when this one was pushed */
     uint32_t state; /* 0: being written; 1: shown; n: hidden by the label of depth n - 1 */
 };
 
-/* A context, in the profiler's memory or saved by the program (struct otelprof_context). */
+/* Holds a context, in the profiler's memory or saved by the program (struct otelprof_context). */
 struct program_content {
     uint32_t form; /* OWN_FORM; 0: empty */
     uint32_t reserved;
@@ -57,21 +58,22 @@ struct program_context {
  * Context: any, on the thread itself. Async-signal-safe: yes. */
 struct program_context *program_context_make(uint32_t index);
 
-/* Does the same, and copies the contents of `before`, which may be the same memory. Context: fork
- * handler. */
+/* Makes a context as program_context_make() does, and copies the contents of `before`, which may be
+ * the same memory. Context: fork handler. */
 struct program_context *program_context_keep(uint32_t index, const struct program_context *before);
 
 /* --- by the thread itself. Context: any. Async-signal-safe: yes --- */
 
-/* Sets the thread's span; NULL for one of the ids: no span. */
+/* Sets the thread's span; removes it if one of the ids is NULL. */
 void program_context_set_span(struct program_context *programs, const uint8_t *trace_id,
                               const uint8_t *span_id);
 
-/* Writes 24 bytes, zeros if there is none. */
+/* Writes 24 bytes: the trace id and the span id, zeros if there is no span. */
 void program_context_get_span(const struct program_context *programs, uint8_t *trace_id,
                               uint8_t *span_id);
 
-/* Returns how many labels were pushed before; NULL, and what does not fit, counts. */
+/* Returns the number of labels before this one. A NULL label, or one that does not fit, is counted,
+ * too. */
 uint32_t program_context_push(struct program_context *programs, const char *key, const char *value);
 void program_context_pop_to(struct program_context *programs, uint32_t depth);
 uint32_t program_context_depth(const struct program_context *programs);
@@ -85,7 +87,8 @@ void program_context_swap(struct program_context *programs, struct program_conte
 
 /* --- the reader --- */
 
-/* Does the same as context_read(), on the thread itself. Context: signal. Async-signal-safe: yes.
+/* Reads the context as context_read() does, on the thread itself. Context: signal.
+ * Async-signal-safe: yes.
  */
 enum context_outcome program_context_read(const struct program_context *programs,
                                           struct sample_context *context);
@@ -94,8 +97,8 @@ enum context_outcome program_context_read(const struct program_context *programs
  * context is just being changed. Context: the helper, or any thread. Async-signal-safe: yes. */
 bool program_context_copy(const struct program_context *programs, struct program_context *copied);
 
-/* Adds the labels to what is in `*context` already; of two with one key the last counts. false: not
- * all of them fit. Context: signal. Async-signal-safe: yes. */
+/* Adds the labels to those in `*context`; of two labels with one key the later one counts. Returns
+ * false if not all fit. Context: signal. Async-signal-safe: yes. */
 bool program_context_add_labels(const struct program_context *programs,
                                 struct sample_context *context);
 

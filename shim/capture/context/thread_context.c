@@ -15,12 +15,12 @@ struct record {
 };
 _Static_assert(sizeof(struct record) == 28, "OTEP 4947: packed, and no padding is in it");
 
-/* Which keys were seen. */
+/* The set of keys that were seen. */
 struct keys {
     uint64_t bits[4];
 };
 
-/* The part [begin, end) of the attributes, as it can be read at `bytes`. */
+/* A copy, at `bytes`, of the part [begin, end) of the attributes. */
 struct window {
     const uint8_t *bytes;
     uint32_t begin;
@@ -28,7 +28,7 @@ struct window {
 };
 
 /* Reads the attribute at `at`. Its length is read only once, since the program may change it.
- * Returns false if it is not in the window as a whole. */
+ * Returns false if the window does not hold the whole attribute. */
 static bool attribute_in(const struct window *window, uint32_t at,
                          struct context_attribute *attribute) {
     if (window->end < at + 2)
@@ -40,8 +40,8 @@ static bool attribute_in(const struct window *window, uint32_t at,
     return window->end - at - 2 >= attribute->value_bytes;
 }
 
-/* Reads the attribute at `at` of `size` bytes; moves the window there if need be. The value of one
- * that ends beyond `size` is not to be read. Returns false if it cannot be read. */
+/* Reads the attribute at `at` of `size` bytes; moves the window if it must. If the attribute ends
+ * beyond `size`, its value must not be read. Returns false if the memory cannot be read. */
 static bool read_attribute(struct foreign_memory *memory, uintptr_t entries, uint32_t size,
                            uint32_t at, struct window *window,
                            struct context_attribute *attribute) {
@@ -56,8 +56,8 @@ static bool read_attribute(struct foreign_memory *memory, uintptr_t entries, uin
     return true;
 }
 
-/* A repeated key has its newer value, or none, if that does not fit. Clears `*complete` if
- * something did not fit. false: they cannot be read. */
+/* Reads all attributes. A repeated key gets its last value, or none if that does not fit. Clears
+ * `*complete` if an attribute did not fit. Returns false if the memory cannot be read. */
 static bool read_attributes(struct foreign_memory *memory, uintptr_t entries, uint32_t size,
                             struct sample_context *context, bool *complete) {
     struct context_attributes attributes = {context, 0};

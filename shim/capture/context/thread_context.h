@@ -1,14 +1,15 @@
-/* The record of a thread's context that an instrumentation publishes: OpenTelemetry's OTEP 4947.
+/* Reads the record of a thread's context that an instrumentation publishes (OpenTelemetry's OTEP
+ * 4947).
  *
  * A thread-local variable, otel_thread_ctx_v1, points to it, or is NULL:
  *     0  trace id, 16 bytes      24  valid: 1, anything else is not
  *    16  span id, 8 bytes        25  trace flags
  *                                26  bytes of attributes, uint16_t
  *    28  attributes: {key's number, length, bytes}, without padding
- * Its writer swaps the pointer, or marks the record as not valid while it changes it. A signal
- * handler on the thread itself so finds a whole record or none. The last entry with a key counts;
- * an entry that would end behind the attributes ends them. Numbers of keys are given names by the
- * exporter, from the process context.
+ * Its writer swaps the pointer, or marks the record as not valid while it changes it. So a signal
+ * handler on the thread finds a complete record or none. The last entry with a key counts; an entry
+ * that would end behind the attributes ends them. The exporter maps the numbers of keys to names,
+ * which the process context has.
  */
 #ifndef OTELPROF_THREAD_CONTEXT_H
 #define OTELPROF_THREAD_CONTEXT_H
@@ -19,12 +20,12 @@
 
 #include <stdint.h>
 
-/* Attributes are read as far as that: a record should not be larger than 640 bytes. */
+/* At most so many bytes of attributes are read; a record should not be larger than 640 bytes. */
 enum { THREAD_CONTEXT_ATTRIBUTE_BYTES = 2048 };
 
-/* Reads the record that the pointer at `variable` (readable) leads to. Zero ids stay: no span. At
- * least a span or an attribute is there if it is CONTEXT_READ or CONTEXT_CUT; otherwise the content
- * of `*context` is undefined. Cost: 10 ns, and a system call where the record lies outside of
+/* Reads the record that the pointer at `variable` (readable) leads to. Ids of zeros mean that there
+ * is no span. After CONTEXT_READ or CONTEXT_CUT there is a span or an attribute; otherwise the
+ * content of `*context` is undefined. Cost: 10 ns, and a system call where the record is not in
  * memory that `memory` knows. Context: signal. Async-signal-safe: yes. */
 enum context_outcome thread_context_read(uintptr_t variable, struct foreign_memory *memory,
                                          struct sample_context *context);

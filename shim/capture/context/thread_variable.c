@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* A read fails only if there are two changes during it, so only if the reader was preempted. Four
- * such reads in a row are very unlikely. */
+/* A read fails only if two changes fall into it, so only if the reader was preempted. Four failures
+ * in a row are very unlikely. */
 enum { READ_TRIES = 4 };
 
 bool thread_variables_get(const struct thread_variables *variables, uint32_t number,
@@ -21,7 +21,7 @@ bool thread_variables_get(const struct thread_variables *variables, uint32_t num
             words[i] = atomic_load_explicit(&table->words[number][i], memory_order_relaxed);
         /* pairs with the release fence in thread_variables_set() */
         atomic_thread_fence(memory_order_acquire);
-        /* the next version but one goes to the same table */
+        /* two versions on, the writer reuses this table */
         if (atomic_load_explicit(&variables->writing, memory_order_relaxed) - version >= 2)
             continue;
         if (is_there)
@@ -42,7 +42,7 @@ uintptr_t thread_variable_address(const struct thread_variable *variable,
     return base + (uintptr_t)(variable->offset - variable->block);
 }
 
-/* Does the same as thread_vector_block(), for memory that may be unmapped. */
+/* Does what thread_vector_block() does, for memory that may be unmapped. */
 static uintptr_t vector_block_of(uintptr_t pointer, uint64_t module, uint64_t generation) {
     uintptr_t head[THREAD_VECTOR_HEAD];
     uintptr_t vector;
@@ -62,7 +62,7 @@ uintptr_t thread_variable_address_of(const struct thread_variable *variable, uin
     return block ? block + (uintptr_t)variable->offset : 0;
 }
 
-/* Only the writer asks: nothing changes meanwhile. */
+/* Only the one writer calls it, so the table does not change meanwhile. */
 static bool thread_variables_equal(const struct thread_variable_table *table,
                                    const struct thread_variable *list, uint32_t count) {
     if (atomic_load_explicit(&table->count, memory_order_relaxed) != count)

@@ -10,13 +10,14 @@
 #include <string.h>
 
 enum {
-    DEFINERS = 16,          /* copies of one library, of which some are for one plug-in alone */
-    MOST_MODULES = 1 << 20, /* plausible numbers */
+    DEFINERS = 16,          /* copies of one library, of which some belong to one plug-in alone */
+    MOST_MODULES = 1 << 20, /* a larger module number is not plausible */
     STATIC_TLS_BYTES =
-        1 << 19 /* below the thread pointer, on the helper's stack of 2 MiB: what lies
-                   there is static TLS; more of it is found by the thread vector */
+        /* bytes of static TLS searched below the thread pointer, on the helper's stack of 2 MiB;
+         * more of it is found by the thread vector */
+    1 << 19
 };
-static const intptr_t most_offset = (intptr_t)1 << 30; /* plausible offsets */
+static const intptr_t most_offset = (intptr_t)1 << 30; /* a larger offset is not plausible */
 
 /* An object that defines the variable. */
 struct definer {
@@ -26,9 +27,9 @@ struct definer {
     uint64_t module;
     uint64_t value; /* the variable's offset in the object's block */
     uint64_t bytes; /* size of the block */
-    intptr_t block; /* from the thread pointer; 0: not in static TLS, as far as is known */
+    intptr_t block; /* from the thread pointer; 0: not known to be in static TLS */
     bool may_go;
-    bool found; /* a relocation has led to it */
+    bool found; /* a relocation has led to this definer */
 };
 
 struct walk {
@@ -36,7 +37,8 @@ struct walk {
     struct definer definers[DEFINERS];
     uint32_t count;
     bool incomplete;
-    bool numbers_are_new; /* nothing was ever unloaded: no module has another's number */
+    /* no object was ever unloaded, so the loader has reused no module number */
+    bool numbers_are_new;
 };
 
 struct object {
@@ -44,7 +46,7 @@ struct object {
     struct dynamic_object dynamic;
     const ElfW(Sym) * symbols;
     const char *strings;
-    const struct definer *definer; /* variable that it defines, or NULL */
+    const struct definer *definer; /* the definer that this object is, or NULL */
 };
 
 static bool can_read(const struct object *object, const void *address, size_t size) {
@@ -109,7 +111,7 @@ static int variable_search_definer(struct dl_phdr_info *info, size_t size, void 
     return 0;
 }
 
-/* --- what was found --- */
+/* --- what the relocations refer to --- */
 
 static void variable_search_add(struct variable_search *search,
                                 const struct thread_variable *variable) {
@@ -121,7 +123,7 @@ static void variable_search_add(struct variable_search *search,
         search->found[search->count++] = *variable;
 }
 
-/* `block`: in static TLS, where the definer's block begins. */
+/* Adds a variable in static TLS; `block` is where the definer's block begins. */
 static void add_static(struct walk *walk, struct definer *definer, intptr_t block) {
     definer->found = true;
     variable_search_add(walk->search,
@@ -147,9 +149,9 @@ static void add_dynamic(struct walk *walk, struct definer *definer) {
                                                   .generation = generation});
 }
 
-/* Finds the definer whose variable lies at that offset: one whose block is known to lie there; else
- * the object that has the relocation, if its own block may lie there; else one whose block is not
- * known. */
+/* Finds the definer whose variable lies at that offset: a definer whose block is known to lie
+ * there; else the object that has the relocation, if its own block may lie there; else a definer
+ * whose block is not known. */
 static struct definer *definer_at(struct walk *walk, const struct object *object, intptr_t offset) {
     for (uint32_t i = 0; i < walk->count; i++) {
         struct definer *const d = &walk->definers[i];
@@ -193,8 +195,8 @@ static void found_module(struct walk *walk, uint64_t module, uint64_t offset) {
 
 /* --- relocations --- */
 
-/* Handles a TLS descriptor. If the loader has not processed it yet, or will only at its first use
- * (glibc before 2.34), the word is 0 or leads into the object itself. */
+/* Handles a TLS descriptor. If the loader has not processed the descriptor yet (glibc before 2.34
+ * may wait for its first use), the word is 0 or leads into the object itself. */
 static void found_descriptor(struct walk *walk, const struct object *object, uintptr_t argument) {
     uint64_t index[2];
     if ((intptr_t)argument < 0) {
@@ -223,8 +225,9 @@ static bool is_named(const struct walk *walk, const struct object *object, uint3
     return memcmp(object->strings + symbol->st_name, walk->search->name, size) == 0;
 }
 
-/* Returns true if the relocation refers to the variable. One that the linker has bound names no
- * symbol; the value is in the entry, or, for a module's number, in the word behind it. */
+/* Returns true if the relocation refers to the variable. A relocation that the linker has bound
+ * names no symbol: the variable's offset is then in the entry, or, for a module's number, in the
+ * word behind it. */
 static bool refers_to_variable(const struct walk *walk, const struct object *object,
                                const ElfW(Rela) * entry, const uint64_t words[2]) {
     const uint32_t number = ELF64_R_SYM(entry->r_info);
@@ -281,7 +284,7 @@ static int variable_search_relocations(struct dl_phdr_info *info, size_t size, v
     return 0;
 }
 
-/* --- all of it --- */
+/* --- the search --- */
 
 static void add_unused(struct walk *walk) {
     for (uint32_t i = 0; i < walk->count; i++) {

@@ -1,7 +1,7 @@
-/* The caller of a C function, as that function's frame has it.
+/* Reads the caller's registers from the frame of a C function.
  *
  * Source: System V psABI for AMD64, figure 3.3: the caller's frame pointer, then the return
- * address, then the caller's stack as it is when the call has returned.
+ * address, then the top of the caller's stack after the call has returned.
  */
 #ifndef OTELPROF_ARCH_CALLER_H
 #define OTELPROF_ARCH_CALLER_H

@@ -1,8 +1,7 @@
-/* Instructions and frames, as the walker meets them on a stack.
+/* Recognizes the instructions and frames that the walker meets on a stack.
  *
  * Sources: System V psABI for AMD64 (3.2.2, 3.4.1); Intel SDM, volume 2, CALL and JMP; Linux
- * arch/x86/include/uapi/asm/{sigcontext,ucontext}.h.
- * Context: any. Async-signal-safe: yes.
+ * arch/x86/include/uapi/asm/{sigcontext,ucontext}.h. Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_ARCH_CODE_H
 #define OTELPROF_ARCH_CODE_H
@@ -22,11 +21,11 @@ enum {
     ARCH_ENTRY_BYTES = 4, /* bytes that arch_is_entry() reads */
 };
 
-/* The farthest that a call of generated code reaches: 32 bits, signed. */
+/* A call in generated code reaches at most so many bytes: its displacement has 32 bits, signed. */
 static const uintptr_t arch_call_reach = UINT64_C(1) << 31;
 
-/* On return from a signal handler the stack pointer points to the ucontext. These are the offsets
- * of the interrupted registers in it. */
+/* On return from a signal handler the stack pointer points to the ucontext. At these offsets the
+ * ucontext has the interrupted registers. */
 enum {
     SIGNAL_FRAME_FP = offsetof(ucontext_t, uc_mcontext.gregs[REG_RBP]),
     SIGNAL_FRAME_SP = offsetof(ucontext_t, uc_mcontext.gregs[REG_RSP]),
@@ -41,28 +40,29 @@ static inline bool arch_is_signal_frame(bool is_saved_at_sp, int32_t offset) {
     return is_saved_at_sp && offset == SIGNAL_FRAME_SP;
 }
 
-/* A call pushes the return address: it is right below the CFA, always. 0 where a
- * call leaves it in a link register. */
+/* A call pushes the return address right below the CFA. 0 on an architecture whose calls leave it
+ * in a link register. */
 enum { ARCH_PUSHED_RETURN = -8 };
 
 /* The offset of the link register in the signal frame, and its value in a thread; 0: this
- * architecture has none. */
+ * architecture has no link register. */
 enum { SIGNAL_FRAME_LINK = 0 };
 static inline uintptr_t arch_link_register(const uint64_t registers[REGISTER_COUNT]) {
     (void)registers;
     return 0;
 }
 
-/* Returns the address in the word that a call has saved. Other architectures may have signed it. */
+/* Returns the return address in a word that a call has saved. Other architectures may sign the
+ * word. */
 static inline uintptr_t arch_return_address(uintptr_t word) {
     return word;
 }
 
-/* Bits of an address that distinguish instructions: user space has none above 47 bits, and an
+/* The bits of an address that distinguish instructions: user space uses the low 47 bits, and an
  * instruction begins at any byte. */
 enum { ARCH_ADDRESS_BITS = 47, ARCH_CODE_SHIFT = 0 };
 
-/* ff /4 with a register; a REX prefix may stand before it. */
+/* The jump is ff /4 with a register; a REX prefix may precede it. */
 static inline bool arch_is_indirect_jump(const uint8_t jump[ARCH_JUMP_BYTES]) {
     return jump[0] == 0xff && (jump[1] & 0xf8) == 0xe0;
 }

@@ -1,13 +1,14 @@
 /* Defines functions that observe a call and forward it unchanged: with the arguments in its
- * registers, and with its caller's frame on the stack. They need not know how many arguments there
- * are. What they call has an aligned stack, whatever the caller's is (arch_entry.h).
+ * registers, and with its caller's frame on the stack. Such a function need not know how many
+ * arguments there are. It aligns the stack before it calls another function, because its caller may
+ * not have (arch_entry.h).
  *
  * Source: System V psABI for AMD64 (3.2.3).
  */
 #ifndef OTELPROF_ARCH_FORWARD_H
 #define OTELPROF_ARCH_FORWARD_H
 
-/* Aligns the stack, wherever it was, below what is pushed after the first line. */
+/* Saves the stack pointer and aligns the stack. Registers may be pushed after the first line. */
 #define ARCH_BEGIN_FRAME                                                                           \
     "pushq %%rbp\n\t"                                                                              \
     ".cfi_adjust_cfa_offset 8\n\t"                                                                 \
@@ -19,7 +20,7 @@
     ".cfi_def_cfa %%rsp, 8\n\t"                                                                    \
     ".cfi_restore %%rbp\n\t"
 
-/* Pushed are the six registers of arguments. */
+/* Saves the six registers of arguments around a call of `function`. */
 #define ARCH_CALL_KEEPING_ARGUMENTS(function)                                                      \
     ARCH_BEGIN_FRAME                                                                               \
     "pushq %%rdi\n\tpushq %%rsi\n\tpushq %%rdx\n\t"                                                \
@@ -30,8 +31,8 @@
     "popq %%r9\n\tpopq %%r8\n\tpopq %%rcx\n\t"                                                     \
     "popq %%rdx\n\tpopq %%rsi\n\tpopq %%rdi\n\t" ARCH_END_FRAME
 
-/* Defines `static void name(void)`, which calls `observer`, without arguments, and goes on to
- * next[place], a pointer that `observer` may have changed. */
+/* Defines `static void name(void)`, which calls `observer` without arguments and then jumps to
+ * next[place]. `observer` may change that pointer. */
 #define ARCH_DEFINE_FORWARD(name, observer, next, place)                                           \
     __attribute__((naked)) static void name(void) {                                                \
         __asm__ volatile(ARCH_CALL_KEEPING_ARGUMENTS(observer) "jmpq *" #next "+8*%c[at](%%rip)"   \
@@ -39,8 +40,8 @@
                          : [at] "i"(place));                                                       \
     }
 
-/* Defines and exports `name`, which goes on to next[place]. Where the word at `wanted` bytes into
- * the variable `state` is not 0, `observer` is called before. */
+/* Defines and exports `name`, which jumps to next[place]. If the word at offset `wanted` of the
+ * variable `state` is not 0, it calls `observer` first. */
 #define ARCH_DEFINE_WATCHED_FORWARD(name, state, wanted, observer, next, place)                    \
     void hook_##name(void) __asm__(#name);                                                         \
     __attribute__((naked, visibility("default"))) void hook_##name(void) {                         \
