@@ -67,10 +67,10 @@ static bool delete_timer(int id) {
 }
 
 /* Checks the signal after a timer's id is stored, where cpu_timers_move() finds it, and before the
- * timer is armed. That function stores the signal first and takes the ids out after that: so either
- * this returns false, or that function deletes the timer, and a deleted timer cannot be armed. Thus
- * no timer runs that raises a signal given to the program. Pairs with the store in
- * cpu_timers_move(). */
+ * timer is armed. cpu_timers_move() stores the signal first and takes the ids out after that. So
+ * either is_current() returns false, or cpu_timers_move() deletes the timer, and a deleted timer
+ * cannot be armed. Thus no timer runs that raises a signal given to the program. Pairs with the
+ * store in cpu_timers_move(). */
 static bool is_current(const struct cpu_timers *timers, int signal) {
     return atomic_load(&timers->signal) == signal;
 }
@@ -79,7 +79,8 @@ static bool is_current(const struct cpu_timers *timers, int signal) {
 static void cpu_timer_arm(const struct thread_state *thread, int id, uint64_t first,
                           uint64_t period) {
     (void)cpu_timer_set(id, first, period);
-    if (atomic_load(&thread->timer) != id) /* another thread has taken it out, and stopped it */
+    /* another thread has taken the timer out, and stopped it */
+    if (atomic_load(&thread->timer) != id)
         (void)cpu_timer_set(id, 0, 0);
 }
 
@@ -114,7 +115,8 @@ static bool start_itimer(struct cpu_timers *timers) {
     const struct timeval interval = {period.tv_sec, period.tv_nsec / 1000 + 1};
     const struct itimerval on = {.it_interval = interval, .it_value = interval};
     if (timers->deadly ||
-        atomic_load(&timers->signal) != SIGPROF || /* the only signal that it can raise */
+        /* the process's timer can raise no other signal */
+        atomic_load(&timers->signal) != SIGPROF ||
         syscall(SYS_getitimer, ITIMER_PROF, &used) != 0 || used.it_value.tv_sec ||
         used.it_value.tv_usec)
         return false;
@@ -123,7 +125,8 @@ static bool start_itimer(struct cpu_timers *timers) {
         return false;
     if (is_current(timers, SIGPROF) && !atomic_load(&timers->off))
         return true;
-    /* stop_itimer() ran in between; `before` is the program's, if that was as quick */
+    /* stop_itimer() ran in between; `before` is the program's timer, if the program set one as
+     * quickly */
     (void)syscall(SYS_setitimer, ITIMER_PROF, &before, NULL);
     return false;
 }
@@ -145,7 +148,7 @@ static void start_process_timer(struct cpu_timers *timers) {
 
 /* --- the threads' timers --- */
 
-/* A thread that blocks the others' signal has one of its own: masked_threads.h. */
+/* Uses another signal for a thread that blocks ours: masked_threads.h. */
 static int create_for(const struct cpu_timers *timers, const struct thread_state *thread,
                       clockid_t clock, int signal) {
     if (atomic_load(&thread->by_libc_signal))
@@ -170,7 +173,7 @@ void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
     int id;
     bool off;
     int signal;
-    do { /* again only if another thread moved, armed or disarmed the timers in between */
+    do { /* repeats only if another thread moved, armed or disarmed the timers in between */
         off = atomic_load(&timers->off);
         signal = off ? 0 : atomic_load(&timers->signal);
         id = signal ? create_for(timers, thread, CLOCK_THREAD_CPUTIME_ID, signal) : TIMER_NONE;
@@ -199,7 +202,7 @@ bool cpu_timers_watch_helper(struct cpu_timers *timers) {
     atomic_store(&timers->helper, id < 0 ? 0 : id + 1);
     if (id >= 0 && is_current(timers, signal))
         (void)cpu_timer_set(id, HELPER_PERIOD_NANO, HELPER_PERIOD_NANO);
-    else if (id >= 0) { /* cpu_timers_reserve() may have forgotten it */
+    else if (id >= 0) { /* cpu_timers_reserve() may have cleared it */
         atomic_store(&timers->helper, 0);
         (void)delete_timer(id);
     }
@@ -229,13 +232,14 @@ void cpu_timers_set_period(const struct thread_state *thread) {
         (void)cpu_timer_set(id, thread->period_nano, thread->period_nano);
 }
 
-/* Replaces one thread's timer. If the thread ends, pauses or starts meanwhile, it has stored its
- * state or its own timer in the slot: then the new timer has no owner, and is deleted. Arms the new
- * one after its id is stored, so that a thread that pauses then deletes it. */
+/* Replaces one thread's timer. If the thread ends, pauses or starts meanwhile, it stores its state
+ * or its own timer in the slot; the new timer then has no owner, and is deleted. Arms the new timer
+ * only after its id is stored, so that a thread that pauses after that deletes it. */
 static bool move_one(const struct cpu_timers *timers, struct thread_state *thread, int signal) {
     const uint32_t tid = atomic_load(&thread->tid);
     int id = atomic_load(&thread->timer);
-    if (signal && atomic_load(&thread->by_libc_signal)) /* it continues to raise libc's */
+    /* this thread's timer keeps raising libc's signal */
+    if (signal && atomic_load(&thread->by_libc_signal))
         return true;
     if (!tid || id < 0 || !atomic_compare_exchange_strong(&thread->timer, &id, TIMER_NONE))
         return true;
@@ -251,14 +255,14 @@ static bool move_one(const struct cpu_timers *timers, struct thread_state *threa
     return gone;
 }
 
-/* Replaces the thread's timer by one that raises libc's signal. move_one() may do the same
- * meanwhile: as there, the thread that stores its timer last deletes the timer that it replaces. */
+/* Replaces the thread's timer by one that raises libc's signal. move_one() may replace it at the
+ * same time: the thread that stores its timer last deletes the timer that it replaces. */
 void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *thread) {
     const int saved = errno;
     const uint32_t tid = atomic_load(&thread->tid);
     int old = atomic_load(&thread->timer);
     atomic_store(&thread->by_libc_signal, true);
-    if (atomic_load(&timers->off)) /* later arming uses libc's signal */
+    if (atomic_load(&timers->off)) /* a later arming uses libc's signal */
         return;
     const int id = atomic_load(&timers->signal) && tid && old > TIMER_ENDED
                        ? create_for(timers, thread, cpu_clock_of(tid), LIBC_SIGNAL)
@@ -269,8 +273,10 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
         (void)cpu_timer_set(id, thread->period_nano, thread->period_nano);
         (void)delete_timer(old > TIMER_ENDED ? old : id);
     } else if (old > TIMER_ENDED)
-        atomic_store(&thread->by_libc_signal, false); /* refused: keeps its present timer */
-    if (atomic_load(&timers->off))                    /* turned off since the check above */
+        /* the kernel refused: the thread keeps its present timer */
+        atomic_store(&thread->by_libc_signal, false);
+    /* timers were turned off after the check above */
+    if (atomic_load(&timers->off))
         (void)move_one(timers, thread, 0);
     errno = saved;
 }
@@ -278,7 +284,7 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
 bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal) {
     const int saved = errno;
     const uint32_t process = atomic_load(&timers->process);
-    if (!signal && !atomic_load(&timers->signal)) /* no timer raises a signal already */
+    if (!signal && !atomic_load(&timers->signal)) /* timers raise no signal already */
         return true;
     atomic_store(&timers->signal, signal); /* pairs with the load in is_current() */
     bool gone = delete_helper_timer(timers);
@@ -306,8 +312,7 @@ void cpu_timers_disarm(struct cpu_timers *timers, struct thread_table *threads) 
     errno = saved;
 }
 
-/* Arms a timer for a thread whose slot has none because it was off, or because the kernel refused
- * it. */
+/* Arms a timer for a thread that has none, because timers were off or the kernel refused one. */
 static void arm_one(struct cpu_timers *timers, struct thread_state *thread, uint64_t *random) {
     const int signal = atomic_load(&timers->signal);
     const uint64_t period = atomic_load(&timers->period_nano);

@@ -1,15 +1,15 @@
-/* CPU timers: one per thread on the thread's own CPU clock, or one for the whole process where the
- * kernel refuses those.
+/* Manages CPU timers: one per thread on the thread's own CPU clock, or one for the whole process if
+ * the kernel refuses these.
  *
- * One rule covers creating, moving and deleting a timer: the thread that exchanges its id out of
- * thread_state.timer owns and deletes it. So a thread that ends, the application taking our signal,
- * and the end of the process need no lock between them. A thread arms its timer when its id is
- * stored there and the signal is still ours: so one that begins while the application takes the
- * signal never lets it be raised. Fallback, in order: a POSIX timer on the process's CPU clock,
- * reserved at the start so that RLIMIT_SIGPENDING cannot refuse it later; ITIMER_PROF, if the
- * program does not use it; none. The signal of a process timer reaches any one thread, whose CPU
- * clock still shows what is due: totals hold, and a thread that it never reaches is accounted for
- * under its start routine. */
+ * One rule covers creating, moving and deleting a timer: the thread that exchanges the timer's id
+ * out of thread_state.timer owns the timer and deletes it. So the end of a thread, the end of the
+ * process and the loss of our signal to the application need no lock. A thread arms its timer after
+ * it has stored the id, and only if the signal is still ours: so a thread that begins while the
+ * application takes the signal never lets a timer raise it. Fallback, in order: a POSIX timer on
+ * the process's CPU clock, reserved at the start so that RLIMIT_SIGPENDING cannot refuse it later;
+ * ITIMER_PROF, if the program does not use it; none. The signal of a process timer reaches an
+ * arbitrary thread, which records its time by its own CPU clock. So totals hold; the time of a
+ * thread that the signal never reaches is recorded under its start routine. */
 #ifndef OTELPROF_CPU_TIMERS_H
 #define OTELPROF_CPU_TIMERS_H
 
@@ -19,27 +19,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Values of thread_state.timer without a timer: cpu_timers_move() may store one at TIMER_NONE only,
- * the thread itself at any. */
+/* Values of thread_state.timer without a timer: cpu_timers_move() may replace TIMER_NONE alone by a
+ * timer, the thread itself any of them. */
 enum { TIMER_NONE = -1, TIMER_ENDED = -2, TIMER_PAUSED = -3 };
 
 enum process_timer { PROCESS_TIMER_OFF, PROCESS_TIMER_POSIX, PROCESS_TIMER_ITIMER };
 
 struct cpu_timers {
-    _Atomic int signal;           /* which the timers raise; 0: none, CPU time is not sampled */
-    _Atomic int reserve;          /* id of the process's POSIX timer, or TIMER_NONE */
-    _Atomic uint64_t period_nano; /* period of timers that start */
+    /* the signal that the timers raise; 0: none, CPU time is not sampled */
+    _Atomic int signal;
+    _Atomic int reserve; /* id of the process's POSIX timer, or TIMER_NONE */
+    /* CPU time between two expiries, for timers that start from now on */
+    _Atomic uint64_t period_nano;
     _Atomic bool off;         /* no timer is armed except the helper's, until cpu_timers_arm() */
-    const void *mark;         /* si_value of our signals */
-    _Atomic uint32_t process; /* enum process_timer: the one that runs */
-    /* ITIMER_PROF was ours once: its last expiry may still be pending after it was stopped. The
+    const void *mark;         /* si_value of our signals, which identifies them */
+    _Atomic uint32_t process; /* enum process_timer: the process's timer that runs */
+    /* ITIMER_PROF was ours once, so its last expiry may still be pending after it was stopped. The
      * program's own expiries reach no handler of ours (setitimer in hooks/signal.c). */
     _Atomic bool interval_ran;
-    _Atomic uint32_t refused;     /* threads that got no timer */
+    _Atomic uint32_t refused;     /* number of threads that got no timer */
     _Atomic uint32_t slowed_down; /* times that a thread's period was doubled */
     _Atomic int helper;           /* 1 + id of the helper's timer; 0: none */
     bool helper_only;             /* CPU time is not sampled: threads have no timers */
-    bool deadly; /* no timer may run: it would end the process. Written once, at start */
+    bool deadly; /* no timer may run, because it would end the process. Written once, at start */
 };
 
 /* Returns whether RLIMIT_RTTIME is 0. While a CPU timer of a process is armed, Linux applies that
@@ -50,8 +52,8 @@ bool cpu_timers_are_deadly(void);
 /* Reserves the process timer. In a forked child too: timers are not inherited. Context: calm. */
 void cpu_timers_reserve(struct cpu_timers *timers);
 
-/* Creates, or deletes, the thread's timer. start: context the thread itself, calm. stop: any
- * thread; after it no timer is ever created for this thread. errno is preserved. */
+/* Create and delete the thread's timer. After the stop no timer is ever created for this thread.
+ * errno is preserved. Context of start: the thread itself, calm; of stop: any thread. */
 void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread);
 void cpu_timers_stop(struct thread_state *thread);
 
@@ -59,20 +61,19 @@ void cpu_timers_stop(struct thread_state *thread);
  * every few milliseconds of its CPU time. Returns false if it has none. */
 bool cpu_timers_watch_helper(struct cpu_timers *timers);
 
-/* Called when the helper's thread ends, and another replaces it. */
+/* Called when the helper's thread ends and another thread becomes the helper. */
 void cpu_timers_leave_helper(struct cpu_timers *timers);
 
-/* Removes the timer until cpu_timers_start(), because the thread cannot take a signal at present.
+/* Removes the timer until cpu_timers_start(), for a time in which the thread cannot take a signal.
  * Context: the thread. */
 void cpu_timers_pause(struct thread_state *thread);
 
-/* Doubles the thread's period, or halves it back. Context: any, the thread itself.
- * Async-signal-safe: yes. */
+/* Doubles the thread's period, or sets it back. Context: any, the thread itself. Async-signal-safe:
+ * yes. */
 void cpu_timers_set_period(const struct thread_state *thread);
 
-/* Returns whether the expiry of a thread's timer can end a system call that the thread has just
- * begun with EINTR, where SA_RESTART does not help. Context: any. Async-signal-safe: yes. errno may
- * change. */
+/* Returns whether an expiry can make a system call that the thread has just begun fail with EINTR,
+ * one that SA_RESTART does not restart. Context: any. Async-signal-safe: yes. errno may change. */
 bool cpu_timers_interrupt_calls(void);
 
 /* Makes the thread's timer raise libc's signal (libc_signal.h) from now on, whatever the others
@@ -81,8 +82,8 @@ bool cpu_timers_interrupt_calls(void);
 void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *thread);
 
 /* Makes every timer of every thread, and of the process, raise `signal` from now on; 0: none.
- * Returns false if the kernel would not delete one, which continues to raise the signal before.
- * Async-signal-safe: yes. */
+ * Returns false if the kernel refused to delete a timer, which then continues to raise the old
+ * signal. Async-signal-safe: yes. */
 bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal);
 
 /* cpu_timers_disarm() deletes the timers of all threads and of the process; call it after setting
@@ -92,7 +93,7 @@ bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, in
 void cpu_timers_disarm(struct cpu_timers *timers, struct thread_table *threads);
 void cpu_timers_arm(struct cpu_timers *timers, struct thread_table *threads);
 
-/* Returns whether a signal with this information is from one of our timers. Async-signal-safe: yes.
+/* Returns whether one of our timers sent a signal with this information. Async-signal-safe: yes.
  */
 bool cpu_timers_sent(const struct cpu_timers *timers, const siginfo_t *info);
 

@@ -14,7 +14,7 @@ static bool libc_signal_action(const struct kernel_action *action, struct kernel
                         0, 0) == 0;
 }
 
-/* Uses libc's restorer, by which unwinders recognize a signal's frame. */
+/* Sets libc's restorer, by which unwinders recognize a signal's frame. */
 static bool libc_signal_install(const struct libc_signal *signal) {
     const struct kernel_action action = {
         .handler = signal_entry,
@@ -40,7 +40,7 @@ bool libc_signal_take(struct libc_signal *signal) {
     }
     if (!libc_signal_action(NULL, &present) || !is_handler(&present))
         return false;
-    if (present.handler != signal_entry) /* or another thread has just done it */
+    if (present.handler != signal_entry) /* another thread may have just installed it */
         signal->libcs = present;
     const bool installed = libc_signal_install(signal);
     atomic_store(&signal->state, installed ? STATE_TAKEN : STATE_REFUSED);

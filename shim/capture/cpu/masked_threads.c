@@ -13,8 +13,8 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
-/* A thread's mask is checked after so many periods of CPU time without a sample. One that is in the
- * kernel for that long has none either. */
+/* A thread's mask is checked after so many periods of CPU time without a sample. A thread that
+ * spends so long in the kernel has no sample either. */
 enum { PERIODS_WITHOUT_SAMPLE = 20 };
 
 static struct libc_signal *libcs(void) {
@@ -62,7 +62,7 @@ ARCH_ANY_STACK void masked_threads_expect(uint64_t set) {
     errno = saved;
 }
 
-/* Earlier expiries are pending where the program may see them. */
+/* The mask was inherited by exec: earlier expiries are pending where the program may see them. */
 void masked_threads_finish_init(void) {
     const struct thread_state *const thread = profiler_tls.thread;
     const int saved = errno;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-/* The kernel's sigset: one word of bits. */
+/* Has the layout of the kernel's sigset: one word of bits. */
 typedef uint64_t kernel_set;
 
 static kernel_set set_of(int number) {
@@ -22,8 +22,8 @@ static bool is_pending(int number) {
 }
 
 /* Returns whether the signal is in the thread's own queue, which the kernel empties first
- * (signal(7); dequeue_signal()). Where the query is refused it returns true: a signal put back
- * there reaches no other thread, and ends none. */
+ * (signal(7); dequeue_signal()). Returns true if the query is refused: a signal that is put back
+ * into the thread's own queue reaches no other thread, and so ends none. */
 static bool is_pending_for_thread(int number) {
     kernel_set pending;
     return !thread_status_read(0, "\nSigPnd:\t", 16, &pending) || (pending & set_of(number));
@@ -39,8 +39,8 @@ bool pending_signal_take(int number, struct pending_signal *taken) {
                             sizeof set, 0, 0) == number;
 }
 
-/* The kernel lets a thread send arbitrary information only to its own id. rt_sigqueueinfo() takes a
- * thread's id for that of its process. */
+/* Sends to the thread's own id, the only one to which the kernel lets a thread send arbitrary
+ * information. rt_sigqueueinfo() takes a thread's id as the id of its process. */
 void pending_signal_put_back(struct pending_signal *taken) {
     const long process = arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     const long thread = arch_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);

@@ -20,23 +20,23 @@
 
 enum { SIGNALS = 65, ENTRIES = 4 };
 
-/* The kernel takes these out of every mask. */
+/* The kernel takes these two signals out of every mask. */
 #define NOT_BLOCKED (signal_bit(SIGKILL) | signal_bit(SIGSTOP))
 
 /* The program's handler that an entry represents. */
 struct programs_handler {
-    _Atomic uintptr_t function; /* 0: none; written behind the mask */
+    _Atomic uintptr_t function; /* 0: the entry is free; stored after the mask */
     _Atomic signal_mask mask;
-    _Atomic bool defers; /* without SA_NODEFER: its own signal is blocked, too */
+    _Atomic bool defers; /* the action lacks SA_NODEFER: the handler's own signal is blocked, too */
 };
 
 static struct {
     struct programs_handler handlers[ENTRIES];
     _Atomic uint32_t sets;
-    _Atomic uint32_t last; /* entry that the program's latest action has: the kernel may have it */
+    _Atomic uint32_t last; /* the entry of the program's latest action, which the kernel may have */
 } table[SIGNALS];
 
-IN_FIRST_PAGE static _Atomic bool has_entries; /* false: no page of `table` was touched yet */
+IN_FIRST_PAGE static _Atomic bool has_entries; /* false: no page of `table` has been touched */
 
 /* --- entering a handler --- */
 
@@ -65,21 +65,21 @@ static uintptr_t move_frame(struct own_signal_stack *own, uintptr_t frame,
     return place.frame;
 }
 
-/* Returns whether to move the frame. A frame that is not on our stack is where the kernel would
- * have put it: the thread is not known to us, or has set an alternate stack by a system call of its
- * own. A handler that has interrupted code on our stack, which is one that bypassed our hooks,
- * stays there. */
+/* Returns whether to move the frame. A frame outside of our stack is already where the kernel puts
+ * it without the profiler: the thread has no stack of ours, or has set an alternate stack by a
+ * system call of its own. If the handler has interrupted code on our stack, the frame stays there:
+ * a handler that bypassed our hooks runs below it. */
 static bool is_to_move(const struct own_signal_stack *own, uintptr_t frame,
                        const ucontext_t *context) {
     return own && own_signal_stack_has(own, frame) &&
            !own_signal_stack_has(own, arch_interrupted_sp(context)) && context->uc_mcontext.fpregs;
 }
 
-/* Reads the mask that the kernel had set for the wait that this signal has ended (sigsuspend,
- * ppoll); the frame has the mask from before the wait. Returns false if there was no such wait. The
- * hook's note of the wait is used once, because one handler ends the wait. A handler that runs
- * before the wait's system call keeps the note. If the wait's mask blocks this signal, the signal
- * came after the wait, which a handler without SA_ONSTACK has ended. */
+/* Reads the temporary mask of the wait (sigsuspend, ppoll) that this signal has ended; the frame
+ * has the mask from before the wait. Returns false if the signal has ended no such wait. The hook's
+ * note of the wait is cleared here, because one handler ends the wait; a handler that runs before
+ * the system call leaves the note. If the wait's mask blocks this signal, the signal did not end
+ * the wait: it came later, after a handler without SA_ONSTACK had ended it. */
 static bool read_wait_mask(struct own_signal_stack *own, int number, const ucontext_t *context,
                            signal_mask *mask) {
     enum { LIBC_FRAMES_BYTES = 1024 }; /* between the hook's frame and the system call */
@@ -105,9 +105,9 @@ static signal_mask mask_of(const struct programs_handler *handler, struct own_si
            (atomic_load(&handler->defers) ? signal_bit(number) : 0);
 }
 
-/* Returns 0 with `begin` filled in. If another handler calls the profiler's entry as a function,
- * returns the address of the program's handler: a library may have read the entry by a system call
- * of its own. */
+/* Fills in `begin` and returns 0. If a handler of a library calls the profiler's entry as a
+ * function, returns the address of the program's handler: the library has read the entry by a
+ * system call of its own. */
 ARCH_ANY_STACK __attribute__((used)) static uintptr_t
 program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned which,
                       uintptr_t frame, ucontext_t *begin) {
@@ -128,9 +128,9 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
     return 0;
 }
 
-/* Called when a handler returns on a moved frame. The alternate stack that the handler has set, or
- * the one in its ucontext, becomes the program's by the kernel's rules; in the kernel, the
- * profiler's is set again. */
+/* Called when a handler returns on a moved frame. By the kernel's rules the alternate stack that
+ * the handler has set, or the one in its ucontext, becomes the program's. In the kernel the
+ * profiler's stack is set again. */
 __attribute__((used)) static void program_handler_leave(ucontext_t *context) {
     struct own_signal_stack *const own = arch_moved_frame_note(context);
     if (own_signal_stacks_include(own))
@@ -159,8 +159,8 @@ static bool stands_for(struct programs_handler *handler, const struct sigaction 
            atomic_load(&handler->defers) == !(action->sa_flags & SA_NODEFER);
 }
 
-/* Returns an entry for a new handler, the one that was replaced longest ago. The present one stays:
- * sigaction() is about to return its handler, and a signal may come before the new one is set. */
+/* Returns the entry whose handler was set longest ago, for a new handler. Skips the entry of the
+ * present handler: sigaction() is about to return that handler, and a signal may still call it. */
 static uint32_t entry_to_replace(int number) {
     const uint32_t i = atomic_fetch_add(&table[number].sets, 1) % ENTRIES;
     const bool is_present =
@@ -175,8 +175,8 @@ static uint32_t entry_that_stands_for(int number, const struct sigaction *action
     return i;
 }
 
-/* Returns the entry that represents it. Returns ENTRIES for a child of vfork() without one: it must
- * not change its parent's table. */
+/* Returns the entry that represents `action`. Returns ENTRIES if there is none and the caller is a
+ * child of vfork(), which must not change its parent's table. */
 static uint32_t entry_for(int number, const struct sigaction *action, bool is_borrowed) {
     struct programs_handler *const handlers = table[number].handlers;
     uint32_t i = entry_that_stands_for(number, action);
@@ -209,12 +209,13 @@ static bool has_handler(const struct sigaction *action) {
 }
 
 /* Go's runtime, with cgo, sets its handlers by libc's function, but queries the kernel's alternate
- * stack by itself. It sees ours, takes it for its own, and ends the process if a handler runs
- * elsewhere. */
+ * stack by itself. It sees ours, takes it for its own, and ends the process if a handler runs on
+ * another stack. */
 static bool is_gos(const struct sigaction *action) {
     const struct recorder *const recorder = sampler.recorder;
     struct cfi_tables tables;
-    if (!recorder || !recorder->unwinder || /* another thread is in our constructor */
+    /* our constructor is still running, on another thread */
+    if (!recorder || !recorder->unwinder ||
         modules_open(recorder->unwinder->modules, (uintptr_t)action->sa_sigaction,
                      profiler_tls.unloads, &tables) != MODULES_FOUND)
         return false;

@@ -1,24 +1,26 @@
-/* The program's signal handlers that ask for the alternate stack, where the kernel has one of ours.
+/* Runs the program's signal handlers that request the alternate stack, while the kernel has a stack
+ * of ours.
  *
  * The kernel enters our handler, with every signal blocked. It copies the signal's frame to where
  * the kernel would have written it without us: onto the alternate stack that the program has set,
  * or, if the program has set none, below the interrupted stack pointer. Then one rt_sigreturn
  * begins the program's handler there, with the registers, the space, the mask and the ucontext that
- * it has without us: no signal comes in between. It returns by a routine of ours, which unwinders
- * recognize as a signal's frame. If the frame cannot be written, the process ends by SIGSEGV, as by
- * the kernel. A handler without SA_ONSTACK is entered by the kernel itself.
+ * it would have without us; no signal comes in between. The handler returns by a routine of ours,
+ * which unwinders recognize as a signal's frame. If the frame cannot be written, the process ends
+ * by SIGSEGV, as by the kernel. A handler without SA_ONSTACK is entered by the kernel itself.
  *
  * The kernel's action of a signal identifies the handler: there are a few entries, and the handler
- * of each, with its mask, is stored for each signal. A program that sets more of them than that for
- * one signal, in turns, and meanwhile restores one by a bare system call, gets a later one. */
+ * of each, with its mask, is stored for each signal. If a program alternates between more handlers
+ * of one signal than there are entries, and restores an old one by a bare system call, a later
+ * handler runs in its place. */
 #ifndef OTELPROF_PROGRAM_HANDLERS_H
 #define OTELPROF_PROGRAM_HANDLERS_H
 
 #include <signal.h>
 #include <stdbool.h>
 
-/* Returns the kernel's action for the program's `action`: that action, or one with an entry of
- * ours. `is_borrowed`: the caller is a child of vfork(), which gets no entry that its parent lacks.
+/* Returns the kernel's action for the program's `action`: `action` itself, or an action with an
+ * entry of ours. `is_borrowed`: the caller is a child of vfork(), for which no new entry is made.
  * Context: any. Async-signal-safe: yes. */
 struct sigaction program_handlers_wrap(int number, const struct sigaction *action,
                                        bool is_borrowed);
@@ -27,9 +29,9 @@ struct sigaction program_handlers_wrap(int number, const struct sigaction *actio
  * Context: any. Async-signal-safe: yes. */
 struct sigaction program_handlers_seen(int number, const struct sigaction *action);
 
-/* Gives the kernel the program's handlers in place of entries: those that constructors before ours
- * have set, in a process whose threads get no signal stacks. errno is preserved. Context: calm, at
- * start, once no new entry is given. */
+/* Replaces entries in the kernel by the program's handlers, which constructors before ours have
+ * set. Called in a process whose threads get no signal stacks. errno is preserved. Context: calm,
+ * at start, when no new entries are made any more. */
 void program_handlers_unwrap(void);
 
 #endif

@@ -47,7 +47,7 @@ static stack_t as_kept(const stack_t *wanted) {
         .ss_sp = wanted->ss_sp, .ss_flags = wanted->ss_flags, .ss_size = wanted->ss_size};
 }
 
-/* Returns 0, or the error. */
+/* Returns 0, or the error of sigaltstack() for this stack. */
 static int error_of(const stack_t *wanted) {
     const int mode = wanted->ss_flags & ~STACK_DISARMS;
     if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0)
@@ -55,11 +55,11 @@ static int error_of(const stack_t *wanted) {
     return mode != SS_DISABLE && wanted->ss_size < LEAST_BYTES ? ENOMEM : 0;
 }
 
-/* Stores the program's setting. A handler that comes in between finds no stack, never one with the
- * size of another. */
+/* Stores the program's setting. A handler that comes in between finds no stack, never one stack
+ * with the size of another. */
 static void program_stack_store(struct own_signal_stack *stack, stack_t kept) {
     stack->programs.ss_size = 0;
-    atomic_signal_fence(memory_order_seq_cst); /* the reader is a handler of this thread */
+    atomic_signal_fence(memory_order_seq_cst); /* only a handler of this thread reads it */
     stack->programs.ss_sp = kept.ss_sp;
     stack->programs.ss_flags = kept.ss_flags;
     atomic_signal_fence(memory_order_seq_cst);
@@ -79,7 +79,8 @@ void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uint
 }
 
 void program_stack_commit(struct own_signal_stack *stack, uintptr_t sp) {
-    const uint32_t pendings = atomic_load(&stack->pendings); /* a handler in between adds to it */
+    /* a handler that runs in between counts up */
+    const uint32_t pendings = atomic_load(&stack->pendings);
     if (pendings == atomic_load(&stack->commits) || spans(&stack->pending, sp))
         return;
     program_stack_store(stack, stack->pending);
@@ -90,7 +91,7 @@ static void drop_pending(struct own_signal_stack *stack) {
     atomic_store(&stack->commits, atomic_load(&stack->pendings));
 }
 
-/* Returns the program's setting. Reads it again if a handler has run meanwhile. */
+/* Returns the program's setting; reads it again if a handler has run meanwhile. */
 static stack_t program_stack_of(struct own_signal_stack *stack, uintptr_t sp) {
     stack_t programs;
     uint32_t pendings;
@@ -162,23 +163,23 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
     return 0;
 }
 
-/* --- our own --- */
+/* --- the profiler's stack --- */
 
 bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process) {
     const stack_t ours = own_signal_stack_setting(stack);
     const int saved = errno;
     stack_t old = {.ss_flags = SS_DISABLE};
-    stack->thread_pointer = thread_pointer(); /* before a signal may come on it */
+    stack->thread_pointer = thread_pointer(); /* stored before a signal may come on this stack */
     const bool is_set = kernel_exchange(&ours, &old) == 0;
     errno = saved;
     if (!is_set)
         return false;
-    drop_pending(stack); /* of a thread that had it before */
+    drop_pending(stack); /* left by a thread that had this stack before */
     own_signal_stack_note_wait(stack, 0, 0, NULL);
     if (old.ss_size)
         stack->programs = (stack_t){
             .ss_sp = old.ss_sp, .ss_flags = old.ss_flags & STACK_DISARMS, .ss_size = old.ss_size};
-    else /* the first thread of a process has never been given a flag, others are given this one */
+    else /* the kernel sets this flag for each thread but the first of a process */
         stack->programs = (stack_t){.ss_flags = is_first_of_process ? 0 : SS_DISABLE};
     profiler_tls.signal_stack = stack;
     return true;

@@ -1,8 +1,9 @@
-/* The alternate signal stack that the program believes in, where the kernel has one of ours.
+/* Simulates the alternate signal stack that the program has set, while the kernel has a stack of
+ * ours.
  *
- * The rules are the kernel's own (Linux, kernel/signal.c do_sigaltstack(), include/linux/sched/
- * signal.h sas_ss_flags()). A thread whose alternate stack is neither ours nor none has set it by a
- * system call of its own: it keeps that stack until it calls libc's sigaltstack() again.
+ * The rules are the kernel's own (Linux, kernel/signal.c do_sigaltstack(),
+ * include/linux/sched/signal.h sas_ss_flags()). If a thread has set another alternate stack by a
+ * system call of its own, it keeps that stack until it calls libc's sigaltstack() again.
  */
 #ifndef OTELPROF_PROGRAM_STACK_H
 #define OTELPROF_PROGRAM_STACK_H
@@ -14,38 +15,37 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-/* SS_AUTODISARM (Linux, uapi/linux/signal.h), which libc's headers lack: the stack is none while a
- * handler runs on it. */
+/* SS_AUTODISARM (Linux, uapi/linux/signal.h), which libc's headers lack: it disables the stack
+ * while a handler runs on it. */
 enum { STACK_DISARMS = (int)(1U << 31) };
 
 /* Sets the profiler's stack for the calling thread, in the kernel and in profiler_tls, and saves
- * the program's setting. Returns false if the thread runs on the alternate stack that it has, and
- * continues with that one. Context: calm, the thread itself. Async-signal-safe: yes. */
+ * the program's setting. Returns false if the thread is running on its own alternate stack: then it
+ * keeps that stack. Context: calm, the thread itself. Async-signal-safe: yes. */
 bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process);
 
 /* Implements sigaltstack() for a thread that has profiler_tls.signal_stack. `is_borrowed`: the
- * caller is a child of vfork(), which shares that memory with its parent: its settings concern the
- * kernel alone. Context: any. Async-signal-safe: yes. */
+ * caller is a child of vfork(), which shares that memory with its parent: then only the kernel's
+ * setting changes. Context: any. Async-signal-safe: yes. */
 int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed);
 
-/* Returns whether a thread that runs at `sp` is on that stack: never on one with SS_AUTODISARM.
- * Async-signal-safe: yes. */
+/* Returns whether a thread that runs at `sp` is on that stack; always false for a stack with
+ * SS_AUTODISARM. Async-signal-safe: yes. */
 bool program_stack_has(const stack_t *stack, uintptr_t sp);
 
-/* Does what a return from a handler does with the alternate stack in its frame: nothing where `sp`
- * is on the present stack. Replaces the frame's setting by the one for the kernel. A stack with
- * SS_AUTODISARM must not count as free before rt_sigreturn has read the frame, which lies on it:
- * it stays pending until then. Async-signal-safe: yes. */
+/* Restores the alternate stack in a handler's frame as the return from the handler does, unless
+ * `sp` is on the present stack. Replaces the setting in the frame by the one that the kernel needs.
+ * A frame on a stack with SS_AUTODISARM is in use until rt_sigreturn has read it: until then this
+ * stack stays pending. Async-signal-safe: yes. */
 void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp);
 
-/* Makes the pending stack the program's, unless code at `sp` still runs on it: up to rt_sigreturn
- * that code does, and a handler that comes in between has interrupted it there. The kernel's
- * setting would not show it: a handler without SA_ONSTACK around it puts an earlier one back.
- * Async-signal-safe: yes. */
+/* Makes the pending stack the program's, unless code at `sp` still runs on it: a handler may
+ * interrupt the return on that stack before rt_sigreturn. The kernel's setting does not show this,
+ * because a handler without SA_ONSTACK may restore an earlier one. Async-signal-safe: yes. */
 void program_stack_commit(struct own_signal_stack *stack, uintptr_t sp);
 
 /* Called when our signal has found no alternate stack: a system call of the program's has removed
- * ours. It is set again as the handler returns. Async-signal-safe: yes. */
+ * ours. The return from the handler sets ours again. Async-signal-safe: yes. */
 void program_stack_heal(ucontext_t *context);
 
 #endif

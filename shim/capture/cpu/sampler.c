@@ -25,18 +25,18 @@ enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };
 
 /* --- a sample ---
  *
- * The kernel delivers CPU timers on its scheduler tick, late and never early, so a signal is not
- * worth one period: the handler reads the thread's CPU clock and records all time since the
- * thread's last recorded sample. Totals therefore equal the clock's whatever the tick, and a sample
- * that had to be given up loses its stack but not its time. */
+ * The kernel delivers CPU timers on its scheduler tick, late and never early. So a signal does not
+ * stand for exactly one period: the handler reads the thread's CPU clock and records all time since
+ * the thread's last recorded sample. Totals therefore equal the clock's at any tick, and if a
+ * sample is given up, the next one has its time. */
 
 static struct stack_range signal_stack_of(const ucontext_t *context, uintptr_t sp) {
     const struct stack_range stack = own_signal_stacks_range(&context->uc_stack, sp);
-    return stack.high ? stack : (struct stack_range){0, 1}; /* known to be none */
+    return stack.high ? stack : (struct stack_range){0, 1}; /* the thread has no alternate stack */
 }
 
 /* Doubles the period where handlers cost more than a quarter of it, and halves it again when they
- * have become cheap: the program continues, with fewer samples that each represent more time. */
+ * have become cheap: the program then has fewer samples, each of which represents more time. */
 static void watch_cost(struct thread_state *thread, uint64_t start) {
     const uint64_t cost = thread_cpu_nano() - start;
     const uint64_t period = thread->period_nano;
@@ -73,13 +73,13 @@ static void take_sample(struct thread_state *thread, const ucontext_t *context) 
     if (record_where(thread, registers, context, &sample))
         thread->last_cpu_nano = now;
     if (++thread->samples % COST_EVERY ==
-        0) /* the first is skipped: it is expensive, and happens once */
+        0) /* the first sample is skipped: it is expensive, and happens once */
         watch_cost(thread, used);
 }
 
 /* Sets the events for the thread's next malloc. A forked child has no helper until it shows that it
- * runs on: then the malloc requests one. An event that has not been served may have been
- * overwritten by the malloc that it interrupted. */
+ * runs on: then the malloc requests a helper. Sets pending events again, because the malloc that
+ * the signal interrupted may have overwritten the countdown. */
 static void set_events(struct thread_state *thread) {
     uint32_t events = atomic_load_explicit(&thread->events, memory_order_relaxed);
     if (atomic_load_explicit(sampler.want_helper, memory_order_relaxed))
@@ -108,8 +108,8 @@ static void count_overrun(struct thread_state *thread, const siginfo_t *info) {
 }
 
 /* Lets other threads take pending signals of the process: when the handler returns, the kernel
- * restores the mask of the interrupted code, which may leave them blocked here. A thread that is no
- * longer profiled makes no call. */
+ * restores the mask of the interrupted code, which may block these signals again. A thread that is
+ * no longer profiled makes no system call here. */
 static void leave_signals_to_others(const ucontext_t *context) {
     signal_mask before;
     memcpy(&before, &context->uc_sigmask, sizeof before);
@@ -145,10 +145,10 @@ bool sampler_on_signal(int number, siginfo_t *info, void *context) {
     return true;
 }
 
-/* Returns whether the signal is an expiry that a tracer held back (tracer.h). A signal from another
- * process has that process's id, and the kernel sends none by itself: a program that sets
- * ITIMER_PROF has been given the signal. The thread's timer is not checked: the tracer may have
- * held the signal since before the timer was deleted. */
+/* Returns whether the signal is an expiry that a tracer held back (tracer.h). Only a tracer can
+ * make such a signal: one from another process has that process's id, and the kernel sends SIGPROF
+ * only for ITIMER_PROF, whose user has been given the signal. The thread's timer is not checked,
+ * because the tracer may have held the signal since before the timer was deleted. */
 static bool was_held_back(const siginfo_t *info) {
     struct thread_state *const thread = profiler_tls.thread;
     if (info->si_code != SI_USER && info->si_code != SI_KERNEL)
@@ -165,9 +165,9 @@ bool sampler_sent(const siginfo_t *info) {
     return cpu_timers_sent(&sampler.timers, info) || was_held_back(info);
 }
 
-/* Puts back a signal that is not ours. The helper unblocks the signal for itself; the program's
- * belongs to the process, and would be pending for a thread of the program: it stays pending, and
- * the helper blocks it until its piece of work is done. */
+/* Puts back a signal that is not ours. If the helper has taken a signal of the program's, which it
+ * does because it unblocks ours, the signal must become pending for the process again. The helper
+ * then blocks it until its piece of work is done. */
 static void signal_give_back(int number, siginfo_t *info, ucontext_t *context) {
     struct pending_signal processes = {.info = *info};
     sigaddset(&context->uc_sigmask, number);
@@ -184,7 +184,8 @@ void sampler_pass_on(int number, siginfo_t *info, void *context) {
     else if (!is_expiry && !libc_signal_pass_on(&sampler.libcs, number, info, context)) {
         const struct sigaction standard = {.sa_handler = SIG_DFL};
         next_sigaction(number, &standard, NULL);
-        raise(number); /* pending until this handler returns, then fatal, as it was meant */
+        /* pending until this handler returns; then it ends the process, as it should */
+        raise(number);
     }
     errno = saved;
 }
@@ -195,8 +196,9 @@ bool sampler_is_on(void) {
     return sampler.on && !atomic_load(&sampler.timers.off);
 }
 
-/* Dekker: the thread that turns it on or off stores that, then scans the threads; a new thread
- * publishes itself, then loads it. At least one sees the other. */
+/* Follows Dekker: the thread that turns CPU time on or off stores that and then scans the threads;
+ * a new thread publishes itself and then loads the setting. So at least one of the two sees the
+ * other. */
 static void begin_charge(struct thread_state *thread) {
     atomic_thread_fence(memory_order_seq_cst);
     if (!atomic_load(&sampler.timers.off))
@@ -206,8 +208,9 @@ static void begin_charge(struct thread_state *thread) {
         charge_resume(thread, thread_cpu_nano());
 }
 
-/* Sets a signal stack of the profiler's for the thread. The thread of a forked child keeps its
- * stack: it may be running on it, or be in a handler whose return sets that stack again. */
+/* Sets a signal stack of the profiler's for the thread. The thread of a forked child keeps the
+ * parent thread's stack: it may be running on that stack, or in a handler whose return sets it
+ * again. */
 static bool hide_signal_stack(const struct thread_state *thread) {
     if (profiler_tls.signal_stack) {
         own_signal_stacks_exchange(thread->index, profiler_tls.signal_stack);
@@ -218,8 +221,8 @@ static bool hide_signal_stack(const struct thread_state *thread) {
     return stack && program_stack_hide(stack, is_first);
 }
 
-/* The first sample checks the settings: they may be newer than the period that the thread begins
- * with. */
+/* Makes the first sample check the settings, which may be newer than the period that the thread
+ * begins with. */
 void sampler_start_thread(struct thread_state *thread) {
     if (sampler.on && !hide_signal_stack(thread)) {
         thread->signals_given_up = true;

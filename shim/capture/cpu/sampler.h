@@ -1,5 +1,5 @@
-/* CPU samples: the signal that triggers them, its handler, and the move to another signal when the
- * application wants that one for itself. */
+/* Takes CPU samples: the signal that triggers them, its handler, and the move to another signal
+ * when the application uses that signal itself. */
 #ifndef OTELPROF_SAMPLER_H
 #define OTELPROF_SAMPLER_H
 
@@ -14,32 +14,32 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The sampling signal, and the action that the application sees for it: the default one. */
+/* Holds the sampling signal, and the action that the application sees for it: the default one. */
 struct sampler {
     bool on;              /* CPU time is sampled */
     uint64_t period_nano; /* CPU time between two samples, as configured */
-    int wanted;           /* the signal to take if it is free */
+    int wanted;           /* the signal to use if it is free */
     const struct log *log;
     struct recorder *recorder;
     const _Atomic bool *armed; /* samples are taken */
     /* If not NULL, a helper thread is wanted, and the next malloc of a sampled thread requests it.
      */
     _Atomic(void (*)(bool calm)) const *want_helper;
-    struct cpu_timers timers;    /* timers.signal is the signal in use */
-    struct sigaction believed;   /* the action that sigaction() reports for it */
-    _Atomic uint32_t taken;      /* times that the application took our signal away */
-    _Atomic bool moving;         /* one thread is changing the signal, all signals blocked */
-    bool blocked_for_move;       /* the moving thread's: it has blocked them */
-    uint64_t mask_before_move;   /* the moving thread's own */
-    _Atomic bool wait_timed_out; /* for the end of this move */
-    pid_t pid;                   /* whose state this is */
+    struct cpu_timers timers;    /* timers.signal is the signal that is in use */
+    struct sigaction believed;   /* the action that the program sees for that signal */
+    _Atomic uint32_t taken;      /* number of times that the application took our signal away */
+    _Atomic bool moving;         /* a thread is changing the signal, and has blocked all signals */
+    bool blocked_for_move;       /* used by that thread: it has blocked the signals itself */
+    uint64_t mask_before_move;   /* used by that thread: its former mask */
+    _Atomic bool wait_timed_out; /* a wait for the end of this change has timed out */
+    pid_t pid;                   /* the process that this state belongs to */
     _Atomic bool timers_stay;    /* masked_threads_stop() */
     _Atomic bool pending_stay;   /* sampler_leave_pending() */
-    struct libc_signal libcs;    /* for threads that block ours */
-    bool helper_asked;           /* for a signal; see sampler_watch_helper() */
-    bool tracer_checked;         /* by the helper, once */
-    bool traced;                 /* a tracer was found then */
-    bool logged_taken;           /* sampler_report()'s */
+    struct libc_signal libcs;    /* the signal for threads that block ours */
+    bool helper_asked;           /* sampler_watch_helper() has tried to get a signal */
+    bool tracer_checked;         /* the helper has searched for a tracer, which it does once */
+    bool traced;                 /* the helper has found a tracer */
+    bool logged_taken;           /* sampler_report() has logged `taken` */
     bool logged_refused;
     bool logged_slow;
     bool logged_late;
@@ -48,25 +48,25 @@ struct sampler {
 /* The module's single state: a signal handler must find it. */
 extern struct sampler sampler;
 
-/* Passes the parts that the sampler works with, whether CPU time is sampled or not. Context: calm,
- * at start. */
+/* Passes the objects that the sampler works with, whether CPU time is sampled or not. Context:
+ * calm, at start. */
 void sampler_prepare(const struct config *config, const struct log *log, struct recorder *recorder,
                      const _Atomic bool *armed, _Atomic(void (*)(bool calm)) const *want_helper);
 
 /* Installs the handler, on SIGPROF or the configured signal if that has its default action, else on
- * a free real-time signal. Returns false if no signal could be had (logged). Context: calm. */
+ * a free real-time signal. Returns false if no signal was free (logged). Context: calm. */
 bool sampler_install(void);
 
-/* Ensures that the calling thread, the helper, gets the signal by its own CPU clock; where CPU time
- * is not sampled, the handler is installed for that alone. Returns false if there is no signal, or
+/* Ensures that the calling thread, the helper, gets the signal by its own CPU clock. If CPU time is
+ * not sampled, installs the handler for the helper alone. Returns false if there is no signal, or
  * no timer. Context: the helper. */
 bool sampler_watch_helper(void);
 
 /* Gives `number` to the application: if it is the signal in use, moves to a free real-time signal,
- * or, if there is none, stops sampling CPU time. Pending expiries of ours are discarded, pending
- * signals of the program's stay, and the signal has its default action. Waits for a thread that is
- * changing the signal or its timers. Returns false if that thread did not finish in time, and
- * nothing has changed. Context: any. Async-signal-safe: yes. */
+ * or, if there is none, stops sampling CPU time. Afterwards the signal has its default action; our
+ * pending expiries are discarded, the program's pending signals stay. Waits for a thread that is
+ * changing the signal or its timers; returns false, without a change, if that thread does not
+ * finish in time. Context: any. Async-signal-safe: yes. */
 bool sampler_give_signal_away(int number);
 
 /* Drops expiries of ours that are pending for the calling thread or the process; the program's
@@ -77,29 +77,29 @@ void sampler_drop_expiries(void);
  * code is unlikely to use, if there is one. Context: calm. */
 void sampler_choose_unnamed_signal(void);
 
-/* Checks whether the handler is still ours: a program may install its own by a bare system call,
- * which no hook sees, or libc may; then gives the signal away without changing that handler.
+/* Checks whether the handler is still ours, because the program or libc may install another by a
+ * bare system call, which no hook sees. If it is not, gives the signal away and keeps that handler.
  * Context: the helper, or calm before main. */
 void sampler_check_signal(void);
 
-/* Logs, once each, the conditions that have impaired sampling; `merged` is how many expiries of
- * timers were merged into a later one so far (DROP_OVERRUN). Context: the helper. */
+/* Logs, once each, each condition that has impaired sampling. `merged`: the number of expiries so
+ * far that were merged into a later one (DROP_OVERRUN). Context: the helper. */
 void sampler_report(uint64_t merged);
 
 /* Returns whether `number` is the signal that we use now. Async-signal-safe: yes. */
 bool sampler_uses(int number);
 
-/* Returns whether a signal of the number that we use, or used, is an expiry of a timer of ours. One
- * that a tracer held back is counted, and its time is in the next sample. Context: any.
+/* Returns whether a signal of the number that we use, or used, is an expiry of a timer of ours. An
+ * expiry that a tracer held back is counted, and its time is in the next sample. Context: any.
  * Async-signal-safe: yes. errno is preserved. */
 bool sampler_sent(const siginfo_t *info);
 
-/* Waits until no other thread is changing the signal, so that the result of sampler_uses() and the
- * kernel's action for the signal match. Gives up after a second. Context: any. */
+/* Waits until no other thread is changing the signal, so that sampler_uses() matches the kernel's
+ * action for the signal. Gives up after a second. Context: any. */
 void sampler_wait_stable(void);
 
-/* Returns sampler_uses() once no other thread is changing the signal, or after a second. Waits for
- * a change that begins meanwhile, too. Context: any. */
+/* Returns sampler_uses() once no other thread is changing the signal, or after a second. If a
+ * change begins meanwhile, waits for that one, too. Context: any. */
 bool sampler_uses_when_stable(int number);
 
 /* Returns the program's view of an action that the kernel reported: our handler is replaced by the
@@ -122,14 +122,14 @@ void sampler_follow_period(struct thread_state *thread);
  * Async-signal-safe: yes. */
 bool sampler_begin_move(struct sampler *s);
 
-/* Does the same, but waits while another thread changes them, for at least half a second. Returns
- * false if the change still lasts, or if it was begun by a thread that is not in this process.
- * Context: any. Async-signal-safe: yes. errno is preserved. */
+/* Begins a change as sampler_begin_move() does, but first waits, for at least half a second, while
+ * another thread changes them. Returns false if that change still lasts, or if a thread that is not
+ * in this process began it. Context: any. Async-signal-safe: yes. errno is preserved. */
 bool sampler_begin_move_in_turn(struct sampler *s);
 void sampler_end_move(struct sampler *s);
 
-/* Starts, or ends, CPU sampling of the calling thread, which gets a signal stack of the profiler's.
- * A thread that cannot have one is not sampled, but counted. Context: calm. */
+/* Starts CPU sampling of the calling thread, which gets a signal stack of the profiler's. A thread
+ * that gets no such stack is counted, and not sampled. Context: calm. */
 void sampler_start_thread(struct thread_state *thread);
 void sampler_stop_thread(struct thread_state *thread);
 
@@ -137,9 +137,9 @@ void sampler_stop_thread(struct thread_state *thread);
  * handler. */
 void sampler_after_fork(void);
 
-/* Ends CPU sampling in this process. The signal has the action that the program believes in; under
- * a tracer, which may hold an expiry back beyond the end of the timers, it keeps our handler.
- * Context: calm. */
+/* Ends CPU sampling in this process. The signal gets the action that the program sees. Under a
+ * tracer it keeps our handler, because the tracer may hold an expiry back beyond the end of the
+ * timers. Context: calm. */
 void sampler_stop(void);
 
 /* Called after sampler_stop(): waits, within a bound of a tenth of a second or more, until the
@@ -147,8 +147,9 @@ void sampler_stop(void);
  * does not wait. Context: calm. errno is changed. */
 void sampler_wait_for_handlers(void);
 
-/* Forbids queries of pending signals: a filter of system calls would kill. All signals that are
- * pending when the signal is given up are discarded, the program's too. Context: any. */
+/* Forbids queries of pending signals from now on, because a filter of system calls would kill for
+ * them. Whenever the signal is given up, all its pending signals are discarded, the program's too.
+ * Context: any. */
 void sampler_leave_pending(void);
 
 /* --- called from signal_entry.c only --- */

@@ -3,7 +3,8 @@
 
 #include <time.h>
 
-/* Logged once where, after so much CPU time, fewer than this share of the possible signals came. */
+/* The lateness is logged once, if after so much CPU time fewer than this share of the possible
+ * signals have come. */
 enum { LATE_SHARE = 4, LATE_AFTER_SECONDS = 1 };
 
 static void report_taken(const struct sampler *s) {
@@ -32,9 +33,10 @@ static void report_refused(const struct sampler *s) {
                       : "their CPU time is accounted for without stacks");
 }
 
-/* The kernel checks CPU timers on its tick. Where it switches threads between ticks (a busy
- * machine, HRTICK), the tick can fall into other threads' time slices for seconds. At most one
- * signal is possible in a tick, and CLOCK_MONOTONIC_COARSE's resolution is the tick. */
+/* Logs if the timers expire late. The kernel checks CPU timers on its tick; where it switches
+ * threads between ticks (a busy machine, HRTICK), the tick can fall into other threads' time slices
+ * for seconds. At most one signal is possible in a tick, whose length is the resolution of
+ * CLOCK_MONOTONIC_COARSE. */
 static void report_late(struct sampler *s, uint64_t merged) {
     const uint64_t period = s->timers.period_nano;
     struct timespec tick = {0, 0};

@@ -14,23 +14,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Changing the signal takes some microseconds for each thread. On a busy machine the thread that
- * does it may be waiting for a CPU meanwhile, and yielding gives it none where the waiting thread
- * has a higher priority. */
+/* Changing the signal takes some microseconds for each thread. On a busy machine the changing
+ * thread may be waiting for a CPU; a waiter of higher priority must sleep, because its yields give
+ * that thread no CPU. */
 enum { STABLE_YIELDS = 100, STABLE_SLEEP_NANO = 50000 };
 static const uint64_t STABLE_TIMEOUT_NANO = NANO_PER_SECOND;
-/* A thread that must change the signal waits so many rounds of wait.h, of 50 us at least. Rounds,
- * because on a busy machine a second may pass before the other thread runs again. */
+/* A thread that must change the signal waits so many rounds of wait.h, of 50 us at least. It counts
+ * rounds, not time, because on a busy machine a second may pass before the other thread runs
+ * again. */
 enum { MOVE_ROUNDS = 10000 };
-/* A wait for a thread that has blocked every signal by a call of its own times out. */
+/* Bounds the wait for handlers: a thread that has blocked every signal by a call of its own seems
+ * to be in one. */
 enum { HANDLER_ROUNDS = 2000 };
-/* The program's signals that are kept on the stack while the signal changes owners. A standard
- * signal is pending once for the thread and once for the process; timers of the program's add one
- * each. Where more are pending, of a real-time signal, those are queued behind the others. */
+/* So many of the program's signals are kept on the stack while the signal changes owners. A
+ * standard signal is pending at most once for the thread and once for the process; each timer of
+ * the program adds one. If more are pending, which a real-time signal can be, the rest are queued
+ * behind them. */
 enum { MOST_PENDING = 8 };
 
-/* Blocks signals, so that no handler of the program's runs in between: it would wait for itself,
- * set an action that is then overwritten, or leave by siglongjmp(). */
+/* Blocks signals, so that no handler of the program's runs during the change: such a handler could
+ * wait for its own thread, set an action that is then overwritten, or leave by siglongjmp(). */
 bool sampler_begin_move(struct sampler *s) {
     signal_mask before = 0;
     const int saved = errno;
@@ -57,7 +60,7 @@ void sampler_end_move(struct sampler *s) {
 }
 
 /* Returns false in a child that no fork handler has seen (a bare clone): the thread that was
- * changing it does not exist there. A wait that timed out is not repeated. */
+ * changing the signal does not exist there. After a wait has timed out, none is repeated. */
 static bool is_worth_waiting(const struct sampler *s) {
     return !atomic_load(&s->wait_timed_out) &&
            arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == s->pid;
@@ -98,7 +101,7 @@ bool sampler_uses(int number) {
     return number != 0 && number == atomic_load(&sampler.timers.signal);
 }
 
-/* Discards a value that was read while another thread began to change it. */
+/* Discards the value if another thread has begun a change while it was read. */
 bool sampler_uses_when_stable(int number) {
     const _Atomic bool *const moving = &sampler.moving;
     bool uses;
@@ -121,8 +124,8 @@ static bool signal_is_free(int number) {
            present.sa_handler == SIG_DFL;
 }
 
-/* Searches from above: programs that use real-time signals count from SIGRTMIN. The last ones are
- * left to debuggers and valgrind. 0: none. */
+/* Searches downwards, because programs that use real-time signals count from SIGRTMIN. Leaves the
+ * last ones to debuggers and valgrind. Returns 0 if none is free. */
 static int free_real_time_signal(int except) {
     for (int number = SIGRTMAX - 3; number >= SIGRTMIN; number--)
         if (number != except && signal_is_free(number))
@@ -139,7 +142,7 @@ bool sampler_set_action(int number) {
     return next_sigaction(number, &action, NULL) == 0;
 }
 
-/* 0: none is free. */
+/* Returns 0 if no signal is free. */
 static int choose_signal(void) {
     struct sampler *const s = &sampler;
     const int wanted = sampler.wanted;
@@ -216,7 +219,7 @@ static void signal_move(void) {
     (void)cpu_timers_move(&s->timers, sampler.recorder->threads, number);
 }
 
-/* --- what is pending when the signal is given up --- */
+/* --- pending signals when the signal is given up --- */
 
 /* Returns whether the helper has a timer, and may have unblocked the signal. Called before the
  * timers are moved. */
@@ -224,8 +227,8 @@ static bool helper_has_timer(const struct sampler *s) {
     return atomic_load(&s->timers.helper) != 0;
 }
 
-/* Takes all signals that are pending for the calling thread and the process, and keeps as many of
- * the program's as fit. Returns how many of these there are. */
+/* Takes all signals that are pending for the calling thread and the process, and keeps the
+ * program's, up to MOST_PENDING. Returns the number kept. */
 static unsigned take_pending(int number, struct pending_signal programs[static MOST_PENDING]) {
     unsigned count = 0;
     while (!atomic_load(&sampler.pending_stay) && count < MOST_PENDING &&
@@ -263,9 +266,9 @@ static bool may_be_pending_elsewhere(const struct sampler *s, bool of_helper) {
     return false;
 }
 
-/* Gives the signal the action that the program believes in, so that none of ours reaches it.
- * Ignoring a signal discards it wherever it is pending, the program's too, if it was sent to
- * another thread that blocks it. */
+/* Gives the signal the action that the program believes in, so that no signal of ours reaches the
+ * program. If some may be pending for another thread, ignores the signal for a moment: that
+ * discards it wherever it is pending, the program's own signals, too. */
 static void put_action_back(int number, bool of_helper) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct pending_signal programs[MOST_PENDING];
@@ -326,17 +329,16 @@ void sampler_after_fork(void) {
     atomic_store(&sampler.wait_timed_out, false);
     sampler.pid = getpid();
     cpu_timers_reserve(&sampler.timers);
-    sampler_follow_settings(); /* the thread that was changing them does not exist in the child */
+    sampler_follow_settings(); /* in a child, the thread that was changing them does not exist */
 }
 
 /* Returns whether a tracer may hold an expiry back for any thread that it has stopped, which by
- * default would end the process. Where a filter of system calls would kill for the query it is not
- * made. */
+ * default would end the process. Does not query if a filter of system calls would kill for it. */
 static bool may_be_held_back(const struct sampler *s) {
     return !atomic_load(&s->pending_stay) && tracer_of_this_thread() != 0;
 }
 
-/* While a timer still runs, or a tracer may deliver late, the handler stays: without it the signal
+/* Keeps the handler while a timer still runs, or a tracer may deliver late: without it the signal
  * would end the process. */
 void sampler_stop(void) {
     struct sampler *const s = &sampler;
@@ -353,8 +355,9 @@ void sampler_stop(void) {
 }
 
 /* Detects the handler by its mask, which the kernel sets as the handler begins and restores as it
- * returns: two signals are never blocked. A program's thread has it for a moment at most, while
- * libc creates or ends a thread: masks set by libc's functions leave out 32 and 33. */
+ * returns: all signals but SIGKILL and SIGSTOP. A thread of the program has this mask for a moment
+ * at most, while libc creates or ends a thread, because masks set by libc's functions leave out 32
+ * and 33. */
 static bool is_in_handler(const struct thread_state *thread) {
     const uint32_t tid = atomic_load(&thread->tid);
     uint64_t mask = 0;

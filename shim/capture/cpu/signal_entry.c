@@ -1,10 +1,11 @@
 /* The kernel's entry into our signal handler.
  *
  * The kernel writes the signal's frame onto the thread's signal stack (own_signal_stacks.h), and
- * sampling continues there. If a program has set an alternate stack by a system call of its own,
- * the frame is on that one; sampling changes to ours, because that one may be of MINSIGSTKSZ. Every
- * signal is blocked meanwhile. A thread that is not known to us has no stack of ours. Nothing of
- * the thread's is read before it is known whose it is (signal_thread.h). Async-signal-safe: yes. */
+ * sampling continues there. If the program has set an alternate stack by a system call of its own,
+ * the frame is on that stack; sampling then changes to ours, because the program's may have only
+ * MINSIGSTKSZ bytes. Every signal is blocked meanwhile. A thread that is not known to us has no
+ * stack of ours. No thread-local variable is read before it is known to be libc's
+ * (signal_thread.h). Async-signal-safe: yes. */
 #include "sampler.h"
 
 #include "arch_signal_entry.h"

@@ -39,8 +39,8 @@ void signal_thread_end_by_default(int number) {
     (void)arch_system_call(SYS_tgkill, process, thread, number, 0, 0, 0);
 }
 
-/* Takes every signal from a process for an expiry that a tracer has held back (tracer.h) where a
- * tracer was found: its id cannot be read here. */
+/* If a tracer was found, treats every signal from a process as an expiry that the tracer has held
+ * back (tracer.h), because the tracer's id cannot be read here. */
 __attribute__((used)) void signal_thread_pass_foreign(int number, siginfo_t *info, void *context) {
     const bool may_be_held_back =
         sampler.traced && (info->si_code == SI_USER || info->si_code == SI_KERNEL);

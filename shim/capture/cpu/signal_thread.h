@@ -1,12 +1,13 @@
-/* Which thread a signal handler runs on, by what cannot fault.
+/* Identifies the thread that a signal handler runs on, without a read that can fault.
  *
- * Wine's 32-bit code, DynamoRIO and library operating systems give a thread another register for
- * thread-local storage for a while: then no variable of the thread's may be read, no errno, and no
- * stack protector. The kernel names the thread by its signal stack, which is one of the profiler's
- * (own_signal_stacks.h), and that knows the register's value. A handler checks this first.
+ * Wine's 32-bit code, DynamoRIO and library operating systems change the register for thread-local
+ * storage for a while: then no thread-local variable may be read, not even errno or the stack
+ * protector's. The kernel still reports the thread's signal stack, which is one of the profiler's
+ * (own_signal_stacks.h) and has a record of the register's usual value. A handler checks this
+ * first.
  *
- * Context: a handler of the profiler. Async-signal-safe: yes. Nothing here uses anything of the
- * thread's; the file is compiled without stack protector.
+ * Context: a handler of the profiler. Async-signal-safe: yes. No function here uses a thread-local
+ * variable, so the file is compiled without stack protector.
  */
 #ifndef OTELPROF_SIGNAL_THREAD_H
 #define OTELPROF_SIGNAL_THREAD_H
@@ -18,16 +19,16 @@
 /* Called before a handler is installed. Context: calm. */
 void signal_thread_prepare(void);
 
-/* Returns false if thread-local variables are not libc's. A thread without a signal stack of the
- * profiler is taken for libc's if its control block has the form of one. */
+/* Returns false if thread-local variables are not libc's. For a thread without a signal stack of
+ * the profiler, checks whether its control block has the form of libc's. */
 bool signal_thread_is_libcs(const ucontext_t *context);
 
 /* Gives the signal its default action, and raises it again: it is pending until the handler
  * returns. */
 void signal_thread_end_by_default(int number);
 
-/* The sampling handler where the thread's variables are not libc's: drops and counts an expiry,
- * passes any other signal on. */
+/* Handles the sampling signal on a thread whose variables are not libc's: drops and counts an
+ * expiry, passes any other signal on. */
 void signal_thread_pass_foreign(int number, siginfo_t *info, void *context);
 
 #endif
