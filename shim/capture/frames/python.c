@@ -17,7 +17,8 @@ enum { FORGET_ROUNDS = 2000 }; /* rounds of wait.h */
 
 /* --- holding --- */
 
-/* Checks again once it holds the object, which may have been unloaded before. */
+/* Checks again after it has taken the hold, because the object may have been unloaded just
+ * before. */
 bool python_hold(struct python *python) {
     /* pairs with the release in switch_on() */
     if (!atomic_load_explicit(&python->on, memory_order_acquire))
@@ -41,13 +42,13 @@ void python_release(struct python *python) {
 
 struct scan {
     struct python *python;
-    struct symbol runtime; /* asked for in each object */
+    struct symbol runtime; /* the symbol that is searched in each object */
     struct link_map executable;
     bool is_first;
     bool found;
 };
 
-/* Static TLS is at one distance from every thread's pointer; a block elsewhere is not used. */
+/* Static TLS is at one distance from every thread's pointer; a block elsewhere cannot be used. */
 static intptr_t static_block(const struct dl_phdr_info *info, size_t size) {
     enum { MOST_STATIC_TLS = 1 << 16 };
     if (size < offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data ||
@@ -110,7 +111,7 @@ static void python_scan_symbols(struct scan *scan, const struct link_map *object
     object_symbols_find_all(object, symbols, NAMES);
     if (!symbols[RUNTIME].address || !symbols[CODE_TYPE].address)
         return;
-    if (!symbols[VERSION].address) /* which is there from 3.11 on */
+    if (!symbols[VERSION].address) /* Python has it from 3.11 on */
         atomic_store(&scan->python->is_old, true);
     if (!symbols[VERSION].address || !scan->python->wanted)
         return;
@@ -146,7 +147,7 @@ static void python_scan_objects(struct python *python) {
     dl_iterate_phdr(python_scan_object, &scan);
 }
 
-/* Under the loader's main lock, so that every object is relocated. */
+/* Scans under the loader's main lock, so that every object is relocated. */
 static void python_scan_if_more(struct python *python) {
     const uint64_t adds = loader_counters_read().adds;
     if (adds == python->adds || !python_try_begin(&python->busy))

@@ -9,10 +9,12 @@
 #include <string.h>
 
 enum {
-    SEEN = 1 << 13,    /* code objects */
+    SEEN = 1 << 13,    /* number of code objects that the table `seen` remembers */
     BUCKETS = 1 << 14, /* buckets of functions by their contents */
-    PLACE_BITS = 24,   /* of a word of `seen`: the place; the others distinguish code objects */
-    UNIT = 8,          /* bytes in which places are counted */
+    /* low bits of a word of `seen`: the place of a record; the high bits distinguish code
+     * objects */
+    PLACE_BITS = 24,
+    UNIT = 8, /* bytes in which places are counted */
     CHARACTER_BYTES = 4,
 };
 _Static_assert(PYTHON_FUNCTIONS_BYTES / UNIT < 1 << PLACE_BITS, "a place fits");
@@ -20,13 +22,13 @@ _Static_assert((int)PYTHON_LINES_BYTES <= (int)PYTHON_VIEW_BYTES, "each part can
 
 enum { NAME, FILE_PATH, LINES, PARTS };
 
-/* A string or bytes that a code object refers to. */
+/* A string, or an object of bytes, that a code object refers to. */
 struct part {
     uint32_t bytes;
-    uint32_t character; /* bytes of each; 0: no string, or none that is known to be one */
+    uint32_t character; /* bytes of a character; 0: no string, or one of an unknown type */
 };
 
-/* A record: what is known of one function. Written once, before it is published. */
+/* A record: the name, file and lines of one function. Written once, before it is published. */
 struct function {
     uint64_t hash;
     uint32_t next; /* place of the next in the bucket; 0: none */
@@ -39,20 +41,20 @@ struct python_functions {
     _Atomic uint32_t used; /* units of records */
     _Atomic uint32_t buckets[BUCKETS];
     _Atomic uint64_t seen[SEEN];
-    /* the helper's */
+    /* used by the helper */
     char name[PYTHON_NAME_CHARACTERS * CHARACTER_BYTES + 1];
     char file[PYTHON_FILE_CHARACTERS * CHARACTER_BYTES + 1];
     _Alignas(UNIT) uint8_t records[];
 };
 
-/* A code object, as it is found. */
+/* A code object, as the interpreter's memory has it now. */
 struct found {
     struct python_functions *functions;
     const struct python_offsets *offsets;
     struct python_reader *reader;
     int32_t first_line;
-    uintptr_t objects[PARTS]; /* objects that it refers to */
-    uintptr_t at[PARTS];      /* the bytes that are kept of them */
+    uintptr_t objects[PARTS]; /* the objects that it refers to */
+    uintptr_t at[PARTS];      /* addresses of the bytes of each object that are kept */
     struct part parts[PARTS];
 };
 
@@ -76,7 +78,7 @@ void python_functions_after_fork(struct python_functions *functions) {
 
 /* --- contents of a code object --- */
 
-/* Returns a copy, valid until the next view. Of no bytes: any address. */
+/* Returns a copy of the bytes, valid until the next view. If `size` is 0, any address. */
 static inline const uint8_t *view(const struct found *found, uintptr_t address, size_t size) {
     return size == 0 ? (const uint8_t *)found : python_view(found->reader, address, size);
 }
@@ -94,7 +96,7 @@ static uint32_t half_of(const uint8_t *object, uint32_t offset) {
 }
 
 /* Source: PyASCIIObject.state, from the lowest bit on: interned (2 bits), kind (3: the bytes of a
- * character), compact, ascii. Some builds of 3.14 have 16 bits for the first. */
+ * character), compact, ascii. Some builds of 3.14 use 16 bits for `interned`. */
 static struct part part_of_string(uint32_t state, uint32_t characters, bool *is_ascii) {
     enum { KIND_SHIFT = 2, KIND_MASK = 7, WIDER_BY = 14, COMPACT = 1 << 5, ASCII = 1 << 6 };
     const uint32_t bits = state >> KIND_SHIFT & KIND_MASK ? state : state >> WIDER_BY;
@@ -105,7 +107,7 @@ static struct part part_of_string(uint32_t state, uint32_t characters, bool *is_
     return (struct part){characters * kind, kind};
 }
 
-/* Treats a string of a type that no compiler emits (a subclass) as empty. */
+/* Treats a string of an unexpected type (a subclass, which no compiler emits) as empty. */
 static bool find_string(struct found *found, int i, uint32_t most, bool keeps_end) {
     const struct python_offsets *const o = found->offsets;
     const uint8_t *const head = view(found, found->objects[i], o->string_ascii);
@@ -139,7 +141,7 @@ static bool find_parts(struct found *found) {
            python_functions_find_lines(found);
 }
 
-/* Finds the objects that it refers to. */
+/* Reads the addresses of the objects that the code object refers to. */
 static bool find_objects(struct found *found, uintptr_t code) {
     const struct python_offsets *const o = found->offsets;
     const uint8_t *const head = view(found, code, o->code_units);
@@ -167,7 +169,7 @@ static uint64_t hash_part(uint64_t hash, struct part part, const uint8_t *bytes)
     return hash_word(hash, word);
 }
 
-/* Returns false if the memory cannot be read any more. */
+/* Returns false if the memory can no longer be read. */
 static bool hash_found(const struct found *found, uint64_t *hash) {
     *hash = hash_word(0, (uint32_t)found->first_line);
     for (int i = 0; i < PARTS; i++) {
@@ -239,7 +241,8 @@ static bool python_functions_fill(const struct found *found, struct function *fu
     return hash_function(function) == hash;
 }
 
-/* Searches the records from `place` up to, but without, `end`. Returns 0 if none is the same. */
+/* Searches the records from `place` up to, but without, `end`. Returns 0 if none has these
+ * contents. */
 static uint32_t find_same(const struct found *found, uint32_t place, uint32_t end, uint64_t hash) {
     while (place != end) {
         const struct function *const function =
@@ -251,13 +254,13 @@ static uint32_t find_same(const struct found *found, uint32_t place, uint32_t en
     return 0;
 }
 
-/* Publishes a new record behind which `newest` comes, or returns the one of another thread that has
- * been published since. */
+/* Publishes a new record in front of `newest`. If another thread has published the same function
+ * since, returns that record instead. */
 static uint32_t python_functions_publish(const struct found *found, uint32_t place, uint32_t newest,
                                          uint64_t hash) {
     _Atomic uint32_t *const bucket = &found->functions->buckets[hash % BUCKETS];
     struct function *const function = python_functions_function_at(found->functions, place);
-    for (;;) { /* again only if another thread has published in between */
+    for (;;) { /* repeats only if another thread has published in between */
         const uint32_t before = newest;
         function->next = newest;
         /* pairs with the acquire load in python_functions_keep(), and with that of `newest` here */
@@ -270,8 +273,8 @@ static uint32_t python_functions_publish(const struct found *found, uint32_t pla
     }
 }
 
-/* Returns the place of the record with these contents, and makes the record if there is none; 0: no
- * room, or not readable. */
+/* Returns the place of the record with these contents, and makes the record if there is none.
+ * Returns 0 if there is no room, or the memory cannot be read. */
 static uint32_t python_functions_keep(const struct found *found) {
     struct python_functions *const functions = found->functions;
     const uint32_t units = units_of(found->parts);
@@ -288,7 +291,7 @@ static uint32_t python_functions_keep(const struct found *found) {
         python_functions_fill(found, python_functions_function_at(functions, place), hash);
     const uint32_t number = is_filled ? python_functions_publish(found, place, newest, hash) : 0;
     if (number != place) {
-        /* give it back; if another thread has reserved behind it, it stays empty */
+        /* gives the room back; if another thread has reserved behind it, the room stays empty */
         uint32_t used = place - FIRST_PLACE + units;
         (void)atomic_compare_exchange_strong_explicit(&functions->used, &used, used - units,
                                                       memory_order_relaxed, memory_order_relaxed);
@@ -300,7 +303,8 @@ static uint32_t python_functions_keep(const struct found *found) {
 
 _Static_assert(sizeof(uintptr_t) == sizeof(uint64_t), "hashed as words");
 
-/* The code object that was seen with these addresses may be gone, and another there. */
+/* Compares the contents, because the code object with these addresses may have been freed, and
+ * replaced by another. */
 static uint32_t find_seen(struct found *found, uint64_t word, uint64_t print) {
     const uint32_t place = word & ((1u << PLACE_BITS) - 1);
     if (!place || (word ^ print) >> PLACE_BITS)
@@ -336,7 +340,7 @@ uint32_t python_function(struct python_functions *functions, const struct python
 enum { REPLACEMENT = 0xfffd, LAST_CHARACTER = 0x10ffff };
 enum { CONTINUATION = 0x80, CONTINUATION_BITS = 6, CONTINUATION_MASK = 63 };
 
-/* The lowest byte is the first. */
+/* The first byte is the lowest. */
 static uint32_t character_at(const uint8_t *bytes, uint32_t size) {
     uint32_t character = 0;
     for (uint32_t i = 0; i < size; i++)
@@ -379,7 +383,7 @@ void python_text(const uint8_t *bytes, uint32_t size, uint32_t character, char *
 
 /* --- names --- */
 
-/* Any number may be asked for. */
+/* Checks the place, because a caller may pass any number. */
 static const struct function *find_function(struct python_functions *functions, uint32_t place) {
     const uint32_t end = FIRST_PLACE + atomic_load_explicit(&functions->used, memory_order_relaxed);
     const uint32_t least = sizeof(struct function) / UNIT;

@@ -1,4 +1,4 @@
-/* The functions of Python that frames name, each under a number.
+/* Gives each function of Python that a frame names a number.
  *
  * A frame in a stack is such a number and a position in the function (frame.h). A code object's
  * contents (its qualified name, its file, its first line, its table of lines) are copied when it is
@@ -6,11 +6,11 @@
  * distinguished by these contents, not by addresses: a new function at the address of a deleted one
  * gets a number of its own, and code that is compiled again keeps its number.
  *
- * A number is the place of a record, which stays as it is for the life of the process. Records are
- * appended without locks, and found in two steps: by where the code object and its parts lie, which
- * is only a guess and is compared with what is there now, and by a hash of the contents. There are
- * 16 MiB of addresses, which become memory as they are filled, for some 50,000 functions; after
- * that no new function gets a number.
+ * A number is the place of a record, which never changes. Records are appended without locks, and
+ * found in two steps: first by the addresses of the code object and its parts, whose present
+ * contents are then compared with the record; else by a hash of the contents. 16 MiB of addresses,
+ * backed by memory as they are filled, hold some 50,000 functions; after that no new function gets
+ * a number.
  */
 #ifndef OTELPROF_PYTHON_FUNCTIONS_H
 #define OTELPROF_PYTHON_FUNCTIONS_H
@@ -25,20 +25,21 @@
 struct python_functions;
 
 enum {
-    PYTHON_FUNCTIONS_BYTES = 16 << 20,  /* bytes of addresses */
-    PYTHON_POSITION_UNKNOWN = 0xffffff, /* of frame.h: the position in the function is not known */
-    PYTHON_NAME_CHARACTERS = 255,       /* the beginning of a longer name is kept, */
-    PYTHON_FILE_CHARACTERS = 255,       /* the end of a longer path, */
-    PYTHON_LINES_BYTES = 8192, /* and of a longer table of lines the beginning: 1 in 2,000 of the
-                                  functions of 3.11's library, module bodies most of them, has
-                                  instructions whose line is not known */
+    PYTHON_FUNCTIONS_BYTES = 16 << 20, /* size of the range of addresses for records */
+    /* the position in the function is not known (a value of frame.h) */
+    PYTHON_POSITION_UNKNOWN = 0xffffff,
+    PYTHON_NAME_CHARACTERS = 255, /* of a longer name the beginning is kept */
+    PYTHON_FILE_CHARACTERS = 255, /* of a longer path the end is kept */
+    /* of a longer table of lines the beginning is kept: 1 in 2,000 of the functions of 3.11's
+     * library, most of them module bodies, has instructions whose line is then not known */
+    PYTHON_LINES_BYTES = 8192,
 };
 
 /* Returns an empty table in the profiler's memory, or NULL if there is none. Context: calm, or the
  * helper; once, when an interpreter was found. */
 struct python_functions *python_functions_new(void);
 
-/* Empties the table in a forked child, where the frames that refer to it are dropped as well.
+/* Empties the table in a forked child, where the frames that refer to its records are dropped, too.
  * `functions` may be NULL. Context: fork handler. */
 void python_functions_after_fork(struct python_functions *functions);
 
@@ -49,15 +50,15 @@ uint32_t python_function(struct python_functions *functions, const struct python
                          struct python_reader *reader, uintptr_t code);
 
 /* Returns the function's names and line; `position` is an offset in code units, or
- * PYTHON_POSITION_UNKNOWN. false: unknown. The strings are UTF-8, and valid until the next call.
- * Context: the helper. */
+ * PYTHON_POSITION_UNKNOWN. Returns false if the number is unknown. The strings are UTF-8, and valid
+ * until the next call. Context: the helper. */
 bool python_function_name(struct python_functions *functions, uint32_t number, uint32_t position,
                           struct named_frame *named);
 
-/* Writes `size` bytes of characters of `character` bytes each (PEP 393; 0: there are none), at any
- * address, as UTF-8: a text of at most 4 bytes a character and a NUL. Characters that UTF-8 cannot
- * express (a half of a surrogate pair, which stands for a byte of a file name) and NULs become
- * U+FFFD. Context: any. Async-signal-safe: yes. */
+/* Writes `size` bytes of characters of `character` bytes each (PEP 393; 0: the text is empty), at
+ * any address, as UTF-8: at most 4 bytes a character, and a NUL. Characters that UTF-8 cannot
+ * express (half of a surrogate pair, by which Python represents a byte of a file name) and NULs
+ * become U+FFFD. Context: any. Async-signal-safe: yes. */
 void python_text(const uint8_t *bytes, uint32_t size, uint32_t character, char *text);
 
 #endif

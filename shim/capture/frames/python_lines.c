@@ -2,14 +2,14 @@
 
 #include <stdbool.h>
 
-/* An entry's first byte: a mark, how its location is written, and its instructions less one. What
- * follows has no mark. */
+/* The first byte of an entry has a mark, the form of its location, and its number of instructions
+ * less one. Later bytes have no mark. */
 enum {
     ENTRY_MARK = 0x80,
     FORM_SHIFT = 3,
     FORM_MASK = 15,
     LENGTH_MASK = 7,
-    FORM_ONE_LINE = 10, /* to 12: lines to add, in the form itself */
+    FORM_ONE_LINE = 10, /* 10 to 12: the form itself is the number of lines to add, plus 10 */
     FORM_NO_COLUMNS = 13,
     FORM_LONG = 14,
     FORM_NO_LINE = 15,
@@ -48,12 +48,13 @@ int python_line(const uint8_t *table, uint32_t size, int first_line, uint32_t po
     while (rest.at < rest.end) {
         const uint8_t entry = *rest.at++;
         const unsigned form = entry >> FORM_SHIFT & FORM_MASK;
-        /* the difference to the previous entry's line; values of an unsound table wrap around */
+        /* adds the difference to the previous entry's line; values of an unsound table wrap
+         * around */
         if (form == FORM_NO_COLUMNS || form == FORM_LONG)
             line += read_signed(&rest);
         else if (form > FORM_ONE_LINE && form < FORM_NO_COLUMNS)
             line += form - FORM_ONE_LINE;
-        while (rest.at < rest.end && !(*rest.at & ENTRY_MARK)) /* the columns */
+        while (rest.at < rest.end && !(*rest.at & ENTRY_MARK)) /* skips the columns */
             rest.at++;
         passed += (entry & LENGTH_MASK) + 1u;
         if (passed > position)

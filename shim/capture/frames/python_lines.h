@@ -1,7 +1,7 @@
 /* Finds the line of an instruction of a Python function in the location table of its code object.
  *
- * The table has an entry for each run of instructions: how many there are, and how far the line is
- * from that of the entry before. It can only be read from its beginning on. The helper does that; a
+ * The table has an entry for each run of instructions: their number, and the difference of their
+ * line to the previous entry's. So it can only be read from its beginning. The helper reads it; a
  * signal handler merely copies the table. Source: CPython 3.11 to 3.14, "locations.md"
  * (InternalDocs/code_objects.md from 3.14 on), PEP 657.
  */

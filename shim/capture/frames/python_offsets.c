@@ -67,8 +67,9 @@ static const struct python_offsets of_3_12 = {
     .string_wide = 56,
 };
 
-/* Places of the offsets in _Py_DebugOffsets: the field, and its place in the tables of 3.13, 3.14
- * and 3.15 (pycore_runtime.h of 3.13, pycore_debug_offsets.h of the others; each word 64 bits). */
+/* The fields whose offsets the interpreter publishes, and the place of each in the tables
+ * (_Py_DebugOffsets) of 3.13, 3.14 and 3.15 (pycore_runtime.h of 3.13, pycore_debug_offsets.h of
+ * the others; each word 64 bits). */
 #define OFFSETS_PUBLISHED                                                                          \
     AT(interpreters_head, 40, 40, 40)                                                              \
     AT(interpreter_next, 64, 64, 64)                                                               \
@@ -111,7 +112,7 @@ static bool python_offsets_take(const void *table, size_t place, uint32_t *offse
     return word < MOST_OFFSET;
 }
 
-/* A pointer each, but for the owner's byte and the line. */
+/* All offsets are of aligned pointers, except for the owner's byte and the line. */
 static bool is_aligned(const struct python_offsets *o) {
     return ((o->current_frame | o->thread_id | o->native_thread_id | o->thread_next |
              o->interpreters_head | o->interpreter_next | o->threads_head | o->previous | o->code |
@@ -150,9 +151,9 @@ static bool read_table(uint32_t version, const void *table, struct python_offset
 }
 
 bool python_offsets_find(uint32_t version, const void *table, struct python_offsets *offsets) {
-    enum { CANDIDATE = 0xc }; /* of a release, in the version's second half-byte */
+    enum { CANDIDATE = 0xc }; /* release candidate: the version's second half-byte from the right */
     const uint32_t minor = version >> MINOR_SHIFT;
-    if ((version >> 4 & 15) < CANDIDATE) /* anything may change before */
+    if ((version >> 4 & 15) < CANDIDATE) /* before a release candidate any offset may change */
         return false;
     if (minor >= MINOR_3_13 && minor <= NEWEST_MINOR)
         return read_table(version, table, offsets);

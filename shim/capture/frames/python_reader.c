@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-static const uintptr_t highest_address = 1ULL << 56; /* end of programs' addresses: frame.h */
+/* where the address space of programs ends: frame.h */
+static const uintptr_t highest_address = 1ULL << 56;
 
 static bool is_possible(uintptr_t address, size_t size) {
     return address >= LOWEST_MAPPED && address < highest_address && size < highest_address;
@@ -55,7 +56,7 @@ static bool copy_now(const struct python_reader *reader, uintptr_t address, void
                           reader->copies ? reader->copies->is_filtered : seccomp_is_filtered());
 }
 
-/* NULL: it cannot be read. */
+/* Returns NULL if the page cannot be read. */
 static const uint8_t *page_at(const struct python_reader *reader, uintptr_t address) {
     struct python_pages *const pages = reader->copies;
     const size_t place = address / ARCH_SMALLEST_PAGE_BYTES % PYTHON_PAGES;

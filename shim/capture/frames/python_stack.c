@@ -7,18 +7,19 @@
 enum {
     FRAME_BYTES = PYTHON_FRAME_BYTES,
     CODE_UNIT_BYTES = 2,
-    TAG_BITS = 7, /* tag bits of a pointer to an object, from 3.14 on; before, they are 0 */
+    TAG_BITS = 7, /* from 3.14 on, tag bits of a pointer to an object; 0 in earlier versions */
     TRAMPOLINE_UNITS = 8,
     /* up to 3.12: */
     OWNED_BY_THREAD = 0, /* _PyInterpreterFrame.owner */
     OWNED_BY_GENERATOR = 1,
-    GENERATOR_STATE_BEFORE = 5, /* PyGenObject: gi_frame_state, from gi_iframe */
+    GENERATOR_STATE_BEFORE = 5, /* PyGenObject: offset of gi_frame_state, from gi_iframe */
     GENERATOR_EXECUTES = 0,
-    LOOP_BYTES = 512,   /* between two variables of the loop's function */
-    GROUP_FRAMES = 4096 /* frames searched for the entry frame: four times the usual limit */
+    LOOP_BYTES = 512, /* at most so far apart are two variables of the loop's function */
+    /* at most so many frames are searched for the entry frame: four times the usual limit */
+    GROUP_FRAMES = 4096
 };
 
-/* A copy of one frame, so that it is read once. */
+/* Holds a copy of one frame, so that the frame is read once. */
 struct frame {
     uint8_t bytes[FRAME_BYTES];
 };
@@ -56,7 +57,7 @@ static void python_stack_give_up(struct python_stack *stack) {
     python_stack_end(stack);
 }
 
-/* Moves the lower bound: the following groups lie higher. */
+/* Moves the lower bound, because the following groups lie higher. */
 static bool python_stack_set_frames(struct python_stack *stack, uintptr_t at) {
     if (at % sizeof(uintptr_t) != 0 || at < stack->native.low || at >= stack->native.high)
         return false;
@@ -66,9 +67,9 @@ static bool python_stack_set_frames(struct python_stack *stack, uintptr_t at) {
 }
 
 /* Returns true if the frame is in use. Up to 3.12 the loop runs some instructions before its first
- * frame is set: the place then holds the pointer of an earlier run, to a dead frame that still
- * seems intact. A live newest frame is the last one on the frame stack, or belongs to a generator
- * that is executing. */
+ * frame is set: until then the place points to a dead frame of an earlier run, which still seems
+ * intact. A live newest frame is the last one on the frame stack, or belongs to a generator that is
+ * executing. */
 static bool is_alive(struct python_stack *stack, uintptr_t thread_state) {
     const struct python_offsets *const o = offsets_of(stack);
     struct frame frame;
@@ -89,8 +90,8 @@ static bool is_alive(struct python_stack *stack, uintptr_t thread_state) {
     }
 }
 
-/* Begins a group at its _PyCFrame. The last one belongs to no run of the loop: it lies in the
- * thread's state. */
+/* Begins a group at its _PyCFrame. Returns without a frame at the last _PyCFrame: it is in the
+ * thread's state, and belongs to no run of the loop. */
 static void begin_at_cframe(struct python_stack *stack, uintptr_t cframe) {
     const struct python_offsets *const o = offsets_of(stack);
     python_stack_end(stack);
@@ -112,7 +113,7 @@ static void begin_at_frame(struct python_stack *stack, uintptr_t first) {
         if (is_loops_own(stack, &frame)) {
             if (python_stack_set_frames(stack, address))
                 stack->frame = first;
-            return; /* elsewhere: the thread's base frame */
+            return; /* the frame is elsewhere: it is the thread's base frame */
         }
         address = frame_word(&frame, o->previous);
     }
@@ -136,12 +137,13 @@ static uintptr_t next_group(struct python_stack *stack) {
     return python_read_word(&stack->reader, place_of_next, &next) ? next : 0;
 }
 
-/* Returns true if the loop's own frame, up to 3.12, is one of the present group's loop. */
+/* Returns true if the loop's own frame (up to 3.12) belongs to the present group's loop. */
 static bool is_in_loop(const struct python_stack *stack) {
     return stack->frame - stack->cframe + LOOP_BYTES < 2 * LOOP_BYTES;
 }
 
-/* Returns true if the next group begins with the frame that the present one's last names. */
+/* Returns true if the last frame of the present group refers to the first frame of the next
+ * group. */
 static bool frames_are_linked(struct python_stack *stack, const struct frame *last,
                               uintptr_t next) {
     const struct python_offsets *const o = offsets_of(stack);
@@ -155,7 +157,7 @@ static bool frames_are_linked(struct python_stack *stack, const struct frame *la
 
 /* --- one function --- */
 
-/* A code object's address, and the fields that are read for each of its frames. */
+/* Holds a code object's address, and the fields that are read for each of its frames. */
 struct code {
     uintptr_t address;
     uintptr_t units;
@@ -176,7 +178,7 @@ static bool read_code(struct python_stack *stack, uintptr_t address, struct code
 static uint32_t position_of(const struct python_stack *stack, const struct code *code,
                             uintptr_t instruction) {
     const uintptr_t first = code->address + offsets_of(stack)->code_units;
-    if (instruction + CODE_UNIT_BYTES == first) /* not begun yet */
+    if (instruction + CODE_UNIT_BYTES == first) /* the function has not begun yet */
         return 0;
     const uintptr_t position = (instruction - first) / CODE_UNIT_BYTES;
     return position < code->units && position < PYTHON_POSITION_UNKNOWN ? (uint32_t)position
@@ -184,7 +186,8 @@ static uint32_t position_of(const struct python_stack *stack, const struct code 
 }
 
 /* Recognizes the interpreter's own code that calls __init__ since 3.12, which is no function of the
- * program. It is a few instructions long, and its name serves as its file's, too. */
+ * program. This code has few instructions, and one string object is both its name and its file
+ * name. */
 static bool is_trampoline(struct python_stack *stack, const struct code *code) {
     const struct python_offsets *const o = offsets_of(stack);
     uintptr_t name;
@@ -231,8 +234,8 @@ static enum step python_stack_step(struct python_stack *stack, struct unwind *un
     return stack->frame ? STEP_ON : STEP_LOST;
 }
 
-/* Lists all frames of a group. The room for frames bounds the loop: each step uses a place, except
- * for trampolines, and no two of these are adjacent. */
+/* Lists all frames of a group. The room for frames bounds the loop: each step fills a place, except
+ * at trampolines, of which no two are adjacent. */
 static enum step list_all(struct python_stack *stack, struct unwind *unwind, struct frame *frame) {
     enum step last = STEP_ON;
     for (uint32_t i = 0; last == STEP_ON && unwind->count < unwind->max && i < 2 * unwind->max; i++)
@@ -247,7 +250,7 @@ static void list_group(struct interpreter_frames *frames, struct unwind *unwind)
     const bool is_empty = !stack->frame;
     struct frame frame;
     const enum step last = is_empty ? STEP_LAST : list_all(stack, unwind, &frame);
-    if (last == STEP_ON) { /* no room for more */
+    if (last == STEP_ON) { /* there is no room for more frames */
         python_stack_end(stack);
         return;
     }
@@ -276,6 +279,6 @@ void python_stack_begin(struct python_stack *stack, const struct python *python,
         begin_group(stack, first);
     if (o->cframe && stack->frame && !is_alive(stack, thread_state)) {
         stack->doubts++;
-        stack->frame = 0; /* no frame of its group is listed */
+        stack->frame = 0; /* no frame of the group is listed */
     }
 }

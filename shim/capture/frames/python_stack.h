@@ -4,10 +4,10 @@
  * A variable of the loop's C function shows where a group belongs on the native stack: the
  * _PyCFrame up to 3.12, the entry frame from 3.13 on. So the groups can be put between native
  * frames without the interpreter's symbols, and however it was compiled. The thread may be
- * interrupted anywhere, between two stores of a push or a pop. A frame is listed if it can be read,
- * if it is a function's (its code object is one by its type), and if the next group lies higher on
- * the native stack than the one before. A group is listed as a whole: where one of its frames is in
- * doubt, or cannot be remembered, the native frame stays.
+ * interrupted anywhere, between two stores of a push or a pop. A frame is listed if it can be read
+ * and belongs to a function (the type of its code object shows that), and if each group lies higher
+ * on the native stack than the one before. A group is listed as a whole: if one of its frames is in
+ * doubt, or gets no number, the native frame of the loop is listed instead.
  */
 #ifndef OTELPROF_PYTHON_STACK_H
 #define OTELPROF_PYTHON_STACK_H
@@ -20,13 +20,14 @@
 #include <stdint.h>
 
 struct python_stack {
-    struct interpreter_frames frames; /* must be first: the walker knows this part only */
+    /* must be first: the walker accesses the struct by this member */
+    struct interpreter_frames frames;
     const struct python *python;
     struct python_reader reader;
-    struct stack_range native; /* range that the next group may lie in */
+    struct stack_range native; /* the range in which the next group may lie */
     uintptr_t cframe;          /* up to 3.12: the current group's _PyCFrame */
     uintptr_t frame;           /* the next frame of the current group */
-    uint32_t doubts;           /* out: groups that could not be listed */
+    uint32_t doubts;           /* result: number of groups that could not be listed */
 };
 
 /* Starts a walk at the PyThreadState at `thread_state`. The caller holds the interpreter, has set

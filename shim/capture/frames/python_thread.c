@@ -5,13 +5,15 @@
 #include <pthread.h>
 
 enum {
-    INTERPRETERS = 4,          /* interpreters searched for a thread's state, */
-    THREADS = 16,              /* and the newest threads of each */
-    DESCRIPTOR_LOW = 704,      /* range of glibc's struct pthread: its header, and */
-    DESCRIPTOR_HIGH = 1536,    /* behind the values of its first 32 keys (nptl/descr.h) */
-    SEQUENCE_USED = 1,         /* pthread_key_data.seq: odd while the key is used */
-    MOST_SEQUENCE = 1 << 20,   /* plausible: how often a key was made and deleted */
-    MOST_BLOCK_BYTES = 1 << 14 /* bytes of thread-local variables that are searched */
+    INTERPRETERS = 4, /* at most so many interpreters are searched for a thread's state */
+    THREADS = 16,     /* in each, so many of the newest threads are searched */
+    /* the searched range of glibc's struct pthread begins behind its header */
+    DESCRIPTOR_LOW = 704,
+    DESCRIPTOR_HIGH = 1536, /* it ends behind the values of the first 32 keys (nptl/descr.h) */
+    SEQUENCE_USED = 1,      /* pthread_key_data.seq is odd while the key is used */
+    /* a key was created and deleted more often than this: not plausible */
+    MOST_SEQUENCE = 1 << 20,
+    MOST_BLOCK_BYTES = 1 << 14 /* at most so many bytes of thread-local variables are searched */
 };
 
 static uintptr_t python_thread_id(void) {
@@ -27,9 +29,9 @@ static bool python_state_is_own(const struct python *python, struct python_reade
 
 /* --- learning --- */
 
-/* Returns the address of a word that may hold the pointer: one of the thread's descriptor, which
- * has the values of keys, or of the static TLS below it; a greater `slot` is a word of the
- * interpreter's own TLS block. */
+/* Returns the address of a word that may hold the pointer. Small values of `slot` are words of the
+ * thread's descriptor, which has the values of keys, or of the static TLS below it; greater values
+ * are words of the interpreter's own TLS block. */
 static uintptr_t python_slot_address(const struct python *python, intptr_t slot) {
     if (slot < DESCRIPTOR_HIGH)
         return python_thread_id() + (uintptr_t)slot;
@@ -117,7 +119,8 @@ static uintptr_t state_in(const struct python *python, struct python_reader *rea
     return python_state_is_own(python, reader, state) ? state : 0;
 }
 
-/* Returns the state that holds the lock, if it is this thread's (3.11 with subinterpreters). */
+/* Returns the state that holds the lock, if this thread owns that state (3.11 with
+ * subinterpreters). */
 static uintptr_t holding_state(const struct python *python, struct python_reader *reader) {
     const struct python_offsets *const o = &python->offsets;
     uintptr_t interpreter;
@@ -130,8 +133,9 @@ static uintptr_t holding_state(const struct python *python, struct python_reader
     return state && python_state_is_own(python, reader, state) ? state : 0;
 }
 
-/* Limits the searches for a thread without a state once the place is known: a search finds another
- * place only if the key was deleted and created again under another number, which is rare. */
+/* Limits the searches for a thread without a state once the place is known: a further search finds
+ * another place only if the key was deleted and created again under another number, which is
+ * rare. */
 static bool is_time_to_search(struct python *python) {
     const uint32_t misses = atomic_fetch_add_explicit(&python->misses, 1, memory_order_relaxed) + 1;
     return !atomic_load_explicit(&python->slots[0], memory_order_relaxed) ||

@@ -4,11 +4,11 @@
  * pthread_getspecific(), which empties a value that pthread_setspecific() has half written on the
  * interrupted thread. No symbol leads to the attached state either. So the profiler learns where a
  * thread keeps the pointer: the interpreters list the states of all threads, and each state names
- * its thread (thread_id is pthread_self()). The word of this thread that leads to its state is in
- * glibc's descriptor of the thread, where values of pthread keys lie, or among the interpreter's
- * thread-local variables (3.15). Its distance from the thread pointer is the same on every thread.
- * The state is believed if its thread_id is this thread's. In 3.11 the key has a thread's first
- * state: with subinterpreters, the one that holds the interpreter's lock is checked, too.
+ * its thread (thread_id is pthread_self()). The pointer is in glibc's descriptor of the thread,
+ * which has the values of pthread keys, or among the interpreter's thread-local variables (3.15),
+ * at the same distance from the thread pointer on every thread. A state is used only if its
+ * thread_id is this thread's. In 3.11 the key has a thread's first state; with subinterpreters, the
+ * state that holds the interpreter's lock is checked, too.
  */
 #ifndef OTELPROF_PYTHON_THREAD_H
 #define OTELPROF_PYTHON_THREAD_H

@@ -7,10 +7,10 @@
 #include <string.h>
 
 enum {
-    PLACES = 1024,          /* places, by the thread's id, */
-    PROBES = 8,             /* places tried for one id */
-    MOST_INTERPRETERS = 64, /* interpreters scanned, */
-    MOST_THREADS = 4096,    /* and states of one */
+    PLACES = 1024,          /* number of remembered threads, found by the thread's id */
+    PROBES = 8,             /* at most so many places are tried for one id */
+    MOST_INTERPRETERS = 64, /* at most so many interpreters are scanned */
+    MOST_THREADS = 4096,    /* at most so many states of one interpreter are scanned */
     SCAN_SHARE = 100,
 };
 
@@ -37,7 +37,7 @@ struct scan {
     const struct python_offsets *offsets;
     struct python_reader reader;
     uint64_t heads;
-    bool has_unbegun; /* a state that has no thread yet */
+    bool has_unbegun; /* the scan has met a state that has no thread yet */
 };
 
 static uintptr_t python_threads_word(struct scan *scan, uintptr_t object, uint32_t offset) {
@@ -45,8 +45,8 @@ static uintptr_t python_threads_word(struct scan *scan, uintptr_t object, uint32
     return python_read_word(&scan->reader, object + offset, &word) ? word : 0;
 }
 
-/* Returns true if the state runs code, or has run some. A state has not if its thread only created
- * the interpreter, from within another one. */
+/* Returns true if the state runs code, or has run some. A state has no frames if its thread only
+ * created the interpreter, from within another interpreter. */
 static bool has_frames(struct scan *scan, uintptr_t state) {
     const struct python_offsets *const o = scan->offsets;
     const uintptr_t first =
@@ -75,7 +75,8 @@ static void note_all(struct scan *scan, uintptr_t state) {
         struct place *const place = python_threads_place(scan, tid);
         scan->has_unbegun |= !tid;
         if (tid && (place->tid != tid || !has_frames(scan, place->state)))
-            *place = (struct place){tid, state}; /* new interpreters stand before older ones */
+            /* new interpreters precede older ones in the list */
+            *place = (struct place){tid, state};
         state = python_threads_word(scan, state, scan->offsets->thread_next);
     }
 }
@@ -113,7 +114,7 @@ static void scan_if_new(struct scan *scan, uintptr_t runtime) {
     threads->next_scan = now + (thread_cpu_nano() - before) * SCAN_SHARE;
 }
 
-/* --- asking --- */
+/* --- finding a state --- */
 
 static uintptr_t python_threads_known_state(struct scan *scan, uint32_t tid) {
     const struct place *const place = python_threads_place(scan, tid);

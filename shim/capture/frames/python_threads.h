@@ -1,10 +1,10 @@
 /* Finds the interpreter's state of a blocked thread, for the helper: by the kernel's id of the
  * thread, in the interpreter's own lists.
  *
- * A state that was found is remembered and checked again each time: it names its thread. If a
- * thread is not known, the lists are scanned again, if there are new states in front of them, and
- * never for more than a hundredth of the time: there may be thousands of threads. Context: the
- * helper.
+ * A state that was found is remembered, and checked at each use, because a state names its thread.
+ * If a thread is not known, the lists are scanned again, but only if there are new states at their
+ * heads, and for at most a hundredth of the time, because there may be thousands of threads.
+ * Context: the helper.
  */
 #ifndef OTELPROF_PYTHON_THREADS_H
 #define OTELPROF_PYTHON_THREADS_H
@@ -16,11 +16,12 @@
 
 struct python_threads;
 
-/* Allocates in the profiler's memory: a forked child finds it empty. NULL: no memory. */
+/* Allocates the table in the profiler's memory, which a forked child finds empty. Returns NULL if
+ * there is no memory. */
 struct python_threads *python_threads_new(void);
 
-/* Returns the PyThreadState of thread `tid`, that of the innermost interpreter if it has several;
- * 0: none is known now. The caller holds the interpreter (python_hold). */
+/* Returns the PyThreadState of thread `tid`; if it has several, the one of the innermost
+ * interpreter. 0: none is known now. The caller holds the interpreter (python_hold). */
 uintptr_t python_threads_find(struct python_threads *threads, const struct python *python,
                               uint32_t tid);
 
