@@ -61,7 +61,8 @@ void heap_after_fork(struct heap *heap) {
     }
     if (!heap->tracks_live)
         return;
-    atomic_store(&heap->subsampling, false); /* the subsampling thread is not in the child */
+    /* the thread that was subsampling is not in the child */
+    atomic_store(&heap->subsampling, false);
     live_table_reset(&heap->live);
     stack_store_reset(&heap->stacks);
     heap_peak_reset(&heap->peak);
@@ -135,9 +136,8 @@ static void subsampling_add_bytes(void *arg, const struct live_object *object) {
 }
 
 /* Decides whether an object stays at the new interval. An object of weight w was sampled with
- * probability 1/w. It stays with the probability that it would have been sampled at the new
- * interval, given that it was sampled at the old one. Its weight grows accordingly, so the sums
- * remain unbiased. */
+ * probability 1/w. So it stays with probability p(new interval) / p(old interval), and its weight
+ * grows accordingly: the sums remain unbiased. */
 static bool keep_at_new_interval(void *arg, struct live_object *object) {
     const struct subsampling *const t = arg;
     const double weight = poisson_weight((uint64_t)(object->size + 0.5), t->interval);
@@ -155,9 +155,9 @@ static void uncount_address(void *arg, const struct live_object *object) {
     address_filter_change(&allocation_path.filter, (const void *)object->address, -1);
 }
 
-/* Doubles the interval, at least, and drops objects accordingly. At an interval of (live bytes ÷ n)
- * at most n objects are expected to stay. It takes some 5 ms at the default bound, and happens
- * rarely. */
+/* Doubles the interval, at least, and drops the objects that the new interval would not have
+ * sampled. At an interval of (live bytes ÷ n) at most n objects are expected to stay. Takes some 5
+ * ms at the default bound, and happens rarely. */
 static void heap_subsample(struct heap *heap, struct thread_state *thread) {
     struct subsampling t = {.random = &thread->random};
     uint64_t before = heap_interval(heap);
@@ -170,7 +170,7 @@ static void heap_subsample(struct heap *heap, struct thread_state *thread) {
     while ((double)t.interval < wanted && t.interval < largest);
     if (t.interval > largest ||
         !atomic_compare_exchange_strong(&heap->interval, &before, t.interval))
-        return; /* another interval was set meanwhile; the next object checks again */
+        return; /* another thread has set an interval; the next object checks again */
     live_table_retain_if(&heap->live,
                          &(struct live_retainer){keep_at_new_interval, uncount_address, &t});
 }
@@ -261,7 +261,8 @@ void heap_visit(struct heap *heap, void (*visit)(void *arg, const struct live_ob
 /* --- one allocation --- */
 
 /* Increments the filter before inserting: a concurrent subsampling pass may remove the object, and
- * decrement the filter, as soon as it is visible. So the filter never counts less than there is. */
+ * decrement the filter, as soon as it is visible. So the filter never counts fewer objects than the
+ * table has. */
 static void heap_insert(struct heap *heap, const struct live_object *live) {
     const void *const address = (const void *)live->address;
     bool replaced;
@@ -312,7 +313,7 @@ __attribute__((noinline)) static void heap_record(struct heap *heap, struct thre
     if (wanted & PROFILE_ALLOC) {
         enum unwind_end end;
         record_stack(heap->recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
-        if (end == UNWIND_EXPRESSION) /* only the helper could finish the stack */
+        if (end == UNWIND_EXPRESSION) /* only the helper could finish this stack */
             sample.flags |= SAMPLE_FLAG_TRUNCATED;
     } else
         record_frames(heap->recorder, thread, registers, &sample);
@@ -328,7 +329,7 @@ static void heap_record_measured(struct heap *heap, struct thread_state *thread,
         const uint64_t begun = sampling_begin(cost, WORK_ALLOCATION, &thread->random);
         const uint32_t floats = floats_begin();
         heap_record(heap, thread, registers, object, size);
-        draw_gap(heap, thread); /* before a handler allocates, or leaves by a jump */
+        draw_gap(heap, thread); /* drawn before a handler allocates, or leaves by a jump */
         floats_end(floats);
         sampling_end(cost, begun);
     }
@@ -354,8 +355,8 @@ PROFILER_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
 }
 
 /* Counts the free, but does not measure it: signals are not blocked here, and one that arrives
- * while the clock is read would find the program in a system call of the profiler. Besides, a
- * filter of the program may forbid that call. */
+ * while the clock is read would find the program in a system call of the profiler. A filter of the
+ * program may also forbid that call. */
 bool heap_forget(struct heap *heap, const void *object, struct live_object *taken) {
     struct thread_state *const thread = profiler_tls.thread;
     const uint32_t epoch = stack_store_epoch(&heap->stacks);
@@ -368,12 +369,13 @@ bool heap_forget(struct heap *heap, const void *object, struct live_object *take
     return true;
 }
 
-/* Drops the object if the arenas have flipped meanwhile (stack_store.h). */
+/* Drops the object if the arenas have flipped since heap_forget() (stack_store.h). */
 PROFILER_TIME void heap_put_back(struct heap *heap, const struct live_object *taken) {
     const int saved = errno;
     signal_mask before;
     const bool is_out = profiler_tls.inside >= OWN_WORK || atomic_load(&heap->stopped);
-    if (is_out || !signals_block(&before)) { /* it makes no call then: hooks/sandbox.c */
+    /* the profiler makes no system call then: hooks/sandbox.c */
+    if (is_out || !signals_block(&before)) {
         heap_count_drop(heap, DROP_BUSY);
         errno = saved;
         return;

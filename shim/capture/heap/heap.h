@@ -1,4 +1,4 @@
-/* Sampled allocations: counted where they were made, and tracked until they are freed.
+/* Samples allocations: counts each sample where it was made, and tracks it until it is freed.
  *
  * Each thread draws the number of bytes to its next sample at random. So an allocation is sampled
  * with a probability p that depends on its size alone, and counts as 1/p allocations of that size.
@@ -23,11 +23,13 @@ struct heap {
     const struct config *config;
     const struct log *log;
     struct recorder *recorder;
-    unsigned offers; /* PROFILE_ALLOC, PROFILE_HEAP: types that are ready since the start */
+    /* PROFILE_ALLOC, PROFILE_HEAP: the types for which memory was prepared at the start */
+    unsigned offers;
     _Atomic uint64_t interval;        /* mean bytes between samples; grows until another is set */
     _Atomic uint64_t logged_interval; /* the interval that was last logged, or set */
     uint64_t start_nano;              /* CLOCK_MONOTONIC_COARSE */
-    bool tracks_live;         /* samples are tracked until they are freed; else they count once */
+    /* samples are tracked until they are freed; else a sample only counts where it was made */
+    bool tracks_live;
     _Atomic bool stopped;     /* heap_stop() */
     _Atomic bool subsampling; /* a thread is subsampling */
     struct live_table live;
@@ -35,22 +37,22 @@ struct heap {
     struct heap_peak peak;
 };
 
-/* Returns the memory that heap_start() will need: profiler_memory_map_ahead(). Context: any. */
+/* Returns the memory that heap_start() will need, for profiler_memory_map_ahead(). Context: any. */
 size_t heap_first_bytes(const struct config *config);
 
 /* Starts, before anything is sampled. Objects are tracked if `config` enables that and there is
  * memory for it (otherwise a log line reports it). Context: calm. */
 void heap_start(struct heap *heap, const struct config *config, const struct log *log,
                 struct recorder *recorder);
-/* From now on nothing is put back. Context: calm. */
+/* Makes heap_put_back() drop its objects from now on. Context: calm. */
 void heap_stop(struct heap *heap);
 /* Empties the live table and the filter of addresses in a forked child. Context: fork handler. */
 void heap_after_fork(struct heap *heap);
 
-/* Returns true if allocations are sampled at present, for either profile. Context: any. */
+/* Returns true if allocations are sampled at present, for any profile. Context: any. */
 bool heap_is_on(const struct heap *heap);
 
-/* Draws the calling thread's next gap, which is endless if nothing is sampled. Context: any,
+/* Draws the calling thread's next gap, which is infinite if nothing is sampled. Context: any,
  * profiler_tls.thread set. */
 void heap_draw_gap(const struct heap *heap, struct thread_state *thread);
 
@@ -79,12 +81,13 @@ void heap_report(struct heap *heap);
 /* Records a sampled allocation that succeeded. Context: the malloc hook; profiler_tls.inside is 0.
  */
 void heap_sample(struct heap *heap, void *object, uint64_t size);
-/* Removes an object that is about to be freed. Returns true and a copy in `*taken` if it was
- * sampled. */
+/* Removes an object that is about to be freed. If it was sampled, copies it to `*taken` and returns
+ * true. */
 bool heap_forget(struct heap *heap, const void *object, struct live_object *taken);
 /* Sets another size of an object that heap_forget() took. Context: any. */
 void heap_resize(struct live_object *object, double size);
-/* Puts back an object that heap_forget() took, because realloc() failed, or with its new size. */
+/* Puts back an object that heap_forget() took: with its new size, or unchanged because realloc()
+ * failed. */
 void heap_put_back(struct heap *heap, const struct live_object *taken);
 
 #endif

@@ -7,11 +7,11 @@
 #include <string.h>
 
 enum {
-    SLACK = 64, /* objects that may be added while the table is read */
-    /* Sums may exceed the highest number of live bytes by this fraction, because objects come and
-     * go while they are computed. */
+    SLACK = 64, /* number of objects that may be added while the table is read */
+    /* Sums are accepted up to this fraction above the highest number of live bytes, because objects
+     * come and go while the sums are computed. */
     TOLERANCE = 64,
-    RESTS = 10, /* pause, as a multiple of the time that reading took */
+    RESTS = 10, /* the pause lasts so many times as long as the reading took */
 };
 static const uint64_t least_rest = 10 * NANO_PER_MILLI;
 static const uint64_t longest_rest = NANO_PER_SECOND;
@@ -90,9 +90,9 @@ static void raise_highest(struct heap_peak *peak, uint64_t bytes) {
         continue;
 }
 
-/* Raises the alarm threshold by 5 % until the helper has polled, and wakes the helper. So a process
- * raises the alarm some fifty times for each tenfold growth, and otherwise at most once for each
- * poll. */
+/* Raises the alarm threshold by 5 % until the helper has polled, and wakes the helper. So a growing
+ * process raises the alarm at most some fifty times for each tenfold growth, and at most once for
+ * each poll otherwise. */
 static void peak_ring(struct heap_peak *peak, uint64_t bytes, uint64_t ring_at) {
     if (!atomic_compare_exchange_strong_explicit(&peak->ring_at, &ring_at,
                                                  bytes + bytes / PEAK_GROWTH, memory_order_relaxed,
@@ -134,7 +134,7 @@ bool heap_peak_begin(struct heap_peak *peak, const struct live_table *live) {
     return clear_index(peak, atomic_load_explicit(&live->count, memory_order_relaxed));
 }
 
-/* Finds or adds the sums of a stack. Half of the index stays free, so the search ends. */
+/* Finds or adds the sums of a stack. Half of the index stays free, so each search ends. */
 static struct peak_stack *peak_find_sums(struct heap_peak *peak, uint32_t stack) {
     struct peak_sums *const made = &peak->made;
     uint64_t place = hash_word(0, stack) & peak->index_mask;
@@ -212,7 +212,7 @@ bool heap_peak_poll(struct heap_peak *peak, const struct live_table *live,
     peak->not_before = now + peak->rest_nano;
 
     if (was_kept || live_table_bytes_live(live) > peak->kept.bytes) {
-        /* a growing heap may grow on by less than 5 %, which raises no alarm */
+        /* a growing heap may grow by less than 5 %, which raises no alarm */
         peak->poll_delay_ns = was_rung ? first_poll : 2 * peak->poll_delay_ns;
         peak->next_poll_ns = now + peak->poll_delay_ns;
     } else
@@ -228,7 +228,7 @@ uint32_t heap_peak_evacuate(struct heap_peak *peak, struct stack_store *store) {
     for (uint32_t i = 0; i < kept->count; i++) {
         kept->stacks[count] = kept->stacks[i];
         if (stack_store_is_scarce(store))
-            break; /* the remaining room is for live objects */
+            break; /* the rest of the arena is kept for live objects */
         kept->stacks[count].stack = stack_store_evacuate(store, kept->stacks[i].stack);
         count += kept->stacks[count].stack != STACK_NONE;
     }

@@ -1,16 +1,17 @@
-/* The peak of the live heap: the objects that were live then, summed up by stack.
+/* Keeps the peak of the live heap: the objects that were live when most bytes were live, summed up
+ * by stack.
  *
  * The table of live objects knows the number of live bytes at any moment. An allocation that brings
- * it 5 % above the last kept peak wakes the helper, which then reads the whole table. Some of the
- * peak may be freed by then, so the threads themselves keep the highest number of live bytes. After
- * a peak the helper polls again, each time after twice the interval, while the heap still grows. A
- * harvest, which visits the heap anyway, keeps it as well if it is a new peak. A peak is only
- * replaced by a higher one.
+ * it 5 % above the last kept peak wakes the helper, which then reads the whole table. Some objects
+ * of the peak may be freed by then, so the threads themselves record the highest number of live
+ * bytes. After a peak the helper polls again, each time after twice the interval, while the heap
+ * still grows. A harvest, which visits the heap anyway, keeps the heap if it is a new peak. Only a
+ * higher peak replaces a peak.
  *
  * Reading takes some milliseconds for each 100,000 live objects, and the helper then pauses for ten
- * times as long. If peaks are gone before they can be read, polls become ever more rare. Reading
- * takes time: it may find both the objects freed and those allocated meanwhile. Sums that exceed
- * the highest number of live bytes by more than 1.6 % are not kept.
+ * times as long. If peaks are gone before they can be read, polls become ever more rare. While the
+ * table is read, objects are freed and allocated, and the sums may include both: sums that exceed
+ * the highest number of live bytes by more than 1.6 % are dropped.
  *
  * Context: the helper, unless a function says otherwise.
  */
@@ -41,34 +42,35 @@ struct peak_stack {
 struct peak_sums {
     struct peak_stack *stacks;
     uint32_t count;
-    uint64_t bytes;     /* of all objects, also of those left out */
+    uint64_t bytes;     /* of all objects, also of those counted in left_out */
     uint64_t left_out;  /* sampled objects without room for their stack */
-    uint64_t unix_nano; /* when they were read */
+    uint64_t unix_nano; /* when the objects were read */
 };
 
 struct heap_peak {
-    bool watches;                  /* OTEL_PROFILER_TYPES enables it, and there is memory */
+    /* the peak is recorded: OTEL_PROFILER_TYPES enables it, and there is memory */
+    bool watches;
     _Atomic bool rung;             /* a thread has seen a new peak */
     _Atomic uint64_t highest;      /* highest number of bytes that were ever live at once */
-    _Atomic uint64_t ring_at;      /* number of live bytes that is a new peak */
+    _Atomic uint64_t ring_at;      /* number of live bytes at which a thread raises the alarm */
     _Atomic(void (*)(void)) alarm; /* heap_peak_set_alarm() */
     /* used by the helper alone: */
     struct stepped_memory memory; /* the index, then the stacks of `kept` and of `made` */
-    uint32_t capacity;            /* of stacks */
-    uint32_t *index;              /* while `made` is computed: places + 1, by hash; 0: free */
+    uint32_t capacity;            /* number of stacks for which there is room */
+    uint32_t *index;              /* used while `made` is computed: place + 1 by hash; 0: free */
     uint64_t index_mask;
     struct peak_sums kept;
     struct peak_sums made;
     uint64_t not_before; /* CLOCK_MONOTONIC: end of the pause */
     uint64_t rest_nano;
-    uint64_t next_poll_ns;  /* poll for further growth; UINT64_MAX: none */
-    uint64_t poll_delay_ns; /* interval before that poll */
+    uint64_t next_poll_ns;  /* when to poll for further growth; UINT64_MAX: never */
+    uint64_t poll_delay_ns; /* time before that poll */
 };
 
-/* Returns the memory that the peak takes, besides a live table of so many objects. Context: any. */
+/* Returns the memory that the peak takes beside a live table of so many objects. Context: any. */
 size_t heap_peak_bytes(uint64_t max_objects);
 
-/* Starts watching. Returns false if there is no memory. Context: calm. */
+/* Starts to record the peak. Returns false if there is no memory. Context: calm. */
 bool heap_peak_start(struct heap_peak *peak, uint64_t max_objects);
 
 /* Forgets the parent's peak in a forked child. Context: fork handler. */
@@ -84,19 +86,20 @@ void heap_peak_grew(struct heap_peak *peak, uint64_t bytes);
  * alarm. */
 uint64_t heap_peak_next_poll(const struct heap_peak *peak);
 
-/* Keeps the live heap as the peak if it is time to poll, by `clock`, and the heap is larger than
- * the last peak. Returns true if it was kept. */
+/* Keeps the live heap as the peak if a poll is due by `clock` and the heap is larger than the last
+ * peak. Returns true if the heap was kept. */
 bool heap_peak_poll(struct heap_peak *peak, const struct live_table *live, uint64_t (*clock)(void));
 
-/* The same in parts, for a caller that visits the live table anyway: begins, adds each object,
- * ends. Returns false if there is no new peak; the caller then adds nothing and does not end. */
+/* Keep the peak in parts, for a caller that visits the live table anyway: begin, add each object,
+ * end. heap_peak_begin() returns false if there is no new peak; the caller then adds nothing and
+ * does not end. */
 bool heap_peak_begin(struct heap_peak *peak, const struct live_table *live);
 void heap_peak_add(struct heap_peak *peak, const struct live_object *object);
 /* Returns true if the peak was kept. */
 bool heap_peak_end(struct heap_peak *peak);
 
-/* Moves the stacks of the kept peak to the store's present arena, but leaves a quarter of it to
- * live objects. Returns the number of stacks that had no room and are forgotten. Context: the
+/* Moves the stacks of the kept peak to the store's present arena, but leaves a quarter of the arena
+ * to live objects. Returns the number of stacks that had no room and are forgotten. Context: the
  * `evacuate` callback of stack_store_flip(), after live objects. */
 uint32_t heap_peak_evacuate(struct heap_peak *peak, struct stack_store *store);
 

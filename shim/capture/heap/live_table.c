@@ -7,14 +7,14 @@ enum {
     VERSION_SHIFT = 56,
     LEVEL_SHIFT = 3, /* each level has 2^3 times the buckets of the one before */
     BUCKET_SLOTS = 8,
-    /* of the last level. With all objects there, and two slots for each, a bucket holds eight in
-     * the mean, and one bucket in 250 overflows; with half of them there, as usual, one in a
-     * million (Poisson) */
+    /* Slots of a bucket of the last level. If all objects are there, with two slots for each, a
+     * bucket holds eight in the mean, and one bucket in 250 overflows; if half of the objects are
+     * there, as usual, one in a million (Poisson). */
     LAST_BUCKET_SLOTS = 16,
     SLOTS_PER_OBJECT = 2,
 };
 static const uint64_t address_mask = (UINT64_C(1) << VERSION_SHIFT) - 1;
-static const uint64_t address_taken = 1; /* of a slot that is being filled */
+static const uint64_t address_taken = 1; /* the address in the key of a slot that is being filled */
 
 /* --- memory --- */
 
@@ -88,7 +88,7 @@ static uint64_t next_version(uint64_t key, uint64_t address) {
 }
 
 struct bucket {
-    uint64_t first; /* slot */
+    uint64_t first; /* index of the first slot */
     uint64_t end;
 };
 
@@ -107,7 +107,8 @@ static bool find_key(const struct live_table *table, uintptr_t address, uint64_t
     for (uint32_t level = 0; level < levels; level++) {
         const struct bucket bucket = live_level_bucket(table, level, hash);
         for (*slot = bucket.first; *slot < bucket.end; ++*slot) {
-            /* pairs with live_table_publish(): a thread that sees the address sees its values */
+            /* pairs with live_table_publish(): a thread that reads the address sees the object's
+             * values */
             *key = atomic_load_explicit(&table->keys[*slot], memory_order_acquire);
             if (key_address(*key) == address)
                 return true;
@@ -118,7 +119,7 @@ static bool find_key(const struct live_table *table, uintptr_t address, uint64_t
 
 /* --- values --- */
 
-/* Reads the values of a slot. The caller has read the key, and reads it again, or swaps it,
+/* Reads the values of a slot. The caller has read the key; it must read the key again, or swap it,
  * afterwards. */
 static inline struct live_object read_values(const struct live_table *table, uint64_t slot,
                                              uint64_t key) {
@@ -155,7 +156,7 @@ static bool take_slot(struct live_table *table, struct bucket bucket, uint64_t *
     for (*slot = bucket.first; *slot < bucket.end; ++*slot) {
         uint64_t found = atomic_load_explicit(&table->keys[*slot], memory_order_relaxed);
         *key = next_version(found, address_taken);
-        /* acquire: the slot is filled after it was taken */
+        /* acquire: the values are written only after the slot was taken */
         if (key_address(found) == 0 &&
             atomic_compare_exchange_strong_explicit(&table->keys[*slot], &found, *key,
                                                     memory_order_acquire, memory_order_relaxed))
@@ -167,7 +168,8 @@ static bool take_slot(struct live_table *table, struct bucket bucket, uint64_t *
 static void live_table_publish(struct live_table *table, uint64_t slot, uint64_t key,
                                const struct live_object *object) {
     struct live_values *const values = &table->values[slot];
-    /* a thread that still reads the slot's previous object sees the key change before the values */
+    /* a thread that still reads the slot's previous object sees the new key before the new
+     * values */
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&values->objects, object->objects, memory_order_relaxed);
     atomic_store_explicit(&values->size, object->size, memory_order_relaxed);
@@ -197,7 +199,7 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
         if (!take_slot(table, live_level_bucket(table, level, hash), &slot, &key))
             continue;
         use_level(table, level);
-        /* before it can be removed: so neither is ever below 0 */
+        /* counted before another thread can remove the object, so that neither sum falls below 0 */
         atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&table->bytes, object->bytes, memory_order_relaxed);
         live_table_publish(table, slot, key, object);
@@ -206,8 +208,8 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
     return false;
 }
 
-/* Returns true if this caller, and no other, has removed the object. Release: the values were read
- * before. */
+/* Returns true if this caller, and no other, has removed the object. Release, because the values
+ * must be read before the slot can be filled again. */
 static bool take_out(struct live_table *table, uint64_t slot, uint64_t key,
                      const struct live_object *object) {
     if (!atomic_compare_exchange_strong_explicit(&table->keys[slot], &key, next_version(key, 0),
@@ -221,9 +223,10 @@ static bool take_out(struct live_table *table, uint64_t slot, uint64_t key,
 bool live_table_remove(struct live_table *table, uintptr_t address, struct live_object *object) {
     uint64_t slot;
     uint64_t key;
-    if (address <= address_taken) /* marks of slots, not objects */
+    if (address <= address_taken) /* marks of slots are no addresses */
         return false;
-    while (find_key(table, address, &slot, &key)) { /* repeats if another removes it */
+    /* repeats if another thread removes the object first */
+    while (find_key(table, address, &slot, &key)) {
         *object = read_values(table, slot, key);
         if (take_out(table, slot, key, object))
             return true;
@@ -238,7 +241,7 @@ static uint64_t used_slots(const struct live_table *table) {
     return live_level_end(&table->levels[levels - 1]);
 }
 
-/* Returns false if the slot has no object, or no longer. */
+/* Returns false if the slot has no object, or lost it while it was read. */
 static bool read_object(const struct live_table *table, uint64_t slot, uint64_t *key,
                         struct live_object *object) {
     *key = atomic_load_explicit(&table->keys[slot], memory_order_acquire);
@@ -260,9 +263,9 @@ void live_table_visit(const struct live_table *table,
     }
 }
 
-/* Changes each word by itself, and only if it still has the old value. Another object may have come
- * into the slot within these nanoseconds with the same word. Then an evacuated stack is right for
- * it, too; a weight is too large for it, once. */
+/* Changes each word by itself, and only if it still has the old value. In rare cases another object
+ * with the same word has come into the slot meanwhile. Then an evacuated stack is right for that
+ * object, too; a changed weight is wrong for it, once. */
 static void change_values(struct live_table *table, uint64_t slot, const struct live_object *before,
                           const struct live_object *after) {
     struct live_values *const values = &table->values[slot];

@@ -1,21 +1,21 @@
-/* The sampled objects that are live: a hash table from address to weight and stack.
+/* Stores the sampled objects that are live in a hash table from address to weight and stack.
  *
  * The table is lock-free: no call waits for another thread, and a call that interrupts another one
  * on the same thread finds a consistent table. An object is in the bucket of its address: eight
  * slots whose keys share a cache line (sixteen at the last level). There are several levels, each
- * with eight times the buckets of the one before; an object is at the first level where its bucket
- * had room. So nothing is ever moved, there are no tombstones, the table does not decay, and memory
+ * with eight times the buckets of the previous level; an object is at the first level where its
+ * bucket had room. So no object is ever moved, no tombstones slow the table down, and memory
  * follows the number of objects.
  *
- * A slot's key holds its address and a version, which changes with each object. A slot is taken,
- * filled, and then published by its key. A thread that reads the key, the values and the same key
- * again has read one object. One compare-and-swap of the key removes an object, for one caller
- * alone. Afterwards an object changes by one word at a time. (Versioned slots are the reading side
- * of a sequence lock; Boehm, "Can seqlocks get along with programming language memory models?",
- * 2012.)
+ * A slot's key holds its address and a version, which changes with each object. A writer takes a
+ * slot, fills it, and then publishes it by its key. A reader that reads the key, the values and the
+ * same key again has read one object. A compare-and-swap of the key removes an object, so only one
+ * caller succeeds. The values of a published object change by one word at a time. (Versioned slots
+ * are the reading side of a sequence lock; Boehm, "Can seqlocks get along with programming language
+ * memory models?", 2012.)
  *
- * Context: any. Async-signal-safe: yes, but a thread that never returns to an insert that was
- * interrupted leaves a slot unused for ever.
+ * Context: any. Async-signal-safe: yes, but an insert that is interrupted and never continued
+ * leaves a slot unused for ever.
  */
 #ifndef OTELPROF_LIVE_TABLE_H
 #define OTELPROF_LIVE_TABLE_H
@@ -32,11 +32,12 @@ enum { LIVE_LEVELS = 12, LIVE_FIRST_BUCKETS = 64 };
 struct live_object {
     uintptr_t address; /* neither 0 nor 1, and less than 2^56 */
     double objects;    /* the number of objects that the sample counts as */
-    double size;       /* bytes of each of them */
-    uint64_t bytes;    /* of all of them: rounded, so that the table's sum is exact */
+    double size;       /* bytes of each object */
+    uint64_t bytes;    /* bytes of all of them, rounded, so that the table's sum is exact */
     uint32_t stack;    /* stack_store reference */
-    uint32_t birth;    /* set by the caller: time of the allocation */
-    uint32_t epoch;    /* set by the caller for a removed object; not in the table */
+    uint32_t birth;    /* time of the allocation; set by the caller */
+    /* epoch of the stack store, set by the caller for a removed object; not in the table */
+    uint32_t epoch;
 };
 
 struct live_values {
@@ -47,19 +48,20 @@ struct live_values {
 };
 
 struct live_level {
-    uint64_t first;        /* slot */
+    uint64_t first;        /* index of the level's first slot */
     uint64_t buckets;      /* a power of 2 */
-    uint32_t bucket_slots; /* in each of them */
+    uint32_t bucket_slots; /* slots in each bucket */
 };
 
 struct live_table {
-    struct stepped_memory memory; /* without a start: not started; the keys, then the values */
-    _Atomic uint64_t *keys;       /* version << 56 | address */
+    /* the keys, then the values; without a start: the table is not started */
+    struct stepped_memory memory;
+    _Atomic uint64_t *keys; /* version << 56 | address */
     struct live_values *values;
     uint32_t level_count;
     _Atomic uint32_t levels_used; /* only grows */
-    _Atomic uint64_t count;       /* of objects */
-    _Atomic uint64_t bytes;       /* that they count as: live_table_bytes_live() */
+    _Atomic uint64_t count;       /* number of objects */
+    _Atomic uint64_t bytes;       /* bytes that the objects count as: live_table_bytes_live() */
     struct live_level levels[LIVE_LEVELS];
 };
 
@@ -70,7 +72,7 @@ size_t live_table_bytes(uint64_t max_objects);
 bool live_table_start(struct live_table *table, uint64_t max_objects);
 
 /* Adds an object, and replaces an older one of the same address (freed without a hook); `*replaced`
- * reports that. Returns false if there is no room; the older one is removed all the same. */
+ * reports that. Returns false if there is no room; the older object is removed even then. */
 bool live_table_insert(struct live_table *table, const struct live_object *object, bool *replaced);
 
 /* Moves the object at `address` to `*object`. Returns false if there is none. */
@@ -81,7 +83,8 @@ bool live_table_remove(struct live_table *table, uintptr_t address, struct live_
  * before. */
 static inline uint64_t live_table_bytes_live(const struct live_table *table) {
     const uint64_t bytes = atomic_load_explicit(&table->bytes, memory_order_relaxed);
-    return bytes <= INT64_MAX ? bytes : 0; /* for a moment, while that happens */
+    /* negative for a moment, while an object is changed and freed at once */
+    return bytes <= INT64_MAX ? bytes : 0;
 }
 
 /* Calls `visit` for each object that is in the table during the whole call, and for some that are
@@ -89,7 +92,7 @@ static inline uint64_t live_table_bytes_live(const struct live_table *table) {
 void live_table_visit(const struct live_table *table,
                       void (*visit)(void *arg, const struct live_object *object), void *arg);
 
-/* Decides which objects stay. */
+/* Decides which objects stay in the table. */
 struct live_retainer {
     /* May change the object's `objects`, `bytes` and `stack`. Returns false to remove it. */
     bool (*keep)(void *arg, struct live_object *object);

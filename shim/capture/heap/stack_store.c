@@ -10,11 +10,11 @@
 enum { ARENA_SHIFT = 31, CAPACITY = STACK_STORE_BYTES / 8, LEAVE_ROUNDS = 200 };
 static const uint32_t place_mask = (UINT32_C(1) << ARENA_SHIFT) - 1;
 
-/* The start of an arena; the rest is records. */
+/* The start of an arena; records follow. */
 struct arena_head {
     _Atomic uint32_t used; /* units of 8 bytes */
     uint32_t reserved;
-    _Atomic uint32_t buckets[STACK_STORE_BUCKETS]; /* places */
+    _Atomic uint32_t buckets[STACK_STORE_BUCKETS]; /* place of the newest record of each bucket */
 };
 enum { FIRST_PLACE = sizeof(struct arena_head) / 8 };
 
@@ -52,7 +52,7 @@ static uint32_t present_arena(const struct stack_store *store) {
 uint32_t stack_store_enter(struct stack_store *store) {
     for (;;) { /* repeats only if the helper flips in between: once in minutes */
         const uint32_t arena = present_arena(store);
-        /* pairs with stack_store_flip(): announce, then check again */
+        /* pairs with stack_store_flip(): announces the thread, then checks the arena again */
         atomic_fetch_add_explicit(&store->users[arena], 1, memory_order_seq_cst);
         if (present_arena(store) == arena)
             return arena;
@@ -159,7 +159,7 @@ void stack_store_flip(struct stack_store *store, void (*evacuate)(void *arg), vo
     evacuate(arg);
     profiler_memory_reset(store->arenas[present ^ 1].start, STACK_STORE_BYTES);
     store->evacuating = false;
-    /* if much is needed, flip again when half of the rest is full */
+    /* if most of the arena is needed, flips again when half of the rest is full */
     const uint32_t used = used_of(store, present);
     const uint32_t half_way = used + (CAPACITY - used) / 2;
     store->flip_at = half_way > CAPACITY / 2 ? half_way : CAPACITY / 2;

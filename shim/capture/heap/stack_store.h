@@ -4,14 +4,14 @@
  * bucket. Two threads that store the same stack at the same moment may store it twice; the harvest
  * merges them.
  *
- * No stack is freed by itself. There are two arenas. When the present one is full of unused stacks,
- * the helper flips to the other, evacuates the stacks that live objects refer to, and empties the
- * first (stack_store_flip). So a process that runs for months does not run out of room unless its
- * live objects do; then objects with new stacks are not tracked (and counted as dropped).
+ * No single stack is ever freed. Instead there are two arenas. When the present arena fills up with
+ * unused stacks, the helper flips to the other arena, copies the stacks of live objects there, and
+ * empties the first (stack_store_flip). So a process can run for months; only if the stacks of its
+ * live objects fill an arena, objects with new stacks are not tracked (and counted as dropped).
  *
- * A realloc() holds a reference across a possible flip, outside of the table and of enter/leave:
- * 1. heap_forget() reads the epoch, then removes the object, and sets taken->epoch.
- * 2. A flip increments the epoch, waits until no thread is in the old arena, evacuates the stacks
+ * During a realloc() a reference is neither in the table nor between enter and leave, and a flip
+ * may happen: 1. heap_forget() reads the epoch, then removes the object, and sets taken->epoch. 2.
+ * A flip increments the epoch, waits until no thread is in the old arena, evacuates the stacks
  *    of objects in the table, not that of the removed one, and empties the old arena.
  * 3. heap_put_back() enters, so that no arena that it uses is emptied. It inserts the object only
  *    if the reference is of the present arena and the epoch is still taken->epoch, and else drops
@@ -29,12 +29,12 @@
 
 enum {
     STACK_STORE_BUCKETS = 1 << 15,
-    STACK_STORE_BYTES = 16 << 20, /* of an arena: about 50,000 stacks of 40 frames */
+    STACK_STORE_BYTES = 16 << 20, /* size of an arena: about 50,000 stacks of 40 frames */
     STACK_NONE = 0,
 };
 
 struct stored_stack {
-    uint32_t next; /* place of the next in the bucket */
+    uint32_t next; /* place of the next record in the bucket */
     uint16_t frame_count;
     uint16_t flags; /* harvest_sample.flags */
     uint64_t hash;
@@ -43,9 +43,9 @@ struct stored_stack {
 };
 
 struct stack_store {
-    struct stepped_memory arenas[2]; /* each STACK_STORE_BYTES: the buckets, then the records */
-    _Atomic uint32_t epoch;          /* flips so far; its parity is the present arena */
-    _Atomic uint32_t users[2];       /* threads between enter and leave, by arena */
+    struct stepped_memory arenas[2]; /* each of STACK_STORE_BYTES: the buckets, then the records */
+    _Atomic uint32_t epoch;          /* number of flips so far; its parity is the present arena */
+    _Atomic uint32_t users[2];       /* number of threads between enter and leave, by arena */
     uint32_t flip_at;                /* units of 8 bytes in use at which the helper flips */
     bool evacuating;                 /* the other arena is not empty yet */
 };
@@ -53,21 +53,22 @@ struct stack_store {
 /* Returns false if there is no memory. Context: calm. */
 bool stack_store_start(struct stack_store *store);
 
-/* Between enter and leave, references to the entered arena stay valid: enter before
- * stack_store_keep(), and leave when the reference is in the live table. Returns the arena.
+/* References to the entered arena stay valid between enter and leave. So enter before
+ * stack_store_keep(), and leave after the reference was put into the live table. Returns the arena.
  * Context: any, but not nested on one thread, and no handler of the application may leave by a
  * jump. */
 uint32_t stack_store_enter(struct stack_store *store);
 void stack_store_leave(struct stack_store *store, uint32_t arena);
 
 /* Returns a reference to the stack, or STACK_NONE if there is no room. Equal stacks of two
- * intervals are kept apart: one address may be in two functions. Context: between enter and leave.
- * Async-signal-safe: yes. */
+ * intervals are stored separately, because an address may be in another function in each interval.
+ * Context: between enter and leave. Async-signal-safe: yes. */
 uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint64_t *frames,
                           uint32_t count, unsigned flags, uint64_t interval);
 
-/* Returns the number of flips so far. A reference from before the last flip is valid only if it was
- * evacuated; one from before the last two may be another stack by now. Context: any. */
+/* Returns the number of flips so far. A reference from before the last flip is valid only if its
+ * stack was evacuated; a reference from before the last two flips may now refer to another stack.
+ * Context: any. */
 static inline uint32_t stack_store_epoch(const struct stack_store *store) {
     return atomic_load_explicit(&store->epoch, memory_order_acquire);
 }
@@ -75,12 +76,12 @@ static inline uint32_t stack_store_epoch(const struct stack_store *store) {
 /* Returns the arena of a reference. */
 uint32_t stack_store_arena(uint32_t reference);
 
-/* Context: any. Async-signal-safe: yes. */
+/* Returns the stack of a reference. Context: any. Async-signal-safe: yes. */
 const struct stored_stack *stack_store_at(const struct stack_store *store, uint32_t reference);
 
-/* If it is time, flips to the other arena and calls `evacuate`, which must pass every reference in
- * use to stack_store_evacuate(). If a thread takes too long to leave, the next call continues.
- * Context: the helper. */
+/* If the present arena is full enough, flips to the other arena and calls `evacuate`, which must
+ * pass every reference in use to stack_store_evacuate(). If a thread takes too long to leave, the
+ * next call continues. Context: the helper. */
 void stack_store_flip(struct stack_store *store, void (*evacuate)(void *arg), void *arg);
 
 /* Copies the stack to the present arena and returns its reference; STACK_NONE: no room. Context:

@@ -12,9 +12,9 @@
 
 enum {
     MEBIBYTE = 1 << 20,
-    /* The ceiling, without the export queue: some twenty times the need of an export of a large
-     * program without debug information. Under a limit of address space it is as large as glibc's
-     * reservation for a second thread's arena (malloc/arena.c, HEAP_MAX_SIZE). */
+    /* The ceiling, without the export queue: some twenty times what an export of a large program
+     * without debug information needs. The same size under a limit of address space is what glibc
+     * reserves for a second thread's arena (malloc/arena.c, HEAP_MAX_SIZE). */
     HEAP_BYTES = 256 * MEBIBYTE,
     HEAP_BYTES_UNDER_LIMIT = 64 * MEBIBYTE,
     MOST_FOR_QUEUE = 512 * MEBIBYTE,
@@ -31,8 +31,8 @@ IN_FIRST_PAGE struct helper_heap helper_heap;
 
 /* --- the filter --- */
 
-/* Keeps the filter's entries in a child, even if no fork handler sees it (profiler_memory.h). If
- * the kernel refuses, such a child loses them. */
+/* Keeps the filter's entries in a child, even in a child that no fork handler sees
+ * (profiler_memory.h). If the kernel refuses, the entries are lost in such a child. */
 static void keep_on_fork(uintptr_t from) {
     const int saved = errno;
     if (from % FILTER_PAGE_SERVES == 0 &&
@@ -86,7 +86,8 @@ static bool open_pages(size_t bytes) {
     return is_counted;
 }
 
-/* Opens the heap, on the helper only: it creates the other profiler threads through its libraries.
+/* Opens the heap. Only the helper does so, because it creates the other profiler threads through
+ * its libraries.
  */
 static bool open_heap(void) {
     struct helper_heap *const h = &helper_heap;
@@ -118,8 +119,8 @@ static void helper_heap_lock(void) {
     uint32_t unlocked = 0;
     if (is_worker()) {
         atomic_store_explicit(&helper_heap.entered, true, memory_order_relaxed);
-        atomic_signal_fence(memory_order_seq_cst); /* a signal handler that interrupts the work
-                                                      after this point sees the flag */
+        /* a signal handler that interrupts the work after this point sees the flag */
+        atomic_signal_fence(memory_order_seq_cst);
     }
     if (atomic_compare_exchange_strong(&helper_heap.lock, &unlocked, 1))
         return;
@@ -135,8 +136,8 @@ static void helper_heap_unlock(void) {
         atomic_store_explicit(&helper_heap.entered, false, memory_order_relaxed);
 }
 
-/* Frees objects that threads of the program have freed. The list only grows, or is taken as a
- * whole, so ABA cannot occur. */
+/* Frees objects that threads of the program have freed. Objects are only added to the list, or the
+ * whole list is taken, so ABA cannot occur. */
 static void free_remote(void) {
     if (!atomic_load_explicit(&helper_heap.freed, memory_order_relaxed))
         return;
@@ -146,7 +147,7 @@ static void free_remote(void) {
         void *next;
         memcpy(&next, object, sizeof next);
         if (!page_heap_give(&helper_heap.pages, object))
-            return; /* freed twice: the rest of the list cannot be trusted */
+            return; /* an object was freed twice: the rest of the list cannot be trusted */
         object = next;
     }
 }
@@ -159,7 +160,8 @@ static void free_from_afar(void *object) {
                                                   memory_order_release, memory_order_relaxed));
 }
 
-/* Allocates under the lock. Newly usable memory is in the filter before it is returned. */
+/* Allocates under the lock. The filter covers newly usable memory before an object in it is
+ * returned. */
 static void *helper_heap_take_locked(size_t size, size_t alignment, bool *zeroed) {
     struct helper_heap *const h = &helper_heap;
     const uintptr_t ready = end_of_ready();
@@ -204,8 +206,8 @@ void helper_heap_free(void *object) {
     helper_heap_unlock();
 }
 
-/* Threads of the program read it without the lock: nothing about their own object changes
- * meanwhile. */
+/* Threads of the program call it without the lock, because the description of their own object does
+ * not change. */
 size_t helper_heap_room(const void *object) {
     return page_heap_room(&helper_heap.pages, object);
 }
@@ -229,7 +231,7 @@ void helper_heap_begin_work(size_t bytes) {
     helper_heap_lock();
     const uint64_t ceiling = h->pages.runs.used + (uint64_t)bytes / PAGE_BYTES;
     h->work_ceiling = ceiling < h->pages.runs.limit ? (uint32_t)ceiling : h->pages.runs.limit;
-    if (++h->work == 0) /* 0 means no work */
+    if (++h->work == 0) /* 0 means that no work is running */
         h->work = 1;
     h->of_work = true;
     helper_heap_unlock();
@@ -266,13 +268,13 @@ size_t helper_heap_used(void) {
 /* --- fork --- */
 
 /* A thread that writes to the heap while the kernel copies it either completes the write before the
- * copy, or waits until the copy is done. So the child sees a state that each of the profiler's
- * threads has had, and if the lock is free, a whole one. */
+ * copy, or waits until the copy is done. So the child sees each thread's writes either complete or
+ * not begun; if the lock is free, the heap is consistent. */
 void helper_heap_after_fork(void) {
     struct helper_heap *const h = &helper_heap;
     if (atomic_load(&h->lock) != 0 && is_open()) {
         page_heap_freeze(&h->pages);
-        h->forgotten = true; /* that thread may have been about to keep more */
+        h->forgotten = true; /* another profiler thread may have been about to keep more entries */
     }
     atomic_store(&h->lock, 0);
     atomic_store(&h->entered, false);

@@ -10,14 +10,14 @@
 #include <setjmp.h>
 #include <string.h>
 
-/* Size within which libc's string functions for one kind of processor are adjacent; the functions
- * that follow them are similar. */
+/* Within so many bytes libc's string functions for one kind of processor are adjacent; the
+ * functions that follow them are similar. */
 enum { STRING_FUNCTION_BYTES = 1024 };
 
 /* Read and written by the helper only. */
 IN_FIRST_PAGE static struct guard {
     jmp_buf *way_out;    /* NULL: no work is running */
-    uint64_t end;        /* of the budget, on the helper's CPU clock */
+    uint64_t end;        /* end of the budget, on the helper's CPU clock */
     bool (*watch)(void); /* memory_guard_timed_by() */
     const _Atomic int *signal;
     const struct code_range *ranges;
@@ -48,7 +48,7 @@ static bool may_leave_at(uintptr_t pc) {
     for (size_t i = 0; i < guard.count; i++)
         if (pc - guard.ranges[i].start < guard.ranges[i].end - guard.ranges[i].start)
             return true;
-    /* a replaced malloc may be calling it under a lock */
+    /* a malloc of the program's may be calling the function under a lock */
     return helper_heap.malloc_is_profilers && is_string_function(pc);
 }
 
@@ -82,8 +82,8 @@ static void memory_guard_begin(const struct work_budget *budget) {
 }
 
 /* Blocks all signals again, because the unblocked one may have been replaced meanwhile. Leaves out
- * libc's own (SIGCANCEL, SIGSETXID; nptl/internaltypes.h): setuid() waits for ever for a thread
- * that blocks them. */
+ * libc's own (SIGCANCEL, SIGSETXID; nptl/internaltypes.h): while a thread blocks them, setuid()
+ * would wait for ever. */
 static void memory_guard_end(bool left) {
     const signal_mask all = ~(signal_bit(32) | signal_bit(33));
     profiler_tls.inside = OWN_WORK;
@@ -94,7 +94,8 @@ static void memory_guard_end(bool left) {
 
 bool memory_guard_run(void (*work)(void *arg), void *arg, const struct work_budget *budget) {
     jmp_buf here;
-    const bool left = _setjmp(here) != 0; /* memory_guard_end() restores the signal mask */
+    /* not restored by the jump: memory_guard_end() restores the signal mask */
+    const bool left = _setjmp(here) != 0;
     if (!left) {
         guard.way_out = &here;
         memory_guard_begin(budget);

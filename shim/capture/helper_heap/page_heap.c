@@ -15,8 +15,8 @@ static uint32_t class_of(size_t size) {
     return size_class;
 }
 
-/* Returns the size to allocate. A slab's objects are at multiples of their size, so a power of two
- * is aligned to itself. */
+/* Returns the size to allocate. If an alignment is needed, that is a power of two: a slab's objects
+ * are at multiples of their size, and so aligned. */
 static size_t size_for(size_t size, size_t alignment) {
     if (alignment <= 16)
         return size;
@@ -77,7 +77,7 @@ static void *take_small(struct page_heap *heap, uint32_t size_class, uint32_t wo
     const uint32_t i = first_clear(slab->taken);
     set_bit(slab->taken, i);
     if (work) {
-        if (slab->work != work) { /* the marks are of earlier work */
+        if (slab->work != work) { /* the marks in the slab belong to earlier work */
             slab->work = work;
             memory_clear(slab->of_work, sizeof slab->of_work);
         }
@@ -112,7 +112,7 @@ void *page_heap_take(struct page_heap *heap, size_t size, size_t alignment, uint
                       zeroed);
 }
 
-/* --- finding an object --- */
+/* --- finding the object at an address --- */
 
 /* Returns the object's page, and in `*i` its index in a slab. NO_RUN: there is no such object. */
 static uint32_t page_of(const struct page_heap *heap, const void *object, uint32_t *i) {
@@ -177,7 +177,7 @@ bool page_heap_resize(struct page_heap *heap, void *object, size_t size) {
         return false;
     if (page->kind == PAGE_SLAB)
         return size <= class_bytes[page->size_class] &&
-               class_of(size) + 2 >= page->size_class; /* not much smaller */
+               class_of(size) + 2 >= page->size_class; /* the new size is not much smaller */
     if (number <= heap->frozen || size <= LARGEST_IN_SLAB ||
         size > (size_t)heap->runs.limit * PAGE_BYTES)
         return false;

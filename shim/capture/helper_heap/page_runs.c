@@ -3,9 +3,10 @@
 #include "kernel/profiler_memory.h"
 
 enum {
-    READY_STEP = 256,   /* in pages: a mebibyte */
-    RUNS_TRIED = 32,    /* runs tried in a list in which some are too short */
-    TABLE_SLACK = 4096, /* rounding of the table of pages, which is mapped in whole pages */
+    READY_STEP = 256, /* pages that become usable at a time: a mebibyte */
+    RUNS_TRIED = 32,  /* number of runs tried in a list in which some are too short */
+    /* bytes by which the table of pages may grow, because it is mapped in whole pages */
+    TABLE_SLACK = 4096,
 };
 
 /* --- the range --- */
@@ -20,7 +21,7 @@ static void cut_off(char *start, const char *end) {
         profiler_memory_unmap(start, (size_t)(end - start));
 }
 
-/* Reserves more than is needed, and keeps the aligned part. */
+/* Reserves more than is needed, to keep the aligned part. */
 static char *reserve_aligned(size_t bytes, size_t alignment) {
     char *const range = profiler_memory_reserve(bytes + alignment);
     if (!range)
@@ -231,7 +232,7 @@ size_t page_runs_trim(struct page_runs *runs) {
     for (int list = 0; list < RUN_LISTS; list++)
         for (uint32_t run = runs->free[list]; run; run = runs->pages[run].next) {
             const size_t bytes = (size_t)runs->pages[run].pages * PAGE_BYTES;
-            /* fails if the program locks its memory */
+            /* the kernel refuses this if the program locks its memory */
             if (!runs->pages[run].dirty ||
                 !profiler_memory_drop(page_runs_address(runs, run), bytes))
                 continue;

@@ -1,11 +1,10 @@
 /* Allocates runs of whole pages from one reserved range of addresses.
  *
  * The range is reserved once and becomes usable a mebibyte at a time, so its size is a ceiling and
- * costs nothing by itself. Each page has a description, in memory apart from the pages: an overrun
- * of an object does not reach it. Free runs are listed by the power of two of their length, and
- * neighbours are joined at once.
- * Not for several threads at a time. Context: any. Async-signal-safe: yes, if no call interrupts
- * another.
+ * costs nothing by itself. Each page has a description outside of the pages, which an overrun of an
+ * object does not reach. Free runs are listed by the power of two of their length, and neighbouring
+ * free runs are joined at once. The caller must not let two threads in at a time. Context: any.
+ * Async-signal-safe: yes, if no call interrupts another.
  */
 #ifndef OTELPROF_PAGE_RUNS_H
 #define OTELPROF_PAGE_RUNS_H
@@ -33,14 +32,14 @@ enum page_kind {
 
 /* Pages are numbered from 1: 0 is none. */
 struct page {
-    uint32_t pages; /* on the first and last page of a run: its length */
+    uint32_t pages; /* on the first and last page of a run: the number of its pages */
     uint8_t kind;   /* enum page_kind */
     uint8_t size_class;
-    bool dirty;      /* free run: may hold old data */
-    uint16_t used;   /* slab: number of objects in use */
-    uint32_t next;   /* in a list of free runs, or of slabs with free objects */
-    uint32_t before; /* likewise */
-    uint32_t work;   /* see page_heap.h */
+    bool dirty;      /* of a free run: it may hold old data */
+    uint16_t used;   /* of a slab: number of objects in use */
+    uint32_t next;   /* next page in a list of free runs, or of slabs with free objects */
+    uint32_t before; /* previous page in that list */
+    uint32_t work;   /* of a page_heap: the number of the piece of work that the page belongs to */
     uint64_t taken[OBJECTS_PER_PAGE / 64];
     uint64_t of_work[OBJECTS_PER_PAGE / 64];
 };
@@ -48,11 +47,11 @@ struct page {
 struct page_runs {
     char *base;         /* address of page 1 */
     struct page *pages; /* [1] describes page 1 */
-    size_t alignment;   /* of the base */
-    uint32_t limit;     /* pages reserved */
-    uint32_t ready;     /* pages that may be written to */
-    uint32_t top;       /* pages ever used */
-    uint32_t used;      /* pages in runs that are taken */
+    size_t alignment;   /* alignment of the base */
+    uint32_t limit;     /* number of pages reserved */
+    uint32_t ready;     /* number of pages that may be written to */
+    uint32_t top;       /* number of pages that were ever used */
+    uint32_t used;      /* number of pages in runs that are taken */
     uint32_t ceiling;   /* limit of `used` */
     uint32_t free[RUN_LISTS];
 };
@@ -63,8 +62,8 @@ bool page_runs_open(struct page_runs *runs, size_t bytes, size_t alignment);
 void page_runs_close(struct page_runs *runs);
 
 /* Allocates a run of `count` pages of `kind` that begins at a multiple of `align` pages from the
- * base. `*zeroed`: it holds zeros only. Returns NO_RUN beyond the ceiling, or if the kernel
- * refused. */
+ * base. `*zeroed`: set to true if the run holds zeros only. Returns NO_RUN beyond the ceiling, or
+ * if the kernel refused. */
 uint32_t page_runs_take(struct page_runs *runs, uint32_t count, uint32_t align, enum page_kind kind,
                         bool *zeroed);
 void page_runs_give(struct page_runs *runs, uint32_t first);
@@ -86,7 +85,7 @@ static inline uint32_t page_runs_page(const struct page_runs *runs, const void *
                                                         : NO_RUN;
 }
 
-/* A doubly linked list through `next` and `before`. */
+/* Adds a page to a doubly linked list through `next` and `before`. */
 void page_list_add(struct page_runs *runs, uint32_t *head, uint32_t page);
 void page_list_remove(struct page_runs *runs, uint32_t *head, uint32_t page);
 
