@@ -25,7 +25,7 @@ static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t d
     errno = saved;
 }
 
-/* Wakes all threads that sleep there. */
+/* Wakes all threads that sleep on `word`. */
 static inline void futex_wake(_Atomic uint32_t *word) {
     const int saved = errno;
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
@@ -37,7 +37,7 @@ static inline uint64_t in_milliseconds(uint64_t milliseconds) {
     return monotonic_nano() + milliseconds * NANO_PER_MILLI;
 }
 
-/* Returns the time left until then, rounded up; 0: it is past. */
+/* Returns the time left until `deadline`, rounded up; 0: the deadline is past. */
 static inline uint64_t milliseconds_until(uint64_t deadline) {
     const uint64_t now = monotonic_nano();
     return now < deadline ? (deadline - now + NANO_PER_MILLI - 1) / NANO_PER_MILLI : 0;

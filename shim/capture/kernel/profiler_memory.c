@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 IN_FIRST_PAGE static struct profiler_memory {
-    struct ahead {              /* memory mapped ahead, not handed out yet */
-        _Atomic uintptr_t next; /* from here */
-        uintptr_t end;          /* to here */
+    struct ahead {              /* memory that was mapped ahead and is not handed out yet */
+        _Atomic uintptr_t next; /* where that memory begins */
+        uintptr_t end;          /* where it ends */
     } writable, closed;
-    _Atomic bool refused; /* MADV_WIPEONFORK was refused, for a part */
-    bool emptied;         /* the kernel has emptied it in this process, a forked child */
+    _Atomic bool refused; /* the kernel has refused MADV_WIPEONFORK for a mapping */
+    bool emptied;         /* this is a forked child, and the kernel has emptied the memory */
 } profiler_memory;
 
 static void *map_emptied_in_child(size_t size, int protection) {

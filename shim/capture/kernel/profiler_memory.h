@@ -1,13 +1,14 @@
-/* The profiler's own memory: anonymous mappings that a fork()ed child sees zeroed.
+/* Maps the profiler's own memory: anonymous mappings that a fork()ed child sees zeroed.
  *
- * All of capture's records are in such mappings (MADV_WIPEONFORK, Linux 4.14), so a child begins
- * with empty tables, released locks and no samples of its parent, at no cost, even if it was made
- * by a bare clone(2) that no fork handler sees. Where the kernel refuses the advice, or an emulator
- * ignores it, profiler_memory_reset_in_child() does the same by hand in the fork handler. None of
- * it is in a core dump: it describes the profiler, not the program, and would make dumps of a few
- * MiB ten times as large. Tables that every process needs are mapped at its start in one piece:
- * each piece takes four calls, and is one more mapping to copy at a fork. Context: any.
- * Async-signal-safe: yes (mmap and madvise are bare system calls). */
+ * All of capture's records are in such mappings (MADV_WIPEONFORK, Linux 4.14). So a child begins
+ * with empty tables, released locks and no samples of its parent, at no cost, even a child of a
+ * bare clone(2) that no fork handler sees. If the kernel refuses the advice, or an emulator ignores
+ * it, profiler_memory_reset_in_child() zeroes the memory in the fork handler. Core dumps leave this
+ * memory out: it describes the profiler, not the program, and would make dumps of a few MiB ten
+ * times as large. Tables that every process needs are mapped at its start in one piece, because
+ * each mapping takes four calls, and a fork must copy it. Context: any. Async-signal-safe: yes
+ * (mmap and madvise are bare system calls).
+ */
 #ifndef OTELPROF_PROFILER_MEMORY_H
 #define OTELPROF_PROFILER_MEMORY_H
 
@@ -30,8 +31,8 @@ static inline size_t whole_pages(size_t bytes) {
     return (bytes + ARCH_LARGEST_PAGE_BYTES - 1) & -(size_t)ARCH_LARGEST_PAGE_BYTES;
 }
 
-/* Maps `size` bytes of addresses, with that protection; NULL if refused. By the bare system call:
- * mmap and munmap are names that we export (hooks/mmap.c). errno is preserved. */
+/* Maps `size` bytes of addresses, with that protection; NULL if refused. Makes the bare system
+ * call, because we export mmap and munmap (hooks/mmap.c). errno is preserved. */
 static inline void *profiler_memory_addresses(size_t size, int protection) {
     const int saved = errno;
     void *const memory = (void *)syscall(SYS_mmap, NULL, size, protection,
@@ -41,8 +42,9 @@ static inline void *profiler_memory_addresses(size_t size, int protection) {
 }
 
 /* Maps memory as profiler_memory_addresses() does, in small pages alone, and leaves it out of core
- * dumps. Accesses to tables are scattered: with transparent_hugepage=always, huge pages would add
- * 8 MiB to a program of ten threads, and a sample would wait while the kernel zeroes 2 MiB. */
+ * dumps. With transparent_hugepage=always, huge pages would add 8 MiB to a program of ten threads,
+ * because accesses to tables are scattered, and a sample would wait while the kernel zeroes 2
+ * MiB. */
 static inline void *profiler_memory_with(size_t size, int protection) {
     const int saved = errno;
     void *const memory = profiler_memory_addresses(size, protection);
@@ -54,13 +56,14 @@ static inline void *profiler_memory_with(size_t size, int protection) {
     return memory;
 }
 
-/* Maps `size` bytes (a multiple of the page size), zeroed, not yet backed by memory, which a forked
- * child sees unchanged; NULL if refused. */
+/* Maps `size` bytes (a multiple of the page size), zeroed and not yet backed by memory; NULL if
+ * refused. A forked child sees this memory unchanged. */
 static inline void *profiler_memory_take(size_t size) {
     return profiler_memory_with(size, PROT_READ | PROT_WRITE);
 }
 
-/* Does the same, but shares the memory with children that are forked later; page-sized or less. */
+/* Maps a page or less, as profiler_memory_take() does, and shares it with children that are forked
+ * later. */
 static inline void *profiler_memory_share(size_t size) {
     const int saved = errno;
     void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
@@ -71,17 +74,19 @@ static inline void *profiler_memory_share(size_t size) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Does the same as profiler_memory_take(), zeroed in a forked child. */
+/* Maps memory as profiler_memory_take() does, but a forked child sees it zeroed. */
 void *profiler_memory_map(size_t size);
 
-/* Does the same for good: returns part of the memory mapped ahead, if so much is left of it. */
+/* Maps memory as profiler_memory_map() does, never to be unmapped: returns part of the memory
+ * mapped ahead, if enough of it is left. */
 void *profiler_memory_part(size_t size);
 
-/* Does the same, but the memory is read-only (stepped_memory.h). */
+/* Maps memory as profiler_memory_part() does, but read-only (stepped_memory.h). */
 void *profiler_memory_closed_part(size_t size);
 
 /* Maps so many bytes for the calls of profiler_memory_part() that follow, and for those of
- * profiler_memory_closed_part(); if it is refused, each maps its own. Context: calm, once. */
+ * profiler_memory_closed_part(); if the kernel refuses it, each call maps its own. Context: calm,
+ * once. */
 void profiler_memory_map_ahead(size_t writable, size_t closed);
 
 static inline void profiler_memory_unmap(void *memory, size_t size) {
@@ -95,7 +100,7 @@ static inline void *profiler_memory_reserve(size_t size) {
     return profiler_memory_with(size, PROT_NONE);
 }
 
-/* Backs a part of such a range by zeroed memory. Returns false if refused. */
+/* Backs a part of a reserved range by zeroed memory. Returns false if refused. */
 static inline bool profiler_memory_open(void *memory, size_t size) {
     const int saved = errno;
     const bool opened =
@@ -105,7 +110,7 @@ static inline bool profiler_memory_open(void *memory, size_t size) {
 }
 
 /* Discards the contents, and returns the pages to the kernel: the memory reads as zero. Returns
- * false if refused; nothing has changed then. */
+ * false, without a change, if refused. */
 static inline bool profiler_memory_drop(void *memory, size_t size) {
     const int saved = errno;
     const bool dropped = madvise(memory, size, MADV_DONTNEED) == 0;
@@ -119,14 +124,16 @@ static inline void profiler_memory_reset(void *memory, size_t size) {
         madvise(memory, size, MADV_DONTNEED);
 }
 
-/* Called in a forked child, first of all: if a part of such memory `is_empty`, the kernel has
- * emptied all of it, unless it refused that for another part. Context: fork handler. */
+/* Called in a forked child, first of all: `is_empty` says that the kernel has emptied one part of
+ * such memory; it has then emptied all of it, unless it refused that for another part. Context:
+ * fork handler. */
 void profiler_memory_after_fork(bool is_empty);
 
-/* Returns whether the kernel has emptied it. Context: fork handler. */
+/* Returns whether the kernel has emptied the memory. Context: fork handler. */
 bool profiler_memory_is_emptied(void);
 
-/* Calls profiler_memory_reset() if the kernel has not emptied the memory. Context: fork handler. */
+/* Calls profiler_memory_reset(), unless the kernel has emptied the memory. Context: fork
+ * handler. */
 void profiler_memory_reset_in_child(void *memory, size_t size);
 
 #endif

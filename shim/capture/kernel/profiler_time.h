@@ -2,10 +2,11 @@
  * attributed to the program.
  *
  * A sampled allocation is recorded with all signals blocked. A timer that expires meanwhile is
- * delivered where they are unblocked: in signals_restore() (signals_blocked.h). That function, and
- * those that call it for a sample, are marked with PROFILER_TIME and lie in one section. A sample
- * that finds the thread there is exported as `[libotelprof]`, without a frame of the program:
- * neither the function that allocated nor any of its callers is charged with it.
+ * delivered where the signals are unblocked: in signals_restore() (signals_blocked.h). That
+ * function, and the functions that call it for a sample, are marked with PROFILER_TIME and lie in
+ * one section. A sample that finds the thread in this section is exported as `[libotelprof]`,
+ * without a frame of the program: neither the function that allocated nor any of its callers is
+ * charged with it.
  */
 #ifndef OTELPROF_PROFILER_TIME_H
 #define OTELPROF_PROFILER_TIME_H
@@ -21,7 +22,7 @@ extern const char profiler_time_start[] __asm__("__start_otelprof_profiler_time"
 extern const char profiler_time_end[] __asm__("__stop_otelprof_profiler_time")
     __attribute__((visibility("hidden")));
 
-/* Context: any. Async-signal-safe: yes. */
+/* Returns true if the pc is in that section. Context: any. Async-signal-safe: yes. */
 static inline bool is_profiler_time(uintptr_t pc) {
     return pc >= (uintptr_t)profiler_time_start && pc < (uintptr_t)profiler_time_end;
 }

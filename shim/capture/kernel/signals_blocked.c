@@ -4,19 +4,20 @@
 #include "profiler_time.h"
 #include "wait.h"
 
-/* Yielding runs a thread that waits for this processor; one that is woken on another runs within
- * some microseconds. The sleeps, of some 0.1 ms each, let a thread of lower priority run, too. */
+/* A yield runs a thread that waits for this processor; a thread that is woken on another processor
+ * runs within some microseconds. The sleeps, of some 0.1 ms each, let a thread of lower priority
+ * run, too. */
 enum { TURNS = 16, SLEEPING_ROUNDS = 10 };
-/* After so many consecutive waits without effect, one wait in 64 is made. */
+/* After so many consecutive waits without effect, only one wait in 64 is made. */
 enum { MOST_TIMEOUTS = 6, SIGNALS = 64 };
 
 IN_FIRST_PAGE struct signals_shared signals_shared;
 
-/* State of each signal, in the whole process. Where threads race here, one wait more or less is
+/* The state of each signal, in the whole process. Updates race: then one wait more, or one less, is
  * made. */
 static struct {
-    _Atomic uint8_t timeouts; /* consecutive waits without effect, at most MOST_VAIN */
-    _Atomic uint8_t left;     /* waits to skip for that reason */
+    _Atomic uint8_t timeouts; /* consecutive waits without effect, at most MOST_TIMEOUTS */
+    _Atomic uint8_t left;     /* number of waits to skip because of the timeouts */
 } history[SIGNALS];
 
 void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *sampling_signal) {
@@ -29,7 +30,7 @@ static bool no_thread_gives_way(void *unused) {
     return atomic_load(&signals_shared.giving_way) == 0;
 }
 
-/* The wait is bounded: a forked child inherits the count of threads of its parent that were giving
+/* Bounds its wait, because a forked child inherits its parent's count of threads that were giving
  * way. */
 void signals_ask_no_more(void) {
     atomic_store(&signals_shared.unasked, true);
@@ -68,7 +69,8 @@ static void signals_note(const struct turn *turn) {
     const signal_mask timeouts = turn->pending & ~turn->left_out;
     const signal_mask taken = turn->seen & ~turn->pending;
     for (unsigned i = 0; i < SIGNALS; i++) {
-        uint8_t count = 0; /* of timeouts: none of a signal that was taken */
+        /* the number of timeouts; stays 0 for a signal that another thread took */
+        uint8_t count = 0;
         if (timeouts >> i & 1) {
             count = atomic_load_explicit(&history[i].timeouts, memory_order_relaxed);
             count = count < MOST_TIMEOUTS ? count + 1 : MOST_TIMEOUTS;

@@ -1,9 +1,9 @@
 /* Keeps the application's signal handlers from running on this thread during a stretch of code.
  *
  * Used around the few hundred nanoseconds in which a sampled allocation is recorded: a handler that
- * allocates finds nothing half-done, and one that leaves by siglongjmp, or a thread that is
- * cancelled asynchronously, leaves nothing behind. Signals that the code itself would raise
- * (SIGSEGV and its like) stay unblocked: blocked, they would kill without their handler. Costs two
+ * allocates finds consistent data, and neither a handler that leaves by siglongjmp nor an
+ * asynchronous cancellation leaves a lock held. Signals that the code itself could raise (SIGSEGV
+ * and its like) stay unblocked, because a blocked one kills without running its handler. Costs two
  * system calls, on the sampled path only, and a third where the program has several threads. A
  * pending signal is delivered in signals_restore() (profiler_time.h).
  *
@@ -31,13 +31,13 @@ static inline signal_mask signal_bit(int number) {
     return UINT64_C(1) << (number - 1);
 }
 
-/* Makes a bare system call, because the profiler hooks libc's function (hooks/mask.c), and the
- * caller is not the program. */
+/* Makes a bare system call, because the profiler hooks libc's function (hooks/mask.c), which must
+ * see only the program's calls. */
 static inline bool signals_change(int how, const signal_mask *mask, signal_mask *before) {
     return bare_syscall(SYS_rt_sigprocmask, how, (long)mask, (long)before, sizeof *mask, 0, 0) == 0;
 }
 
-/* Returns false if it was refused (a seccomp filter); nothing has changed. */
+/* Returns false, without a change, if the kernel or a seccomp filter refused the call. */
 static inline bool signals_block(signal_mask *before) {
     const signal_mask all = ~(signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) |
                               signal_bit(SIGILL) | signal_bit(SIGTRAP) | signal_bit(SIGSYS));
@@ -51,30 +51,31 @@ static inline bool signals_block(signal_mask *before) {
 struct signals_shared {
     const _Atomic int32_t *threads; /* the number of the program's threads, as far as it is known */
     const _Atomic int *sampling_signal; /* the signal of our timers; 0: there is none */
-    _Atomic bool unasked;               /* signals_ask_no_more() */
+    _Atomic bool unasked;               /* set by signals_ask_no_more(): no thread queries */
     _Atomic int32_t giving_way;         /* threads that are giving way now */
 };
 
 extern struct signals_shared signals_shared;
 
-/* Makes each thread that unblocks signals check first for those of others. Context: calm, at start.
+/* Makes each thread that unblocks signals first check for signals of other threads. Context: calm,
+ * at start.
  */
 void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *sampling_signal);
 
-/* Ends these checks: a filter of system calls would kill for the query, or for the calls that
- * follow. Waits until no thread gives way any more, for some milliseconds at most. Context: any.
- * errno is preserved. */
+/* Ends these checks, because a filter of system calls would kill for the query, or for the calls
+ * that follow. Waits, for some milliseconds at most, until no thread gives way any more. Context:
+ * any. errno is preserved. */
 void signals_ask_no_more(void);
 
-/* Lets other threads run until no signal is pending that `before` unblocks: by some yields, and
- * then for about a millisecond. For a signal that no other thread takes (it was sent to this one
- * alone, or the others block it) the thread sleeps once, and then less and less often. Context:
- * any. Async-signal-safe: yes. errno is preserved. */
+/* Lets other threads run, by some yields and then by sleeps of about a millisecond in all, until no
+ * signal is pending that `before` unblocks. If no other thread takes a signal (it was sent to this
+ * one alone, or the others block it), the sleeps for it become rare. Context: any.
+ * Async-signal-safe: yes. errno is preserved. */
 void signals_give_way(signal_mask before);
 
 /* Returns the pending signals that `before` unblocks, and for which another thread may have been
- * chosen: not our timers' signal, and not libc's own, which it sends to one thread. 0 also where
- * the query is refused. */
+ * chosen: not our timers' signal, and not libc's own, which libc sends to one thread. Returns 0 if
+ * the query is refused, too. */
 static inline signal_mask signals_to_give_way(signal_mask before) {
     const signal_mask libcs = signal_bit(32) | signal_bit(33);
     const int sampling_signal =
@@ -85,7 +86,7 @@ static inline signal_mask signals_to_give_way(signal_mask before) {
     return pending & ~(before | libcs | (sampling_signal ? signal_bit(sampling_signal) : 0));
 }
 
-/* Called right before `before` becomes the mask of a thread that blocks more. */
+/* Must be called right before a thread that blocks more signals sets the mask `before`. */
 static inline void signals_leave_to_others(signal_mask before) {
     const struct signals_shared *const shared = &signals_shared;
     if (shared->threads && atomic_load_explicit(shared->threads, memory_order_relaxed) > 1 &&
@@ -94,8 +95,8 @@ static inline void signals_leave_to_others(signal_mask before) {
         signals_give_way(before);
 }
 
-/* Ends a stretch that signals_block() began. A timer that has expired meanwhile is delivered in
- * this function, as the profiler's own time. */
+/* Restores the mask from before signals_block(). The signal of a timer that has expired meanwhile
+ * is delivered in this function, as the profiler's own time. */
 void signals_restore(const signal_mask *before);
 
 /* --- one signal --- */

@@ -4,10 +4,12 @@
 #include "profiler_memory.h"
 
 enum {
-    LEAST_STEP_SHIFT = 17, /* a multiple of any kernel's pages */
+    LEAST_STEP_SHIFT = 17, /* a multiple of the page size of any kernel */
     MOST_STEPS = 64,
-    FIRST_STEPS = 8, /* of the largest table, whatever STEPPED_FIRST_BYTES is */
-    ROOM_PART = 4,   /* of the memory that a limit leaves: exports and the program need the rest */
+    FIRST_STEPS = 8, /* the largest table may open so many steps, even beyond STEPPED_FIRST_BYTES */
+    /* the tables get this part of the memory that a limit leaves: exports and the program need the
+     * rest */
+    ROOM_PART = 4,
 };
 
 IN_FIRST_PAGE static struct stepped_bound {
@@ -41,7 +43,7 @@ static void discharge(size_t bytes) {
     atomic_fetch_sub_explicit(&bound.used, bytes, memory_order_relaxed);
 }
 
-/* Another thread may open the same step at once: one of the two takes its charge back. */
+/* If another thread opens the same step at once, one of the two takes its charge back. */
 static bool open_step(struct stepped_memory *memory, uint32_t step) {
     const uint64_t bit = UINT64_C(1) << step;
     char *const start = memory->start + ((size_t)step << memory->step_shift);

@@ -1,15 +1,15 @@
-/* Tables of the profiler's memory that are made writable in steps, as they are used.
+/* Makes tables in the profiler's memory writable in steps, as they are used.
  *
  * Under vm.overcommit_memory=2 the kernel charges a private mapping as a whole when it becomes
  * writable, whether it is touched or not (and ignores MAP_NORESERVE); RLIMIT_DATA counts likewise.
  * So a table is mapped read-only, which costs nothing and reads as zero, and a writer opens the
- * steps that it writes to. A step stays open. A table has at most 64 steps, so it is at most so
- * many mappings; neighbours that are open are one.
+ * steps that it writes to. A step stays open. A table has at most 64 steps, and so at most 64
+ * mappings; the kernel joins open neighbours.
  *
- * All such memory together has a bound: at first a fixed one, then a part of what limits of memory
- * leave, which the helper reads (stepped_memory_allow). Beyond it no step is opened, and the caller
- * counts its sample as dropped. Context: any. Async-signal-safe: yes (mprotect is a bare system
- * call). */
+ * All such memory together has a bound. It is fixed at first; later the helper sets it to a part of
+ * what memory limits leave (stepped_memory_allow). Beyond the bound no step is opened, and the
+ * caller counts its sample as dropped. Context: any. Async-signal-safe: yes (mprotect is a bare
+ * system call). */
 #ifndef OTELPROF_STEPPED_MEMORY_H
 #define OTELPROF_STEPPED_MEMORY_H
 
@@ -21,17 +21,17 @@
 enum { STEPPED_FIRST_BYTES = 24 << 20 }; /* the bound until a limit has been read */
 
 struct stepped_memory {
-    char *start; /* NULL: there is none */
+    char *start; /* NULL: the table is not mapped */
     char *end;
     uint32_t step_shift;
-    _Atomic uint64_t opened; /* a bit for each step */
+    _Atomic uint64_t opened; /* one bit for each open step */
 };
 
 /* Maps the table, zeroed in a forked child, all steps closed. Returns NULL if refused. Context:
  * calm. */
 void *stepped_memory_map(struct stepped_memory *memory, size_t size);
 
-/* The part of stepped_memory_open() that makes a system call. */
+/* Makes the system call for stepped_memory_open(). */
 bool stepped_memory_open_steps(struct stepped_memory *memory, uint64_t wanted);
 
 /* Makes that part of the table writable. Returns false if that is refused. */
@@ -48,7 +48,7 @@ static inline bool stepped_memory_open(struct stepped_memory *memory, const void
 /* Counts memory that is about to be used against the bound. Returns false if that exceeds it. */
 bool stepped_memory_charge(size_t bytes);
 
-/* Sets the bound: what is in use, and a quarter of `room`, the memory that limits leave to the
+/* Sets the bound to the memory in use plus a quarter of `room`, the memory that limits leave to the
  * process. UINT64_MAX: there is no limit. Context: the helper. */
 void stepped_memory_allow(uint64_t room);
 

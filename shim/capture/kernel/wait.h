@@ -1,7 +1,7 @@
 /* Waits for conditions that no thread signals: polls them, with a short sleep in between.
  *
- * Conditions that can be a futex wait there (futex.h). Context: any. Async-signal-safe: yes; errno
- * is preserved, and no sleep is a cancellation point. */
+ * If the other thread can signal, use futex.h. Context: any. Async-signal-safe: yes; errno is
+ * preserved, and no sleep is a cancellation point. */
 #ifndef OTELPROF_WAIT_H
 #define OTELPROF_WAIT_H
 
@@ -11,7 +11,8 @@
 
 enum { WAIT_ROUND_NANO = 50 * 1000 };
 
-/* Waits until `is_over(context)`, for at most `timeout_ms`. Returns false if it is not. */
+/* Waits until `is_over(context)`, for at most `timeout_ms`. Returns false if it is still not
+ * over. */
 static inline bool wait_until_ms(bool (*is_over)(void *context), void *context,
                                  uint64_t timeout_ms) {
     if (is_over(context))
@@ -27,8 +28,8 @@ static inline bool wait_until_ms(bool (*is_over)(void *context), void *context,
     return over;
 }
 
-/* Does the same in rounds: the other thread gets so many sleeps of WAIT_ROUND_NANO, however long
- * they take on a busy machine. For waits that must not be given up only because time has passed. */
+/* Waits as wait_until_ms() does, but for a number of sleeps of WAIT_ROUND_NANO, however long they
+ * take on a busy machine. For waits that must not be given up only because time has passed. */
 static inline bool wait_for_rounds(bool (*is_over)(void *context), void *context, uint32_t rounds) {
     const int saved = errno;
     bool over = is_over(context);

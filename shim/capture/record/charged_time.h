@@ -1,12 +1,12 @@
 /* Counts a thread's charged CPU time: the time that its samples must add up to. It is all CPU time
  * of the thread except that used while CPU time was not sampled.
  *
- * One word holds the state. While sampling is on, the word is the sum of the time excluded so far.
- * While sampling is off, it is the time charged until then, with the highest bit set. So a thread
- * that reads the word while another changes it gets the old state or the new one. The seven bits
- * below the highest count the threads that had the slot: a change that was measured on the clock of
- * one thread fails if another thread has the slot by now. The remaining bits, enough for 2.2 years,
- * are nanoseconds of the thread's CPU clock. Context: any. Async-signal-safe: yes.
+ * One word holds the state. While sampling is on, the word is the sum of the excluded time. While
+ * sampling is off, it is the charged time, with the highest bit set. So a thread that reads the
+ * word while another changes it gets the old state or the new one. The seven bits below the highest
+ * count the threads that have had the slot: so a change that was measured on one thread's clock
+ * fails if another thread has the slot by now. The remaining bits, enough for 2.2 years, are
+ * nanoseconds of the thread's CPU clock. Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_CHARGED_TIME_H
 #define OTELPROF_CHARGED_TIME_H
@@ -18,10 +18,10 @@
 #include <stdint.h>
 
 #define CHARGE_PAUSED (UINT64_C(1) << 63)
-#define CHARGE_OWNER  (UINT64_C(1) << 56) /* the next thread of the slot */
+#define CHARGE_OWNER  (UINT64_C(1) << 56) /* added to the word when another thread gets the slot */
 #define CHARGE_NANO   (CHARGE_OWNER - 1)
 
-/* Resets the state for a thread that gets the slot: none of its time is excluded. Context:
+/* Resets the state for a thread that gets the slot: none of the thread's time is excluded. Context:
  * thread_table_take(). */
 static inline void charge_begin(struct thread_state *thread) {
     const uint64_t owners = atomic_load(&thread->charge) & ~(CHARGE_PAUSED | CHARGE_NANO);
@@ -42,8 +42,8 @@ static inline uint64_t charge_now(const struct thread_state *thread) {
     return atomic_load(&thread->charge);
 }
 
-/* Charges the time that is used from now on, or leaves it out. Nothing changes if the word is no
- * longer `before`: another thread has the slot, or the thread has changed the word itself. */
+/* Charges the CPU time from now on (`on`), or excludes it. Nothing changes if the word is no longer
+ * `before`: another thread has the slot, or the thread has changed the word itself. */
 static inline void charge_change(struct thread_state *thread, uint64_t before, uint64_t used,
                                  bool on) {
     const bool is_on = !(before & CHARGE_PAUSED);
@@ -54,7 +54,7 @@ static inline void charge_change(struct thread_state *thread, uint64_t before, u
                                              (on ? 0 : CHARGE_PAUSED) | owner | (used - nano));
 }
 
-/* Does the same for the calling thread. */
+/* Change the state as charge_change() does, for the calling thread. */
 static inline void charge_pause(struct thread_state *thread, uint64_t used) {
     charge_change(thread, charge_now(thread), used, false);
 }

@@ -17,7 +17,7 @@ static bool chunk_segment_ready(struct chunk_pool *pool, uint32_t number) {
     /* pairs with the acquire in chunk_at() */
     if (!atomic_compare_exchange_strong_explicit(segment, &expected, (uintptr_t)memory,
                                                  memory_order_acq_rel, memory_order_acquire))
-        munmap(memory, CHUNK_SEGMENT_BYTES); /* another thread was first */
+        munmap(memory, CHUNK_SEGMENT_BYTES); /* another thread mapped the segment first */
     return true;
 }
 
@@ -59,7 +59,8 @@ uint32_t chunk_pool_take(struct chunk_pool *pool, uint32_t limit) {
     if (number == CHUNK_NONE)
         return CHUNK_NONE;
     struct chunk *const chunk = chunk_at(pool, number);
-    __atomic_store_n(&chunk->next, CHUNK_NONE, __ATOMIC_RELAXED); /* see chunk_pop_free() */
+    /* pairs with the read in chunk_pop_free() */
+    __atomic_store_n(&chunk->next, CHUNK_NONE, __ATOMIC_RELAXED);
     chunk->used = sizeof(struct chunk);
     return number;
 }

@@ -1,4 +1,4 @@
-/* Equal chunks of memory for the threads' sample tables, taken and given back without locks.
+/* Allocates chunks of one size for the threads' sample tables, without locks.
  *
  * A chunk has a small number, so that tables can link records with 32 bits. Memory is mapped in
  * segments as it is needed, and never beyond CHUNK_LIMIT. If the pool is exhausted, the caller
@@ -17,11 +17,11 @@ enum {
     CHUNKS_PER_SEGMENT = 64,
     CHUNK_SEGMENT_BYTES = CHUNKS_PER_SEGMENT * CHUNK_BYTES, /* 1 MiB */
     CHUNK_SEGMENTS = 256,
-    /* A table's first chunk may be any of 256 MiB, so that each of many threads has one; most
-     * threads touch only one page of it. Further chunks come out of the first 64 MiB. */
+    /* A table's first chunk may be any of 256 MiB, so that each of many threads gets one; most
+     * threads touch only one page of theirs. Further chunks come from the first 64 MiB. */
     CHUNK_LIMIT = CHUNKS_PER_SEGMENT * CHUNK_SEGMENTS,
     CHUNK_LIMIT_FURTHER = CHUNK_LIMIT / 4,
-    CHUNK_NONE = 0, /* numbers begin at 1 */
+    CHUNK_NONE = 0, /* no chunk: numbers begin at 1 */
 };
 
 /* The head of every chunk that is in use. */
@@ -32,21 +32,21 @@ struct chunk {
 
 struct chunk_pool {
     _Atomic uint64_t free_head; /* tag << 32 | chunk number */
-    _Atomic uint32_t fresh;     /* chunks ever handed out */
+    _Atomic uint32_t fresh;     /* number of chunks that were ever taken */
     _Atomic uintptr_t segments[CHUNK_SEGMENTS];
 };
 
-/* Returns a chunk with its head initialised, or CHUNK_NONE if `limit` chunks have been taken into
- * use and none of them is free. Context: any. Async-signal-safe: yes. */
+/* Returns a chunk with its head initialised, or CHUNK_NONE if `limit` chunks exist and none of them
+ * is free. Context: any. Async-signal-safe: yes. */
 uint32_t chunk_pool_take(struct chunk_pool *pool, uint32_t limit);
 
-/* Context: any. Async-signal-safe: yes. */
+/* Frees the chunk. Context: any. Async-signal-safe: yes. */
 void chunk_pool_give_back(struct chunk_pool *pool, uint32_t number);
 
 /* Frees every chunk in a forked child. Context: fork handler, single-threaded. */
 void chunk_pool_reset(struct chunk_pool *pool);
 
-/* Context: any. Async-signal-safe: yes. */
+/* Returns the chunk with that number. Context: any. Async-signal-safe: yes. */
 static inline struct chunk *chunk_at(const struct chunk_pool *pool, uint32_t number) {
     const uint32_t index = number - 1;
     const uintptr_t segment =

@@ -1,8 +1,8 @@
 /* The countdown of the bytes that a thread allocates: one threshold, and all events that happen
  * there.
  *
- * malloc compares the size with profiler_tls.alloc_left, and subtracts it; it reads nothing else of
- * the profiler. So all work of the profiler in an allocation depends on that comparison:
+ * malloc compares the size with profiler_tls.alloc_left, and subtracts the size; it reads no other
+ * data of the profiler. So all work of the profiler in an allocation depends on that comparison:
  *
  *   event               set by                                  handled by
  *   a sample            the heap: it draws the bytes to the     heap_sample(); an allocation that
@@ -13,11 +13,11 @@
  *   nothing             the threshold is never further than     capture_follow_settings(), if there
  *                       COUNTDOWN_MOST bytes                    is something to follow
  *
- * Setting an event sets the threshold to 0, and the rest of the gap is lost: that is why the heap
- * draws a new one then. Exponential gaps have no memory, so a new one is as good as the rest. One
- * call handles several events (hooks/malloc.c): first it decides if the allocation is sampled, by
- * the gap and the interval from before; then it follows the settings; then it requests the helper;
- * it takes the sample when the allocator has returned.
+ * Setting an event sets the threshold to 0. The rest of the gap is then lost, so the heap draws a
+ * new gap: that changes no probability, because exponential gaps have no memory. One call handles
+ * several events (hooks/malloc.c): first it decides if the allocation is sampled, by the gap and
+ * the interval from before; then it follows the settings; then it requests the helper; it takes the
+ * sample when the allocator has returned.
  *
  * Context of all: the thread itself, profiler_tls.thread set. Async-signal-safe: yes.
  */
@@ -30,12 +30,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Values of profiler_tls.alloc_left if nothing is counted. */
-#define COUNTDOWN_ALWAYS UINT64_C(0) /* every call: a thread of the profiler, or none yet */
-#define COUNTDOWN_NEVER  UINT64_MAX  /* no call any more: it is not profiled, for good */
+/* Values of profiler_tls.alloc_left where no bytes are counted. */
+/* every call takes the slow path: a thread of the profiler's, or one that is not registered yet */
+#define COUNTDOWN_ALWAYS UINT64_C(0)
+/* no call takes the slow path: the thread is never profiled (again) */
+#define COUNTDOWN_NEVER UINT64_MAX
 
-/* The largest threshold in bytes: a thread without samples follows new settings within it. At 10
- * GB/s of allocations the slow path is taken 600 times a second, for some 10 ns. */
+/* The largest threshold in bytes: after so many bytes even a thread without samples follows new
+ * settings. At 10 GB/s of allocations the slow path is then taken 600 times a second, for some 10
+ * ns each. */
 #define COUNTDOWN_MOST (UINT64_C(16) << 20)
 
 /* Bits of thread_state.events. */
@@ -46,19 +49,20 @@ static inline void countdown_set(struct thread_state *thread, uint64_t gap) {
     const uint64_t left = gap < COUNTDOWN_MOST ? gap : COUNTDOWN_MOST;
     atomic_store_explicit(&thread->events, 0, memory_order_relaxed);
     thread->beyond = gap - left;
-    profiler_tls.countdowns++; /* the rest may be as much as before */
+    /* the interrupted malloc must notice a new gap, even one of the same size */
+    profiler_tls.countdowns++;
     profiler_tls.alloc_left = left;
 }
 
-/* Sends the calling thread's next allocation down the slow path. Call it again while thread->events
- * is not 0: an interrupted malloc may then subtract from the value that it had compared. */
+/* Sends the calling thread's next allocation down the slow path. Must be called again while
+ * thread->events is not 0, because an interrupted malloc may overwrite the 0. */
 static inline void countdown_ask(struct thread_state *thread, uint32_t events) {
     atomic_fetch_or_explicit(&thread->events, events, memory_order_relaxed);
     profiler_tls.alloc_left = 0;
 }
 
-/* Decides, on the slow path and with no event pending, if an allocation of `size` bytes reaches the
- * next sample. If not, counts it down. */
+/* Decides, on the slow path and with no event pending, whether an allocation of `size` bytes
+ * reaches the next sample. If not, counts it down. */
 static inline bool countdown_reaches_sample(struct thread_state *thread, uint64_t size) {
     const uint64_t left = profiler_tls.alloc_left;
     if (size >= left && size - left >= thread->beyond)

@@ -1,10 +1,10 @@
-/* Threads that the kernel runs inside of the process: io_uring's pollers (iou-sqp) and workers
- * (iou-wrk).
+/* Records the CPU time of threads that the kernel runs inside of the process: io_uring's pollers
+ * (iou-sqp) and workers (iou-wrk).
  *
- * They are listed among the process's threads, and their CPU time is the process's, but they have
+ * They are listed among the process's threads, and their CPU time is the process's. But they have
  * no stack of the program's, take no signal, and no pthread_create made them. So each harvest reads
- * their CPU clocks and records the time without frames. The kernel marks them by flags of the task.
- * Time between the last harvest and the end of such a thread is in no profile.
+ * their CPU clocks and records the time without frames. The kernel marks such threads by flags of
+ * the task. Their CPU time between the last harvest and their end is in no profile.
  *
  * Context: the helper.
  */
@@ -17,21 +17,22 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { KERNEL_WORKERS = 256 }; /* further ones are not recorded */
+enum { KERNEL_WORKERS = 256 }; /* more such threads are not recorded */
 
 struct kernel_worker {
     uint32_t tid;
-    bool is_listed; /* in the present harvest */
+    bool is_listed; /* the present harvest has found the thread */
     uint64_t cpu_ns;
 };
 
 struct kernel_workers {
-    pid_t process; /* their process; a forked child begins again */
+    pid_t process; /* the process of the workers; a forked child begins again */
     uint32_t count;
     struct kernel_worker workers[KERNEL_WORKERS];
 };
 
-/* Returns true if the kernel runs this thread of the process; `*runs`: on a processor, or ready. */
+/* Returns true if the kernel runs this thread of the process; `*runs`: set to true if the thread is
+ * on a processor or ready. */
 bool kernel_worker_is(uint32_t tid, bool *runs);
 
 /* Visits each such thread of `process`, the calling one, with its CPU time since the last visit. */

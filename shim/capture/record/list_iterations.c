@@ -8,12 +8,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Rounds of wait.h: 100 ms or more; 5 s for a fork, whose child would be stuck. */
+/* Waits last so many rounds of wait.h: 100 ms or more; for a fork, whose child could block for
+ * ever, 5 s. */
 enum { WAIT_ROUNDS = 2000, FORK_ROUNDS = 100000 };
 
 static struct list_iterations {
-    _Atomic uint32_t iterating; /* threads that iterate */
-    _Atomic uint32_t forking;   /* threads that fork */
+    _Atomic uint32_t iterating; /* number of threads that iterate */
+    _Atomic uint32_t forking;   /* number of threads that fork */
 } list_iterations;
 
 /* Pairs with list_iterations_begin_fork(): at least one of the two sees the other. */
@@ -28,7 +29,8 @@ static bool try_begin_iteration(void *unused) {
 
 void list_iteration_begin(void) {
     const bool is_within =
-        profiler_tls.list_iterations > 0; /* this call has interrupted an iteration */
+        /* this call has interrupted an iteration of its own thread */
+        profiler_tls.list_iterations > 0;
     if (is_within || !wait_for_rounds(try_begin_iteration, NULL, WAIT_ROUNDS))
         atomic_fetch_add(&list_iterations.iterating, 1);
     profiler_tls.list_iterations++;
@@ -39,8 +41,7 @@ void list_iteration_end(void) {
     atomic_fetch_sub(&list_iterations.iterating, 1);
 }
 
-/* Returns true if no other thread iterates. The forking thread's own iterations do not count, nor
- * do those that wait for it because it forks inside an iteration of the program. */
+/* Returns true if no other thread iterates. The forking thread's own iterations do not count. */
 static bool no_other_iterates(void *unused) {
     (void)unused;
     return atomic_load(&list_iterations.iterating) <= profiler_tls.list_iterations ||

@@ -1,12 +1,11 @@
-/* Iterations of the loader's list, by the program's threads and by the helper at an export, against
- * fork().
+/* Keeps fork() and iterations of the loader's list apart. The program's threads iterate, and so
+ * does the helper at an export.
  *
  * dl_iterate_phdr() holds a lock that glibc does not reset in a child: a child that was forked
- * while another thread held it waits for ever in its first dlopen(). If the program's call uses the
- * loader only because of the profiler, as in hooks/generated_code.c, that would be the profiler's
- * fault. So fork() waits until no thread iterates, and blocks new iterations until it returns. Both
- * waits are bounded: a thread may fork inside an iteration, or iterate inside a fork.
- * Async-signal-safe: yes; errno is preserved.
+ * while another thread held it waits for ever in its first dlopen(). The profiler would cause that
+ * where it makes the program's call iterate (hooks/generated_code.c). So fork() waits until no
+ * thread iterates, and blocks new iterations until it returns. Both waits are bounded: a thread may
+ * fork inside an iteration, or iterate inside a fork. Async-signal-safe: yes; errno is preserved.
  */
 #ifndef OTELPROF_LIST_ITERATIONS_H
 #define OTELPROF_LIST_ITERATIONS_H

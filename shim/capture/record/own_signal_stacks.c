@@ -20,9 +20,10 @@ enum {
     GUARD_BYTES = ARCH_LARGEST_PAGE_BYTES,
     HEAD_BYTES = ARCH_LARGEST_PAGE_BYTES,
     STRIDE = OWN_SIGNAL_STACK_BYTES + GUARD_BYTES,
-    /* from below: a guard, the first stack, the head, and 15 times a guard and a stack */
+    /* from below: a guard, the first stack, the head, and then 15 times a guard and a stack */
     SEGMENT_BYTES = PER_SEGMENT * STRIDE + HEAD_BYTES,
-    /* of a frame at most: a handler of the program may run here that was set without the hooks */
+    /* largest frame of the kernel that is accepted: a handler of the program that was set without
+     * the hooks may run on the rest */
     MOST_FRAME_BYTES = OWN_SIGNAL_STACK_BYTES / 4,
 };
 
@@ -33,10 +34,11 @@ struct segment {
 _Static_assert(sizeof(struct segment) <= HEAD_BYTES, "a segment's head is one page");
 
 static _Atomic uintptr_t segments[SEGMENTS];
-static _Atomic uint32_t segments_end; /* behind the last of them that was ever mapped */
+/* one past the index of the last segment that was ever mapped */
+static _Atomic uint32_t segments_end;
 
-/* In a forked child: the stack on which its thread stays, and the stack of the thread's slot. Their
- * slots have swapped them. */
+/* Set in a forked child: the stack on which its thread stays, and the stack of the thread's slot.
+ * The slots of the two have swapped them. */
 static struct own_signal_stack *exchanged[2];
 
 static uintptr_t first_stack_of(const struct segment *segment) {
@@ -49,8 +51,8 @@ static uintptr_t stack_of(const struct segment *segment, uint32_t place) {
                : (uintptr_t)segment + HEAD_BYTES + (place - 1) * (uintptr_t)STRIDE + GUARD_BYTES;
 }
 
-/* Unlocks the mapping. Otherwise a program that locks its future memory (MCL_FUTURE) would have 1
- * MiB of it resident. */
+/* Unlocks the mapping. Otherwise, in a program that locks its future memory (MCL_FUTURE), the whole
+ * MiB would be resident. */
 static void unlock_segment(void *memory) {
     const int saved = errno;
     if (!seccomp_is_filtered())
@@ -88,7 +90,7 @@ static struct segment *segment_of(uint32_t index) {
     struct segment *const segment = map_segment(index);
     if (!segment)
         return NULL;
-    uint32_t end = atomic_load(&segments_end); /* before others see the segment */
+    uint32_t end = atomic_load(&segments_end); /* stored before other threads see the segment */
     while (end <= index / PER_SEGMENT &&
            !atomic_compare_exchange_weak(&segments_end, &end, index / PER_SEGMENT + 1))
         ;
@@ -98,7 +100,7 @@ static struct segment *segment_of(uint32_t index) {
     return (struct segment *)present;
 }
 
-/* Opens the memory of a stack. Only the slot's one thread does so. */
+/* Opens the memory of a stack. Only the thread of the slot does so. */
 static bool open_stack(struct own_signal_stack *stack, uintptr_t low, bool is_open) {
     if (stack->low)
         return true;
@@ -135,7 +137,7 @@ void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present
     exchanged[1] = slots;
 }
 
-/* Returns NULL if the address is on none of them. */
+/* Returns the stack of the segment that the address is on, or NULL. */
 static struct own_signal_stack *stack_at(struct segment *segment, uintptr_t address) {
     const uintptr_t from_first = address - first_stack_of(segment);
     const uint32_t place =

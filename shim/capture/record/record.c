@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Reads the alternate signal stack from the kernel. Needed only for a thread that is not on its
- * normal stack. */
+/* Reads the alternate signal stack from the kernel, for a thread that is not on its normal
+ * stack. */
 static struct stack_range current_signal_stack(uintptr_t sp) {
     stack_t stack;
     const int saved = errno;
@@ -24,7 +24,7 @@ static struct stack_range current_signal_stack(uintptr_t sp) {
     return result == 0 ? own_signal_stacks_range(&stack, sp) : (struct stack_range){0, 0};
 }
 
-/* Fills in the range of the stack that the helper needs; the sample table copies its bytes. */
+/* Fills in the range of the stack that the helper needs; the sample table copies the bytes. */
 static bool prepare_copy(const uint64_t registers[REGISTER_COUNT], const struct unwind *unwind,
                          const struct thread_state *thread, struct stack_copy *copy) {
     const uintptr_t sp = registers[REGISTER_SP];
@@ -45,20 +45,20 @@ static bool record_in_table(const struct recorder *recorder, struct thread_state
         return true;
     if (!sample->stack_copy)
         return false;
-    sample->stack_copy = NULL; /* perhaps only the copy did not fit */
+    sample->stack_copy = NULL; /* perhaps only the copy of the stack did not fit */
     sample->flags |= SAMPLE_FLAG_TRUNCATED;
     return thread_record(recorder->threads, thread, sample);
 }
 
 /* Records the sample with its time; a sample of a wait already has the time when the wait began.
- * Out of line: times are rarely wanted. */
+ * Out of line, because times are rarely wanted. */
 __attribute__((noinline)) static bool
 record_timed(const struct recorder *recorder, struct thread_state *thread, struct sample *sample) {
     const uint64_t now = monotonic_nano();
     const struct span_seen seen = {sample->seen ? sample->seen->first_nano : now, now};
     sample->seen = &seen;
     const bool added = record_in_table(recorder, thread, sample);
-    sample->seen = NULL; /* it pointed into this frame */
+    sample->seen = NULL; /* it pointed to a variable of this function */
     return added;
 }
 
@@ -75,7 +75,7 @@ static bool record_add(const struct recorder *recorder, struct thread_state *thr
     return added;
 }
 
-/* Returns the present limit of frames; the buffer has room for the limit of the configuration. */
+/* Returns the present limit of frames; the buffer has room for the configured limit. */
 static uint32_t record_depth(const struct recorder *recorder) {
     return settings_max_stack_depth(recorder->settings);
 }
@@ -109,7 +109,7 @@ static const struct sample_context *read_current_context(const struct recorder *
     return count_context(thread, outcome, thread->context);
 }
 
-/* Returns NULL if the thread has retired: its memory may be another thread's by then. */
+/* Returns NULL if the thread has retired: its memory may belong to another thread by now. */
 const struct sample_context *record_context_of(const struct recorder *recorder,
                                                struct thread_state *thread,
                                                struct sample_context *room) {
@@ -124,8 +124,9 @@ const struct sample_context *record_context_of(const struct recorder *recorder,
     return count_context(thread, outcome, room);
 }
 
-/* Returns the range that may hold the interpreter loops of this thread: above the stack pointer, on
- * whichever stack. Those that a signal handler interrupted may be above or below it. */
+/* Returns the range that may hold the interpreter loops of this thread: above the stack pointer of
+ * the present stack. If a signal handler interrupted a loop, that loop may be above or below the
+ * handler. */
 static struct stack_range loops_of(const struct unwind *unwind, uintptr_t sp) {
     const struct stack_range own = unwind->thread_stack;
     if (stack_range_has(own, sp))
@@ -183,7 +184,7 @@ static enum unwind_end record_walk(const struct recorder *recorder, struct threa
     return end;
 }
 
-/* Returns whether the stack is cut because it is a foreign one. */
+/* Marks a cut stack. Returns whether it is cut because it is a foreign stack. */
 static bool mark_cut(struct thread_state *thread, const struct unwind *unwind, enum unwind_end end,
                      struct sample *sample) {
     if (end == UNWIND_COMPLETE || end == UNWIND_DEPTH)
@@ -221,8 +222,8 @@ bool record_stack(const struct recorder *recorder, struct thread_state *thread,
     else
         is_foreign = mark_cut(thread, &unwind, *end, sample);
     const bool added = record_add(recorder, thread, sample);
-    sample->stack_copy = NULL; /* it pointed into this frame */
-    /* the time of a sample that was not added is in the next one */
+    sample->stack_copy = NULL; /* it pointed to a variable of this function */
+    /* a sample that was not added leaves its time to the next one */
     if (added && is_foreign && sample->kind == SAMPLE_CPU && sample->values[MEASURED_NANO] > 0)
         atomic_fetch_add_explicit(&thread->foreign_nano, (uint64_t)sample->values[MEASURED_NANO],
                                   memory_order_relaxed);
@@ -259,7 +260,7 @@ static void add_remainder(const struct recorder *recorder, struct thread_state *
     const struct sample sample = {
         .kind = SAMPLE_CPU,
         .flags = (uint8_t)(flags | SAMPLE_FLAG_UNSAMPLED),
-        /* one record for all threads that were too short to be sampled */
+        /* threads that were too short to be sampled share one record */
         .tid = thread->sampled ? atomic_load(&thread->tid) : 0,
         .interval = modules_interval(recorder->unwinder->modules),
         .frames = thread->frames,
@@ -271,8 +272,8 @@ static void add_remainder(const struct recorder *recorder, struct thread_state *
         thread_count_drop(thread, DROP_TABLE_FULL);
 }
 
-/* Puts the start routine, which is no longer on the stack, and its callers, which are, into the
- * thread's buffer. Returns the number of frames. */
+/* Puts the start routine, which is no longer on the stack, and its callers, which still are, into
+ * the thread's buffer. Returns the number of frames. */
 static uint32_t walk_from_end(const struct recorder *recorder, struct thread_state *thread,
                               unsigned *flags) {
     uint64_t registers[REGISTER_COUNT];

@@ -1,8 +1,8 @@
-/* Recording: walks a stack and adds the sample to its thread's own table.
+/* Records samples: walks the stack and adds the sample to its thread's own table.
  *
- * The sampler and the heap decide when and with which values. At a thread's end the time that no
- * sample covers is recorded. A sample that finds no memory is counted as dropped; no thread ever
- * waits for memory.
+ * The sampler and the heap decide when to record, and with which values. At a thread's end the time
+ * that no sample covers is recorded. A sample that finds no memory is counted as dropped; no thread
+ * ever waits for memory.
  */
 #ifndef OTELPROF_RECORD_H
 #define OTELPROF_RECORD_H
@@ -24,7 +24,7 @@ struct recorder {
     const struct context_reader *contexts;
     struct python *python;
     const struct settings *settings;
-    _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
+    _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* drops of threads without a slot, and of flush */
 };
 
 /* Unwinds from `registers` into the calling thread's buffer and records the sample. The caller sets
@@ -51,22 +51,22 @@ const struct sample_context *record_context_of(const struct recorder *recorder,
 bool record_profiler_time(const struct recorder *recorder, struct thread_state *thread,
                           struct sample *sample);
 
-/* Records the CPU time of the calling thread since its last sample, so that totals are right: the
- * kernel's tick never finds most threads of 2 ms. The time goes to the start routine, which is no
- * longer on the stack, and its callers, which are. Context: the thread itself, calm,
- * profiler_tls.inside set. */
+/* Records the CPU time of the calling thread since its last sample. Without it totals would be too
+ * small: the kernel's tick never finds most threads that run for 2 ms. The time goes to the start
+ * routine, which is no longer on the stack, and its callers, which are. Context: the thread itself,
+ * calm, profiler_tls.inside set. */
 void record_remainder(const struct recorder *recorder, struct thread_state *thread);
 
-/* Records `nano` off CPU of the calling thread that no poll of the helper has found, with the same
- * stack. Context: as above. */
+/* Records `nano` off CPU of the calling thread that no poll of the helper has found, with the stack
+ * of record_remainder(). Context: as record_remainder(). */
 void record_unseen_wait(const struct recorder *recorder, struct thread_state *thread,
                         uint64_t nano);
 
-/* Records the calling thread's name for its samples: the kernel forgets it with the thread.
- * Context: the thread itself, calm, profiler_tls.inside set. */
+/* Records the calling thread's name for its samples: when the thread ends, the kernel forgets its
+ * name. Context: the thread itself, calm, profiler_tls.inside set. */
 void record_name(const struct recorder *recorder, struct thread_state *thread);
 
-/* Counts a drop that has no thread's counter. Context: any. Async-signal-safe: yes. */
+/* Counts a drop for which no thread has a counter. Context: any. Async-signal-safe: yes. */
 static inline void record_drop(struct recorder *recorder, enum drop_reason reason) {
     atomic_fetch_add_explicit(&recorder->dropped[reason], 1, memory_order_relaxed);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct record {
-    uint32_t next; /* in the bucket */
+    uint32_t next; /* reference of the next record in the bucket */
     uint32_t tid;
     uint64_t hash;
     uint16_t frame_count;
@@ -13,13 +13,14 @@ struct record {
     uint8_t flags;
     uint32_t copied_bytes;
     uint64_t interval;
-    uint32_t context; /* reference of its record; 0: none */
-    uint32_t wait;    /* likewise */
+    uint32_t context; /* reference of the record of its context; 0: none */
+    uint32_t wait;    /* reference of the record of its wait; 0: none */
     union {
         double values[SAMPLE_VALUES];
-        struct span_seen seen; /* of a RECORD_CONTEXT */
+        struct span_seen seen; /* of a RECORD_CONTEXT: the times of its samples */
     };
-    uint64_t frames[]; /* then, if copied_bytes: REGISTER_COUNT registers and the stack's bytes */
+    /* if copied_bytes is not 0, REGISTER_COUNT registers and the stack's bytes follow */
+    uint64_t frames[];
 };
 
 /* References of the records that a sample refers to; 0: none. */
@@ -128,7 +129,7 @@ static uint32_t find_or_insert(struct sample_table *table, struct chunk_pool *po
     return reference;
 }
 
-/* Returns the reference of the record that has these words; 0: no room. */
+/* Returns the reference of the record with these words, new or known; 0: no room. */
 static uint32_t keep_words(struct sample_table *table, struct chunk_pool *pool, uint8_t kind,
                            const void *words, uint32_t count) {
     const struct sample record = {.kind = kind, .frames = words, .frame_count = count};
@@ -148,7 +149,7 @@ static bool keep_parts(struct sample_table *table, struct chunk_pool *pool,
     return !(context && !kept->context) && !(wait && !kept->wait);
 }
 
-/* Out of line: times are rarely wanted. `context`: a reference; 0: none. */
+/* Out of line, because times are rarely wanted. `context`: reference of its record; 0: none. */
 __attribute__((noinline)) static void add_seen(const struct chunk_pool *pool, uint32_t context,
                                                const struct span_seen *seen) {
     if (context)
@@ -170,7 +171,7 @@ uint32_t sample_table_keep(struct sample_table *table, struct chunk_pool *pool,
     struct record *const record = record_at(pool, reference);
     for (int i = 0; i < SAMPLE_VALUES; i++)
         record->values[i] += sample->values[i];
-    if (sample->kind == SAMPLE_CPU && sample->frame_count) /* read by sample_table_last_cpu() */
+    if (sample->kind == SAMPLE_CPU && sample->frame_count) /* sample_table_last_cpu() reads it */
         __atomic_store_n(&table->last_cpu, reference, __ATOMIC_RELEASE);
     return reference;
 }

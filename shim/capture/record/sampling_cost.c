@@ -7,9 +7,9 @@
 static const uint64_t measured_every[SAMPLING_WORKS] = {
     [WORK_ALLOCATION] = 32, [WORK_CONTENTION] = 32};
 
-/* Prices in nanoseconds: `first` is used until some work is measured. `beyond` is not part of the
- * measured time: the timer's interrupt and the signal's delivery and return, of which the last two
- * take 1.4 us (docs/overhead.md), and the calls that block and unblock signals. */
+/* Prices in nanoseconds. `first` is used until some work is measured. `beyond` is the price of work
+ * outside of the measured time: the timer's interrupt, the signal's delivery and return (these two
+ * take 1.4 us, docs/overhead.md), and the calls that block and unblock signals. */
 static const struct price {
     double first;
     double beyond;
@@ -18,10 +18,10 @@ static const struct price {
                             [WORK_FREE] = {100, 10},
                             [WORK_CONTENTION] = {1000, 300}};
 
-/* The former price counts as so many measured ones. */
+/* The former price counts like so many measured pieces of work. */
 enum { PRIOR = 4 };
 
-/* Skips the first piece of a thread: it is expensive, and comes once. */
+/* Skips the first piece of work of a thread, because it is expensive and happens once. */
 uint64_t sampling_begin_measured(struct sampling_count *count, enum sampling_work work,
                                  uint64_t *random) {
     const bool is_first = count->next == 0;
@@ -32,7 +32,7 @@ uint64_t sampling_begin_measured(struct sampling_count *count, enum sampling_wor
 
 /* --- on the helper --- */
 
-/* Returns the least of several measurements: anything may come in between. */
+/* Returns the least of several measurements, because an interruption makes one longer. */
 static double cost_of_clock(void) {
     enum { TRIES = 16 };
     uint64_t least = UINT64_MAX;

@@ -1,11 +1,12 @@
-/* The cost of sampling on the program's threads, by which OTEL_PROFILER_MAX_OVERHEAD is kept.
+/* Counts the cost of sampling on the program's threads, so that OTEL_PROFILER_MAX_OVERHEAD can be
+ * kept.
  *
- * Each thread counts its work for the profiler, by kind, in memory of its own. It measures some of
- * it with its own CPU clock, which excludes other threads that have the processor meanwhile: about
- * one piece in so many, and never by a pattern that the program could share. The cost is the count
- * times the mean price. Work that a thread cannot see, the delivery of a signal and the return, is
- * added as a constant. Work that costs the same at any rate, such as malloc's countdown, is not
- * included.
+ * Each thread counts its work for the profiler, by kind, in memory of its own. It measures some
+ * pieces of work with its own CPU clock, which excludes other threads that have the processor
+ * meanwhile. Measured pieces are chosen at random, so that no pattern of the program coincides with
+ * them. The cost is the count times the mean price. Work that a thread cannot see, the delivery of
+ * a signal and the return, is added as a constant. Work that costs the same at any rate, such as
+ * malloc's countdown, is not included.
  */
 #ifndef OTELPROF_SAMPLING_COST_H
 #define OTELPROF_SAMPLING_COST_H
@@ -23,7 +24,8 @@
 enum sampling_work {
     WORK_CPU_SAMPLE,
     WORK_ALLOCATION, /* a sampled allocation */
-    WORK_FREE,       /* the end of one, or of an object that the filter takes for one */
+    /* the free of a sampled allocation, or of an object that the filter takes for one */
+    WORK_FREE,
     WORK_CONTENTION,
     SAMPLING_WORKS
 };
@@ -31,11 +33,12 @@ enum sampling_work {
 /* Counters of one thread and one kind; written by that thread alone. */
 struct sampling_count {
     _Atomic uint64_t done;
-    _Atomic uint64_t measured; /* of those */
-    _Atomic uint64_t nano;     /* that the measured ones took */
-    _Atomic uint64_t objects; /* unbiased estimates: of all objects that might have been sampled, */
-    _Atomic uint64_t amount;  /* and of their bytes, or nanoseconds of delay */
-    uint64_t next;            /* the next one to measure; 0: not drawn yet */
+    _Atomic uint64_t measured; /* number of measured pieces of work */
+    _Atomic uint64_t nano;     /* nanoseconds that the measured pieces took */
+    /* unbiased estimate of the number of all objects that might have been sampled */
+    _Atomic uint64_t objects;
+    _Atomic uint64_t amount; /* unbiased estimate of their bytes, or nanoseconds of delay */
+    uint64_t next;           /* the piece of work to measure next; 0: not drawn yet */
 };
 
 /* --- on a thread of the program. Async-signal-safe: yes; errno is preserved --- */
@@ -51,7 +54,8 @@ static inline void sampling_measured(struct sampling_count *count, uint64_t nano
     sampling_add(&count->nano, nano);
 }
 
-/* Begins a piece of work. The result is passed to sampling_end(); mostly 0: not measured. */
+/* Begins a piece of work. Returns the time to pass to sampling_end(); 0, mostly: this piece is not
+ * measured. */
 uint64_t sampling_begin_measured(struct sampling_count *count, enum sampling_work work,
                                  uint64_t *random);
 static inline uint64_t sampling_begin(struct sampling_count *count, enum sampling_work work,
@@ -66,7 +70,7 @@ static inline void sampling_end(struct sampling_count *count, uint64_t begun) {
         sampling_measured(count, thread_cpu_nano() - begun);
 }
 
-/* Adds the number of objects and the amount that one sample stands for. */
+/* Adds the number of objects and the amount that a sample represents. */
 static inline void sampling_weigh(struct sampling_count *count, double objects, double amount) {
     sampling_add(&count->objects, (uint64_t)(objects + 0.5));
     sampling_add(&count->amount, (uint64_t)(amount + 0.5));
@@ -75,13 +79,13 @@ static inline void sampling_weigh(struct sampling_count *count, double objects, 
 /* --- on the helper --- */
 
 struct sampling_costs {
-    pid_t pid;         /* process; another one's costs are forgotten */
-    double clock_nano; /* of one reading of a thread's CPU clock */
+    pid_t pid;         /* the process of these costs; costs of a parent are dropped */
+    double clock_nano; /* price of one reading of a thread's CPU clock */
     struct {
-        uint64_t done; /* at the last update, like the next two */
+        uint64_t done; /* at the last update; so are the next two */
         uint64_t measured;
         uint64_t nano;
-        double price; /* recent mean, nanoseconds */
+        double price; /* mean of recent prices, nanoseconds */
         double spent;
     } of[SAMPLING_WORKS];
 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* The line may begin in one piece and end in the next: so much of each stays. */
+/* A line may begin in one piece and end in the next, so pieces overlap by so many bytes. */
 enum { PIECE_BYTES = 512, OVERLAP_BYTES = 64, MOST_PIECES = 256 };
 
 void thread_name_read(uint32_t tid, char name[static THREAD_NAME_BYTES]) {
@@ -15,7 +15,7 @@ void thread_name_read(uint32_t tid, char name[static THREAD_NAME_BYTES]) {
     name[strcspn(name, "\n")] = 0;
 }
 
-/* The line is found only if its end is there, too. */
+/* Finds the line only if its end is in the text, too. */
 static bool thread_status_find(const char *text, const char *title, unsigned base,
                                uint64_t *number) {
     const char *const line = strstr(text, title);

@@ -23,7 +23,8 @@ void thread_table_init(struct thread_table *table, uint32_t max_depth) {
     table->stride = (sizeof(struct thread_state) + max_depth * sizeof(uint64_t) +
                      sizeof(struct sample_context) + 63) /
                     64 * 64;
-    /* a write, before any read: a read would map the zero page, and a later write fault again */
+    /* a write comes before any read: a read would map the zero page, and the later write would
+     * fault again */
     atomic_store_explicit(&table->segments[0], 0, memory_order_relaxed);
 }
 
@@ -133,7 +134,8 @@ void thread_table_retire(struct thread_table *table, struct thread_state *thread
     slot_push(&table->retired_head, thread);
 }
 
-/* Asks the kernel. A new thread may have the id already: then the slot is found free later. */
+/* Queries the kernel. A new thread may already have the id: then a later check finds that the slot
+ * is free. */
 bool thread_has_ended(const struct thread_state *thread) {
     const int saved = errno;
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
@@ -144,7 +146,7 @@ bool thread_has_ended(const struct thread_state *thread) {
 
 void thread_table_sweep(struct thread_table *table, uint32_t limit,
                         void (*gone)(struct thread_state *thread)) {
-    uint32_t alive = 0; /* index + 1 of the first slot to put back */
+    uint32_t alive = 0; /* index + 1 of the first slot that stays in the list */
     for (; limit > 0; limit--) {
         struct thread_state *const thread = slot_pop(table, &table->retired_head);
         if (!thread)
@@ -166,7 +168,7 @@ void thread_table_sweep(struct thread_table *table, uint32_t limit,
 
 bool thread_table_is_emptied(struct thread_table *table) {
     struct thread_state *const first = thread_table_at(table, 0);
-    if (first) /* written first: a page that is about to be used would be mapped twice */
+    if (first) /* written before it is read, because a page that is read first is mapped twice */
         atomic_fetch_or_explicit(&first->tid, 0, memory_order_relaxed);
     return first && !first->frames;
 }
@@ -183,15 +185,15 @@ void thread_table_reset(struct thread_table *table) {
     atomic_store(&table->is_closed, false);
 }
 
-/* Detects emptied slots: the first slot is taken at the start, and no slot is without `frames` from
- * then on. */
+/* Detects emptied slots: the first slot was taken at the start, and a slot that was taken has
+ * `frames`. */
 bool thread_table_is_wiped(const struct thread_table *table) {
     return thread_table_count(table) > 0 && !thread_table_at(table, 0)->frames;
 }
 
 /* --- the end --- */
 
-enum { CLOSE_ROUNDS = 20000 }; /* of wait.h */
+enum { CLOSE_ROUNDS = 20000 }; /* rounds of wait.h */
 
 static bool no_thread_samples(void *context) {
     const struct thread_table *const table = context;
@@ -202,7 +204,7 @@ static bool no_thread_samples(void *context) {
 }
 
 void thread_table_close(struct thread_table *table) {
-    /* pairs with thread_begin_sample(): change, then check */
+    /* pairs with thread_begin_sample(): changes, then checks */
     atomic_store_explicit(&table->is_closed, true, memory_order_seq_cst);
     (void)wait_for_rounds(no_thread_samples, table, CLOSE_ROUNDS);
 }
@@ -214,7 +216,7 @@ bool thread_record(struct thread_table *table, struct thread_state *thread,
     uint32_t generation;
     do { /* repeats only if the helper flips in between: once per harvest */
         generation = atomic_load_explicit(&thread->generation, memory_order_relaxed);
-        /* pairs with flip_generation(): announce, then check again */
+        /* pairs with flip_generation(): announces, then checks again */
         atomic_store_explicit(&thread->using, 1 + generation, memory_order_seq_cst);
     } while (atomic_load_explicit(&thread->generation, memory_order_seq_cst) != generation);
     const bool recorded = sample_table_add(&thread->tables[generation], &table->pool, sample);
@@ -223,10 +225,11 @@ bool thread_record(struct thread_table *table, struct thread_state *thread,
     return recorded;
 }
 
-/* Returns the generation that only the helper uses now, or -1 if its owner is still in it. */
+/* Returns the generation that only the helper uses now, or -1 if the owner is still in that
+ * generation. */
 static int flip_generation(struct thread_state *thread) {
     const uint32_t old = atomic_load_explicit(&thread->generation, memory_order_relaxed);
-    /* pairs with thread_record(): change, then check */
+    /* pairs with thread_record(): changes, then checks */
     atomic_store_explicit(&thread->generation, 1 - old, memory_order_seq_cst);
     for (int i = 0; i < HANDSHAKE_TRIES; i++) {
         if (atomic_load_explicit(&thread->using, memory_order_seq_cst) != 1 + old)
@@ -246,7 +249,7 @@ void thread_table_harvest(struct thread_table *table,
     for (uint32_t i = 0; i < count; i++) {
         struct thread_state *const thread = thread_table_at(table, i);
         const uint32_t now = atomic_load_explicit(&thread->generation, memory_order_relaxed);
-        /* records that an earlier harvest had to leave are visited first */
+        /* visits the records first that an earlier harvest had to leave */
         if (has_records(thread, 1 - now) &&
             atomic_load_explicit(&thread->using, memory_order_seq_cst) != 1 + (1 - now))
             sample_table_drain(&thread->tables[1 - now], &table->pool, visit, arg);

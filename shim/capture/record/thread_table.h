@@ -1,4 +1,5 @@
-/* The profiled threads, and the protocol by which each records without ever waiting.
+/* Lists the profiled threads, and defines the protocol by which a thread records without ever
+ * waiting.
  *
  * A thread's state is a slot of this table, which the thread reaches by one initial-exec TLS
  * pointer. It records into its own sample table of the current generation; the helper flips the
@@ -9,10 +10,10 @@
  *
  * The life of a slot: the creator of a thread takes it, the new thread begins it (thread_begin) and
  * retires it after its start routine, and a sweep gives it back when the kernel no longer knows the
- * thread. So the slot belongs to the thread until its last destructor has run, of which the
- * profiler gets no notice. A slot is reused as soon as its thread is gone, together with its table
- * of records that are not harvested yet: records carry their thread's id, so nothing is mixed up,
- * and memory follows the number of live threads, not of all threads.
+ * thread. So the slot belongs to the thread until its last destructor has run, although no call
+ * notifies the profiler of that. A slot is reused as soon as its thread is gone, together with its
+ * table of records that are not harvested yet: records carry their thread's id and so stay
+ * distinct. Memory follows the number of live threads, not of all threads that ever ran.
  */
 #ifndef OTELPROF_THREAD_TABLE_H
 #define OTELPROF_THREAD_TABLE_H
@@ -32,56 +33,63 @@
 enum { THREAD_NAME_BYTES = 16, THREAD_SEGMENTS = 1024, THREADS_PER_SEGMENT = 64 };
 
 /* The present sampling rate of a thread's contentions: wait/contention.h. Read and written by its
- * thread alone. All zero at first. */
+ * thread alone. Initially all zero. */
 struct contention_rate {
     uint64_t interval; /* ns of delay that a sample counts as: the settings' interval, */
-    uint64_t bound;    /* or this longer one, which keeps samples few; 0: no bound */
+    uint64_t bound;    /* a longer interval that keeps samples few; 0: no bound */
     uint64_t since_ns; /* CLOCK_MONOTONIC: when `samples` was last reset */
-    uint32_t samples;  /* since then */
+    uint32_t samples;  /* number of samples since `since_ns` */
 };
 
 struct thread_state {
     _Atomic uint32_t tid; /* 0: no live thread in this slot */
     uint32_t index;
     uint32_t next_free;
-    _Atomic bool retired;        /* thread_table_retire(); the id may be another thread's by now */
-    bool sampled;                /* has at least one record under its own id */
-    bool signals_given_up;       /* it has no signal stack of the profiler: see cpu_timers.h */
-    bool blocked_counted;        /* it blocks every signal: masked_threads.h */
-    _Atomic bool by_libc_signal; /* it blocks the profiler's signal; see masked_threads.h */
-    _Atomic int timer;           /* kernel timer id, or TIMER_* (cpu_timers.h) */
-    uint32_t samples;            /* taken; wraps */
-    uint64_t period_nano;        /* of its timer; longer than configured if samples cost too much */
+    /* thread_table_retire() was called; another thread may have the id by now */
+    _Atomic bool retired;
+    bool sampled; /* at least one record has the thread's own id */
+    /* the thread has no signal stack of the profiler: see cpu_timers.h */
+    bool signals_given_up;
+    /* the thread blocks every signal, and was counted for it: masked_threads.h */
+    bool blocked_counted;
+    /* its timer raises libc's signal, because it blocks ours: masked_threads.h */
+    _Atomic bool by_libc_signal;
+    _Atomic int timer; /* kernel timer id, or TIMER_* (cpu_timers.h) */
+    uint32_t samples;  /* number of samples taken; wraps */
+    /* period of its timer; longer than configured if samples cost too much */
+    uint64_t period_nano;
     _Atomic uint32_t generation;
     _Atomic uint32_t using;   /* 0, or 1 + the generation that the owner is in */
-    _Atomic bool samples_now; /* the owner takes a sample, and makes calls for it */
+    _Atomic bool samples_now; /* the owner takes a sample, and makes system calls for it */
     struct sample_table tables[2];
     struct stack_range stack;
-    size_t stack_size;       /* as requested at pthread_create */
+    size_t stack_size;       /* size requested at pthread_create */
     uint64_t last_cpu_nano;  /* charged CPU time at its last recorded sample */
     _Atomic uint64_t charge; /* charged_time.h */
     uint64_t random;
     uint64_t gap_interval;   /* mean of the distribution that the present gap was drawn from */
     uint64_t beyond;         /* bytes from the countdown's threshold to the next sample */
     _Atomic uint32_t events; /* COUNTDOWN_*: alloc_left is no gap (countdown.h) */
-    uint32_t cpu_settings;   /* version of the settings that its timer follows */
-    uint32_t alloc_settings; /* version of the settings that its countdown follows */
-    _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of all threads that had this slot */
-    _Atomic uint64_t recorded;                   /* samples, of all threads that had this slot */
-    _Atomic uint64_t linked;                     /* samples with a span, likewise */
+    uint32_t cpu_settings;   /* version of the settings that the timer follows */
+    uint32_t alloc_settings; /* version of the settings that the countdown follows */
+    _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* by all threads that had this slot */
+    /* number of samples of all threads that had this slot */
+    _Atomic uint64_t recorded;
+    _Atomic uint64_t linked;       /* number of those samples with a span */
     _Atomic uint64_t foreign_nano; /* CPU time of samples that are counted as DROP_FOREIGN_STACK */
     void *(*start_routine)(void *);
     void *start_argument;
     struct program_context
         *program_context;       /* context that the program has set (otelprof.h); NULL: none */
-    uint64_t *frames;           /* room for the configured depth, behind this struct */
+    uint64_t *frames;           /* room for the configured depth, after this struct */
     struct wait_slot wait_slot; /* the call that it may be blocked in */
-    struct wall_time wall;      /* its time by states */
+    struct wall_time wall;      /* account of its time by states */
     struct contention_rate contention;
-    struct sampling_count costs[SAMPLING_WORKS]; /* of all threads that had this slot */
+    struct sampling_count costs[SAMPLING_WORKS]; /* of all threads that had this slot together */
     uint32_t last_stack;                         /* used by the helper: last_stacks.h */
-    uintptr_t pointer;                           /* its thread pointer */
-    struct sample_context *context;              /* room for one sample's, behind the frames */
+    uintptr_t pointer;                           /* the thread pointer of this thread */
+    /* room for the context of one sample, after the frames */
+    struct sample_context *context;
 };
 
 /* The stack that the profiler's signal handler uses at most; test/integration/test_stack_use.py
@@ -93,26 +101,32 @@ enum { SAMPLE_STACK_BYTES = 4096 };
 struct thread_local_state {
     uint64_t alloc_left; /* bytes until an allocation takes the slow path: countdown.h */
     struct thread_state *thread;
-    struct stack_range stack; /* the thread's; also here because a fork wipes `thread` */
-    struct own_signal_stack *signal_stack; /* the profiler's; a forked child keeps it */
-    uint32_t countdowns;                   /* countdowns that have begun again; wraps */
-    uint32_t inside;               /* > 0: capture code runs on this thread: no nested sample */
-    uint8_t blocked_for_fork;      /* the signal that the profiler has blocked around a fork */
-    bool modules_locked;           /* by the profiler around a fork */
-    uint8_t unloads;               /* calls of dlclose() that this thread is inside */
-    bool is_profiler_thread;       /* the helper, or a thread of its libraries: nothing on it is the
-                                      application's */
-    bool loader_in_use;            /* when this thread began to fork: loader_state.h */
-    bool tables_locked;            /* registered_tables.h, by the profiler around a fork */
-    uint8_t registering;           /* hooks of hooks/generated_code.c that the thread is inside */
-    uint8_t list_iterations : 7;   /* iterations that the thread is inside */
-    bool list_iterations_held : 1; /* by the profiler around a fork */
+    struct stack_range stack; /* the thread's stack; also here, because a fork clears `thread` */
+    /* the profiler's signal stack; a forked child keeps it */
+    struct own_signal_stack *signal_stack;
+    uint32_t countdowns; /* number of times that a countdown began; wraps */
+    /* > 0: capture code runs on this thread, so no sample may begin */
+    uint32_t inside;
+    /* number of the signal that the profiler has blocked around a fork */
+    uint8_t blocked_for_fork;
+    bool modules_locked; /* the profiler holds the lock of `modules` around a fork */
+    uint8_t unloads;     /* number of dlclose() calls that this thread is inside */
+    /* this is the helper, or a thread of its libraries: its work is not the application's */
+    bool is_profiler_thread;
+    /* whether the loader was in use when this thread began to fork: loader_state.h */
+    bool loader_in_use;
+    /* the profiler holds the lock of registered_tables.h around a fork */
+    bool tables_locked;
+    /* number of hooks of hooks/generated_code.c that the thread is inside */
+    uint8_t registering;
+    uint8_t list_iterations : 7;   /* number of iterations that the thread is inside */
+    bool list_iterations_held : 1; /* the profiler blocks iterations around a fork */
     struct program_context
-        *program_context; /* as thread->program_context, for the same reason as `stack` */
+        *program_context; /* same as thread->program_context; here because a fork clears `thread` */
 };
 /* Added to `inside` around calm work of the profiler itself (creating the helper): its allocations
- * are not the application's, and not lost samples either. The helper has the first value for good,
- * and the second under a guard (memory_guard.h). */
+ * are neither the application's nor lost samples. The helper always has OWN_WORK, and OWN_GUARDED
+ * under a guard (memory_guard.h). */
 enum { OWN_WORK = 1 << 16, OWN_GUARDED = 1 << 17 };
 
 _Static_assert(sizeof(struct thread_local_state) <= 64, "static TLS is scarce");
@@ -130,9 +144,9 @@ struct thread_table {
     uint32_t max_depth;
     size_t stride;
     _Atomic uint64_t free_head;    /* tag << 32 | index + 1 */
-    _Atomic uint64_t retired_head; /* likewise */
-    _Atomic uint32_t fresh;        /* slots ever used */
-    _Atomic uint64_t unregistered; /* threads that found no slot */
+    _Atomic uint64_t retired_head; /* tag << 32 | index + 1 */
+    _Atomic uint32_t fresh;        /* number of slots that were ever used */
+    _Atomic uint64_t unregistered; /* number of threads that found no slot */
     _Atomic bool is_closed;        /* thread_table_close() */
     struct chunk_pool pool;
     _Atomic uintptr_t segments[THREAD_SEGMENTS];
@@ -140,11 +154,11 @@ struct thread_table {
 
 void thread_table_init(struct thread_table *table, uint32_t max_depth);
 
-/* Returns the memory for the first threads and their first samples: profiler_memory_map_ahead().
- * Context: any. */
+/* Returns the memory for the first threads and their first samples, for
+ * profiler_memory_map_ahead(). Context: any. */
 size_t thread_table_first_bytes(const struct thread_table *table);
 
-/* Takes a slot for a thread that is about to start. Returns NULL if there is none, and counts that.
+/* Takes a slot for a thread that is about to start. If there is none, counts that and returns NULL.
  * Context: calm. Async-signal-safe: yes. */
 struct thread_state *thread_table_take(struct thread_table *table);
 
@@ -152,11 +166,11 @@ struct thread_state *thread_table_take(struct thread_table *table);
 void thread_table_give_back(struct thread_table *table, struct thread_state *thread);
 
 /* Retires a thread that is past its start routine but still runs destructors: it keeps its slot
- * until the kernel reports that it is gone. Context: the thread itself, calm. */
+ * until the kernel no longer knows it. Context: the thread itself, calm. */
 void thread_table_retire(struct thread_table *table, struct thread_state *thread);
 
-/* Checks up to `limit` retired slots and gives back those whose thread is gone; calls `gone`
- * before. Context: calm. */
+/* Checks up to `limit` retired slots and frees those whose thread has ended, after a call of
+ * `gone`. Context: calm. */
 void thread_table_sweep(struct thread_table *table, uint32_t limit,
                         void (*gone)(struct thread_state *thread));
 
@@ -172,7 +186,7 @@ bool thread_record(struct thread_table *table, struct thread_state *thread,
 void thread_table_harvest(struct thread_table *table,
                           void (*visit)(void *arg, const struct sample *sample), void *arg);
 
-/* Counts the samples recorded so far, and those with a span; and the CPU time of samples that are
+/* Counts the samples recorded so far, the samples with a span, and the CPU time of samples that are
  * counted as DROP_FOREIGN_STACK. Context: any. */
 struct thread_samples {
     uint64_t recorded;
@@ -181,7 +195,7 @@ struct thread_samples {
 };
 struct thread_samples thread_table_samples(const struct thread_table *table);
 
-/* Adds up the counters. Context: any. */
+/* Adds up the counts of dropped samples. Context: any. */
 void thread_table_dropped(const struct thread_table *table, uint64_t counts[DROP_REASON_COUNT]);
 
 /* Empties the table in a forked child. Context: fork handler. */
@@ -192,7 +206,7 @@ void thread_table_reset(struct thread_table *table);
 bool thread_table_is_emptied(struct thread_table *table);
 
 /* Returns true in a child that no fork handler has seen, made by a bare clone(2) or _Fork(): the
- * kernel has emptied all slots (profiler_memory.h), and none may be used any more.
+ * kernel has emptied all slots (profiler_memory.h), and no slot may be used any more.
  * thread_is_wiped() checks one slot, the calling thread's (profiler_tls.thread). Async-signal-safe:
  * yes.
  */
@@ -208,12 +222,12 @@ static inline uint32_t thread_table_count(const struct thread_table *table) {
     return atomic_load_explicit(&table->fresh, memory_order_acquire);
 }
 
-/* Called around a sample. Returns false if no sample may be taken any more; thread_end_sample() is
- * called all the same. Context: the owner, in which no other sample comes in between.
+/* Called around a sample. Returns false if no sample may be taken any more; the caller must call
+ * thread_end_sample() even then. Context: the owner, in which no other sample comes in between.
  * Async-signal-safe: yes. */
 static inline bool thread_begin_sample(const struct thread_table *table,
                                        struct thread_state *thread) {
-    /* pairs with thread_table_close(): announce, then check */
+    /* pairs with thread_table_close(): announces, then checks */
     atomic_store_explicit(&thread->samples_now, true, memory_order_seq_cst);
     return !atomic_load_explicit(&table->is_closed, memory_order_seq_cst);
 }
@@ -221,18 +235,18 @@ static inline void thread_end_sample(struct thread_state *thread) {
     atomic_store_explicit(&thread->samples_now, false, memory_order_release);
 }
 
-/* Lets no thread begin a sample any more, and waits until those in progress have ended, for a
- * second or more. Context: calm. */
+/* Prevents new samples, and waits, for a second or more, until the samples in progress have ended.
+ * Context: calm. */
 void thread_table_close(struct thread_table *table);
 
-/* Context: the owner. Async-signal-safe: yes. */
+/* Counts a recorded sample. Context: the owner. Async-signal-safe: yes. */
 static inline void thread_count_sample(struct thread_state *thread, bool is_linked) {
     atomic_fetch_add_explicit(&thread->recorded, 1, memory_order_relaxed);
     if (is_linked)
         atomic_fetch_add_explicit(&thread->linked, 1, memory_order_relaxed);
 }
 
-/* Context: any. Async-signal-safe: yes. */
+/* Counts dropped samples. Context: any. Async-signal-safe: yes. */
 static inline void thread_count_drops(struct thread_state *thread, enum drop_reason reason,
                                       uint64_t count) {
     atomic_fetch_add_explicit(&thread->dropped[reason], count, memory_order_relaxed);

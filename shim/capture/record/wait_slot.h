@@ -1,18 +1,4 @@
-/* The wait slot of a thread, which its hooks publish before a call that may block.
- *
- * The hook of such a call (hooks/) publishes the slot of its thread, makes the call, and clears the
- * slot: no clock, no system call, some 5 ns. The helper polls the slots (wait_sampler.h), and walks
- * the stack of the blocked thread above `stack_pointer`.
- *
- *        even: not in such a call          odd: in one, and the fields are its
- *          |   ^                             |  ^
- *          |   +------ wait_slot_end --------+  |
- *          +---------- wait_slot_begin ---------+      each writes a new number
- *
- * A thread never uses a number twice. So a helper that finds the same odd number before and after
- * it has read the fields and the stack has read those of one call. A slot may be stale: a longjmp
- * or a cancelled thread leaves it odd, and a handler that makes such a call inside of one leaves it
- * even. So a reader also asks the kernel if the thread is blocked there.
+/* Defines the wait slot of a thread, which its hooks publish before a call that may block.
  */
 #ifndef OTELPROF_WAIT_SLOT_H
 #define OTELPROF_WAIT_SLOT_H
@@ -24,20 +10,21 @@
 
 struct wait_slot {
     _Atomic uint64_t sequence;
-    _Atomic uintptr_t stack_pointer; /* of the caller, when the call has returned */
-    _Atomic uintptr_t frame_pointer; /* of the caller */
+    _Atomic uintptr_t stack_pointer; /* the caller's stack pointer after the call has returned */
+    _Atomic uintptr_t frame_pointer; /* the caller's frame pointer */
     _Atomic uintptr_t pc;            /* return address of the call */
-    _Atomic uint64_t object;         /* address of a lock or futex, or a descriptor */
+    _Atomic uint64_t object;         /* address of a lock or futex, or number of a descriptor */
     _Atomic uint32_t kind;           /* enum wait_kind; for a lock, with its layout */
 };
 
 /* The layout of a lock, by which its holder is found. Part of the slot's kind: WAIT_LOCK |
  * layout. */
 enum lock_layout {
-    LOCK_MUTEX = 0,         /* pthread_mutex_t, mtx_t */
-    LOCK_RWLOCK = 1 << 8,   /* pthread_rwlock_t */
-    LOCK_PI_FUTEX = 2 << 8, /* a futex word with the holder's thread id, as the kernel defines it */
-    LOCK_SILENT = 3 << 8,   /* holder not recorded: a spin lock, a futex of the program's own */
+    LOCK_MUTEX = 0,       /* pthread_mutex_t, mtx_t */
+    LOCK_RWLOCK = 1 << 8, /* pthread_rwlock_t */
+    /* a futex word that has the holder's thread id, as the kernel defines it (futex(2)) */
+    LOCK_PI_FUTEX = 2 << 8,
+    LOCK_SILENT = 3 << 8, /* LOCK_SILENT */
 };
 
 static inline enum wait_kind wait_slot_kind(uint32_t kind) {
@@ -47,7 +34,7 @@ static inline enum lock_layout wait_slot_layout(uint32_t kind) {
     return (enum lock_layout)(kind & 0xff00);
 }
 
-/* The caller of a hook, as the hook's own frame has it. */
+/* The caller of a hook, read from the hook's own frame. */
 struct hook_caller {
     uintptr_t stack_pointer;
     uintptr_t frame_pointer;
@@ -71,7 +58,7 @@ static inline uint64_t wait_slot_write(struct wait_slot *slot, const struct hook
     return number;
 }
 
-/* Kept out of line: a loop costs the fast path registers. */
+/* Kept out of line, because a loop costs the fast path registers. */
 __attribute__((noinline, cold, unused)) static uint64_t
 wait_slot_write_again(struct wait_slot *slot, struct hook_caller caller, enum wait_kind kind,
                       uint64_t object) {
@@ -82,17 +69,17 @@ wait_slot_write_again(struct wait_slot *slot, struct hook_caller caller, enum wa
     return number;
 }
 
-/* Context: the slot's thread. Async-signal-safe: yes. errno is preserved. */
+/* Publishes the slot. Context: the slot's thread. Async-signal-safe: yes. errno is preserved. */
 static inline void wait_slot_begin(struct wait_slot *slot, const struct hook_caller *caller,
                                    enum wait_kind kind, uint64_t object) {
     uint64_t number = wait_slot_write(slot, caller, kind, object);
-    /* a handler in between has written its own number */
+    /* a handler that ran in between has written its own number */
     if (__builtin_expect(atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED) != number, 0))
         number = wait_slot_write_again(slot, *caller, kind, object);
     atomic_store_explicit(&slot->sequence, number + 1, memory_order_release);
 }
 
-/* Context: as above. */
+/* Clears the slot. Context: as wait_slot_begin(). */
 static inline void wait_slot_end(struct wait_slot *slot) {
     const uint64_t number = atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED);
     atomic_store_explicit(&slot->sequence, (number | 1) + 1, memory_order_release);

@@ -1,9 +1,9 @@
-/* The account of a thread's time: wall = CPU + run-queue delay + off CPU.
+/* Keeps the account of a thread's time: wall = CPU + run-queue delay + off CPU.
  *
  * The kernel measures all but the last, so the time off CPU is known exactly whenever the thread is
- * blocked. The helper polls the threads, and records their waits (wait/wait_sampler.h); it takes
- * the recorded time off this account first, and a thread that ends takes the rest. So each
- * nanosecond is recorded once. No account is kept if no profile type needs it. Units: nanoseconds.
+ * blocked. The helper polls the threads and records their waits (wait/wait_sampler.h), after it has
+ * subtracted that time from this account; a thread that ends records the rest. So each nanosecond
+ * is recorded once. No account is kept if no profile type needs it. Units: nanoseconds.
  */
 #ifndef OTELPROF_WALL_TIME_H
 #define OTELPROF_WALL_TIME_H
@@ -15,14 +15,16 @@
 #define WALL_ENDED UINT64_MAX
 
 struct wall_time {
-    uint64_t begun_ns;             /* CLOCK_MONOTONIC; 0: no account is kept */
-    uint64_t cpu_before_ns;        /* CPU time that the thread had used by then */
-    uint64_t delay_before_ns;      /* run-queue delay that it had by then */
-    _Atomic uint64_t accounted_ns; /* time off CPU in samples; WALL_ENDED: the rest was taken */
-    _Atomic uint64_t delay_ns;     /* run-queue delay at the helper's last observation */
-    _Atomic bool sampled;          /* a wait was recorded under the thread's own id */
+    uint64_t begun_ns;        /* CLOCK_MONOTONIC; 0: no account is kept */
+    uint64_t cpu_before_ns;   /* CPU time of the thread at `begun_ns` */
+    uint64_t delay_before_ns; /* run-queue delay of the thread at `begun_ns` */
+    /* time off CPU that samples have; WALL_ENDED: the thread has recorded the rest */
+    _Atomic uint64_t accounted_ns;
+    _Atomic uint64_t delay_ns; /* run-queue delay at the helper's last observation */
+    _Atomic bool sampled;      /* a wait was recorded under the thread's own id */
     _Atomic uint64_t
-        left_ns; /* CLOCK_MONOTONIC: it began to wait for the last export; 0: not yet */
+        /* CLOCK_MONOTONIC: when the thread began to wait for the last export; 0: it has not */
+        left_ns;
 };
 
 /* Resets the account of a slot without a thread. */
@@ -36,8 +38,8 @@ static inline void wall_clear(struct wall_time *wall) {
     atomic_store_explicit(&wall->left_ns, 0, memory_order_relaxed);
 }
 
-/* Ends the account at `now`: the thread ends the process, and waits for the profiler alone.
- * Context: the thread itself. Async-signal-safe: yes. */
+/* Ends the account at `now`, because the thread ends the process and from now on waits only for the
+ * profiler. Context: the thread itself. Async-signal-safe: yes. */
 static inline void wall_leave(struct wall_time *wall, uint64_t now) {
     uint64_t none = 0;
     (void)atomic_compare_exchange_strong(&wall->left_ns, &none, now);
@@ -66,17 +68,18 @@ static inline uint64_t wall_off_nano(const struct wall_time *wall, uint64_t now,
     return wall->begun_ns && lived > spent ? lived - spent : 0;
 }
 
-/* Takes the time off CPU up to `off` that is not accounted yet. 0: none, or the thread has ended.
- * Context: any. Async-signal-safe: yes. */
+/* Takes the time off CPU up to `off` that is not accounted yet. Returns 0 if there is none, or if
+ * the thread has ended. Context: any. Async-signal-safe: yes. */
 static inline uint64_t wall_take(struct wall_time *wall, uint64_t off) {
     uint64_t accounted_ns = atomic_load_explicit(&wall->accounted_ns, memory_order_relaxed);
-    while (accounted_ns < off) /* never, if it is WALL_ENDED */
+    while (accounted_ns < off) /* never true if it is WALL_ENDED */
         if (atomic_compare_exchange_weak(&wall->accounted_ns, &accounted_ns, off))
             return off - accounted_ns;
     return 0;
 }
 
-/* Takes at most `nano` of that time. Returns the part that it has taken. Context: the helper. */
+/* Takes at most `nano` of the time that wall_take() would take. Returns the part that it has taken.
+ * Context: the helper. */
 static inline uint64_t wall_take_part(struct wall_time *wall, uint64_t off, uint64_t nano) {
     uint64_t accounted_ns = atomic_load_explicit(&wall->accounted_ns, memory_order_relaxed);
     while (accounted_ns < off) {
@@ -87,13 +90,14 @@ static inline uint64_t wall_take_part(struct wall_time *wall, uint64_t off, uint
     return 0;
 }
 
-/* Takes the rest, for good. Context: the thread itself. */
+/* Takes the rest, and closes the account. Context: the thread itself. */
 static inline uint64_t wall_take_rest(struct wall_time *wall, uint64_t off) {
     const uint64_t accounted_ns = atomic_exchange(&wall->accounted_ns, WALL_ENDED);
     return accounted_ns < off ? off - accounted_ns : 0;
 }
 
-/* Gives back time that found no memory; the next sample takes it. Context: the helper. */
+/* Gives back time for whose sample there was no memory; the next sample takes it. Context: the
+ * helper. */
 static inline void wall_give_back(struct wall_time *wall, uint64_t taken) {
     uint64_t accounted_ns = atomic_load_explicit(&wall->accounted_ns, memory_order_relaxed);
     while (accounted_ns != WALL_ENDED && accounted_ns >= taken)
