@@ -6,7 +6,7 @@
 #include "object_symbols.h"
 #include "opened_page.h"
 
-/* One object's tables, as the loader has used them. */
+/* The tables of one object, as the loader has used them. */
 struct call_sites_of {
     struct object_segments segments;
     const ElfW(Dyn) * dynamic;
@@ -37,7 +37,8 @@ static struct call_sites_of object_of(const struct dl_phdr_info *info) {
                                   .calls_bytes = dynamic_number(&dynamic, DT_PLTRELSZ)};
 }
 
-/* The loader makes read-only the whole pages of PT_GNU_RELRO. */
+/* Returns true if the loader makes the address read-only: it does so for whole pages of
+ * PT_GNU_RELRO. */
 static bool is_read_only(const struct object_segments *object, uintptr_t address) {
     const ElfW(Phdr) *const part = object_header(object, PT_GNU_RELRO);
     const uintptr_t start = part ? object->bias + part->p_vaddr : 0;
@@ -45,8 +46,8 @@ static bool is_read_only(const struct object_segments *object, uintptr_t address
            address < ((start + part->p_memsz) & -arch_page_bytes());
 }
 
-/* Returns false for the vDSO and for objects that the loader cannot write: it has not made
- * addresses of their pointers. */
+/* Returns false for the vDSO and for objects that the loader cannot write: their pointers have not
+ * been relocated. */
 static bool call_sites_are_readable(const struct call_sites_of *object) {
     const struct object_segments *const in = &object->segments;
     return object_has(in, (uintptr_t)object->dynamic, 1, PF_W) &&
@@ -60,7 +61,7 @@ static bool call_sites_are_readable(const struct call_sites_of *object) {
 /* --- binding --- */
 
 struct opened {
-    struct opened_page page; /* the entries of one object are adjacent */
+    struct opened_page page; /* kept open, because the entries of one object are adjacent */
     const struct call_sites_of *object;
     call_site_rule *rule;
     struct call_site_counts *counts;
@@ -76,8 +77,8 @@ static void call_site_replace(struct opened *opened, uintptr_t address, uintptr_
                               uintptr_t own) {
     if (!open_page(opened, address))
         opened->counts->refused++;
-    /* the object's threads run: a first call may be binding the entry, or its code may have changed
-     * it */
+    /* by exchange, because the object's threads run: a first call may just bind the entry, or the
+     * object's code may have changed it */
     else if (__atomic_compare_exchange_n((uintptr_t *)address, &old, own, false, __ATOMIC_SEQ_CST,
                                          __ATOMIC_RELAXED))
         opened->counts->bound++;
@@ -101,7 +102,7 @@ static void bind_entry(struct opened *opened, const ElfW(Rela) * entry) {
                              .value = __atomic_load_n((uintptr_t *)address, __ATOMIC_RELAXED),
                              .object = object,
                              .symbol = ELF64_R_SYM(entry->r_info)};
-    /* not bound yet: the entry leads back into the object's own code */
+    /* an entry that leads back into the object's own code is not bound yet */
     site.is_unbound =
         type == ARCH_RELOCATION_PLT && object_has(&object->segments, site.value, 1, PF_X);
     const uintptr_t own = opened->rule(&site);

@@ -21,14 +21,14 @@ static bool begins_with_one_of(const char *name, const char *const *beginnings, 
     return false;
 }
 
-/* Matches threads of POSIX, C11 or OpenMP. */
+/* Returns true for names of thread functions of POSIX, C11 or OpenMP. */
 static bool is_of_threads(const char *name) {
     static const char *const beginnings[] = {"pthread_", "__pthread_", "thrd_",  "mtx_",
                                              "sem_",     "GOMP_",      "__kmpc_"};
     return begins_with_one_of(name, beginnings, sizeof beginnings / sizeof *beginnings);
 }
 
-/* Matches names by which a mere wrapper reaches libc's malloc. */
+/* Returns true for names by which a mere wrapper reaches libc's malloc. */
 static bool is_of_wrapper(const char *name) {
     static const char *const beginnings[] = {"__libc_malloc", "dlsym"};
     return begins_with_one_of(name, beginnings, sizeof beginnings / sizeof *beginnings);
@@ -42,8 +42,8 @@ static bool defines_whole_allocator(const struct link_map *object) {
     return true;
 }
 
-/* Special case: GNU Common Lisp has an allocator of its own, on the heap that it collects, and uses
- * dlsym for other things. */
+/* Special case: GNU Common Lisp has an allocator of its own, on its garbage-collected heap, and
+ * uses dlsym for other purposes. */
 bool definition_of_malloc_is_for_one_thread(void) {
     const struct link_map *const executable = object_symbols_first();
     if (!executable || !object_symbols_defines(executable, "malloc") ||

@@ -10,15 +10,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* libc's own variable, not the executable's copy of it, which is for programs to read. NULL: glibc
- * before 2.32, which keeps it elsewhere. */
+/* libc's own variable, not the executable's copy, which only programs read. NULL: glibc before
+ * 2.32, which keeps this state elsewhere. */
 IN_FIRST_PAGE static char *single_threaded; /* written once, before there is a second thread */
 
 void libc_threads_finish_init(void) {
     single_threaded = next_symbol("__libc_single_threaded");
 }
 
-/* Counts the links of the folder, of which two are its own. This needs no descriptor. */
+/* Counts the links of the folder /proc/self/task, of which two are its own. This needs no
+ * descriptor. */
 unsigned libc_threads_count(void) {
     struct stat status;
     const int saved = errno;

@@ -1,16 +1,16 @@
-/* libc's own count of the threads of this process: one, or more.
+/* Reads and sets libc's own knowledge of this process's threads: one, or more.
  *
- * While there is one, fork() and malloc() take no locks: a signal handler may fork wherever it has
- * interrupted the program, and one that calls exit() mostly gets through. The profiler's helper
- * makes it two, for good; the same handler then waits for ever for the lock of the malloc that it
- * interrupted. So if such a handler forks, or ends the process, the profiler sets libc to
- * single-threaded. It does so only if the kernel counts no other thread, or only the helper, and
- * the helper sleeps and is kept asleep. In any other case both threads would take and release
- * libc's locks without a wake, the loader's among them, and exit() would wait for ever for one that
- * the helper has released. A thread that ends counts until the kernel no longer counts it. The
- * child of that fork lists the helper among its threads for good (libc removes it only if it knows
- * of threads), so a main thread that ends alone there ends the child without exit handlers. For
- * that reason it is done nowhere else.
+ * With one thread, fork() and malloc() take no locks: so a signal handler may fork wherever it has
+ * interrupted the program, and exit() in a handler mostly succeeds. Once the profiler's helper
+ * runs, the same handler waits for ever for the lock of the malloc that it interrupted. So if such
+ * a handler forks, or ends the process, the profiler sets libc to single-threaded. It does so only
+ * if the kernel counts no other thread, or only the helper, and keeps the helper asleep meanwhile.
+ * Otherwise both threads would release libc's locks without a wake, the loader's among them, and
+ * exit() could wait for ever for a lock that the helper has released. A thread that is ending
+ * counts as long as the kernel counts it. This has a price, so it is done nowhere else: in the
+ * child of such a fork libc lists the helper among its threads for ever (it removes other threads
+ * only if it knows of any), so if the child's main thread ends by pthread_exit, the child ends
+ * without exit handlers.
  */
 #ifndef OTELPROF_LIBC_THREADS_H
 #define OTELPROF_LIBC_THREADS_H
@@ -25,8 +25,8 @@ void libc_threads_finish_init(void);
 unsigned libc_threads_count(void);
 
 /* Sets libc to one thread, or to more than one. `true` is allowed only while no other thread runs
- * code of libc, or will do so before `false` is set. Creating a thread changes it, too.
- * Async-signal-safe: yes. */
+ * code of libc, or will do so before `false` is set. Creating a thread sets it to more than one,
+ * too. Async-signal-safe: yes. */
 void libc_set_single_threaded(bool single);
 
 #endif

@@ -1,4 +1,4 @@
-/* Finds the object that contains an address, by the loader.
+/* Finds the object that contains an address, by a function of the loader.
  *
  * Uses _dl_find_object() (glibc 2.35 and later), the one lookup of the C library that is documented
  * as async-signal-safe. */
@@ -7,8 +7,8 @@
 
 #include <link.h>
 
-/* struct dl_find_object of glibc's <dlfcn.h>, stated here so that an older glibc's headers can
- * build us; its reserved tail is part of the ABI. */
+/* struct dl_find_object of glibc's <dlfcn.h>, repeated here, so that the profiler builds with the
+ * headers of an older glibc; its reserved tail is part of the ABI. */
 struct loaded_object {
     unsigned long long flags;
     void *map_start;
@@ -18,7 +18,7 @@ struct loaded_object {
     unsigned long long reserved[7];
 };
 
-/* 0 if found. */
+/* Returns 0 if an object was found. */
 typedef int loaded_object_find(void *address, struct loaded_object *found);
 
 /* Returns _dl_find_object, or NULL before glibc 2.35. Context: calm. */

@@ -14,24 +14,25 @@
 
 enum {
     EXTENDED_VERSION = 2
-}; /* r_version of struct r_debug: glibc 2.35, and later where namespaces are */
+}; /* r_version of struct r_debug: glibc 2.35 sets it, and later versions if there are namespaces */
 
-/* struct r_debug_extended of glibc's <link.h>, stated here for older headers. */
+/* struct r_debug_extended of glibc's <link.h>, repeated here for older headers. */
 struct debug_state {
     struct r_debug base;
-    const struct debug_state *next; /* the next namespace's; from EXTENDED_VERSION on */
+    /* the state of the next namespace; valid from EXTENDED_VERSION on */
+    const struct debug_state *next;
 };
 
 IN_FIRST_PAGE static struct {
-    const struct debug_state *debug; /* the loader's own, of the first namespace */
+    const struct debug_state *debug; /* the loader's own state, of the first namespace */
     const pthread_mutex_t *list;     /* held by dl_iterate_phdr(); NULL: not known */
     pthread_mutex_t *main;           /* held by dlopen(), dlclose() and dlsym() */
 } loader;                            /* written once, before there is a second thread */
 
 /* --- finding the locks --- */
 
-/* An executable may have a copy of _r_debug, from the moment of relocation; its own dynamic section
- * leads to the loader's. */
+/* An executable may have a copy of _r_debug, made at relocation; its dynamic section leads to the
+ * loader's own. */
 static const struct debug_state *debug_of_loader(void) {
     const struct link_map *const executable = &_r_debug ? _r_debug.r_map : NULL;
     if (!executable)
@@ -44,7 +45,7 @@ static bool is_lock(const pthread_mutex_t *mutex) {
     return mutex->__data.__kind == PTHREAD_MUTEX_RECURSIVE_NP;
 }
 
-/* Tests the owner first: it rules out nearly everything that is no lock. */
+/* Tests the owner first, because that rules out nearly all words that are no lock. */
 static bool is_held_by(const pthread_mutex_t *mutex, int tid) {
     return mutex->__data.__owner == tid && is_lock(mutex) && mutex->__data.__count == 1 &&
            mutex->__data.__lock != 0;
@@ -56,8 +57,8 @@ static bool mutex_is_free(const pthread_mutex_t *mutex) {
 }
 
 /* Searches for the loader's locks. In glibc's struct rtld_global the main lock lies right before
- * the lock of the list: the words there count as the main lock if they are a free lock of the same
- * kind. Both are in the second half of the struct, so the search runs from its end. */
+ * the lock of the list: the words there are taken as the main lock if they form a free lock of the
+ * same kind. Both locks are in the second half of the struct, so the search runs from its end. */
 static void loader_search_locks(uintptr_t start, uintptr_t end, int tid) {
     const size_t step = _Alignof(pthread_mutex_t);
     const size_t size = sizeof(pthread_mutex_t);
@@ -72,7 +73,7 @@ static void loader_search_locks(uintptr_t start, uintptr_t end, int tid) {
     }
 }
 
-/* Returns the end of the part that the loader has made read-only at its start. */
+/* Returns the end of the part of its data that the loader has made read-only. */
 static uintptr_t relro_end(const struct dl_phdr_info *info) {
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO)
@@ -135,7 +136,7 @@ bool loader_state_is_used_beside(uint32_t tid) {
            (is_of_another(user_of(loader.main), tid) || is_of_another(user_of(loader.list), tid));
 }
 
-/* Uses glibc's own functions for its lock. */
+/* Uses glibc's own functions to take its lock. */
 bool loader_state_try_enter(void) {
     return loader_state_is_known() && pthread_mutex_trylock(loader.main) == 0;
 }

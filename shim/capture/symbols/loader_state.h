@@ -4,33 +4,33 @@
  * middle of dlopen() or dlclose(), perhaps. glibc initializes its main lock again in the child,
  * which therefore seems free, and the next dlopen() there ends the process ("Inconsistency detected
  * by ld.so"); the lock of dl_iterate_phdr() stays held, and any thread that wants it waits for
- * ever. So the thread that forks checks both locks before, and the child checks the remaining
- * state: the state that the loader keeps for debuggers, of each namespace, and the lock that was
- * not initialized again. The locks have no names. They lie side by side in the loader's data, and
- * one of them is the one that dl_iterate_phdr() holds during its callbacks. */
+ * ever. So the thread that forks checks both locks before the fork. The child checks the other
+ * state: what the loader keeps for debuggers in each namespace, and the lock that was not
+ * initialized again. The locks have no names. They are adjacent in the loader's data, and
+ * dl_iterate_phdr() holds one of them during its callbacks. */
 #ifndef OTELPROF_LOADER_STATE_H
 #define OTELPROF_LOADER_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Finds the locks; they stay unknown where it does not find them. Context: calm, on the main
- * thread, at start. */
+/* Finds the locks; if it fails, they stay unknown. Context: calm, on the main thread, at start. */
 void loader_state_learn(void);
 
-/* Returns whether they are known. Context: any. */
+/* Returns whether the locks are known. Context: any. */
 bool loader_state_is_known(void);
 
 /* Returns the id of the thread that is inside the loader, LOADER_USER_UNKNOWN if its id is unknown,
- * or 0 if there is none. Async-signal-safe: yes. */
+ * or 0 if no thread is. Async-signal-safe: yes. */
 #define LOADER_USER_UNKNOWN UINT32_MAX
 uint32_t loader_state_user(void);
 
-/* Returns whether a thread is inside: it has either lock. Async-signal-safe: yes. */
+/* Returns whether a thread is inside the loader, that is, holds one of the locks.
+ * Async-signal-safe: yes. */
 bool loader_state_is_used_by(uint32_t tid);
 
-/* Returns whether a thread other than `tid` is inside, for which that one may have to wait.
- * Async-signal-safe: yes. */
+/* Returns whether a thread other than `tid` is inside the loader, so that thread `tid` may have to
+ * wait. Async-signal-safe: yes. */
 bool loader_state_is_used_beside(uint32_t tid);
 
 /* Takes the main lock, if it is known and free: then every object in the loader's list is
@@ -38,11 +38,12 @@ bool loader_state_is_used_beside(uint32_t tid);
 bool loader_state_try_enter(void);
 void loader_state_leave(void);
 
-/* Returns whether dlmopen() has made a namespace with objects of its own: another C library among
- * them. glibc 2.35 and later. Context: any. */
+/* Returns whether dlmopen() has made a namespace with objects of its own: one of them is another C
+ * library. glibc 2.35 and later. Context: any. */
 bool loader_state_has_namespaces(void);
 
-/* Called in a forked child: returns whether nothing was left half done. Async-signal-safe: yes. */
+/* Called in a forked child: returns whether the parent left no operation of the loader half done.
+ * Async-signal-safe: yes. */
 bool loader_state_is_whole(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* Resolves the next functions, which the program would have called without the profiler.
  *
- * Resolved once (next_symbol.h) by a lookup which respects every other preload. The allocator's are
- * in allocation_path.h. */
+ * The lookup (next_symbol.h) respects every other preload, and runs once. The allocator's functions
+ * are in allocation_path.h. */
 #ifndef OTELPROF_NEXT_H
 #define OTELPROF_NEXT_H
 
@@ -12,23 +12,23 @@
 #include <sys/time.h>
 #include <threads.h>
 
-/* The functions that hooked.def stores here. libc's syscall() and clone() have the types of their
- * calls: with all arguments that they may take, whatever the call has. */
+/* The functions that hooked.def stores here. syscall() and clone() are declared with all arguments
+ * that they may take. */
 struct next_calls {
 #define IN_TABLE(result, name, parameters) result(*name) parameters;
 #include "../../hooks/hooked.def"
 };
 
-/* Returns the calls, resolved by the first caller: the constructor where the process is profiled,
- * the first hook that is called elsewhere. Context: any. Async-signal-safe: yes. */
+/* Returns the calls, which the first caller resolves: our constructor if the process is profiled,
+ * otherwise the first hook that is called. Context: any. Async-signal-safe: yes. */
 const struct next_calls *next_calls(void);
 
-/* Returns the same as next_calls(), for dlclose and functions that create threads: glibc before
- * 2.34 has them in libraries that may have been loaded since, and functions that were not found
- * before are searched again. */
+/* Returns next_calls(), after it has searched again for functions that were not found before. For
+ * dlclose and functions that create threads: glibc before 2.34 has them in libraries that may have
+ * been loaded since. */
 const struct next_calls *next_library_calls(void);
 
-/* The C library's sigaction(). Async-signal-safe: yes. */
+/* Calls the C library's sigaction(). Async-signal-safe: yes. */
 static inline int next_sigaction(int number, const struct sigaction *action,
                                  struct sigaction *old) {
     return next_calls()->sigaction(number, action, old);

@@ -6,12 +6,12 @@
 #include <elf.h>
 #include <string.h>
 
-/* The dynamic loader's, for debuggers; musl does not define it. */
+/* The dynamic loader's variable for debuggers; musl does not define it. */
 #pragma weak _r_debug
 
 enum {
     NO_SYMBOL = 0,            /* STN_UNDEF */
-    NOT_THE_DEFAULT = 0x8000, /* VERSYM_HIDDEN of DT_VERSYM, a version for older programs */
+    NOT_THE_DEFAULT = 0x8000, /* VERSYM_HIDDEN in DT_VERSYM: a version for older programs */
     VERSION_NUMBER = 0x7fff,
     NO_VERSION = 0, /* VER_NDX_LOCAL */
 };
@@ -25,7 +25,7 @@ struct tables {
     const uint32_t *gnu_hash;     /* DT_GNU_HASH, or NULL */
     const uint32_t *hash;         /* DT_HASH, or NULL */
     bool thread_local;            /* the lookup is for a thread-local variable */
-    uint16_t version;             /* likewise; NO_VERSION: the default */
+    uint16_t version;             /* the version to find; NO_VERSION: the default */
 };
 
 static struct tables tables_of(const struct link_map *object) {
@@ -46,7 +46,7 @@ static bool has_address(unsigned type) {
            type == STT_GNU_IFUNC;
 }
 
-/* A thread-local variable may be the first of its block, with value 0. */
+/* Accepts value 0 for a thread-local variable, which may be the first of its block. */
 static bool is_of_a_kind_to_find(const struct tables *t, const ElfW(Sym) * symbol) {
     const unsigned type = ELF64_ST_TYPE(symbol->st_info);
     const unsigned visibility = ELF64_ST_VISIBILITY(symbol->st_other);
@@ -81,8 +81,8 @@ static void *symbol_resolve(const struct tables *t, uint32_t index) {
 
 /* --- the two kinds of hash table --- */
 
-/* The table's layout: "The GNU hash table" in the System V gABI's extensions; a Bloom filter, then
- * buckets, which hold the first symbol, then chains of hashes, whose lowest bit ends a chain. */
+/* The table has a Bloom filter, then buckets, each with its first symbol, then chains of hashes,
+ * whose lowest bit ends a chain (System V gABI's extensions, "The GNU hash table"). */
 static uint32_t find_by_gnu_hash(const struct tables *t, const char *name, uint32_t hash) {
     enum { WORD_BITS = 8 * sizeof(ElfW(Addr)) };
     const uint32_t buckets = t->gnu_hash[0];
@@ -107,7 +107,8 @@ static uint32_t find_by_gnu_hash(const struct tables *t, const char *name, uint3
     }
 }
 
-/* Searches by DT_HASH, whose second word is the number of symbols: few objects have it alone. */
+/* Searches by DT_HASH, whose second word is the number of symbols: few objects have only this
+ * table. */
 static uint32_t find_in_all(const struct tables *t, const char *name) {
     for (uint32_t index = 1; index < t->hash[1]; index++)
         if (is_definition(t, index, name))
@@ -200,8 +201,8 @@ bool object_symbols_defines(const struct link_map *object, const char *name) {
     return object_symbols_entry(object, name) != NULL;
 }
 
-/* Scans the symbols that an object imports: they precede those that it defines, which alone are in
- * the GNU table. */
+/* Scans the symbols that an object imports: they precede the symbols that it defines, which alone
+ * are in the GNU table. */
 bool object_symbols_refers(const struct link_map *object, bool (*is_wanted)(const char *name)) {
     const struct tables t = tables_of(object);
     const uint32_t end = t.gnu_hash ? t.gnu_hash[1] : t.hash ? t.hash[1] : 0;

@@ -13,9 +13,9 @@ void opened_page_close(struct opened_page *opened) {
     opened->page = 0;
 }
 
-/* Returns true if the page is writable now: the program may have changed its protection since the
- * loader did. Has the kernel write the word without a change, because that fails where a store
- * would be a fault. */
+/* Returns true if the page is writable now: the program may have changed the protection that the
+ * loader set. Makes the kernel write the word unchanged: on a read-only page that call fails, where
+ * a store would fault. */
 static bool is_writable(uintptr_t address) {
     const int saved = errno;
     const long woken = bare_syscall(SYS_futex, (long)address, FUTEX_WAKE_OP_PRIVATE, 0, 0,

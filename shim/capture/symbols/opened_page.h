@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 struct opened_page {
-    uintptr_t page; /* 0: none */
-    bool was_open;  /* it was writable before, and stays so */
+    uintptr_t page; /* address of the open page; 0: none */
+    bool was_open;  /* the page was writable before, and stays so */
 };
 
 static inline bool opened_page_has(const struct opened_page *opened, uintptr_t address) {
     return opened->page == (address & -arch_page_bytes());
 }
 
-/* Opens the page of `address` instead of the present one. Returns false if it is not writable and
- * must not be made so (`may_change`), or cannot. Context: calm. */
+/* Opens the page of `address` instead of the present one. Returns false if the page is not writable
+ * and must not be made writable (`may_change`), or cannot be. Context: calm. */
 bool opened_page_move(struct opened_page *opened, uintptr_t address, bool may_change);
 
 /* Closes the page, if there is one. Context: calm. */

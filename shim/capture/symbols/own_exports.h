@@ -1,12 +1,12 @@
 /* Removes an export of our own while the process runs.
  *
  * Some functions must be exported before it is known whether they are needed: objects loaded at the
- * start are bound before our constructor runs. One that turns out not to be needed is removed from
- * our dynamic symbol table, so that objects loaded, or bound, later find the definition that they
- * would have found without us. Its entry becomes a null entry (all zero, like the first one): tools
- * read these tables themselves, by the hash table or from end to end, and some of them check the
- * name alone; a name without a value would be called at address 0 of ours. Existing bindings stay,
- * so the function must still forward the call. */
+ * start are bound before our constructor runs. An export that turns out not to be needed is removed
+ * from our dynamic symbol table, so that objects loaded or bound later find the definition that
+ * they would have found without us. Its entry becomes a null entry (all zero, like the first
+ * entry). An entry with a name but no value would not do: tools read these tables themselves, some
+ * check the name alone, and they would call address 0 of our object. Existing bindings stay, so the
+ * function must still forward the call. */
 #ifndef OTELPROF_OWN_EXPORTS_H
 #define OTELPROF_OWN_EXPORTS_H
 
@@ -16,8 +16,8 @@
 #include <stddef.h>
 
 /* Removes those of `count` symbols, identified by their names, that we export; others are skipped.
- * The table's pages are made writable and read-only again once for all of them: every process pays
- * for it. Returns false if its memory cannot be written. Context: calm, single-threaded, at start.
+ * The table's pages are made writable and read-only again only once, because every process pays for
+ * it. Returns false if the table cannot be written. Context: calm, single-threaded, at start.
  */
 bool own_exports_unexport(struct symbol *symbols, size_t count);
 

@@ -9,7 +9,7 @@ enum { REMEMBERED_ROWS = 8 }; /* compilers nest once, hand-written code twice */
 
 enum location_kind { SAME_VALUE, UNDEFINED, AT_CFA, EXPRESSION, ELSEWHERE };
 
-/* Location of one of the caller's registers. */
+/* Says where one of the caller's registers is. */
 struct location {
     uint8_t kind;
     int64_t offset;       /* AT_CFA */
@@ -37,7 +37,7 @@ struct execution {
     bool done;
 };
 
-/* An operand in units of the data alignment. Nonsense gives a wrapped product, which fits no
+/* Reads an operand in units of the data alignment. Nonsense gives a wrapped product, which fits no
  * rule or leads to no return address. */
 static int64_t factored(const struct execution *e, uint64_t operand) {
     return (int64_t)(operand * (uint64_t)e->cie->data_align);

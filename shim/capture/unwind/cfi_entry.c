@@ -5,7 +5,7 @@
 /* The sorted table of .eh_frame_hdr: pairs of offsets from the header, of a function's start and of
  * its entry. */
 struct search_table {
-    const char *pairs; /* aligned by convention only */
+    const char *pairs; /* not aligned, except by convention */
     uint64_t count;
     uint64_t beyond; /* index of the first pair that starts beyond the pc */
 };
@@ -18,14 +18,15 @@ static int32_t offset_in(const struct search_table *table, uint64_t index, enum 
     return offset;
 }
 
-/* No further than the segment goes that `place` is in. */
+/* Returns a reader that ends with the segment of `place`. */
 static struct reader reader_at(const struct cfi_tables *tables, uintptr_t place) {
     const struct readable_range range = cfi_readable_around(tables, place);
     return (struct reader){place, range.end, place < range.start};
 }
 
-/* .eh_frame_hdr as every linker writes it: version 1, a count in 4 bytes, and a table, sorted, of
- * pairs of 4-byte offsets from the header. Anything else is not searched. */
+/* Accepts .eh_frame_hdr in the form that every linker writes: version 1, a count in 4 bytes, and a
+ * sorted table of pairs of 4-byte offsets from the header. A header in another form is not
+ * searched. */
 static bool cfi_search_table(const struct cfi_tables *tables, uintptr_t pc,
                              struct search_table *table) {
     struct reader r = reader_at(tables, tables->header);
@@ -91,7 +92,7 @@ static void parse_augmentation(struct cie *cie, struct reader *r, const char *le
         else if (*letters == 'S')
             cie->signal_frame = true;
         else if (*letters != 'B')
-            break; /* unknown letters: their data is skipped by the size */
+            break; /* data of unknown letters is skipped by its size */
     }
     if (end < r->at || end > r->end)
         r->failed = true;

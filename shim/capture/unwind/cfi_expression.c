@@ -49,7 +49,8 @@ static void add_constant(struct evaluation *v, int64_t constant) {
 }
 
 static void evaluate_binary(struct evaluation *v, unsigned opcode) {
-    if (opcode == 0x22 && v->depth >= 2 && v->stack[v->depth - 1].base >= 0) { /* c + (reg + c) */
+    /* base + constant, in either order */
+    if (opcode == 0x22 && v->depth >= 2 && v->stack[v->depth - 1].base >= 0) {
         const struct cfi_value swapped = v->stack[v->depth - 1];
         v->stack[v->depth - 1] = v->stack[v->depth - 2];
         v->stack[v->depth - 2] = swapped;

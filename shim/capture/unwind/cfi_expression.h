@@ -1,7 +1,7 @@
-/* Evaluates DWARF expressions symbolically: a CFI rule for a register becomes a register plus
- * a constant, or the memory at one plus a constant. The pc is a known constant. This covers PLT
- * stubs, realigned frames, libc's signal trampoline and OpenSSL's assembler; anything else is
- * refused and left to libunwind.
+/* Evaluates DWARF expressions symbolically: a CFI rule for a register becomes a register plus a
+ * constant, or the memory at that address plus a constant. The pc is a known constant. This covers
+ * PLT stubs, realigned frames, libc's signal trampoline and OpenSSL's assembler; other expressions
+ * are refused and left to libunwind.
  *
  * Source: DWARF 5, section 2.5.
  */
@@ -15,7 +15,7 @@ struct cfi_value {
     int8_t base; /* a DWARF register number; -1: constant */
     bool dereferenced;
     int64_t constant;
-    int64_t addend; /* added to what was found there, if dereferenced */
+    int64_t addend; /* if dereferenced: added to the value that was loaded */
 };
 
 /* Evaluates the expression at `place` (its length, then its bytes), and reads no further than

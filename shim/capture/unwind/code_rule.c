@@ -5,10 +5,11 @@
 #include "stack_memory.h"
 
 enum {
-    MAX_INSTRUCTIONS = 512, /* in all; nine of ten functions of libraries are shorter */
-    MAX_BRANCHES = 6,       /* not yet followed */
-    MAX_CALLS = 2,          /* paths behind calls, not yet followed */
-    MAX_SEEN = 16,          /* places that were branched to */
+    /* instructions followed in all; nine of ten functions of libraries are shorter */
+    MAX_INSTRUCTIONS = 512,
+    MAX_BRANCHES = 6, /* branches found that are not yet followed */
+    MAX_CALLS = 2,    /* paths behind calls that are not yet followed */
+    MAX_SEEN = 16,    /* number of remembered branch targets */
 };
 
 /* An address: a register's value at the start plus an offset. */
@@ -25,8 +26,8 @@ enum fp_content { FP_UNCHANGED, FP_ADDRESS, FP_SAVED, FP_UNKNOWN };
 struct path {
     uintptr_t at;
     struct place sp;
-    struct place fp;     /* FP_ADDRESS, FP_SAVED */
-    struct place pushed; /* where the start's frame pointer is saved; BASE_LOST: nowhere */
+    struct place fp;     /* place of FP_ADDRESS and FP_SAVED */
+    struct place pushed; /* where the start's frame pointer is saved; BASE_LOST: not saved */
     uint8_t fp_content;
     bool has_called;
     bool has_just_called;
@@ -34,7 +35,7 @@ struct path {
 
 struct search {
     const struct code_view *view;
-    uintptr_t readable_page; /* NO_PAGE at first */
+    uintptr_t readable_page; /* the page last found to be readable; NO_PAGE at first */
     struct path path;
     struct path branches[MAX_BRANCHES];
     struct path calls[MAX_CALLS];
@@ -42,7 +43,7 @@ struct search {
     uint32_t branch_count;
     uint32_t call_count;
     uint32_t seen_count;
-    bool gave_up; /* some path may return, and was not followed to its end */
+    bool gave_up; /* a path that may return was not followed to its end */
     struct rule found;
 };
 
@@ -145,8 +146,8 @@ static void sp_from_fp(struct path *p, int32_t offset) {
         p->sp.base = BASE_LOST;
 }
 
-/* Handles the creation of a frame record, which is where a function begins. After a call the path
- * has run into another function. */
+/* Handles the creation of a frame record, with which a function begins. After a call this means
+ * that the path has run into another function. */
 static enum progress fp_from_sp(struct search *s, int32_t offset) {
     struct path *const p = &s->path;
     const bool is_record = offset == 0 && p->sp.base == BASE_SP;
@@ -238,8 +239,8 @@ static enum progress change_pointers(struct search *s, const struct instruction 
     }
 }
 
-/* `at` of the path is behind the instruction already, except for FP_FROM_SP, which reads the bytes
- * before it. */
+/* Applies the instruction to the path, whose `at` is already behind it; FP_FROM_SP therefore reads
+ * the bytes before it. */
 static enum progress follow(struct search *s, const struct instruction *i) {
     const bool has_just_called = s->path.has_just_called;
     s->path.has_just_called = false;
@@ -274,7 +275,7 @@ static enum progress code_rule_take(struct search *s) {
     if (progress != PATH_ON)
         return progress;
     s->path.at = at + i.length;
-    if (i.effect == EFFECT_CALL) { /* paths that need no call go first, if there are any */
+    if (i.effect == EFFECT_CALL) { /* paths without calls go first */
         s->path.has_called = s->path.has_just_called = true;
         if (s->branch_count == 0 || s->call_count == MAX_CALLS)
             return PATH_ON;

@@ -8,8 +8,8 @@
 
 enum { NEEDED_PER_OBJECT = 64 };
 
-/* State of the search for one object. Names are compared by a 64-bit hash: an object mistaken for
- * another would have to collide with it. */
+/* State of the search for one object. Names are compared by a 64-bit hash: only a collision could
+ * confuse two objects. */
 struct candidate {
     struct cfi_tables tables;
     uint64_t soname;
@@ -23,7 +23,7 @@ struct search {
     uintptr_t own;
     uintptr_t vdso;
     uint32_t count;
-    struct candidate *candidates; /* FIXED_MODULES of them */
+    struct candidate *candidates; /* array of FIXED_MODULES */
 };
 
 /* Returns the hash of `name`; 0: the name does not end within `size`. */
@@ -107,8 +107,8 @@ static bool needs_object(const struct candidate *object, const struct candidate 
     return false;
 }
 
-/* Marks each object that a fixed object needs as fixed, in one pass. Returns false if none was
- * added. */
+/* Marks each object that a fixed object needs as fixed, in one pass. Returns false if that added no
+ * object. */
 static bool fix_needed_objects(const struct search *search) {
     bool added = false;
     for (uint32_t i = 0; i < search->count; i++) {
@@ -128,7 +128,8 @@ static void fixed_modules_insert(struct fixed_modules *fixed, const struct cfi_t
     fixed->tables[at].fixed = true;
 }
 
-static struct candidate candidates[FIXED_MODULES]; /* pages that only the search touches */
+/* static, in pages that only the search touches */
+static struct candidate candidates[FIXED_MODULES];
 
 void fixed_modules_find(struct fixed_modules *fixed, uintptr_t own) {
     struct search search = {

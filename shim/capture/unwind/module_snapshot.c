@@ -13,7 +13,7 @@
 
 enum {
     LOADED_MEANWHILE = 32
-}; /* objects that other threads may load between counting and listing */
+}; /* room for objects that other threads may load between counting and listing */
 
 /* --- reading one object --- */
 
@@ -30,7 +30,8 @@ static void module_add_segment(struct harvest_module *module, const ElfW(Phdr) *
         module->text_start = start;
         module->text_file_offset = segment->p_offset;
     }
-    module->text_end = end; /* some linkers make several: the range is from the first to the last */
+    /* some linkers make several segments of code: the range is from the first to the last */
+    module->text_end = end;
 }
 
 static void module_snapshot_describe(struct harvest_module *module,
@@ -55,10 +56,10 @@ static void module_snapshot_describe(struct harvest_module *module,
 
 /* --- building --- */
 
-/* Everything that a snapshot points to lies in its own mapping, behind the array. */
+/* Builds a snapshot; all that a snapshot points to lies in its own mapping, behind the array. */
 struct builder {
     const struct module_names *names;
-    struct module_snapshot *snapshot; /* NULL while only measuring */
+    struct module_snapshot *snapshot; /* NULL: the builder only measures */
     size_t count;
     size_t capacity;
     char *text;
@@ -88,7 +89,7 @@ static void join(char *path, const char *directory, const char *name) {
     memcpy(path + left + 1, name, right + 1);
 }
 
-/* The absolute path of an object as the loader names it: "" is the executable. */
+/* Copies the absolute path of an object; the loader's name "" is the executable. */
 static void copy_module_path(const struct builder *b, const struct dl_phdr_info *info, char *path) {
     const char *const name = info->dlpi_name ? info->dlpi_name : "";
     const uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
@@ -157,14 +158,15 @@ struct module_snapshot *module_snapshot_take(const struct module_names *names) {
     return b.snapshot;
 }
 
-/* --- asking --- */
+/* --- comparing --- */
 
 bool module_snapshot_is_current(const struct module_snapshot *snapshot) {
     const struct loader_counters now = loader_counters_read();
     return snapshot->adds == now.adds && snapshot->subs == now.subs;
 }
 
-/* A path may lead to another file by now: a plugin that was rebuilt and loaded again. */
+/* Compares build ids, because a path may lead to another file by now: a plug-in that was rebuilt
+ * and loaded again. */
 static bool is_same_build(const struct harvest_module *a, const struct harvest_module *b) {
     if (!a->build_id || !b->build_id)
         return !a->build_id && !b->build_id;

@@ -11,21 +11,22 @@
 #include <sys/mman.h>
 
 enum {
-    KEPT_HARVESTS = 2,  /* harvests that a replaced snapshot stays mapped for: handlers may read it
-                           (glibc before 2.35) */
-    LOCK_ROUNDS = 2000, /* rounds of wait.h for the lock */
-    UNLOAD_ROUNDS = 2000, /* rounds that dlclose waits for readers at most */
+    /* a replaced snapshot stays mapped for so many harvests, because handlers may read it (glibc
+     * before 2.35) */
+    KEPT_HARVESTS = 2,
+    LOCK_ROUNDS = 2000,   /* the wait for the lock lasts so many rounds of wait.h */
+    UNLOAD_ROUNDS = 2000, /* dlclose waits for readers for at most so many rounds */
 };
 
 /* --- intervals --- */
 
-/* Distinguishes samples recorded from now on from earlier ones. */
+/* Begins an interval: samples recorded from now on are distinct from earlier ones. */
 static void begin_interval(struct modules *modules) {
     atomic_fetch_add_explicit(&modules->interval, 1, memory_order_seq_cst);
 }
 
-/* The intervals in which a change may have happened: after the first observation, no later than the
- * second. */
+/* The intervals in which a change may have happened: after the first observation, and no later than
+ * the second. */
 struct span {
     uint64_t first;
     uint64_t last;
@@ -36,8 +37,8 @@ static bool overlap(const struct harvest_module *a, const struct harvest_module 
            a->first_interval <= b->last_interval && b->first_interval <= a->last_interval;
 }
 
-/* Takes from `module` the intervals that it shares with a forgotten object at the same address:
- * there neither may name addresses. */
+/* Removes from `module` the intervals that it shares with a forgotten object at the same address,
+ * because in these neither object may name addresses. */
 static void give_up_common(struct harvest_module *module, const struct harvest_module *forgotten) {
     if (!overlap(module, forgotten))
         return;
@@ -57,8 +58,8 @@ static void modules_forget(struct modules *modules, struct module_snapshot *take
 
 /* --- from one snapshot to the next --- */
 
-/* The loader lists objects in the order that they came in: an object that is still loaded mostly
- * follows the one found last, which is at `*place`. */
+/* The loader lists objects in the order that they came in: so an object that is still loaded mostly
+ * follows the object found last, which is at `*place`. */
 static struct harvest_module *find_again(struct module_snapshot *snapshot, size_t *place,
                                          const struct harvest_module *module) {
     for (size_t i = 0; i < snapshot->count; i++) {
@@ -81,8 +82,9 @@ static void expect_new(const struct modules *modules, struct module_snapshot *ta
     }
 }
 
-/* Handles an object that was loaded and unloaded unseen, at an unknown address: objects that were
- * loaded in `span` name only later samples, and those that were unloaded in it only earlier ones.
+/* Handles an object that was loaded and unloaded unseen, at an unknown address. Therefore objects
+ * that were loaded in `span` name only later samples, and objects that were unloaded in it only
+ * earlier samples.
  */
 static void give_up_claims(struct modules *modules, struct module_snapshot *taken,
                            struct span span) {
@@ -139,8 +141,8 @@ bool modules_start(struct modules *modules) {
     return snapshot != NULL;
 }
 
-/* Frees a replaced snapshot once it has no reader. If the loader does the lookups, only the helper
- * reads snapshots. */
+/* Frees a replaced snapshot once no thread reads it. If the loader does the lookups, only the
+ * helper reads snapshots. */
 static void modules_retire(struct modules *modules, struct module_snapshot *old) {
     if (modules->find_object && old != modules->pinned) {
         profiler_memory_unmap(old, old->mapping_size);
@@ -151,8 +153,9 @@ static void modules_retire(struct modules *modules, struct module_snapshot *old)
     modules->retired = old;
 }
 
-/* Objects that came and objects that went may both have been loaded in the interval that the
- * snapshot is taken in, and in those since the last one. Returns true if an object was unloaded. */
+/* Takes a snapshot if the loader's counters have changed. Objects that came, and objects that went,
+ * may both have been loaded in any interval from the last snapshot to this one. Returns true if an
+ * object was unloaded. */
 static bool refresh_locked(struct modules *modules) {
     struct module_snapshot *const old = atomic_load(&modules->current);
     if (module_snapshot_is_current(old)) {
@@ -163,7 +166,7 @@ static bool refresh_locked(struct modules *modules) {
     const struct span span = {modules->seen_interval, modules_interval(modules)};
     struct module_snapshot *const taken = module_snapshot_take(&modules->names);
     if (!taken)
-        return true; /* without a snapshot, assume a change */
+        return true; /* without a snapshot, assumes a change */
     modules_compare(modules, old, taken, span);
     const bool unloaded = old->subs != taken->subs;
     /* pairs with the acquire in modules_find() */
@@ -178,14 +181,15 @@ static bool modules_try_lock(void *modules) {
     return pthread_mutex_trylock(&((struct modules *)modules)->lock) == 0;
 }
 
-/* Never waits for long: the program may unload from within a callback that holds the loader's lock.
+/* Waits only briefly, because the program may unload from within a callback that holds the loader's
+ * lock.
  */
 static bool modules_lock_soon(struct modules *modules) {
     return wait_for_rounds(modules_try_lock, modules, LOCK_ROUNDS);
 }
 
-/* The handler of a fatal signal waits for the helper, which may wait for the lock: signals stay
- * blocked while a thread of the program holds it. */
+/* While a thread of the program holds the lock its signals stay blocked: otherwise the handler of a
+ * fatal signal could wait for the helper, and the helper for the lock. */
 struct refresh {
     bool locked;
     bool blocked;
@@ -222,7 +226,7 @@ bool modules_refresh_before_unload(struct modules *modules) {
     return unloaded;
 }
 
-/* The check costs 0.1 µs; a snapshot, a fifth of the time of dlopen(). */
+/* Checks first, because a check costs 0.1 µs and a snapshot a fifth of the time of dlopen(). */
 void modules_refresh_before_load(struct modules *modules) {
     const struct refresh refresh = begin_refresh(modules);
     if (refresh.locked && loader_counters_read().subs != atomic_load(&modules->current)->subs)
@@ -249,7 +253,7 @@ const struct module_snapshot *modules_pin(struct modules *modules, bool *unloade
     modules->epoch++;
     *unloaded = refresh_locked(modules);
     struct module_snapshot *const joined = modules->joined;
-    modules->joined = NULL; /* first, for a child that is forked here */
+    modules->joined = NULL; /* must be first, for a child that is forked here */
     if (joined)
         profiler_memory_unmap(joined, joined->mapping_size);
     modules->pinned = atomic_load(&modules->current);
@@ -279,7 +283,7 @@ static bool has_no_reader(void *modules) {
 }
 
 void modules_begin_unload(struct modules *modules) {
-    /* pairs with modules_open(): announce, then check */
+    /* pairs with modules_open(): announces, then checks */
     atomic_fetch_add_explicit(&modules->unloads, 1, memory_order_seq_cst);
     (void)wait_for_rounds(has_no_reader, modules, UNLOAD_ROUNDS);
 }
@@ -303,7 +307,7 @@ void modules_after_fork(struct modules *modules, uint32_t own_unloads) {
     atomic_store(&modules->unloads, own_unloads);
 }
 
-/* --- asking --- */
+/* --- lookup --- */
 
 const struct harvest_module *modules_find(const struct modules *modules, uintptr_t pc) {
     /* pairs with the release in refresh_locked() */
@@ -342,7 +346,7 @@ enum modules_result modules_open(struct modules *modules, uintptr_t pc, uint32_t
         *tables = *fixed;
         return MODULES_FOUND;
     }
-    /* pairs with modules_begin_unload(): announce, then check */
+    /* pairs with modules_begin_unload(): announces, then checks */
     atomic_fetch_add_explicit(&modules->readers, 1, memory_order_seq_cst);
     enum modules_result result = MODULES_CHANGING;
     if (atomic_load_explicit(&modules->unloads, memory_order_seq_cst) <= own_unloads)
@@ -358,7 +362,7 @@ enum modules_result modules_open(struct modules *modules, uintptr_t pc, uint32_t
 }
 
 bool modules_hold(struct modules *modules) {
-    /* pairs with modules_begin_unload(): announce, then check */
+    /* pairs with modules_begin_unload(): announces, then checks */
     atomic_fetch_add_explicit(&modules->readers, 1, memory_order_seq_cst);
     const bool held = atomic_load_explicit(&modules->unloads, memory_order_seq_cst) == 0;
     if (!held)

@@ -5,7 +5,7 @@
 
 /* Returns true if all bytes up to `end` can be read. */
 static bool read_up_to(struct cfi_tables *tables, uintptr_t end) {
-    while (tables->end < end) { /* bounded by what an entry may have */
+    while (tables->end < end) { /* bounded by the largest entry */
         if (!memory_is_readable(tables->end))
             return false;
         tables->end += ARCH_SMALLEST_PAGE_BYTES;
@@ -19,7 +19,7 @@ struct registered_section registered_section_at(uintptr_t begin, uintptr_t data_
         .at = begin, .tables = {.header = data_base, .start = begin, .end = page}};
 }
 
-/* The length of the entry and where it begins to count. */
+/* An entry: its length, and the address from which the length counts. */
 struct entry {
     uintptr_t id; /* address of the CIE's or the FDE's first field */
     uintptr_t end;
@@ -44,7 +44,7 @@ static bool registered_section_open_entry(struct registered_section *section, st
     return read_up_to(&section->tables, entry->end);
 }
 
-/* The common information of an entry that was registered alone stands before it. */
+/* Includes the common information of an entry that was registered alone; it precedes the entry. */
 static bool include_common(struct registered_section *section, uintptr_t place) {
     const uintptr_t page = place & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
     struct cfi_tables before = {.start = place, .end = page};
@@ -61,7 +61,7 @@ static bool describes_code(const struct fde *fde) {
            !(fde->cie.pointer_encoding & ENCODING_INDIRECT);
 }
 
-/* Goes over one entry. false: it describes no code, or cannot be read. */
+/* Reads one entry. Returns false if the entry describes no code, or cannot be read. */
 static bool take_entry(struct registered_section *section, const struct entry *entry,
                        struct fde *fde) {
     const uintptr_t at = section->at;
@@ -81,7 +81,7 @@ static bool take_entry(struct registered_section *section, const struct entry *e
 
 bool registered_section_next(struct registered_section *section, struct fde *fde) {
     struct entry entry;
-    while (section->at) { /* bounded: each round goes on, within REGISTERED_SECTION_BYTES */
+    while (section->at) { /* bounded: each round advances, within REGISTERED_SECTION_BYTES */
         if (!registered_section_open_entry(section, &entry))
             section->at = 0;
         else if (take_entry(section, &entry, fde))

@@ -3,8 +3,8 @@
  * Two kinds of address are registered: the beginning of a whole .eh_frame section, which ends with
  * a length of 0 (libgcc takes these), or one entry of a function (LLVM's libunwind does). The bytes
  * at the address distinguish the two. The length of a section is not known, and a program may
- * register anything: each page is asked for before it is read, no entry may be longer than a page
- * has room for by far, and what cannot be read ends the section.
+ * register any address. So the kernel is queried before a page is read, the length of an entry is
+ * bounded, and unreadable memory ends the section.
  *
  * Sources: LSB 5.0 core, 10.6; libgcc's and LLVM libunwind's documentation of __register_frame.
  * Context: any. Async-signal-safe: yes.
@@ -23,12 +23,13 @@ enum {
 };
 
 struct registered_section {
-    struct cfi_tables tables; /* range found to be readable */
+    struct cfi_tables tables; /* range that was found to be readable */
     uintptr_t at;             /* the next entry; 0: there is none */
-    bool is_entry;            /* section of one function alone */
+    bool is_entry;            /* only the entry of one function was registered */
 };
 
-/* `begin` as it was registered; `data_base`: what DW_EH_PE_datarel is relative to, 0 if nothing. */
+/* Begins to read the section. `begin`: the registered address; `data_base`: the address that
+ * DW_EH_PE_datarel is relative to, or 0. */
 struct registered_section registered_section_at(uintptr_t begin, uintptr_t data_base);
 
 /* Finds the next entry that describes code. Returns false if there is none. */

@@ -8,18 +8,21 @@
 enum {
     BUCKET_BITS = 12,
     BUCKETS = 1 << BUCKET_BITS,
-    STEPS_MOST = 512,   /* entries searched in one list: later ones are not found */
-    LOCK_ROUNDS = 2000, /* rounds of wait.h */
+    STEPS_MOST = 512,   /* number of entries searched in one list; later ones are not found */
+    LOCK_ROUNDS = 2000, /* waits for the lock last so many rounds of wait.h */
     LARGEST_PAGE = 1 << 16,
-    REGION_SHIFT = 18, /* level of pages that count as near: 256 KiB */
+    REGION_SHIFT = 18, /* log2 of the size of regions that count as near: 256 KiB */
 };
 
 struct registered_index {
-    _Atomic(struct registered_place *) places[BUCKETS]; /* by page */
-    _Atomic uint32_t levels[REGISTERED_LEVELS];         /* registrations of each */
-    _Atomic uint32_t regions[BUCKETS];                  /* registrations that begin or end there */
-    struct registration *begins[BUCKETS];               /* by `begin`; from here on under `busy` */
-    struct registration *removed;                       /* that a reader may still use */
+    _Atomic(struct registered_place *) places[BUCKETS]; /* lists of registrations, by page */
+    _Atomic uint32_t levels[REGISTERED_LEVELS];         /* number of registrations of each level */
+    /* number of registrations that begin or end in the region */
+    _Atomic uint32_t regions[BUCKETS];
+    /* lists of registrations by `begin`; this field and the following ones are used under `busy` */
+    struct registration *begins[BUCKETS];
+    /* removed registrations that a reader may still use */
+    struct registration *removed;
     struct table_blocks blocks;
     _Atomic uint32_t count;
 };
@@ -31,7 +34,7 @@ static bool registered_tables_try_lock(void *tables) {
                                      memory_order_acquire);
 }
 
-/* Never waits for long: a handler that interrupted the lock's holder may call this. */
+/* Waits only briefly, because a handler may call this that has interrupted the lock's holder. */
 static bool registered_tables_lock_soon(struct registered_tables *tables) {
     return wait_for_rounds(registered_tables_try_lock, tables, LOCK_ROUNDS);
 }
@@ -62,7 +65,7 @@ static unsigned address_bucket(uintptr_t value) {
     return (unsigned)(value * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BUCKET_BITS)); /* 2^64 / phi */
 }
 
-/* --- what is near --- */
+/* --- nearness --- */
 
 static uintptr_t registration_end(const struct registration *r) {
     const struct registered_function *const last = &r->functions[r->function_count - 1];
@@ -140,7 +143,8 @@ static void remove_at(struct registered_index *index, struct rule_cache *rules,
     atomic_fetch_sub_explicit(&index->count, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&index->levels[r->level], 1, memory_order_relaxed);
     count_regions(index, r, -1u);
-    /* pairs with keep_rule(): either it sees this, or this sees what it keeps */
+    /* pairs with keep_rule(): either that function sees the mark, or this thread sees the rule that
+     * it keeps */
     atomic_store(&r->is_removed, true);
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load(&r->is_cached))
@@ -165,7 +169,7 @@ static void remove_begin(struct registered_index *index, struct rule_cache *rule
 
 /* --- registering --- */
 
-/* false: there is no room. */
+/* Returns false if there is no room. */
 static bool add_locked(struct registered_tables *tables, struct registered_index *index,
                        const struct registered_section *section,
                        const struct registration *counts) {
@@ -204,7 +208,8 @@ void registered_tables_remove(struct registered_tables *tables, struct rule_cach
     if (!index)
         return;
     if (!registered_tables_lock_soon(tables)) {
-        /* the registration cannot be unlinked, nor its readers waited for: all lookups stop */
+        /* the registration cannot be unlinked, and its readers cannot be waited for, so all lookups
+         * stop */
         atomic_store(&tables->is_off, true);
         rule_cache_invalidate(rules);
         return;
@@ -238,7 +243,7 @@ void registered_tables_after_fork(struct registered_tables *tables, bool is_whol
     registered_tables_unlock(tables);
 }
 
-/* --- asking --- */
+/* --- lookup --- */
 
 /* Searches the newest registration first. */
 static const struct registered_function *find_on_page(struct registered_index *index,

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-enum { NO_ENCODING = 0x50 }; /* DW_EH_PE_aligned, which read_pointer() does not take */
+enum { NO_ENCODING = 0x50 }; /* DW_EH_PE_aligned, which read_pointer() does not support */
 
 /* --- copying --- */
 
-/* The address of its instructions identifies an entry's common information. */
+/* Compares the addresses of the CIE's instructions, which identify it. */
 static bool is_other_cie(const struct fde *fde, uintptr_t *last) {
     const bool other = fde->cie.instructions.at != *last;
     *last = fde->cie.instructions.at;
@@ -62,14 +62,14 @@ static struct registration *registration_make_room(struct table_blocks *blocks,
     return r;
 }
 
-/* Room used so far. */
+/* Counts the room that is used so far. */
 struct filled {
     uint32_t cies;
     uint32_t functions;
     uint32_t bytes;
 };
 
-/* false: there is more than was measured. */
+/* Returns false if the section now has more than was measured. */
 static bool copy_bytes(struct registration *r, struct filled *filled, const struct reader *from) {
     const uint32_t size = instructions_size(from);
     if (size > r->byte_count - filled->bytes)
@@ -87,7 +87,8 @@ static bool copy_cie(struct registration *r, struct filled *filled, const struct
     *copy = *cie;
     copy->instructions =
         (struct reader){start, start + instructions_size(&cie->instructions), false};
-    if (cie->pointer_encoding & ENCODING_BASE) /* of DW_CFA_set_loc: relative to the original */
+    /* operands of DW_CFA_set_loc are relative to the original */
+    if (cie->pointer_encoding & ENCODING_BASE)
         copy->pointer_encoding = NO_ENCODING;
     return copy_bytes(r, filled, &cie->instructions);
 }
@@ -152,10 +153,9 @@ static void registration_sort(struct registered_function *functions, uint32_t co
     }
 }
 
-/* --- its pages --- */
+/* --- pages of a registration --- */
 
-/* Lists each page of the sorted functions and returns their number; a number above the room: not
- * all are listed. */
+/* Lists each page of the sorted functions, as far as there is room, and returns their number. */
 static uint32_t list_pages(const struct registration *r, unsigned level) {
     uint32_t count = 0;
     uintptr_t last = UINTPTR_MAX;
@@ -174,7 +174,8 @@ static uint32_t list_pages(const struct registration *r, unsigned level) {
     return count;
 }
 
-/* Chooses the smallest page size that needs few pages. false: the functions lie too far apart. */
+/* Chooses the smallest page size that needs few pages. Returns false if the functions are too far
+ * apart. */
 static bool choose_pages(struct registration *r) {
     for (unsigned level = 0; level < REGISTERED_LEVELS; level++) {
         r->level = level;
@@ -199,13 +200,13 @@ struct registration *registration_copy(struct table_blocks *blocks,
     return NULL;
 }
 
-/* --- asking --- */
+/* --- lookup --- */
 
 const struct registered_function *registration_function_at(const struct registration *r,
                                                            uintptr_t pc) {
     uint32_t low = 0;
     uint32_t high = r->function_count;
-    while (low < high) { /* the first that starts beyond pc */
+    while (low < high) { /* searches the first function that starts beyond pc */
         const uint32_t middle = (low + high) / 2;
         if (r->functions[middle].start <= pc)
             low = middle + 1;

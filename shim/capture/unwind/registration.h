@@ -1,5 +1,5 @@
-/* A copy of the unwind tables of one registration (registered_tables.h): its functions, sorted,
- * with their call frame instructions, in one block of memory. It is listed under pages of one of
+/* Copies the unwind tables of one registration (registered_tables.h) into one block of memory: its
+ * functions, sorted, with their call frame instructions. The copy is listed under pages of one of
  * four sizes: the smallest size that needs few pages.
  */
 #ifndef OTELPROF_REGISTRATION_H
@@ -14,17 +14,17 @@
 #include <stdint.h>
 
 enum {
-    REGISTERED_FUNCTIONS_MOST = 1 << 18, /* functions in one registration */
-    REGISTERED_PLACES_MOST = 64,         /* pages of one */
-    REGISTERED_LEVELS = 4,               /* pages of 4 KiB, 256 KiB, 16 MiB, 1 GiB */
+    REGISTERED_FUNCTIONS_MOST = 1 << 18, /* largest number of functions in one registration */
+    REGISTERED_PLACES_MOST = 64,         /* largest number of pages of one registration */
+    REGISTERED_LEVELS = 4,               /* sizes of pages: 4 KiB, 256 KiB, 16 MiB, 1 GiB */
 };
 
-/* One of the functions of a registration. */
+/* A function of a registration. */
 struct registered_function {
     uintptr_t start;
     uint32_t size;
     uint32_t cie;
-    uint32_t instructions; /* in the registration's bytes */
+    uint32_t instructions; /* offset in the registration's bytes */
     uint32_t instruction_bytes;
 };
 
@@ -35,22 +35,22 @@ struct registered_place {
     struct registration *registration;
 };
 
-/* Fields that readers see never change, except for `next` of the places. */
+/* The fields that readers use never change, except for `next` of the places. */
 struct registration {
     uintptr_t begin;
     struct registration
-        *next;   /* next one of the same bucket of beginnings, or of the removed ones */
+        *next;   /* next in the same bucket of beginnings, or in the list of removed ones */
     size_t size; /* size of the block */
     _Atomic bool is_removed;
-    _Atomic bool is_cached; /* rules of it may be in the cache */
+    _Atomic bool is_cached; /* the rule cache may have a rule of this registration */
     uint32_t level;
-    uint32_t place_room; /* REGISTERED_PLACES_MOST at most */
+    uint32_t place_room; /* at most REGISTERED_PLACES_MOST */
     uint32_t place_count;
     uint32_t cie_count;
     uint32_t function_count;
     uint32_t byte_count;
     struct registered_place *places;
-    struct cie *cies; /* their instructions are in `bytes` */
+    struct cie *cies; /* common information of the functions; the instructions are in `bytes` */
     struct registered_function *functions;
     uint8_t *bytes;
 };
@@ -65,12 +65,12 @@ static inline uintptr_t registered_page(uintptr_t address, unsigned level) {
     return (address >> registered_shift(level)) * REGISTERED_LEVELS + level;
 }
 
-/* Measures a copy of the section. `first`: start of its first function. false: there is nothing
- * to copy, or too much. Context: any. */
+/* Measures a copy of the section. `first`: start of its first function. Returns false if there is
+ * no function to copy, or too many. Context: any. */
 bool registration_measure(struct registered_section section, struct registration *counts,
                           uintptr_t *first);
 
-/* Copies the section into the measured room; NULL: no memory. Context: as of `blocks`. */
+/* Copies the section into the measured room; NULL: no memory. Context: as table_blocks_take(). */
 struct registration *registration_copy(struct table_blocks *blocks,
                                        const struct registered_section *section,
                                        const struct registration *counts);
@@ -79,8 +79,8 @@ struct registration *registration_copy(struct table_blocks *blocks,
 const struct registered_function *registration_function_at(const struct registration *registration,
                                                            uintptr_t pc);
 
-/* Returns the rule of its tables for `pc` itself (not for a call before it); RULE_NONE if not
- * expressible. Context: any. Async-signal-safe: yes. */
+/* Returns the rule of its tables for `pc` itself (not for a call before it); RULE_NONE if no rule
+ * can express it. Context: any. Async-signal-safe: yes. */
 struct rule registration_rule(const struct registration *registration,
                               const struct registered_function *function, uintptr_t pc);
 

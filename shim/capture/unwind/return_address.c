@@ -37,7 +37,7 @@ bool return_address_follows_call(const struct cfi_tables *tables, uintptr_t addr
                                         arch_follows_indirect_call(address, code.start));
 }
 
-/* No call precedes the address that a signal handler returns to. */
+/* Returns true for the address that a signal handler returns to; no call precedes it. */
 static bool is_signal_trampoline(const struct cfi_tables *tables, uintptr_t address) {
     if (!tables->header)
         return false;

@@ -1,11 +1,11 @@
-/* The rules that this process needed so far: a direct-mapped, lock-free cache from pc to rule.
+/* Caches the rules that this process has needed: a direct-mapped, lock-free cache from pc to rule.
  *
  * An entry is one 64-bit word, so that no reader can ever see half of one: the rule, packed into
  * its low bits, and above it the bits of the pc that the entry's index does not imply, with a
  * generation that changes when a library is unloaded. Rules of one pc never change while its module
- * is loaded, so whatever carries the right tag is right. The walker can continue only when it has
- * decoded the word, so decoding takes few cycles: one mask gives the distance to the canonical
- * frame address, and the low bits of the pc are the index. Memory: 128 KiB, touched as it fills.
+ * is loaded, so an entry with the right tag is right. The walker must decode a word before it can
+ * continue, so decoding takes few cycles: one mask gives the distance to the canonical frame
+ * address, and the low bits of the pc are the index. Memory: 128 KiB, touched as it fills.
  */
 #ifndef OTELPROF_RULE_CACHE_H
 #define OTELPROF_RULE_CACHE_H
@@ -22,37 +22,39 @@ enum {
     RULE_CACHE_ENTRIES = 1 << (RULE_SLOT_BITS + RULE_PAGE_BITS),
 };
 
-/* Bits of an entry. Offsets are multiples of 8; that of the CFA is stored in place, above three
- * bits that it leaves free. */
+/* Bits of an entry. Offsets are multiples of 8, so the low three bits of the CFA's offset are free
+ * for other fields. */
 enum {
     PACKED_AFTER_CALL = 1,     /* bit 0 */
     PACKED_FP_SHIFT = 1,       /* bits 1 and 2: fp_kind */
     PACKED_CFA_MASK = 0x1fff8, /* bits 3 to 16: cfa_offset, two's complement */
-    PACKED_CFA_SIGN = 0x10000, /* its sign */
+    PACKED_CFA_SIGN = 0x10000, /* the sign bit of cfa_offset */
     PACKED_OFFSET_SHIFT = 17,  /* bits 17 to 21: -fp_offset / 8 */
     PACKED_KIND_SHIFT = 22,    /* bits 22 to 25: cfa_kind; 0 (RULE_NONE) is possible */
-    PACKED_RETURN_SHIFT = 26,  /* with a link register bit 26: the return address is saved */
-    PACKED_LEAF_SHIFT = 26 + !ARCH_PUSHED_RETURN, /* a bit: of a leaf, see struct rule_key */
-    PACKED_TAG_SHIFT = PACKED_LEAF_SHIFT + 1,     /* at most 33 bits of the address */
-    PACKED_GENERATION_SHIFT = 60,                 /* 4 bits of the generation */
+    /* on an architecture with a link register, bit 26: the return address is saved */
+    PACKED_RETURN_SHIFT = 26,
+    /* one bit: the rule of a leaf, see struct rule_key */
+    PACKED_LEAF_SHIFT = 26 + !ARCH_PUSHED_RETURN,
+    PACKED_TAG_SHIFT = PACKED_LEAF_SHIFT + 1, /* at most 33 bits of the pc */
+    PACKED_GENERATION_SHIFT = 60,             /* 4 bits of the generation */
 };
 _Static_assert(ARCH_ADDRESS_BITS - ARCH_CODE_SHIFT - RULE_SLOT_BITS - RULE_PAGE_BITS <=
                    PACKED_GENERATION_SHIFT - PACKED_TAG_SHIFT,
                "a word and its place distinguish each address");
 
-/* Key of a rule: a leaf's pc, or a caller's return address. A caller's rule is that of the pc one
- * byte before the return address. Subtracting first would cost a cycle for each frame, so a bit
- * distinguishes the two. */
+/* Key of a rule: a leaf's pc, or a caller's return address. A caller's rule is the rule of the pc
+ * one byte before the return address. Subtracting that byte first would cost a cycle for each
+ * frame; instead a bit distinguishes the two keys. */
 struct rule_key {
     uintptr_t address;
     bool leaf;
 };
 
 /* The owner places it at the start of a page, so that rules of one page of code cause one page
- * fault. Data behind it shares the page of the generation. */
+ * fault. Data after the cache shares the page of the generation. */
 struct rule_cache {
     _Atomic uint64_t entries[RULE_CACHE_ENTRIES];
-    _Atomic uint64_t generation; /* counts invalidations */
+    _Atomic uint64_t generation; /* number of invalidations so far */
 };
 
 static inline uintptr_t rule_place(uintptr_t address) {
@@ -74,15 +76,15 @@ static inline uint64_t rule_tag(uint64_t generation, struct rule_key key) {
            (uint64_t)key.leaf << PACKED_LEAF_SHIFT;
 }
 
-/* Returns the word at the key's index. It may belong to another key: check with rule_word_is_for().
- * Cost: about 1 ns. Context: any. Async-signal-safe: yes. */
+/* Returns the word at the key's index. The word may belong to another key: check with
+ * rule_word_is_for(). Cost: about 1 ns. Context: any. Async-signal-safe: yes. */
 static inline uint64_t rule_cache_word(const struct rule_cache *cache, struct rule_key key) {
     return atomic_load_explicit(&cache->entries[rule_place(key.address)], memory_order_relaxed);
 }
 
-/* Returns true if the word holds the key's rule. The generation has four bits and repeats, so
- * rule_cache_invalidate() empties the cache before it does. 0 is an empty entry: only an address in
- * the first pages, where no code is mapped, could have such a tag. */
+/* Returns true if the word holds the key's rule. The generation has four bits; before it repeats,
+ * rule_cache_invalidate() empties the cache. 0 is an empty entry: only an address in the first
+ * pages, where no code is mapped, could have such a tag. */
 static inline bool rule_word_is_for(uint64_t word, uint64_t generation, struct rule_key key) {
     return (word ^ rule_tag(generation, key)) >> PACKED_LEAF_SHIFT == 0 && word != 0;
 }
@@ -100,8 +102,8 @@ static inline int64_t packed_fp_offset(uint64_t word) {
 }
 
 /* Returns rule_return_offset() of a packed rule. A saved link register lies above the saved frame
- * pointer (a frame record). If it is saved alone, the word holds the offset below it as that of the
- * frame pointer. */
+ * pointer (a frame record). If the link register is saved alone, the word has the offset of the
+ * place below as the frame pointer's offset. */
 static inline int64_t packed_return_offset(uint64_t word) {
     if (ARCH_PUSHED_RETURN)
         return ARCH_PUSHED_RETURN;
@@ -140,8 +142,8 @@ static inline bool rule_equal(struct rule a, struct rule b) {
            a.after_call == b.after_call;
 }
 
-/* Keeps the rule, unless it is one of the few that do not fit (frames beyond 64 KiB). `generation`
- * is from before the rule was computed. Context: any. Async-signal-safe: yes. */
+/* Keeps the rule, unless it does not fit into a word (few do not: frames beyond 64 KiB).
+ * `generation` was read before the rule was computed. Context: any. Async-signal-safe: yes. */
 static inline void rule_cache_store(struct rule_cache *cache, uint64_t generation,
                                     struct rule_key key, struct rule rule) {
     _Atomic uint64_t *const entry = &cache->entries[rule_place(key.address)];
@@ -150,7 +152,7 @@ static inline void rule_cache_store(struct rule_cache *cache, uint64_t generatio
         return;
     atomic_store_explicit(entry, word | rule_tag(generation, key), memory_order_relaxed);
     if (rule_cache_generation(cache) !=
-        generation) /* too late: it may be another library's by now */
+        generation) /* too late: the address may belong to another library by now */
         atomic_store_explicit(entry, 0, memory_order_relaxed);
 }
 
@@ -177,15 +179,16 @@ static inline void rule_cache_forget(struct rule_cache *cache, uintptr_t first, 
     }
 }
 
-/* Touches the key's word by a write, where it is probably missing: a page that is first read and
- * then written is mapped twice by the kernel. Context: any. Async-signal-safe: yes. */
+/* Writes to the page of the key's word if the page is probably not mapped yet, because the kernel
+ * maps a page twice that is read first and written later. Context: any. Async-signal-safe: yes. */
 static inline void rule_cache_touch(struct rule_cache *cache, struct rule_key key) {
     atomic_fetch_or_explicit(&cache->entries[rule_place(key.address)], 0, memory_order_relaxed);
 }
 
 /* Forgets every rule, because an address may now belong to another library. Call before and after
- * unloading. The cache is emptied twice as often as tags repeat: a reader that reads while it is
- * being emptied finds none of 16 generations ago. Context: any. Async-signal-safe: yes. */
+ * unloading. The cache is emptied twice as often as generations repeat, so that even a reader
+ * during the emptying finds no entry of 16 generations ago. Context: any. Async-signal-safe:
+ * yes. */
 static inline void rule_cache_invalidate(struct rule_cache *cache) {
     const uint64_t before = atomic_fetch_add_explicit(&cache->generation, 1, memory_order_seq_cst);
     if ((before + 1) % 8 != 0)

@@ -15,7 +15,7 @@ bool stack_end_is_laid_out(struct modules *modules, uintptr_t address, uint32_t 
     if (modules_open(modules, address, own_unloads, &tables) != MODULES_FOUND)
         return false;
     const bool is_start = tables.header && cfi_is_start(&tables, address);
-    const bool is_behind_jump = /* one that no table describes */
+    const bool is_behind_jump = /* a jump that no table describes */
         follows_indirect_jump(&tables, address) &&
         (!tables.header || cfi_rule(&tables, address - 1).cfa_kind == RULE_NONE);
     modules_close(modules, &tables);

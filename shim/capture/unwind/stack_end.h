@@ -1,17 +1,17 @@
 /* Decides which frame ends a stack: the one rule behind `otelprof.stack.truncated`.
  *
- * A stack is whole if the walk came to a frame that has no caller. These are:
+ * A stack is complete if the walk came to a frame that has no caller. These frames are:
  *  1. a frame whose unwind tables mark it as the last (RULE_END): _start of the main thread,
  *     libc's clone of every other thread, makecontext's __start_context;
  *  2. a frame whose return address is zero: fibres that are laid out with a zero above them;
  *  3. a frame of code that keeps frame pointers, if the frame pointer is zero. The psABIs mark the
- *     deepest frame so, and so does Go on the stacks of goroutines and of its scheduler;
+ *     deepest frame by a zero, and so does Go on the stacks of goroutines and of its scheduler;
  *  4. a frame that returns to where no call was made, on a stack that is not the thread's own: to a
  *     function's first instruction (stacks laid out for makecontext, libco), or right behind an
  *     indirect jump that no table describes (boost.context's trampoline jumps into a fibre's
  *     function; PHP's fibres and Folly's have the same).
  * If the walk has to stop at any other frame, the stack is truncated. A stack that is cut at
- * OTEL_PROFILER_MAX_STACK_DEPTH is neither whole nor truncated; it is marked as cut.
+ * OTEL_PROFILER_MAX_STACK_DEPTH is neither complete nor truncated; it is marked as cut.
  */
 #ifndef OTELPROF_STACK_END_H
 #define OTELPROF_STACK_END_H
@@ -21,14 +21,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Point 3: returns true if `fp`, the frame pointer of such a frame or the one saved in it, marks
- * the last frame. */
+/* Implements point 3: returns true if `fp`, the frame pointer of a frame or the one saved in it,
+ * marks the last frame. */
 static inline bool stack_end_is_marked(uintptr_t fp) {
     return fp == 0;
 }
 
-/* Point 4: returns true if a stack that the program laid out begins with `address`, which no call
- * left on the stack. `own_unloads` as in modules_open(). Context: any. Async-signal-safe: yes. */
+/* Implements point 4: returns true if a stack that the program laid out begins with `address`,
+ * which no call has pushed. `own_unloads`: as for modules_open(). Context: any. Async-signal-safe:
+ * yes. */
 bool stack_end_is_laid_out(struct modules *modules, uintptr_t address, uint32_t own_unloads);
 
 #endif

@@ -1,11 +1,12 @@
-/* Reading the stack of an interrupted thread without ever touching memory that is not there.
+/* Reads the stack of an interrupted thread, and never touches memory that is not mapped.
  *
  * Readable memory is known in two ways. The thread's own stack and its alternate signal stack have
  * known ends: everything between the stack pointer and the end is mapped. Any other stack (a
- * fibre's, one made by makecontext) is unknown, not even that there is one: a smashed frame
- * leaves a stack pointer to nowhere, which the program's handler of SIGSEGV may report. Each page
- * is asked of the kernel once, by having it copy eight bytes from there: no SIGSEGV handler of the
- * profiler, no pipe, no descriptor. Of another thread's stack a copy is read, whose ends are known.
+ * fibre's, one made by makecontext) has unknown ends, and may not even exist: a smashed frame
+ * leaves a stack pointer to unmapped memory, which the program's handler of SIGSEGV may report.
+ * There the kernel is queried once for each page: it copies eight bytes from the page. This needs
+ * no SIGSEGV handler of the profiler, no pipe, no descriptor. Another thread's stack is read in a
+ * copy, whose ends are known.
  */
 #ifndef OTELPROF_STACK_MEMORY_H
 #define OTELPROF_STACK_MEMORY_H
@@ -26,28 +27,29 @@ static inline bool stack_range_has(struct stack_range range, uintptr_t address) 
 
 /* The part of one stack that a walk may still read. */
 struct stack_view {
-    uintptr_t low;      /* follows the stack pointer upwards */
-    uintptr_t high;     /* UINTPTR_MAX: the end is not known */
-    uintptr_t page;     /* then: the page last found to be readable; NO_PAGE at first */
-    uintptr_t moved_by; /* offset of the copy from the stack that it was made of */
+    uintptr_t low;  /* lowest address; rises with the stack pointer */
+    uintptr_t high; /* UINTPTR_MAX: the upper end is not known */
+    /* if the end is not known: the page last found to be readable; NO_PAGE at first */
+    uintptr_t page;
+    uintptr_t moved_by; /* offset of the copy from the original stack */
 };
 
 enum {
-    NO_PAGE = 1,           /* an address at which no page begins */
-    LOWEST_MAPPED = 65536, /* vm.mmap_min_addr: nothing is mapped below */
+    NO_PAGE = 1,           /* no page begins at this address */
+    LOWEST_MAPPED = 65536, /* vm.mmap_min_addr: no page below is mapped */
 };
 
-/* Returns true if the page of `address` can be read. One system call that changes nothing, about
- * 0.1 µs; errno is preserved. Context: any. Async-signal-safe: yes. */
+/* Returns true if the page of `address` can be read. Makes one system call, which changes no
+ * memory; about 0.1 µs. errno is preserved. Context: any. Async-signal-safe: yes. */
 bool memory_is_readable(uintptr_t address);
 
-/* Returns true if a range of at most a page can be read: the pages of its first and last byte.
- * Otherwise as memory_is_readable(). */
+/* Returns true if a range of at most a page can be read, by the pages of its first and last byte.
+ * Context and cost: as memory_is_readable(). */
 static inline bool memory_range_is_readable(uintptr_t address, size_t bytes) {
     return memory_is_readable(address) && memory_is_readable(address + bytes - 1);
 }
 
-/* Return a view of a stack whose end is known, and of one whose end is not. */
+/* Returns a view of a stack with known ends. */
 static inline struct stack_view stack_view_known(uintptr_t low, uintptr_t high) {
     return (struct stack_view){.low = low, .high = high};
 }
@@ -55,7 +57,8 @@ static inline struct stack_view stack_view_unknown(uintptr_t low) {
     return (struct stack_view){.low = low, .high = UINTPTR_MAX, .page = NO_PAGE};
 }
 
-/* Reads one aligned word; false: it is outside the view. Context: any. Async-signal-safe: yes. */
+/* Reads one aligned word. Returns false if it is outside the view. Context: any. Async-signal-safe:
+ * yes. */
 static inline bool stack_view_read(struct stack_view *view, uintptr_t address, uintptr_t *value) {
     if (address < view->low || address > view->high - sizeof *value || (address & 7))
         return false;

@@ -25,7 +25,7 @@ static bool is_large(size_t size) {
 }
 
 static void *take_of_chunk(struct table_blocks *blocks, size_t bytes) {
-    if (blocks->chunk_end - blocks->chunk < bytes) { /* the rest of the old one is lost */
+    if (blocks->chunk_end - blocks->chunk < bytes) { /* the rest of the old chunk stays unused */
         const uintptr_t chunk = (uintptr_t)table_blocks_map(blocks, TABLE_BLOCKS_CHUNK);
         if (!chunk)
             return NULL;

@@ -5,10 +5,11 @@
 #include "stack_end.h"
 #include "walk_view.h"
 
-enum { LARGEST_FRAME = 1 << 20 }; /* bytes of a function's frame: more is not believed */
+/* a function's frame has at most so many bytes; a larger one is rejected */
+enum { LARGEST_FRAME = 1 << 20 };
 
-/* Follows the rule found in the instructions, if it leads behind a call in any code: no generated
- * code may have been seen yet. */
+/* Follows the rule found in the instructions, if it leads behind a call. The call may be in any
+ * code, because no generated code may have been seen yet. */
 static enum step step_by_instructions(const struct unwinder *unwinder, const struct unwind *u,
                                       struct frame *frame, struct rule rule) {
     struct frame caller = *frame;
@@ -29,7 +30,7 @@ static enum step step_by_instructions(const struct unwinder *unwinder, const str
     return STEP_ON;
 }
 
-/* Code outside of objects changes: its rules are not kept. */
+/* Does not cache the rule: code outside of objects changes. */
 static struct rule rule_of_generated(const struct frame *frame) {
     const struct code_view view = {.low = 1, .high = UINTPTR_MAX / 2, .is_asked = true};
     return code_rule(&view, frame->pc + frame->is_caller);
@@ -47,7 +48,7 @@ static enum step return_to(const struct unwinder *unwinder, const struct unwind 
     return STEP_ON;
 }
 
-/* Takes the return address at `slot`; the caller's frame begins above it. */
+/* Goes to the caller at the return address at `slot`; the caller's frame begins above it. */
 static enum step return_through(const struct unwinder *unwinder, const struct unwind *u,
                                 struct frame *frame, uintptr_t slot, uintptr_t fp) {
     uintptr_t address;
@@ -57,11 +58,11 @@ static enum step return_through(const struct unwinder *unwinder, const struct un
 }
 
 /* Steps out of a call that the program's signal handler has inserted: the top of the stack holds
- * the interrupted pc, which no call precedes. Go preempts goroutines so, often right when the
- * profiler's signal arrives. */
+ * the interrupted pc, which no call precedes. Go preempts goroutines in this way, often right when
+ * the profiler's signal arrives. */
 static enum step return_to_interrupted(const struct unwinder *unwinder, const struct unwind *u,
                                        struct frame *frame, uintptr_t top) {
-    /* at the first instructions of a function that keeps a frame pointer */
+    /* the pc is at the first instructions of a function that keeps a frame pointer */
     const bool is_entry = memory_range_is_readable(frame->pc, ARCH_ENTRY_BYTES) &&
                           arch_is_entry((const uint8_t *)frame->pc);
     if (!is_entry || !return_address_is_code(unwinder, u, frame->pc, top) ||
@@ -96,8 +97,8 @@ static enum step step_out_of_leaf(const struct unwinder *unwinder, const struct 
 }
 
 /* Continues on the stack that fp points to. Either the current stack or the new one must be known.
- * On the known one the walk must not go below the place where it left it; on the unknown one the
- * next frame must be valid, too. */
+ * On a known stack the walk must not go below the place where it left that stack; on an unknown
+ * stack the next frame must be valid, too. */
 static bool change_stack(struct unwind *u, struct frame *frame) {
     uintptr_t next;
     if (frame->stack.high != UINTPTR_MAX)
@@ -120,8 +121,8 @@ static bool go_to_frame_at_fp(struct unwind *u, struct frame *frame) {
     return frame->fp_known && ((is_above && is_here) || change_stack(u, frame));
 }
 
-/* Reads the saved frame pointer. Go's crosscall2 pushes its frame twice: a saved frame pointer one
- * word above leaves no room for a return address, so the second one is read. */
+/* Reads the saved frame pointer. Go's crosscall2 pushes its frame twice: if the saved frame pointer
+ * points one word up, where no return address fits in between, the second one is read. */
 static bool read_saved_fp(struct frame *frame, uintptr_t *fp) {
     if (!read_stack(frame, frame->fp, fp))
         return false;
@@ -132,8 +133,8 @@ static bool read_saved_fp(struct frame *frame, uintptr_t *fp) {
 }
 
 /* Returns true if the frame record is the last: its frame pointer is zero, and it has a return
- * address, or ends the thread's own stack. The second condition excludes memory that is no stack,
- * which is mostly zero. */
+ * address, or is at the end of the thread's own stack. The second condition excludes memory that is
+ * no stack, which is mostly zero. */
 static bool is_last_record(const struct unwinder *unwinder, const struct unwind *u,
                            struct frame *frame, uintptr_t fp) {
     uintptr_t address;
@@ -144,7 +145,7 @@ static bool is_last_record(const struct unwinder *unwinder, const struct unwind 
 
 static enum step step_by_frame_record(const struct unwinder *unwinder, struct unwind *u,
                                       struct frame *frame) {
-    struct frame caller = *frame; /* maybe on another stack */
+    struct frame caller = *frame; /* it may be on another stack */
     uintptr_t fp;
     if (!go_to_frame_at_fp(u, &caller) || !read_saved_fp(&caller, &fp))
         return STEP_LOST;
@@ -163,7 +164,7 @@ enum step step_out_of_generated(const struct unwinder *unwinder, struct unwind *
     u->by_frame_pointer = true;
     if (step_out_of_leaf(unwinder, u, frame) == STEP_ON)
         return STEP_ON;
-    /* its compiler registers tables, but has none for it: fp may hold anything, 0 too */
+    /* its compiler registers tables, but not for this code: fp may hold any value, 0 too */
     if (unwinder->registered && registered_tables_are_near(unwinder->registered, frame->pc))
         return frame->is_caller ? step_by_instructions(unwinder, u, frame, rule_of_generated(frame))
                                 : STEP_LOST;

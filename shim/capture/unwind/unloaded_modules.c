@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-enum { SEARCHED_OBJECTS = 64 }; /* the newest unloaded objects, one of which may come back */
+/* so many of the newest unloaded objects are searched for one that was loaded again */
+enum { SEARCHED_OBJECTS = 64 };
 
 /* --- remembering --- */
 
@@ -19,7 +20,8 @@ static void unloaded_modules_fill(struct unloaded_memory *memory, size_t slot,
             memcpy(memory->texts[slot].build_id, gone->build_id, gone->build_id_size);
 }
 
-/* Finds the same object, if it was loaded until just before, with no other object between. */
+/* Finds the same object, if it was loaded until just before, and no other object came in
+ * between. */
 static struct harvest_module *find_continued(const struct unloaded_modules *unloaded,
                                              const struct harvest_module *gone) {
     for (uint64_t i = 0; i < SEARCHED_OBJECTS && i < unloaded->added; i++) {
@@ -63,7 +65,7 @@ static size_t text_bytes(const struct unloaded_modules *unloaded) {
     return bytes;
 }
 
-/* Returns the end of what it has written to `text`. */
+/* Returns the end of the text that it has written to `text`. */
 static char *unloaded_module_copy(struct harvest_module *to, const struct harvest_module *from,
                                   char *text) {
     const size_t path_bytes = strlen(from->path) + 1;

@@ -8,7 +8,7 @@
 #include "undescribed.h"
 #include "walk_frame.h"
 
-enum { GENERATED_CODE_BYTES = 16 << 10 }; /* a gap this long is no single function */
+enum { GENERATED_CODE_BYTES = 16 << 10 }; /* a gap of so many bytes is no single function */
 
 /* --- rules --- */
 
@@ -61,7 +61,7 @@ static struct rule rule_for(const struct unwinder *unwinder, struct unwind *u,
     struct cfi_tables tables;
     switch (modules_open(unwinder->modules, pc, u->own_unloads, &tables)) {
     case MODULES_NONE:
-        if (u->count == 0) /* the leaf: it is running */
+        if (u->count == 0) /* the leaf is running, so it is credible */
             atomic_store_explicit(unwinder->generated, pc, memory_order_relaxed);
         return rule_outside_objects(unwinder, generation, key, pc);
     case MODULES_CHANGING:
@@ -98,8 +98,8 @@ static enum step step_by_signal(struct unwind *u, struct frame *frame) {
 }
 
 /* A caller's frame is believed only if the code there has just called: stale or overwritten stack
- * slots (an exception being resumed rewrites return addresses) must not become frames. Trampolines
- * and outermost frames are returned to without a call. */
+ * slots must not become frames (an exception that is resumed rewrites return addresses).
+ * Trampolines and outermost frames need no call. */
 static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
                         const struct frame *frame, struct rule rule) {
     if (!frame->is_caller || rule.cfa_kind == RULE_SIGNAL || rule.cfa_kind == RULE_END)
@@ -114,7 +114,7 @@ static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
 
 /* Returns true for the rule of nearly every frame: CFA = stack pointer + constant, frame pointer
  * unchanged or saved below the CFA, return address saved below the CFA, too. In a caller, a call
- * must come right before the pc. */
+ * must precede the pc. */
 static bool is_plain(uint64_t word, bool is_caller) {
     return (word >> PACKED_KIND_SHIFT & 15) == RULE_SP && packed_return_offset(word) &&
            (word >> PACKED_FP_SHIFT & 3) <= FP_AT_CFA &&
@@ -122,7 +122,7 @@ static bool is_plain(uint64_t word, bool is_caller) {
 }
 _Static_assert(FP_SAME == 0 && FP_AT_CFA == 1, "is_plain() compares them");
 
-/* Returns the address at which the fast loop must stop, because only the general loop inserts an
+/* Returns the address at which the fast loop must stop, because only the general loop lists an
  * interpreter's functions. */
 static uintptr_t plain_end(const struct unwind *u, const struct frame *frame) {
     const uintptr_t room = frame->stack.high - frame->sp;
@@ -167,7 +167,7 @@ static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
         sp = low = cfa;
     }
     u->count = count;
-    if (sp == frame->sp) /* not one step */
+    if (sp == frame->sp) /* two frames at one address would not be a step */
         return;
     *frame = (struct frame){.is_caller = true,
                             .fp_known = fp_known,
@@ -218,7 +218,7 @@ static enum step step_by(const struct unwinder *unwinder, struct unwind *u, stru
 /* --- interpreters --- */
 
 /* Lists an interpreter's functions in place of the native frame listed last, which reaches from
- * `sp` to the next one's, if the interpreter runs in it. */
+ * `sp` to `next_sp`, if the interpreter runs in that frame. */
 static void list_interpreted(struct unwind *u, uintptr_t sp, uintptr_t next_sp) {
     struct interpreter_frames *const interpreter = u->interpreter;
     const uint32_t count = u->count;
@@ -226,7 +226,7 @@ static void list_interpreted(struct unwind *u, uintptr_t sp, uintptr_t next_sp) 
         return;
     const uint64_t native = u->frames[--u->count];
     interpreter->list(interpreter, u);
-    if (u->count < count) /* no function was listed, though its place may have been written to */
+    if (u->count < count) /* no function was listed, but its place may have been written to */
         u->frames[u->count++] = native;
 }
 

@@ -6,11 +6,11 @@
  * no allocator. Code that no unwind information describes because it was generated (JIT code, V8's
  * built-ins), or because its object has no such information at all (Free Pascal's programs), is
  * crossed by frame pointers, under conditions that keep it from inventing frames. Go leaves the
- * thread's stack and comes back to it: so does the walk. A frame that cannot be followed ends the
- * walk with the reason, and stack_end.h defines the end of a stack; frames of libotelprof.so itself
- * are followed but not listed. Where an interpreter runs (struct interpreter_frames) its functions
- * are listed instead of the native frame that runs them; where the walk ends too early, the
- * remaining functions are listed last.
+ * thread's stack and returns to it, so the walk follows both. A frame that cannot be followed ends
+ * the walk with a reason; stack_end.h defines the end of a stack. Frames of libotelprof.so itself
+ * are followed but not listed. Where an interpreter runs (struct interpreter_frames), its functions
+ * are listed instead of the native frame that runs them; if the walk ends too early, the remaining
+ * functions are listed last.
  */
 #ifndef OTELPROF_UNWIND_H
 #define OTELPROF_UNWIND_H
@@ -25,57 +25,64 @@
 #include <stdint.h>
 
 enum unwind_end {
-    UNWIND_COMPLETE,   /* reached a frame that has no caller */
-    UNWIND_DEPTH,      /* `max` frames listed, more to come */
-    UNWIND_TRUNCATED,  /* cannot be followed */
-    UNWIND_CHANGING,   /* leads into a library while one is being unloaded: not searched */
-    UNWIND_EXPRESSION, /* a rule that only libunwind can execute */
+    UNWIND_COMPLETE,  /* the walk reached a frame that has no caller */
+    UNWIND_DEPTH,     /* `max` frames are listed, and the stack goes on */
+    UNWIND_TRUNCATED, /* a frame cannot be followed */
+    /* a frame is in a library while one is being unloaded, so its tables were not read */
+    UNWIND_CHANGING,
+    UNWIND_EXPRESSION, /* a frame has a rule that only libunwind can execute */
 };
 
 struct unwinder {
     struct modules *modules;
     struct rule_cache *rules;
-    uintptr_t profiler_start; /* libotelprof.so's own code, not listed */
+    uintptr_t profiler_start; /* start of libotelprof.so's code, whose frames are not listed */
     uintptr_t profiler_end;
-    struct registered_tables *registered; /* tables of code outside of objects; NULL: none */
+    /* registered tables of code outside of objects; NULL: none */
+    struct registered_tables *registered;
     _Atomic uintptr_t
-        *generated; /* address of the code outside of objects that ran last; 0: none */
+        /* address of the code outside of objects that was found running last; 0: none */
+        *generated;
 };
 
 struct unwind;
 
-/* Functions that an interpreter runs in native frames of its own, listed during the walk: its
- * frames take the place of the native one that runs them. */
+/* Functions that an interpreter runs. The walk lists them in place of the native frames that run
+ * them. */
 struct interpreter_frames {
-    uintptr_t at; /* on the stack, in the next such native frame; 0: there is none */
+    /* place on the stack, in the next native frame that runs functions; 0: there is none */
+    uintptr_t at;
     /* Lists the functions that run at `at`, innermost first, as far as there is room, and sets `at`
-     * to the next place. Sets it to 0 if it lists none. */
+     * to the next place, or to 0 if it lists none. */
     void (*list)(struct interpreter_frames *frames, struct unwind *unwind);
 };
 
 struct unwind {
     struct stack_range thread_stack;
-    struct stack_range signal_stack; /* empty if none */
-    uint64_t *frames;                /* out: harvest_sample.frames */
+    struct stack_range signal_stack; /* the thread's alternate signal stack; empty: none */
+    uint64_t *frames;                /* result: harvest_sample.frames */
     uint32_t max;
-    uint32_t own_unloads;                   /* calls of dlclose() that the thread is inside */
-    struct interpreter_frames *interpreter; /* NULL: none runs here */
+    /* number of dlclose() calls that the thread is inside */
+    uint32_t own_unloads;
+    struct interpreter_frames *interpreter; /* NULL: no interpreter runs on this stack */
     uint32_t count;
-    uintptr_t left_at;     /* where the walk last left a known stack for another */
-    bool cold;             /* rules are hardly in the cache; set once one was not */
-    bool foreign_stack;    /* out: went over a stack that is neither of the two */
-    bool crossed_signal;   /* out: the stack holds a signal handler of the application */
-    bool by_record_alone;  /* out: one was left by a frame record that its instructions do not
-                              confirm:  the frames between may be of any kind, a signal's, too */
-    bool by_frame_pointer; /* out: a frame has no rule: it was left by a frame record, or by its
-                              instructions, and functions around it may be missing */
-    /* Not empty: the stack is another thread's. Only this part of it is read, from a copy whose
-     * bytes lie `moved_by` further. */
+    uintptr_t left_at;   /* where the walk last left a known stack for another stack */
+    bool cold;           /* a rule was not in the cache, so others will be missing, too */
+    bool foreign_stack;  /* result: the walk crossed a stack that is neither of the two */
+    bool crossed_signal; /* result: a signal handler of the application is on the stack */
+    /* result: a frame was left by a frame record that its instructions do not confirm, so frames
+     * may be missing in between, even a signal's */
+    bool by_record_alone;
+    /* result: a frame without a rule was left by a frame record, or by its instructions, so
+     * functions around it may be missing */
+    bool by_frame_pointer;
+    /* If not empty, the stack is another thread's: only this part of it is read, from a copy that
+     * lies `moved_by` bytes further. */
     struct stack_range copied;
     uintptr_t moved_by;
-    bool from_caller;   /* REGISTER_PC is where a call will return to */
-    bool fp_unknown;    /* REGISTER_FP is not what the thread has there */
-    uintptr_t ended_pc; /* out: the last frame that the walk came to */
+    bool from_caller;   /* REGISTER_PC is the return address of a call */
+    bool fp_unknown;    /* REGISTER_FP is not the thread's frame pointer */
+    uintptr_t ended_pc; /* result: the last frame that the walk came to */
     uintptr_t ended_sp;
 };
 

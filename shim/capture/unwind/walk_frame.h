@@ -1,4 +1,4 @@
-/* One frame of a walk, and how a rule leads from it to its caller's.
+/* Steps from one frame of a walk to its caller's, by a rule.
  *
  * Context: any. Async-signal-safe: yes.
  */
@@ -13,15 +13,15 @@
 #include <stdint.h>
 
 /* A frame being walked. `pc` is the address to search for: the exact pc of a leaf or interrupted
- * frame, the return address - 1 of a caller, which lies in the call instruction. */
+ * frame; in a caller the return address - 1, which lies in the call instruction. */
 struct frame {
     bool is_caller;
-    bool is_checked; /* a call is before it */
+    bool is_checked; /* a call is known to precede the pc */
     bool fp_known;
     uintptr_t pc;
     uintptr_t sp;
     uintptr_t fp;
-    uintptr_t link; /* the link register, if it has one that is still the leaf's; 0: no */
+    uintptr_t link; /* the leaf's link register, if this frame still has its own; 0: none */
     struct stack_view stack;
 };
 
@@ -70,7 +70,8 @@ static inline bool restore_fp(struct frame *frame, struct rule rule, uintptr_t c
     case FP_SAME:
         return true;
     case FP_AT_CFA:
-        /* beyond the readable part of the red zone: popped already, so still in the register */
+        /* below the readable part of the red zone: the register was popped already, so it has the
+         * value */
         return cfa + offset < frame->stack.low || load_fp(frame, cfa + offset);
     case FP_AT_FP:
         return frame->fp_known && load_fp(frame, frame->fp + offset);

@@ -1,5 +1,5 @@
-/* Selects the stack, and its part, that a walk may read: the thread's own, its signal stack, an
- * unknown one, or a copy.
+/* Selects the stack that a walk may read, and the part of it: the thread's own stack, its signal
+ * stack, an unknown stack, or a copy.
  *
  * Context: any. Async-signal-safe: yes.
  */
@@ -10,8 +10,8 @@
 #include "arch_memory.h"
 #include "unwind.h"
 
-/* A leaf may use the red zone below its stack pointer: in an epilogue the CFI still points at
- * registers there that have just been popped. What shares sp's page is mapped. */
+/* A leaf may use the red zone below its stack pointer: in an epilogue the CFI still refers to
+ * registers there that have just been popped. Memory in the page of `sp` is mapped. */
 static inline uintptr_t lowest_readable(uintptr_t sp) {
     const uintptr_t red_zone = sp - ARCH_RED_ZONE;
     const uintptr_t page = sp & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
@@ -23,7 +23,7 @@ static inline bool is_on_known_stack(const struct unwind *u, uintptr_t address) 
     return stack_range_has(u->thread_stack, address) || stack_range_has(u->signal_stack, address);
 }
 
-/* Memory outside of the copy cannot be read. */
+/* Returns a view of the copy; memory outside of it cannot be read. */
 static inline struct stack_view view_of_copy(struct unwind *u, uintptr_t sp, uintptr_t low) {
     const struct stack_range copied = u->copied;
     const bool has = stack_range_has(copied, sp);
