@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* Numbers come from the kernel's headers, as nothing here makes a call. Old systems lack the newer
- * ones. */
+/* Takes the numbers from the kernel's headers, which older systems have without the newest
+ * calls. */
 #ifndef __NR_futex_waitv
 #define __NR_futex_waitv 449
 #endif
@@ -19,7 +19,7 @@
 #define __NR_io_uring_enter 426
 #endif
 
-/* --- the text: "0 0x3 0x55a8 0x2000 0x0 0x0 0x0 0x7ffe 0x7f85", or "-1 0x7ffe 0x7f85" --- */
+/* --- parsing: "0 0x3 0x55a8 0x2000 0x0 0x0 0x0 0x7ffe 0x7f85", or "-1 0x7ffe 0x7f85" --- */
 
 bool blocked_call_parse(const char *text, struct blocked_call *call) {
     uint64_t words[8] = {0};
@@ -49,7 +49,7 @@ struct number_kind {
     enum wait_kind kind;
 };
 
-/* Calls of both architectures come first, then the older ones of x86-64. */
+/* The calls that both architectures have come first, then the older ones of x86-64. */
 static const struct number_kind kinds[] = {
     {__NR_futex, WAIT_FUTEX},
     {__NR_futex_waitv, WAIT_FUTEX},
@@ -114,7 +114,7 @@ static const struct number_kind kinds[] = {
 #endif
 };
 
-/* Locks are all that fcntl(2) waits for. */
+/* Returns true for fcntl(2) on a lock: it waits for nothing else. */
 static bool waits_for_file_lock(const struct blocked_call *call) {
     return call->number == __NR_fcntl &&
            (call->arguments[1] == F_SETLKW || call->arguments[1] == F_OFD_SETLKW);

@@ -1,5 +1,6 @@
-/* The system call that a thread is blocked in. The kernel reports it without waking the thread, in
- * /proc/PID/task/TID/syscall (proc(5)), which a process may always read for its own threads.
+/* Finds the system call that a thread is blocked in. The kernel reports the call in
+ * /proc/PID/task/TID/syscall (proc(5)) without waking the thread; a process may always read this
+ * file of its own threads.
  *
  * Context: any.
  */
@@ -12,7 +13,7 @@
 #include <stdint.h>
 
 struct blocked_call {
-    long number; /* -1: none; the thread waits for a page of memory, or was stopped */
+    long number; /* -1: no call; the thread waits for a page of memory, or was stopped */
     uint64_t arguments[6];
     uintptr_t stack_pointer;
     uintptr_t pc; /* address after the system call instruction */

@@ -15,7 +15,7 @@ enum { STEPS = sizeof steps / sizeof *steps };
 
 /* --- the copy --- */
 
-/* Returns the end of the page. Memory above a stack of unknown bounds may end there. */
+/* Returns the end of the page, where memory above a stack of unknown bounds may end. */
 static uintptr_t page_end(uintptr_t address) {
     return (address | (ARCH_SMALLEST_PAGE_BYTES - 1)) + 1;
 }
@@ -27,7 +27,7 @@ static bool copy_range(struct blocked_stack *stack, uintptr_t low, uintptr_t hig
 
 static bool copy_stack(struct blocked_stack *stack, const struct thread_state *thread, uintptr_t sp,
                        size_t size) {
-    /* a leaf function may use memory below its stack pointer; the same page is readable */
+    /* a leaf function may use memory below its stack pointer; in the same page it is readable */
     const uintptr_t page = sp & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
     const uintptr_t red_zone = (sp - ARCH_RED_ZONE) & ~(uintptr_t)15;
     const uintptr_t low = red_zone > page ? red_zone : page;
@@ -96,14 +96,14 @@ static enum unwind_end walk_from_kernel(struct blocked_stack *stack,
     unwind.fp_unknown = true;
     set_registers(stack, blocked_place->pc, blocked_place->stack_pointer, 0);
     enum unwind_end end;
-    if (stack->is_in_hook) { /* no interpreter runs below the hook */
+    if (stack->is_in_hook) { /* an interpreter does not run below the hook */
         unwind.copied.high = blocked_place->hook.stack_pointer;
         end = unwind_walk(unwinder, stack->registers, &unwind);
     } else
         end = blocked_walk_frames(stack, unwinder, atomic_load(&thread->tid), &unwind);
     stack->count = unwind.count;
     stack->by_frame_pointer = unwind.by_frame_pointer;
-    /* the hook is the profiler's code, and keeps a frame pointer that the kernel does not report */
+    /* the hook is the profiler's code, and has a frame pointer that the kernel does not report */
     stack->reached_hook = unwinder_is_profiler(unwinder, unwind.ended_pc) ||
                           (unwind.ended_sp == blocked_place->hook.stack_pointer &&
                            unwind.ended_pc + 1 == blocked_place->hook.pc);
@@ -112,12 +112,12 @@ static enum unwind_end walk_from_kernel(struct blocked_stack *stack,
     return end;
 }
 
-/* Keeps only the first frame of the hook's callees: the function that the program called. The
- * frames inside libc differ from version to version. Frames of a signal handler that interrupted
- * the call all stay. Returns the number of frames. */
+/* Keeps only one frame of the hook's callees, the function that the program called, because libc's
+ * inner frames differ between versions. Frames of a signal handler that interrupted the call all
+ * stay. Returns the number of frames. */
 static uint32_t keep_callee(struct blocked_stack *stack, const struct hook_caller *hook) {
     uint32_t listed = stack->reached_hook ? stack->count : 0;
-    if (listed && stack->frames[listed - 1] == hook->pc - 1) /* the second walk lists it */
+    if (listed && stack->frames[listed - 1] == hook->pc - 1) /* the second walk lists this frame */
         listed--;
     if (listed == 0 || stack->in_handler)
         return listed;
@@ -139,8 +139,8 @@ static enum unwind_end walk_from_hook(struct blocked_stack *stack, const struct 
     return end;
 }
 
-/* Returns true if the slot's return address is still on the stack. After a longjmp out of
- * the hook the slot is stale, and mostly another value is there. */
+/* Returns true if the slot's return address is still on the stack. After a longjmp out of the hook
+ * the slot is stale, and the place mostly has another value. */
 static bool is_in_hook(const struct blocked_stack *stack, const struct hook_caller *hook) {
     const uintptr_t slot = hook->stack_pointer + (uintptr_t)(intptr_t)ARCH_PUSHED_RETURN;
     uintptr_t address;
@@ -165,7 +165,7 @@ static enum unwind_end blocked_walk(struct blocked_stack *stack, const struct un
     if (blocked_place->stack_pointer)
         end = walk_from_kernel(stack, unwinder, thread, blocked_place);
     if (blocked_place->stack_pointer && stack->is_in_hook && !stack->reached_hook) {
-        stack->is_in_hook = false; /* unless no path past the hook is found */
+        stack->is_in_hook = false; /* stays false if no path past the hook is found */
         end = walk_from_kernel(stack, unwinder, thread, blocked_place);
         stack->is_in_hook = stack->ended < blocked_place->hook.stack_pointer;
     }
@@ -196,8 +196,8 @@ enum unwind_end blocked_stack_walk(struct blocked_stack *stack, const struct unw
     return end;
 }
 
-/* Checks the caller of the system call. Walks do not list the profiler's frames, so this one uses
- * an unwinder that does not know their range. */
+/* Checks the caller of the system call. Walks do not list the profiler's frames, so this function
+ * walks with an unwinder that does not know their range. */
 bool blocked_stack_is_profiler(const struct blocked_stack *stack, const struct unwinder *unwinder,
                                const struct thread_state *thread,
                                const struct blocked_place *blocked_place) {

@@ -1,15 +1,15 @@
-/* The stack of a blocked thread, walked by the helper from a copy.
+/* Walks the stack of a blocked thread, on the helper, from a copy.
  *
  * Two places in such a stack are known. The kernel reports the stack pointer and pc of the system
  * call, but not the frame pointer. In a hook of the profiler the slot has the hook's caller, with
- * its frame pointer. The walk begins at the first place and continues from the second when it comes
- * there. So the result has the libc function that was called, and the program's frames, which may
- * need the frame pointer.
+ * its frame pointer. The walk begins at the system call, and at the hook's frame it continues with
+ * the slot's registers. So the result has the libc function that was called, and the program's
+ * frames, which may need the frame pointer.
  *
- * The copy is taken in one piece. The caller trusts it if the thread is in the same wait
- * afterwards. No memory of another thread's stack is read in place, because it disappears with its
- * thread. The frames of an interpreter are read in place, by calls that cannot fault; the same
- * check of the caller covers them.
+ * The stack is copied at once, and the caller uses the result only if the thread is in the same
+ * wait afterwards. No stack of another thread is read in place, because it disappears with its
+ * thread. The frames of an interpreter are read in place, by calls that cannot fault; the caller's
+ * check covers these, too.
  *
  * Context: the helper.
  */
@@ -28,32 +28,32 @@
 enum { BLOCKED_STACK_BYTES = 256 << 10 }; /* a deeper stack is cut; its innermost frames stay */
 
 struct blocked_place {
-    uintptr_t stack_pointer; /* as the kernel reports it; 0: not known */
+    uintptr_t stack_pointer; /* stack pointer that the kernel reports; 0: not known */
     uintptr_t pc;
-    struct hook_caller hook; /* stack_pointer 0: the thread is in no hook */
+    struct hook_caller hook; /* the hook's caller; stack_pointer 0: the thread is in no hook */
 };
 
 /* Memory and results of a walk. */
 struct blocked_stack {
-    struct python *python; /* interpreter whose frames are listed; NULL: none */
+    struct python *python; /* the interpreter whose frames are listed; NULL: none */
     struct python_threads *python_threads;
-    uint8_t *copy; /* BLOCKED_STACK_BYTES, the first page of it below a stack pointer */
+    uint8_t *copy; /* BLOCKED_STACK_BYTES; the first page is for memory below the stack pointer */
     struct stack_range copied;
     uint64_t registers[REGISTER_COUNT]; /* after UNWIND_EXPRESSION: where the copy is read from */
-    uint64_t *frames;                   /* room for `max` */
-    uintptr_t ended; /* stack pointer at the end of the walk from the kernel's place */
+    uint64_t *frames;                   /* room for `max` frames */
+    uintptr_t ended; /* stack pointer at the end of the walk from the system call */
     uint32_t max;
-    uint32_t count; /* out */
+    uint32_t count; /* result: number of frames */
     bool is_foreign;
-    bool is_in_hook;       /* out: the slot describes the present call */
-    bool reached_hook;     /* out: the walk from the kernel's place came to the hook */
-    bool by_frame_pointer; /* out: as in struct unwind */
-    bool in_handler;       /* out: and passed a signal handler that interrupted the call */
-    bool is_doubtful;      /* out: the interpreter's frames were inconsistent */
+    bool is_in_hook;       /* result: the slot describes the present call */
+    bool reached_hook;     /* result: the walk from the system call came to the hook */
+    bool by_frame_pointer; /* result: as in struct unwind */
+    bool in_handler;       /* result: that walk passed a signal handler that interrupted the call */
+    bool is_doubtful;      /* result: the interpreter's frames were inconsistent */
 };
 
-/* Walks the stack of `thread`. The thread may have gone on meanwhile; the caller must check that.
- * Finds at least one frame. */
+/* Walks the stack of `thread`. The thread may continue meanwhile; the caller must check that it has
+ * not. Finds at least one frame. */
 enum unwind_end blocked_stack_walk(struct blocked_stack *stack, const struct unwinder *unwinder,
                                    const struct thread_state *thread,
                                    const struct blocked_place *blocked_place);

@@ -19,8 +19,8 @@
 
 static const uint64_t LONGEST_INTERVAL = 10 * UINT64_C(1000000000);
 
-/* Adapts the bound to the samples so far. It never depends on how the present draw comes out, so it
- * adds no bias. */
+/* Adapts the bound to the samples so far. The bound never depends on the result of the present
+ * draw, so it adds no bias. */
 static void contention_adapt_bound(struct contention_rate *rate, uint64_t now) {
     const bool is_over = now - rate->since_ns >= NANO_PER_SECOND;
     if (rate->samples >= CONTENTION_MOST_SAMPLES && !is_over && rate->interval < LONGEST_INTERVAL)
@@ -37,8 +37,8 @@ bool contention_is_sampled(struct thread_state *thread, const struct settings *s
                            uint64_t now, uint64_t delay_ns) {
     struct contention_rate *const rate = &thread->contention;
     contention_adapt_bound(rate, now);
-    /* The bound outlasts every change of the settings: otherwise a program that pauses often, or a
-     * client that keeps changing the interval, would escape it. */
+    /* The bound outlasts every change of the settings: otherwise frequent pauses, or frequent
+     * changes of the interval, would disable the bound. */
     const uint64_t set = settings_lock_interval(settings);
     rate->interval = rate->bound > set ? rate->bound : set;
     if (delay_ns < rate->interval && random_next(&thread->random) % rate->interval >= delay_ns)
@@ -156,8 +156,7 @@ ARCH_ANY_STACK void contention_end(const struct recorder *recorder,
         return;
     if (contention->has_wait_slot)
         wait_slot_end(&thread->wait_slot);
-    if (!contention->start_nano ||
-        profiler_tls.inside) /* a handler may have left the wait by a jump */
+    if (!contention->start_nano || profiler_tls.inside) /* a handler may leave the wait by a jump */
         return;
     const uint64_t now = now_nano();
     const uint64_t delay_ns = now > contention->start_nano ? now - contention->start_nano : 1;

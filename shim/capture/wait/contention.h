@@ -1,4 +1,4 @@
-/* Lock contentions: how often a thread found a lock taken, and how long it waited.
+/* Samples lock contentions: how often a thread found a lock taken, and how long it waited.
  *
  * The hook of a lock function checks the lock before it calls libc's function. A free lock costs
  * only that check. If the lock is taken, the hook reads the clock before and after the call. A
@@ -10,7 +10,7 @@
  * The thread records the sample itself while it holds the lock, which lengthens the wait of others.
  * So samples are bounded: a thread that takes more than CONTENTION_MOST_SAMPLES in a second gets
  * twice the interval. After a second with few samples the interval is halved, down to that of the
- * settings. Pauses and changed settings do not reset the bound of a thread.
+ * settings. Pauses and changed settings do not reset the interval of a thread.
  */
 #ifndef OTELPROF_CONTENTION_H
 #define OTELPROF_CONTENTION_H
@@ -23,19 +23,19 @@
 
 enum { CONTENTION_MOST_SAMPLES = 100 };
 
-/* One contention, on the stack of the hook that waits. */
+/* A contention, on the stack of the hook that waits. */
 struct contention {
     struct thread_state *thread; /* NULL: this contention is not measured */
     uint64_t start_nano;         /* CLOCK_MONOTONIC; 0: contentions are not sampled */
     uint64_t lock;
-    uint32_t holder;    /* as lock_holder() returns it */
+    uint32_t holder;    /* the lock's holder, as lock_holder() returns it */
     bool has_wait_slot; /* the thread's wait slot is published for this wait */
 };
 
-/* Finds libc's own clock_gettime(), even if another preloaded library defines one, because it makes
- * no system call: the clock is read while the lock is held, and a system call takes longer than
- * many locks are held. Before contention_start(), and if there is no such function, the kernel is
- * called instead. Context: calm, at start. */
+/* Finds libc's own clock_gettime(), even if another preloaded library defines one, because libc's
+ * makes no system call. The clock is read while the lock is held, and a system call takes longer
+ * than many locks are held. Before contention_start(), and if there is no such function, the kernel
+ * is called instead. Context: calm, at start. */
 void contention_start(void);
 
 /* Begins a contention, before the call: the lock at `lock` is taken, and the thread is about to

@@ -1,10 +1,11 @@
-/* Names of ended threads that held a lock while other threads waited for it.
+/* Keeps the names of ended threads that held a lock while other threads waited for it.
  *
  * A sample identifies the holder of its lock by thread id, and the exporter reads the thread's name
- * from the kernel when it exports the sample. A thread that has ended by then has no name there,
- * and may have recorded nothing that would preserve it. So the sampler of a wait notes the holder's
- * id here, and a thread whose id is noted stores its name here when it ends. There is one place for
- * each id modulo the size: a later holder replaces an earlier one, whose name is then unknown.
+ * from the kernel when it exports the sample. If the thread has ended by then, the kernel has no
+ * name, and the thread may have no record with its name. So the sampler of a wait notes the
+ * holder's id here, and a thread whose id is noted stores its name here when it ends. There is one
+ * place for each id modulo the size: a later holder replaces an earlier one, whose name is then
+ * unknown.
  */
 #ifndef OTELPROF_HOLDER_NAMES_H
 #define OTELPROF_HOLDER_NAMES_H

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-static const uint64_t HOLDER_ENDS = UINT64_MAX; /* for holder_wait_start_ns */
+/* value of holder_wait_start_ns for a holder that ends the process */
+static const uint64_t HOLDER_ENDS = UINT64_MAX;
 
 static void keep_holder_frames(struct wait_detail *detail, const uint64_t *frames, uint32_t count,
                                uint64_t interval) {
@@ -17,7 +18,7 @@ static void keep_holder_frames(struct wait_detail *detail, const uint64_t *frame
     memcpy(detail->holder_frames, frames, detail->holder_frame_count * sizeof *frames);
 }
 
-/* Returns NULL if the thread is not of this process, or is past its end. */
+/* Returns NULL if the thread is not of this process, or has ended. */
 static const struct thread_state *find_thread_by_tid(const struct thread_table *threads,
                                                      uint32_t tid) {
     for (uint32_t i = 0; tid && i < thread_table_count(threads); i++) {
@@ -28,7 +29,7 @@ static const struct thread_state *find_thread_by_tid(const struct thread_table *
     return NULL;
 }
 
-/* Returns the wait that the holder is in; NULL: it is not known to wait now. */
+/* Returns the wait that the holder is in, or NULL if it is not known to wait now. */
 static const struct wait_account *find_holder_wait(const struct wait_sampler *waits,
                                                    const struct wait_account *account) {
     const struct wait_account *const wait =
@@ -74,8 +75,8 @@ void holder_stack_begin(const struct wait_sampler *waits, struct wait_account *a
     set_holder(waits, account, lock_holder(slot_kind, lock, account->tid));
 }
 
-/* Returns the holder later in the wait, or 0 if the waiter itself has received the lock from
- * another thread. Such a thread no longer waits, but has not cleared its slot yet. */
+/* Returns the present holder, or 0 if the waiter itself has received the lock: then it no longer
+ * waits, but has not cleared its slot yet. */
 static uint32_t holder_now(const struct wait_account *account) {
     const uint32_t waiter = account->tid;
     const uint32_t holder = lock_holder(account->lock_kind, account->detail.object, waiter);

@@ -1,9 +1,10 @@
-/* The stack in which the holder of a lock was last seen. It is part of the detail of each wait for
- * that lock.
+/* Finds the stack in which the holder of a lock was last seen, for the detail of each wait for that
+ * lock.
  *
- * The best source is a wait that the holder itself is in, because it keeps the lock meanwhile. The
- * next best is the stack in which the holder was last seen running. Both change while the wait goes
- * on, and so may the holder: each poll checks again. Context: the helper.
+ * If the holder itself is waiting, the stack of that wait is the best, because the holder keeps the
+ * lock meanwhile. Otherwise the stack is used in which the holder was last seen running. Both may
+ * change during the wait, and so may the holder; therefore each poll checks again. Context: the
+ * helper.
  */
 #ifndef OTELPROF_HOLDER_STACK_H
 #define OTELPROF_HOLDER_STACK_H
@@ -14,8 +15,8 @@
 void holder_stack_begin(const struct wait_sampler *waits, struct wait_account *account,
                         uint32_t slot_kind, uint64_t lock);
 
-/* Returns true if, in a wait that goes on, another thread holds the lock by now or the holder is in
- * another wait. */
+/* Returns true if, since the last check of this wait, the lock has another holder, or the holder is
+ * in another wait. */
 bool holder_stack_has_moved(const struct wait_sampler *waits, const struct wait_account *account);
 
 /* Updates the holder and its stack. The caller must have recorded the pending time before. */

@@ -48,7 +48,7 @@ bool idle_waits_add(struct idle_waits *idle, enum wait_kind kind, uint64_t stack
     int i = wait_index(idle, place);
     if (!idle->since_ns)
         idle->since_ns = thread_start_ns;
-    if (i < 0) { /* replaces the shorter one */
+    if (i < 0) { /* replaces the shorter of the two kept waits */
         i = idle->waits[0].nano > idle->waits[1].nano;
         idle->waits[i].place = place;
         idle->waits[i].nano = 0;

@@ -11,8 +11,9 @@
 #include <sys/syscall.h>
 
 enum {
-    MOST_OPEN = 400, /* files of 200 threads */
-    OPEN_SHARE = 4,  /* part of the process's descriptor limit: libraries need some, too */
+    MOST_OPEN = 400, /* largest number of open files: those of 200 threads */
+    /* largest part of the process's descriptor limit: libraries need descriptors, too */
+    OPEN_SHARE = 4,
     PATH_BYTES = 64,
     TEXT_BYTES = 256,
 };
@@ -51,9 +52,9 @@ static bool kernel_read_file(struct kernel_view *view, uint32_t tid, const char 
     return read;
 }
 
-/* --- the view --- */
+/* --- the view of /proc --- */
 
-/* Checks the number of the calling thread in /proc, as in "1234/task/1240". */
+/* Returns true if the calling thread is `tid` in /proc, which names it as in "1234/task/1240". */
 static bool is_own_number(pid_t tid) {
     char text[PATH_BYTES];
     uint64_t number;
@@ -96,8 +97,8 @@ enum thread_run_state kernel_thread_run_state(struct kernel_view *view, uint32_t
     return blocked_call_parse(text, call) ? RUN_BLOCKED : RUN_RUNNING;
 }
 
-/* Parses "time on a processor, time on its queue, times" (Documentation/scheduler/sched-
- * stats.rst). */
+/* Parses a file of three numbers: time on a processor, time on its queue, number of times
+ * (Documentation/scheduler/sched- stats.rst). */
 static void parse_times(const char *text, struct thread_times *times) {
     const char *const behind = number_read(text, 10, &times->cpu_ns);
     if (behind && *behind == ' ')

@@ -1,5 +1,5 @@
-/* The kernel's view of a thread of this process: the call that it is blocked in, and its CPU and
- * run-queue time.
+/* Reads the kernel's view of a thread of this process: the system call that it is blocked in, and
+ * its CPU and run-queue time.
  *
  * The source is /proc/self/task/TID. The files stay open for the threads that are polled most, in
  * the helper's own descriptor table. If /proc is not visible, or shows another namespace of process
@@ -16,18 +16,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Descriptors of a thread's files; 0: not open. */
+/* Descriptors of a thread's files; 0: the file is not open. */
 struct thread_files {
     int call;
     int times;
 };
 
-/* The owner of the open descriptors, and their limits. */
+/* Owns the open descriptors, and has their limits. */
 struct kernel_view {
-    pid_t helper;      /* the thread that opened them; another one has another table */
+    /* the thread that opened the files; another helper has another descriptor table */
+    pid_t helper;
     bool is_separate;  /* the helper does not share its descriptor table */
     bool sees_threads; /* /proc shows this process's threads, under the ids that they know */
-    uint32_t open;     /* files kept open */
+    uint32_t open;     /* number of files kept open */
     uint32_t most;     /* limit of `open` */
 };
 
@@ -47,8 +48,8 @@ enum thread_run_state kernel_thread_run_state(struct kernel_view *view, uint32_t
                                               struct thread_files *files,
                                               struct blocked_call *call);
 
-/* Reads the times that the thread has used so far; they are exact while it is blocked. Returns
- * false if the thread is gone. */
+/* Reads the times that the thread has used so far; they are exact while the thread is blocked.
+ * Returns false if the thread has ended. */
 bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_files *files,
                          struct thread_times *times);
 
@@ -56,11 +57,11 @@ bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_f
 bool kernel_thread_delay(struct kernel_view *view, uint32_t tid, struct thread_files *files,
                          uint64_t *delay_ns);
 
-/* Reads the times of the calling thread, by files of the process's descriptor table. Context: at
- * start, or in a forked child. */
+/* Reads the times of the calling thread, by files in the process's own descriptor table. Context:
+ * at start, or in a forked child. */
 void kernel_own_times(struct thread_times *times);
 
-/* Closes the files of a thread that is gone. */
+/* Closes the files of a thread that has ended. */
 void kernel_thread_close(struct kernel_view *view, struct thread_files *files);
 
 #endif

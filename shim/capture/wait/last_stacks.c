@@ -1,6 +1,6 @@
 #include "last_stacks.h"
 
-/* Rejects the stack of another thread that had the slot before. */
+/* Returns true if the record is of this thread, and not of an earlier one in the slot. */
 static bool has_last_stack(const struct thread_table *threads, uint32_t reference, uint32_t tid,
                            struct sample *stack) {
     if (!reference || !tid)

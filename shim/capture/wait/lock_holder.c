@@ -8,7 +8,8 @@
 #include <stddef.h>
 
 enum {
-    LARGEST_ID = 1 << 22, /* the kernel's PID_MAX_LIMIT. Robust mutexes have other values, too */
+    /* the kernel's PID_MAX_LIMIT. In a robust mutex the word may also have other values */
+    LARGEST_ID = 1 << 22,
     /* glibc's nptl/pthreadP.h */
     MUTEX_TYPE = 3,
     MUTEX_ROBUST = 16,
@@ -25,7 +26,8 @@ static uint32_t lock_word_at(const void *lock, size_t offset) {
     return *(const volatile uint32_t *)(const void *)((const char *)lock + offset);
 }
 
-/* Reads the word of a mutex that the kernel hands over: its new holder sets __owner only later. */
+/* Reads the futex word of a mutex that the kernel hands over, because the new holder sets __owner
+ * only later. */
 static uint32_t holder_of_mutex(const void *lock) {
     const uint32_t kind = lock_word_at(lock, offsetof(pthread_mutex_t, __data.__kind));
     if (kind & (MUTEX_ROBUST | MUTEX_PRIORITY_INHERITANCE))
@@ -49,10 +51,10 @@ ARCH_ANY_STACK uint32_t lock_holder_here(uint32_t what, const void *lock) {
     return 0;
 }
 
-/* Returns true if the kernel has just handed the lock to `holder`: it writes the id of the thread
- * that it wakes into the word, and that thread may not have run since. A thread that really waits
- * for a lock that it holds was the holder before: a mutex then has it as __owner, and glibc and the
- * kernel refuse to give other locks to one thread twice (EDEADLK). */
+/* Returns true if the kernel has just handed the lock to `holder`: the kernel writes the id of the
+ * thread that it wakes into the word, and that thread may not have run since. A thread that really
+ * waits for a lock of its own differs: it is the __owner of the mutex, and for other locks glibc
+ * and the kernel refuse such a wait (EDEADLK). */
 static bool is_handed_over(uint32_t what, const void *lock, uint32_t holder) {
     return wait_slot_layout(what) != LOCK_MUTEX ||
            lock_word_at(lock, offsetof(pthread_mutex_t, __data.__owner)) != holder;

@@ -1,9 +1,9 @@
-/* The holder of a lock, read from the lock's own memory.
+/* Reads the holder of a lock from the lock's own memory.
  *
- * Locks that know their owner keep the thread's id in one of their words: a mutex of glibc in
- * __owner, a read-write lock in __cur_writer, a futex with priority inheritance in the word itself,
- * as the kernel prescribes (futex(2)). The offsets of these words in glibc's types are part of its
- * binary interface, because programs initialize the types statically
+ * Locks with an owner keep the thread's id in one of their words: a mutex of glibc in __owner, a
+ * read-write lock in __cur_writer, a futex with priority inheritance in the word itself, as the
+ * kernel prescribes (futex(2)). The offsets of these words in glibc's types are part of its binary
+ * interface, because programs initialize the types statically
  * (sysdeps/nptl/bits/thread-shared-types.h, struct_mutex.h, struct_rwlock.h; on 64-bit machines
  * since 2.25). Locks do not record their readers.
  */
@@ -17,19 +17,20 @@
 
 /* Returns the id of the thread that holds the lock at `lock`, for which the thread `waiter` waits;
  * 0: no thread holds it, or the holder is not known. The holder may belong to another process, if
- * the lock is in shared memory. It may be `waiter` itself, if that waits for a lock that it already
- * holds; a lock that the kernel has just handed to `waiter` has no holder. `what` is a slot's kind;
- * only locks have a holder. The memory may be gone. errno is changed. Context: the helper. */
+ * the lock is in shared memory. The holder is `waiter` itself if that thread waits for a lock that
+ * it already holds; but a lock that the kernel has just handed to `waiter` has no holder. `what` is
+ * a slot's kind; only locks have a holder. The memory may be unmapped. errno is changed. Context:
+ * the helper. */
 uint32_t lock_holder(uint32_t what, uint64_t lock, uint32_t waiter);
 
-/* Returns the thread that a lock in readable memory names as its holder, whichever thread waits for
- * it; 0: none. Context: any. Async-signal-safe: yes. */
+/* Returns the holder that a lock in readable memory has, whichever thread waits for it; 0: none.
+ * Context: any. Async-signal-safe: yes. */
 uint32_t lock_holder_here(uint32_t what, const void *lock);
 
-/* Returns true if a mutex whose word is not 0 is given to the calling thread, `tid`, or refused,
- * without a wait: the thread holds it already, and the mutex counts or reports an error; or the
- * word holds something else besides the id (a priority ceiling, the mark that the owner has died).
- * Context: any. Async-signal-safe: yes. */
+/* Returns true if the calling thread, `tid`, gets a mutex whose word is not 0 without a wait, or is
+ * refused: either it holds the mutex already, which counts or reports an error; or the word has
+ * more than an id (a priority ceiling, the mark that the owner has died). Context: any.
+ * Async-signal-safe: yes. */
 bool mutex_needs_no_wait(const void *mutex, uint32_t tid);
 
 #endif

@@ -36,7 +36,8 @@ static void show_waiting(struct snapshot *snapshot, const struct wait_account *a
     snapshot_show(snapshot, account->tid, &sample);
 }
 
-/* Reports a thread that ends the process: it is where it called exit(), or was interrupted. */
+/* Reports a thread that ends the process, at the place where it called exit() or was
+ * interrupted. */
 static void show_last_state(struct snapshot *snapshot, const struct wait_account *account) {
     const struct wait_detail detail = {.condition = CONDITION_RUNNING};
     struct sample sample = wait_record_account_sample(account);
@@ -44,8 +45,7 @@ static void show_last_state(struct snapshot *snapshot, const struct wait_account
     snapshot_show(snapshot, account->tid, &sample);
 }
 
-/* Reports a thread as running, also one that has begun to wait and could not be observed since: it
- * came there running. */
+/* Reports a thread as running, even if it has begun to wait and could not be observed since. */
 static void show_running(struct snapshot *snapshot, struct thread_state *thread, uint32_t tid,
                          enum thread_run_state run_state) {
     const struct recorder *const recorder = snapshot->waits->recorder;
@@ -75,7 +75,7 @@ static enum thread_run_state observe_again(struct snapshot *snapshot, struct thr
     return run_state;
 }
 
-/* Skips retired threads: their id may be another thread's. */
+/* Skips retired threads, because another thread may have their id. */
 static void show_thread(struct snapshot *snapshot, struct thread_state *thread) {
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
     enum thread_run_state run_state = RUN_UNKNOWN;
@@ -89,9 +89,12 @@ static void show_thread(struct snapshot *snapshot, struct thread_state *thread) 
     if (account && !account->waits)
         run_state = observe_again(snapshot, thread, account);
     if (account && account->waits) {
-        holder_stack_follow(snapshot->waits, account); /* holders found later in the harvest */
-        if (!account->has_context) {                   /* its context may have been found since */
-            /* without times: the thread need not have had it since the wait was first seen */
+        /* the harvest may have found the holder later */
+        holder_stack_follow(snapshot->waits, account);
+        /* the harvest may have found its context later */
+        if (!account->has_context) {
+            /* without times: the thread may not have had this context since the wait was first
+             * seen */
             account->seen = (struct span_seen){0, 0};
             account->has_context =
                 record_context_of(snapshot->waits->recorder, thread, &account->context);
@@ -145,7 +148,7 @@ static void show_unknown_in(struct snapshot *snapshot, uint32_t tid, uint64_t *f
     snapshot_show(snapshot, tid, &sample);
 }
 
-/* Reports a thread that the kernel runs: it has no stack of the program's. */
+/* Reports a thread that the kernel runs, which has no stack of the program's. */
 static void show_kernel_worker(struct snapshot *snapshot, uint32_t tid, bool runs) {
     const struct wait_detail detail = {.condition = runs ? CONDITION_RUNNING : CONDITION_BLOCKED};
     uint64_t none[1] = {0};

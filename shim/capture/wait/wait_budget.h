@@ -1,4 +1,4 @@
-/* The cost limit of a poll: WAIT_SHARE of the time between two polls, whatever the number of
+/* Limits the cost of a poll to 1/WAIT_SHARE of the time between two polls, for any number of
  * threads.
  *
  * Each poll sums up the cost of observing all its threads. From that sum the next poll derives the
@@ -13,19 +13,21 @@
 #include <stdint.h>
 
 enum {
-    WAIT_SHARE = 300,        /* 0.33 % of a processor */
-    WAIT_MOST_THREADS = 512, /* considered in one poll */
-    WAIT_STACK_NANO = 20000, /* price of a new stack, at first */
+    WAIT_SHARE = 300,        /* 1/300: 0.33 % of a processor */
+    WAIT_MOST_THREADS = 512, /* number of threads considered in one poll */
+    WAIT_STACK_NANO = 20000, /* initial price of a new stack */
     WAIT_CLOCK_NANO = 1000,  /* price of reading another thread's clock */
     WAIT_COMPARE_NANO = 100, /* price of checking a slot: one or two cache misses */
-    WAIT_OVERDRAFT = 3,      /* times may_spend: for when all threads suddenly wait elsewhere */
+    /* a poll may spend so many times may_spend, because all threads may suddenly wait in new
+     * places */
+    WAIT_OVERDRAFT = 3,
 };
 
 struct wait_budget {
-    double chance;      /* of observing each thread in this poll */
-    uint64_t may_spend; /* nanoseconds */
+    double chance;      /* probability with which this poll observes each thread */
+    uint64_t may_spend; /* budget of this poll, nanoseconds */
     uint64_t spent;
-    uint64_t wanted;     /* the cost if each thread had been observed */
+    uint64_t wanted;     /* cost if every thread was observed */
     uint64_t stack_nano; /* mean price of a new stack */
 };
 

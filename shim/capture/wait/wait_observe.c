@@ -7,15 +7,15 @@
 
 #include <string.h>
 
-/* A thread without a slot that used less than 1/2 of the time since the last check may be
- * waiting. */
+/* Without a slot, a thread may be waiting if it has used less than half of the time since the last
+ * check. */
 enum { RUNS_SHARE = 2 };
 /* The largest distance from a hook to the system call below it: libc's frames, or a signal frame
  * and a handler's. */
 enum { HOOK_DEPTH = 256 << 10 };
 /* A wait is long when so much of it is pending. */
 enum { LONG_WAIT_NANO = 500000000 };
-/* The helper waits for a thread that ends the process, for so many rounds of wait.h. */
+/* The helper waits so many rounds of wait.h for a thread that ends the process. */
 enum { LAST_CALL_ROUNDS = 200 };
 
 /* --- accounts --- */
@@ -40,7 +40,7 @@ struct wait_account *wait_account_of(struct wait_sampler *waits, struct thread_s
     if (!account)
         return NULL;
     if (account->begun_ns && (!tid || account->begun_ns != begun_ns || account->tid != tid)) {
-        record_pending(waits, thread, account); /* its thread is gone */
+        record_pending(waits, thread, account); /* the thread of the account has ended */
         kernel_thread_close(&waits->kernel, &account->files);
         memset(account, 0, sizeof *account);
     }
@@ -94,23 +94,23 @@ void wait_continue(struct wait_sampler *waits, struct thread_state *thread,
         account->pending_ns += wall_take(&thread->wall, account->off_cpu_at_last_seen_ns +
                                                             (now - account->last_seen_ns));
     const bool moved = holder_stack_has_moved(waits, account);
-    /* The kernel is asked about a long wait now and then: the pending time of a thread that is
-     * still blocked is recorded. A handler may have run within it, and have waited for a processor.
+    /* During a long wait the kernel is queried now and then, and if the thread is still blocked its
+     * pending time is recorded. A handler may have run meanwhile, and have waited for a processor.
      */
     if (moved || (account->pending_ns >= LONG_WAIT_NANO &&
                   kernel_thread_run_state(&waits->kernel, account->tid, &account->files, &call) ==
                       RUN_BLOCKED))
-        wait_reconcile(waits, thread, account); /* this time belongs to the holder until now */
+        /* the time until now belongs to the former holder */
+        wait_reconcile(waits, thread, account);
     if (moved)
         holder_stack_follow(waits, account);
 }
 
 /* --- reconciling --- */
 
-/* Returns the largest delay that is possible: the thread's life so far, less the time that is
- * recorded as off-CPU, which was no delay. Linux from 6.12 on may count a sleep as delay, if it
- * moves a thread to another processor before it has taken it off its queue (sched_delayed in
- * kernel/sched/fair.c). */
+/* Returns the largest delay that is possible: the thread's life so far, less the recorded off-CPU
+ * time, which was no delay. Linux from 6.12 on may report a sleep as delay, if it moves a sleeping
+ * thread that is still on its queue to another processor (sched_delayed in kernel/sched/fair.c). */
 static uint64_t most_delay(const struct thread_state *thread, const struct wait_account *account,
                            uint64_t cpu_ns) {
     const struct wall_time *const wall = &thread->wall;
@@ -135,7 +135,7 @@ static void leave_out_false_delay(const struct thread_state *thread, struct wait
 }
 
 /* Records the known run-queue delay, which is subtracted from the time off CPU. If schedstat can no
- * longer be read, the last value stays. Returns false if the thread is gone. */
+ * longer be read, the last value stays. Returns false if the thread has ended. */
 static bool read_times(struct wait_sampler *waits, struct thread_state *thread,
                        struct wait_account *account, struct thread_times *times) {
     const uint64_t known = atomic_load_explicit(&thread->wall.delay_ns, memory_order_relaxed);
@@ -154,8 +154,8 @@ static bool read_times(struct wait_sampler *waits, struct thread_state *thread,
     return true;
 }
 
-/* Gives back time that was taken in excess: the thread may have worked within a wait whose slot has
- * not changed (in a handler, or for a large read). */
+/* Gives back time that was taken in excess: during a wait whose slot has not changed, the thread
+ * may have worked (in a handler, or for a large read). */
 static void correct_pending(struct thread_state *thread, struct wait_account *account,
                             uint64_t off) {
     const uint64_t accounted_ns = atomic_load(&thread->wall.accounted_ns);
@@ -224,12 +224,13 @@ void wait_discard(struct wait_sampler *waits, struct thread_state *thread,
 
 struct found {
     uint64_t sequence;
-    uint32_t kind; /* the slot's */
+    uint32_t kind; /* the kind in the slot */
     uint64_t object;
     struct blocked_place blocked_place;
     struct blocked_call call;
     enum thread_run_state run_state;
-    uint64_t seen_nano; /* the thread was there then, if its clock has not moved; 0: not wanted */
+    /* if its CPU clock has not moved, the thread was in this wait then; 0: not wanted */
+    uint64_t seen_nano;
 };
 
 /* Returns false if the slot is being written. */
@@ -266,8 +267,8 @@ static void read_run_state(struct wait_sampler *waits, struct wait_account *acco
         blocked_place->hook.stack_pointer = 0;
 }
 
-/* Returns true for a thread that has worked for most of the time since the last check: without a
- * slot it is taken as running. */
+/* Returns true if the thread has worked for most of the time since the last check. Without a slot
+ * such a thread counts as running. */
 static bool worked_since(struct wait_account *account, uint64_t now, uint64_t cpu_ns) {
     const uint64_t worked = cpu_ns - account->cpu_at_read_ns;
     const uint64_t passed = now - account->cpu_read_ns;
@@ -347,7 +348,7 @@ static void begin_wait(struct thread_state *thread, struct wait_account *account
     atomic_store_explicit(&thread->wall.sampled, true, memory_order_relaxed);
 }
 
-/* Leaves out libc's function that made the profiler's system call. */
+/* Removes the frame of libc's function that made the profiler's system call. */
 static void leave_out_own_call(const struct wait_sampler *waits, const struct thread_state *thread,
                                struct wait_account *account, const struct found *found) {
     const struct unwinder *const unwinder = waits->recorder->unwinder;
@@ -371,7 +372,8 @@ static bool is_out_of_program(void *context) {
     return last->found->run_state != RUN_RUNNING;
 }
 
-/* Notes the stack of a thread that ends the process. It may still be on its way into its wait. */
+/* Notes the stack of a thread that ends the process. The thread may not have begun its last wait
+ * yet. */
 static void observe_last_state(struct wait_sampler *waits, struct thread_state *thread,
                                struct wait_account *account) {
     struct found found = {.sequence = 0};
@@ -400,7 +402,7 @@ void wait_observe(struct wait_sampler *waits, struct thread_state *thread,
         wait_reconcile(waits, thread, account);
     account->is_last_state = false;
     if (wall_is_left(&thread->wall) && is_in_known_call(thread, account))
-        return; /* a handler that has interrupted the call ends the process */
+        return; /* a handler that has interrupted the call is ending the process */
     account->waits = false;
     account->seen = (struct span_seen){0, 0};
     if (wall_is_left(&thread->wall)) {
@@ -412,7 +414,8 @@ void wait_observe(struct wait_sampler *waits, struct thread_state *thread,
     const uint64_t now = monotonic_nano();
     if (!(found.sequence & 1) && worked_since(account, now, clock_nano(cpu_clock_of(account->tid))))
         return;
-    if (!read_times(waits, thread, account, &times)) /* it must not work after this */
+    /* read last, because the thread must not have worked since */
+    if (!read_times(waits, thread, account, &times))
         return;
     found.seen_nano = wants_span_times(waits) ? monotonic_nano() : 0;
     read_run_state(waits, account, &found);

@@ -33,7 +33,8 @@ struct sample wait_record_account_sample(const struct wait_account *account) {
                            .frame_count = account->frame_count};
 }
 
-/* Returns a sample of time whose stack is not known: `*start`, where the thread began. */
+/* Returns a sample of time whose stack is not known; its only frame is `*start`, where the thread
+ * began. */
 static struct sample unsampled(const struct wait_sampler *waits, const struct thread_state *thread,
                                uint64_t *start) {
     *start = start_of(thread);

@@ -1,19 +1,19 @@
-/* Records the time of a thread that the helper has found out. Context: the helper. */
+/* Records the time of threads as the helper has found it. Context: the helper. */
 #ifndef OTELPROF_WAIT_RECORD_H
 #define OTELPROF_WAIT_RECORD_H
 
 #include "wait_sampler.h"
 
-/* Records `nano` of the account's wait. Returns false if there is no memory, and counts that. */
+/* Records `nano` of the account's wait. If there is no memory, counts that and returns false. */
 bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
                          struct wait_account *account, uint64_t nano);
 
-/* Returns a sample under the account's stack, without kind, wait and values. It refers to the
- * account. */
+/* Returns a sample under the account's stack, without kind, wait and values. The sample refers to
+ * the account. */
 struct sample wait_record_account_sample(const struct wait_account *account);
 
 /* Records `nano` in which the whole process was stopped, under the stack of the account's wait, or
- * under that in which the thread was last seen running. */
+ * under the stack in which the thread was last seen running. */
 bool wait_record_stopped(struct wait_sampler *waits, struct thread_state *thread,
                          const struct wait_account *account, uint64_t nano);
 

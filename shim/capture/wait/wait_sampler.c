@@ -7,7 +7,7 @@
 
 _Atomic uint8_t wait_slots_on;
 
-enum { JITTER_SHARE = 4 }; /* of the period, each way */
+enum { JITTER_SHARE = 4 }; /* the period varies by 1/4, in both directions */
 enum { UNPOLLED_PERIODS = 2 };
 
 /* --- start and end --- */
@@ -100,7 +100,7 @@ static void poll_all_threads(struct wait_sampler *waits, uint64_t now) {
         waits->next_thread = waits->next_thread + 1 < count ? waits->next_thread + 1 : 0;
         poll_thread(waits, thread_table_at(threads, waits->next_thread), now);
     }
-    /* another thread is first in the next poll, which may be cut short */
+    /* the next poll, which may be cut short, begins at another thread */
     waits->next_thread = count ? (uint32_t)(random_next(&waits->random) >> 32) % count : 0;
 }
 
@@ -116,7 +116,7 @@ static void for_each(struct wait_sampler *waits,
     }
 }
 
-/* Forgets descriptors, which end with the helper that opened them. */
+/* Forgets descriptors, because they end with the helper that opened them. */
 static void forget_files(struct wait_sampler *waits, struct thread_state *thread,
                          struct wait_account *account) {
     (void)waits;
@@ -124,7 +124,7 @@ static void forget_files(struct wait_sampler *waits, struct thread_state *thread
     account->files = (struct thread_files){0, 0};
 }
 
-/* Records the wait of a thread until now, even if the budget never allowed to observe it. */
+/* Records the wait of a thread until now, even a wait that the budget never allowed to observe. */
 static void reconcile_thread(struct wait_sampler *waits, struct thread_state *thread,
                              struct wait_account *account) {
     if (!wait_is_same(thread, account)) {
@@ -194,12 +194,12 @@ static bool wait_follow(struct wait_sampler *waits) {
     }
     wait_follow_settings(waits);
     if (!room->python_threads && python && atomic_load(&python->on)) {
-        room->python = python; /* found since the last poll */
+        room->python = python; /* may have been found since the last poll */
         room->python_threads = python_threads_new();
     }
-    /* The helper of a forked child starts late. The first place where a thread is seen does not
-     * explain its waits before that: they are recorded without a stack, which is also done at the
-     * end of the process if it had no helper until then. */
+    /* The helper of a forked child starts late. The place where it first sees a thread does not
+     * explain earlier waits; these are recorded without a stack, as at the end of a process that
+     * had no helper. */
     if (was_alone) {
         atomic_store(&wait_slots_on, waits->on ? WAIT_SLOTS_ON : WAIT_SLOTS_OFF);
         if (waits->on)

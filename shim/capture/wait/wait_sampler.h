@@ -1,14 +1,14 @@
-/* Off-CPU time: the waits of each thread, sampled by the helper.
+/* Samples the waits of each thread, on the helper: the off-CPU time.
  *
  * The amount is exact: the kernel's clocks give the time that a thread spent neither on a processor
  * nor on its run queue (record/wall_time.h). A poll only decides under which stack the time is
  * shown. A thread that is found waiting gets the time off CPU since its last sample, and while it
  * stays in the same wait, that wait gets the time from poll to poll. Polls come at random moments,
- * so the stacks are found in proportion to their time, as CPU samples find code; and a wait is in
- * the profile while it lasts. Threads are not woken, and no hook reads a clock.
+ * so stacks are found in proportion to their time, as CPU samples find code. A wait appears in the
+ * profile before it ends. No thread is woken, and no hook reads a clock.
  *
- * A poll has a budget (wait_budget.h). If it does not suffice for all threads, each is observed
- * with the same probability, even one in a known wait, so that none is preferred.
+ * A poll has a budget (wait_budget.h). If the budget does not suffice for all threads, each is
+ * observed with the same probability, even a thread in a known wait, so that none is preferred.
  *
  * Context: the helper, unless a function says otherwise.
  */
@@ -31,15 +31,15 @@
 struct wait_sampler {
     const struct recorder *recorder;
     const struct log *log;
-    unsigned types;        /* PROFILE_* bits that need it; 0: it does nothing */
-    unsigned on;           /* types of the present settings */
+    unsigned types;        /* PROFILE_* bits that need waits; 0: the sampler does nothing */
+    unsigned on;           /* the types that the present settings enable */
     bool paused;           /* none of the types is on */
-    uint32_t settings;     /* version of the settings that it follows */
+    uint32_t settings;     /* version of the settings that the sampler follows */
     uint64_t next_poll_ns; /* CLOCK_MONOTONIC, ns */
     uint32_t next_thread;  /* first thread of the next poll */
     uint64_t random;
     struct wait_budget budget;
-    struct sample_table table; /* records of the helper, in chunks of the threads' pool */
+    struct sample_table table; /* the helper's own records, in chunks of the threads' pool */
     struct last_stacks stacks; /* stacks in which threads were last seen running */
     struct wait_accounts *accounts;
     struct kernel_view kernel;
@@ -56,15 +56,15 @@ enum {
 };
 extern _Atomic uint8_t wait_slots_on;
 
-/* Context: calm, at start. */
+/* Prepares the sampler. Context: calm, at start. */
 void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
                         const struct recorder *recorder, const struct log *log);
 
 /* Begins the account of a thread that is about to be created. Context: calm. */
 void wait_sampler_expect(const struct wait_sampler *waits, struct thread_state *thread);
 
-/* Begins the account of the calling thread, whose time so far is in no account. Context: at start,
- * or fork handler. */
+/* Begins the account of the calling thread, without its time so far. Context: at start, or fork
+ * handler. */
 void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_state *thread);
 
 /* Records the waits of the calling thread that no poll has seen. Context: the thread itself, calm,
@@ -74,12 +74,12 @@ void wait_sampler_end_thread(const struct wait_sampler *waits, struct thread_sta
 /* Returns the time of the next poll; UINT64_MAX: not before the settings change. */
 uint64_t wait_sampler_next_poll(const struct wait_sampler *waits);
 
-/* Called right before the helper sleeps, and right after it: time in which the whole process was
- * stopped is recorded as such. `until`: when the sleep should have ended. */
+/* Called right before the helper sleeps, and right after it: so that a stop of the whole process is
+ * recorded as such. `until`: when the sleep should have ended. */
 void wait_sampler_before_sleep(struct wait_sampler *waits);
 void wait_sampler_after_sleep(struct wait_sampler *waits, uint64_t until);
 
-/* Polls the threads, if it is time. */
+/* Polls the threads, if a poll is due. */
 void wait_sampler_poll(struct wait_sampler *waits);
 
 /* Reconciles every thread's account up to now, and visits the records since the last harvest. If
@@ -87,8 +87,9 @@ void wait_sampler_poll(struct wait_sampler *waits);
 void wait_sampler_harvest(struct wait_sampler *waits, bool is_last,
                           void (*visit)(void *arg, const struct sample *sample), void *arg);
 
-/* Returns the wait in which a thread was found last, if it is still in it. Its frames, detail and
- * `wait_start_ns` are valid until the next poll. NULL: it was not found waiting. */
+/* Returns the wait in which a thread was found last, if the thread is still in it. Its frames,
+ * detail and `wait_start_ns` are valid until the next poll. NULL: the thread was not found
+ * waiting. */
 const struct wait_account *wait_sampler_current_wait(const struct wait_sampler *waits,
                                                      const struct thread_state *thread);
 
