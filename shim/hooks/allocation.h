@@ -1,4 +1,4 @@
-/* Countdown of bytes to the next sample, shared by the hooks of all allocator entry points.
+/* Counts down the bytes to the next sample, for the hooks of all allocator entry points.
  *
  * A call that is not sampled costs a compare and a subtraction. These functions only count down;
  * heap.c decides and records. Context: any thread of the application, in a hook. */
@@ -13,13 +13,14 @@
 #include <stdint.h>
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-/* Aligns the function to a line of the instruction cache, so that it lies in one where it fits. */
+/* Aligns the function to a line of the instruction cache, so that a short one lies in one line. */
 #define FAST __attribute__((aligned(CACHE_LINE)))
 
-/* Returns whether to sample an allocation whose countdown is over, or was never started. */
+/* Returns whether to sample an allocation, after the countdown has ended or if it never began. */
 RARE bool allocation_is_sampled_slow(uint64_t size);
 
-/* Called before an allocation of `size` bytes. Returns whether to sample it, if it succeeds. */
+/* Called before an allocation of `size` bytes. Returns whether to sample the allocation if it
+ * succeeds. */
 static inline bool allocation_is_sampled(uint64_t size) {
     if (UNLIKELY(size >= profiler_tls.alloc_left))
         return allocation_is_sampled_slow(size);
@@ -27,8 +28,8 @@ static inline bool allocation_is_sampled(uint64_t size) {
     return false;
 }
 
-/* Called when the allocation has failed. Draws a new gap: the rest of one that was less than the
- * failed size would have the next allocations sampled too often. Does not return if the calling
+/* Called when the allocation has failed. Draws a new gap: a rest that is smaller than the failed
+ * size would make samples of the next allocations too frequent. Does not return if the calling
  * thread is under a guard. */
 RARE void allocation_failed(bool sampled);
 

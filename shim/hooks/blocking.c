@@ -1,12 +1,13 @@
-/* Hooks of calls that may block (blocking_calls.def). Each publishes where its thread waits, and
+/* Hooks calls that may block (blocking_calls.def). Each hook publishes where its thread waits, and
  * forwards the call.
  *
  * A hook has a frame of its own, which the thread's stack shows, and no exception table: it holds
- * nothing, so cancellation and longjmp may skip it. The reader of slots copes with what they leave
- * in the slot (wait_slot.h). No hook reads a clock, makes a system call, or changes errno.
+ * no resource, so cancellation and longjmp may skip it. They leave a stale slot, which the slot's
+ * reader detects (wait_slot.h). No hook reads a clock, makes a system call, or changes errno.
  *
- * A hook reads its caller's registers from its own frame, so it does not align the stack. It need
- * not: this file is compiled without vector registers, and calls functions that do. */
+ * A hook reads its caller's registers from its own frame, so it does not align the stack. That is
+ * safe, because this file is compiled without vector registers, and calls functions that align the
+ * stack themselves. */
 #include "arch_caller.h"
 #include "arch_forward.h"
 #include "capture/bound_calls.h"
@@ -41,9 +42,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A forked child that hardly computes, and mostly waits, gets its helper here. */
+/* Starts the helper of a forked child that mostly waits, and so allocates little. */
 RARE static void offer_helper(enum wait_kind kind) {
-    /* not for locks: allocators take them, too, and a new thread may want the same ones */
+    /* not for locks: allocators take locks, too, and a new thread may need the same ones */
     if (kind == WAIT_SLEEP || kind == WAIT_POLL || kind == WAIT_NET || kind == WAIT_ACCEPT ||
         kind == WAIT_PROCESS)
         capture_offer_helper();
@@ -63,7 +64,7 @@ static inline struct wait_slot *thread_wait_slot(enum wait_kind kind) {
 
 /* --- by name --- */
 
-/* The functions behind ours. */
+/* The next definitions of these functions. */
 IN_BOUND_CALLS static struct {
 #define BLOCKING(kind, object, result, name, parameters, arguments) result(*name) parameters;
 #include "blocking_calls.def"
@@ -91,14 +92,16 @@ typedef long syscall_of_six(long number, long a, long b, long c, long d, long e,
 __attribute__((used)) IN_BOUND_CALLS static syscall_of_six *next_blocking_syscall;
 
 enum { FUTEX_COMMANDS = ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME) };
-enum { LOCKED_AND_WAITED_FOR = 2 }; /* Drepper, "Futexes Are Tricky", mutex 2: Rust's, too */
+/* the value by which the program's lock marks waiters (Drepper, "Futexes Are Tricky", mutex 2);
+ * Rust's locks use it, too */
+enum { LOCKED_AND_WAITED_FOR = 2 };
 
 #ifndef FUTEX_LOCK_PI2
 #define FUTEX_LOCK_PI2 13 /* Linux 5.14 */
 #endif
 
-/* Words that are not locks: their waiters have expected a second value, too, as with a condition
- * variable that counts. A colliding word replaces an older one. */
+/* Words that are not locks: a waiter has expected a value other than LOCKED_AND_WAITED_FOR, as with
+ * a condition variable that counts. A colliding word replaces an older one. */
 enum { COUNTERS = 64 };
 static _Atomic uintptr_t counters[COUNTERS];
 
@@ -111,12 +114,12 @@ static bool waits_for_lock(long word, uint32_t expected, long timeout) {
     return expected == LOCKED_AND_WAITED_FOR && !timeout && !is_counter;
 }
 
-/* A word that cannot be read has no holder. */
+/* Returns the kind of a PI futex; a word that cannot be read has no holder. */
 RARE static uint32_t kind_of_pi_futex(long word) {
     return WAIT_LOCK | (memory_is_readable((uintptr_t)word) ? LOCK_PI_FUTEX : LOCK_SILENT);
 }
 
-/* Returns the kind as the slot stores it, with the lock's layout. */
+/* Returns the kind in the form of the slot, with the lock's layout. */
 static uint32_t kind_of_futex(long word, long command, long expected, long timeout) {
     switch (command & FUTEX_COMMANDS) {
     case FUTEX_WAIT:
@@ -139,7 +142,7 @@ static uint32_t kind_of_number(long number, long a, long b, long c, long d) {
     return number == SYS_epoll_pwait2 ? WAIT_POLL : WAIT_FUTEX;
 }
 
-/* Called by the assembler below. */
+/* The assembler below calls this function. */
 __attribute__((used)) static long wait_by_number(long number, long a, long b, long c, long d,
                                                  long e, long f) {
     const struct hook_caller caller = ARCH_CALLER(__builtin_frame_address(0));
@@ -169,7 +172,8 @@ __attribute__((used)) static long wait_by_number(long number, long a, long b, lo
 #define SYS_epoll_pwait2 441 /* Linux 5.11 */
 #endif
 
-/* All other calls by number continue unchanged: a child of a clone may return on another stack. */
+/* All other calls by number continue unchanged, because a child of a clone may return on another
+ * stack. */
 ARCH_DEFINE_NUMBERED_FORWARD(blocking_syscall, SYS_futex, SYS_futex_waitv, SYS_epoll_pwait2,
                              wait_by_number, next_blocking_syscall)
 
@@ -177,7 +181,8 @@ ARCH_DEFINE_NUMBERED_FORWARD(blocking_syscall, SYS_futex, SYS_futex_waitv, SYS_e
 
 enum { WAITS_ARE_WANTED = PROFILE_OFF_CPU | PROFILE_SCHED_DELAY | PROFILE_LOCK | PROFILE_THREADS };
 
-/* Has statements instead of a table of addresses: each address would be relocated in every process.
+/* Consists of statements, not of a table: the addresses in a table would be relocated in every
+ * process.
  */
 void hooks_blocking_start(unsigned types) {
     if (!(types & WAITS_ARE_WANTED))

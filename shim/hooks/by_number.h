@@ -1,5 +1,5 @@
-/* System calls by number: the interface between syscall() (syscall.c) and the hook families of the
- * same functions, by the table (hooked.def). */
+/* Declares the interface between syscall() (syscall.c) and the hook families of the same functions,
+ * by the table (hooked.def). */
 #ifndef OTELPROF_BY_NUMBER_H
 #define OTELPROF_BY_NUMBER_H
 
@@ -8,19 +8,20 @@
 
 /* --- the next syscall() --- */
 
-/* libc's syscall() as it is called: six arguments in registers, whatever the call has. */
+/* Type of libc's syscall() as it is called: always with six arguments in registers. */
 typedef long syscall_function(long number, long a, long b, long c, long d, long e, long f);
 
-/* The next definition; until hooks_syscall_finish_init() was called, a routine that calls that. */
+/* The next definition of syscall(); before hooks_syscall_finish_init(), a routine that calls that
+ * function. */
 extern syscall_function *next_syscall;
 
-/* Resolves next_syscall, which otherwise the first call does. Context: any. Async-signal-safe: yes.
+/* Resolves next_syscall before its first call would. Context: any. Async-signal-safe: yes.
  */
 void hooks_syscall_finish_init(void);
 
-/* --- before a call that is WATCHED, with its first arguments as they came --- */
+/* --- before a call that is WATCHED, with its first arguments unchanged --- */
 
-/* The helper's part when the call has succeeded. */
+/* The helper's part after the call has succeeded. */
 enum then {
     THEN_NOTHING,
     THEN_COMPARE, /* the helper gives up capabilities if it has more */
@@ -39,32 +40,31 @@ enum then before_seccomp(unsigned long operation, unsigned long flags, unsigned 
 enum then before_landlock_restrict_self(unsigned long a, unsigned long b, unsigned long c,
                                         unsigned long d);
 
-/* exit.c: the program ends the whole process, as by _exit(), in any state. Context: any. */
+/* In exit.c: the program ends the whole process, as by _exit(), in any state. Context: any. */
 enum then before_exit_group(unsigned long status, unsigned long b, unsigned long c,
                             unsigned long d);
-/* exit.c: of the calling thread. Context: calm. */
+/* In exit.c: the program ends the calling thread. Context: calm. */
 enum then before_exit(unsigned long status, unsigned long b, unsigned long c, unsigned long d);
 
-/* signal.c: `action` is the kernel's struct, or NULL. The program knows which action libc would
- * report, and may set the default on the kernel's word: the default action would end the process at
- * our next signal. So the program gets the signal, and sampling moves to another. Preserves errno.
- * Async-signal-safe: yes. */
+/* In signal.c: `action` is the kernel's struct, or NULL. The call bypasses libc, so the result must
+ * be true: after a default action our next signal would end the process. So the program gets the
+ * signal, and sampling moves to another. Preserves errno. Async-signal-safe: yes. */
 enum then before_rt_sigaction(unsigned long number, unsigned long action, unsigned long old,
                               unsigned long size);
 
-/* mask.c. Async-signal-safe: yes. */
+/* In mask.c. Async-signal-safe: yes. */
 enum then before_rt_sigprocmask(unsigned long how, unsigned long set, unsigned long old,
                                 unsigned long size);
 
 /* --- in place of a call --- */
 
-/* clone.c, for COPIES. hooks_clone_copies() returns whether the call, with these first arguments,
- * makes a copy of the process that continues on the same stack; hooks_clone_by_number() makes such
- * a call. Context: any. */
+/* In clone.c, for COPIES. hooks_clone_copies() returns whether the call, with these first
+ * arguments, makes a copy of the process that continues on the same stack; hooks_clone_by_number()
+ * makes such a call. Context: any. */
 bool hooks_clone_copies(long number, uintptr_t first, uintptr_t second);
 long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, long f);
 
-/* namespaces.c, for ENTERS. Context: calm. */
+/* In namespaces.c, for ENTERS. Context: calm. */
 long hooks_namespaces_by_number(long number, long a, long b, long c, long d, long e, long f);
 
 #endif

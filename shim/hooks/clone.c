@@ -1,8 +1,9 @@
-/* clone and syscall: children made by clone(2) without shared memory, which no fork handler sees.
+/* Hooks clone and syscall for children that are made by clone(2) without shared memory, which no
+ * fork handler sees.
  *
- * Such a child copies all locks as they are, and libc's list of threads with our helper in it;
- * setgroups() and its like would wait there for a helper that has not started. So the hook waits
- * until the helper is idle, and keeps it idle during the call. */
+ * Such a child gets a copy of all locks, held or not, and of libc's list of threads; if our helper
+ * was in that list but had not started, setgroups() and its like would wait in the child for ever.
+ * So the hook waits until the helper is idle, and keeps it idle during the call. */
 #include "by_number.h"
 
 #include "arch_syscall.h"
@@ -28,11 +29,11 @@ static void clone_after(bool held) {
 /* --- by number --- */
 
 static bool clone3_copies(const void *arguments) {
-    struct clone_args call; /* the fields of the kernel's first version of the struct */
+    struct clone_args call; /* has the fields of the first version of the kernel's struct */
     const uintptr_t first = (uintptr_t)arguments;
     const size_t size = CLONE_ARGS_SIZE_VER0;
     if (!memory_range_is_readable(first, size))
-        return false; /* the kernel will refuse it */
+        return false; /* the kernel will refuse the call */
     memcpy(&call, arguments, size);
     return !(call.flags & CLONE_VM) && !call.stack;
 }
@@ -71,7 +72,7 @@ struct first_process {
 };
 
 static int run_first_process(void *argument) {
-    const struct first_process *const first = argument; /* in the copy */
+    const struct first_process *const first = argument; /* runs in the copy */
     termination_spare_first_process();
     return first->run(first->argument);
 }

@@ -1,7 +1,8 @@
-/* dlclose: nothing is unmapped while a handler reads it. The library is recorded before it goes, so
- * that samples taken in it can be named, and every rule is forgotten after, because its addresses
- * may be used again. Libraries that our helper unloads are recorded, too: the program's libraries
- * may be loaded at the same addresses. Loading needs no hook for that: see modules.h. */
+/* Hooks dlclose, so that no library is unmapped while a handler reads it. Before the unloading the
+ * library is recorded, so that its samples can be named; afterwards every unwind rule is forgotten,
+ * because the addresses may be used again. Libraries that our helper unloads are recorded, too,
+ * because the program's libraries may be loaded at the same addresses. Loading needs no hook for
+ * this: see modules.h. */
 #include "capture/capture.h"
 #include "capture/symbols/next.h"
 #include "entry.h"

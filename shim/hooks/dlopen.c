@@ -1,11 +1,11 @@
-/* dlopen and dlmopen: bind the libraries that would be bound past our exports (deep_binding.h), and
- * close the module interval, so that loads that went unseen before cast no doubt on the next ones
- * (capture/modules.h).
+/* Hooks dlopen and dlmopen, to bind the libraries that would be bound past our exports
+ * (deep_binding.h), and to close the module interval, so that earlier unseen loads do not make the
+ * next ones uncertain (capture/modules.h).
  *
  * The result of dlopen() depends on the object that calls it: its RPATH, RUNPATH, $ORIGIN and
- * namespace. So the call continues with its caller's frame, by a jump. Only where none of these
- * matters is the library loaded from our frame, so that it can be bound immediately; elsewhere
- * binding waits for the next occasion. */
+ * namespace. So the hook jumps to the next dlopen(), which sees the caller's frame. Only if none of
+ * these matters, the hook calls it, and binds the library immediately; otherwise binding waits for
+ * the next occasion. */
 #include "arch_forward.h"
 #include "capture/bound_calls.h"
 #include "capture/capture.h"
@@ -26,7 +26,7 @@
 typedef void *dlopen_function(const char *path, int flags);
 typedef void *dlmopen_function(Lmid_t space, const char *path, int flags);
 
-/* glibc before 2.34, without libdl. */
+/* Used with glibc before 2.34, if libdl is not loaded. */
 static void *no_dlopen(const char *path, int flags) {
     (void)path;
     (void)flags;
@@ -38,7 +38,7 @@ static void *no_dlmopen(Lmid_t space, const char *path, int flags) {
     return no_dlopen(path, flags);
 }
 
-/* Resolved at the first call: most programs load nothing. */
+/* Resolved at the first call, because most programs load no library. */
 static _Atomic(dlopen_function *) next_dlopen;
 
 static dlopen_function *real_dlopen(void) {
@@ -67,10 +67,11 @@ static void *open_and_bind(const char *path, int flags) {
 
 struct question {
     uintptr_t caller;
-    bool found;          /* the caller's object */
+    bool found;          /* the caller's object was found */
     bool is_executable;  /* the object is the first of the list */
     bool has_own_search; /* the object has search paths of its own */
-    bool others_search;  /* an object has an RPATH, which also holds for the libraries it loads */
+    /* an object has an RPATH, which also applies to the libraries that it loads */
+    bool others_search;
     size_t count;
 };
 
@@ -113,7 +114,7 @@ static void dlopen_expect_scan(void) {
         helper_wake();
 }
 
-/* Returns the function at which the call continues. */
+/* Returns the function to which the hook jumps. */
 __attribute__((used)) static dlopen_function *dlopen_choose(const char *path, int flags, long third,
                                                             const void *caller) {
     (void)third;

@@ -1,4 +1,4 @@
-/* How the functions begin that the program calls: on any stack (arch_entry.h), as libc's do.
+/* Marks the functions that the program calls: they work on any stack (arch_entry.h), as libc's do.
  *
  * test/integration/test_any_stack.py calls every function of hooked.def on a stack that is 8 bytes
  * off.
@@ -9,11 +9,12 @@
 #include "arch_entry.h"
 #include "otelprof.h"
 
-/* A hook. */
+/* Marks a hook. */
 #define HOOK OTELPROF_EXPORT ARCH_ANY_STACK
 
-/* A hook that aligns nothing, because it costs a few instructions in all: it calls only the next
- * function, which then has the stack of the program's caller, and functions that are RARE. */
+/* Marks a hook that aligns no stack, because that would cost too much beside its few instructions.
+ * It calls only RARE functions and the next function, whose stack is then aligned as the program's
+ * caller has aligned it. */
 #define FAST_HOOK OTELPROF_EXPORT
 
 /* Keeps rare code out of the fast functions, which must not grow a stack frame for it. */

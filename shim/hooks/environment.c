@@ -1,10 +1,11 @@
-/* getenv and secure_getenv: on the profiler's threads they read a copy of the environment of the
- * start; on all others they forward.
+/* Hooks getenv and secure_getenv: on the profiler's threads they read a copy of the environment
+ * that was made at the start; on all other threads they forward.
  *
  * Libraries that the exporter needs read the environment when they are loaded and at every transfer
- * (libcurl for its proxies). The program may change it concurrently, and with one thread of its own
- * it has every right to: glibc before 2.41 frees the array that getenv is reading, a program's own
- * putenv frees the texts, and a program's own getenv (bash) works on tables of its own. */
+ * (libcurl for its proxies). The program may change it at the same time, which is correct in a
+ * program with one thread: but glibc before 2.41 then frees the array that getenv is reading, a
+ * program's own putenv frees the texts, and a program's own getenv (bash) uses tables of its
+ * own. */
 #include "capture/capture.h"
 #include "capture/kernel/profiler_memory.h"
 #include "capture/symbols/next.h"
@@ -16,10 +17,10 @@
 #include <unistd.h>
 
 /* Consecutive "name=value" strings, with an empty one at the end. Written once, before there is a
- * second thread. Unlike the profiler's tables, a forked child inherits them. */
+ * second thread. A forked child inherits them, unlike the profiler's tables. */
 static char *kept;
 
-/* True for variables that name neither files nor code. */
+/* Returns true for variables that name neither files nor code. */
 static bool is_proxy(const char *entry) {
     static const char *const ends[] = {"_proxy=", "_PROXY="};
     const size_t name = strcspn(entry, "=") + 1;

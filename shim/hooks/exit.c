@@ -1,12 +1,13 @@
-/* exit: the profiler ends before any exit handler runs, as it does where main returns (main.c).
+/* Hooks exit, so that the profiler ends before any exit handler runs, as it does when main returns
+ * (main.c).
  *
  * Libraries that the helper uses register handlers of their own (OpenSSL's cleanup, for one) at
- * moments that we do not choose, perhaps at this one; once these have run, nothing may use the
- * libraries. So the helper is stopped first, whatever order the handlers have. Newer libcs hold a
- * lock while handlers run, at quick_exit, too: a thread that waited there for another thread's end
- * (process/end_turn.h) would block it. Calls of exit inside libc (the end of the last thread) still
- * reach the handler that lifecycle.c registers. _exit runs no handlers, but is a last occasion too,
- * by number as by name. */
+ * times that the profiler does not control, perhaps at this very moment; once these handlers have
+ * run, no thread may use the libraries. So the helper is stopped before all handlers. Newer libcs
+ * hold a lock while handlers run, at quick_exit, too: a thread that waited there for another
+ * thread's end (process/end_turn.h) would block it. Calls of exit inside libc (the end of the last
+ * thread) still reach the handler that lifecycle.c registers. _exit runs no handlers, but is
+ * hooked, too, by name and by number, because it is the last occasion for an export. */
 #include "by_number.h"
 
 #include "bare_syscall.h"
@@ -23,10 +24,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A child of fork() that has done its work mostly ends so (Python's multiprocessing), and its
- * records would be lost. From a signal handler, or where the stack is not known to its end, the
- * process may be in any state: there no helper is started, but a running one makes its last export.
- * In a child of vfork() neither happens. */
+/* Ends the profiler before _exit(), by which most children of fork() end (Python's
+ * multiprocessing): otherwise their records would be lost. In a signal handler, or on a stack that
+ * is not known to its end, the process may be in any state: then no helper is started, but a
+ * running helper makes its last export. In a child of vfork() neither happens. */
 static void end_before_exit_at_once(void) {
     if (!atomic_load(&capture.armed) || !profiler_tls.thread || profiler_tls.inside ||
         !capture_is_of_this_thread() || !lifecycle_may_send())
@@ -54,7 +55,8 @@ HOOK __attribute__((noreturn)) void _Exit(int status) {
 
 HOOK __attribute__((noreturn)) void exit(int status) {
     lifecycle_end();
-    next_calls()->exit(status); /* resolved before: a child of a bare clone(2) may not */
+    /* resolved before, because a child of a bare clone(2) may not search */
+    next_calls()->exit(status);
     __builtin_unreachable();
 }
 

@@ -1,5 +1,5 @@
-/* fork: libc checks at its beginning, before any of our handlers, whether there is more than one
- * thread: libc_threads.h. */
+/* Hooks fork, because libc checks at its beginning, before any fork handler of ours, whether there
+ * is more than one thread: libc_threads.h. */
 #include "capture/symbols/next.h"
 #include "entry.h"
 #include "process/lifecycle.h"

@@ -1,13 +1,13 @@
-/* __register_frame, __deregister_frame and their like: a JIT compiler passes the unwind tables of
- * its code to the C++ runtime, and so to us (unwind/registered_tables.h).
+/* Hooks __register_frame, __deregister_frame and their like: by these a JIT compiler passes the
+ * unwind tables of its code to the C++ runtime, and so to us (unwind/registered_tables.h).
  *
- * libgcc has these functions, or LLVM's libunwind; libc has not. The hooks forward to the function
- * that the program would have called without us: the first definition where its object stays loaded
- * for good (it is in the global scope); else the caller's own, as where libgcc is linked into a
- * library; else the first. Where there is none, as with the weak references of old compilers' start
- * files, a registration does nothing, and its later removal is not passed on: libgcc ends a program
- * that removes a registration it never saw. libgcc's functions call one another by these names: a
- * call from within one is only forwarded. */
+ * libgcc defines these functions, or LLVM's libunwind, but not libc. The hooks forward to the
+ * function that the program would have called without us. That is the first definition if its
+ * object is never unloaded (it is in the global scope); else the caller's own definition, for
+ * example if libgcc is linked into a library; else the first. If there is none (old compilers'
+ * start files refer weakly), a registration has no effect. Its later removal is then not passed on,
+ * because libgcc ends a program that removes a registration that it never saw. libgcc's functions
+ * call one another by these names: such an inner call is only forwarded. */
 #include "capture/capture.h"
 #include "capture/record/list_iterations.h"
 #include "capture/symbols/next_symbol.h"
@@ -21,11 +21,11 @@
 #include <string.h>
 
 enum {
-    DEFINERS = 8,  /* libraries that have these functions: one, nearly always */
-    UNPASSED = 64, /* registrations that reached no definer */
+    DEFINERS = 8,  /* number of libraries that define these functions: nearly always one */
+    UNPASSED = 64, /* number of remembered registrations that reached no definer */
 };
 
-/* The functions, in the order of the table. */
+/* The hooked functions, in the order of the table. */
 enum function {
 #define HOOKED(...)
 #define HOOKED_TABLES(result, name, parameters, arguments) CALL_##name,
@@ -43,13 +43,13 @@ static const char *const names[] = {
 /* --- the next definitions --- */
 
 struct definer {
-    uintptr_t in_it; /* an address of the object */
+    uintptr_t in_it; /* an address inside the object */
     bool is_fixed;
     void *functions[FUNCTIONS];
 };
 
-/* Valid for one state of the loader's list. Read and written inside dl_iterate_phdr(), which admits
- * one thread at a time. */
+/* Valid for one state of the loader's list. Only used inside dl_iterate_phdr(), which admits one
+ * thread at a time. */
 static struct {
     bool known;
     unsigned long long adds;
@@ -62,7 +62,7 @@ struct question {
     enum function function;
     uintptr_t caller;
     bool begun;
-    bool is_stale; /* the list has changed */
+    bool is_stale; /* the loader's list has changed */
     const struct definer *of_caller;
     void *next_definition;
 };
@@ -111,7 +111,8 @@ static int definers_visit(struct dl_phdr_info *info, size_t size, void *argument
     if (question->is_stale)
         definers_scan_object(info);
     note_caller(info, question);
-    const struct definer *definer = found.count ? &found.definers[0] : NULL; /* so far */
+    /* the best definer so far */
+    const struct definer *definer = found.count ? &found.definers[0] : NULL;
     if (definer && !definer->is_fixed && question->of_caller)
         definer = question->of_caller;
     question->next_definition = definer ? definer->functions[question->function] : NULL;
@@ -150,7 +151,7 @@ static bool exchange_unpassed(uintptr_t from, uintptr_t to) {
 /* --- our records of them --- */
 
 static void registered(const void *begin, const void *data_base, bool passed) {
-    if (profiler_tls.registering) /* called by libgcc, for another of these functions */
+    if (profiler_tls.registering) /* libgcc calls this from another of these functions */
         return;
     if (!passed)
         (void)exchange_unpassed(0, (uintptr_t)begin);

@@ -1,10 +1,10 @@
-/* setuid and its like.
+/* Hooks setuid and its like.
  *
- * libc has every thread of the process make the same call, and ends the process where it succeeds
- * on one thread and fails on another. Each thread has its own capabilities: a program that has kept
- * some on its one thread across a change of user (setpriv, capsh) has not kept them on ours. So
- * where the two differ in the capabilities that these calls need, the helper is suspended, and
- * resumes with those that the calling thread has then. */
+ * libc makes every thread of the process perform the same call, and ends the process if the call
+ * succeeds on one thread and fails on another. But each thread has its own capabilities: a program
+ * may have kept some on its one thread across a change of user (setpriv, capsh), but not on our
+ * helper. So if the two differ in the capabilities that these calls need, the helper is suspended,
+ * and resumes with those that the calling thread then has. */
 #include "capture/symbols/next_symbol.h"
 #include "entry.h"
 #include "process/helper_rights.h"
@@ -18,12 +18,12 @@
 
 /* --- the next functions --- */
 
-/* Resolved at the first call: most programs make none. */
+/* Resolved at the first call, because most programs make none of these calls. */
 static struct {
 #define HOOKED(...)
 #define HOOKED_ID(number, call, name, parameters, arguments) int(*name) parameters;
 #include "hooked.def"
-    _Atomic bool are_known; /* they are set twice with the same values at worst */
+    _Atomic bool are_known; /* two threads may set them at once, to the same values */
 } next;
 
 static void ids_resolve(const char *name, void *call) {
@@ -37,7 +37,8 @@ static void know_next(void) {
 #define HOOKED(...)
 #define HOOKED_ID(number, call, name, parameters, arguments) ids_resolve(#name, &next.name);
 #include "hooked.def"
-    atomic_store_explicit(&next.are_known, true, memory_order_release); /* pairs with the above */
+    /* pairs with the acquire load above */
+    atomic_store_explicit(&next.are_known, true, memory_order_release);
 }
 
 /* --- the hooks --- */

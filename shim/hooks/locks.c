@@ -1,11 +1,10 @@
-/* Hooks of calls that take a lock (lock_calls.def): libc's function takes a free lock directly; the
- * wait for a taken one is measured by wait/contention.h.
+/* Hooks calls that take a lock (lock_calls.def): libc's function takes a free lock directly;
+ * wait/contention.h measures the wait for a taken lock.
  *
- * A hook reads the lock and jumps: it has no frame and no state, and uses nothing of the thread's.
- * So it may be called from anywhere: from within an allocator, before a thread has profiler state,
- * by a signal handler, in a child of vfork. It tries no lock that the program did not ask to try,
- * except spin locks, whose waiters have no order. Like blocking.c, it is compiled without vector
- * registers. */
+ * A hook reads the lock and jumps: it has no frame and no state, and uses no thread-local variable.
+ * So it may be called anywhere: in an allocator, before a thread has profiler state, by a signal
+ * handler, in a child of vfork. It tries no lock that the program did not ask to try, except spin
+ * locks, whose waiters have no order. Like blocking.c, it is compiled without vector registers. */
 #include "arch_caller.h"
 #include "capture/bound_calls.h"
 #include "capture/capture.h"
@@ -22,21 +21,21 @@
 
 /* --- is the lock taken? ---
  *
- * The value may be stale when the call is made: then a wait is missed, or a call that does not wait
- * is timed. Neither changes the effect of the call. */
+ * The value may be stale when the call is made. Then a wait is missed, or a call that does not wait
+ * is measured; neither changes the effect of the call. */
 
 static inline uint32_t lock_word_load(const uint32_t *word) {
     return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/* pthread_mutex_t, and mtx_t, which glibc makes of one: 0 is free. */
+/* For pthread_mutex_t, and for mtx_t, which glibc builds on it: 0 is free. */
 static inline bool mutex_is_taken(const void *lock) {
     const pthread_mutex_t *const mutex = lock;
     return lock_word_load((const uint32_t *)&mutex->__data.__lock) != 0;
 }
 
-/* glibc's pthread_rwlock_common.c, since 2.25: the low bits of __readers, above which readers are
- * counted. */
+/* The low bits of __readers, above which readers are counted (glibc's pthread_rwlock_common.c,
+ * since 2.25). */
 enum { WRITERS_PHASE = 1, HAS_WRITER = 2, READERS_WAIT = 4 };
 
 static inline bool rwlock_is_written(const void *lock) {
@@ -54,7 +53,7 @@ static inline bool rwlock_is_taken(const void *lock) {
     return (readers & ~(uint32_t)(WRITERS_PHASE | READERS_WAIT)) != 0;
 }
 
-/* Returns whether the call returns at once though the lock is taken. */
+/* Returns whether the call returns at once although the lock is taken. */
 static bool needs_no_wait(enum lock_layout layout, const void *lock, uint32_t tid) {
     switch (layout) {
     case LOCK_MUTEX:
@@ -76,7 +75,7 @@ static bool is_measured(enum lock_layout layout, const void *lock) {
 
 /* --- the hooks --- */
 
-/* The functions behind ours. */
+/* The next definitions of these functions. */
 IN_BOUND_CALLS static struct {
 #define LOCK(layout, is_taken, name, parameters, arguments) int(*name) parameters;
 #define SPIN_LOCK(layout, try, name, parameters, arguments)                                        \

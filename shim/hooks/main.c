@@ -1,10 +1,10 @@
-/* The return from main: the profiler ends before any exit handler runs (exit.c says why), and so
+/* Ends the profiler when main returns, before any exit handler runs (exit.c says why). That must be
  * before libc's exit, which main's caller calls by a name that no preload sees.
  *
- * Where the process is profiled, this file calls main instead of libc, and exit after it. libc's
- * caller uses nothing of main but its status: Free Pascal's programs return with a different stack
- * pointer, and with registers changed that a function must preserve. So nothing that we need after
- * main lies on the stack or in registers: it is kept here. There is one main, on one thread. */
+ * So in a profiled process this file, not libc, calls main, and then exit. libc's caller of main
+ * uses only main's status: Free Pascal's programs return with a different stack pointer, and with
+ * registers changed that a function must preserve. So data that is needed after main is in a
+ * variable here, not on the stack or in registers. There is one main, on one thread. */
 #include "arch_main.h"
 #include "capture/capture.h"
 #include "capture/cpu/sampler.h"
@@ -30,12 +30,12 @@ typedef int start_function(main_function *, int, char **, void (*)(void), void (
 int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void),
                       void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
 
-/* Read and written by main_and_end(). */
+/* The state of main_and_end(). */
 struct main_call {
     main_function *program;
     uint64_t argc, argv, envp;
-    uint64_t caller; /* the address that main is to return to */
-    uint64_t stack;  /* the stack slot of that address */
+    uint64_t caller; /* the return address of main */
+    uint64_t stack;  /* the stack slot of that return address */
     __pthread_unwind_buf_t cleanup;
 };
 struct main_call main_call;
@@ -46,10 +46,10 @@ _Noreturn void main_thread_ends(void);
 
 __attribute__((used)) void main_begins(void) {
     helper_main_begins();
-    sampler_check_signal(); /* a program linked with -pg has had its handler set from within libc */
+    sampler_check_signal(); /* libc itself sets the signal's handler in a program linked with -pg */
 }
 
-/* Like pthread_cleanup_push(), whose buffer would be on the stack. */
+/* Does what pthread_cleanup_push() does, whose buffer would be on the stack. */
 __attribute__((used)) void main_is_watched(void) {
     __pthread_register_cancel(&main_call.cleanup);
 }
@@ -62,14 +62,14 @@ __attribute__((used)) _Noreturn void main_has_returned(int status) {
     __builtin_unreachable();
 }
 
-/* main, or an exit handler after it, ends by pthread_exit or is cancelled: the process continues
- * until its last thread ends. */
+/* Called if main, or an exit handler after it, ends by pthread_exit or is cancelled: the process
+ * continues until its last thread ends. */
 __attribute__((used)) _Noreturn void main_thread_ends(void) {
     thread_is_gone();
     __pthread_unwind_next(&main_call.cleanup);
 }
 
-/* Our frame is left out of every stack. */
+/* No recorded stack has the frame of this function. */
 ARCH_DEFINE_MAIN_CALL(main_and_end, main_call, main_begins, main_is_watched, main_thread_ends,
                       main_has_returned)
 
@@ -83,8 +83,8 @@ RARE static start_function *find_start(void) {
 FAST_HOOK int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void),
                                 void (*fini)(void), void (*rtld_fini)(void), void *stack_end) {
     start_function *const start = find_start();
-    /* Tests whether the constructor has not run yet, or this is not glibc. The first operand
-     * touches no page that an excluded process has not touched. */
+    /* True if the constructor has not run yet, or if this is not glibc. The first operand touches
+     * no page that an excluded process has not touched. */
     if (atomic_load(&capture_is_off) || !atomic_load(&capture.armed))
         return start(program, argc, argv, init, fini, rtld_fini, stack_end);
     main_call.program = program;

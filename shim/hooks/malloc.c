@@ -1,4 +1,4 @@
-/* The allocator's entry points.
+/* Hooks the allocator's entry points.
  *
  * On the unsampled path, malloc is a compare, a subtraction and a jump; free is one byte load more
  * (test/bench shows the cost). These functions only count down and forward; heap.c decides and
@@ -19,8 +19,8 @@
 
 /* --- the profiler's threads: helper_heap.h --- */
 
-/* Returns `object`, an allocation of the helper's heap. Does not return if the allocation failed
- * under a guard. */
+/* Returns `object`, which helper_heap has allocated. Does not return if the allocation failed under
+ * a guard. */
 static void *taken_by_us(void *object) {
     if (!object)
         allocation_failed(false);
@@ -73,7 +73,8 @@ RARE static void *calloc_sampled(size_t count, size_t size) {
 FAST FAST_HOOK void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
-        return allocation_path.next.calloc(count, size); /* fails, and sets errno its own way */
+        /* the next calloc fails, and sets errno in its own way */
+        return allocation_path.next.calloc(count, size);
     if (UNLIKELY(bytes >= profiler_tls.alloc_left))
         return calloc_sampled(count, size);
     profiler_tls.alloc_left -= bytes;
@@ -90,8 +91,8 @@ FAST FAST_HOOK void *realloc(void *object, size_t size) {
     return allocation_path.next.realloc(object, size);
 }
 
-/* Not forwarded: an allocator without reallocarray would get libc's, which would return a pointer
- * that is not its own. */
+/* Not forwarded: if the program's allocator lacks reallocarray, libc's would be called, which
+ * returns a pointer that this allocator does not own. */
 HOOK void *reallocarray(void *object, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
@@ -132,8 +133,7 @@ HOOK void *valloc(size_t size) {
 }
 
 /* Counts the requested size; the result is a whole number of pages. Calls memalign because an
- * allocator in front of us that lacks pvalloc (jemalloc) must own every object it will be asked to
- * free. */
+ * allocator that lacks pvalloc (jemalloc) must own every object that it is to free. */
 HOOK void *pvalloc(size_t size) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t bytes;
@@ -149,7 +149,7 @@ HOOK void *pvalloc(size_t size) {
                            sampled);
 }
 
-/* --- rare: the countdown is over, or was never started (countdown.h) --- */
+/* --- rare: the countdown has ended, or never began (countdown.h) --- */
 
 void allocation_failed(bool sampled) {
     memory_guard_leave();
@@ -202,8 +202,8 @@ bool allocation_is_sampled_slow(uint64_t size) {
     const bool sampled = due && size > 0 && size <= PTRDIFF_MAX && heap_is_on(&capture.heap);
     if (capture_follow_settings(thread) && !sampled)
         heap_draw_gap(&capture.heap, thread);
-    /* a forked child starts its helper here, if the stack shows that no signal handler of the
-     * application is in the middle of something */
+    /* starts the helper of a forked child, if the stack shows that no signal handler of the
+     * application is running */
     void (*const want_helper)(bool) =
         atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
     if (want_helper)

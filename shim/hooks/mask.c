@@ -1,5 +1,5 @@
-/* pthread_sigmask, sigprocmask, and rt_sigprocmask by number: a thread that is about to block the
- * sampling signal is sampled by another one from then on (masked_threads.h). The call itself
+/* Hooks pthread_sigmask, sigprocmask, and rt_sigprocmask by number: a thread that is about to block
+ * the sampling signal is sampled by another signal from then on (masked_threads.h). The call itself
  * continues unchanged, and costs some 2 ns more. */
 #include "by_number.h"
 
@@ -41,7 +41,8 @@ static int first_process_mask(int how, const sigset_t *set, sigset_t *old) {
     return next(how, set, old);
 }
 
-/* glibc before 2.32 has it in libpthread, which may be loaded later. */
+/* Used with glibc before 2.32, which has the function in libpthread; that library may be loaded
+ * later. */
 static int first_thread_mask(int how, const sigset_t *set, sigset_t *old) {
     mask_function *const next = mask_resolve("pthread_sigmask");
     if (!next)
@@ -75,7 +76,7 @@ enum then before_rt_sigprocmask(unsigned long how, unsigned long set, unsigned l
     (void)old;
     if ((how != SIG_BLOCK && how != SIG_SETMASK) || size != KERNEL_SIGSET_BYTES || !sampler.on ||
         !memory_range_is_readable(set, sizeof mask))
-        return THEN_NOTHING; /* the kernel will refuse it */
+        return THEN_NOTHING; /* the kernel will refuse the call */
     memcpy(&mask, (const void *)set, sizeof mask);
     masked_threads_expect(mask);
     return THEN_NOTHING;

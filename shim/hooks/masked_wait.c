@@ -1,7 +1,8 @@
-/* sigsuspend, sigpause, ppoll, pselect, epoll_pwait, epoll_pwait2: waits with a signal mask of
- * their own. The kernel puts the thread's mask back before a handler begins, so the frame does not
- * show the mask of the wait; program_handlers.c needs it for handlers that it begins. Each hook
- * leaves the mask's address where that file finds it, and forwards the call. */
+/* Hooks waits that have a signal mask of their own: sigsuspend, sigpause, ppoll, pselect,
+ * epoll_pwait, epoll_pwait2. The kernel restores the thread's mask before a handler begins, so the
+ * signal's frame does not show the mask of the wait, which program_handlers.c needs. So each hook
+ * notes the mask's address in the thread's signal stack (own_signal_stacks.h), and forwards the
+ * call. */
 #include "bare_syscall.h"
 #include "capture/capture.h"
 #include "capture/kernel/signals_blocked.h"
@@ -22,7 +23,7 @@
 #define SYS_epoll_pwait2 441 /* Linux 5.11 */
 #endif
 
-/* The functions behind ours. */
+/* The next definitions of these functions. */
 static struct {
     _Atomic(void *) sigsuspend;
     _Atomic(void *) sigpause;
@@ -34,8 +35,8 @@ static struct {
     _Atomic(void *) epoll_pwait2;
 } next_waits;
 
-/* Calls `next` while the mask is noted. A handler that jumps out of the wait leaves the note;
- * read_wait_mask() checks that the hook's frame is still there. */
+/* Calls `next` while the mask is noted. A handler that jumps out of the wait leaves the note
+ * behind; therefore read_wait_mask() checks that the hook's frame still exists. */
 #define WAIT_BY(next, mask, arguments)                                                             \
     __extension__({                                                                                \
         struct own_signal_stack *const own = profiler_tls.signal_stack;                            \
@@ -48,7 +49,7 @@ static struct {
         result;                                                                                    \
     })
 
-/* Calls the function behind ours. */
+/* Calls the next definition of the function. */
 #define WAIT(name, type, mask, arguments)                                                          \
     __extension__({                                                                                \
         type *const next = (type *)next_symbol_once(&next_waits.name, #name);                      \
@@ -67,8 +68,8 @@ static sigset_t sigset_of(signal_mask mask) {
     return set;
 }
 
-/* Implements BSD's sigpause(), whose argument is a mask. libc's header declares the X/Open function
- * under that name. */
+/* Implements BSD's sigpause(), whose argument is a mask. Declared here because libc's header
+ * declares the X/Open function under that name. */
 HOOK int hook_sigpause(int mask) __asm__("sigpause");
 
 int hook_sigpause(int mask) {
@@ -77,7 +78,7 @@ int hook_sigpause(int mask) {
     return WAIT(sigpause, function, &set, (mask));
 }
 
-/* POSIX's: the present mask without that signal. */
+/* Implements POSIX's sigpause(): waits with the present mask without that signal. */
 HOOK int __xpg_sigpause(int number);
 
 int __xpg_sigpause(int number) {
@@ -90,7 +91,7 @@ int __xpg_sigpause(int number) {
     return WAIT(__xpg_sigpause, function, &set, (number));
 }
 
-/* With _FORTIFY_SOURCE libc's header defines a function of that name in C. */
+/* Defined under another name, because with _FORTIFY_SOURCE libc's header defines ppoll() in C. */
 HOOK int hook_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout,
                     const sigset_t *mask) __asm__("ppoll");
 
@@ -100,7 +101,7 @@ int hook_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeou
     return WAIT(ppoll, function, mask, (files, count, timeout, mask));
 }
 
-/* ppoll() of programs that are built with _FORTIFY_SOURCE. */
+/* Implements ppoll() of programs that are built with _FORTIFY_SOURCE. */
 HOOK int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *timeout,
                      const sigset_t *mask, size_t room);
 
@@ -139,7 +140,7 @@ HOOK timed_epoll hook_epoll_pwait2 __asm__("epoll_pwait2");
 int hook_epoll_pwait2(int descriptor, struct epoll_event *events, int count,
                       const struct timespec *timeout, const sigset_t *mask) {
     timed_epoll *next = (timed_epoll *)next_symbol_once(&next_waits.epoll_pwait2, "epoll_pwait2");
-    if (!next) { /* another thread's search may put the NULL back */
+    if (!next) { /* another thread's search may store NULL again */
         next = epoll_by_number;
         atomic_store(&next_waits.epoll_pwait2, (void *)next);
     }

@@ -1,6 +1,6 @@
-/* mincore: libunwind calls it once, at its first unwind, to learn whether memory is mapped. That
- * happens on our helper, which passes it memory by other means; and sandboxes kill for the call. So
- * on our thread it fails as unimplemented, and libunwind continues without it. */
+/* Hooks mincore, which libunwind calls at its first unwind, on our helper, to check whether memory
+ * is mapped. Sandboxes kill for this call, and the helper passes memory to libunwind by other
+ * means. So on our thread mincore fails as unimplemented, and libunwind continues without it. */
 #include "bare_syscall.h"
 #include "capture/capture.h"
 #include "entry.h"

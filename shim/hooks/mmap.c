@@ -1,13 +1,14 @@
-/* mmap and its like, where OTEL_PROFILER_TYPES has `mmap`: anonymous memory that a program maps
- * itself counts as allocated there, and is live until it is unmapped.
+/* Hooks mmap and its like, if OTEL_PROFILER_TYPES has `mmap`: anonymous memory that the program
+ * maps itself is an allocation, and live until it is unmapped.
  *
  * Not counted: files, reservations without access (PROT_NONE), and mappings of an allocator, whose
- * objects are counted instead. libc's mappings (thread stacks, large mallocs) bypass these hooks. A
- * mapping that loses its beginning is followed; one that loses its end or middle, or is unmapped
- * together with a preceding one, counts in full until a call names its beginning. mremap changes
- * the size of a live mapping, splits one of which it moves the beginning, and is no allocation: an
- * unsampled mapping may be a file's. Elsewhere these exports are removed at start, and forward
- * calls. */
+ * objects are counted instead. libc's mappings (thread stacks, large mallocs) bypass these hooks.
+ * If the beginning of a mapping is unmapped, the rest stays live. If its end or middle is unmapped,
+ * or the whole mapping together with a preceding one, the mapping counts in full until a call names
+ * its beginning. mremap changes the size of a live mapping, or splits a mapping whose beginning it
+ * moves. It never counts as an allocation, because an unsampled mapping may be a file's. Without
+ * `mmap` in OTEL_PROFILER_TYPES these exports are removed at the start, and the hooks only
+ * forward. */
 #include "allocation.h"
 #include "arch_memory.h"
 #include "bare_syscall.h"
@@ -29,7 +30,7 @@ static bool mapping_counts(int protection, int flags, const void *caller) {
     return !object || object->start != capture.allocator_base;
 }
 
-/* Called before memory at `address` is unmapped: takes out the sampled mapping that begins there,
+/* Called before memory at `address` is unmapped: removes the sampled mapping that begins there,
  * whose rest will begin later. Returns false if there is none. */
 static bool mapping_forget(void *address, struct live_object *taken) {
     return capture.mmap_on && address_filter_may_hold(&allocation_path.filter, address) &&
@@ -41,14 +42,14 @@ static void keep_rest(const struct live_object *taken, size_t size) {
     const size_t gone = (size + page - 1) / page * page; /* the kernel unmaps whole pages */
     struct live_object rest = *taken;
     if ((double)(gone + page) > taken->size || !word_is_readable(taken->address + gone))
-        return; /* nothing is left, or the end was unmapped before, which no hook saw */
+        return; /* the whole mapping was unmapped, or its end before, which no hook saw */
     rest.address += gone;
     heap_resize(&rest, taken->size - (double)gone);
     heap_put_back(&capture.heap, &rest);
 }
 
 /* Called after a system call that was to unmap `size` bytes of `taken`, a sampled mapping: records
- * the rest, or all of it if the call failed. */
+ * the rest, or the whole mapping if the call failed. */
 static void commit_resize(const struct live_object *taken, size_t size, bool done) {
     if (done)
         keep_rest(taken, size);
@@ -72,7 +73,7 @@ HOOK void *mmap(void *wanted, size_t size, int protection, int flags, int file, 
     return memory;
 }
 
-/* The same as mmap on 64-bit systems. */
+/* Does the same as mmap on 64-bit systems. */
 HOOK void *mmap64(void *wanted, size_t size, int protection, int flags, int file, off_t offset)
     __attribute__((alias("mmap")));
 
@@ -99,7 +100,7 @@ HOOK void *mremap(void *old, size_t old_size, size_t size, int flags, ...) {
     if (replaces)
         commit_resize(&replaced, size, memory != MAP_FAILED);
     if (found && memory != MAP_FAILED &&
-        old_size > 0) { /* old_size 0 makes a second view of shared memory */
+        old_size > 0) { /* an old_size of 0 creates a second view of shared memory */
         keep_rest(&taken, old_size);
         taken.address = (uintptr_t)memory;
         heap_resize(&taken, (double)size);

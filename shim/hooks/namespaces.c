@@ -1,11 +1,11 @@
 /* Hooks of calls that change the process's view of files or ids.
  *
- * unshare and setns: the kernel lets a process enter a user namespace only while it has one thread;
- * a time namespace by setns, likewise; a mount namespace only by setns and only where no other
- * thread shares its root and working directory, as threads do. The helper is suspended during the
- * call. The calling thread enters any other namespace alone; the helper follows. chroot, pivot_root
- * and a mount namespace: afterwards paths may lead to files of others, so the helper loads all its
- * libraries before. All of these calls may also be made by number (Perl can do it in no other way).
+ * unshare and setns: while a process has several threads, the kernel refuses to let it enter a user
+ * namespace, a time namespace by setns, or, because threads share root and working directory, a
+ * mount namespace by setns. So the helper is suspended during such a call. The calling thread
+ * enters any other namespace alone; the helper follows. After chroot, pivot_root, or in another
+ * mount namespace, paths may lead to files of others, so the helper loads all its libraries before.
+ * All of these calls may also be made by number (Perl can do it in no other way).
  */
 #include "by_number.h"
 
@@ -23,8 +23,8 @@
 enum { ALONE_TO_UNSHARE = CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM };
 enum { NEW_TIME = 0x80 }; /* CLONE_NEWTIME of Linux 5.6 */
 enum { ALONE_TO_ENTER = CLONE_NEWUSER | CLONE_NEWNS | NEW_TIME };
-/* Namespaces that only the calling thread enters. Not CLONE_NEWPID, which is for children: the
- * thread itself could create no thread any more. */
+/* Namespaces that only the calling thread enters. CLONE_NEWPID is left out: it applies to children,
+ * and a thread that has called for it can create no thread any more. */
 enum {
     OF_THREAD =
         CLONE_NEWNS | CLONE_FS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWCGROUP
@@ -43,7 +43,7 @@ static bool suspend_if(int alone) {
 }
 
 /* Suspends the helper if needed. In a program of several threads unshare() changes the mounts of
- * the calling thread only. */
+ * the calling thread only, so the helper need not be suspended. */
 static bool suspend_to_unshare(int kinds) {
     if ((kinds & CLONE_NEWNS) && program_has_one_thread())
         return suspend_for_root();
@@ -106,7 +106,7 @@ static int kinds_of_number(long number, long a, long b) {
     return number == SYS_setns ? (int)b : 0;
 }
 
-/* Called by the assembler of syscall(). */
+/* The assembler of syscall() calls this function. */
 ARCH_ANY_STACK __attribute__((used)) long
 hooks_namespaces_by_number(long number, long a, long b, long c, long d, long e, long f) {
     const bool suspended = namespaces_before_number(number, a, b);

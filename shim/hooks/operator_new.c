@@ -1,11 +1,11 @@
-/* operator new and delete, for allocators that bring their own, and C23's free_sized.
+/* Hooks operator new and delete, for allocators that define them, and C23's free_sized.
  *
- * libstdc++'s operators call malloc and free, which are hooked already: then these functions only
+ * libstdc++'s operators call malloc and free, which are hooked already: then these hooks only
  * forward the call. jemalloc, tcmalloc and mimalloc implement operator new without a call of
- * malloc: then it is counted here. The object that contains the next function decides: that of the
- * next malloc, or another. Where these exports are not needed, or there is nothing to forward to,
- * they are removed after start-up (own_exports.h), so that a library loaded later finds the
- * definition that it would have found without us. */
+ * malloc: then the hooks count the allocation. They count if the next operator new is in the object
+ * of the next malloc. If these exports are not needed, or there is no function to forward to, they
+ * are removed after start-up (own_exports.h), so that a library loaded later finds the definition
+ * that it would have found without us. */
 #include "allocation.h"
 #include "capture/symbols/next_symbol.h"
 #include "entry.h"
@@ -56,7 +56,7 @@ static void *aligned_without_cxx(size_t size, size_t alignment) {
 #undef NEW
 #undef DELETE
 
-/* The first call resolves them. */
+/* The first call of a hook resolves them. */
 static struct {
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \
     struct {                                                                                       \
@@ -86,7 +86,7 @@ enum {
 #undef NEW
 #undef DELETE
     FUNCTIONS,
-    CXX_FUNCTIONS = NEW_free_of_size /* C23's, which are C's, follow */
+    CXX_FUNCTIONS = NEW_free_of_size /* the functions of C23 follow */
 };
 
 static const char *const names[FUNCTIONS] = {
@@ -98,7 +98,7 @@ static const char *const names[FUNCTIONS] = {
 };
 
 /* Resolves the operators. Searches plain operator new first, because most programs have no C++, and
- * an object that defines any of the operators defines that one. */
+ * an object that defines any of the operators defines plain operator new. */
 static void operators_resolve(struct symbol *symbols) {
     for (int i = 0; i < FUNCTIONS; i++)
         symbols[i] = (struct symbol){.name = names[i]};
@@ -108,7 +108,8 @@ static void operators_resolve(struct symbol *symbols) {
         next_symbols(symbols, CXX_FUNCTIONS);
 }
 
-/* Stores the next function; `*counted`: it is in the object of the next malloc. */
+/* Stores the next function; `*counted`: set to true if the function is in the object of the next
+ * malloc. */
 static void operator_store(const struct symbol *found, const struct symbol *allocator,
                            const void *fallback, void *call, bool *counted) {
     const void *const source = found->address ? &found->address : fallback;
@@ -153,8 +154,9 @@ size_t hooks_new_unneeded(struct symbol *unneeded) {
 
 /* --- the hooks --- */
 
-/* Some allocators' operators call malloc or memalign all the same: then that call has counted. The
- * countdown shows it afterwards, so that an exception thrown in between leaves nothing to undo. */
+/* Detects that an allocator's operator has called malloc or memalign, whose hook has then counted
+ * the allocation. The countdown shows that afterwards, so an exception thrown in between leaves no
+ * state to restore. */
 struct countdown {
     uint64_t left;
     uint32_t begun;

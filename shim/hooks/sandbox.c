@@ -1,11 +1,11 @@
-/* prctl, capset, and seccomp and Landlock by number: calls by which a program restricts itself and
- * gives up rights.
+/* Hooks calls by which a program restricts itself and gives up rights: prctl, capset, and seccomp
+ * and Landlock by number.
  *
- * In strict mode a thread may then read, write and exit, and is killed by any other call; a filter
- * is evaluated first (seccomp_filter.h). Where it would kill for a call of ours, the profiler does
- * nothing more on that thread, or in that process if the filter applies to all its threads. A main
- * thread that a sandbox may kill alone, or that ends by exit(2), is watched. System calls made by
- * an instruction of the program's own are not seen. */
+ * In strict mode the kernel kills a thread for any call but read, write and exit. A filter is
+ * evaluated before it is installed (seccomp_filter.h). If the filter would kill for a call of ours,
+ * the profiler does nothing more on that thread, or in that process if the filter applies to all
+ * its threads. A main thread that a sandbox may kill alone, or that ends by exit(2), is watched.
+ * System calls made by an instruction of the program's own are not seen. */
 #include "by_number.h"
 
 #include "bare_syscall.h"
@@ -42,7 +42,7 @@ static bool is_readable_range(const void *start, size_t size) {
     return memory_is_readable(end);
 }
 
-/* Returns false if the kernel will refuse the filter. Programs pass NULL to learn whether filters
+/* Returns false if the kernel will refuse the filter. Programs pass NULL to check whether filters
  * are supported at all. */
 static bool is_filter(const struct sock_fprog *program) {
     return program && is_readable_range(program, sizeof *program) && program->len > 0 &&
@@ -67,8 +67,8 @@ static bool no_copy_is_under_way(void *unused) {
     return !safe_read_copies();
 }
 
-/* A sample on another thread has found no filter around it, and would be killed in the middle of
- * its copies. */
+/* Ends the copies of samples on other threads: such a sample has found no filter around its thread,
+ * and the new filter would kill the thread in the middle of its copies. */
 static void end_copies_of_others(void) {
     enum { COPY_ROUNDS = 2000 };
     safe_read_forbid_copies();
@@ -114,7 +114,7 @@ static enum then before_strict_mode(void) {
 enum then before_prctl(unsigned long option, unsigned long mode, unsigned long filter,
                        unsigned long unused) {
     (void)unused;
-    if (option == PR_SET_NO_NEW_PRIVS) /* which the helper has set from its beginning */
+    if (option == PR_SET_NO_NEW_PRIVS) /* the helper has set this from its beginning */
         return THEN_COMPARE;
     if (option != PR_SET_SECCOMP)
         return THEN_NOTHING;

@@ -1,9 +1,9 @@
-/* Hooks of signal calls: they hide the sampling signal from the program.
+/* Hooks signal calls, to hide the sampling signal from the program.
  *
- * Queries of its action, and setting the default one, are emulated here; any other use means that
- * the program wants the signal, and sampling moves to another (sampler.h). This concerns that one
- * signal only: every other number goes straight to libc. No hook calls another by its name: that
- * name may be the program's own function, which forwards to us (Erlang's sigaction). */
+ * Queries of the signal's action, and setting the default action, are emulated here. Any other use
+ * means that the program needs the signal, so sampling moves to another (sampler.h). Calls for
+ * every other number go straight to libc. No hook calls another hook by its name, because the
+ * program may define that name and forward to us (Erlang's sigaction). */
 #include "by_number.h"
 
 #include "bare_syscall.h"
@@ -28,13 +28,13 @@
 sighandler_t bsd_signal(int number, sighandler_t handler);
 int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
-/* Returns whether the thread's timer is disarmed, and any system call may be fatal. */
+/* Returns whether the thread's timer is disarmed, because any system call may be fatal. */
 static bool has_left_alone(void) {
     return capture_has_left() && atomic_load(&capture.live_threads) <= 1;
 }
 
-/* Returns false in a child of vfork: its signal actions are its own, but our memory is its
- * parent's. */
+/* Returns false in a child of vfork: it has its own signal actions, but shares our memory with its
+ * parent. */
 static bool is_sampling_signal(int number) {
     return sampler_uses_when_stable(number) && atomic_load(&capture.armed) && !has_left_alone() &&
            getpid() == capture.pid;
@@ -53,14 +53,14 @@ static void note_handler(sighandler_t handler) {
         atomic_store_explicit(&capture.has_handlers, true, memory_order_relaxed);
 }
 
-/* Ignores the flags: PHP's default has SA_SIGINFO. */
+/* Ignores the flags, because PHP's default action has SA_SIGINFO. */
 static bool is_default(const struct sigaction *action) {
     return action->sa_handler == SIG_DFL;
 }
 
 /* Returns the action that the program believes in. A signal that ends the process by default has a
  * handler of ours (termination.h), which the program sees as that default. The sampling signal may
- * also have changed in this moment. */
+ * also have changed in the meantime. */
 static struct sigaction as_believed(int number, const struct sigaction *old) {
     static const struct sigaction by_default = {.sa_handler = SIG_DFL};
     const struct sigaction seen =
@@ -68,14 +68,15 @@ static struct sigaction as_believed(int number, const struct sigaction *old) {
     return program_handlers_seen(number, &seen);
 }
 
-/* Returns whether this is a child of vfork(), which shares our memory but is not its thread. A
- * child forked behind our hooks has a copy. */
+/* Returns whether this is a child of vfork(), which shares our memory but is none of our threads. A
+ * child that was forked without our hooks has a copy of the memory. */
 static bool is_child_of_vfork(void) {
     return getpid() != capture.pid && profiler_tls.thread && !thread_is_wiped(profiler_tls.thread);
 }
 
-/* Returns the action for the kernel. Threads keep their signal stacks of ours when sampling has
- * ended. Where CPU time is not sampled they never get one; before that is decided, they may. */
+/* Returns the action for the kernel. Wraps a handler if threads may have signal stacks of ours:
+ * they keep these after sampling has ended. If CPU time is not sampled threads never get one;
+ * before that is decided, they may. */
 static struct sigaction as_given(int number, const struct sigaction *action) {
     if (is_default(action))
         return *termination_in_place_of(action, number);
@@ -94,8 +95,8 @@ static int set_other(int number, const struct sigaction *action, struct sigactio
     return result;
 }
 
-/* Installs the program's handler even where the signal could not be given away: a handler that is
- * only believed to be there leaves the program to the default action of the signal it raises. */
+/* Installs the program's handler even if the signal could not be given away: otherwise the program,
+ * which believes that its handler is set, would be ended by the signal that it raises. */
 static int set_action(int number, const struct sigaction *action, struct sigaction *old) {
     const bool takes = action && !is_default(action);
     if (action)
@@ -161,7 +162,7 @@ HOOK sighandler_t __sysv_signal(int number, sighandler_t handler) {
     return set_handler(number, handler, next_calls()->sysv_signal);
 }
 
-/* sigset() may change the mask too, whatever the handler. */
+/* sigset() may change the mask, too, with any handler. */
 HOOK sighandler_t sigset(int number, sighandler_t handler) {
     note_handler(handler);
     signal_give_away(number);
@@ -178,24 +179,25 @@ HOOK int siginterrupt(int number, int interrupt) {
     return next_calls()->siginterrupt(number, interrupt);
 }
 
-/* The interval timer that the last fallback of cpu_timers.h uses, or has used. */
+/* Moves the sampling signal, because the last fallback of cpu_timers.h uses, or has used, this
+ * interval timer. */
 HOOK int setitimer(__itimer_which_t which, const struct itimerval *restrict value,
                    struct itimerval *restrict old) {
     if (which == ITIMER_PROF && atomic_load(&sampler.timers.interval_ran))
         signal_give_away(SIGPROF);
     if (which != ITIMER_REAL)
         atomic_store(&capture.uses_interval_timers, true);
-    capture_offer_helper(); /* workers limit each piece of work so (PHP) */
+    capture_offer_helper(); /* workers limit each piece of work by a timer (PHP) */
     return next_calls()->setitimer((int)which, value, old);
 }
 
-/* Returns whether `pointer` can be read: the kernel reports a bad one, where libc would not read
- * it. */
+/* Returns whether `pointer` can be read. The kernel reports a bad pointer as an error, so the hook
+ * must not crash on it. */
 static bool is_readable_pointer(const void *pointer) {
     return memory_is_readable((uintptr_t)pointer);
 }
 
-/* The kernel's struct begins with the handler, as libc's does. */
+/* Relies on the kernel's struct: it begins with the handler, as libc's does. */
 enum then before_rt_sigaction(unsigned long number, unsigned long action, unsigned long old,
                               unsigned long size) {
     const sighandler_t *const handler = (const void *)action;
@@ -211,8 +213,8 @@ enum then before_rt_sigaction(unsigned long number, unsigned long action, unsign
 
 /* --- waiting for signals --- */
 
-/* Returns true if the thread waits for the profiler's signal, too: a program may block all signals
- * and wait for all. */
+/* Returns true if the thread waits for the profiler's signal, too, because a program may block all
+ * signals and wait for all. */
 static bool waits_for_profiler_signal(const sigset_t *set) {
     const int number = atomic_load(&sampler.timers.signal);
     return number != 0 && is_readable_pointer(set) && sigismember(set, number) == 1;
@@ -283,8 +285,9 @@ HOOK int sigwait(const sigset_t *restrict set, int *restrict number) {
     return error;
 }
 
-/* If the mask names our signal among others, the program's own signals must come through, and ours
- * not: sampling moves to a signal that programs do not name, and that one is left out. */
+/* If the mask names our signal among others, the descriptor must report the program's own signals,
+ * but not ours. So sampling moves to a signal that programs do not name, and this signal is removed
+ * from the mask. */
 HOOK int signalfd(int descriptor, const sigset_t *mask, int flags) {
     sigset_t without;
     if (is_readable_pointer(mask) && sigismember(mask, SIGPROF) == 1)
@@ -298,7 +301,7 @@ HOOK int signalfd(int descriptor, const sigset_t *mask, int flags) {
 
 /* --- alternate stacks --- */
 
-/* Returns whether profiler_tls is the state of the calling thread: a bare clone() may share it. */
+/* Returns whether profiler_tls describes the calling thread: a bare clone() may share it. */
 static bool is_of_this_thread(void) {
     const struct thread_state *const thread = profiler_tls.thread;
     const uint32_t tid = thread ? atomic_load(&thread->tid) : 0;

@@ -1,6 +1,6 @@
-/* pthread_create and thrd_create: every thread starts in our routine, which registers it, runs the
- * program's own routine, and notices every way in which that can end. The thread's destructors run
- * after it and are still sampled. */
+/* Hooks pthread_create and thrd_create: every thread starts in our routine, which registers the
+ * thread, runs the program's own routine, and notices every way in which that can end. The thread's
+ * destructors run later and are still sampled. */
 #include "capture/capture.h"
 #include "capture/deep_binding.h"
 #include "capture/symbols/next.h"
@@ -19,9 +19,9 @@
 
 enum { SWEPT_AT_START = 2 };
 
-/* Ends the thread's profiling. A thread that forked is its child's main thread, with another state
- * there: it ends like any main thread, unrecorded, but it may be the process's last, and then our
- * helper must end, too. */
+/* Ends the thread's profiling. In a forked child, the thread that forked is the main thread, and
+ * has another state: it ends like any main thread, unrecorded. But it may be the process's last
+ * thread, and then our helper must end, too. */
 static void end_thread(void *argument) {
     struct thread_state *const thread = argument;
     if (profiler_tls.thread == thread)
@@ -95,7 +95,7 @@ static struct thread_state *prepare_thread(const pthread_attr_t *attributes) {
     return thread;
 }
 
-/* --- threads of our libraries: a resolver's, for one --- */
+/* --- threads of our libraries, such as a resolver's --- */
 
 struct profiler_thread_start {
     void *(*routine)(void *);
@@ -122,7 +122,7 @@ static int create_profiler_thread(pthread_t *id, const pthread_attr_t *attribute
     return error;
 }
 
-/* --- the program's --- */
+/* --- threads of the program --- */
 
 static void thread_slot_give_back(struct thread_state *thread) {
     thread_table_give_back(&capture.threads, thread);

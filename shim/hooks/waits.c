@@ -1,17 +1,17 @@
-/* Calls in which a worker waits for its next piece of work, or takes it: accept4, epoll_wait,
+/* Hooks calls in which a worker waits for its next piece of work, or takes it: accept4, epoll_wait,
  * recvfrom, recvmsg and waitpid.
  *
  * Related calls (accept, poll, read, recv, select, sleep, wait) have names that programs and
- * libraries give to variables and functions of their own, which would be bound to ours by mistake;
- * and an allocator may read, or sleep for a lock, where no thread may be created because that
- * allocates.
+ * libraries give to variables and functions of their own, so they are not hooked here: the
+ * program's calls would be bound to ours by mistake. Also, an allocator may read, or sleep for a
+ * lock; there no thread may be created, because that allocates.
  *
- * A forked child gets its helper thread once it has shown that it runs on, and from a place where a
- * thread may be created (lifecycle.c). Its mallocs are such places; a worker that makes none after
- * its first sample, because its allocator keeps its memory, has these. The hooks do nothing else:
- * where no helper is wanted, which is always except for a young child, they cost a compare and a
- * jump. They forward with the registers and the stack of the call, so that cancellation and
- * unwinders find libc's function called by the program. */
+ * A forked child gets its helper thread only after some work, and only in a call in which a thread
+ * may be created (lifecycle.c). A malloc is such a call; these calls serve a worker that makes no
+ * malloc after its first sample, because its allocator reuses memory. The hooks only start that
+ * helper: at all other times they cost a compare and a jump. They forward with the registers and
+ * the stack of the call, so that cancellation and unwinders see libc's function called by the
+ * program. */
 #include "arch_forward.h"
 #include "capture/capture.h"
 #include "capture/kernel/first_page.h"
@@ -36,7 +36,7 @@ extern void (*hooks_waits_next[])(void);
  * these calls. */
 void hooks_waits_resolve(void);
 
-/* Includes the list without types: the registers are passed on unchanged. */
+/* Includes the list without types, because the registers are passed on unchanged. */
 #define HOOKED(...)
 #define HOOKED_WAIT(number, call, version, result, name, parameters)                               \
     ARCH_DEFINE_FORWARD(first_##name, hooks_waits_resolve, hooks_waits_next, PLACE_##name)         \
@@ -44,7 +44,7 @@ void hooks_waits_resolve(void);
                                 capture_offer_helper, hooks_waits_next, PLACE_##name)
 #include "hooked.def"
 
-/* Written with the same addresses by each thread that resolves it. */
+/* Each thread that resolves it writes the same addresses. */
 IN_FIRST_PAGE void (*hooks_waits_next[])(void) = {
 #define HOOKED(...)
 #define HOOKED_WAIT(number, call, version, result, name, parameters) [PLACE_##name] = first_##name,
