@@ -44,9 +44,9 @@ static bool is_in_excluded_folder(const char *path) {
     return false;
 }
 
-/* Checks the file that runs, not the script: a service in a script named `users` is not the
- * command. The names are concatenated, with an empty one at the end, because each process would
- * have to relocate pointers to them. */
+/* Checks the file that runs, not the script: a service in a script named `users` is not the command
+ * `users`. The names are one string, with an empty name at the end, because pointers to them would
+ * be relocated in each process. */
 static bool is_excluded_by_default(const char *file) {
     static const char anywhere[] =
 #define ANYWHERE(name) name "\0"
@@ -83,7 +83,7 @@ static bool is_never_profiled(const struct program *program) {
     return false;
 }
 
-/* --- both --- */
+/* --- both lists --- */
 
 static bool is_included(const struct program *program, const char *include) {
     struct glob glob;
@@ -121,7 +121,7 @@ bool choice_has_default(const char *exclude) {
 enum choice choice_of_host_wide(const struct program *program, const char *include,
                                 const char *exclude) {
     struct glob glob;
-    /* without /proc only the other name is known; for a shell it is the shell's */
+    /* without /proc only the second name is known, which for a shell is the shell's own */
     const struct program known = {*program->file ? program->file : program->started_by,
                                   program->started_by};
     if (!is_included(program, include))
@@ -134,7 +134,7 @@ enum choice choice_of_host_wide(const struct program *program, const char *inclu
     return CHOICE_PROFILED;
 }
 
-/* --- the running program --- */
+/* --- this process --- */
 
 static const char *started_by(void) {
     const char *const name = (const char *)(uintptr_t)getauxval(AT_EXECFN);

@@ -40,7 +40,7 @@ static bool has_capabilities(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
     if (bare_syscall(SYS_capget, (long)&header, (long)data, 0, 0, 0, 0) != 0)
-        return true; /* unknown, so assumed */
+        return true; /* not known, so assumed */
     return data[0].permitted || data[1].permitted;
 }
 
@@ -58,7 +58,8 @@ enum environment_rule environment_rule_of(enum preload_source source,
         return ENVIRONMENT_COUNTS;
     if (source == PRELOAD_LINKED)
         return ENVIRONMENT_NAMES_NO_FILES;
-    /* the ids at exec: if another constructor has given up root since, they were root's */
+    /* these are the ids at exec; if they were root's, another constructor may have given up root
+     * since */
     if (getauxval(AT_UID) == 0 || getauxval(AT_EUID) == 0)
         return ENVIRONMENT_DESCRIBES;
     if (!config_names_value(environment, include) && !files_name(files, include))
@@ -66,7 +67,7 @@ enum environment_rule environment_rule_of(enum preload_source source,
     return has_capabilities() ? ENVIRONMENT_DESCRIBES : ENVIRONMENT_NAMES_NO_FILES;
 }
 
-/* --- entries that do not count --- */
+/* --- entries that are left out --- */
 
 static bool describes(const char *entry) {
     static const char names[] = "OTEL_SERVICE_NAME\0"
@@ -116,7 +117,7 @@ static bool counts(const char *entry, enum environment_rule rule,
 
 /* --- joining --- */
 
-/* The entries that environment_join() has chosen, for the life of the process. */
+/* The entries that environment_join() has chosen. They are valid for the life of the process. */
 static const char *joined[FROM_ENVIRONMENT_MOST + FROM_FILES_MOST + 1];
 
 void environment_join(const char *const *environment, enum environment_rule rule,

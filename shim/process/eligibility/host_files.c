@@ -18,23 +18,23 @@
 
 enum {
     NAME_BYTES = NAME_MAX + 1,
-    ENTRIES_BYTES = 2048, /* read from a folder at a time */
+    ENTRIES_BYTES = 2048, /* at most so many bytes of a folder are read at a time */
     LINK_OR_FOLDER = O_NOFOLLOW | O_CLOEXEC,
 };
 
 IN_FIRST_PAGE static struct host_files {
     struct config_lines lines;
-    size_t used;  /* bytes of the text */
+    size_t used;  /* number of bytes of the texts */
     size_t count; /* number of names */
-    bool more;    /* there are more names */
-    bool unknown; /* there may be more settings */
+    bool more;    /* some names did not fit */
+    bool unknown; /* some files could not be checked, and may have more settings */
 } files;
 
-/* Left untouched if there is no file, so that it takes no memory. */
+/* Left untouched if there is no file, so that it uses no memory. */
 static struct host_text {
     const char *entries[HOST_LINES_MOST];
     char text[HOST_TEXT_MOST + 1];
-    char names[HOST_FILES_MOST][NAME_BYTES]; /* of conf.d, in descending order */
+    char names[HOST_FILES_MOST][NAME_BYTES]; /* names in conf.d, in descending order */
 } host;
 
 struct reports {
@@ -54,7 +54,8 @@ static void close_it(int descriptor) {
 
 /* --- the kill switch --- */
 
-/* Returns true for errors of this process's limits, which say nothing about the file. */
+/* Returns true for errors that come from this process's limits, and so say nothing about the
+ * file. */
 static bool is_of_this_process(int error) {
     return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
@@ -77,7 +78,8 @@ void host_files_close(int folder) {
         close_it(folder);
 }
 
-/* Opens the path by O_PATH, which needs no right to read it. Links count, one to the folder, too.
+/* Returns true if the path exists. Opens it by O_PATH, which needs no right to read. Follows links,
+ * even one to the folder.
  */
 static bool exists(int folder, const char *path) {
     const int place = open_at(folder, path, O_PATH);
@@ -118,7 +120,7 @@ static void report_note(const struct reports *reports, const char *folder, const
     reports->note(NULL, about(folder, name, what).text);
 }
 
-/* Returns the reason why it could not be opened, or NULL if that is no problem. */
+/* Returns the reason why the file could not be opened, or NULL if that is no problem. */
 static const char *opening_problem(int error) {
     switch (error) {
     case ELOOP:
@@ -228,8 +230,8 @@ static bool is_configuration(const char *name) {
            strcmp(name + length - (sizeof ending - 1), ending) == 0;
 }
 
-/* Keeps the names in descending order, because the last counts most. If there are too many, it
- * drops the first. */
+/* Keeps the names in descending order, because the last name counts most. If there are too
+ * many, drops the first names. */
 static void add_name(const char *name) {
     size_t at = files.count;
     while (at && strcmp(host.names[at - 1], name) < 0)
@@ -249,7 +251,8 @@ static const struct dirent64 *entry_at(const char *entries, long at) {
 }
 
 static void list_names(int folder) {
-    _Alignas(struct dirent64) char entries[ENTRIES_BYTES] = {0}; /* analysers do not see a call */
+    /* initialized because analysers do not know what the system call writes */
+    _Alignas(struct dirent64) char entries[ENTRIES_BYTES] = {0};
     long size;
     while ((size = bare_syscall(SYS_getdents64, folder, (long)entries, sizeof entries, 0, 0, 0)) >
            0)
@@ -284,7 +287,7 @@ static void read_more(int parent, const struct reports *reports) {
     close_it(folder);
 }
 
-/* --- all of them --- */
+/* --- all files --- */
 
 const struct config_lines *host_files_read(int folder, config_warn *warn, config_warn *note) {
     const struct reports reports = {warn, note};

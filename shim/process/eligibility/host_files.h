@@ -7,15 +7,15 @@
  *   /run/opentelemetry/otelprof/
  *     disabled          the kill switch until the next boot
  *
- * Every process with the profiler in it checks for them, before anything else, so each check is one
- * system call. Without files that is openat() only; files take fstat(), read(), getdents64() and
- * close(), and newfstatat() if no descriptor is left for a kill switch. An earlier filter must
- * allow them (allowed_calls.def): the loader itself does not make all of them. They are made bare,
- * because other preloads may replace open().
- * A file of settings is read only if no user but root can have written it: it is a regular file, it
- * and its folder belong to root, and neither group nor others can write to them. No link is
- * followed to them. In a user namespace that has no root they belong to the overflow user, and are
- * not read. Up to two descriptors are open meanwhile. Context: calm, at start, once.
+ * Every process with the profiler checks for these files first, so each check is one system call.
+ * Without files that is openat() only; files need fstat(), read(), getdents64() and close(), and
+ * newfstatat() if no descriptor is left for a kill switch. An earlier filter must allow these calls
+ * (allowed_calls.def), because the loader itself does not make all of them. They are bare system
+ * calls, because other preloads may replace open(). A file of settings is read only if no user but
+ * root can have written it: it is a regular file, it and its folder belong to root, and neither
+ * group nor others can write to them. No link to a file is followed. In a user namespace without
+ * root these files belong to the overflow user, and are not read. Up to two descriptors are open
+ * during the reading. Context: calm, at start, once.
  */
 #ifndef OTELPROF_HOST_FILES_H
 #define OTELPROF_HOST_FILES_H
@@ -25,26 +25,26 @@
 #include <stdbool.h>
 
 enum {
-    HOST_FILE_MOST = 16384, /* bytes of a file; larger ones are not read */
-    HOST_FILES_MOST = 32,   /* of conf.d */
-    HOST_TEXT_MOST = 65536, /* bytes of all of them */
-    HOST_LINES_MOST = 256,  /* settings in all of them */
+    HOST_FILE_MOST = 16384, /* files with more bytes are not read */
+    HOST_FILES_MOST = 32,   /* at most so many files of conf.d are read */
+    HOST_TEXT_MOST = 65536, /* at most so many bytes of all files are kept */
+    HOST_LINES_MOST = 256,  /* at most so many settings of all files are kept */
 };
 
-/* Opens the folder in /etc. Returns a descriptor, or -errno. */
+/* Opens the folder in /etc. Returns its descriptor, or -errno. */
 int host_files_open(void);
 void host_files_close(int folder);
 
-/* Returns the path of the kill switch that is on, or NULL. */
+/* Returns the path of a kill switch that exists, or NULL. */
 const char *host_files_kill_switch(int folder);
 
-/* Returns the settings of all files, in that order; their texts live as long as the process. `warn`
- * gets a sentence for each file and line that is refused, `note` for each file that was read or
- * that this user may not read. */
+/* Returns the settings of all files, in the order in which they are read; their texts are valid for
+ * the life of the process. `warn` gets a sentence for each file and line that is refused, `note`
+ * for each file that was read or that this user may not read. */
 const struct config_lines *host_files_read(int folder, config_warn *warn, config_warn *note);
 
-/* Returns true if all files could be checked. Returns false if the process has no descriptor or
- * memory left for that; an unread file may then disable the profiler. */
+/* Returns true if all files could be checked. Returns false if the process had no descriptor or
+ * memory left for that: then a file that was not read may disable the profiler. */
 bool host_files_are_known(void);
 
 #endif

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    ASAN_GAP = 0x10000, /* the shadow's lowest page is this much lower */
+    ASAN_GAP = 0x10000, /* so many bytes below, no page of the shadow is mapped */
     OLDEST_GLIBC_MINOR = 34,
 };
 
@@ -37,7 +37,8 @@ static bool has_older_glibc(const struct log *log) {
 
 /* --- not preloaded --- */
 
-/* The C library prints its version where it is executed. It precedes the preload there. */
+/* Detects the C library as the program: when it is executed it prints its version, and it precedes
+ * the preload. */
 static bool is_libc_alone(const struct log *log) {
     const struct link_map *const executable = object_symbols_first();
     if (!executable || !object_symbols_defines(executable, "gnu_get_libc_version"))
@@ -46,8 +47,8 @@ static bool is_libc_alone(const struct log *log) {
     return true;
 }
 
-/* After dlopen the profiler could be unloaded under its own signal handler, and would see only half
- * of the program's calls. */
+/* Rejects a profiler that dlopen has loaded: it could be unloaded under its own signal handler, and
+ * would see only some of the program's calls. */
 static bool is_loaded_late(const struct log *log) {
     if (next_symbols_follow_profiler())
         return false;
@@ -60,11 +61,12 @@ static bool is_loaded_late(const struct log *log) {
 
 const char profiler_version[] = OTELPROF_VERSION;
 
-/* The exported name finds the first copy. (Unit tests have none.) */
+/* Finds the first loaded copy, by its exported name. (Unit tests have no copy.) */
 extern const char *otelprof_version(void) __attribute__((weak));
 
-/* A host's /etc/ld.so.preload names one, a program's LD_PRELOAD another. The loader finds
- * LD_PRELOAD's first, and that one profiles: both would send everything twice. */
+/* A process may have two copies: one from /etc/ld.so.preload, another from LD_PRELOAD. Only the
+ * copy from LD_PRELOAD, which the loader finds first, profiles; otherwise every sample would be
+ * sent twice. */
 static bool has_another_copy(const struct log *log) {
     if (!otelprof_version || otelprof_version() == profiler_version)
         return false;
@@ -74,10 +76,11 @@ static bool has_another_copy(const struct log *log) {
 
 /* --- short of memory --- */
 
-/* The program may need the memory that the profiler maps, so under a limit it is mapped only if
- * there is plenty: nearly four times the measured use with all profiles on. That is 167 MiB of
- * address space at most, most of it the range that the helper's heap reserves and never touches
- * (capture/helper_heap/helper_heap.c: less than without a limit), and 57 MiB of it writable. */
+/* The program may need the memory that the profiler would map. So under a limit the process is
+ * profiled only if nearly four times the measured use with all profiles on is left. That use is at
+ * most 167 MiB of address space, 57 MiB of it writable. Most of it is the range that the helper's
+ * heap reserves and never touches (capture/helper_heap/helper_heap.c: less than without a
+ * limit). */
 static bool is_short_of_memory(const struct log *log) {
     static const struct {
         __rlimit_resource_t resource;
@@ -99,13 +102,14 @@ static bool is_short_of_memory(const struct log *log) {
 
 /* --- built with a sanitizer --- */
 
-/* Returns true also for memory that can be neither read nor written. madvise fails with ENOMEM if
- * nothing is mapped, and this advice changes nothing. mincore would do, but filters kill for it. */
+/* Returns true if a page is mapped, even one without access. madvise fails with ENOMEM on an
+ * unmapped page, and this advice has no effect on a mapped one. mincore would do, too, but filters
+ * kill for it. */
 static bool is_mapped(uintptr_t page) {
     return syscall(SYS_madvise, page, 1, MADV_WILLNEED) == 0 || errno != ENOMEM;
 }
 
-/* Every sanitizer runtime refers to this symbol, in case the program has it. */
+/* Every sanitizer runtime refers to this symbol, in case the program defines it. */
 static bool is_sanitizer_symbol(const char *name) {
     return strcmp(name, "__sanitizer_print_memory_profile") == 0;
 }
@@ -122,8 +126,9 @@ static const char *sanitizer_mark(void) {
     if (executable && object_symbols_defines(executable, "malloc") &&
         object_symbols_refers(executable, is_sanitizer_symbol))
         return "linked statically";
-    /* Linked statically, AddressSanitizer exports nothing, but its shadow always begins at this
-     * address. Chromium, which reserves all of the low memory, has a mapping below it, too. */
+    /* AddressSanitizer, if linked statically, exports no symbol, but its shadow always begins at
+     * this address. Chromium has a mapping there, too, but also below it, because it reserves all
+     * of the low memory. */
     const bool shadow = is_mapped(ARCH_ASAN_SHADOW) && !is_mapped(ARCH_ASAN_SHADOW - ASAN_GAP);
     return shadow ? "AddressSanitizer's shadow memory" : NULL;
 }
@@ -144,7 +149,7 @@ static bool is_loaded(const char *part_of_path) {
     return object != NULL;
 }
 
-/* Each of its tools preloads this object: valgrind, "coregrind/vg_preloaded.c". */
+/* Each tool of valgrind preloads this object: valgrind, "coregrind/vg_preloaded.c". */
 bool is_under_valgrind(const struct log *log) {
     if (!is_loaded("/vgpreload_core-"))
         return false;
@@ -156,9 +161,9 @@ bool is_under_valgrind(const struct log *log) {
 
 /* --- run by heaptrack --- */
 
-/* Its malloc, which precedes the profiler's, writes on the calling thread to a descriptor of the
- * program's. The helper has its own descriptor table: with such a write it would corrupt
- * heaptrack's file. */
+/* heaptrack's malloc, which precedes the profiler's, writes on the calling thread to a descriptor
+ * of the program's. On the helper, which has its own descriptor table, such a write would reach
+ * another file and corrupt it. */
 static bool has_heaptrack(const struct log *log) {
     if (!is_loaded("/libheaptrack_preload"))
         return false;
@@ -170,8 +175,8 @@ static bool has_heaptrack(const struct log *log) {
 /* --- single-threaded programs --- */
 
 /* Chromium, and programs built on it (QtWebEngine, Electron), pass each child's kind by this
- * argument. Children that others are forked from, or that build a sandbox around themselves, exit
- * at once when they find a second thread. */
+ * argument. Children from which others are forked, or that put themselves into a sandbox, exit at
+ * once when they find a second thread. */
 static bool is_kind_of_chromium(const char *argument) {
     static const char *const kinds[] = {"zygote", "renderer",     "gpu-process", "utility",
                                         "ppapi",  "ppapi-broker", "nacl-loader", "nacl-broker"};
@@ -202,7 +207,7 @@ static bool is_child_of_chromium(const struct log *log, char *const *arguments) 
     return true;
 }
 
-/* --- all of them --- */
+/* --- all reasons --- */
 
 bool is_ineligible(const struct log *log, char *const *arguments) {
     return has_older_glibc(log) || is_libc_alone(log) || is_loaded_late(log) ||

@@ -1,7 +1,6 @@
-/* Detects programs that are never profiled, for their own sake: those that cannot bear a second
- * thread, memory other than their own, or hooks other than a sanitizer's; those that were not
- * started with the profiler; and those that another copy of it profiles. choice.h has the user's
- * choice. */
+/* Detects programs that are never profiled. Some would fail with a second thread, with the
+ * profiler's memory, or with hooks beside a sanitizer's; others were not started with the profiler,
+ * or are profiled by another copy of it. choice.h has the user's choice. */
 #ifndef OTELPROF_INELIGIBLE_H
 #define OTELPROF_INELIGIBLE_H
 
@@ -9,11 +8,12 @@
 
 #include <stdbool.h>
 
-/* otelprof_version() returns it. Another copy of the profiler returns one of its own. */
+/* otelprof_version() returns it. In another copy of the profiler that function returns another
+ * string. */
 extern const char profiler_version[];
 
-/* Returns true if this process is one, and logs the reason. `arguments` are main's, NULL if
- * unknown. Context: calm, at start. */
+/* Returns true if this process must not be profiled, and logs the reason. `arguments` are main's,
+ * NULL if unknown. Context: calm, at start. */
 bool is_ineligible(const struct log *log, char *const *arguments);
 
 /* Returns true if valgrind runs this process, and logs it at debug level. Its findings, counts and

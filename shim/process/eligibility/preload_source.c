@@ -15,8 +15,8 @@
 
 static const char name[] = "LD_PRELOAD";
 
-/* Returns true for "libotelprof.so", with or without a version, and for the name that the profiler
- * was found by; in any folder. */
+/* Returns true for "libotelprof.so" in any folder, with or without a version, and for the name by
+ * which the loader found the profiler. */
 static bool names_profiler(const char *entry, size_t size) {
     static const char profiler_name[] = "libotelprof.so";
     const size_t length = sizeof profiler_name - 1;
@@ -28,7 +28,7 @@ static bool names_profiler(const char *entry, size_t size) {
     if (left >= length && memcmp(base, profiler_name, length) == 0 &&
         (left == length || base[length] == '.'))
         return true;
-    /* the file name that the loader found the profiler by: a copy or a link may have another */
+    /* the file name by which the loader found the profiler: that of a copy or a link may differ */
     const struct link_map *const object = object_symbols_own();
     const char *const own = object ? glob_base_name(object->l_name) : "";
     return left > 0 && strlen(own) == left && memcmp(base, own, left) == 0;
@@ -61,8 +61,8 @@ static void check_variable(void *found, const char *text, uint64_t hash) {
 }
 
 /* Returns the first variable that the kernel put on the stack: after the arguments, and before the
- * program's name, which ends them (Linux: fs/exec.c, bprm_execve's copies). Returns NULL if the
- * layout is another. Addresses between AT_RANDOM and AT_EXECFN belong to the stack, and are mapped.
+ * program's name (Linux: fs/exec.c, bprm_execve's copies). Returns NULL if the layout is different.
+ * Addresses between AT_RANDOM and AT_EXECFN belong to the stack, and are mapped.
  */
 static const char *first_variable(char *const *arguments, const char *end) {
     const char *const above = (const char *)(uintptr_t)getauxval(AT_RANDOM);
@@ -79,7 +79,7 @@ bool preload_was_given(char *const *arguments) {
     const char *const end = (const char *)(uintptr_t)getauxval(AT_EXECFN);
     const char *at = first_variable(arguments, end);
     bool found = false;
-    if (!at) /* another layout: the kernel shows the variables, too */
+    if (!at) /* the layout is different: reads the variables from /proc instead */
         return given_variables((pid_t)syscall(SYS_getpid), check_variable, &found) && found;
     for (; at < end && !found; at += strlen(at) + 1)
         check_variable(&found, at, 0);
@@ -106,7 +106,7 @@ static bool is_linked(void) {
     return object != NULL;
 }
 
-/* --- all of them --- */
+/* --- all sources --- */
 
 enum preload_source preload_source_unnamed(char *const *arguments) {
     if (preload_was_given(arguments))

@@ -12,25 +12,29 @@
 #include <stdbool.h>
 
 enum preload_source {
-    PRELOAD_VARIABLE, /* LD_PRELOAD names the profiler: the user that set it has set the variables,
-                         too */
-    PRELOAD_LINKED, /* an object of the program needs the profiler, or called dlopen: it wants to be
-                       profiled */
-    PRELOAD_HOST,   /* host-wide: every process of the machine has the profiler, wanted or not */
+    /* LD_PRELOAD names the profiler, so the user that set it has set the variables, too */
+    PRELOAD_VARIABLE,
+    /* the program has chosen to be profiled: one of its objects needs the profiler, or called
+     * dlopen */
+    PRELOAD_LINKED,
+    /* host-wide: every process of the machine has the profiler, even if its user does not want
+     * it */
+    PRELOAD_HOST,
 };
 
 /* Returns true if the process's LD_PRELOAD now names libotelprof.so (by any path or version).
- * `environment` ends in NULL; NULL: unknown. No system call. Context: calm, at start. */
+ * `environment` ends in NULL; NULL: unknown. Makes no system call. Context: calm, at start. */
 bool preload_is_named(const char *const *environment);
 
-/* Does the same for the variables given to exec: a library that is initialised earlier may have
- * unset LD_PRELOAD, so that no child inherits it. They come from the kernel: a process whose
- * LD_PRELOAD the loader removed (AT_SECURE) could not pass it to a child. `arguments` are main's,
- * as the loader passes them: the kernel put the variables after the last one. No system call, but
- * four if `arguments` is NULL, or they lie elsewhere. Context: calm, at start. */
+/* Returns true if LD_PRELOAD in the variables given to exec names libotelprof.so. A library that is
+ * initialised earlier may have unset LD_PRELOAD since, so that no child inherits it. The kernel's
+ * copy is true: a process whose LD_PRELOAD the loader removed (AT_SECURE) cannot have passed it to
+ * this child. `arguments` are main's, as the loader passes them: the kernel put the variables after
+ * the last one. Makes no system call; four if `arguments` is NULL, or if the variables are
+ * elsewhere. Context: calm, at start. */
 bool preload_was_given(char *const *arguments);
 
-/* Returns the source if LD_PRELOAD does not name the profiler now. Context: calm, at start. */
+/* Returns the source of a profiler that LD_PRELOAD does not name now. Context: calm, at start. */
 enum preload_source preload_source_unnamed(char *const *arguments);
 
 #endif
