@@ -1,7 +1,7 @@
-/* Cancellation is off while the profiler runs inside a call of the application, because such a call
- * is no cancellation point. A thread cancelled in the profiler's code would end halfway, and at
- * exit the process would never end.
- * Context: any. Async-signal-safe: yes, without a system call. */
+/* Turns cancellation off while the profiler runs inside a call of the application, because such a
+ * call is no cancellation point. A thread that is cancelled in the profiler's code would end in the
+ * middle of it, and at exit the process would never end. Context: any. Async-signal-safe: yes,
+ * without a system call. */
 #ifndef OTELPROF_CANCELLATION_H
 #define OTELPROF_CANCELLATION_H
 

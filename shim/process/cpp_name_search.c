@@ -10,7 +10,8 @@
 #include <link.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 2 << 20 }; /* is searched in about half a millisecond */
+/* a piece of so many bytes is searched in about half a millisecond */
+enum { PIECE_BYTES = 2 << 20 };
 
 #define PREFIX "N13opentelemetry2v"
 #define REST   "7context25ThreadLocalContextStorageE"
@@ -47,7 +48,8 @@ static void note_searched(struct cpp_name_search *search, uint64_t identity) {
 
 struct loaded {
     const struct cpp_name_search *search;
-    uint64_t identities[CPP_SEARCHED]; /* of the objects searched so far that are still loaded */
+    /* identities of the searched objects that are still loaded */
+    uint64_t identities[CPP_SEARCHED];
     size_t count;
 };
 
@@ -60,7 +62,7 @@ static int note_loaded(struct dl_phdr_info *object, size_t size, void *arg) {
     return 0;
 }
 
-static struct loaded loaded_objects; /* used by the helper only */
+static struct loaded loaded_objects; /* only the helper uses it */
 
 /* Drops unloaded objects, so that a library that is loaded again and again, each time at another
  * address, takes one entry only. */
@@ -81,14 +83,14 @@ static void forget_unloaded_objects(struct cpp_name_search *search) {
     search->count = kept;
 }
 
-/* The C++ library defines the first; libc defines the second, which an object refers to if the C++
+/* The C++ library defines the first name; libc defines the second, which an object uses if the C++
  * library is linked into it. */
 static bool registers_destructors(const char *name) {
     return strcmp(name, "__cxa_thread_atexit") == 0 ||
            strcmp(name, "__cxa_thread_atexit_impl") == 0;
 }
 
-/* Returns true if the object has thread-local variables with destructors: the API keeps a thread's
+/* Returns true if the object has thread-local variables with destructors: the API stores a thread's
  * contexts in such a variable. */
 static bool may_have_it(const struct dl_phdr_info *object) {
     const struct object_segments segments = object_segments_of(object);
@@ -102,8 +104,8 @@ static bool is_constant(const ElfW(Phdr) * segment, uint32_t with) {
     return segment->p_type == PT_LOAD && segment->p_flags == (PF_R | with);
 }
 
-/* Returns the flag that the segment of constants has beside PF_R. Older linkers put constants into
- * the code's segment. */
+/* Returns the flag that the segment of constants has in addition to PF_R. Older linkers put
+ * constants into the code's segment. */
 static uint32_t kind_of_constants(const struct dl_phdr_info *object) {
     for (int i = 0; i < object->dlpi_phnum; i++)
         if (is_constant(&object->dlpi_phdr[i], 0))
@@ -111,8 +113,8 @@ static uint32_t kind_of_constants(const struct dl_phdr_info *object) {
     return PF_X;
 }
 
-/* Returns true if the name follows _ZTS or the like: then it is part of the dynamic string table,
- * and no class's type name. */
+/* Returns true if the name follows _ZTS or the like: then it is in the dynamic string table, and is
+ * not the type name of a class. */
 static bool is_symbol(const char *name, const char *start) {
     return name - start >= 4 && memcmp(name - 4, "_ZT", 3) == 0;
 }
@@ -152,7 +154,7 @@ static void note_found(struct cpp_name_search *search, uintptr_t bias, uint64_t 
 
 struct step {
     struct cpp_name_search *search;
-    bool worked; /* there may be more to search */
+    bool worked; /* a piece was searched: more may follow */
     bool first;
 };
 
@@ -205,7 +207,7 @@ static int search_some(struct dl_phdr_info *object, size_t size, void *arg) {
     }
     if (search_piece(search, object))
         note_searched(search, identity);
-    return 1; /* dl_iterate_phdr() releases the loader's lock */
+    return 1; /* dl_iterate_phdr() returns, and releases the loader's lock */
 }
 
 bool cpp_name_search(struct cpp_name_search *search, uint64_t most_nano) {
@@ -221,7 +223,8 @@ bool cpp_name_search(struct cpp_name_search *search, uint64_t most_nano) {
         step.first = true;
         dl_iterate_phdr(search_some, &step);
         if (step.worked && thread_cpu_nano() - start > most_nano) {
-            search->adds = 0; /* differs from the loader's counter: the next poll continues */
+            /* differs from the loader's counter, so that the next poll continues */
+            search->adds = 0;
             search->cut = true;
             return true;
         }

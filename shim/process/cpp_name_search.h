@@ -2,7 +2,7 @@
  * contexts.
  *
  * Each object is searched once, piece by piece. The loader's lock is held while a piece is read, so
- * that nothing is unloaded meanwhile. The pieces are small because the program may wait for that
+ * that no object is unloaded meanwhile. The pieces are small, because the program may wait for that
  * lock.
  */
 #ifndef OTELPROF_CPP_NAME_SEARCH_H
@@ -16,10 +16,10 @@
 
 enum { CPP_OBJECTS = 16, CPP_SEARCHED = 2048 };
 
-/* All zero: nothing was searched. */
+/* All zero: no object was searched. */
 struct cpp_name_search {
     struct cpp_object found[CPP_OBJECTS]; /* objects loaded at the last search */
-    uint64_t found_in[CPP_OBJECTS];       /* their hashes */
+    uint64_t found_in[CPP_OBJECTS];       /* the hashes of these objects */
     size_t count;
     uint64_t searched[CPP_SEARCHED]; /* objects searched so far: hashes of address and segments */
     size_t searched_count;
@@ -27,7 +27,7 @@ struct cpp_name_search {
     uint64_t offset;
     uint64_t adds; /* the loader's counters at the last search */
     uint64_t subs;
-    bool cut; /* not everything could be searched */
+    bool cut; /* some objects could not be searched completely */
 };
 
 /* Searches the objects loaded since the last call, for at most `most_nano` of CPU time. Returns

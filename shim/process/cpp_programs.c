@@ -13,19 +13,20 @@
 #include <string.h>
 
 enum {
-    SEARCH_MS = 200, /* CPU time of one poll, at most */
+    SEARCH_MS = 200, /* at most so much CPU time is used in one poll */
     PAYLOAD_BYTES = 256,
     CHECK_FRACTION = 1000,
 };
 
-/* Used by the helper only. */
+/* Only the helper uses it. */
 static struct {
     struct cpp_name_search search;
-    cpp_context_scan *examine; /* of libotelprof-cpp.so, once it is loaded */
-    bool not_loaded;           /* and that has been logged */
+    cpp_context_scan *examine; /* function of libotelprof-cpp.so; NULL: not loaded yet */
+    bool not_loaded;           /* loading failed, and that was logged */
     bool cut_reported;
     struct process_context_publication publication; /* any thread may read its address */
-    uint64_t next_check_ns;                         /* CLOCK_MONOTONIC */
+    /* CLOCK_MONOTONIC: when another context is checked for */
+    uint64_t next_check_ns;
 } programs;
 
 /* --- loading --- */
@@ -46,8 +47,8 @@ static void cpp_programs_load(void) {
 
 /* --- publishing --- */
 
-/* Publishes a process context: it shows readers in other processes that there are records, and of
- * which kind. */
+/* Publishes a process context: from it readers in other processes see that there are records, and
+ * of which kind. */
 static void cpp_programs_publish(void) {
     static const char *const no_keys[] = {NULL};
     static const struct published_attribute beside[] = {
@@ -119,8 +120,8 @@ static void cpp_programs_follow(void) {
         cpp_programs_publish();
 }
 
-/* Takes the loader's main lock where the loader's state is known: an object that is not relocated
- * yet has no class that could be followed. */
+/* Takes the loader's main lock where the loader's state is known: the class in an object that is
+ * not relocated yet cannot be examined. */
 static bool try_follow(void) {
     const bool locks = loader_state_is_known();
     if (locks && !loader_state_try_enter())

@@ -2,9 +2,9 @@
  * spans.
  *
  * The API consists of headers, so each object that uses it contains the name of its class for
- * contexts. Each loaded object is searched for that name once, and only if it registers destructors
- * of thread-local variables, as every user of the API does. Once the name is found,
- * libotelprof-cpp.so is loaded (cpp_context.h in common/).
+ * contexts. Each loaded object that registers destructors of thread-local variables, as every user
+ * of the API does, is searched for that name once. Once the name is found, libotelprof-cpp.so is
+ * loaded (cpp_context.h in common/).
  */
 #ifndef OTELPROF_CPP_PROGRAMS_H
 #define OTELPROF_CPP_PROGRAMS_H
@@ -13,7 +13,7 @@
  * helper. */
 void cpp_programs_poll(void);
 
-/* Unpublishes the profiler's process context where another one appears, because a process has one
+/* Unpublishes the profiler's process context if another context appears, because a process has one
  * context only. Called under the quiesce lock. Context: the helper. */
 void cpp_programs_give_way(void);
 
@@ -21,8 +21,8 @@ void cpp_programs_give_way(void);
  */
 const struct process_context_publication *cpp_programs_publication(void);
 
-/* Has a forked child publish for itself: its parent's context is not its own. Context: the forked
- * child. */
+/* Makes a forked child publish its own process context, because it does not share its parent's.
+ * Context: the forked child. */
 void cpp_programs_after_fork(void);
 
 #endif

@@ -25,13 +25,14 @@
 
 enum { NAME_BYTES = 32 };
 
-/* State of this process. Its children have a copy. */
+/* State of the guard in this process. Its children have a copy. */
 IN_FIRST_PAGE static struct crash_guard {
-    struct timespec *_Atomic completed; /* in `record`; NULL: nothing left to mark */
-    struct crash_record *record;        /* the mapped file */
+    /* in `record`; NULL: there is no start to mark as completed */
+    struct timespec *_Atomic completed;
+    struct crash_record *record; /* the mapped file */
     pid_t pid;
-    uint64_t due_nano; /* CLOCK_MONOTONIC */
-    bool sees_others;  /* /proc shows this process's namespace of pids */
+    uint64_t due_nano; /* CLOCK_MONOTONIC: when the start is completed by age */
+    bool sees_others;  /* /proc shows the pids of this process's namespace */
 } guard;
 
 /* --- this process --- */
@@ -45,7 +46,8 @@ static uint64_t hash_of_executable(void) {
         return 0;
     const uint64_t words[] = {status.st_dev, status.st_ino, (uint64_t)status.st_mtim.tv_sec,
                               (uint64_t)status.st_mtim.tv_nsec};
-    return hash_words(1, words, sizeof words / sizeof *words) | 1; /* 0 means none */
+    /* not 0, which means that there is none */
+    return hash_words(1, words, sizeof words / sizeof *words) | 1;
 }
 
 static uint64_t pid_namespace(void) {
@@ -72,12 +74,13 @@ static bool crash_guard_describe(struct crash_start *own) {
 
 /* --- other processes --- */
 
-/* Used where the start's process cannot be checked. */
+/* Returns true if the start is too old. Used where its process cannot be checked. */
 static bool is_overdue(const struct crash_start *start, const struct crash_start *own) {
     return own->began_nano - start->began_nano > CRASH_OVERDUE_S * (int64_t)NANO_PER_SECOND;
 }
 
-/* Checks the process by kill(), too, because /proc may hide processes (hidepid). */
+/* Returns true if the process of the start has ended. Also checks by kill(), because /proc may hide
+ * processes (hidepid). */
 static bool start_is_gone(const struct crash_start *start, const struct crash_start *own) {
     struct process_stat stat;
     if (start->pid_namespace != own->pid_namespace || start->pid == 0 || start->pid > INT_MAX)
@@ -110,7 +113,7 @@ static bool is_taken(int error, const char *name) {
            status.st_uid != (uid_t)syscall(SYS_geteuid);
 }
 
-/* Fills up a short file with zeros, which are empty entries. */
+/* Reads the record. Fills up a short file with zeros, which are empty entries. */
 static bool read_record(int file, struct crash_record *record) {
     const long size = syscall(SYS_pread64, file, record, sizeof *record, 0L);
     if (size < 0)
@@ -136,7 +139,8 @@ static void crash_guard_report(int file, struct crash_record *record, struct cra
     if (syscall(SYS_flock, file, LOCK_EX | LOCK_NB) != 0 || !read_record(file, record))
         return;
     own->began_nano =
-        (int64_t)clock_nano(CLOCK_BOOTTIME); /* after the time of the lock's previous holder */
+        /* read after the lock's previous holder has written its time */
+        (int64_t)clock_nano(CLOCK_BOOTTIME);
     if (crash_record_judge(record, own, start_is_gone) != CRASH_FAILS)
         return;
     const struct crash_pause pause = {own->executable, own->began_nano};
@@ -150,7 +154,8 @@ static void crash_guard_report(int file, struct crash_record *record, struct cra
              path, CRASH_COMPLETED_S, CRASH_MOST_FAILURES);
 }
 
-/* Returns false without disk space or memory: then this start has no guard. */
+/* Enters the start. Returns false if there is no disk space or memory: then this start has no
+ * guard. */
 static bool crash_guard_enter(int file, const struct crash_record *record,
                               const struct crash_start *own) {
     const uint32_t place = crash_record_place(record, own);
@@ -219,13 +224,14 @@ void crash_guard_mark_started(void) {
         return;
     struct timespec *const completed = atomic_exchange(&guard.completed, NULL);
     const int saved = errno;
-    if (completed) /* syscall() may be another preload's, which refuses */
+    if (completed) /* a bare call, because another preload may replace syscall() and refuse */
         (void)bare_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, (long)completed, 0, 0, 0, 0);
     errno = saved;
 }
 
 void crash_guard_after_fork(void) {
-    if (atomic_load(&guard.completed)) /* without this check each child would copy the page */
+    /* without this check each child would write, and so copy, the page */
+    if (atomic_load(&guard.completed))
         atomic_store(&guard.completed, NULL);
 }
 

@@ -1,18 +1,18 @@
 /* The crash guard stops profiling programs that keep crashing under a preload that root has set for
  * the whole host (/etc/ld.so.preload). An executable whose first 30 s failed in three starts within
- * ten minutes is not profiled for an hour; the process that detects it logs so.
+ * ten minutes is not profiled for an hour; the process that detects this logs it.
  *
  * Each user has one record (crash_record.h), a file in CRASH_GUARD_FOLDER, which `otelprof host
- * enable` makes. A process enters its start there. It marks the start as completed when it has
- * lived for 30 s, ends by itself, starts another program in its place (exec), or is not profiled
- * any more. An end that the profiler does not see is a failure: by a signal that no handler of the
- * profiler's or the program's gets (SIGKILL, for example), by an instruction of the program's own,
+ * enable` makes. A process enters its start there. The process marks the start as completed when it
+ * has lived for 30 s, ends by itself, starts another program in its place (exec), or is not
+ * profiled any more. An end that the profiler does not see is a failure: by a signal that no
+ * handler gets (SIGKILL, for example), by a system call that the program makes by an instruction,
  * or by abort(). The cause is not examined.
  *
  * A start can be marked on any thread, in a handler, and after the process has changed its user,
- * its root or its descriptors. So the guard keeps no descriptor, but a shared mapping of the entry.
- * The kernel writes the time into it (clock_gettime(2)): if the file was truncated, the call fails,
- * whereas a store would end the process.
+ * its root or its descriptors. So the guard keeps a shared mapping of the entry, not a descriptor.
+ * The kernel writes the time into the mapping (clock_gettime(2)): if the file was truncated this
+ * call fails, whereas a store would end the process.
  *
  * If the folder is missing or cannot be written, there is no guard, and the process is profiled. If
  * another user's file has the record's name, the process is not profiled.
@@ -32,8 +32,8 @@
  * leaves none open. Context: calm, single-threaded, once. */
 bool crash_guard_admits(bool host_wide, const struct log *log);
 
-/* Marks the start as completed: one system call, the first time. Does nothing in a child, however
- * it was made. Context: any. Async-signal-safe: yes; errno is preserved. */
+/* Marks the start as completed: the first call makes one system call. Does nothing in any child.
+ * Context: any. Async-signal-safe: yes; errno is preserved. */
 void crash_guard_mark_started(void);
 
 /* Stops the guard in a forked child, which is no start. Async-signal-safe: yes. */

@@ -43,7 +43,8 @@ static bool executable_is_paused(const struct crash_record *record, uint64_t exe
     return false;
 }
 
-/* Returns where the search begins. Concurrent starts begin at different places. */
+/* Returns the entry at which the search begins, a different one for each of several concurrent
+ * starts. */
 static uint32_t first_of(const struct crash_start *own) {
     return (uint32_t)(own->pid % CRASH_STARTS);
 }

@@ -10,7 +10,7 @@
 
 /* Ids have 22 bits (Linux, PID_MAX_LIMIT). The rest of the word holds milliseconds of 34 years. */
 enum { ID_BITS = 24 };
-enum { ROUND_MS = 10 }; /* between two checks that the thread still exists */
+enum { ROUND_MS = 10 }; /* time between two checks that the thread still exists */
 #define ID_MASK ((1u << ID_BITS) - 1)
 
 static bool end_turn_is_own(uint64_t taken) {
@@ -43,8 +43,8 @@ void end_turn_raise(struct end_turn *turn) {
         syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
 }
 
-/* Returns true if the thread has ended. The kernel keeps the id of a main thread that has ended
- * until the process is gone, so that one is checked by /proc. */
+/* Returns true if the thread has ended. The kernel keeps the id of an ended main thread until the
+ * process has ended, so a main thread is checked by /proc. */
 static bool has_ended(uint32_t id) {
     const int saved = errno;
     const pid_t process = getpid();
@@ -55,8 +55,8 @@ static bool has_ended(uint32_t id) {
     return ended;
 }
 
-/* Each round ends by a change of stage, by its timeout, or by a signal, whose handler may be the
- * program's. */
+/* Each round ends by a change of stage, by its timeout, or by a signal, even one with a handler of
+ * the program's. */
 void end_turn_wait(struct end_turn *turn) {
     const uint64_t taken = atomic_load(&turn->taken);
     const uint64_t until = (taken >> ID_BITS) * NANO_PER_MILLI;

@@ -34,12 +34,13 @@
 IN_FIRST_PAGE struct helper helper;
 
 enum {
-    HELPER_STACK_BYTES = 2 << 20, /* demanglers and TLS libraries recurse */
-    /* Counted from the profiler's start, for programs whose main is not seen. node's constructors
-     * take 12 ms of CPU time, those of clang and gdb less than one (measured). */
+    HELPER_STACK_BYTES = 2 << 20, /* large, because demanglers and TLS libraries recurse */
+    /* After so much CPU time since the profiler's start all constructors are taken to be over, in
+     * programs whose main is not seen. node's constructors take 12 ms of CPU time, those of clang
+     * and gdb less than one (measured). */
     CONSTRUCTORS_CPU_MS = 50,
     CONSTRUCTORS_MS = 5000,
-    CONSTRUCTORS_ROUND_MS = 10, /* between two polls */
+    CONSTRUCTORS_ROUND_MS = 10, /* time between two polls */
 };
 
 bool helper_after_fork(void) {
@@ -49,7 +50,7 @@ bool helper_after_fork(void) {
     helper.stop_handed_over = false;
     atomic_store(&capture.last_harvest, false);
     helper.suspends = false;
-    helper.suspended = NULL; /* these are the parent's samples, under its name */
+    helper.suspended = NULL; /* the kept data are the parent's samples, under its name */
     helper.spent_nano = 0;
     atomic_store(&helper.endpoint_away, false);
     atomic_store(&helper.leave_at, 0);
@@ -68,7 +69,7 @@ bool helper_after_fork(void) {
 
 /* --- the thread --- */
 
-/* Wakes the threads that wait for an early load: it is done, or will not happen. */
+/* Wakes the threads that wait for an early load: the load is done, or will never happen. */
 static void announce_loaded(void) {
     if (atomic_exchange(&helper.early, EARLY_DONE) != EARLY_DONE)
         futex_wake(&helper.early);
@@ -97,13 +98,13 @@ static void libraries_ready(bool outlive_exit) {
 }
 
 /* Moves to HELPER_WORKS; from then on the helper cannot leave. Returns false if another thread has
- * made it leave before. */
+ * already requested that it leaves. */
 static bool begin_work(void) {
     return helper_state_move(&helper.state, HELPER_WORKS, IN_HELPER) ||
            atomic_load(&helper.state) == HELPER_WORKS;
 }
 
-/* Returns the moment before which the helper only waits. */
+/* Returns the time before which the helper only waits. */
 static uint64_t due_nano(void) {
     return helper.start_nano + helper.config->min_lifetime_ms * NANO_PER_MILLI;
 }
@@ -118,10 +119,10 @@ void helper_main_begins(void) {
 
 /* The helper waits for main because other objects' constructors run after the profiler's. The
  * constructor of an allocator may create a thread under the allocator's lock and wait for it, as
- * heaptrack's does, and this thread needs the loader. If the helper were in dlopen then, which
- * calls that allocator, the two would deadlock. Main is not seen in two kinds of programs: those
- * that do not begin in libc (Go's own linker makes some), and those that do their work in a
- * constructor. Their CPU time and their age soon exceed the time that constructors take. */
+ * heaptrack's does, and this thread needs the loader. A helper in dlopen, which calls that
+ * allocator, would deadlock with this thread. Main is not seen in programs that do not begin in
+ * libc (Go's own linker makes some), or that do their work in a constructor. Their CPU time and
+ * their age soon exceed the time that constructors take. */
 bool helper_constructors_are_over(void) {
     return atomic_load(&helper.main_begun) ||
            clock_nano(CLOCK_PROCESS_CPUTIME_ID) >=
@@ -150,7 +151,8 @@ static bool may_export(void) {
     return may;
 }
 
-/* Clears `waits`: from here on the helper may hold libc's locks outside of the quiesce lock. */
+/* Clears `waits`, because from here on the helper may hold libc's locks outside of the quiesce
+ * lock. */
 static bool poll_cpp_programs(void) {
     if (!quiesce_lock_enter())
         return false;
@@ -160,7 +162,7 @@ static bool poll_cpp_programs(void) {
     return true;
 }
 
-/* Returns true if the flush side, and with it its libraries, was loaded. */
+/* Returns true if the flush side, and so its libraries, was loaded. */
 static bool run_flush(void) {
     flush_main *const run = poll_cpp_programs() ? helper_load_flush() : NULL;
     if (!run) {
@@ -205,7 +207,7 @@ static bool run_flush(void) {
     return true;
 }
 
-/* Loads and opens the flush side, which runs when its time has come. */
+/* Loads and opens the flush side, which runs only when the helper is due. */
 static bool load_early(void) {
     const bool loads = begin_work();
     if (loads && !atomic_load(&helper.initialised)) {
@@ -217,9 +219,9 @@ static bool load_early(void) {
     return loads;
 }
 
-/* Returns the end of the next wait. If the process has ended before, the helper gets no request,
- * and its thread stays: the thread's end would call libc, which may assume that there is no such
- * thread (libc_threads.h). */
+/* Returns the end of the next wait. If the process ends before that, the helper gets no request and
+ * its thread stays, because the thread's end would call libc, which may assume that there is no
+ * such thread (libc_threads.h). */
 static uint64_t wait_deadline(void) {
     if (atomic_load(&helper.state) == HELPER_LEAVES)
         return UINT64_MAX;
@@ -228,8 +230,8 @@ static uint64_t wait_deadline(void) {
     return due_nano();
 }
 
-/* Waits until the helper may begin; the following steps run under the quiesce lock. The end of the
- * process, and a thread that waits for an early load, do not wait for main. */
+/* Waits until the helper may begin; the following steps run under the quiesce lock. Does not wait
+ * for main if the process ends, or if a thread waits for an early load. */
 static bool lived_long_enough(bool *loaded) {
     for (;;) {
         const uint64_t deadline = wait_deadline();
@@ -247,7 +249,7 @@ static bool lived_long_enough(bool *loaded) {
     }
 }
 
-/* Makes this a profiler thread for good: none of its events is the application's. */
+/* Makes this a profiler thread for ever: none of its events is the application's. */
 static void become_profiler_thread(void) {
     thread_mark_as_profiler();
     floats_reset();
@@ -259,14 +261,14 @@ static void change_state(enum helper_state to, enum state_context context) {
     futex_wake(&helper.state);
 }
 
-/* Reports that there is no helper, or none that will work. An exit may wait for that, even for a
- * helper that another thread only tried to start. */
+/* Reports that there is no helper, or that it will not work. An exit may be waiting for this, even
+ * if another thread only tried to start a helper. */
 static void become_done(enum state_context context) {
     change_state(HELPER_DONE, context);
 }
 
 /* Shares the "already logged" flags with children forked from now on, so that a tree logs an
- * unreachable receiver once. Done on this thread, for which no thread of the program waits. */
+ * unreachable receiver once. Runs on the helper, for which no thread of the program waits. */
 static void share_logged_flags(void) {
     if (helper.shares)
         return;
@@ -289,15 +291,16 @@ static void *helper_main(void *unused) {
     bool loaded = false;
     if (lived_long_enough(&loaded) && begin_work())
         loaded |= run_flush();
-    if (helper.suspends) { /* the thread that requested it joins this one */
+    if (helper.suspends) { /* the thread that requested the suspension joins this one */
         helper.spent_nano = helper_thread_cpu_nano();
         cpu_timers_leave_helper(&sampler.timers);
         change_state(HELPER_SUSPENDED, IN_HELPER);
         return NULL;
     }
     if (!state_is_ending(
-            &process_state)) /* the thread that ends the process knows whether it succeeded */
-        crash_guard_mark_started(); /* nothing is profiled any more */
+            /* the thread that ends the process knows whether the export succeeded */
+            &process_state))
+        crash_guard_mark_started(); /* nothing is profiled any more, so the start is completed */
     atomic_store(&helper.rests, loaded);
     become_done(IN_HELPER);
     announce_loaded();
@@ -310,7 +313,7 @@ static void *helper_main(void *unused) {
     return NULL;
 }
 
-/* Joins the helper, which it outlives: see helper_leave(). */
+/* Joins the helper, and so ends after it: see helper_leave(). */
 static void *reaper_main(void *unused) {
     (void)unused;
     become_profiler_thread();
@@ -318,11 +321,12 @@ static void *reaper_main(void *unused) {
     return NULL;
 }
 
-/* Gives the helper ordinary scheduling, whatever the application's thread has. If that is ordinary
- * already, nothing is set: units that may not change it (SystemCallFilter=~@resources) are killed
- * for the call. */
+/* Gives the helper ordinary scheduling, whatever the application's thread has. Sets nothing if the
+ * scheduling is ordinary already, because units that may not change it
+ * (SystemCallFilter=~@resources) are killed for the call. */
 static void make_ordinary(pthread_attr_t *attributes) {
-    static const struct sched_param no_priority; /* if unset, it would be the creating thread's */
+    /* without this the creating thread's priority would be kept */
+    static const struct sched_param no_priority;
     if (syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER)
         return;
     pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED);
@@ -332,7 +336,7 @@ static void make_ordinary(pthread_attr_t *attributes) {
 
 /* Creates the thread with all signals blocked; otherwise it would take the program's signals. */
 static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
-    /* libc interrupts threads by these two */
+    /* libc interrupts threads by these two signals */
     const signal_mask all = ~(signal_bit(LIBC_SIGNAL) | signal_bit(LIBC_SIGNAL - 1));
     pthread_attr_t attributes;
     signal_mask before;
@@ -371,7 +375,7 @@ bool helper_start(void) {
     atomic_store(&helper.joined, true);
     log_debug(helper.log, "no helper thread could be created (error %d); nothing is profiled",
               error);
-    become_done(IN_CALM); /* an exit that waits may end the process now */
+    become_done(IN_CALM); /* an exit that waits for this may end the process now */
     return false;
 }
 

@@ -16,13 +16,14 @@
 #include <unistd.h>
 
 enum {
-    GONE_TIMEOUT_MS = 10000, /* for a thread that has ended, on a busy machine */
+    GONE_TIMEOUT_MS = 10000, /* wait for a thread that has ended, on a busy machine */
     EARLY_TIMEOUT_MS = 500,
-    SUSPEND_ROUND_MS = 2,    /* the helper's reply does not change its state */
+    SUSPEND_ROUND_MS = 2,    /* polled, because the helper's reply does not change its state */
     EXIT_TIMEOUT_MS = 10000, /* exit waits for libraries that are being loaded */
-    /* exit waits for a step in a library that the program uses, too, and that exit tears down */
+    /* exit waits for a step in a library that the program uses, too, because exit tears the library
+     * down */
     TEAR_DOWN_TIMEOUT_MS = 1000,
-    /* exit inside the loader waits for so many rounds in which the helper needs the loader */
+    /* if the helper needs the loader while exit holds it, exit waits only so many rounds */
     INSIDE_ROUND_MS = 10,
     INSIDE_ROUNDS = 10,
 };
@@ -34,7 +35,7 @@ static bool helper_is_running(void) {
 }
 
 /* Waits until the helper does not run, and returns its state. The helper's end wakes this thread; a
- * move between two running states does not matter here. */
+ * move between two running states does not. */
 static enum helper_state wait_while_running(uint64_t deadline) {
     uint32_t now;
     while (helper_state_is_running(now = atomic_load(&helper.state)) && monotonic_nano() < deadline)
@@ -47,13 +48,14 @@ static void helper_request(uint32_t what) {
     helper_wake();
 }
 
-/* Returns true once the kernel does not count the thread any more, which is a little after
+/* Returns true once the kernel no longer counts the thread, which is a little after
  * pthread_join(). */
 static bool helper_thread_is_gone(void *tid) {
     return syscall(SYS_tgkill, getpid(), *(uint32_t *)tid, 0) != 0;
 }
 
-/* A child of vfork() or of a bare clone(2) has the profiler's variables, but not the thread. */
+/* A child of vfork() or of a bare clone(2) has the profiler's variables, but not the helper
+ * thread. */
 bool helper_is_of_this_process(void) {
     return getpid() == capture.pid;
 }
@@ -66,7 +68,7 @@ static void join_uncancelled(void) {
 
 static void join_until_gone(void) {
     join_uncancelled();
-    uint32_t tid = atomic_load(&helper.tid); /* unknown before the thread has begun */
+    uint32_t tid = atomic_load(&helper.tid); /* not known before the thread has begun */
     (void)wait_until_ms(helper_thread_is_gone, &tid, GONE_TIMEOUT_MS);
 }
 
@@ -90,8 +92,8 @@ static bool change_request(uint32_t from, uint32_t to) {
     return atomic_compare_exchange_strong(&helper.request, &from, to);
 }
 
-/* Returns true if the helper did not reply in time; then the request is taken back. An exit on
- * another thread may replace the request by its own. */
+/* Returns true if the helper did not reply in time; then the request is removed, unless an exit
+ * on another thread has replaced it by its own. */
 static bool request_timed_out(uint64_t timeout_ms) {
     if (!change_request(REQUEST_TIMEOUT, REQUEST_SUSPEND))
         return true;
@@ -165,8 +167,8 @@ static bool waits_for_caller(void) {
     return atomic_load(&helper.loading) && caller_is_inside_loader();
 }
 
-/* Waits like is_done_by(), but for fewer rounds if the helper waits for the loader, which waits for
- * the caller. */
+/* Waits as is_done_by() does, but for fewer rounds if the helper waits for the loader, which the
+ * caller holds. */
 static bool is_done_before(uint64_t deadline) {
     unsigned in_vain = 0;
     if (!caller_is_inside_loader())
@@ -178,8 +180,9 @@ static bool is_done_before(uint64_t deadline) {
     return atomic_load(&helper.state) == HELPER_DONE;
 }
 
-/* Logs the loss, unless the receiver is known to be unreachable. On a busy machine the helper may
- * get too little CPU time to load or to encode. Async-signal-safe: yes. */
+/* Logs that samples are lost, unless the receiver is known to be unreachable. The reason may be a
+ * busy machine, on which the helper gets too little CPU time to load or to encode.
+ * Async-signal-safe: yes. */
 static void report_unfinished(uint64_t timeout_ms) {
     const bool reported = atomic_load(&helper.endpoint_away);
     const bool matters = !reported && config_names_destination(helper.config);
@@ -196,11 +199,11 @@ static void report_unfinished(uint64_t timeout_ms) {
                   (unsigned long long)timeout_ms);
 }
 
-/* The calling thread is the last for libc, too, and calls exit: its thread-local objects are
- * destroyed there, and handlers get its signal mask. */
+/* The calling thread must stay the last for libc, too, which then calls exit on it: there its
+ * thread-local objects are destroyed, and handlers have its signal mask. */
 void helper_leave(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) == HELPER_NONE)
-        return; /* a forked child without a helper: exit will start one */
+        return; /* a forked child without a helper: exit will start a helper */
     const uint64_t deadline = in_milliseconds(timeout_ms);
     const bool joins = !atomic_exchange(&helper.joined, true);
     atomic_store(&helper.leave_at, deadline);
@@ -216,18 +219,19 @@ void helper_leave(uint64_t timeout_ms) {
 }
 
 void helper_block_libraries(void) {
-    if (!atomic_load(&helper.libraries_outlive_exit) && !waits_for_caller()) /* closed for good */
+    /* the end has closed the lock for ever */
+    if (!atomic_load(&helper.libraries_outlive_exit) && !waits_for_caller())
         (void)quiesce_lock_close(atomic_load(&helper.loading) ? EXIT_TIMEOUT_MS
                                                               : TEAR_DOWN_TIMEOUT_MS);
 }
 
 void helper_finish(uint64_t timeout_ms) {
     /* The process's state was changed before this check of the helper's state. So a helper that
-     * another thread had suspended has either been started again by now, or never will be
+     * another thread had suspended was either started again by now, or will never be started
      * (helper_start). */
     if (!helper_is_running())
         return;
-    /* before its time it has nothing to send, so it is not even woken */
+    /* before it is due the helper has no sample to send, so it is not even woken */
     if (!helper_is_due() && helper_state_move(&helper.state, HELPER_LEAVES, IN_SIGNAL))
         return;
     capture_await_end();

@@ -24,9 +24,9 @@ static bool file_exists(const char *path) {
     return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
 }
 
-/* Returns the library of this build, in the folder of its release, whatever path the profiler was
- * loaded by, or the one beside libotelprof.so. If neither exists any more, the kernel knows which
- * folder the profiler came from. */
+/* Returns the path of the flush library: in the folder of this release, for any path by which the
+ * profiler was loaded; else beside libotelprof.so. If neither file exists any more, derives the
+ * folder from the kernel's record of the profiler's mapping. */
 static const char *flush_path(void) {
     static const char installed[] = "/" OTELPROF_RELEASE "/libotelprof.so";
     if (file_exists(helper.release_path))
@@ -36,7 +36,7 @@ static const char *flush_path(void) {
     return process_file_has(getpid(), "maps", installed) ? helper.release_path : helper.flush_path;
 }
 
-/* Sets `loading` meanwhile, so that a fork waits; a caller may have set it already. */
+/* Sets `loading` during the load, so that a fork waits; a caller may have set it already. */
 static void *open_library(const char *path, const char *release_symbol, bool *other_release) {
     const bool was_loading = atomic_exchange(&helper.loading, true);
     void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -86,7 +86,8 @@ static bool is_kept_from_reading(const char *path) {
 }
 
 /* Returns true if the program has restricted itself (landlock) or was started in a sandbox: there
- * the library may be out of reach, and so may those that it needs, which are beside libc. */
+ * the library may be out of reach, and so may the libraries that it needs, which are beside
+ * libc. */
 static bool is_sandboxed(const char *path) {
     const struct harvest_module *const libc =
         modules_find(&capture.modules, (uintptr_t)(void *)getpid);
@@ -111,13 +112,13 @@ static void report_not_loaded(void) {
 }
 
 /* Loads under the quiesce lock: a child forked meanwhile would inherit a loader in the middle of
- * its work, with half-loaded libraries or held locks. A result is kept: a forked child needs no
- * loader for a library that its parent has loaded. */
+ * its work, with half-loaded libraries or held locks. Keeps the result, so that a forked child
+ * needs no loader for a library that its parent has loaded. */
 static flush_main *find_flush_main(void) {
     /* An allocator that precedes the profiler's may create a thread in its first call, under its
-     * lock (heaptrack), and a new thread needs the loader. After this allocation that is over, and
-     * the loader, on this thread, cannot deadlock with it. malloc is called by the name that
-     * libraries use, with neither a lock of the loader nor the quiesce lock held. */
+     * lock (heaptrack), and a new thread needs the loader. After this allocation such a first call
+     * is over, so the loader cannot deadlock with it on this thread. malloc is called by the name
+     * that libraries use, with neither a lock of the loader nor the quiesce lock held. */
     void *volatile object = malloc(1);
     free(object);
     if (!quiesce_lock_enter())
@@ -133,9 +134,10 @@ bool helper_may_open_by_path(void) {
 }
 
 flush_main *helper_load_flush(void) {
-    if (helper.other_release) /* logged already, and permanent */
+    if (helper.other_release) /* this was logged already, and is permanent */
         return NULL;
-    /* behind another root the loader would take it, and its libraries, from unknown files */
+    /* behind another root the loader would take the library, and those that it needs, from unknown
+     * files */
     if (!atomic_load(&helper.initialised) && !helper_may_open_by_path()) {
         log_debug(helper.log,
                   "the program has changed its root or its mounts before the exporter was "

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 /* Loads the flush side, or returns the one that the parent process has loaded. Returns NULL if
- * there is none, which has been logged. Context: the helper. */
+ * there is none, after logging that. Context: the helper. */
 flush_main *helper_load_flush(void);
 
 /* Loads the object `name` beside libotelprof-flush.so, if its symbol `release` names this build.

@@ -9,8 +9,8 @@
 /* Returns true if a thread waits for an early load (helper_load_early). Context: any. */
 bool helper_is_asked_early(void);
 
-/* Returns true if the helper may enter the loader: main has begun, or may never begin. Once true it
- * stays true in this process. Context: the helper. */
+/* Returns true if the helper may enter the loader: main has begun, or may never begin. Once true,
+ * the result stays true in this process. Context: the helper. */
 bool helper_constructors_are_over(void);
 
 /* Creates a thread that joins, and so outlives, a helper that does not finish in time. Context:

@@ -40,7 +40,7 @@ static bool read_capabilities(uint32_t thread, struct capabilities *capabilities
     return true;
 }
 
-/* Keeps the capabilities in `kept` only. The kernel removes those that are not inheritable any more
+/* Gives up all capabilities except `kept`. The kernel removes those that are no longer inheritable
  * from the ambient set, too. */
 static void keep_capabilities(uint64_t kept) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -58,7 +58,8 @@ static void keep_capabilities(uint64_t kept) {
 void helper_rights_drop(void) {
     if (!seccomp_is_filtered())
         keep_capabilities(needed);
-    bare_syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); /* prctl() is the program's */
+    /* a bare call, because prctl() may be the program's own function */
+    bare_syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
 }
 
 /* --- comparison by the application's threads --- */
@@ -78,8 +79,8 @@ static bool has_helper_of_process(void) {
     return atomic_load(&helper.state) != HELPER_NONE && capture_is_of_this_thread();
 }
 
-/* Returns true if the helper has still all that the creating thread had; it gives that up when it
- * first runs. */
+/* Returns true if the helper still has all capabilities of the thread that created it; it gives
+ * them up when it first runs. */
 static bool has_not_begun(void) {
     return helper_state_is_running(atomic_load(&helper.state)) && !atomic_load(&helper.tid);
 }
@@ -124,7 +125,7 @@ static bool read_numbers(const char *text, const char *name, unsigned base, uint
     return at;
 }
 
-/* Returns false also for a thread that has ended, which gives up nothing any more. */
+/* Returns false for a thread that has ended, too, because it gives up no more rights. */
 static bool parse_status(const char *text, struct thread_status *status) {
     return !strstr(text, "\nState:\tZ") && read_numbers(text, "Uid:", 10, status->users, IDS) &&
            read_numbers(text, "Gid:", 10, status->groups, IDS) &&
@@ -143,7 +144,7 @@ static bool read_both_statuses(struct thread_status *main, struct thread_status 
     return read_status("/proc/self/status", main) && read_status("/proc/thread-self/status", own);
 }
 
-/* Returns true also if one of them cannot be read. */
+/* Returns true if both links are the same, or if one of them cannot be read. */
 static bool is_same_link(const char *a, const char *b) {
     char names[2][LINK_BYTES] = {"", ""};
     return readlink(a, names[0], LINK_BYTES - 1) <= 0 ||
@@ -161,7 +162,7 @@ static bool is_among(uint64_t id, const uint64_t *ids) {
     return id == ids[REAL] || id == ids[EFFECTIVE] || id == ids[SAVED];
 }
 
-/* The effective id may change back and forth, so it is not compared. */
+/* Compares all ids but the effective one, which may change back and forth. */
 static bool are_kept(const uint64_t *own, const uint64_t *ids) {
     return is_among(own[REAL], ids) && is_among(own[SAVED], ids);
 }
@@ -198,7 +199,8 @@ static bool is_ahead(const struct thread_status *main, const struct thread_statu
     return (main->permitted & id_capabilities) && !has_ids_still(main, own);
 }
 
-/* Reads both, and waits up to 5 s for the main thread if the helper is ahead of it. */
+/* Reads the status of both threads. If the helper is ahead of the main thread, waits up to 5 s for
+ * it. */
 static bool read_stable(struct thread_status *main, struct thread_status *own) {
     enum { STATUS_PROBES = 500, NANO_BETWEEN = 10 * 1000 * 1000 };
     const struct timespec between = {.tv_nsec = NANO_BETWEEN};
@@ -210,8 +212,8 @@ static bool read_stable(struct thread_status *main, struct thread_status *own) {
     return is_known;
 }
 
-/* Sets the main thread's ids. From now on libc's setuid() and its like suspend the helper, which
- * might be a step behind. */
+/* Sets the main thread's ids. From now on libc's setuid() and its like suspend the helper, because
+ * its ids may lag behind. */
 static bool take_over_ids(struct thread_status *main, struct thread_status *own) {
     atomic_store(&helper.follows_ids, true);
     if (!read_stable(main, own) || !has_ids_still(main, own))
@@ -227,7 +229,7 @@ static bool follow_ids(struct thread_status *main, struct thread_status *own) {
 }
 
 bool helper_rights_hold(void) {
-    struct thread_status main; /* of the process as a whole */
+    struct thread_status main; /* the file of the process has the main thread's status */
     struct thread_status own;
     if (!read_stable(&main, &own))
         return true;

@@ -11,8 +11,8 @@
 static const char reason[] = "the helper's table of descriptors is not its own any more, as after "
                              "a restore of the process (CRIU)";
 
-/* Ends the thread by the kernel's call alone. Every function that would end it in order may close a
- * descriptor. */
+/* Ends the thread by a bare system call, because every function that ends a thread properly may
+ * close a descriptor. */
 _Noreturn static void end_untouched(void) {
     (void)helper_state_move(&helper.state, HELPER_DONE, IN_HELPER);
     futex_wake(&helper.state);

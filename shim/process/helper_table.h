@@ -1,21 +1,21 @@
 /* Checks that the helper's table of descriptors is still its own.
  *
  * The helper keeps descriptors while it sleeps: sockets, files of threads in /proc. Its table may
- * be replaced meanwhile: CRIU saves the main thread's table only, and a restored process has that
- * one for all threads. From then on the numbers mean files of the program. So after each sleep, and
- * each time that it enters the quiesce lock, the helper checks its table before it uses any
- * descriptor. If it is not its own, it makes a table again, in which the old numbers mean nothing,
- * and ends for good, with a warning: its connections, and what it knew of the kernel's threads, are
- * gone. Context: the helper.
+ * be replaced during a sleep: CRIU saves only the main thread's table, and in a restored process
+ * all threads share that table. Then the helper's descriptors would mean files of the program. So
+ * after each sleep, and each time that it enters the quiesce lock, the helper checks its table
+ * before it uses any descriptor. If the table is not its own, the helper makes a new one, in which
+ * the old descriptors are not open, and ends for ever, with a warning: its connections and its
+ * files of threads are lost. Context: the helper.
  */
 #ifndef OTELPROF_HELPER_TABLE_H
 #define OTELPROF_HELPER_TABLE_H
 
 #include <stdbool.h>
 
-/* Returns false if the table is not the helper's own any more; then the helper has been requested
- * to end, and old numbers are harmless. If the kernel refuses another table, the thread ends here.
- * One system call. Called without the helper's holding a lock of libc's. */
+/* Returns false if the table is no longer the helper's own; then the helper was requested to end,
+ * and its old descriptors are harmless. If the kernel refuses a new table, the thread ends here.
+ * Makes one system call. The helper must hold no lock of libc's. */
 bool helper_table_holds(void);
 
 #endif

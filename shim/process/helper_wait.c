@@ -16,11 +16,11 @@
 
 #include <stdatomic.h>
 
-/* Follows REQUEST_SUSPEND once that has been accepted; beside the requests of harvest.h. */
+/* An accepted REQUEST_SUSPEND becomes this; it is distinct from the requests of harvest.h. */
 enum { SUSPENDING = 100 };
 
-/* Returns the count of wakes. Read before all that a sleep depends on: a later wake ends that
- * sleep, even if the sleep has not begun. */
+/* Returns the count of wakes. Must be read before the data that a sleep depends on: then a later
+ * wake ends the sleep, even if the sleep has not begun. */
 static uint32_t wakes_so_far(void) {
     return atomic_load(&helper.wakes);
 }
@@ -56,7 +56,7 @@ void helper_wait_wake(void) {
     helper.is_woken = true;
 }
 
-/* Serves ready descriptors unless a request is pending. Takes the quiesce lock, as everything that
+/* Serves ready descriptors unless a request is pending. Takes the quiesce lock, because a callback
  * may enter a library. */
 static void serve_ready(void) {
     if (atomic_load(&helper.request) != REQUEST_TIMEOUT || !served_poll(&helper.served) ||
@@ -81,8 +81,8 @@ static void helper_poll_objects(void) {
     atomic_store(&helper.loading, true);
     bound_calls_poll();
     if (for_contexts) {
-        /* First, because it may load the object that publishes a context. If skipped here, it is
-         * done when the exporter is loaded. */
+        /* Called first, because it may load the object that publishes a context. If it is skipped
+         * here, the loading of the exporter calls it. */
         if (helper_constructors_are_over())
             cpp_programs_poll();
         context_poll(&capture.contexts);
@@ -132,9 +132,9 @@ int helper_accept_suspend(void) {
     return helper.suspends ? REQUEST_SUSPEND : (int)asked;
 }
 
-/* Waits. After REQUEST_STOP has been returned, only REQUEST_ABANDON ends a sleep early. It may have
- * come while the flush side was busy, so the request is checked before each sleep. After
- * REQUEST_SUSPEND each sleep lasts until its deadline. */
+/* Waits for a request until the deadline. After REQUEST_STOP was returned, only REQUEST_ABANDON
+ * ends a sleep early. A request may have come while the flush side was busy, so it is checked
+ * before each sleep. After REQUEST_SUSPEND each sleep lasts until its deadline. */
 static int wait_until(uint64_t deadline) {
     const uint32_t wakes = wakes_so_far();
     const uint64_t leave_at = atomic_load(&helper.leave_at);
@@ -157,9 +157,9 @@ static int wait_until(uint64_t deadline) {
     return request;
 }
 
-/* Comes back through the quiesce lock, so a fork that finds the flush side in this wait knows that
- * it stays there until the fork is over. If the lock stays closed, the process is about to end, and
- * the flush side does nothing any more. */
+/* Returns through the quiesce lock: so if a fork finds the flush side in this wait, the flush side
+ * stays there until the fork is over. If the lock stays closed, the process is about to end, and
+ * the flush side never continues. */
 int helper_wait_outside(uint64_t deadline) {
     atomic_store(&helper.waits, true);
     const int request = wait_until(deadline);
@@ -172,8 +172,8 @@ int helper_wait_outside(uint64_t deadline) {
 
 /* Sleeps instead of ending the thread. A thread that ends runs the destructors of every library
  * that it has used (OpenSSL has one), while the application's exit may be tearing those libraries
- * down. With all signals blocked it sleeps until the process is gone, or is to end with its last
- * thread. */
+ * down. With all signals blocked the thread sleeps until the process has ended, or must end with
+ * its last thread. */
 void helper_park_forever(void) {
     for (;;) {
         const uint32_t wakes = wakes_so_far();

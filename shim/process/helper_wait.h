@@ -1,10 +1,10 @@
-/* Implements the helper's waits: for its time, for a request, at the quiesce lock, and for the end.
+/* Implements the helper's waits: until it is due, for a request, at the quiesce lock, and for the
+ * end.
  *
  * A request (helper.request, REQUEST_*) ends a wait at once, and so does a wake: it increments
  * helper.wakes, the futex that the helper reads before it decides to sleep. During a wait the
- * helper polls the main thread, if it watches it (main_watch.h), and serves descriptors
- * (served_descriptors.h).
- * Context of all: the helper.
+ * helper polls the main thread, if that is watched (main_watch.h), and serves descriptors
+ * (served_descriptors.h). Context of all: the helper.
  */
 #ifndef OTELPROF_HELPER_WAIT_H
 #define OTELPROF_HELPER_WAIT_H
@@ -21,22 +21,23 @@ void helper_wait_begin(void);
  * The callback must be short, and must not block. Returns false if too many are served. */
 bool helper_wait_watch_fd(const struct served_descriptor *added);
 void helper_wait_unwatch_fd(int descriptor);
-/* Ends the wait for a request, with REQUEST_TIMEOUT. Called by a descriptor's callback. */
+/* Ends the wait for a request, which then returns REQUEST_TIMEOUT. Called by a descriptor's
+ * callback. */
 void helper_wait_wake(void);
 
 /* Waits for a request until `deadline` (CLOCK_MONOTONIC, ns), or until `enough` returns true, which
- * is called after each wake. Returns the request, REQUEST_TIMEOUT if there is none. */
+ * is called after each wake. Returns the request; REQUEST_TIMEOUT: there is none. */
 int helper_wait_for_request(uint64_t deadline, bool (*enough)(void));
 
 /* Accepts REQUEST_SUSPEND, unless the requesting thread has given up. Returns the request to
  * follow. */
 int helper_accept_suspend(void);
 
-/* Waits until `deadline` for the flush side, outside of the quiesce lock, which it passes on its
- * way back. Returns the request, REQUEST_TIMEOUT if there is none. */
+/* Waits until `deadline` for the flush side, outside of the quiesce lock, and takes the lock again
+ * before it returns. Returns the request; REQUEST_TIMEOUT: there is none. */
 int helper_wait_outside(uint64_t deadline);
 
-/* Sleeps until the process is gone, in a helper that has loaded libraries. Returns only if the
+/* Sleeps until the process has ended, in a helper that has loaded libraries. Returns only if the
  * thread must end. */
 void helper_park_forever(void);
 

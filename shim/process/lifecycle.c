@@ -1,4 +1,4 @@
-/* Runs the profiler's life in a process, once start.c has armed it: fork, exit, leaving. */
+/* Implements the profiler's life in a process, once start.c has armed it: fork, exit, leaving. */
 #include "lifecycle.h"
 #include "arch_entry.h"
 #include "cancellation.h"
@@ -37,15 +37,19 @@ int __cxa_at_quick_exit(void (*function)(void *), void *object);
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
 enum {
-    LOADER_TIMEOUT_MS = 100,   /* fork() waits so long for an exporter thread in the loader, */
-    HELPER_TIMEOUT_MS = 10000, /* and for the helper, which leaves it once it gets CPU time */
-    LAST_MOMENT_MS = 1000,     /* of other ends after a last export: for the process's end */
+    LOADER_TIMEOUT_MS = 100, /* fork() waits so long for an exporter thread in the loader */
+    /* fork() waits so long for a helper in the loader, which leaves it as soon as it gets CPU
+     * time */
+    HELPER_TIMEOUT_MS = 10000,
+    /* after a last export, other ends wait so long for the process's end */
+    LAST_MOMENT_MS = 1000,
 };
 
-/* process_state (state.h) holds the state itself. */
+/* The state itself is in process_state (state.h). */
 IN_FIRST_PAGE static struct lifecycle {
-    bool set_libc_single; /* libc was set so, by the thread that forks: libc_threads.h */
-    int sandbox;          /* PR_GET_SECCOMP at the profiler's start */
+    /* the thread that forks has set libc to single-threaded: libc_threads.h */
+    bool set_libc_single;
+    int sandbox; /* PR_GET_SECCOMP at the profiler's start */
     struct end_turn turn;
     const struct config *config;
     const struct log *log;
@@ -57,11 +61,11 @@ bool lifecycle_may_send(void) {
     return state_has_begun(&process_state) && helper_is_due();
 }
 
-/* Starts a late helper, in a child. Sandboxes that a child puts itself into often kill for a
- * helper's calls (threads, files, sockets); then none is started, and nothing is logged, which
- * takes calls, too. The helper itself would need prctl. */
+/* Starts a late helper, in a child. A child often puts itself into a sandbox that kills for a
+ * helper's calls (threads, files, sockets). Then no helper is started, and nothing is logged,
+ * because logging makes system calls, too. */
 static void start_late_helper(void) {
-    const int saved = errno; /* the program is in the middle of a malloc */
+    const int saved = errno; /* preserved, because the program is in the middle of a malloc */
     (void)state_move(&process_state, STATE_ARMED, IN_CALM);
     atomic_store(&capture.want_helper, NULL);
     if (prctl(PR_GET_SECCOMP) == life.sandbox)
@@ -91,7 +95,7 @@ static bool may_be_in_handler(void) {
 /* Returns true if the kernel counts no other thread, except a helper that stays asleep. */
 static bool is_alone(void) {
     if (prctl(PR_GET_SECCOMP) != life.sandbox)
-        return false; /* the program's own filter may forbid the question */
+        return false; /* the program's own filter may forbid this query */
     const unsigned threads = libc_threads_count();
     return threads == 1 || (threads == 2 && helper_is_at_rest());
 }
@@ -104,22 +108,25 @@ static void restore_libc_threads(void) {
     life.set_libc_single = false;
 }
 
-/* Returns true if this call alone ends the process; then end_turn_enter() follows. A signal may end
- * it while this thread forks and has locks that the helper would wait for. */
+/* Returns true if this call alone ends the process; then end_turn_enter() follows. Releases the
+ * locks of a fork: a signal may end the process while this thread forks, and the helper would wait
+ * for them. */
 static bool begin_end(enum state_context context) {
     if (capture_has_left())
         return false;
     if (!state_permits(state_now(&process_state), STATE_ENDING, context) ||
         !state_is_own(&process_state) ||
         !end_turn_take(&life.turn, life.config->shutdown_timeout_ms + LAST_MOMENT_MS)) {
-        /* a child of vfork does not wait: it sees its parent's ends in the shared memory */
+        /* a child of vfork does not wait: the end that it sees in the shared memory is its
+         * parent's */
         if (atomic_load(&life.turn.taken) && state_is_own(&process_state)) {
             capture_await_end();
             end_turn_wait(&life.turn);
         }
         return false;
     }
-    if (!state_move(&process_state, STATE_ENDING, context)) { /* it is left meanwhile */
+    /* another thread has stopped the profiler meanwhile */
+    if (!state_move(&process_state, STATE_ENDING, context)) {
         end_turn_enter(&life.turn, END_TURN_LEFT);
         return false;
     }
@@ -128,8 +135,8 @@ static bool begin_end(enum state_context context) {
     return true;
 }
 
-/* Logs that a forked child has made no call that could start its helper. Not here, either: the
- * thread may be in the middle of any call. */
+/* Logs that a forked child has made no call that could start its helper. No helper is started here,
+ * either, because the thread may be in the middle of any call. */
 static void report_unprofiled(void) {
     const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     if (atomic_load(&capture.want_helper) && helper_is_due() && used >= sampler.period_nano)
@@ -139,9 +146,10 @@ static void report_unprofiled(void) {
                   (unsigned long long)(used / NANO_PER_MILLI));
 }
 
-/* Stops the process's interval timers meanwhile, because the helper's CPU time counts for them. One
- * that the program has left running without a handler, as Python does at its end, must not expire
- * during the last export. Not done under a filter, which may kill for the call. */
+/* Finishes the helper. Stops the process's interval timers during that, because the helper's CPU
+ * time counts for them: a timer that the program has left running without a handler, as Python does
+ * at its end, must not expire during the last export. Under a filter, which may kill for the call,
+ * the timers are not stopped. */
 static void finish_helper(enum state_context context) {
     static const struct itimerval off = {{0, 0}, {0, 0}};
     static const int which[] = {ITIMER_VIRTUAL, ITIMER_PROF};
@@ -167,13 +175,15 @@ void lifecycle_end_at_once(void) {
     cancellation_restore(cancellation);
 }
 
-/* Returns false if the signal is held. abort() does not wait for the export that it interrupts. */
+/* Ends the profiler in the handler of a fatal signal. Returns false if the signal is held back.
+ * abort() does not wait for the export that it interrupts. */
 static bool end_by_signal(int number) {
     if (number != SIGABRT && end_turn_hold(&life.turn, number))
         return false;
     if (number != SIGABRT)
         lifecycle_end_at_once();
-    else if (begin_end(IN_SIGNAL)) { /* a failure: the crash guard's start stays unmarked */
+    /* an end by abort() is a failure: the crash guard's start stays unmarked */
+    else if (begin_end(IN_SIGNAL)) {
         report_unprofiled();
         finish_helper(IN_SIGNAL);
         end_turn_enter(&life.turn, END_TURN_ENDS);
@@ -186,15 +196,15 @@ static bool end_calmly(void) {
     const int cancellation = cancellation_disable();
     const bool first = begin_end(IN_CALM);
     /* Threads of a Python up to 3.10 that still run after its end use memory that it has freed:
-     * each tenth of a millisecond more makes that likelier. So there is no last export, and the
-     * helper, which would take this thread's place, is not even woken. */
+     * each further tenth of a millisecond makes that likelier. So there is no last export, and the
+     * helper, which would take this thread's processor, is not even woken. */
     if (first && python_ends_in_haste(&capture.python) && atomic_load(&capture.live_threads) > 1) {
         (void)state_move(&process_state, STATE_ENDED, IN_CALM);
         helper_block_libraries();
         crash_guard_mark_started();
     } else if (first) {
         if (helper_is_due() && atomic_load(&capture.want_helper))
-            start_late_helper(); /* a forked child that ends before it needed a helper */
+            start_late_helper(); /* for a forked child that ends before it needed a helper */
         finish_helper(IN_CALM);
         capture_stop();
         crash_guard_mark_started(); /* the profiler's part of the end is done */
@@ -225,8 +235,8 @@ bool lifecycle_is_out(void) {
     return state_now(&process_state) == STATE_LEFT || capture_has_left();
 }
 
-/* Stops the profiler in a child that has its memory to itself: it is under the parent's filter, or
- * no fork handler has seen it. */
+/* Stops the profiler in a child that has its own copy of the memory: the child is under the
+ * parent's filter, or no fork handler has seen it. */
 static void stay_out(void) {
     end_turn_after_fork(&life.turn);
     (void)state_move(&process_state, STATE_OFF, IN_COPY);
@@ -238,9 +248,9 @@ static void stay_out(void) {
 /* Restores the default action of fatal signals, because the profiler's handler makes system calls.
  */
 void lifecycle_leave_thread(int killed_by) {
-    crash_guard_mark_started(); /* the last chance */
+    crash_guard_mark_started(); /* later the start cannot be marked any more */
     if (!state_has_begun(&process_state)) {
-        lifecycle_decline(); /* another library's constructor came first; see begin() */
+        lifecycle_decline(); /* another library's constructor was called before ours; see begin() */
     } else if (capture_has_left()) {
         return; /* the process is under a filter already */
     } else if (thread_table_is_wiped(&capture.threads)) {
@@ -277,19 +287,20 @@ void lifecycle_leave_process(void) {
     end_turn_raise(&life.turn);
 }
 
-/* Returns true if the profiler does nothing more in the process, or on this thread, and the helper
- * detects the end itself. A helper that does not watch would keep the process alive. */
+/* Returns true if the profiler does nothing more in the process or on this thread, and the helper
+ * detects the end itself (a helper that does not watch the main thread would keep the process
+ * alive). */
 static bool ends_without_us(void) {
     return state_now(&process_state) == STATE_LEFT || (capture_has_left() && main_watch_is_on());
 }
 
-/* Called when the process will end after this thread: with exit handlers, as always. */
+/* Called when the process will end after this thread, and run its exit handlers. */
 static void on_last_thread(void) {
     if (!state_has_begun(&process_state) || ends_without_us() || !state_is_own(&process_state))
         return;
     if (!state_move(&process_state, STATE_DRAINING, IN_CALM))
         libc_set_single_threaded(
-            false); /* an exit handler ends the thread, and the helper ends, too */
+            false); /* an exit handler ends this thread, and the helper ends, too */
     helper_leave(life.config->shutdown_timeout_ms);
 }
 
@@ -299,8 +310,9 @@ ARCH_ANY_STACK static void lifecycle_end_quickly(void *unused) {
 }
 
 static void register_at_exit(void) {
-    /* These see the exits inside libc that bypass the hooks (hooks/exit.c), such as the end of the
-     * last thread. They fail only without memory: then the last interval is lost. */
+    /* These handlers see the exits inside libc that bypass the hooks (hooks/exit.c), such as the
+     * end of the last thread. The registration fails only without memory: then the last interval is
+     * lost. */
     (void)atexit(lifecycle_end);
     (void)__cxa_at_quick_exit(lifecycle_end_quickly, __dso_handle);
 }
@@ -336,14 +348,15 @@ static bool helper_is_outside(void *unused) {
     return !helper_tid || !loader_state_is_used_by(helper_tid);
 }
 
-/* Returns true if this thread is inside the loader: the helper may then be waiting for it. */
+/* Returns true if this thread itself is inside the loader: the helper may then be waiting for this
+ * thread. */
 static bool is_inside_itself(void) {
     return loader_state_is_used_by((uint32_t)syscall(SYS_gettid));
 }
 
 /* Closes the lock and waits until the helper has left the loader: otherwise the child would block
- * for ever in its first dlopen(). On a busy machine the helper may get no CPU time there for longer
- * than a fork waits for anything else. */
+ * for ever in its first dlopen(). Waits longer for the loader than for anything else, because on a
+ * busy machine the helper may get no CPU time there. */
 static bool close_to_fork(void) {
     const bool has_helper = state_is_own(&process_state);
     const uint64_t deadline = in_milliseconds(HELPER_TIMEOUT_MS);
@@ -361,7 +374,8 @@ static bool close_to_fork(void) {
 ARCH_ANY_STACK static void before_fork(void) {
     signal_mask before = 0;
     restore_libc_threads();
-    /* in a child of a bare clone(2) the lock is a copy of a held lock that no thread opens */
+    /* in a child of a bare clone(2) the lock is a copy of a held lock, which no thread of the child
+     * opens */
     if (lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
         return;
     const int number = masked_threads_signal();
@@ -399,7 +413,8 @@ void lifecycle_after_bare_child(void) {
     helper_resume(QUIESCE_IDLE);
 }
 
-/* The note stays until the signal is delivered: record_stack() attributes that sample to fork(). */
+/* The note of the blocked signal stays until the signal is delivered, so that record_stack()
+ * attributes the sample to fork(). */
 static void unblock_signal(void) {
     if (profiler_tls.blocked_for_fork)
         signal_unblock(profiler_tls.blocked_for_fork);
@@ -416,9 +431,9 @@ ARCH_ANY_STACK static void after_fork_in_parent(void) {
 
 /* Starts a child's helper late, because most children live short or exec at once: after enough work
  * (or waits) and MIN_LIFETIME, in a malloc, a setitimer, a call of hooks/waits.c or
- * hooks/blocking.c, or at exit. Not after its last thread's end: the helper would then be the last,
- * and exit in its place. Not in a child that shares its memory (vfork): the helper would live and
- * die there. */
+ * hooks/blocking.c, or at exit. Starts no helper after the end of the last thread, because the
+ * helper would then be the last one, and call exit in its place; nor in a child that shares the
+ * memory (vfork), because the helper would run in the child alone. */
 static void want_helper(bool calm) {
     if (!helper_is_due() || !state_is_own(&process_state) || !state_is_in_service(&process_state) ||
         (!calm && !thread_is_calm()))
@@ -434,8 +449,7 @@ void lifecycle_load_early(void) {
     helper_load_early();
 }
 
-/* Keeps the helper, and everything else of the profiler's, from ever calling the loader or the
- * exporter's libraries in this process. */
+/* Prevents that the profiler ever calls the loader or the exporter's libraries in this process. */
 static void stay_out_of_libraries(const char *reason) {
     log_debug(life.log, "this process was forked while %s; it is not profiled", reason);
     atomic_store(&capture.want_helper, NULL);
@@ -443,8 +457,8 @@ static void stay_out_of_libraries(const char *reason) {
     capture_stop();
 }
 
-/* Returns true if the parent had no exporter, and samples nothing any more. A helper in the child
- * would read tables whose locks are as the fork found them. */
+/* Returns true if the parent had no exporter, and has stopped sampling. A helper in the child would
+ * then read tables whose locks may be held since the fork. */
 static bool has_given_up(void) {
     return state_is_in_service(&process_state) && atomic_load(&capture_is_off);
 }

@@ -1,10 +1,10 @@
 /* Watches the main thread from the helper.
  *
  * The main thread may end unseen, by the kernel (a sandbox) or by a bare exit(2), and the helper
- * must not keep the process alive after it. A hook that sees such an end coming requests the watch.
+ * must not keep the process alive after that. A hook that expects such an end requests the watch.
  * From then on the helper checks the main thread, at first often, later five times a second. When
- * neither it nor another thread is left, the helper ends after a last cycle, and the process with
- * it. No exit handler runs.
+ * no thread of the application is left, the helper ends after a last cycle, and the process ends
+ * with it. No exit handler runs.
  */
 #ifndef OTELPROF_MAIN_WATCH_H
 #define OTELPROF_MAIN_WATCH_H
@@ -18,13 +18,16 @@ enum main_watch_state { WATCH_NOTHING, WATCH_ASKED, WATCH_MAIN };
 
 /* A part of struct helper. Fields "of the helper" are read and written on that thread only. */
 struct main_watch {
-    pthread_t main;           /* the process's first thread; after a fork the one that forked */
-    _Atomic uint32_t state;   /* enum main_watch_state */
-    _Atomic int expected_end; /* its wait(2) status, if the kernel's cannot be read */
-    _Atomic int others_end;   /* of a thread that outlives it: 0, except after a bare exit(2) */
-    uint64_t round_ms;        /* of the helper: time until the next check */
-    bool outlived;            /* of the helper: main was gone once while others ran */
-    bool alone;               /* of the helper: it is the last thread, and ends the process */
+    /* the process's first thread; in a forked child the thread that forked */
+    pthread_t main;
+    _Atomic uint32_t state; /* enum main_watch_state */
+    /* wait(2) status of the main thread, if the kernel's cannot be read */
+    _Atomic int expected_end;
+    /* status of a thread that outlives the main thread: 0, except after a bare exit(2) */
+    _Atomic int others_end;
+    uint64_t round_ms; /* of the helper: time until the next check */
+    bool outlived;     /* of the helper: main had ended while other threads ran */
+    bool alone;        /* of the helper: only the helper is left, and ends the process */
 };
 
 /* --- for the application's threads --- */
@@ -38,8 +41,8 @@ bool main_watch_main_has_ended(void);
 /* Returns true if the watch was requested. Async-signal-safe: yes. */
 bool main_watch_is_on(void);
 
-/* Requests the watch. The process will have the main thread's wait(2) status (`expected`, if /proc
- * is hidden), or that of the threads that were seen to outlive it. Context: calm. */
+/* Requests the watch. The process will end with the main thread's wait(2) status (`expected`, if
+ * /proc is hidden), or with the status of a thread that was seen to outlive it. Context: calm. */
 void main_watch_begin(int expected);
 
 /* Records that the calling thread, which is not the main thread, ends by a bare exit(2), with the
@@ -52,7 +55,8 @@ void main_watch_other_ends(int status);
  * watched. Called before each sleep. */
 uint64_t main_watch_next_poll(void);
 
-/* Requests a last cycle if the main thread has ended and no other is left. Called after each sleep.
+/* Requests a last cycle if the main thread has ended and no other thread is left. Called after each
+ * sleep.
  */
 void main_watch_poll(void);
 

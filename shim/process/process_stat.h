@@ -7,21 +7,23 @@
 #include <sys/types.h>
 
 struct process_stat {
-    uint32_t pid;     /* in the namespace of ids that /proc was mounted for */
-    bool is_dead;     /* ended, and its parent has not waited for it */
-    uint64_t started; /* ticks of 10 ms since boot: no later process of this pid has the same */
-    uint32_t threads; /* includes the main thread, which stays to the end, ended or not */
+    uint32_t pid; /* id in the pid namespace that /proc was mounted for */
+    bool is_dead; /* the process has ended, and its parent has not waited for it */
+    /* start in ticks of 10 ms since boot: no later process of this pid has the same */
+    uint64_t started;
+    uint32_t threads; /* number of threads; includes an ended main thread */
     int exit_status;  /* wait(2) status of the main thread, if it has ended */
 };
 
-/* Reads the calling process. Returns false if there is no such file here. Uses a descriptor of the
- * calling thread's table. Context: any. */
+/* Reads the record of the calling process. Returns false if there is no such file. Uses a
+ * descriptor of the calling thread's table. Context: any. */
 bool process_stat_read(struct process_stat *stat);
 
-/* Reads any process. Returns false if it is gone, or hidden. Context: calm | flush. */
+/* Reads the record of any process. Returns false if the process has ended, or is hidden. Context:
+ * calm | flush. */
 bool process_stat_read_of(pid_t pid, struct process_stat *stat);
 
-/* Parses the text of that file. Context: any. */
+/* Parses the text of /proc/PID/stat. Context: any. */
 bool process_stat_parse(const char *text, struct process_stat *stat);
 
 #endif

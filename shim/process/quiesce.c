@@ -10,8 +10,8 @@
 
 #include <errno.h>
 
-/* Waits for libcurl's resolver thread, which cannot be stopped. Where /proc is hidden there is no
- * count, and no wait. */
+/* Returns true if libcurl's resolver thread, which cannot be stopped, has ended. If /proc is
+ * hidden, threads cannot be counted, and this returns true. */
 static bool resolver_is_gone(void *unused) {
     (void)unused;
     return libc_threads_count() <= 1;
@@ -21,7 +21,7 @@ static bool has_one_thread(void) {
     return atomic_load(&capture.live_threads) <= 1;
 }
 
-/* Returns true in a handler of the program's, where no thread can be created. */
+/* Returns true in a signal handler of the program's, where no thread can be created. */
 static bool may_be_in_handler(void) {
     return atomic_load(&capture.has_handlers) && profiler_tls.thread && !thread_is_calm();
 }
@@ -34,7 +34,7 @@ static bool quiesce_suspend(uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
     const bool gone = helper_suspend_waiting() || helper_suspend_working(timeout_ms) ||
                       (!state_is_past_helpers(&process_state) && helper_is_of_this_process() &&
-                       helper_join()); /* it is done, and its thread still exists */
+                       helper_join()); /* the helper is done, and its thread still exists */
     if (gone && has_one_thread())
         (void)wait_until_ms(resolver_is_gone, NULL, milliseconds_until(deadline));
     errno = saved;

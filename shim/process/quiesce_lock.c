@@ -9,13 +9,17 @@
 #include <unistd.h>
 
 enum {
-    FORK_TIMEOUT_MS = 20,    /* of a fork; then the child forgoes the helper's libraries */
-    ENTER_ROUND_MS = 500,    /* between checks of the helper's request while the lock is closed */
-    LOAD_TIMEOUT_MS = 10000, /* of a fork, so that no child inherits a half-loaded library */
-    REST_TIMEOUT_MS = 10000, /* of a fork that would otherwise wait for ever */
-    BEGIN_TIMEOUT_MS = 5000, /* of a new thread until it runs, on a busy machine */
-    END_TIMEOUT_MS = 1000,   /* of the process's end; after it libc keeps its locks */
-    MOST_ROUNDS_IN_VAIN = 5, /* of a fork, of FORK_TIMEOUT_MS each, while others keep the helper */
+    /* timeout of a fork; after it the child does not use the helper's libraries */
+    FORK_TIMEOUT_MS = 20,
+    /* time between checks of the helper's request while the lock is closed */
+    ENTER_ROUND_MS = 500,
+    /* timeout of a fork during loading, so that no child inherits a half-loaded library */
+    LOAD_TIMEOUT_MS = 10000,
+    REST_TIMEOUT_MS = 10000, /* timeout of a fork that would otherwise wait for ever */
+    BEGIN_TIMEOUT_MS = 5000, /* timeout for a new thread to run, on a busy machine */
+    END_TIMEOUT_MS = 1000,   /* timeout of the process's end; after it libc keeps its locks */
+    /* a fork waits so many times FORK_TIMEOUT_MS while other threads keep the helper waiting */
+    MOST_ROUNDS_IN_VAIN = 5,
 };
 
 static bool try_change(uint32_t to) {
@@ -32,7 +36,8 @@ static bool stays_closed(void) {
 
 bool quiesce_lock_enter(void) {
     bool entered;
-    if (atomic_load(&helper.lock.awaited)) /* the waiting thread closes it: it is about to run */
+    /* the waiting thread is about to run, and closes the lock itself */
+    if (atomic_load(&helper.lock.awaited))
         futex_wait(&helper.lock.state, LOCK_OPEN, in_milliseconds(FORK_TIMEOUT_MS));
     while (!(entered = try_change(LOCK_HELD)) && !stays_closed()) {
         atomic_store(&helper.lock.helper_waits, true);
@@ -72,15 +77,15 @@ bool quiesce_lock_close(uint64_t timeout_ms) {
     return closed;
 }
 
-/* Returns true if no thread uses the kept state. None can begin to while the lock is closed,
- * because libraries are loaded under it, too. */
+/* Returns true if no thread uses the kept state. While the lock is closed no thread can begin to
+ * use it, because libraries are loaded under the lock, too. */
 static bool kept_is_unused(void) {
     const uint32_t state = atomic_load(&helper.state);
     return atomic_load(&helper.waits) || state == HELPER_NONE || state == HELPER_SUSPENDED;
 }
 
 /* Returns true if the helper is in no library and in none of libc's functions, or is done; called
- * with the lock closed. For a helper that is done, waiting longer changes nothing. */
+ * with the lock closed. A longer wait for a helper that is done would have no effect. */
 static bool helper_is_quiesced(void *unused) {
     (void)unused;
     return kept_is_unused() || atomic_load(&helper.lock.helper_waits) ||
@@ -97,8 +102,8 @@ static bool closed_by_this_thread(void) {
     return atomic_load(&helper.lock.closed_by) == pthread_self();
 }
 
-/* Gives up early on a helper that waits, in the loader, for a thread of the program: it may be the
- * one that forks, or one that spends long in a callback. */
+/* Gives up early on a helper that waits, in the loader, for a thread of the program: that may be
+ * the thread that forks, or one that spends long in a callback. */
 static bool close_in_time(uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
     unsigned in_vain = 0;
@@ -136,8 +141,8 @@ bool quiesce_lock_close_behind_loader(bool has_helper) {
     return helper_is_out();
 }
 
-/* Does nothing on a thread that forked without the lock, because another had closed it for too
- * long. */
+/* Does nothing on a thread that forked without the lock because another thread had closed it for
+ * too long. */
 void quiesce_lock_open(void) {
     if (!closed_by_this_thread())
         return;
@@ -146,8 +151,8 @@ void quiesce_lock_open(void) {
     quiesce_lock_leave();
 }
 
-/* Waits for a new thread to run: in a copy of the process libc's setgroups() and its like would
- * wait for it for ever. */
+/* Waits for a new thread to run: otherwise, in a copy of the process, libc's setgroups() and its
+ * like would wait for that thread for ever. */
 static bool has_begun(void *unused) {
     (void)unused;
     return !helper_state_is_running(atomic_load(&helper.state)) || atomic_load(&helper.tid);
@@ -159,7 +164,8 @@ static bool waits_for_its_time(void *unused) {
     return atomic_load(&helper.tid) && atomic_load(&helper.waits);
 }
 
-/* Closes the lock, and waits until the helper's work outside of it ends at the lock, or in a sleep.
+/* Closes the lock, and waits until the helper's work outside of the lock ends at the lock, or in a
+ * sleep.
  */
 static void close_and_wait(bool has_helper, uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
@@ -172,7 +178,7 @@ static void close_and_wait(bool has_helper, uint64_t timeout_ms) {
 
 bool quiesce_lock_close_at_rest(void) {
     if (closed_by_this_thread())
-        return false; /* a handler in the middle of a fork */
+        return false; /* this is a handler in the middle of a fork */
     close_and_wait(true, REST_TIMEOUT_MS);
     return closed_by_this_thread() && helper_is_quiesced(NULL);
 }
@@ -187,8 +193,8 @@ bool quiesce_lock_close_for_good(bool begins) {
     return closed;
 }
 
-/* A pending request may end the helper's thread, which then calls libc. From LEAVES it ends at
- * once, except a helper that waited for its time when the process ended: that one stays. */
+/* A pending request may end the helper's thread, which then calls libc. In the state LEAVES the
+ * thread ends at once, unless the helper was not yet due when the process ended: then it stays. */
 bool helper_is_at_rest(void) {
     const uint32_t state = atomic_load(&helper.state);
     const uint32_t tid = atomic_load(&helper.tid);

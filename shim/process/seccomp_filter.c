@@ -47,7 +47,7 @@ static const struct call thread_calls[] = {
     {SYS_rt_sigprocmask, {SIG_BLOCK, 0, 0, 8}},
     {SYS_rt_sigprocmask, {SIG_UNBLOCK, 0, 0, 8}},
     {SYS_rt_sigprocmask, {SIG_SETMASK, 0, 0, 8}},
-    {SYS_rt_sigprocmask, {(uint32_t)-1, 0, 0, 8}}, /* memory_is_readable() */
+    {SYS_rt_sigprocmask, {(uint32_t)-1, 0, 0, 8}}, /* the call of memory_is_readable() */
     {SYS_sigaltstack, {0}},
     {SYS_mmap, {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE}},
     {SYS_munmap, {0, 4096}},
@@ -117,7 +117,7 @@ static const struct call serving_calls[] = {
 #include "allowed_calls.def"
 };
 
-/* The helper's calls that may fail: it can do without their results, or exports nothing. */
+/* Calls of the helper that may fail: the helper does without their results, or exports nothing. */
 static const struct call spare_calls[] = {
     {SYS_readlinkat, {(uint32_t)-100}},
     {SYS_futex, {0, FUTEX_WAKE_OP_PRIVATE}}, /* checks that memory can be written */
@@ -132,17 +132,17 @@ static const struct call spare_calls[] = {
     {SYS_sched_getscheduler, {0}},
     {SYS_lseek, {0}},
     {SYS_write, {0}},
-    {SYS_uname, {0}}, /* from here on the resolver's */
+    {SYS_uname, {0}}, /* the resolver makes this call and the following ones */
     {SYS_bind, {0}},
     {SYS_ioctl, {0, FIONREAD}},
     {SYS_recvmsg, {0}},
     {SYS_sendmmsg, {0}},
-    {SYS_close_range, {0, UINT32_MAX, CLOSE_RANGE_UNSHARE}}, /* helper_table.h */
+    {SYS_close_range, {0, UINT32_MAX, CLOSE_RANGE_UNSHARE}}, /* the call of helper_table.h */
 #define HELPER_MAKES MADE
 #include "allowed_calls.def"
 };
 
-/* Calls of a thread that ends, and of another that takes its place. */
+/* Calls of a helper thread that ends, and of the thread that takes its place. */
 static const struct call start_calls[] = {
     {SYS_futex, {0, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME}},
     {SYS_tgkill, {0}},
@@ -166,7 +166,7 @@ static const struct call start_calls[] = {
 /* pthread_create() tries both, in this order. */
 static const struct call new_thread[] = {{SYS_clone3, {0}}, {SYS_clone, {0x3d0f00}}};
 
-/* State of a filter that runs. */
+/* State of the filter's machine. */
 struct machine {
     uint32_t a;
     uint32_t x;
@@ -263,7 +263,8 @@ static uint64_t distance(const struct machine *m, const struct sock_filter *step
     return filter_condition_holds(BPF_OP(step->code), m->a, b) ? step->jt : step->jf;
 }
 
-/* Ends because jumps only go forward. For filters that the kernel refuses the result is arbitrary.
+/* The loop ends, because jumps only go forward. For filters that the kernel refuses the result is
+ * arbitrary.
  */
 uint32_t seccomp_filter_result(const struct sock_fprog *program, const struct seccomp_data *call) {
     struct machine m = {0};
@@ -303,7 +304,7 @@ static bool spares(const struct sock_fprog *program, const struct call *calls, s
     return true;
 }
 
-/* Checks timer creation, too: each new thread gets a timer. */
+/* Checks timer creation, too, because each new thread gets a timer. */
 static bool spares_new_threads(const struct sock_fprog *program) {
     static const struct call timer = {SYS_timer_create, {(uint64_t)CLOCK_THREAD_CPUTIME_ID}};
     const uint32_t made = action_for(program, &timer);
@@ -331,7 +332,7 @@ bool seccomp_filter_spares_pending(const struct sock_fprog *program) {
         {SYS_rt_tgsigqueueinfo, {0, 0, SIGPROF}},
         {SYS_kill, {0, SIGPROF}},
         {SYS_tgkill, {0, 0, SIGPROF}},
-        {SYS_openat, {(uint32_t)-100}}, /* thread_status_read() */
+        {SYS_openat, {(uint32_t)-100}}, /* the call of thread_status_read() */
         {SYS_read, {0}},
         {SYS_close, {0}},
     };

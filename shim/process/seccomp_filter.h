@@ -1,11 +1,10 @@
 /* Predicts the effect of a seccomp filter on the profiler's system calls.
  *
- * A program that restricts itself knows its own calls, not the profiler's: a filter that kills for
- * other calls would kill it because of the profiler. So the filter is tried before it is installed:
- * it is a program of classic BPF over a call's number and arguments, and is run here for each of
- * the profiler's calls. A call that fails does no harm, with one exception: the return from a
- * signal handler must succeed.
- * Context: any. Async-signal-safe: yes.
+ * A program that restricts itself does not know the profiler's calls: a filter that kills for
+ * unknown calls would kill the program because of the profiler. So each filter is evaluated before
+ * it is installed: it is a program of classic BPF over a call's number and arguments, which runs
+ * here for each of the profiler's calls. A call that only fails does no harm, except the return
+ * from a signal handler, which must succeed. Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_SECCOMP_FILTER_H
 #define OTELPROF_SECCOMP_FILTER_H
@@ -16,7 +15,7 @@
 #include <stdint.h>
 
 /* Returns the filter's SECCOMP_RET_ value for a call. `program` and its instructions must be
- * readable; for one that the kernel would refuse the value is arbitrary. */
+ * readable; for a filter that the kernel would refuse the value is arbitrary. */
 uint32_t seccomp_filter_result(const struct sock_fprog *program, const struct seccomp_data *call);
 
 /* Returns true if an application's thread can still be profiled under the filter. */
@@ -32,17 +31,17 @@ bool seccomp_filter_spares_pending(const struct sock_fprog *program);
 /* Returns true if a thread can query pending signals, and yield for them (signals_blocked.h). */
 bool seccomp_filter_spares_giving_way(const struct sock_fprog *program);
 
-/* Returns true if the helper can still export under it. */
+/* Returns true if the helper can still export under the filter. */
 bool seccomp_filter_spares_helper(const struct sock_fprog *program);
 
-/* Returns true if the helper can also still serve requests to the process. */
+/* Returns true if the helper can also still serve requests to the process under the filter. */
 bool seccomp_filter_spares_serving(const struct sock_fprog *program);
 
-/* Returns true if the calling thread can create a helper that works under it, too: every call that
- * it needs is allowed, and none kills. */
+/* Returns true if the calling thread can create a helper that works under the filter: every call
+ * that the helper needs is allowed, and no call kills. */
 bool seccomp_filter_lets_helper_follow(const struct sock_fprog *program);
 
-/* Returns true if it may kill only the calling thread: some return of the filter does so. */
+/* Returns true if the filter may kill only the calling thread: one of its returns does so. */
 bool seccomp_filter_kills_threads(const struct sock_fprog *program);
 
 #endif

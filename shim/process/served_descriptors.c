@@ -29,7 +29,7 @@ bool served_add(struct served_descriptors *served, const struct served_descripto
     return true;
 }
 
-/* Drops its ready state, too, because its number may be reused at once. */
+/* Drops the ready state, too, because the descriptor's number may be reused at once. */
 void served_remove(struct served_descriptors *served, int descriptor) {
     struct served_descriptor *const found = served_find(served, descriptor);
     if (found)
@@ -51,7 +51,7 @@ uint64_t served_next_poll(struct served_descriptors *served) {
     return in_milliseconds(served->round_ms);
 }
 
-/* Uses ppoll, which every architecture has, with a timeout of 0. */
+/* Uses ppoll with a timeout of 0, because every architecture has it. */
 bool served_poll(struct served_descriptors *served) {
     static const struct timespec at_once = {0, 0};
     const int saved = errno;

@@ -4,10 +4,10 @@
  * it at once. No system call waits for both a futex and descriptors. If the helper slept in poll,
  * the requesting thread would need something that ends the poll: a descriptor, which the program
  * must not have (the helper's table is its own), or a signal, whose number would be taken from the
- * program. So the helper sleeps on the futex in rounds, and polls the descriptors without waiting
- * between two rounds. A round lasts 1 ms after a descriptor was ready, and doubles each time, up to
- * 100 ms: a first request may wait so long, and the program never does. If no descriptor is served,
- * there are no rounds, and no call is made.
+ * program. So the helper sleeps on the futex in rounds, and polls the descriptors, without waiting,
+ * between two rounds. After a descriptor was ready a round lasts 1 ms; each further round is twice
+ * as long, up to 100 ms. So a first request may wait 100 ms, but the program never waits. If no
+ * descriptor is served, there are no rounds, and no call is made.
  *
  * Context of all: the helper.
  */
@@ -24,17 +24,17 @@ enum { SERVED_MOST = 16, SERVED_FIRST_ROUND_MS = 1, SERVED_LAST_ROUND_MS = 100 }
 
 struct served_descriptors {
     struct served_descriptor all[SERVED_MOST];
-    struct pollfd ready[SERVED_MOST]; /* as served_poll() found them */
+    struct pollfd ready[SERVED_MOST]; /* the result of served_poll() */
     uint32_t count;
     uint32_t ready_count;
-    uint64_t round_ms; /* 0: a request may follow soon */
+    uint64_t round_ms; /* length of the next round; 0: a request may follow soon */
 };
 
-/* Removes all, in a new thread, which has its own table of descriptors. */
+/* Removes all descriptors. Called in a new thread, which has its own table of descriptors. */
 void served_clear(struct served_descriptors *served);
 
-/* Serves `descriptor` when poll(2) reports one of `events`; it stays the caller's. Returns false if
- * the table is full, or if it is served already. */
+/* Serves `descriptor` when poll(2) reports one of `events`; the caller keeps owning it. Returns
+ * false if the table is full, or if the descriptor is served already. */
 bool served_add(struct served_descriptors *served, const struct served_descriptor *added);
 
 /* Stops serving `descriptor`. The caller may close it afterwards. */
@@ -48,8 +48,8 @@ uint64_t served_next_poll(struct served_descriptors *served);
  * served. */
 bool served_poll(struct served_descriptors *served);
 
-/* Serves the descriptors that the last poll found ready. One that is not open any more is served a
- * last time, with POLLNVAL, and removed. */
+/* Serves the descriptors that the last poll found ready. A descriptor that is no longer open is
+ * served a last time, with POLLNVAL, and removed. */
 void served_serve(struct served_descriptors *served);
 
 #endif

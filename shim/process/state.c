@@ -20,8 +20,9 @@ bool state_is_own(const struct state_word *word) {
     return word->owner == getpid();
 }
 
-/* Before there is an owner there is one thread, in the constructor of this or of another library.
- * The helper is always in the owner's process, and a filter may forbid it getpid(). */
+/* Before there is an owner the process has one thread, in the constructor of this or of another
+ * library. The helper is always in the owner's process, so it makes no call of getpid(), which a
+ * filter may forbid. */
 static bool may_move(const struct state_word *word, enum state_context context) {
     return context == IN_COPY || context == IN_HELPER || word->owner == 0 || state_is_own(word);
 }

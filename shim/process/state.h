@@ -1,10 +1,10 @@
 /* Keeps the state of the profiler's life in a process: one word, and the table of its permitted
  * moves. The helper thread has a word and a table of its own.
  *
- * The list is state.def; docs/internals/life.md shows it. Each move is permitted in one or more
- * contexts, and refused in the others. The word belongs to one process: a child of vfork() sees it
- * too, and makes no move. A child that has a copy of the memory takes the word over by a move of
- * the context IN_COPY.
+ * state.def lists the states; docs/internals/life.md shows them. Each move is permitted in some
+ * contexts, and refused in the others. The word belongs to one process: a child of vfork() sees the
+ * word, too, but makes no move. A child that has a copy of the memory takes the word over by a move
+ * of the context IN_COPY.
  *
  * Context: any. Async-signal-safe: yes.
  */
@@ -22,17 +22,17 @@ enum state {
     STATE_COUNT
 };
 
-/* The context of a move limits the work that may follow it. */
+/* The context of a move; it limits the work that may follow the move. */
 enum state_context {
     IN_CALM = 1,   /* on a thread of the application that may wait, allocate and create threads */
-    IN_SIGNAL = 2, /* the same, but perhaps in a signal handler */
+    IN_SIGNAL = 2, /* as IN_CALM, but perhaps in a signal handler */
     IN_HELPER = 4, /* on the helper thread */
-    IN_COPY = 8,   /* in a forked child or a bare clone, which has the memory to itself */
+    IN_COPY = 8,   /* in a forked child or a bare clone, which has its own copy of the memory */
 };
 
 struct state_word {
     _Atomic uint32_t now; /* enum state */
-    pid_t owner;          /* the process that it describes; 0: not known yet */
+    pid_t owner;          /* the process that the word describes; 0: not known yet */
 };
 
 /* The word of this process. */
@@ -48,9 +48,9 @@ static inline enum state state_now(const struct state_word *word) {
 /* Returns true if the word describes the calling process. Makes a system call. */
 bool state_is_own(const struct state_word *word);
 
-/* Moves to `to`. Returns false if the table has no such move from here, or the word is another
- * process's. Of two threads that make the same move one succeeds. Makes no system call if the table
- * refuses, and none IN_HELPER. IN_COPY: the calling process becomes the owner. */
+/* Moves to `to`. Returns false if the table has no such move from the present state, or if the word
+ * belongs to another process. Of two threads that make the same move one succeeds. Makes no system
+ * call if the table refuses, and none IN_HELPER. IN_COPY: the calling process becomes the owner. */
 bool state_move(struct state_word *word, enum state to, enum state_context context);
 
 /* --- common checks --- */
@@ -81,7 +81,7 @@ static inline bool state_is_past_helpers(const struct state_word *word) {
 
 /* --- the helper's --- */
 
-/* A forked child begins at NONE. */
+/* The states of the helper. A forked child begins at NONE. */
 enum helper_state {
 #define HELPER_STATE(name, does) HELPER_##name,
 #include "state.def"
@@ -90,16 +90,16 @@ enum helper_state {
 
 bool helper_state_permits(enum helper_state from, enum helper_state to, enum state_context context);
 
-/* Returns true if there is a thread that has not ended, or is about to be one. */
+/* Returns true if the helper's thread exists and has not ended, or is about to be created. */
 static inline bool helper_state_is_running(uint32_t state) {
     return state >= HELPER_STARTS && state <= HELPER_LEAVES;
 }
 
-/* Moves `state` to `to`. Returns false if the table does not permit that from the current state.
- * Wakes no thread. */
+/* Moves `state` to `to`. Returns false if the table does not permit that move from the present
+ * state. Wakes no thread. */
 bool helper_state_move(_Atomic uint32_t *state, enum helper_state to, enum state_context context);
 
-/* Does the same only from `from`. */
+/* Makes the same move, but only from the state `from`. */
 bool helper_state_move_from(_Atomic uint32_t *state, enum helper_state from, enum helper_state to,
                             enum state_context context);
 

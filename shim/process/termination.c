@@ -19,26 +19,28 @@
 #include <unistd.h>
 
 #ifndef AT_MINSIGSTKSZ
-#define AT_MINSIGSTKSZ 51 /* Linux, uapi/linux/auxvec.h: the kernel's frame on this processor */
+/* Linux, uapi/linux/auxvec.h: size of the kernel's frame on this processor */
+#define AT_MINSIGSTKSZ 51
 #endif
 
-/* Stack that a handler of the program's that calls abort(), and the profiler's, need beside the
- * kernel's two frames. Measured: 3,600 bytes are enough for all four where a frame may take 1,776.
+/* The stack that two handlers need beside the kernel's two frames: the program's, which calls
+ * abort(), and the profiler's. Measured: 3,600 bytes are enough for all four if a frame may take
+ * 1,776.
  */
 enum { HANDLERS_BYTES = 4096 };
 
-enum { AGAIN_MS = 1 }; /* after which a postponed signal is sent again */
+enum { AGAIN_MS = 1 }; /* time after which a postponed signal is sent again */
 
 static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
 IN_FIRST_PAGE static struct termination {
-    /* The first two are written once, before there is a second thread. */
+    /* This member and the next are written once, before there is a second thread. */
     bool (*end_profiler)(int number);
     struct sigaction profiler_action;
     _Atomic bool installed;
     _Atomic bool takes_abort;
-    _Atomic bool is_cramped; /* there is a small alternate stack */
+    _Atomic bool is_cramped; /* a thread has a small alternate stack */
     /* End of the time in which signals are postponed (CLOCK_MONOTONIC, ns); 0: none was postponed
      * yet. The address of this member marks the signals of the profiler's timers. */
     _Atomic uint64_t postponed_until_nano;
@@ -46,9 +48,10 @@ IN_FIRST_PAGE static struct termination {
 
 /* --- a signal that comes to a thread inside the dynamic loader ---
  *
- * The last export may need the loader, whose lock the interrupted thread has: its handler would
- * wait for the helper, and the helper for it. So the thread continues, and the signal is sent
- * again. A program that does not leave the loader ends after OTEL_PROFILER_SHUTDOWN_TIMEOUT. */
+ * The last export may need the loader, whose lock the interrupted thread holds: the signal's
+ * handler would wait for the helper, and the helper for the lock. So the thread continues, and the
+ * signal is sent again later. A program that does not leave the loader ends after
+ * OTEL_PROFILER_SHUTDOWN_TIMEOUT. */
 
 static void termination_delete_timer(const siginfo_t *info) {
     if (info->si_code == SI_TIMER &&
@@ -77,8 +80,8 @@ static bool termination_may_postpone(void) {
     return now < atomic_load(&termination.postponed_until_nano);
 }
 
-/* Returns true also if the loader's user is unknown: a lock is taken a moment before its owner's id
- * is written. */
+/* Returns true if this thread is inside the loader, or if the loader's user is unknown, because a
+ * lock is taken a moment before its owner's id is written. */
 static bool may_be_inside_loader(void) {
     return loader_state_is_used_by((uint32_t)syscall(SYS_gettid)) ||
            (loader_state_is_known() && loader_state_user() == LOADER_USER_UNKNOWN);
@@ -86,8 +89,8 @@ static bool may_be_inside_loader(void) {
 
 /* Postpones a fatal signal that has come to a thread inside the dynamic loader. Returns true if the
  * signal will be sent again, to a thread of the process that the kernel chooses: then the handler
- * must return. Returns false if the thread is not inside the loader, or was for too long, or if the
- * signal could not be sent again. */
+ * must return. Returns false if the thread is not inside the loader, or has been inside for too
+ * long, or if the signal could not be sent again. */
 static bool termination_postpone(int number, const siginfo_t *info) {
     termination_delete_timer(info);
     return may_be_inside_loader() && helper_is_of_this_process() && !seccomp_is_filtered() &&
@@ -96,8 +99,8 @@ static bool termination_postpone(int number, const siginfo_t *info) {
 
 /* --- the handler --- */
 
-/* Sends the signal again with its default action. It stays blocked until the handler returns. A
- * function of its own, because errno is read where it begins. */
+/* Sends the signal again with its default action. The signal stays blocked until the handler
+ * returns. This is a separate function, because errno is read at its beginning. */
 __attribute__((noinline)) static void end_by_signal(int number, const siginfo_t *info) {
     const int saved = errno;
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
@@ -177,8 +180,8 @@ void termination_spare_first_process(void) {
         termination_remove();
 }
 
-/* Gives SIGABRT back for good if the stack is too small for the handler: a handler serves all
- * threads, but each thread has a signal stack of its own. */
+/* Restores SIGABRT's action for ever if the stack is too small for the handler, because the handler
+ * serves all threads, each with a signal stack of its own. */
 void termination_note_signal_stack(size_t bytes) {
     if (bytes >= 2 * getauxval(AT_MINSIGSTKSZ) + HANDLERS_BYTES ||
         atomic_exchange(&termination.is_cramped, true) || !atomic_load(&termination.takes_abort))
