@@ -7,8 +7,8 @@
 
 static const double least_processors = 0.1;
 static const double millionth = 1e-6;
-/* Shares of the time that sampling may take: the target of every change, the upper bound that is
- * tolerated, and the lower bound below which rates rise. */
+/* Shares of the time that sampling may take: the target of every change, the highest share that is
+ * tolerated, and the share below which rates rise. */
 static const double aim = 0.95;
 static const double tolerated = 1.05;
 static const double spare = 0.8;
@@ -89,8 +89,8 @@ static void find_lowered(const struct settings_values *set, const struct setting
     lowered[SAMPLING_LOCKS] = in_force->lock_interval > set->lock_interval;
 }
 
-/* Returns the cost that no kind may exceed so that all fit into `room`. A lowered kind is assumed
- * to use all it may; another kind uses its present cost, if that is less. */
+/* Returns the largest cost of a kind at which all kinds fit into `room`. A lowered kind is assumed
+ * to use all of it; another kind uses its present cost, if that is less. */
 static double allowed_level(const struct overhead *seen, const bool lowered[SAMPLINGS],
                             double room) {
     bool fits[SAMPLINGS] = {false};
@@ -124,9 +124,9 @@ static double lower_frequency(const struct overhead *seen, uint64_t in_force, do
     return frequency * ratio;
 }
 
-/* An interval R samples, of n objects of mean size m, n (1 - e^(-m/R)). If sizes differ, fewer are
- * sampled, and never more than total bytes / R. The result is at least the proportional interval,
- * which is exact for objects that are small compared with the interval. */
+/* An interval R samples, of n objects of mean size m, n (1 - e^(-m/R)). If sizes differ, fewer
+ * objects are sampled, and never more than total bytes / R. The result is at least the proportional
+ * interval, which is exact for objects that are small compared with it. */
 static double longer_interval(const struct sampling_cost *cost, uint64_t in_force, double ratio) {
     const double wanted = (double)cost->samples * ratio;
     const double proportional = (double)in_force / ratio;
@@ -172,7 +172,7 @@ static void lower_rates(struct budget *budget, const struct overhead *seen,
             in_force->lock_interval, most_of(set->lock_interval, BUDGET_LONGEST_LOCK_INTERVAL));
 }
 
-/* Returns the factor by which a lowered kind may rise; 1: not at all. */
+/* Returns the factor by which a lowered kind may rise; 1: it must not rise. */
 static double rise_factor(const struct overhead *seen, enum sampling_kind sampling, bool lowered,
                           double level) {
     const double ratio = allowed_ratio(seen, sampling, level);

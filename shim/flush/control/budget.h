@@ -1,4 +1,4 @@
-/* OTEL_PROFILER_MAX_OVERHEAD: limits the cost of profiling by changing sampling rates.
+/* Implements OTEL_PROFILER_MAX_OVERHEAD: limits the cost of profiling by changing sampling rates.
  *
  * The budget is a share of the program's own CPU time. The highest usage of the last minutes
  * counts, and at least a tenth of a processor, so that an idle phase does not reduce the budget of
@@ -6,8 +6,8 @@
  * rest is for sampling on the program's threads. If sampling costs more, the most expensive kinds
  * are lowered at once, to rates at which all kinds fit. After an interval without lowering, rates
  * rise again, at most by a factor of two; if the program suddenly uses four times as much CPU time,
- * they return to the configured rates at once. Each sample is weighted by the rate it was taken at,
- * so sums stay unbiased. Rates depend on past cost only, never on the contents of a sample.
+ * they return to the configured rates at once. Each sample is weighted by the rate at which it was
+ * taken, so sums stay unbiased. Rates depend on past cost only, never on the contents of a sample.
  * Pure functions. Context of all: flush.
  */
 #ifndef OTELPROF_BUDGET_H
@@ -21,7 +21,7 @@
 
 #define BUDGET_NONE UINT64_MAX
 
-/* The budget lowers no rate beyond these. The configured rate may be lower. */
+/* The budget lowers no rate beyond these limits. The configured rate may be lower. */
 #define BUDGET_LEAST_FREQUENCY       UINT64_C(10)         /* Hz of CPU samples */
 #define BUDGET_LONGEST_INTERVAL      (UINT64_C(64) << 20) /* bytes between two allocations */
 #define BUDGET_LONGEST_LOCK_INTERVAL UINT64_C(1000000000) /* nanoseconds of delay */
@@ -44,11 +44,13 @@ struct budget {
     uint64_t most_frequency;
     uint64_t least_interval;
     uint64_t least_lock_interval;
-    double peaks[BUDGET_MINUTES]; /* most processors that the program used, by minute */
-    uint64_t minute_nano;         /* elapsed part of the newest of these minutes */
-    double lowered_at; /* processors on which the budget of the last lowering was based */
-    double debt;       /* nanoseconds over the budget that have not been compensated */
-    bool fell;         /* lowered since the last end of an interval */
+    /* highest number of processors that the program used, by minute */
+    double peaks[BUDGET_MINUTES];
+    uint64_t minute_nano; /* elapsed part of the newest of these minutes */
+    /* number of processors for which the budget was computed at the last lowering */
+    double lowered_at;
+    double debt; /* nanoseconds spent beyond the budget and not yet compensated */
+    bool fell;   /* a rate was lowered since the last end of an interval */
 };
 
 enum budget_change { BUDGET_STAYS, BUDGET_FALLS, BUDGET_RISES, BUDGET_RETURNS };
@@ -58,7 +60,7 @@ struct budget budget_open(uint64_t limit);
 /* Sets another limit. BUDGET_NONE restores the configured rates. */
 void budget_limit(struct budget *budget, uint64_t limit);
 
-/* Processes a stretch and decides about the rates. `set`: the rates without a budget; `in_force`:
+/* Evaluates a stretch and decides about the rates. `set`: the rates without a budget; `in_force`:
  * the rates during the stretch; `interval_ends`: rates may rise. */
 enum budget_change budget_step(struct budget *budget, const struct overhead *seen,
                                const struct settings_values *set,

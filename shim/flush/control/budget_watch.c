@@ -85,7 +85,7 @@ static struct overhead end_stretch(struct budget_watch *watch,
                                    const struct settings_values *in_force, bool interval_ends) {
     const struct budget_watch before = *watch;
     begin_stretch(watch, in_force);
-    if (before.is_mixed) /* the last of its rates may have been measured too briefly */
+    if (before.is_mixed) /* the last rates of the stretch may have been measured too briefly */
         watch->next = watch->begun + NANO_PER_SECOND;
     if (interval_ends)
         end_interval(watch);

@@ -1,12 +1,12 @@
 /* Measures the cost of profiling, and lets the budget decide about the rates.
  *
  * It measures when an interval ends. In between, it measures one second after rates were lowered or
- * set, and again each second while that changes them: if the budget is not reached, it causes no
- * wake-ups. It measures stretches of time. A change of the settings begins a new stretch, except
- * during a stretch that ends within a second: otherwise, a client that changes settings continually
- * would postpone its end for ever. The cost of such a mixed stretch is compared with the highest of
- * its rates, and another check follows a second later.
- * Context of all: flush.
+ * set, and then each second as long as a measurement changes the rates. So while the budget is
+ * kept, it wakes no thread. It measures stretches of time. A change of the settings begins a new
+ * stretch, except during a stretch that ends within a second: otherwise, a client that changes
+ * settings continually would postpone its end for ever. The cost of such a mixed stretch is
+ * compared with the highest of its rates, and another check follows a second later. Context of all:
+ * flush.
  */
 #ifndef OTELPROF_BUDGET_WATCH_H
 #define OTELPROF_BUDGET_WATCH_H
@@ -25,13 +25,14 @@ struct budget_watch {
     uint64_t helper_nano;
     struct sampling_cost costs[SAMPLINGS];
     struct settings_values densest; /* highest rates that were in force during the stretch */
-    bool is_mixed;                  /* there were other rates, too */
+    bool is_mixed;                  /* the stretch had other rates, too */
     uint64_t interval_begun;        /* values at the begin of the current interval */
     uint64_t interval_helper_nano;
     double helper_share; /* processors used by the helper in the last interval */
     uint64_t next;       /* next check, unless an interval ends before; UINT64_MAX: none */
-    bool is_rising;      /* the new cost is predictable: no check after a second */
-    bool has_decided;    /* the next change of the settings is the budget's own */
+    /* the cost of the new rates is predictable, so no check follows after a second */
+    bool is_rising;
+    bool has_decided; /* the next change of the settings is the budget's own */
 };
 
 /* Begins to watch the process, with the configured limit. */

@@ -31,10 +31,10 @@ struct control {
     struct export_condition condition;
     uint64_t max_overhead; /* decided value */
     struct budget_watch watch;
-    struct settings_values set; /* decided values, before the budget lowers them */
+    struct settings_values set; /* decided values, before the budget lowers rates */
     struct settings_values wanted;
     struct settings_values in_force;
-    bool waits;     /* until capture accepts `wanted` */
+    bool waits;     /* capture has not accepted `wanted` yet */
     uint64_t retry; /* time of the next attempt, CLOCK_MONOTONIC, ns */
     uint64_t pause; /* delay after that attempt */
 };
@@ -47,7 +47,7 @@ static struct settable_values control_decide(const struct control *control) {
     const struct config *const config = control->api->config;
     struct settable_values values = settable_configured(config);
     if (*control->api->log->file && !config->log_level_set)
-        values.log_level = LOG_DEBUG; /* the default with a log file */
+        values.log_level = LOG_DEBUG; /* the default if a log file is configured */
     overlay_lay(&values, &control->file.overlay);
     overlay_lay(&values, &control->requests);
     for (size_t i = 0; i < MOST_RECORDINGS; i++)
@@ -94,7 +94,7 @@ static void decide_again(struct control *control) {
     const struct settable_values values = control_decide(control);
     struct settings_values settings = settable_settings(&values);
     shedding_limit(&control->shedding, values.cpu_threshold);
-    settings.shed = control->shedding.is_on; /* regardless of recordings */
+    settings.shed = control->shedding.is_on; /* shedding has priority over recordings */
     control->condition.bounds = values.condition;
     control->set = settings_within(&settings, control->api->config);
     shedding_idle(&control->shedding, !control->set.on || !control->set.types);
@@ -105,7 +105,7 @@ static void decide_again(struct control *control) {
     keep_within_budget(control);
 }
 
-/* Does what is due. */
+/* Runs each poll that is due. */
 static void control_poll_due(struct control *control, bool interval_ends) {
     const uint64_t now = monotonic_nano();
     const bool file = now >= control->file.next && control_file_poll(&control->file);

@@ -27,11 +27,12 @@ void control_close(struct control *control); /* `control` may be NULL */
 /* Call at each export, before its harvest. `nano` have passed since the last export. */
 void control_poll(struct control *control, uint64_t nano);
 
-/* Returns true if the whole interval that control_poll() ended last is to be exported
+/* Returns true if the interval that control_poll() ended last must be exported as a whole
  * (OTEL_PROFILER_CONDITION). */
 bool control_exports(const struct control *control);
 
-/* Otherwise, samples of spans longer than this many nanoseconds are exported; 0: none. */
+/* Returns the length in nanoseconds beyond which spans are exported even if control_exports() is
+ * false; 0: none is. */
 uint64_t control_span_bound(const struct control *control);
 
 /* control_sheds() returns true if nothing is sampled only because processors are too busy
@@ -73,7 +74,7 @@ void control_list(const struct control *control, control_visit *visit, void *arg
 /* Returns the settings that capture has applied. */
 struct settings_values control_in_force(const struct control *control);
 
-/* Returns true if the budget has lowered any of them (budget.h). */
+/* Returns true if the budget has lowered any rate (budget.h). */
 bool control_is_lowered(const struct control *control);
 
 #endif

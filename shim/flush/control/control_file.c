@@ -64,7 +64,7 @@ static const char *open_problem(const char *path) {
            "put another in its place";
 }
 
-/* Returns NULL, or what is wrong with the whole file. */
+/* Returns NULL, or what is wrong with the file as a whole. */
 static const char *read_trusted(struct control_file *file) {
     struct declared_file read = {NULL, 0};
     struct reading reading = {.file = file};
@@ -83,7 +83,8 @@ static const char *read_trusted(struct control_file *file) {
 
 static void reload_overlay(struct control_file *file) {
     const int error = file->seen.error;
-    const bool is_missing = error == ENOENT || error == ENOTDIR; /* may appear and disappear */
+    /* such a file may appear and disappear */
+    const bool is_missing = error == ENOENT || error == ENOTDIR;
     file->overlay = (struct overlay){.has = 0};
     const char *const problem = error ? file_problem_text(error) : read_trusted(file);
     if (problem)
@@ -117,7 +118,8 @@ static bool is_same_identity(const struct file_seen *a, const struct file_seen *
            a->error == b->error;
 }
 
-/* Returns true if the program has changed its root or mounts, so the path means another file. */
+/* Returns true if the program has changed its root or mounts, so that the path leads to another
+ * file. */
 static bool path_is_hidden(struct control_file *file) {
     const bool before = file->hidden;
     file->hidden = !may_open_by_path();

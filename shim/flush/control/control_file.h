@@ -1,8 +1,8 @@
-/* The watched file (OTEL_PROFILER_CONTROL_FILE): its settings hold as long as they are in it.
+/* Watches a file (OTEL_PROFILER_CONTROL_FILE): its settings hold as long as they are in it.
  *
- * It is checked once a second with one system call, and read again if it has changed or is another
- * file; a ConfigMap's symbolic link then leads to another inode. The result depends only on the
- * present contents, so that processes that start later get the same settings:
+ * The file is checked once a second with one system call, and read again if it has changed or is
+ * another file; a ConfigMap's symbolic link then leads to another inode. The result depends only on
+ * the present contents, so that processes that start later get the same settings:
  * - a wrong line is ignored, and the others hold;
  * - a file that is missing or refused sets nothing;
  * - it is refused unless only root and the process's user can write or replace it
@@ -21,8 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Identifies the file. Equal values mean that it has not changed. All 0 but `error` if it is
- * missing. */
+/* Identifies the file. Equal values mean that it has not changed. If the file is missing, all
+ * members but `error` are 0. */
 struct file_seen {
     uint64_t device;
     uint64_t inode;
@@ -34,7 +34,7 @@ struct file_seen {
 
 struct control_file {
     const struct capture_api *api;
-    const char *path; /* of the configuration; "": none */
+    const char *path; /* path in the configuration; "": none */
     struct file_seen seen;
     uint64_t next; /* time of the next check, CLOCK_MONOTONIC, ns; UINT64_MAX: never */
     bool hidden;   /* the path was not usable at the last check */
@@ -46,7 +46,7 @@ struct control_file {
 /* Prepares the watch. The first check is due at once. */
 struct control_file control_file_open(const struct capture_api *api);
 
-/* Checks the file. Returns true if it has changed; the overlay may be different then. */
+/* Checks the file. Returns true if the file has changed; then the overlay may differ. */
 bool control_file_poll(struct control_file *file);
 
 #endif

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Negative: unknown. */
+/* A negative figure is unknown. */
 struct interval_figures {
     double cpu_percent;
     double rss_kib;
@@ -37,7 +37,7 @@ struct export_condition export_condition_open(const struct capture_api *api);
 /* Call at the end of an interval, with its length. */
 void export_condition_update(struct export_condition *condition, uint64_t nano);
 
-/* Makes the decision only. */
+/* Compares the figures with the bounds, and nothing else. */
 bool export_condition_holds(struct condition bounds, struct interval_figures figures);
 
 #endif

@@ -53,7 +53,7 @@ static void load_visit_group(void *arg, const char *folder) {
     uint64_t period;
     if (!kernel_text(folder, "cpu.max", text))
         return;
-    const char *const end = number_read(text, 10, &quota); /* NULL for "max" */
+    const char *const end = number_read(text, 10, &quota); /* NULL if the text is "max" */
     if (end && *end == ' ' && number_read(end + 1, 10, &period) &&
         kernel_text(folder, "cpu.stat", text))
         add_group(arg, folder, (double)quota, (double)period,
@@ -88,7 +88,7 @@ void load_read_groups(const char *mount, const char *groups, struct load *load) 
                          visit_first_version, &first);
 }
 
-/* --- both --- */
+/* --- the machine and the groups --- */
 
 bool load_read(struct load *load) {
     char text[KERNEL_TEXT_BYTES];

@@ -2,10 +2,9 @@
  *
  * The kernel's counters only grow, so two readings are compared. All processors of the machine
  * count alike. Time that a hypervisor gave to other guests (steal) counts as busy, waiting for
- * disks does not. A control group counts only if its CPU time is limited (cpu.max of v2,
- * cpu.cfs_quota_us of v1), relative to that limit; without a limit it cannot be busier than the
- * machine.
- * Context of all: flush.
+ * disks does not. A control group counts, relative to its limit, only if its CPU time is limited
+ * (cpu.max of v2, cpu.cfs_quota_us of v1), because without a limit it cannot be busier than the
+ * machine. Context of all: flush.
  */
 #ifndef OTELPROF_LOAD_H
 #define OTELPROF_LOAD_H
@@ -20,7 +19,7 @@ enum { MOST_GROUPS = 16 };
 struct group_load {
     uint64_t name;      /* hash of its folder */
     uint64_t used_nano; /* CPU time so far */
-    double limit;       /* in processors */
+    double limit;       /* number of processors */
 };
 
 struct load {

@@ -1,10 +1,9 @@
 /* Finds the samples of spans that last longer than a bound (OTEL_PROFILER_CONDITION=span>1s).
  *
  * A span's length is measured from its first sample to its last, on all threads and over all
- * intervals. This is a lower limit of its duration: no shorter span is taken for a long one, but a
+ * intervals. This length is at most the span's duration: so no short span counts as long, but a
  * long span with few samples may be missed. A span is forgotten after the longest of the bound, a
- * minute, and two intervals without a sample.
- * Context of all: flush.
+ * minute, and two intervals without a sample. Context of all: flush.
  */
 #ifndef OTELPROF_LONG_SPANS_H
 #define OTELPROF_LONG_SPANS_H
@@ -15,7 +14,7 @@
 
 #include <stdint.h>
 
-/* All 0 before the first interval. */
+/* Initially all 0. */
 struct long_spans {
     struct span_table table;
     uint64_t bound_nano; /* 0: no bound; spans are not tracked */

@@ -9,7 +9,7 @@
 
 enum {
     STALLED_PART = 10
-}; /* the group is held up if it stalled for this fraction of the time between two polls */
+}; /* the group is held up if it has stalled for this fraction of the time between two polls */
 static const uint64_t poll_nano = NANO_PER_SECOND;
 static const uint64_t poll_unlimited_nano = UINT64_C(10) * NANO_PER_SECOND;
 static const uint64_t first_pause = UINT64_C(10) * NANO_PER_SECOND;
@@ -69,7 +69,7 @@ void memory_alarm_poll(struct memory_alarm *alarm) {
         return;
     alarm->next = now + poll_nano;
     if (!(alarm->api->harvest.types() & PROFILE_HEAP_PEAK))
-        return; /* nothing is sampled: the state of the heap is unknown */
+        return; /* nothing is sampled, so the state of the heap is unknown */
     const struct memory_limit limit = memory_limit_read();
     if (!limit.of)
         alarm->next = now + poll_unlimited_nano;

@@ -1,13 +1,13 @@
 /* Exports before memory runs out, if the heap's peak is profiled: the kernel kills a process that
  * exceeds its limit without notice, and the peak that matters most would be lost.
  *
- * It polls once a second how near a memory limit is (memory_limit.h). A process near its limit
- * makes one export; so does one that is not far from it and is held up for memory. The next export
- * follows after usage has grown by another 5 %, or has fallen by 5 % and risen again, but not
- * within ten seconds. If an alarm comes right after such a pause, the next pause is twice as long,
- * up to five minutes: so a process that runs at its limit is hardly disturbed. Without a limit it
- * polls every ten seconds, because a limit may be set later.
- * Context of all: flush.
+ * It polls once a second how near a memory limit is (memory_limit.h). A process that is near its
+ * limit makes one export; so does a process that is not far from its limit and is held up for
+ * memory. The next export follows after usage has grown by another 5 %, or has fallen by 5 % and
+ * risen again, but not within ten seconds. If an alarm comes right after such a pause, the next
+ * pause is twice as long, up to five minutes: so a process that runs at its limit is hardly
+ * disturbed. Without a limit it polls every ten seconds, because a limit may be set later. Context
+ * of all: flush.
  */
 #ifndef OTELPROF_MEMORY_ALARM_H
 #define OTELPROF_MEMORY_ALARM_H
@@ -22,7 +22,7 @@ struct memory_alarm {
     const struct capture_api *api;
     bool wants_export;     /* the export loop clears it */
     uint64_t next;         /* time of the next poll: CLOCK_MONOTONIC, ns; UINT64_MAX: never */
-    double alarm_nearness; /* 0: it has fallen since */
+    double alarm_nearness; /* nearness at the last alarm; 0: usage has fallen since */
     uint64_t not_before;   /* earliest time of the next alarm: CLOCK_MONOTONIC */
     uint64_t pause;        /* length of the last pause; ns */
     uint64_t polled_at;    /* time when `last` was read */

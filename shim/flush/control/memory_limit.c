@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* An export needs this much free memory: that of one with its names (cycle.c), and half again. */
+/* An export needs so much free memory: half more than an export with its names (cycle.c). */
 static const uint64_t export_room = UINT64_C(12) << 20;
 
-/* Above this there is no limit: cgroup v1 then shows the highest number of pages that it can
- * represent, in bytes. */
+/* A larger value means that there is no limit: cgroup v1 then shows the highest number of pages
+ * that it can represent, in bytes. */
 static const uint64_t no_limit = UINT64_C(1) << 60;
 
 static uint64_t lesser(uint64_t a, uint64_t b) {
@@ -83,7 +83,7 @@ struct memory_limit memory_limit_of_process(const char *limits, const char *stat
     return nearest.limit ? nearest : (struct memory_limit){.of = NULL};
 }
 
-/* --- both --- */
+/* --- the groups and the process --- */
 
 struct memory_limit memory_limit_read(void) {
     char text[KERNEL_TEXT_BYTES];

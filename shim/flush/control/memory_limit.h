@@ -1,5 +1,5 @@
-/* Measures how near the process is to a memory limit: those of its control groups (group_memory.h),
- * and its own RLIMIT_AS and RLIMIT_DATA.
+/* Measures how near the process is to its memory limits: the limits of its control groups
+ * (group_memory.h), and its own RLIMIT_AS and RLIMIT_DATA.
  *
  * A limit is near if nine tenths of it are used; a small limit is near if less is left than an
  * export may need (flush_has_room). File pages do not count: the kernel reclaims them first.
@@ -12,22 +12,22 @@
 
 /* The limit that the process is nearest to. */
 struct memory_limit {
-    const char *of;   /* source of the limit, as messages name it; NULL: no limit */
+    const char *of;   /* name of the limit in messages; NULL: there is no limit */
     uint64_t name;    /* hash of the control group; 0: a limit of the process */
     uint64_t limit;   /* bytes */
-    uint64_t used;    /* bytes */
-    double nearness;  /* 1: the limit is near; proportional to usage */
-    uint64_t hits;    /* how often usage has reached a limit; 0 if the limit is far */
-    uint64_t stalled; /* how long tasks have waited for memory, us; 0 if the limit is far */
+    uint64_t used;    /* bytes in use */
+    double nearness;  /* 1 and more: the limit is near; proportional to usage */
+    uint64_t hits;    /* number of times that usage has reached a limit; 0 if the limit is far */
+    uint64_t stalled; /* time in us that tasks have waited for memory; 0 if the limit is far */
 };
 
-/* From this nearness on, the last two are read: three quarters of a limit are used. */
+/* `hits` and `stalled` are read from this nearness on: three quarters of the limit are used. */
 #define MEMORY_NOT_FAR (0.75 / 0.9)
 
-/* Reads the present state, as far as paths may be used (by_path.h). */
+/* Reads the present state, except for files whose paths must not be used (by_path.h). */
 struct memory_limit memory_limit_read(void);
 
-/* --- parts of it: pure, except for files below `mount` --- */
+/* --- parts of memory_limit_read(): pure, except for files below `mount` --- */
 
 /* Reads control groups mounted at `mount`; `groups` is the text of /proc/PID/cgroup. */
 struct memory_limit memory_limit_of_groups(const char *mount, const char *groups);

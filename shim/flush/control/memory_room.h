@@ -7,10 +7,11 @@
 
 #include <stdint.h>
 
-/* Returns bytes; UINT64_MAX: no limit is known. */
+/* Returns the number of bytes; UINT64_MAX: no limit is known. */
 uint64_t memory_room(void);
 
-/* Does the same for control groups mounted at `mount`; `groups`: the text of /proc/PID/cgroup. */
+/* Returns the number of bytes for control groups that are mounted at `mount`; `groups`: the text of
+ * /proc/PID/cgroup. */
 uint64_t memory_room_in(const char *mount, const char *groups);
 
 #endif

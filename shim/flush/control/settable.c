@@ -150,7 +150,7 @@ static const char *check_types(unsigned *types, const struct config *config) {
     if (*types == (1u << PROFILE_WORDS) - 1)
         *types = config->types;
     if (*types & PROFILE_HEAP_PEAK)
-        *types |= PROFILE_HEAP; /* as at the start: the heap's peak needs the heap profile */
+        *types |= PROFILE_HEAP; /* the heap's peak needs the heap profile, as at the start */
     if (*types & ~config->types)
         return "has a type that was not in OTEL_PROFILER_TYPES when the program started";
     if (*types == PROFILE_MMAP)

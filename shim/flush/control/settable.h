@@ -1,5 +1,5 @@
-/* The variables that may change while the program runs (settable.def), and texts that set them:
- * lines of NAME=value, in a request or in the watched file.
+/* Parses texts that set variables while the program runs (settable.def): lines of NAME=value, in a
+ * request or in the watched file.
  *
  * Blank lines and lines that begin with # are ignored; blanks around a name and a value are
  * removed; there are no quotes. An empty value removes an earlier setting of the same source. If a
@@ -41,7 +41,7 @@ struct settable_values {
 
 /* Values of some of the variables. */
 struct overlay {
-    unsigned has; /* bits: 1u << enum settable */
+    unsigned has; /* bits 1u << enum settable: the variables that have a value here */
     struct settable_values values;
 };
 
@@ -50,7 +50,7 @@ enum { SETTABLE_VALUE_BYTES = 128 }; /* fits the longest value, a list of all ty
 /* Returns the configured values. */
 struct settable_values settable_configured(const struct config *config);
 
-/* Converts them into settings for capture. */
+/* Converts the values into settings for capture. */
 struct settings_values settable_settings(const struct settable_values *values);
 
 /* Return the name of a variable, and write its value as the environment would have it. */
@@ -58,7 +58,7 @@ const char *settable_name(enum settable settable);
 void settable_write(const struct settable_values *values, enum settable settable,
                     char text[static SETTABLE_VALUE_BYTES]);
 
-/* Receives the error of a line, which is ignored: "NAME="x" is not a number of bytes". */
+/* Receives the error of a line: "NAME="x" is not a number of bytes". The line itself is ignored. */
 typedef void overlay_wrong(void *arg, unsigned line, const char *what);
 
 /* Adds the lines of `text` to `overlay`. `config` is the process's start configuration. */

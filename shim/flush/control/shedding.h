@@ -1,5 +1,5 @@
-/* Load shedding (OTEL_PROFILER_CPU_THRESHOLD): nothing is sampled while the machine, or a control
- * group of the process, is busier than the threshold.
+/* Implements load shedding (OTEL_PROFILER_CPU_THRESHOLD): samples nothing while the machine, or a
+ * control group of the process, is busier than the threshold.
  *
  * If there is a threshold, the load since the last poll is measured once a second. One measurement
  * above the threshold stops sampling; it continues after five successive measurements below nine
@@ -18,18 +18,18 @@
 
 struct shedding {
     const struct capture_api *api;
-    uint64_t threshold; /* percent; 0: none */
+    uint64_t threshold; /* percent; 0: no threshold */
     bool is_on;         /* sampling is stopped */
     bool is_idle;       /* sampling is off for another reason, so no sample is lost by shedding */
     bool is_blind;      /* the last poll could not read the load */
     unsigned calm;      /* successive polls below the threshold */
     uint64_t next;      /* time of the next poll: CLOCK_MONOTONIC, ns; UINT64_MAX: never */
-    uint64_t since;     /* time of the last change: the same clock */
-    uint64_t shed_nano; /* total before that change */
+    uint64_t since;     /* time of the last change of `is_on`: CLOCK_MONOTONIC, ns */
+    uint64_t shed_nano; /* total time of shedding before that change */
     struct load last;
 };
 
-/* Starts without a threshold. */
+/* Opens the shedding without a threshold. */
 struct shedding shedding_open(const struct capture_api *api);
 
 /* Sets the threshold. 0 disables shedding and lets sampling continue. */

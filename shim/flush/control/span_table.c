@@ -31,8 +31,8 @@ static void read_ids(const struct sample_context *context, uint64_t ids[static S
     memcpy(&ids[TRACE_ID_BYTES / 8], context->span_id, SPAN_ID_BYTES);
 }
 
-/* Moves the spans seen at `since` or later into a table with that many places. Returns false
- * without memory. */
+/* Moves the spans seen at `since` or later into a table with `places` places. Returns false without
+ * memory. */
 static bool span_table_move(struct span_table *table, size_t places, uint64_t since) {
     struct span_table moved = *table;
     moved.entries = calloc(places, sizeof *moved.entries);

@@ -1,5 +1,5 @@
-/* The spans that samples were taken of, with the times of their first and last sample on any
- * thread.
+/* Stores the spans of which samples were taken, with the times of their first and last sample on
+ * any thread.
  *
  * A span is identified by trace id and span id. The caller removes spans that were not seen for
  * some time. The table holds at most SPANS_MOST spans: if it is full, spans that were last seen
