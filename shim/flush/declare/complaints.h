@@ -1,6 +1,5 @@
-/* Errors in a configuration file, with their lines. They are collected while it is read and logged
- * afterwards. Values are not shown: they may be secrets.
- * Context: flush. */
+/* Collects the errors of a configuration file, with their lines, while the file is read, and logs
+ * them afterwards. Values are not shown, because they may be secrets. Context: flush. */
 #ifndef OTELPROF_COMPLAINTS_H
 #define OTELPROF_COMPLAINTS_H
 
@@ -11,13 +10,13 @@
 enum { MAX_COMPLAINTS = 32, SUBJECT_BYTES = 96 };
 
 struct complaint {
-    size_t line;                 /* 0: no single line */
+    size_t line;                 /* 0: the error has no single line */
     char subject[SUBJECT_BYTES]; /* the key; cut if too long */
     const char *what;            /* a constant: the error and its consequence */
 };
 
 struct complaints {
-    size_t count; /* includes those that were not kept */
+    size_t count; /* number of errors, including those that were not kept */
     struct complaint items[MAX_COMPLAINTS];
 };
 

@@ -11,7 +11,8 @@
 
 enum {
     FILE_MOST = 1 << 20,
-    /* Used where CPU time has no limit: the work grows with the square of the anchors' number. */
+    /* Largest file if CPU time has no limit, because the work grows with the square of the number
+     * of anchors. */
     UNTIMED_FILE_MOST = 64 << 10,
 };
 static const struct work_budget budget = {500 * NANO_PER_MILLI, 32 << 20};

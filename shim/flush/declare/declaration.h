@@ -1,5 +1,5 @@
-/* The result of OTEL_CONFIG_FILE: the part of OpenTelemetry's declarative configuration that
- * concerns the profiler.
+/* Reads OTEL_CONFIG_FILE: the part of OpenTelemetry's declarative configuration that concerns the
+ * profiler.
  *
  * OpenTelemetry's model has no section for profiles yet. So the profiler reads `disabled`,
  * `log_level`, `resource` and distribution.otelprof, and ignores sections of other signals.
@@ -23,7 +23,7 @@ enum { DECLARED_CONFIG_BYTES = 16384 };
 struct declaration {
     const char
         *refused; /* the reason why nothing is profiled, a constant; NULL: the file was accepted */
-    size_t refused_line; /* 0: no single line */
+    size_t refused_line; /* 0: the reason has no single line */
     bool disabled;
     struct config config; /* merged settings: the file's override the environment's */
     struct attribute_set attributes;

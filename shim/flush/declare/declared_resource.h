@@ -1,9 +1,9 @@
 /* Reads the `resource` section of a configuration file: attributes, which override attributes_list.
  *
  * An attribute is a string, a boolean, an integer or a double. Arrays are refused, because no
- * attribute of the profiler's output has one. Resource detection is set by OTEL_PROFILER_RESOURCE,
- * and the schema URL belongs to the detected attributes; the file's are ignored.
- * Context: flush.
+ * attribute of the profiler's output has one. The file's settings of resource detection and of the
+ * schema URL are ignored: OTEL_PROFILER_RESOURCE sets the detection, and the schema URL belongs to
+ * the detected attributes. Context: flush.
  */
 #ifndef OTELPROF_DECLARED_RESOURCE_H
 #define OTELPROF_DECLARED_RESOURCE_H

@@ -1,8 +1,7 @@
-/* Keys in a configuration file's distribution.otelprof. The key of a setting of common/options.def
- * is its variable's name in lower case, without the prefix OTEL_PROFILER_, OTEL_PROFILES_,
- * OTEL_PROFILE_ or OTEL_EXPORTER_OTLP_: cpu_frequency for OTEL_PROFILER_CPU_FREQUENCY.
- * declared_settings.def lists the allowed ones.
- * Context: flush. */
+/* Finds keys of a configuration file's distribution.otelprof. The key of a setting of
+ * common/options.def is its variable's name in lower case, without the prefix OTEL_PROFILER_,
+ * OTEL_PROFILES_, OTEL_PROFILE_ or OTEL_EXPORTER_OTLP_: cpu_frequency for
+ * OTEL_PROFILER_CPU_FREQUENCY. declared_settings.def lists the allowed settings. Context: flush. */
 #ifndef OTELPROF_DECLARED_SETTINGS_H
 #define OTELPROF_DECLARED_SETTINGS_H
 

@@ -1,6 +1,6 @@
-/* Values of a configuration file before they are merged with the environment. Settings have the
- * form "NAME=value" of the environment, so that one parser handles both.
- * Context: flush, under a guard. */
+/* Reads the values of a configuration file before they are merged with the environment. Settings
+ * have the form "NAME=value" of the environment, so that one parser handles both. Context: flush,
+ * under a guard. */
 #ifndef OTELPROF_DECLARED_VALUES_H
 #define OTELPROF_DECLARED_VALUES_H
 

@@ -1,4 +1,4 @@
-/* A YAML document, parsed by libyaml: mappings, sequences, and scalars whose references to
+/* Reads a YAML document, parsed by libyaml: mappings, sequences, and scalars whose references to
  * environment variables are replaced.
  *
  * An alias refers to its anchor's node and is never copied, so memory is bounded by the file's

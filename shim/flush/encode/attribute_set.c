@@ -15,7 +15,7 @@ static void free_value(struct attribute_value *value) {
         free((char *)(uintptr_t)value->text);
 }
 
-/* Returns the attribute of `key`, added if it is missing; NULL if there is no room. */
+/* Returns the attribute of `key`, and adds it if it is missing; NULL if there is no room. */
 static struct attribute *place_for(struct attribute_set *set, const char *key) {
     for (size_t i = 0; i < set->count; i++)
         if (strcmp(set->items[i].key, key) == 0)

@@ -15,8 +15,9 @@ struct naming {
     const struct key_names *names;
     const struct config *config;
     struct intern seen;
-    struct arena_list named; /* struct exported_context, by number in `seen`; NULL: no memory */
-    bool withheld;           /* data in which contexts differ is not sent */
+    /* struct exported_context, by number in `seen`; NULL: there was no memory */
+    struct arena_list named;
+    bool withheld; /* data in which contexts differ is not sent */
 };
 
 /* Collects the labels of one context. */
@@ -78,7 +79,7 @@ static const char *label_value(struct naming *naming, const struct context_attri
     return value;
 }
 
-/* Adds a label, or replaces the one of that key. */
+/* Adds a label, or replaces the label of the same key. */
 static void put_label(struct found *found, const char *key, const char *value) {
     uint32_t at = 0;
     while (at < found->count && !same_key(found->labels[at].key, key))
@@ -102,7 +103,7 @@ static void find_labels(struct naming *naming, const struct sample_context *cont
     const bool linked = context_has_span(context);
     struct context_attribute attribute;
     uint32_t at = 0;
-    /* bounded, whatever the program wrote there */
+    /* bounded for any data that the program has written there */
     for (int i = 0;
          *wanted && i < CONTEXT_ATTRIBUTES && context_next_attribute(context, &at, &attribute);
          i++) {
@@ -116,7 +117,8 @@ static void find_labels(struct naming *naming, const struct sample_context *cont
         else
             found->left_out++;
     }
-    if (naming->config->link_attributes && linked) { /* last: these win */
+    /* put last, so that these two replace labels of the same key */
+    if (naming->config->link_attributes && linked) {
         const char *const trace = hexadecimal(naming, context->trace_id, TRACE_ID_BYTES);
         const char *const span = hexadecimal(naming, context->span_id, SPAN_ID_BYTES);
         if (trace && span) {
@@ -131,7 +133,7 @@ static struct exported_context *export_one(struct naming *naming,
     const struct config *const config = naming->config;
     struct found found = {0};
     find_labels(naming, context, &found);
-    /* contexts can differ in data that is not sent */
+    /* contexts may then differ in data that is not sent */
     naming->withheld = naming->withheld || found.left_out > 0 || strcmp(config->labels, "*") != 0 ||
                        *config->redact;
     const size_t bytes = found.count * sizeof *found.labels;
@@ -147,7 +149,7 @@ static struct exported_context *export_one(struct naming *naming,
     return exported;
 }
 
-/* --- all of them --- */
+/* --- all contexts --- */
 
 static struct exported_context *exported_of(struct naming *naming,
                                             const struct sample_context *context) {
@@ -200,7 +202,7 @@ struct firsts {
     struct arena_list contexts; /* struct exported_context, by number in `index` */
 };
 
-/* Returns the first context with the same export; NULL if nothing of it is exported. Without memory
+/* Returns the first context with the same export; NULL if no part of it is exported. Without memory
  * it returns the context itself. */
 static struct exported_context *first_equal_context(struct firsts *firsts,
                                                     struct exported_context *context) {
@@ -233,7 +235,7 @@ uint64_t contexts_name(struct merge *merge, const struct key_names *names,
                        const struct config *config) {
     struct naming naming = {.merge = merge, .names = names, .config = config};
     uint64_t left_out = 0;
-    bool kept = true; /* the list has all items up to here */
+    bool kept = true; /* the list still has all items up to here */
     for (size_t i = 0; i < merge->items.count; i++) {
         const struct harvest_sample *const sample = merge->items.items[i];
         struct exported_context *const exported =

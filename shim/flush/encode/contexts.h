@@ -21,7 +21,7 @@
 #include "merge.h"
 #include "otlp_writer.h"
 
-/* Counts the labels of one context, with the two of OTEL_PROFILER_LINK_ATTRIBUTES. */
+/* A context has at most so many labels, including the two of OTEL_PROFILER_LINK_ATTRIBUTES. */
 enum { CONTEXT_LABELS = CONTEXT_ATTRIBUTES + 2 };
 
 struct label {
@@ -30,9 +30,9 @@ struct label {
 };
 
 struct exported_context {
-    const struct sample_context *span; /* NULL: none */
+    const struct sample_context *span; /* NULL: no span */
     uint32_t number;                   /* in order of first appearance in the merge, from 0 */
-    uint32_t left_out;                 /* attributes that are no valid labels */
+    uint32_t left_out;                 /* number of attributes that are no valid labels */
     uint32_t label_count;
     struct label labels[];
 };
@@ -41,7 +41,7 @@ struct exported_context {
 bool contexts_lack_names(const struct merge *merge, const struct key_names *names);
 
 /* Fills merge->contexts. Returns the number of labels left out, one for each sample. If memory runs
- * out, the remaining samples have no link or labels, and count as one each. */
+ * out, the remaining samples have no link and no labels, and each of them counts once. */
 uint64_t contexts_name(struct merge *merge, const struct key_names *names,
                        const struct config *config);
 

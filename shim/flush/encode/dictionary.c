@@ -19,8 +19,8 @@ struct place {
     uint64_t interval; /* as in harvest_sample */
 };
 
-/* Maps places to locations. Every frame of every sample is looked up here, so it is no general
- * index: two words, one multiplication. Open addressing, at most half full. */
+/* Maps places to locations. Specialized for speed, because every frame of every sample is searched
+ * here: a key of two words, a hash of one multiplication. Open addressing, at most half full. */
 struct place_slot {
     struct place place;
     int32_t location; /* 0: empty */
@@ -35,7 +35,7 @@ struct dictionary {
     const char *redact; /* globs */
     const struct harvest_module *modules;
     size_t module_count;
-    int32_t *mappings;  /* by module; 0: not yet written */
+    int32_t *mappings;  /* by module; 0: the mapping is not yet written */
     int32_t frame_type; /* attribute of every native location; 0: not yet written */
     struct place_slot *places;
     size_t place_capacity;
@@ -158,7 +158,8 @@ static int32_t dictionary_new_location(struct dictionary *d, struct place place)
 static struct place_slot *place_find_slot(struct place_slot *slots, size_t capacity,
                                           struct place place) {
     size_t at = hash_word(place.interval, place.address) & (capacity - 1);
-    for (;; at = (at + 1) & (capacity - 1)) { /* ends: half of the slots are empty */
+    /* the loop ends, because half of the slots are empty */
+    for (;; at = (at + 1) & (capacity - 1)) {
         struct place_slot *const slot = &slots[at];
         if (!slot->location ||
             (slot->place.address == place.address && slot->place.interval == place.interval))
@@ -185,12 +186,13 @@ static int32_t dictionary_location(struct dictionary *d, struct place place) {
     if (slot->location)
         return slot->location;
     if (2 * d->place_count >= d->place_capacity) {
-        if (!grow_places(d)) /* no memory to cache it; the writer lists it once anyway */
+        /* no memory to cache the location; the writer lists it only once anyway */
+        if (!grow_places(d))
             return dictionary_new_location(d, place);
         slot = place_find_slot(d->places, d->place_capacity, place);
     }
     const int32_t location = dictionary_new_location(d, place);
-    if (!location) /* no memory: packing will fail */
+    if (!location) /* no memory: packing will report that */
         return 0;
     *slot = (struct place_slot){place, location};
     d->place_count++;
@@ -199,9 +201,9 @@ static int32_t dictionary_location(struct dictionary *d, struct place place) {
 
 /* --- stacks --- */
 
-/* Detects a trampoline of CPython's (-X perf) whose function's frame is already listed just inside
- * of it: listing both would read as a recursion. `frame` points to the address, after the frame
- * inside of it. */
+/* Detects a trampoline of CPython's (-X perf) whose function is already listed as the frame just
+ * inside of it; both frames would seem to be a recursion. `frame` points to the trampoline's
+ * address, after the inner frame. */
 static bool is_python_trampoline(struct dictionary *d, const uint64_t *frame, uint64_t interval) {
     struct generated_name name;
     return !frame_is_address(frame[-1]) && frame_is_address(frame[0]) &&

@@ -20,8 +20,8 @@ static void put_frame(struct merging *m, uint64_t frame) {
 
 /* --- the walker's part --- */
 
-/* Finds `frame` on the native stack. A run of interpreted frames hides one or more native frames:
- * after it the two stacks match again one frame further or more. */
+/* Finds `frame` on the native stack. After a run of interpreted frames, which hides one or more
+ * native frames, the match may be one or more frames further. */
 static bool resync_with_native(struct merging *m, uint64_t frame, bool was_interpreted) {
     const struct native_stack *const native = m->native;
     uint32_t i = m->next_native + was_interpreted;
@@ -65,8 +65,8 @@ static uint32_t put_group(struct merging *m) {
     return count;
 }
 
-/* Writes a native frame, or the groups that it runs. The extent of the outermost frame is unknown:
- * groups above it are written after it. */
+/* Writes a native frame, or the groups that it runs. The extent of the outermost frame is unknown,
+ * so groups above it are written after it. */
 static void put_native(struct merging *m, uint32_t i) {
     const struct native_stack *const native = m->native;
     const uint64_t sp = native->stack_pointers[i];

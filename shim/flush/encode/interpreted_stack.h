@@ -1,11 +1,11 @@
 /* Merges the walker's unfinished stack, which has an interpreter's frames, with libunwind's
  * complete native one: interpreted frames replace the native ones that run them.
  *
- * The walker has put the interpreted frames that it met in their places, up to where it stopped;
- * after that the others follow in groups, each with its place on the native stack (FRAME_PLACE).
- * libunwind knows all native frames, and no interpreter. So up to there the result is the walker's
- * stack, as far as the two agree; from there on it is the native one, and each group replaces the
- * frame whose part of the stack contains its place. Context: flush.
+ * Up to the frame where it stopped, the walker has put interpreted frames in their places; the
+ * others follow in groups, each with its place on the native stack (FRAME_PLACE). libunwind lists
+ * all native frames, but no interpreted ones. So the result is the walker's stack up to that frame,
+ * as far as the two stacks agree. Beyond it the result is the native stack, in which each group
+ * replaces the frame whose part of the stack contains the group's place. Context: flush.
  */
 #ifndef OTELPROF_INTERPRETED_STACK_H
 #define OTELPROF_INTERPRETED_STACK_H
@@ -16,7 +16,7 @@
 
 struct native_stack {
     const uint64_t *frames;
-    const uint64_t *stack_pointers; /* in each frame */
+    const uint64_t *stack_pointers; /* stack pointer of each frame */
     uint32_t count;
 };
 

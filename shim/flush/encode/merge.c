@@ -71,8 +71,8 @@ static bool is_interpreted(const struct harvest_sample *sample) {
     return !is_native;
 }
 
-/* Writes the finished stack to `frames`, of MAX_FRAMES. Returns the number of frames; 0 if it has
- * no more than the walker's. */
+/* Writes the finished stack to `frames`, of MAX_FRAMES. Returns the number of frames; 0 if the
+ * walker's stack has as many. */
 static uint32_t finish_frames(const struct harvest_sample *sample, const struct finished *stack,
                               uint64_t *frames) {
     const struct native_stack native = {stack->frames, stack->stack_pointers, stack->count};
@@ -102,7 +102,8 @@ merge_finish_stack(struct collector *c, const struct harvest_sample *sample, uin
     return finished;
 }
 
-/* Removes the places from a stack that could not be finished. */
+/* Removes the frames that are only places of groups (FRAME_PLACE) from a stack that could not be
+ * finished. */
 static void leave_out_places(struct harvest_sample *sample, uint64_t *frames) {
     const uint32_t most = sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
     uint32_t first = 0;
@@ -122,9 +123,9 @@ struct key_head {
     uint32_t tid;
     uint32_t name_bytes;
     uint32_t age;
-    uint32_t context_words; /* 0: none */
-    uint32_t wait_words;    /* likewise */
-    uint32_t holder_bytes;  /* with the NUL */
+    uint32_t context_words; /* size of the context; 0: none */
+    uint32_t wait_words;    /* size of the wait; 0: none */
+    uint32_t holder_bytes;  /* size of the holder's name, NUL included */
     uint64_t interval;
 };
 
@@ -244,7 +245,8 @@ bool merge_harvest(struct merge *merge, const struct capture_api *api) {
     return collector.lost == 0;
 }
 
-/* Returns the number of the first item that differs at most in its recorded context; -1: no memory.
+/* Returns the number of the first item that differs from `item` at most in its recorded context;
+ * -1: no memory.
  */
 static int32_t merge_first_like(const struct merge *merge, size_t item, struct arena *arena,
                                 struct intern *index, bool *is_new) {
@@ -265,7 +267,7 @@ void merge_unite(struct merge *merge) {
         return;
     for (size_t i = 0; i < count; i++) {
         bool is_new = true;
-        /* without memory the rest stays as it is */
+        /* without memory the remaining items are not merged */
         const int32_t number =
             arena.failed ? -1 : merge_first_like(merge, i, &arena, &index, &is_new);
         if (number >= 0 && !is_new) {

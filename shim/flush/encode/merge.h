@@ -2,7 +2,7 @@
  *
  * harvest() delivers samples one by one, from many threads; equal ones (kind, thread, name, flags,
  * age, interval, context, wait, frames) are added up here, in an arena that lives for one cycle.
- * Stacks that the walker left unfinished are finished first. Context: flush.
+ * Before that, libunwind finishes the stacks that the walker left unfinished. Context: flush.
  */
 #ifndef OTELPROF_MERGE_H
 #define OTELPROF_MERGE_H
@@ -14,23 +14,24 @@
 struct merge {
     struct arena arena;
     struct intern index;
-    struct arena_list items;    /* struct harvest_sample, finished, in order of first appearance */
-    struct arena_list contexts; /* struct exported_context by the item's number, NULL: none; empty
-                                   until contexts_name() */
-    size_t context_count;       /* number of different contexts */
-    uint64_t finished_stacks;   /* those that libunwind followed to their end */
+    struct arena_list items; /* struct harvest_sample, finished, in order of first appearance */
+    /* struct exported_context by the item's number, NULL: none; the list is empty until
+     * contexts_name() */
+    struct arena_list contexts;
+    size_t context_count;     /* number of different contexts */
+    uint64_t finished_stacks; /* number of stacks that libunwind followed to their end */
 };
 
 /* Harvests through `api` into an empty merge. Returns false if memory ran out on the way: the lost
  * samples have been counted as DROP_ENCODE. */
 bool merge_harvest(struct merge *merge, const struct capture_api *api);
 
-/* Joins items that differ only in their recorded contexts, if their exported context, in
- * `contexts`, is the same object. After it no harvest may add to the merge. */
+/* Joins items that differ only in their recorded contexts and whose exported context in `contexts`
+ * is the same object. Afterwards merge_harvest() must not be called for this merge. */
 void merge_unite(struct merge *merge);
 
-/* Keeps the items for which `choose` returns true, in their order. After it no harvest may add to
- * the merge. */
+/* Keeps the items for which `choose` returns true, in their order. Afterwards merge_harvest() must
+ * not be called for this merge. */
 typedef bool merge_choice(const void *arg, const struct harvest_sample *item);
 void merge_keep(struct merge *merge, merge_choice *choose, const void *arg);
 

@@ -1,4 +1,4 @@
-/* Tables made from pprof_kinds.def. Context: any. */
+/* Declares the tables made from pprof_kinds.def. Context: any. */
 #ifndef OTELPROF_PPROF_KIND_H
 #define OTELPROF_PPROF_KIND_H
 
@@ -17,7 +17,7 @@ enum pprof_measure { PLAIN, TIMES_PERIOD };
 enum { PPROF_VALUES = 4 }; /* most values of a sample */
 
 struct pprof_value {
-    const char *of; /* the OTLP profile's sample type */
+    const char *of; /* sample type of the OTLP profile */
     const char *type;
     const char *unit;
     enum pprof_measure measure;
@@ -26,7 +26,7 @@ struct pprof_value {
 struct pprof_facts {
     const char *name;
     const char *default_type;
-    unsigned profiles; /* PROFILE_* bits */
+    unsigned profiles; /* PROFILE_* bits that provide this kind */
     enum pprof_begin begins;
     const char *period_type;
     const char *period_unit;

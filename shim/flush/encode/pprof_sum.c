@@ -17,7 +17,7 @@ struct label {
     int32_t text; /* 0: the label is a number */
 };
 
-/* Keys of samples are compared byte by byte: they must have no padding. */
+/* Holds the key of a sample. Keys are compared byte by byte, so they must have no padding. */
 struct sample_key {
     int32_t stack;
     int32_t label_count;
@@ -30,14 +30,14 @@ struct pprof_sum {
     size_t value_count;
     struct pprof_tables tables;
     struct intern samples;
-    int64_t (*sums)[PPROF_VALUES]; /* by sample */
+    int64_t (*sums)[PPROF_VALUES]; /* sums of each sample */
     size_t capacity;
-    uint64_t period;     /* of the last profile added */
-    bool whole_identity; /* keeps numeric labels, for lists of single threads */
-    bool is_early;       /* a difference whose time has not begun */
-    bool is_of_moments;  /* a difference that has values of one moment */
+    uint64_t period;     /* period of the profile that was added last */
+    bool whole_identity; /* numeric labels are kept, too, for lists of single threads */
+    bool is_early;       /* this is a difference whose time has not begun */
+    bool is_of_moments;  /* this is a difference, and its values are of one moment */
     uint64_t missed;
-    int64_t (*begun)[PPROF_VALUES]; /* values of one moment at the begin */
+    int64_t (*begun)[PPROF_VALUES]; /* values of each sample when the difference began */
     int32_t begun_count;
     int32_t other; /* number of the sample [other], once the sum is full; -1: not full */
 };
@@ -96,8 +96,8 @@ size_t pprof_sum_bytes(const struct pprof_sum *sum) {
 
 /* --- adding --- */
 
-/* After a failed allocation, the data added last may lack indices: drops everything and starts
- * again from zero. */
+/* Drops everything and starts again from zero. Called after a failed allocation, because the data
+ * added last may lack indices. */
 static void pprof_sum_reset(struct pprof_sum *sum) {
     pprof_tables_free(&sum->tables);
     free(sum->sums);
@@ -134,8 +134,8 @@ void pprof_sum_begin(struct pprof_sum *sum) {
     sum->begun_count = (int32_t)count;
 }
 
-/* Marks the sum as incomplete, unless the missed values do not belong to it: before its begin, a
- * difference reads only values of one moment. */
+/* Marks the sum as incomplete. Has no effect on a difference whose time has not begun, unless its
+ * values are of one moment, because only such values are read before the begin. */
 void pprof_sum_mark_incomplete(struct pprof_sum *sum) {
     sum->missed += !sum->is_early || sum->is_of_moments;
 }
@@ -160,13 +160,14 @@ static bool label_number(const struct listed_attribute *attribute, int64_t *numb
     return attribute->form == ANY_INT || attribute->form == ANY_DOUBLE;
 }
 
-/* Returns false if pprof's samples lack the attribute. */
+/* Reads one label of a sample. Returns false if samples in pprof's format do not have the
+ * attribute. */
 static bool pprof_read_label(struct pprof_sum *sum, struct pprof_reading *reading, int32_t index,
                              struct label *label) {
     const struct listed_attribute *const attribute = reading->writer->attributes.keys[index].bytes;
     const char *const key = listed_text(reading->writer, attribute->key);
     *label = (struct label){.number = 0};
-    /* lock addresses and holders' stacks would make almost every sample unique */
+    /* addresses of locks, and stacks of holders, would make almost every sample unique */
     if (attribute->form == ANY_STRING && *attribute->text &&
         strcmp(key, "otelprof.lock.address") != 0 && strcmp(key, "otelprof.lock.holder.stack") != 0)
         label->text = pprof_string(&sum->tables, attribute->text);
@@ -212,7 +213,7 @@ static int32_t intern_key_of_sample(struct pprof_sum *sum, const struct sample_k
 static int32_t sample_number(struct pprof_sum *sum, struct pprof_reading *reading,
                              const struct intern_key *identity) {
     struct sample_key key = {.stack = -1};
-    /* once the sum is full, new stacks are counted under [other] */
+    /* when the sum is full, new stacks are counted under [other] */
     if (sum->other < 0 && sum->tables.arena.total > MOST_BYTES) {
         const struct sample_key other = {.stack = pprof_named_stack(&sum->tables, "[other]")};
         sum->other = intern_key_of_sample(sum, &other);
@@ -241,7 +242,8 @@ static void add_sample(struct pprof_sum *sum, struct pprof_reading *reading,
                 value * (sum->values[i].measure == TIMES_PERIOD ? profile->period : 1);
 }
 
-/* Threads, which make more samples of a stack, are left out of most sums. */
+/* Reserves room. Threads, which make more samples of a stack, are not considered, because most sums
+ * have none. */
 static void reserve(struct pprof_sum *sum, int32_t samples, int32_t stacks) {
     const size_t expected = (size_t)(samples < stacks ? samples : stacks);
     intern_reserve(&sum->tables.arena, &sum->tables.stacks, expected);
@@ -344,7 +346,7 @@ struct names {
     int32_t period_type;
     int32_t period_unit;
     int32_t default_type;
-    int32_t comments[2]; /* 0: none */
+    int32_t comments[2]; /* 0: no comment */
 };
 
 static struct names intern_names(struct pprof_sum *sum, enum pprof_kind kind,
@@ -359,7 +361,7 @@ static struct names intern_names(struct pprof_sum *sum, enum pprof_kind kind,
                           : "";
     char start[SINCE_BYTES] = "";
     struct names names;
-    if (times->since_unix_nano) { /* of cumulative sums; such a profile has no duration */
+    if (times->since_unix_nano) { /* a profile of cumulative sums has no duration */
         memcpy(start, since, sizeof since);
         utc_time((uint32_t)(times->since_unix_nano / NANO_PER_SECOND), start + sizeof since - 1);
     }
@@ -399,7 +401,7 @@ uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind,
                           const struct pprof_times *times, size_t *size) {
     struct wire wire = {.bytes = NULL};
     if (sum->is_of_moments && sum->missed)
-        return NULL; /* live objects might seem to have been freed */
+        return NULL; /* otherwise live objects would seem to have been freed */
     pprof_write_profile(sum, kind, times, &wire);
     wire.failed |= sum->tables.arena.failed;
     sum->tables.arena.failed = false; /* only one of the profile's own texts is missing */

@@ -28,13 +28,14 @@ void pprof_sum_close(struct pprof_sum *sum); /* `sum` may be NULL */
 void pprof_sum_next_export(struct pprof_sum *sum);
 /* Begins the time of a difference, after the export that precedes it. Ignores other sums. */
 void pprof_sum_begin(struct pprof_sum *sum);
-/* Adds the profiles of this kind. They must be complete: otlp_writer_pack() has succeeded. */
+/* Adds the profiles of this kind, after otlp_writer_pack() has succeeded, so that they are
+ * complete. */
 void pprof_sum_add(struct pprof_sum *sum, const struct otlp_writer *writer);
-/* Marks the sum as incomplete: there was no memory to read an export. */
+/* Marks the sum as incomplete, because there was no memory to read an export. */
 void pprof_sum_mark_incomplete(struct pprof_sum *sum);
 
-/* Time of a profile. Cumulative sums have a duration of 0, as Go's do: scrapers file them under the
- * time of the request, and take a profile with a duration for a difference. */
+/* The times of a profile. Cumulative sums have a duration of 0, as Go's do, because scrapers treat
+ * a profile with a duration as a difference; they file sums under the time of the request. */
 struct pprof_times {
     uint64_t unix_nano;
     uint64_t duration_nano;

@@ -8,7 +8,8 @@
 enum { MOST_LINES = 64, MOST_FRAMES = 1025 };
 enum { NO_MAPPING = -1 };
 
-/* Keys of the tables are compared byte by byte: they have no padding, or it is 0 (`nothing`). */
+/* Keys of the tables are compared byte by byte, so they have no padding, or zeros in its place
+ * (`nothing`). */
 struct mapping {
     uint64_t start;
     uint64_t limit;
@@ -22,8 +23,9 @@ struct mapping {
  * inlined functions only after debug information was read. */
 struct location {
     uint64_t address;
-    uint64_t names;  /* if address and mapping do not identify it: a hash of its lines */
-    int32_t mapping; /* or NO_MAPPING */
+    /* hash of the lines, if address and mapping do not identify the location; else 0 */
+    uint64_t names;
+    int32_t mapping; /* number of the mapping, or NO_MAPPING */
     int32_t nothing;
 };
 
@@ -177,7 +179,7 @@ static const struct lines *lines_of(const struct pprof_tables *tables, int32_t l
     return lines ? lines : &none;
 }
 
-/* Counts the known details: functions, files, lines. */
+/* Returns the number of known details: functions, files, lines. */
 static int detail(const struct pprof_tables *tables, const struct lines *lines) {
     int known_details = 0;
     for (int32_t i = 0; i < lines->count; i++)
@@ -232,7 +234,8 @@ static int32_t read_location(struct pprof_tables *tables, struct pprof_reading *
     if (!read_lines(tables, reading, of, &lines)) {
         if (!tables->frozen)
             return -1;
-        lines.count = 0; /* the table is full: a known location is found without lines */
+        /* the table is full: a new location without lines is not stored, a known one is found */
+        lines.count = 0;
     }
     const struct location key = make_location_key(tables, listed->address, mapping, &lines);
     return intern_location(tables, &key, &lines);
@@ -301,7 +304,7 @@ size_t pprof_stack_frames(const struct pprof_tables *tables, int32_t stack,
     return count;
 }
 
-/* --- writing: an id is the number plus 1 --- */
+/* --- writing: an item's id is its number plus 1 --- */
 
 void pprof_write_stack(const struct pprof_tables *tables, struct wire *wire, unsigned field,
                        int32_t stack) {

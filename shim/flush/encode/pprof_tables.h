@@ -1,5 +1,5 @@
-/* The tables of one pprof profile: strings, functions, mappings, locations, stacks. Each item is
- * stored once. They outlive the exports whose tables are read into them. Context: flush. */
+/* Holds the tables of one pprof profile: strings, functions, mappings, locations, stacks. Each item
+ * is stored once. The tables outlive the exports from which they were read. Context: flush. */
 #ifndef OTELPROF_PPROF_TABLES_H
 #define OTELPROF_PPROF_TABLES_H
 
@@ -7,12 +7,12 @@
 
 struct pprof_tables {
     struct arena arena;
-    bool frozen;           /* adds nothing any more: a missing item has number -1 */
+    bool frozen;           /* no item is added any more: a missing item has number -1 */
     struct intern strings; /* number 0 is "" */
     struct intern mappings;
     struct intern functions;
     struct intern locations;
-    struct arena_list lines; /* by location: its functions */
+    struct arena_list lines; /* lists of functions, by location */
     struct intern stacks;
 };
 
@@ -20,8 +20,8 @@ struct pprof_tables {
 enum read_table { READ_FUNCTIONS, READ_MAPPINGS, READ_LOCATIONS, READ_STACKS, READ_TABLES };
 struct pprof_reading {
     const struct otlp_writer *writer;
-    /* By an item's index there: its number here plus 1; 0: not read yet. */
-    int32_t *numbers[READ_TABLES]; /* one allocation, the first's */
+    /* By an item's index in the export: its number in these tables plus 1; 0: not read yet. */
+    int32_t *numbers[READ_TABLES]; /* one allocation, which the first pointer owns */
 };
 
 /* Returns false without memory. Call pprof_reading_close() in either case. */
@@ -54,7 +54,7 @@ size_t pprof_stack_frames(const struct pprof_tables *tables, int32_t stack,
 void pprof_write_stack(const struct pprof_tables *tables, struct wire *wire, unsigned field,
                        int32_t stack);
 
-/* Writes everything except samples. */
+/* Writes all fields except samples. */
 void pprof_write_tables(const struct pprof_tables *tables, struct wire *wire);
 
 void pprof_tables_free(struct pprof_tables *tables);

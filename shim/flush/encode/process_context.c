@@ -13,27 +13,27 @@
 
 enum {
     CONTEXT_VERSION = 2,
-    TRIES = 4, /* for an application that publishes at the same moment */
+    TRIES = 4, /* number of reads, because an application may publish at the same moment */
     LINE_BYTES = 512,
-    SEARCH_FRACTION = 1000, /* a search may take this fraction of the time */
+    SEARCH_FRACTION = 1000, /* a search may take 1/1000 of the time */
 };
 
-/* Layout of the OTEP: native byte order, naturally aligned. */
+/* Has the layout of the OTEP: native byte order, naturally aligned. */
 struct header {
     char signature[8];
     uint32_t version;
     uint32_t payload_size;
-    uint64_t published_nano; /* 0: it is being changed */
+    uint64_t published_nano; /* 0: the application is changing the data */
     uint64_t payload;
 };
 _Static_assert(sizeof(struct header) == 32, "the header of OTEP 4719");
 
 enum outcome {
     CONTEXT_READ,    /* the payload was read, and is new */
-    CONTEXT_SAME,    /* unchanged */
-    CONTEXT_BUSY,    /* being changed */
-    CONTEXT_GONE,    /* no such mapping there */
-    CONTEXT_GARBAGE, /* such a mapping, but unreadable */
+    CONTEXT_SAME,    /* the data is unchanged */
+    CONTEXT_BUSY,    /* the application is changing the data */
+    CONTEXT_GONE,    /* there is no such mapping at the address */
+    CONTEXT_GARBAGE, /* there is such a mapping, but its data is not valid */
 };
 
 /* --- reading --- */
@@ -81,7 +81,8 @@ static enum outcome read_once(struct process_context *c, uint64_t address,
     __atomic_thread_fence(__ATOMIC_ACQUIRE); /* as in is_unchanged() */
     const enum outcome outcome = read_payload(c, address, &header, set);
     if (outcome != CONTEXT_BUSY)
-        c->published_nano = header.published_nano; /* garbage is not read again either */
+        /* remembered, so that data that is not valid is not read again */
+        c->published_nano = header.published_nano;
     return outcome;
 }
 
@@ -116,7 +117,8 @@ uint64_t process_context_mapping(const char *line) {
 }
 
 /* Reads the first mapping of that name with a valid header; the other lines are not kept. A name
- * too long for the line is not one of the three, nor is the rest of its line. */
+ * that is too long for the buffer is none of the three names, and neither is the rest of its
+ * line. */
 static enum outcome process_context_search(struct process_context *c, struct attribute_set *set) {
     const uint64_t start = thread_cpu_nano();
     if (monotonic_nano() < c->no_search_before)
@@ -154,7 +156,7 @@ bool process_context_update(struct process_context *c, struct attribute_set *set
     enum outcome outcome = c->address ? process_context_read_at(c, c->address, set) : CONTEXT_GONE;
     if (outcome == CONTEXT_GONE) {
         if (c->address)
-            c->no_search_before = 0; /* it may have moved */
+            c->no_search_before = 0; /* the mapping may have moved, so a search is due at once */
         c->address = 0;
         c->published_nano = 0;
         outcome = process_context_search(c, set);

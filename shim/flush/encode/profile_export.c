@@ -44,9 +44,9 @@ struct context_references {
     int32_t attributes[CONTEXT_LABELS];
 };
 
-/* Caches the references of the previous sample's thread, because samples are sorted by thread. */
+/* Caches the references of the previous sample's thread, because samples come sorted by thread. */
 struct thread_references {
-    const struct harvest_sample *sample; /* any of its samples; NULL: none yet */
+    const struct harvest_sample *sample; /* any sample of the thread; NULL: there was none yet */
     size_t count;
     int32_t attributes[THREAD_ATTRIBUTES];
 };
@@ -128,9 +128,9 @@ static bool same_thread(const struct harvest_sample *a, const struct harvest_sam
     return a->tid == b->tid && strcmp(a->thread_name, b->thread_name) == 0;
 }
 
-/* Sorts each thread's samples by value; they come thread by thread. Neighbours of similar value are
- * the most alike once encoded (a tenth less to send after zstd, 5 % after gzip), and a heap's
- * objects and bytes list their stacks in nearly the same order. */
+/* Sorts each thread's samples by value; they come thread by thread. Encoded neighbours of similar
+ * value are most alike (zstd's result is a tenth smaller, gzip's 5 %), and a heap's two profiles,
+ * of objects and of bytes, list their stacks in nearly the same order. */
 static void order_samples(struct values *values) {
     size_t past;
     for (size_t first = 0; first < values->count; first = past) {
@@ -293,11 +293,11 @@ static void write_totals(struct build *b, struct otlp_profile *profile) {
     /* getrusage counts the helper's CPU time for the process, but no sample does */
     write_total(b, profile, "otelprof.self.cpu_time", exporter->api->counters.helper_cpu_nano(),
                 "ns");
-    if (exporter->shed_nano) /* nothing was sampled: OTEL_PROFILER_CPU_THRESHOLD */
+    if (exporter->shed_nano) /* time without samples because of OTEL_PROFILER_CPU_THRESHOLD */
         write_total(b, profile, "otelprof.shed.time", exporter->shed_nano, "ns");
-    if (foreign_nano) /* of the samples that otelprof.dropped.foreign_stack counts */
+    if (foreign_nano) /* CPU time of the samples that otelprof.dropped.foreign_stack counts */
         write_total(b, profile, "otelprof.foreign_stack.cpu_time", foreign_nano, "ns");
-    if (exporter->finished_stacks) /* the walker had left them to libunwind */
+    if (exporter->finished_stacks) /* stacks that the walker had left to libunwind */
         write_total(b, profile, "otelprof.stacks.finished_by_libunwind", exporter->finished_stacks,
                     "1");
 }
@@ -311,7 +311,7 @@ static struct otlp_profile *open_profile(const struct build *b, const struct pro
     const struct otlp_profile_type type = {
         .type = d->type,
         .unit = d->unit,
-        /* Pyroscope makes it part of the name: "memory:alloc_space:bytes:..." as for Go */
+        /* Pyroscope uses it in the name: "memory:alloc_space:bytes:..." as for Go */
         .period_type = kind->period_type,
         .period_unit = kind->period_unit,
         .period = (int64_t)b->exporter->api->harvest.period(kind->period)};
@@ -338,7 +338,7 @@ static void write_peak_facts(struct build *b, struct otlp_profile *profile) {
 static void encode_profile(struct build *b, const struct merge *merge, struct export_part part,
                            const struct profile_value *d) {
     struct values values = collect_values(b->exporter, merge, part, d);
-    /* a divided part has samples; only the first half marks the kind as empty */
+    /* if a part was divided it has samples, so only the first half may mark the kind as empty */
     const bool empty =
         values.count == 0 && (b->exporter->emptied >> d->kind & 1) && part.first == 0;
     struct otlp_profile *const profile =
@@ -423,7 +423,7 @@ static unsigned first_kind(unsigned profiles) {
 bool export_part_divide(struct export_part part, struct export_part halves[static 2]) {
     unsigned first = first_kind(part.profiles);
     if (first == part.profiles)
-        first &= ~first + 1; /* the lowest bit alone */
+        first &= ~first + 1; /* keeps the lowest bit alone */
     halves[0] = halves[1] = part;
     if (first != part.profiles) {
         halves[0].profiles = first;

@@ -3,10 +3,11 @@
  *
  * Values come first, the dictionary second: only samples that are really sent are looked up, so the
  * dictionary has no orphans. CPU time becomes counts of periods; the remainder is carried to the
- * next stack and the next interval, so that count × period adds up to the CPU clock for ever. The
- * live heap is a snapshot, and receivers keep the last: once it is empty, one sample of value 0
- * without a stack reports that (the Collector drops a request that has no samples). A profile's
- * samples come thread by thread, in the order of the merge, each thread's largest first.
+ * next stack and the next interval, so that count × period always adds up to the CPU clock. The
+ * live heap is a snapshot, and receivers keep the last snapshot: when the heap becomes empty, one
+ * sample of value 0 without a stack reports that (the Collector drops a request that has no
+ * samples). A profile's samples come thread by thread, in the order of the merge, each thread's
+ * largest first.
  *
  * The profiler's own attributes are: on samples `otelprof.stack.truncated` and
  * `otelprof.stack.depth_cut` (the outer frames are missing) and `otelprof.stack.unsampled` (CPU
@@ -38,22 +39,23 @@ struct profile_exporter {
     const struct capture_api *api;
     const struct resource *resource;
     struct symbolizer *symbolizer;
-    unsigned forms;           /* FORM_* bits that are wanted */
-    uint64_t shed_nano;       /* time without sampling so far because processors were busy */
-    uint64_t finished_stacks; /* so far, of merge.h */
+    unsigned forms; /* FORM_* bits that are wanted */
+    /* time so far in which nothing was sampled because processors were busy */
+    uint64_t shed_nano;
+    uint64_t finished_stacks; /* number so far; see merge.h */
     struct remainders remainders;
-    unsigned filled;  /* kinds, as bits, whose last snapshot has samples */
-    unsigned emptied; /* kinds whose snapshot is empty now, and was not before */
+    unsigned filled;  /* bits of the kinds whose last snapshot has samples */
+    unsigned emptied; /* bits of the kinds whose snapshot is empty now, and was not empty before */
 };
 
 struct encoded {
     uint8_t *
-        bytes; /* malloc'ed, the caller frees it; NULL: not wanted, nothing to send, or no memory */
+        bytes; /* malloc'ed; the caller frees it; NULL: not wanted, nothing to send, or no memory */
     size_t size;
 };
 
 struct encoded_export {
-    struct otlp_writer *writer; /* of these bytes; the caller closes it */
+    struct otlp_writer *writer; /* the writer of these bytes; the caller closes it */
     struct encoded protobuf;
     struct encoded json;
     uint64_t samples;
@@ -62,9 +64,9 @@ struct encoded_export {
 /* Selects a part of an interval for one request: some of the profiles, some of the merge's samples.
  */
 struct export_part {
-    unsigned profiles; /* a bit for each, in the order of the message */
+    unsigned profiles; /* a bit for each profile, in the order of the message */
     size_t first;
-    size_t past; /* one after the last */
+    size_t past; /* index after the last sample */
 };
 
 /* Selects the whole interval. */
@@ -75,12 +77,12 @@ struct export_part export_part_whole(const struct merge *merge);
 bool export_part_divide(struct export_part part, struct export_part halves[static 2]);
 
 /* Must be called once for each interval, before its parts are encoded and after the resource was
- * updated: names the contexts of the merge, unless that was done for another exporter. `complete`:
- * no samples are missing in the merge (merge.h). */
+ * updated: names the contexts of the merge, unless another exporter has done so. `complete`: no
+ * samples are missing in the merge (merge.h). */
 void profile_export_begin(struct profile_exporter *exporter, struct merge *merge, bool complete);
 
-/* Encodes that part of the interval [start, end) in nanoseconds since the epoch. Parts of CPU time
- * must be encoded in their order; to encode one twice, restore `remainders` first. */
+/* Encodes `part` of the interval [start, end), in nanoseconds since the epoch. Parts of CPU time
+ * must be encoded in their order; before a part is encoded again, `remainders` must be restored. */
 struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
                                      struct export_part part, uint64_t start_unix_nano,
                                      uint64_t end_unix_nano);

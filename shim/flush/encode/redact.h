@@ -3,9 +3,9 @@
  * The setting is a list of globs (glob.h). They apply to functions, both in readable form and as
  * the file has them, source files, modules and the executable, threads, and labels. A matching name
  * is sent as REDACTED; addresses and build ids stay, so stacks keep their shape, and a reader with
- * the file itself can name them again. If one name of a function matches, both are hidden. A path
- * is hidden if the whole or its base name matches. In doubt a name is hidden: a mangled name that
- * cannot be decoded may contain anything.
+ * the file itself can name them again. If one of a function's two names matches, both are hidden. A
+ * path is hidden if the whole path or its base name matches. A mangled name that cannot be decoded
+ * is hidden, too, because it may contain a matching name.
  *
  * The functions return their argument, or REDACTED, which is static; an empty text means "not
  * known" and stays so. The profiler's own words in brackets ("[other]") are not names and are not

@@ -32,10 +32,11 @@ enum source { DETECTED, PUBLISHED, CONFIGURED, DECLARED, SOURCES };
 struct resource {
     struct attribute_set sets[SOURCES];
     struct process_context context;
-    struct attribute_set published; /* as read; the accepted ones are in sets[PUBLISHED] */
-    const char *redact;             /* configured globs */
+    /* the attributes as read; the accepted ones are in sets[PUBLISHED] */
+    struct attribute_set published;
+    const char *redact; /* globs of the configuration */
     enum resource_detail detail;
-    uid_t owner; /* the user whose name process.owner is */
+    uid_t owner; /* the user whose name is in process.owner */
 };
 
 /* --- the attributes --- */
@@ -54,7 +55,7 @@ const char *resource_find(const struct resource *r, const char *key) {
     return attribute && attribute->value.kind == ATTRIBUTE_TEXT ? attribute->value.text : NULL;
 }
 
-/* Skips an empty value: it was not detected. */
+/* Sets a text, but skips an empty one, which was not detected. */
 static void resource_set_text(struct resource *r, const char *key, const char *value) {
     if (*value)
         attributes_set_text(&r->sets[DETECTED], key, value);
@@ -66,14 +67,14 @@ static void set_number(struct resource *r, const char *key, int64_t value) {
 
 /* --- the process --- */
 
-/* Paths in /proc go by way of this thread: once the main thread has ended, /proc/self has no
- * executable. */
+/* Paths in /proc name this thread, because /proc/self has no executable once the main thread has
+ * ended. */
 
 static bool resource_read_text(const char *path, char *text, size_t size) {
     return process_file_text(may_open_by_path() ? process_file_open_path(path) : -1, text, size);
 }
 
-/* `path`: at the start, or "" if not known. */
+/* `path`: the executable's path at the start, or "" if not known. */
 static void set_executable(struct resource *r, const char *path, const char *redact) {
     char now[PATH_MAX];
     if (path[0] != '/' && may_open_by_path() && program_path(now, sizeof now))
@@ -85,20 +86,20 @@ static void set_executable(struct resource *r, const char *path, const char *red
     resource_set_text(r, "process.executable.name", glob_base_name(shown));
 }
 
-/* Sends the path given to exec. Not argv[0] or the arguments: these may hold secrets, and a program
- * that sets its title overwrites them with any text. If the executable's path is hidden, so is a
- * relative one here. */
+/* Sends the path given to exec. argv[0] and the arguments are not sent, because they may hold
+ * secrets, and a program that sets its title overwrites them. If the executable's path is hidden, a
+ * relative path is hidden here, too. */
 static void set_command(struct resource *r, const char *redact) {
     const char *const command = (const char *)(uintptr_t)getauxval(AT_EXECFN);
     const char *const path = resource_find(r, "process.executable.path");
     const bool hidden = path && path[0] != '/';
-    if (program_is_run_by_loader()) /* its option --argv0 is any text */
+    if (program_is_run_by_loader()) /* the loader's option --argv0 may be any text */
         resource_set_text(r, "process.command", path ? path : "");
     else if (command)
         resource_set_text(r, "process.command", hidden ? path : redact_path(redact, command));
 }
 
-/* Reads clock ticks since boot. */
+/* Reads the start of the process, in clock ticks since boot. */
 static bool started_ticks(long long *ticks) {
     enum { STARTED = 22 };
     char text[1024];
@@ -180,7 +181,7 @@ static char *resource_read_file(const char *path, size_t most) {
     return text;
 }
 
-/* Reads by this thread, as above. */
+/* Reads the files by way of this thread, as above. */
 static void set_container(struct resource *r) {
     char id[CONTAINER_ID_BYTES];
     char *text = resource_read_file("/proc/thread-self/cgroup", FILE_BYTES);
@@ -202,7 +203,7 @@ static void set_system(struct resource *r) {
                                           {"BUILD_ID", "os.build_id"}};
     char value[VALUE_BYTES];
     char *text = resource_read_file("/etc/os-release", FILE_BYTES);
-    if (text && !*text) { /* os-release(5) has two places */
+    if (text && !*text) { /* os-release(5) may be in a second place */
         free(text);
         text = resource_read_file("/usr/lib/os-release", FILE_BYTES);
     }
@@ -214,7 +215,8 @@ static void set_system(struct resource *r) {
 }
 
 /* Searches the file alone for the name: the name service might use the network and load libraries.
- * A user without a name there, or behind another root, is the number, as in ps(1). */
+ * If the user has no name there, or the process has another root, the owner is the user's number,
+ * as in ps(1). */
 static void set_owner(struct resource *r) {
     char name[VALUE_BYTES];
     r->owner = geteuid();
@@ -271,8 +273,9 @@ static bool was_redacted(const struct attribute *detected) {
            strcmp(detected->value.text, REDACTED) == 0;
 }
 
-/* Hides published values, because the application need not know what its operator hides. A value
- * hidden by the profiler stays hidden: the name alone may not match a glob that the path does. */
+/* Hides published values, because the application need not know what its operator hides. If the
+ * profiler has hidden its own value of the key, the published value is hidden, too: a glob that
+ * matches the path may not match the name alone. */
 static struct attribute_value redacted(const struct resource *r, const struct attribute *from) {
     static const char *const paths[] = {"process.executable.path", "process.executable.name",
                                         "process.command"};
@@ -307,7 +310,7 @@ void resource_find_key_names(struct resource *r) {
     resource_update(r);
 }
 
-/* --- all of it --- */
+/* --- all sources --- */
 
 struct resource *resource_open(const struct config *config, const struct log *log,
                                const char *executable) {

@@ -1,13 +1,13 @@
 /* Builds the resource attributes of this process, by OpenTelemetry's semantic conventions.
  *
- * They are detected once, when the flush side starts in a process (a forked child is another
- * process and detects again, with an instance id of its own); the owner, which may change, at each
- * export. The application's published attributes (process_context.h) win over detected ones while
- * they are published; OTEL_RESOURCE_ATTRIBUTES, which the operator sets, wins over both,
- * OTEL_SERVICE_NAME over that, and the configuration file over all. Not taken from the application:
- * telemetry.*, because its SDK did not make these profiles, and the command line, which is never
- * sent. Of the detected attributes only those that distinguish processes are sent, unless the
- * operator wants all of them: common/resource_attributes.def. Context: flush.
+ * The attributes are detected once, when the flush side starts in a process (a forked child detects
+ * its own, with an instance id of its own); only the owner, which may change, is read at each
+ * export. The application's published attributes (process_context.h) win over detected ones as long
+ * as they are published; OTEL_RESOURCE_ATTRIBUTES, which the operator sets, wins over both,
+ * OTEL_SERVICE_NAME over that, and the configuration file over all. Two kinds are never taken from
+ * the application: telemetry.*, because its SDK did not make these profiles, and the command line,
+ * which is never sent. Of the detected attributes only those that distinguish processes are sent,
+ * unless the operator wants all of them: common/resource_attributes.def. Context: flush.
  */
 #ifndef OTELPROF_RESOURCE_H
 #define OTELPROF_RESOURCE_H
@@ -29,8 +29,8 @@ struct resource *resource_open(const struct config *config, const struct log *lo
 void resource_declare(struct resource *resource, const struct attribute_set *declared);
 void resource_close(struct resource *resource);
 
-/* Sets the start of profiling as the creation time if /proc does not have that: in a child that has
- * changed its root since its fork. */
+/* Sets the start of profiling as the process's creation time if /proc does not show that time (in a
+ * child that has changed its root since its fork). */
 void resource_began(struct resource *resource, uint64_t unix_nano);
 
 /* Updates the process's owner and the attributes that the application publishes. */
@@ -40,7 +40,8 @@ void resource_update(struct resource *resource);
  * of the last update. */
 const struct key_names *resource_key_names(const struct resource *resource);
 
-/* Searches for them at once, unless an earlier search found none: threads have such keys. */
+/* Searches at once for the names of keys, because threads have such keys; does nothing if an
+ * earlier search found none. */
 void resource_find_key_names(struct resource *resource);
 
 /* Writes the attributes that are to be sent into the request. */
