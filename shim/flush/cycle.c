@@ -12,9 +12,9 @@
 /* The two clocks are read a moment apart, so a smaller difference does not mean that the wall clock
  * was set. */
 enum { CLOCK_WAS_SET_NANO = 100 * 1000 * 1000 };
-/* Most memory that an export needs at once, measured with a program of some hundred threads, and
- * what the names of new functions add. Debug information is additional (symbolize.c). If a memory
- * limit leaves less, the export would make the kernel kill the program. */
+/* The most memory that an export needs at once, measured with a program of some hundred threads,
+ * and the memory that names of new functions need. Debug information needs more (symbolize.c). If a
+ * memory limit leaves less, the kernel would kill the program for the export. */
 enum { EXPORT_BYTES = 3 << 20, NAMES_BYTES = 5 << 20 };
 
 unsigned flush_sent_form(const struct config *config) {
@@ -59,7 +59,7 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
                                "worth of CPU time used");
     if (f->serve && f->audience != AUDIENCE_EXPORTERS && export.protobuf.bytes)
         serve_take(f->serve, export.writer, &export.protobuf);
-    otlp_writer_close(export.writer); /* before more memory is needed */
+    otlp_writer_close(export.writer); /* frees memory before more is needed */
     export.writer = NULL;
     if (f->file && f->audience != AUDIENCE_CLIENTS) {
         const struct encoded *const written = in_form(&export, flush_written_form(config));
@@ -75,7 +75,7 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
     free_export(&export);
 }
 
-/* The end of an interval is its start plus the duration measured by the monotonic clock, so that a
+/* Exports the interval. Its end is its start plus the duration by the monotonic clock, so that a
  * step of the wall clock neither stretches nor reverses it. */
 static void export_interval(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
     const uint64_t end_unix = f->interval_start_unix + length;
@@ -89,8 +89,8 @@ static void export_interval(struct flush *f, struct merge *merge, bool complete,
     export_part(f, merge, export_part_whole(merge), end_unix);
 }
 
-/* Counts the samples that are lost if they are not exported now. Snapshots are complete in the next
- * export. */
+/* Counts the samples that are lost if they are not exported now. Samples of snapshots do not count,
+ * because the next export has them again. */
 static uint64_t count_passing_samples(const struct merge *merge) {
     uint64_t count = 0;
     for (size_t i = 0; i < merge->items.count; i++) {
@@ -110,8 +110,8 @@ static uint64_t count_passing_of_long_spans(const struct flush *f, const struct 
     return count;
 }
 
-/* Exports for the process's own clients only. Exporters must not notice: their period is not
- * consumed, and what they have sent of a snapshot stays as it was. */
+/* Exports for the process's own clients only. Exporters must not be affected: the remainders of
+ * their periods, and the state of their snapshots, stay unchanged. */
 static void export_for_clients(struct flush *f, struct merge *merge, bool complete,
                                uint64_t length) {
     const struct profile_exporter exported = f->exporter;
@@ -127,7 +127,8 @@ static void export_for_clients(struct flush *f, struct merge *merge, bool comple
     f->audience = AUDIENCE_ALL;
 }
 
-/* OTEL_PROFILER_CONDITION does not hold in the interval: exporters get only its long spans. */
+/* Called if OTEL_PROFILER_CONDITION does not hold in the interval: exporters get only its long
+ * spans. */
 static void hold_back(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
     f->api->counters.count_drop(DROP_CONDITION, count_passing_samples(merge) -
                                                     count_passing_of_long_spans(f, merge));

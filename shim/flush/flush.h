@@ -1,6 +1,5 @@
-/* State of the flush side, and one cycle of it: from the harvest to exports that are written to a
- * file, handed to the sender, and passed to the process's clients.
- * Context of all: flush. */
+/* Declares the state of the flush side, and one cycle: from the harvest to exports that are written
+ * to a file, handed to the sender, and passed to the process's clients. Context of all: flush. */
 #ifndef OTELPROF_FLUSH_H
 #define OTELPROF_FLUSH_H
 
@@ -23,8 +22,8 @@ enum audience {
 };
 
 struct flush {
-    struct capture_api own;        /* as given by capture, with the merged configuration */
-    const struct capture_api *api; /* points to the copy above */
+    struct capture_api own;        /* the interface from capture, with the merged configuration */
+    const struct capture_api *api; /* points to `own` */
     struct resource *resource;
     struct symbolizer *symbolizer;
     struct sender *sender;    /* NULL: nothing is sent */
@@ -40,10 +39,11 @@ struct flush {
     struct schedule schedule;
     uint64_t random;
     uint64_t interval_start_unix;
-    uint64_t interval_start; /* CLOCK_MONOTONIC */
-    uint64_t refused_at; /* time of the last export without memory; 0: the last one had memory */
-    bool worked;         /* since memory and code were released */
-    size_t merged_bytes; /* merged samples of the last export */
+    uint64_t interval_start; /* CLOCK_MONOTONIC: begin of the present interval */
+    /* when an export last failed for lack of memory; 0: the last one had memory */
+    uint64_t refused_at;
+    bool worked;         /* an export was made since memory and code were released */
+    size_t merged_bytes; /* bytes of merged samples in the last export */
     uint32_t covered;    /* number of the program's last request that an export has followed */
     uint32_t made;       /* number of the last request whose export has left completely */
 };
@@ -56,8 +56,8 @@ unsigned flush_written_form(const struct config *config);
 void flush_cycle(struct flush *f);
 
 /* Returns true if there is memory for a cycle; with little memory, new functions get no names. If
- * false, recorded data waits, within its bounds, for an export that has memory. `last`: always
- * returns true. */
+ * it returns false, recorded data is kept, within its bounds, for an export that has memory.
+ * `last`: always returns true. */
 bool flush_has_room(struct flush *f, bool last);
 
 #endif

@@ -1,5 +1,5 @@
-/* The entry of the flush side. It harvests at each interval, passes the export on, and lets the
- * sender work between intervals. A transfer never delays a harvest. */
+/* Implements the main loop of the flush side: harvests at each interval, passes the export on, and
+ * lets the sender work between intervals. A transfer never delays a harvest. */
 #include "clock.h"
 #include "control/memory_room.h"
 #include "control/unseen_end.h"
@@ -15,16 +15,16 @@
 
 #include <stdlib.h>
 
-/* Shortest time between an export and one that the program requests: it may request exports in a
- * loop. */
+/* Shortest time between an export and one that the program requests: the program may request
+ * exports in a loop. */
 enum { LEAST_APART_NANO = 100 * 1000 * 1000 };
 /* Time between two attempts without enough memory. */
 static const uint64_t refused_apart_nano = NANO_PER_SECOND;
 /* Shortest sleep that is worth releasing memory and code for. */
 enum { IDLE_NANO = 200 * 1000 * 1000 };
 
-/* A forked child takes over this state. A symbolizer costs megabytes and milliseconds to fill, and
- * the child may be unable to read the configuration file. */
+/* A forked child takes over this state, because a symbolizer costs megabytes and milliseconds to
+ * fill, and the child may be unable to read the configuration file. */
 struct kept {
     struct symbolizer *symbolizer;
     struct declaration *declaration; /* NULL: there is no configuration file */
@@ -57,7 +57,7 @@ const char otelprof_flush_release[] = OTELPROF_RELEASE;
  *
  * After REQUEST_STOP there is one last export; the loop then only waits for its transfers. */
 
-/* Ends transfers and connections first: their descriptors are closed with the thread. */
+/* Ends transfers and connections first, because their descriptors are closed with the thread. */
 static bool flush_suspend(struct flush *f) {
     if (f->sender)
         sender_pause(f->sender);
@@ -107,8 +107,7 @@ static void export_now(struct flush *f, uint32_t wanted, bool last) {
         serve_refuse(f->serve);
     f->covered = wanted;
     f->alarm.wants_export = false;
-    /* computed after the export: intervals that a slow export has missed are skipped, or nothing
-     * would be sent */
+    /* computed after the export, so that intervals that a slow export has missed are skipped */
     schedule_advance(&f->schedule, monotonic_nano());
 }
 
@@ -158,7 +157,7 @@ static bool flush_run(struct flush *f) {
 
 /* --- opening and closing --- */
 
-/* Keeps the symbolizer: a fork may be in progress, and the child takes it over. */
+/* Keeps the symbolizer, because a fork may be in progress, whose child takes it over. */
 static void close_flush(struct flush *f) {
     serve_close(f->serve);
     control_close(f->control);
@@ -208,7 +207,8 @@ static bool open_exporters(struct flush *f) {
  * free. */
 static void open_serve(struct flush *f) {
     const struct capture_api *const api = f->api;
-    /* it is loaded here, and its constructor calls GnuTLS by names that the program may define */
+    /* libmicrohttpd is loaded here, and its constructor calls GnuTLS by names that the program may
+     * define */
     const bool conflicts = *api->config->listen && own_bindings_conflict();
     if (conflicts)
         log_warn(api->log,
@@ -296,7 +296,7 @@ static void report_disabled(const struct capture_api *api) {
         api->config->config_file, (unsigned long long)samples);
 }
 
-/* Reads the configuration file before anything that sends is opened. Returns false if nothing is to
+/* Reads the configuration file before anything that sends is opened. Returns false if nothing must
  * be profiled. */
 static bool is_profiling_wanted(const struct capture_api *api, struct kept *kept) {
     if (!api->config->config_file[0] || !kept)
@@ -338,7 +338,7 @@ int otelprof_flush_main(const struct capture_api *api) {
         return FLUSH_DISABLED;
     struct flush *const flush = open_flush(api, kept);
     if (!flush) {
-        if (api->wait.until(0) != REQUEST_ABANDON) /* closes the quiesce lock for good */
+        if (api->wait.until(0) != REQUEST_ABANDON) /* this closes the quiesce lock for ever */
             log_debug(api->log, "no memory for the exporter; nothing is profiled");
         return -1;
     }

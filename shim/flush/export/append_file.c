@@ -15,13 +15,14 @@ enum { FIRST_DESCRIPTOR = 100 };
 
 /* --- opening --- */
 
-/* Opens it for reading as well if possible: append_file_write_record() reads the last byte. */
+/* Opens the file for reading, too, if possible, because append_file_write_record() reads the last
+ * byte. */
 static int open_high(const char *path) {
     int low = own_file_open(path, O_RDWR | O_CREAT);
     if (low == -EACCES)
         low = own_file_open(path, O_WRONLY | O_CREAT);
     const int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
-    if (high < 0) /* not opened, or no descriptor is left */
+    if (high < 0) /* the file cannot be opened, or no descriptor is left */
         return low;
     close(low);
     return high;
@@ -66,7 +67,7 @@ static int append_file_write_record(int file, bool lines, const struct iovec *pi
     all[0] = (struct iovec){newline, 1};
     memcpy(all + first, pieces, (size_t)count * sizeof *pieces);
     const int error = append_file_write_all(file, all, first + count, &written);
-    /* another process may have appended without taking the lock: the record is then left there */
+    /* another process may have appended without the lock: then the record's written part stays */
     if (error && written && fstat(file, &status) == 0 && status.st_size == size + (off_t)written)
         (void)!ftruncate(file, size);
     return error;

@@ -1,10 +1,11 @@
-/* Appends a record to a file, completely or not at all. The file is open only meanwhile.
+/* Appends a record to a file, completely or not at all. The file is open only during that.
  *
  * Programs close descriptors that they do not know, and processes share a file (a parent and its
  * forked children). So the file is opened for each record and locked (flock) while it is written.
- * If a record does not fit (full disk, quota, RLIMIT_FSIZE), its written part is cut off again. The
- * file must belong to the process's own user and lie where others cannot replace it: own_file.h.
- * Context: flush. The caller holds the quiesce lock, so that no fork inherits the descriptor.
+ * If a record does not fit (full disk, quota, RLIMIT_FSIZE), its written part is removed again. The
+ * file must belong to the process's own user, in a folder where others cannot replace it:
+ * own_file.h. Context: flush. The caller holds the quiesce lock, so that no fork inherits the
+ * descriptor.
  */
 #ifndef OTELPROF_APPEND_FILE_H
 #define OTELPROF_APPEND_FILE_H

@@ -25,9 +25,10 @@ struct table {
     struct arena_list rows; /* struct row */
     struct intern spans;
     double sum;
-    double linked;            /* share of `sum` within spans */
-    double idle;              /* share of `sum` in no row: threads that only wait for work */
-    double waits[WAIT_KINDS]; /* rest of `sum`, by kind of wait */
+    double linked; /* part of `sum` that belongs to spans */
+    /* part of `sum` that is in no row, because its threads only wait for work */
+    double idle;
+    double waits[WAIT_KINDS]; /* the rest of `sum`, by kind of wait */
 };
 
 /* --- rows --- */
@@ -84,7 +85,7 @@ static void add_rows(struct table *table, const struct capture_api *api,
     }
 }
 
-/* Accounts idle samples separately: they would hide what a reader is after. */
+/* Accounts idle samples separately: among the rows they would hide the others. */
 static void console_add_sample(struct table *table, const struct capture_api *api,
                                struct symbolizer *symbolizer, const struct harvest_sample *sample) {
     const double weight = weight_of(sample);

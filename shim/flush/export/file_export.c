@@ -22,10 +22,11 @@ enum {
 
 struct file_export {
     const struct capture_api *api;
-    char *path;         /* NULL: standard output */
-    bool away;          /* the last write failed */
-    bool loss_logged;   /* at any level */
-    bool loss_shown;    /* at a level shown by default: recovery is logged, too */
+    char *path;       /* NULL: standard output */
+    bool away;        /* the last write failed */
+    bool loss_logged; /* a loss was logged, at any level */
+    /* a loss was logged at a level that is shown by default, so recovery is logged, too */
+    bool loss_shown;
     bool is_unfinished; /* the last line on standard output is incomplete */
 };
 
@@ -85,7 +86,7 @@ static const char *failure_reason(int error) {
     if (refused)
         return refused;
     switch (error) {
-    case -EWOULDBLOCK: /* also EAGAIN */
+    case -EWOULDBLOCK: /* EAGAIN has the same value */
         return "other processes keep it busy, or none reads it";
     case -EXDEV:
         return "the program has changed its root or its mounts";
@@ -141,8 +142,9 @@ static int file_export_write_file(struct file_export *f, const struct iovec *pie
     return error;
 }
 
-/* Output cannot be taken back, so after an unfinished line the next begins on a new one. Messages
- * with length prefixes could not be distinguished any more after a partial one: none follows. */
+/* Output cannot be removed again. So after an unfinished line the next record begins on a new line.
+ * After a partial message with a length prefix no message follows, because it could not be
+ * recognized. */
 static int file_export_write_output(struct file_export *f, const struct iovec *pieces, int count) {
     char newline[] = "\n";
     struct iovec all[MAX_PIECES + 1] = {{newline, 1}};

@@ -3,9 +3,9 @@
  * length (the format of the Collector's file exporter with `format: proto`).
  *
  * A failed write is counted as lost and logged once; the first success after it is logged, too (a
- * nearly full disk takes small exports and refuses large ones). Nothing is kept for later. The
- * default file is otelprof-<executable>-<pid>.jsonl (.otlp for protobuf) in the working directory
- * of the start. Context: flush.
+ * nearly full disk takes small exports and refuses large ones). A failed export is not tried again.
+ * The default file is otelprof-<executable>-<pid>.jsonl (.otlp for protobuf) in the working
+ * directory of the start. Context: flush.
  */
 #ifndef OTELPROF_FILE_EXPORT_H
 #define OTELPROF_FILE_EXPORT_H

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Numbers as in gRPC (doc/statuscodes.md of its repository). */
+/* The numbers are those of gRPC (doc/statuscodes.md of its repository). */
 enum grpc_code {
     GRPC_OK,
     GRPC_CANCELLED,
@@ -32,24 +32,24 @@ enum grpc_code {
     GRPC_CODE_COUNT,
 };
 
-/* Returns "UNAVAILABLE" and so on. */
+/* Returns the code's name, for example "UNAVAILABLE". */
 const char *grpc_code_name(enum grpc_code code);
 
 /* Returns true if the OTLP specification lets the client retry the call; an exhausted resource only
  * if the server sent a delay (RetryInfo). */
 bool grpc_may_be_retried(enum grpc_code code, bool has_retry_info);
 
-/* Maps HTTP's status to the code of a response without a gRPC status: it came from an intermediary,
- * or from a server that is not gRPC (doc/http-grpc-status-mapping.md). */
+/* Maps HTTP's status to the code of a response without a gRPC status: such a response comes from an
+ * intermediary, or from a server without gRPC (doc/http-grpc-status-mapping.md). */
 enum grpc_code grpc_code_of_http(long status);
 
 /* Puts the prefix before `*bytes` (malloc'ed, `*size` long). Returns false without memory, or if
  * the size does not fit the prefix; the bytes are then unchanged. */
 bool grpc_wrap(uint8_t **bytes, size_t *size, bool compressed);
 
-/* Returns the first message in `body`, its length, and its compressed flag: servers compress
- * responses as the call was, though no call has a grpc-accept-encoding. Returns NULL if no message
- * is complete. */
+/* Returns the first message in `body`, its length, and its compressed flag; NULL if no message is
+ * complete. The flag may be set although no call has a grpc-accept-encoding, because servers
+ * compress a response if the call was compressed. */
 const uint8_t *grpc_unwrap(const uint8_t *body, size_t size, size_t *message_size,
                            bool *compressed);
 

@@ -1,10 +1,10 @@
 /* Collects a gRPC call's outcome from the headers and trailers of the response.
  *
  * The caller feeds headers as they arrive, line by line. The status comes after the message, in the
- * trailers, or at once in the only headers (a trailers-only response); both are handled alike. The
- * server controls all input, so everything is bounded: a status that is not a number is UNKNOWN, a
- * text is cut to what fits (the log escapes it), and details that cannot be decoded are ignored.
- * Context: flush.
+ * trailers, or, without a message, in the only headers (a trailers-only response); both cases are
+ * the same here. The server controls all input, so everything is bounded: a status that is not a
+ * number is UNKNOWN, a text that is too long is cut (the log escapes it), and details that cannot
+ * be decoded are ignored. Context: flush.
  */
 #ifndef OTELPROF_GRPC_RESPONSE_H
 #define OTELPROF_GRPC_RESPONSE_H
@@ -12,11 +12,11 @@
 #include "grpc_message.h"
 
 struct grpc_response {
-    bool informational; /* in headers of HTTP status 1xx, which do not describe the call */
+    bool informational; /* the present headers have HTTP status 1xx, and do not describe the call */
     bool has_status;
-    bool complete; /* the header block with the status has ended: nothing follows */
+    bool complete; /* the header block with the status has ended, so no header follows */
     enum grpc_code code;
-    char message[2048]; /* grpc-message, decoded; "" = none */
+    char message[2048]; /* grpc-message, decoded; "": none */
     bool has_retry_info;
     uint64_t retry_delay_nano; /* from RetryInfo; 0: the client chooses */
 };

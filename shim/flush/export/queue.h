@@ -1,5 +1,5 @@
 /* Holds encoded exports until the receiver takes them: first in, first out, bounded in bytes. A
- * full queue drops the oldest, because the newest is more relevant. Context: flush.
+ * full queue drops the oldest exports, because newer ones are more relevant. Context: flush.
  */
 #ifndef OTELPROF_QUEUE_H
 #define OTELPROF_QUEUE_H
@@ -9,10 +9,10 @@
 
 struct export {
     struct export *next;
-    uint8_t *bytes; /* body, owned */
+    uint8_t *bytes; /* body; the export owns it */
     size_t size;
     const char *encoding; /* Content-Encoding; NULL: none */
-    uint64_t samples;     /* for the count of losses */
+    uint64_t samples;     /* number of samples, to count losses */
 };
 
 struct queue {
@@ -27,7 +27,8 @@ struct queue {
 uint64_t queue_push(struct queue *queue, uint8_t *bytes, size_t size, const char *encoding,
                     uint64_t samples);
 
-/* Removes and returns the oldest; the caller frees it with export_free(). NULL: empty. */
+/* Removes and returns the oldest export; the caller frees it with export_free(). NULL: the queue is
+ * empty. */
 struct export *queue_pop(struct queue *queue);
 
 /* Puts an export from queue_pop() back as the oldest. Returns the number of samples dropped, as

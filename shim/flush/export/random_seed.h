@@ -1,5 +1,5 @@
-/* Seeds this process's random numbers from the kernel, so that processes started at the same
- * moment, and a parent and its children, draw different ones. Context: flush. */
+/* Seeds this process's random numbers from the kernel, so that processes that start at the same
+ * moment, and a parent and its children, draw different numbers. Context: flush. */
 #ifndef OTELPROF_RANDOM_SEED_H
 #define OTELPROF_RANDOM_SEED_H
 

@@ -19,7 +19,7 @@ struct search {
     bool found;
 };
 
-/* Also finds the secret's beginning at the end of a text that was cut within it. */
+/* Also finds the beginning of the secret at the end of a text that was cut there. */
 static bool contains_secret(const char *text, const char *secret, size_t size) {
     const size_t length = strlen(text);
     if (memmem(text, length, secret, size))
@@ -60,7 +60,7 @@ static bool repeats_header_in(const struct config *config, const char *text, cha
     return search.found;
 }
 
-/* Undoes JSON's "\/" for "/". */
+/* Replaces JSON's "\/" by "/". */
 static void drop_backslashes(const char *text, char *plain) {
     for (; *text; text++)
         if (*text != '\\')

@@ -69,13 +69,14 @@ void request_headers_make(struct request_headers *headers, const struct capture_
         snprintf(timeout, sizeof timeout, "%llum",
                  (unsigned long long)request_timeout_ms(api->config));
         add_header(headers, "Content-Type", "application/grpc");
-        add_header(headers, "TE", "trailers"); /* or the server may assume an old proxy */
+        add_header(headers, "TE", "trailers"); /* without it the server may assume an old proxy */
         add_header(headers, "grpc-timeout", timeout);
     } else {
         add_header(headers, "Content-Type", json ? "application/json" : "application/x-protobuf");
     }
     add_header(headers, "OTLP-Profiles-Development-Version", "1");
-    add_header(headers, "Expect", ""); /* avoids a round trip before the body */
+    /* without it libcurl would wait a round trip before it sends the body */
+    add_header(headers, "Expect", "");
     add_all_configured(headers, api);
     if (encoding)
         add_header(headers, grpc ? "grpc-encoding" : "Content-Encoding", encoding);

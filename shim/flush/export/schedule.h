@@ -1,15 +1,15 @@
 /* Schedules exports: each process exports at its own moment within the interval, always the same.
  *
- * Processes that start together, or waited together for a receiver, must not report together for
- * ever. So each draws a phase, uniformly over the whole interval, and exports at phase, phase +
- * interval, phase + 2 intervals, and so on: a missed deadline is skipped and moves none of those
- * after it. The first export is at most one interval after the start. If the phase has passed
- * before the exporter is ready, the first comes at a random moment in the rest of that interval, so
- * that processes that loaded late together do not report together either.
+ * Processes that start together, or have waited together for a receiver, must not always report
+ * together. So each process draws a phase, uniformly over the whole interval, and exports at phase,
+ * phase + interval, phase + 2 intervals, and so on: a missed deadline is skipped, and the following
+ * deadlines stay. The first export is at most one interval after the start. If the phase has passed
+ * before the exporter is ready, the first export comes at a random moment in the rest of that
+ * interval, because processes that loaded late together must not report together, either.
  *
  * A process that ends without notice (unseen_end.h) loses its data since the last export. So it
- * exports more often while it is young: at once, and whenever its age has grown by a quarter, so
- * that such an end costs at most a fifth of its profile. All times: CLOCK_MONOTONIC, nanoseconds.
+ * exports more often while it is young: at once, and then each time its age has grown by a quarter.
+ * Then such an end loses at most a fifth of its profile. All times: CLOCK_MONOTONIC, nanoseconds.
  * Context: flush.
  */
 #ifndef OTELPROF_SCHEDULE_H
@@ -26,7 +26,7 @@ struct schedule {
     uint64_t next;  /* time of the next export */
 };
 
-/* `start`: of the profile; `now` >= start; `random`: a state for random_next(). */
+/* `start`: start of the profile; `now` >= start; `random`: a state for random_next(). */
 struct schedule schedule_begin(uint64_t start, uint64_t now, uint64_t interval, bool ends_unseen,
                                uint64_t *random);
 

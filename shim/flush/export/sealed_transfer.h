@@ -1,7 +1,7 @@
 /* Prepares a transfer that opens no file. After the program has changed its root, the resolver's
  * and TLS's files are those of another root.
  *
- * The files are read before the change, into memory that libcurl gets instead of their paths. A
+ * The files are read before the change; libcurl then gets their contents instead of their paths. A
  * numeric host or localhost needs no resolver; for any other host the address of the last
  * connection is used. If a part is missing (a proxy, a Unix socket, a TLS library that takes no
  * files from memory), transfers stop. Context: flush.
@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 struct blob {
-    void *bytes; /* NULL: not read */
+    void *bytes; /* NULL: the file was not read */
     size_t size;
 };
 
@@ -28,19 +28,20 @@ struct sealed_transfer {
     struct curl_slist *resolve; /* `address` as a list, during a transfer */
 };
 
-/* Reads the files that a later transfer needs, unless that was done. Call it only while paths may
- * be opened. */
+/* Reads the files that a later transfer needs, unless they were read before. Must be called only
+ * while paths may be opened. */
 void sealed_transfer_prepare(struct sealed_transfer *sealed, const struct config *config);
 
 /* Remembers the address that a finished transfer connected to. */
 void sealed_transfer_remember(struct sealed_transfer *sealed, const struct config *config,
                               CURL *easy);
 
-/* Sets the options that keep `easy` from files and the resolver; `direct`: proxies are not used in
- * any case. Returns false if that is impossible. */
+/* Sets the options that keep `easy` from files and the resolver; `direct`: proxies are never used.
+ * Returns false if the transfer would need a file or the resolver. */
 bool sealed_transfer_set(struct sealed_transfer *sealed, const struct config *config, CURL *easy,
                          bool direct);
-/* Frees libcurl's allocations for a transfer; call it after each, also if nothing was set. */
+/* Frees libcurl's allocations for a transfer; must be called after each transfer, even if no option
+ * was set. */
 void sealed_transfer_unset(struct sealed_transfer *sealed);
 
 /* Frees everything else without a call to libcurl. */

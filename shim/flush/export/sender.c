@@ -16,30 +16,32 @@ static const uint64_t last_slice_nano = 20 * NANO_PER_MILLI;
 static const uint64_t pause_nano = 100 * NANO_PER_MILLI;
 static const uint64_t first_delay_nano = UINT64_C(1) * NANO_PER_SECOND;
 static const uint64_t last_delay_nano = UINT64_C(60) * NANO_PER_SECOND;
-/* Bounds the last wait for a receiver that has never responded. Only the profiler's sleep counts:
- * on a busy machine, where everything takes longer, the receiver gets as many chances. */
+/* Bounds the last wait for a receiver that has never responded. Only the time that the profiler
+ * sleeps counts: so on a busy machine, where all work takes longer, the receiver has as many
+ * chances. */
 static const uint64_t no_response_nano = 200 * NANO_PER_MILLI;
 
 struct sender {
     const struct capture_api *api;
     struct transport *transport;
-    char *receiver; /* its name in the log */
+    char *receiver; /* name of the receiver in the log */
     struct queue queue;
-    struct export *current; /* under way */
+    struct export *current; /* the export that is being sent */
     uint64_t slice_nano;
     uint64_t delay_nano;
-    uint64_t not_before;  /* time of the next try */
+    uint64_t not_before;  /* earliest time of the next try */
     bool has_retry_after; /* the receiver asked for that time */
-    bool ending;          /* the last sender_step() had `last` */
-    uint64_t slept_nano;  /* at the end, while waiting for the receiver */
+    bool ending;          /* the last sender_step() was called with `last` */
+    uint64_t slept_nano;  /* time slept while waiting for the receiver, at the end of the process */
     bool has_responded;   /* the receiver has responded at least once */
     uint64_t random;
     bool away;       /* the last try did not reach the receiver */
-    bool away_shown; /* at a level shown by default, by this process */
-    bool claimed;    /* the program claims libcurl: nothing is sent, and that was logged */
+    bool away_shown; /* this process has logged that, at a level shown by default */
+    bool claimed;    /* the program claims libcurl, so nothing is sent; that was logged */
     bool refusal_logged;
     bool partial_logged;
-    char problem[sizeof((struct transport_response *)0)->message]; /* last transfer's; "": none */
+    /* message of the last transfer; "": none */
+    char problem[sizeof((struct transport_response *)0)->message];
 };
 
 /* Removes secrets: a URL may hold a password, "scheme://user:secret@host", or a key, "?key=secret".
@@ -173,7 +175,8 @@ static void sender_record_response(struct sender *s) {
 }
 
 static void report_accepted(struct sender *s, const struct transport_response *response) {
-    if (s->away) { /* at INFO if this process logged the absence where it is shown by default */
+    /* logged at INFO only if this process has logged the absence at a level shown by default */
+    if (s->away) {
         log_write(s->api->log, s->away_shown ? LOG_INFO : LOG_DEBUG,
                   "profiles are being sent again");
         if (s->away_shown)
@@ -201,7 +204,7 @@ static void report_accepted(struct sender *s, const struct transport_response *r
 
 /* --- steps --- */
 
-/* Drops all exports: the process ends before the next try. */
+/* Drops all exports, because the process ends before the next try. */
 static void give_up(struct sender *s, uint64_t more) {
     count_lost(s, DROP_AT_EXIT, more + queue_clear(&s->queue));
 }
@@ -210,13 +213,13 @@ static void retry_later(struct sender *s, const struct transport_response *respo
     report_away(s, response);
     struct export *const export = s->current;
     s->current = NULL;
-    if (last && !response->connected) { /* no receiver: do not delay the end */
+    if (last && !response->connected) { /* there is no receiver: it must not delay the end */
         give_up(s, export->samples);
         export_free(export);
         return;
     }
     count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, export));
-    /* uniform between half and all of the delay */
+    /* drawn uniformly between half and all of the delay */
     uint64_t delay = s->delay_nano / 2 + random_next(&s->random) % (s->delay_nano / 2);
     s->has_retry_after = response->retry_after_nano != 0;
     if (s->has_retry_after)
@@ -269,7 +272,8 @@ uint64_t sender_step(struct sender *s, bool last) {
     if (!s->current) {
         if (!s->queue.first)
             return UINT64_MAX;
-        /* the process's end cuts the sender's own delay short: the receiver may be back */
+        /* at the process's end the sender's own delay is cut short, because the receiver may be
+         * back */
         const bool is_time =
             (end_begins && !s->has_retry_after) || monotonic_nano() >= s->not_before;
         if (!is_time) {

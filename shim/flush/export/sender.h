@@ -21,19 +21,19 @@ void sender_close(struct sender *sender);
 void sender_add(struct sender *sender, uint8_t *bytes, size_t size, uint64_t samples);
 
 /* Returns the reason why the last transfer failed, in the receiver's or libcurl's words; "" if it
- * succeeded or there was none. Valid as long as the sender. */
+ * succeeded, or if there was no transfer. Valid as long as the sender. */
 const char *sender_problem(const struct sender *sender);
 
-/* Advances the current transfer or starts the next. `last`: the process is ending and waits for no
- * absent receiver: a delayed export is tried once more at once, unless the receiver itself asked
- * for more time than the end may take. Returns when to call again (CLOCK_MONOTONIC, nanoseconds);
- * UINT64_MAX: not before something is added; 0: touch nothing any more, the quiesce lock is closed
- * for good. */
+/* Advances the current transfer or starts the next. `last`: the process is ending, and does not
+ * wait for an absent receiver: a delayed export is tried once more at once, unless the receiver has
+ * requested a delay beyond the end. Returns when to call again (CLOCK_MONOTONIC, nanoseconds);
+ * UINT64_MAX: after the next sender_add(); 0: never, because the quiesce lock is closed for ever,
+ * and no data may be touched any more. */
 uint64_t sender_step(struct sender *sender, bool last);
 
-/* Prepares for a change of the program's root: reads the files needed afterwards and ends the
- * transfer under way. A transfer that takes longer than a tenth of a second is cancelled; the next
- * step starts it again. */
+/* Prepares for a change of the program's root: reads the files that later transfers need, and waits
+ * for the present transfer. If that takes longer than a tenth of a second, the transfer is
+ * cancelled, and the next step starts it again. */
 void sender_pause(struct sender *sender);
 
 #endif

@@ -11,8 +11,8 @@
 
 enum {
     TIMEOUT_MS = 2000,
-    /* If poll() reports a descriptor as writable, this much does not block: pipe(7), PIPE_BUF on
-     * Linux. */
+    /* If poll() reports a descriptor as writable, a write of so many bytes does not block: pipe(7),
+     * PIPE_BUF on Linux. */
     CHUNK_BYTES = 4096,
 };
 
@@ -27,7 +27,7 @@ static int wait_until_writable(uint64_t deadline) {
     return 0;
 }
 
-/* Writes as much as does not block; returns 0 if nothing does. */
+/* Writes as many bytes as do not block; returns 0 if none do. */
 static ssize_t write_some(const struct iovec *pieces, int count, bool at_once) {
     struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
     struct iovec chunk = pieces[0];

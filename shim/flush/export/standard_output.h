@@ -2,7 +2,7 @@
  *
  * It belongs to the application: its flags stay unchanged, nothing is written once the descriptor
  * refers to another file, and a pipe without a reader blocks the profiler for at most two seconds.
- * Context: flush. Not under the quiesce lock: it may sleep.
+ * Context: flush. Must not be called under the quiesce lock, because it may sleep.
  */
 #ifndef OTELPROF_STANDARD_OUTPUT_H
 #define OTELPROF_STANDARD_OUTPUT_H

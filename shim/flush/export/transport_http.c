@@ -23,9 +23,10 @@
 #include <unistd.h>
 
 enum {
-    MAX_UNPACKED_BYTES = 16 << 10, /* a message's text; a log line takes less */
-    MAX_WORDS_BYTES = 4 << 10,     /* a refusal's text; a log line takes less */
-    MAX_RESPONSE_BYTES = 4 << 20,  /* the specification's limit for a response */
+    MAX_UNPACKED_BYTES = 16 << 10, /* largest message that is decoded; a log line shows less */
+    /* largest text of a refusal that is kept; a log line shows less */
+    MAX_WORDS_BYTES = 4 << 10,
+    MAX_RESPONSE_BYTES = 4 << 20, /* largest response, by the specification */
     KEPT_RESPONSE_BYTES = 64 << 10,
     FIRST_DESCRIPTOR = 100, /* programs expect the low numbers for themselves */
     MAX_RETRY_AFTER_S = 24 * 60 * 60,
@@ -33,13 +34,13 @@ enum {
 
 struct transport {
     const struct capture_api *api;
-    const char *claim; /* function by which the program claims libcurl */
+    const char *claim; /* name of the function by which the program claims libcurl */
     struct request_headers headers;
     CURLM *multi; /* transfer under way */
     CURL *easy;
     uint8_t body[KEPT_RESPONSE_BYTES];
-    size_t body_size;  /* kept */
-    size_t body_total; /* received */
+    size_t body_size;  /* bytes of the body that are kept */
+    size_t body_total; /* bytes of the body that were received */
     struct grpc_response grpc;
     struct sealed_transfer sealed;
     char error[CURL_ERROR_SIZE];
@@ -58,7 +59,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
     if (low < 0)
         return CURL_SOCKET_BAD;
     const int high = fcntl(low, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
-    if (high < 0) /* at the limit of descriptors */
+    if (high < 0) /* the limit of descriptors is reached */
         return low;
     close(low);
     return high;
@@ -126,7 +127,7 @@ static void set_options(struct transport *t, const struct export *export) {
     curl_easy_setopt(easy, CURLOPT_URL, config->endpoint);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    /* do not join libcurl's resolver thread: it may hang in the name service */
+    /* libcurl's resolver thread is not joined, because it may be stuck in the name service */
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
@@ -149,7 +150,8 @@ static void set_options(struct transport *t, const struct export *export) {
         set_grpc(t);
 }
 
-/* Prepares the transfer for another root. Returns false if it needs files of the old one. */
+/* Prepares the transfer if the program has changed its root. Returns false if it needs files of the
+ * old root. */
 static bool set_root(struct transport *t) {
     if (may_open_by_path() || sealed_transfer_set(&t->sealed, t->api->config, t->easy,
                                                   is_loopback(t->api->config->endpoint)))
@@ -174,8 +176,8 @@ static void end_transfer(struct transport *t) {
     curl_global_cleanup();
 }
 
-/* Returns true if an object of the program uses libcurl, or its OpenSSL. Checked before each
- * transfer, because objects are loaded meanwhile. */
+/* Returns true if an object of the program uses libcurl, or its OpenSSL. Called before each
+ * transfer, because objects may have been loaded since. */
 static bool is_claimed(struct transport *t) {
     t->claim = claimed_library_function();
     return t->claim != NULL;
@@ -220,8 +222,8 @@ static bool response_is_too_long(const struct transport *t) {
     return t->body_total > MAX_RESPONSE_BYTES;
 }
 
-/* Returns 0 if the response has no delay, or a moment that has passed; a receiver's clock may be
- * slow. */
+/* Returns 0 if the response has no delay, or a moment that has passed; which can happen if the
+ * receiver's clock is slow. */
 static uint64_t retry_after_nano(CURL *easy) {
     curl_off_t seconds = 0;
     curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
@@ -250,7 +252,7 @@ static void transport_read_partial_success(const struct transport *t, const uint
     transport_set_message(t, "", partial.message, response);
 }
 
-/* Reads the message sent besides the status; it may be compressed. */
+/* Reads the message that came with the status; it may be compressed. */
 static void read_grpc_message(const struct transport *t, struct transport_response *response) {
     uint8_t unpacked[MAX_UNPACKED_BYTES];
     bool compressed;
@@ -335,11 +337,12 @@ static void trim_error(struct transport *t) {
         t->error[--size] = 0;
 }
 
-/* Adds a hint: if another protocol listens at the port, libcurl's error does not mention gRPC. */
+/* Adds a hint to libcurl's error, which does not mention gRPC if another protocol listens at the
+ * port. */
 static void transport_explain(struct transport *t, CURLcode result,
                               struct transport_response *response) {
     curl_off_t begun =
-        0; /* when the connection, TLS included, was ready for the request; 0: never */
+        0; /* when the connection, TLS included, was ready for the request; 0: it never was */
     curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &begun);
     const bool hint = is_grpc(t) && begun && !response->status;
     trim_error(t);
@@ -348,9 +351,9 @@ static void transport_explain(struct transport *t, CURLcode result,
              t->error[0] ? t->error : curl_easy_strerror(result));
 }
 
-/* Returns true if the response has its status. That counts even if the connection, the rest of the
- * request or the rest of the response failed afterwards. HTTP's status comes first, and an accepted
- * export must not be sent again; gRPC's comes last. */
+/* Returns true if the response has its status. The status counts even if the connection, or the
+ * rest of the request or response, failed later: HTTP's status comes first, and an accepted export
+ * must not be sent again; gRPC's status comes last. */
 static bool has_status(const struct transport *t, const struct transport_response *response) {
     return is_grpc(t) ? t->grpc.complete : response->status >= 200;
 }
@@ -425,8 +428,8 @@ struct transport *transport_open(const struct capture_api *api) {
         free(t);
         return NULL;
     }
-    /* starts libcurl once, so that data read once in a process (TLS's configuration) is read now
-     * and kept for the transfers */
+    /* initializes libcurl once, so that data that is read once in a process (TLS's configuration)
+     * is read now and kept for the transfers */
     const CURLcode result = is_claimed(t) ? CURLE_OK : curl_global_init(CURL_GLOBAL_DEFAULT);
     if (!t->claim && result == CURLE_OK) {
         (void)bounded_read_take_over();

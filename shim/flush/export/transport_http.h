@@ -2,12 +2,12 @@
  * done.
  *
  * It uses libcurl's multi interface, created for one transfer and destroyed after it, so that the
- * exporter has no open descriptor between exports. Each burst of work inside the library happens
- * under the quiesce lock and never sleeps; the caller sleeps, through capture_api.wait.until().
+ * exporter has no open descriptor between exports. Work inside the library happens under the
+ * quiesce lock, in short steps that never sleep; the caller sleeps, by capture_api.wait.until().
  * Sockets are close-on-exec and above the low numbers that programs expect for their own files.
- * Redirects are not followed: the headers may carry credentials. libcurl is initialised for the
- * time of a transfer only and keeps no allocation longer: between two transfers the program's own
- * first initialisation works as it does without the profiler. If the program gives libcurl an
+ * Redirects are not followed: the headers may carry credentials. libcurl is initialised only during
+ * a transfer, and keeps no allocation longer. So if the program initialises libcurl for the first
+ * time between two transfers, that works as without the profiler. If the program gives libcurl an
  * allocator (claimed_library.h), no libcurl function is called at all. A gRPC call is a POST over
  * HTTP/2 whose body is a wrapped message (grpc_message.h) and whose outcome is in the trailers
  * (grpc_response.h). Context: flush.
@@ -21,17 +21,18 @@
 enum transport_state {
     TRANSPORT_BUSY,
     TRANSPORT_ACCEPTED, /* the receiver reported success */
-    TRANSPORT_RETRY,    /* not delivered; may be later */
-    TRANSPORT_REFUSED,  /* not delivered; never will be */
-    TRANSPORT_CLAIMED,  /* nothing can be sent: the program sets libcurl up itself */
-    TRANSPORT_CLOSED,   /* the quiesce lock is closed for good: touch nothing any more */
+    TRANSPORT_RETRY,    /* not delivered, but may be later */
+    TRANSPORT_REFUSED,  /* not delivered, and never will be */
+    TRANSPORT_CLAIMED,  /* nothing can be sent, because the program sets libcurl up itself */
+    /* the quiesce lock is closed for ever: the caller must touch no data any more */
+    TRANSPORT_CLOSED,
 };
 
 struct transport_response {
     bool connected;            /* the receiver responded at all */
-    long status;               /* HTTP, 0 if none */
-    uint64_t retry_after_nano; /* 0 = not stated */
-    int64_t rejected_profiles; /* partial success */
+    long status;               /* HTTP status; 0: none */
+    uint64_t retry_after_nano; /* 0: the receiver stated no delay */
+    int64_t rejected_profiles; /* number of profiles rejected in a partial success */
     char message[400];         /* from the receiver, or from libcurl */
 };
 
@@ -40,7 +41,7 @@ struct transport;
 /* Returns NULL without memory, or if libcurl cannot start (which is logged). */
 struct transport *transport_open(const struct capture_api *api);
 /* Returns the function by which an object of the program claims libcurl; NULL if the last check
- * found none. */
+ * found no such object. */
 const char *transport_claim(const struct transport *transport);
 
 /* Must not be called while a transfer is under way. */

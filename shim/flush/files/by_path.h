@@ -1,8 +1,8 @@
-/* Decides whether files may be opened by their paths. Every module asks it before it opens one.
+/* Decides whether files may be opened by their paths. Every module calls it before it opens a file.
  *
- * They may not once the program has changed its root or its mount namespace: the path then leads to
- * files that others may have put there. Anything needed afterwards has been read, loaded and
- * initialised before, or is left out. Context: flush.
+ * After the program has changed its root or its mount namespace they may not, because a path then
+ * leads to files that others may have put there. So everything needed later is read, loaded and
+ * initialised before, or left out. Context: flush.
  */
 #ifndef OTELPROF_BY_PATH_H
 #define OTELPROF_BY_PATH_H

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* `group` begins with '/'. A path that leaves the namespace's root is not visible: the visit then
- * covers the root alone. If the group does not exist under the mount, the mount shows the group
- * itself. */
+/* `group` begins with '/'. If the path leaves the namespace's root, it is not visible, and only the
+ * root is visited. If the group does not exist below the mount, the mount itself is the group. */
 static void visit_upwards(const char *mount, struct group_hierarchy hierarchy, const char *group,
                           size_t length, group_visit *visit, void *arg) {
     char folder[PATH_MAX];
@@ -27,7 +26,7 @@ static void visit_upwards(const char *mount, struct group_hierarchy hierarchy, c
     }
 }
 
-/* Returns true if the list of controllers, which ends at a colon, has this one, alone or among
+/* Returns true if the list of controllers, which ends at a colon, has `controller`, alone or among
  * others. */
 static bool has_controller(const char *list, const char *controller) {
     const size_t length = strlen(controller);

@@ -15,7 +15,8 @@ enum {
     END_BYTES = 4096,
     SHOWN_BYTES = 16,
     PAGE_BYTES = 4096,
-    MAX_IMAGE_BYTES = 1 << 20, /* limit for the vDSO, which usually has two pages */
+    /* largest image of the vDSO that is hashed; usually it has two pages */
+    MAX_IMAGE_BYTES = 1 << 20,
 };
 
 static void file_hash_finish(struct sha256_ctx *context, uint64_t length, char *text) {

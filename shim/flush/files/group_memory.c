@@ -14,7 +14,7 @@ struct memory_version {
     const char *limit;
     const char *usage;
     const char *reclaimable[2]; /* lines of memory.stat */
-    const char *high;           /* NULL: no such file */
+    const char *high;           /* name of the file; NULL: there is none */
 };
 static const struct memory_version versions[] = {
     {{"", ""}, "memory.max", "memory.current", {"inactive_file", "active_file"}, "memory.high"},

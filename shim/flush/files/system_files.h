@@ -18,8 +18,8 @@ enum { CONTAINER_ID_BYTES = 65 };
 bool container_of_cgroup(const char *text, char id[static CONTAINER_ID_BYTES]);
 
 /* Finds the id in /proc/PID/mountinfo: docker and podman mount /etc/hostname and the like from a
- * folder that is named after the container. In a pod of Kubernetes that folder is the pod's, or of
- * a container that only holds its network: there is no result then. */
+ * folder that is named after the container. In a pod of Kubernetes that folder belongs to the pod,
+ * or to a container that only holds its network: then there is no result. */
 bool container_of_mounts(const char *text, char id[static CONTAINER_ID_BYTES]);
 
 /* Finds the value of `key` in os-release(5), without quotes. */
@@ -28,7 +28,7 @@ bool os_release_value(const char *text, const char *key, char *value, size_t siz
 /* Finds the name of user number `user` in passwd(5). */
 bool passwd_name(const char *text, unsigned user, char *name, size_t size);
 
-/* Checks machine-id(5): 32 hexadecimal digits. "uninitialized" is none. */
+/* Checks machine-id(5): 32 hexadecimal digits. "uninitialized" is no id. */
 bool machine_id(const char *text, char id[static 33]);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum {
     MAX_LINKS = 40,       /* the kernel's limit: MAXSYMLINKS */
-    MAX_COMPONENTS = 256, /* in total, with those of link targets */
+    MAX_COMPONENTS = 256, /* components of the path and of the targets of its links, together */
     PAGE_BYTES = 4096,
 };
 
@@ -24,7 +24,7 @@ static const int read_flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_
 
 /* Walks from the root to the file, part by part. */
 struct walk {
-    int folder; /* O_PATH; -1: failed */
+    int folder; /* O_PATH descriptor; -1: the walk has failed */
     char path[2 * PATH_MAX];
     size_t at; /* where the rest of `path` begins */
     unsigned links;
@@ -40,7 +40,8 @@ static bool is_trusted_user(uid_t user) {
 static bool status_is_trusted(const struct stat *status) {
     if (!is_trusted_user(status->st_uid))
         return false;
-    if (S_ISLNK(status->st_mode)) /* its mode has no meaning: a link cannot be written */
+    /* the mode of a link has no meaning, because a link cannot be written */
+    if (S_ISLNK(status->st_mode))
         return true;
     const bool sticky = S_ISDIR(status->st_mode) && (status->st_mode & S_ISVTX);
     const bool others_can_write =
@@ -48,9 +49,9 @@ static bool status_is_trusted(const struct stat *status) {
     return sticky || !others_can_write;
 }
 
-/* Its mode lets all users write, but its mount is read-only, and the user that mounted it (root)
- * vouches for its contents. Kernels before 5.8 do not report mount roots: then the folder is not
- * trusted. */
+/* Returns true for the root of a read-only mount: its mode may let all users write, but root has
+ * mounted it and vouches for its contents. Kernels before 5.8 do not report mount roots: then no
+ * such folder is trusted. */
 static bool is_vouched_mount(int folder) {
     struct statvfs system;
     struct statx status;
@@ -170,7 +171,7 @@ int trusted_file_open_given(const char *path) {
     return open_walking(path, true);
 }
 
-/* --- the mapped one --- */
+/* --- the mapped file --- */
 
 /* Identifies a file as a line of maps does. */
 struct identity {
@@ -223,7 +224,7 @@ static bool mapped_file_is_at(int file, uint64_t address) {
     return same;
 }
 
-/* Opens by the descriptor: the path might lead to a device a moment later. */
+/* Opens by the descriptor, because the path might lead to a device a moment later. */
 static int open_part(int part) {
     char path[64];
     struct stat status;

@@ -1,4 +1,4 @@
-/* Decides which files are read for names: the rule, in this one place.
+/* Decides which files are read for names.
  *
  * A program may load a library from a folder that other users can write to, and then leave or
  * unlink it: later that path may hold a file of any user. So a file is opened only if
@@ -9,7 +9,7 @@
  * - it is the file mapped at an address of the module: of the same device and inode.
  *
  * The opened file is a regular one, on a descriptor for reading; its contents are never mapped, so
- * if another process shortens it, a read comes up short and no more. Context: flush.
+ * if another process shortens the file, the only effect is a short read. Context: flush.
  */
 #ifndef OTELPROF_TRUSTED_FILE_H
 #define OTELPROF_TRUSTED_FILE_H
@@ -21,17 +21,18 @@
  * Returns a descriptor (close-on-exec) or -1. */
 int trusted_file_open(const char *path);
 
-/* Does the same, but accepts a folder that is writable by its mode if it is root's and the root of
- * a read-only mount: a ConfigMap's is (0777). For files that a setting names. */
+/* Opens the file as trusted_file_open() does, but also accepts a folder with a writable mode if
+ * root owns it and it is the root of a read-only mount, as the folder of a ConfigMap (0777). For
+ * files that a setting names. */
 int trusted_file_open_given(const char *path);
 
-/* Opens the file at `path`, wherever that is, if it is the one mapped at `address`. Returns a
- * descriptor, or -1 if it is another or /proc is missing. */
+/* Opens the file at `path`, in any folder, if it is the file that is mapped at `address`. Returns a
+ * descriptor; -1 if it is another file, or /proc is missing. */
 int trusted_file_open_mapped(const char *path, uint64_t address);
 
 /* Returns true for a regular file with one link that belongs to root or the process's user and is
  * not world-writable: no other user can have created it, even in a folder that all may write to.
- * Use it for a file whose path proves nothing, and from which only names are read. */
+ * For a file whose path proves nothing, and from which only names are read. */
 struct stat;
 bool trusted_file_is_own(const struct stat *status);
 

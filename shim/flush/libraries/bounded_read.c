@@ -14,7 +14,7 @@
 enum { TURN_BYTES = 256 << 10 };
 
 static struct turn {
-    _Atomic pthread_t thread; /* 0: no turn */
+    _Atomic pthread_t thread; /* the thread that is in a turn; 0: none */
     bool (*is_awaited)(void);
     size_t left;
 } turn;

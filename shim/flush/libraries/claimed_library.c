@@ -14,20 +14,23 @@
 enum { NAMES = 3 };
 static const char *const functions[NAMES + 1] = {"curl_global_init_mem", "curl_global_sslset",
                                                  "CRYPTO_set_mem_functions", NULL};
-enum { WITHOUT_OPENSSL = 2 }; /* the first two */
+/* if libcurl does not use OpenSSL, only the first two functions are searched */
+enum { WITHOUT_OPENSSL = 2 };
 
-/* Cached for the process and its forked children, which have the same objects. */
+/* Cached for the process and for its forked children, which have the same objects. */
 static struct {
     uint64_t objects;     /* the loader's count of loaded objects at the last scan */
-    const char *function; /* the claimed one; NULL: none */
+    const char *function; /* the function that claims the library; NULL: none */
 } claimed;
 
 struct libcurl {
-    bool is_bundled; /* the bundle's: inside libotelprof-flush.so, where no other code reaches it */
+    /* libcurl is the bundle's, inside libotelprof-flush.so, where no other code reaches it */
+    bool is_bundled;
     bool uses_openssl;
 };
 
-/* libcurl may be part of the program, whose functions precede those of a library. */
+/* Finds the libcurl that is used; it may be part of the program, whose functions precede those of a
+ * library. */
 static int describe_libcurl(struct dl_phdr_info *info, size_t size, void *arg) {
     struct libcurl *const libcurl = arg;
     struct object_tables tables;

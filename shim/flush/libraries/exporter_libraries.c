@@ -10,13 +10,14 @@
 /* Replaces DT_FINI: a function of libotelprof.so, which does nothing and is never unloaded. */
 extern const char *otelprof_version(void) __attribute__((weak));
 
-/* Counts the destructors that gcc's start files give each library; any further one is the
- * library's. */
+/* Counts the destructors that gcc's start files give each library; any further destructor is the
+ * library's own. */
 enum { COMMON_DESTRUCTORS = 1 };
 
-/* Written by the constructor, read-only afterwards, also in forked children. */
+/* Written by the constructor; read-only afterwards, and in forked children. */
 static struct {
-    size_t count; /* from libotelprof-flush.so on; 0: linked into a program */
+    /* number of objects in the list from libotelprof-flush.so on; 0: linked into a program */
+    size_t count;
     bool outlive_exit;
 } libraries;
 
@@ -26,7 +27,7 @@ struct walk {
     void (*visit)(const struct dl_phdr_info *library, void *arg);
     void *arg;
     bool found_own;
-    bool others; /* visit the others instead */
+    bool others; /* visits the other objects instead */
     size_t left;
 };
 
@@ -54,7 +55,8 @@ void exporter_libraries_visit_others(void (*visit)(const struct dl_phdr_info *ob
     dl_iterate_phdr(exporter_libraries_walk, &walk);
 }
 
-/* Counts 0 if libotelprof-flush.so's sources are part of a program, which has no name in the list.
+/* Counts 0 if libotelprof-flush.so's sources are linked into a program, which has no name in the
+ * list.
  */
 static int count_library(struct dl_phdr_info *info, size_t size, void *arg) {
     size_t *const count = arg;
@@ -76,7 +78,7 @@ static int ignore_registration(void (*function)(void *), void *arg, void *object
     return 0;
 }
 
-/* Replaces the offset from the object's beginning that the loader will call. */
+/* Replaces DT_FINI, the offset of the function that the loader will call. */
 static bool remove_fini(const struct object_tables *tables) {
     ElfW(Dyn) *const entry = dynamic_entry(&tables->dynamic, DT_FINI);
     if (!entry)
@@ -110,7 +112,8 @@ static bool remove_exit_calls(const struct dl_phdr_info *library) {
     if (slot)
         *slot = (uintptr_t)(void *)ignore_registration;
     object_tables_lock(&tables);
-    /* C++ registers destructors where it constructs objects, perhaps before this constructor */
+    /* C++ code registers destructors when it constructs objects, perhaps before this constructor
+     * runs */
     return is_protected && !object_tables_need(&tables, "libstdc++.so.6") &&
            !object_tables_need(&tables, "libc++.so.1");
 }

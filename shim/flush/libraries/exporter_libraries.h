@@ -1,9 +1,9 @@
-/* Knows the libraries that the exporter brought into the process and that only the exporter runs.
+/* Lists the libraries that the exporter brought into the process and that only the exporter runs.
  *
  * libotelprof-flush.so's constructor runs inside its dlopen, under the loader's lock, before those
- * of its libraries (it is linked with -z initfirst, but nothing here needs that order): the
- * loader's list from libotelprof-flush.so on is exactly the set that came with it. A library that
- * it needs and the program had before is further ahead, and is the program's.
+ * of its libraries (it is linked with -z initfirst, but nothing here needs that order). At that
+ * moment the loader's list from libotelprof-flush.so on has exactly the libraries that came with
+ * it. A library that the program had before precedes it in the list, and is the program's.
  *
  * The exporter's libraries must not run at the end of the process. There the loader would call
  * their destructors, and libc their registered exit handlers, on the program's thread: perhaps

@@ -15,7 +15,8 @@
 
 enum {
     PAGE_BYTES = 4096,
-    MAX_SEGMENTS = 256, /* libcurl and libdw bring some 40 libraries of two or three each */
+    /* libcurl and libdw bring some 40 libraries with two or three segments each */
+    MAX_SEGMENTS = 256,
     PAGES_AT_ONCE = 512,
 };
 
@@ -36,8 +37,8 @@ struct idle_code {
 
 /* --- segments --- */
 
-/* Joins adjacent segments: fewer calls, each of which interrupts every processor that runs the
- * program. */
+/* Joins adjacent segments, to make fewer calls, because each call interrupts every processor that
+ * runs the program. */
 static void idle_code_add_object(const struct dl_phdr_info *info, void *arg) {
     struct idle_code *const code = arg;
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -79,7 +80,7 @@ static void drop_pages(uintptr_t start, const uint64_t *pages, size_t count) {
         uint64_t any = 0;
         for (; i < count && comes_back(pages[i]); i++)
             any |= pages[i];
-        if (any & PAGE_PRESENT) /* fails if the program locks its memory */
+        if (any & PAGE_PRESENT) /* the kernel refuses this if the program locks its memory */
             (void)madvise((void *)(start + first * PAGE_BYTES), (i - first) * PAGE_BYTES,
                           MADV_DONTNEED);
         if (i == first)

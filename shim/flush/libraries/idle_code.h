@@ -3,14 +3,14 @@
  *
  * Its libraries (TLS, DWARF, compression) run for some milliseconds in ten seconds, but their pages
  * would count as resident all the time. Between exports a small C program has 4.9 MiB resident
- * instead of 13.0 (3.2 instead of 6.4 as its proportional share; 2.4 instead of 3.2 where eight of
- * them run), and python3 13.8 instead of 21.9 (8.6 instead of 11.9). This costs some 35 more minor
- * faults an export and at most 0.6 ms of the helper's 2 to 3 ms of CPU time; the time of an export
- * differs by noise only.
+ * instead of 13.0 (its proportional share is 3.2 instead of 6.4; with eight such programs 2.4
+ * instead of 3.2), and python3 13.8 instead of 21.9 (8.6 instead of 11.9). This costs some 35 more
+ * minor faults an export and at most 0.6 ms of the helper's 2 to 3 ms of CPU time; the time of an
+ * export differs by noise only.
  *
- * Only some pages are given back: those of libraries that no dlclose can unload
- * (libotelprof-flush.so needs them, and they were not there before it), that are not writable, and
- * that /proc/self/pagemap reports as the file's own: a page with a relocation, a debugger's
+ * Only such pages are given back that belong to libraries that no dlclose can unload
+ * (libotelprof-flush.so needs them, and has brought them), that are not writable, and that
+ * /proc/self/pagemap reports as pages of the file: a page with a relocation, a debugger's
  * breakpoint or another tool's patch stays. Only the helper thread calls these functions.
  */
 #ifndef OTELPROF_IDLE_CODE_H

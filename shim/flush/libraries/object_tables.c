@@ -106,7 +106,7 @@ bool object_tables_visit(const struct object_tables *tables,
 }
 
 struct import_search {
-    const char *const *names; /* the last is NULL */
+    const char *const *names; /* the names; the last is NULL */
     bool needs_slot;
     struct object_reference found;
 };
@@ -140,7 +140,8 @@ const char *object_tables_refer(const struct object_tables *tables, const char *
 
 /* --- changing --- */
 
-/* Covers the loader's range: from the page in which the part begins to the last that it fills. */
+/* Changes the protection of the loader's range: from the page in which the part begins to the last
+ * page that it fills. */
 static bool object_tables_protect(const struct object_tables *tables, int protection) {
     const ElfW(Phdr) *const part = object_header(&tables->segments, PT_GNU_RELRO);
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

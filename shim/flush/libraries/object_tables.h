@@ -1,8 +1,8 @@
 /* Reads a loaded object's own tables, and changes them in memory.
  *
- * The loader keeps pointers into an object's dynamic section and reads some of its values late: the
- * destructors' when the process ends. Calls to other objects go through slots that it has filled.
- * Both are mostly in parts that it has made read-only since (PT_GNU_RELRO). Every address is
+ * The loader keeps pointers into an object's dynamic section and reads some values late: the
+ * destructors when the process ends. Calls to other objects use slots that the loader has filled.
+ * Both are mostly in parts that the loader has made read-only (PT_GNU_RELRO). Every address is
  * checked against the object's segments before it is followed; an invalid one counts as missing.
  * Context: flush, inside dl_iterate_phdr(), or while the object cannot be unloaded.
  */
@@ -28,8 +28,9 @@ bool object_tables_need(const struct object_tables *tables, const char *soname);
 /* Describes how an object refers to a symbol. */
 struct object_reference {
     const char *name;
-    bool is_import;  /* the object does not define it */
-    uintptr_t *slot; /* holds the address, as the loader bound it; NULL: another kind */
+    bool is_import; /* the object does not define it */
+    /* place of the address that the loader has bound; NULL: another kind of reference */
+    uintptr_t *slot;
 };
 
 /* Visits the references, calls first, until `visit` returns true; returns whether it did. */
@@ -42,7 +43,7 @@ bool object_tables_visit(const struct object_tables *tables,
 uintptr_t *object_tables_import(const struct object_tables *tables, const char *name);
 
 /* Returns which of `names` (the last is NULL) the object imports, for a call or for the address;
- * NULL: none. One pass, whatever the number of names. */
+ * NULL: none. Reads the tables once for all names. */
 const char *object_tables_refer(const struct object_tables *tables, const char *const *names);
 
 /* Make the part that is read-only after relocation writable, and read-only again. Returns false if

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A function of libotelprof.so, to find it by; NULL where it is not loaded. */
+/* A function of libotelprof.so, by which it is found; NULL if it is not loaded. */
 extern const char *otelprof_version(void) __attribute__((weak));
 
-/* Some 45 libraries come with the exporter. One more than fits costs a lookup for each reference to
- * it, and nothing else. */
+/* Some 45 libraries come with the exporter. A reference to a library beyond this limit only costs a
+ * lookup. */
 enum { MAX_OWN_OBJECTS = 128 };
 
 struct object_range {
@@ -30,7 +30,7 @@ static struct {
     struct object_range executable;
     void *handle;         /* libotelprof-flush.so; NULL: linked into a program */
     bool has_conflict;    /* a reference was redirected */
-    const char *function; /* a reference that stays with the program */
+    const char *function; /* name of a function whose reference stays with the program */
 } bindings;
 
 /* --- where an address is --- */
@@ -96,7 +96,7 @@ static bool is_code(uintptr_t address) {
 }
 
 /* Returns the definition in the libraries that the exporter needs; 0: there is none, or it is
- * libc's, or a variable that the executable may have a copy of. */
+ * libc's, or it is a variable, of which the executable may have a copy. */
 static uintptr_t own_definition(const char *name) {
     const uintptr_t found = (uintptr_t)dlsym(bindings.handle, name);
     if (found == 0 || is_in(bindings.libc, found))
@@ -141,20 +141,20 @@ static void redirect_library(const struct dl_phdr_info *library, void *arg) {
 
 /* --- libraries that the program had before --- */
 
-/* A non-PIE executable has an address, without a definition, for a library's function whose address
- * it takes. */
+/* A non-PIE executable that takes the address of a library's function has an address for it, but no
+ * definition. */
 static bool is_programs_own(uintptr_t address) {
     const ElfW(Sym) *const symbol = is_in(bindings.executable, address) ? symbol_at(address) : NULL;
     return symbol && symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT;
 }
 
-/* C++ programs export their copies of inline functions of the standard library, which are all the
- * same: libstdc++ is bound to them. */
+/* C++ programs export their copies of inline functions of the standard library, to which libstdc++
+ * is then bound. That is harmless, because all copies are the same. */
 static bool is_cpp(const char *name) {
     return strncmp(name, "_Z", 2) == 0;
 }
 
-/* A slot that leads into its own library may be unbound: the first call would bind it. */
+/* A slot that leads into its own library may be unbound: then the first call would bind it. */
 static bool leads_into_program(const struct object_reference *reference, void *arg) {
     const struct object_range *const library = arg;
     uintptr_t bound = reference->slot ? *reference->slot : 0;
@@ -194,9 +194,9 @@ static void check_shared_library(const struct dl_phdr_info *object, void *arg) {
         (void)object_tables_visit(&tables, leads_into_program, &range);
 }
 
-/* --- both --- */
+/* --- the exporter's libraries and the program's --- */
 
-/* The handle is kept: the library is never unloaded. */
+/* Keeps the handle, because the library is never unloaded. */
 void own_bindings_take_over(void) {
     Dl_info own;
     if (!dladdr((void *)own_bindings_take_over, &own))

@@ -4,13 +4,13 @@
  * (-rdynamic, or for plug-ins) defines SSL_CTX_new also for the exporter's libcurl, which would
  * call functions of another version, or of another library, on the profiler's thread. So each
  * reference of the exporter's libraries that leads into the program is redirected to the definition
- * that the exporter's own libraries have, before the constructor of any of them runs
- * (libotelprof-flush.so is linked with -z initfirst). What libc defines stays as the loader bound
- * it: an object has one allocator, and a program may replace its C library's functions for the
- * whole process. RTLD_DEEPBIND would bind these to libc, too.
+ * in the exporter's own libraries, before the constructor of any of these runs
+ * (libotelprof-flush.so is linked with -z initfirst). References to libc's functions stay as the
+ * loader bound them, because an object needs one allocator, and a program may replace its C
+ * library's functions for the whole process. RTLD_DEEPBIND would bind these to libc, too.
  *
- * A library that the program had before is the program's, and so are its references: if those lead
- * into the program, the exporter must not run at all. Context: flush.
+ * A library that the program had before belongs to the program, so its references are not changed:
+ * if they lead into the program, the exporter must not run at all. Context: flush.
  */
 #ifndef OTELPROF_OWN_BINDINGS_H
 #define OTELPROF_OWN_BINDINGS_H
