@@ -26,7 +26,7 @@ static bool is_own_origin(const char *origin, const char *host) {
                        strcmp(origin + sizeof scheme - 1, host) == 0);
 }
 
-/* Compares in constant time: the duration does not depend on how many bytes match. */
+/* Compares in constant time, so that the duration does not show how many bytes match. */
 static bool is_token(const char *given, const char *token) {
     const size_t size = strlen(token);
     unsigned differs = strlen(given) != size;

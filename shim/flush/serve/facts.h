@@ -1,5 +1,5 @@
-/* Writes the state of the process and of its profiler: as JSON, in Prometheus' format, as an HTML
- * page. Context: flush. */
+/* Write the state of the process and of its profiler: as JSON, in Prometheus' format, and as an
+ * HTML page. Context: flush. */
 #ifndef OTELPROF_FACTS_H
 #define OTELPROF_FACTS_H
 

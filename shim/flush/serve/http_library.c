@@ -35,7 +35,8 @@ const struct http_library *http_library(void) {
      * library itself, its handler must not be replaced. */
     if (dlopen(HTTP_LIBRARY_NAME, RTLD_LAZY | RTLD_NOLOAD))
         return NULL;
-    if (dlsym(RTLD_DEFAULT, "MHD_start_daemon")) /* the program exports one of its own */
+    /* the program exports libmicrohttpd's functions itself */
+    if (dlsym(RTLD_DEFAULT, "MHD_start_daemon"))
         return NULL;
     void *const library = dlopen(HTTP_LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
     bool all = library != NULL;

@@ -1,6 +1,6 @@
-/* libmicrohttpd. It is loaded only if the process is to listen, because it would bring a TLS
- * library into every process. The bundle contains it (HTTP_LIBRARY_LINKED), without TLS.
- * Context: flush, under the quiesce lock. */
+/* Loads libmicrohttpd, but only if the process must listen, because the library would bring a TLS
+ * library into every process. The bundle contains it (HTTP_LIBRARY_LINKED), without TLS. Context:
+ * flush, under the quiesce lock. */
 #ifndef OTELPROF_HTTP_LIBRARY_H
 #define OTELPROF_HTTP_LIBRARY_H
 

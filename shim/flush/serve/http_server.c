@@ -41,7 +41,7 @@ struct http_connection {
 struct http_peer {
     struct http_peer *next;
     struct MHD_Connection *mhd;
-    uint64_t deadline; /* CLOCK_MONOTONIC, ns; UINT64_MAX: while the reply is prepared */
+    uint64_t deadline; /* CLOCK_MONOTONIC, ns; UINT64_MAX while the reply is prepared */
 };
 
 struct http_server {
@@ -55,13 +55,13 @@ struct http_server {
     jmp_buf panic;
     http_gone *gone;
     void *arg;
-    struct http_connection *first; /* of all requests in progress, newest first */
+    struct http_connection *first; /* list of all requests in progress, newest first */
     struct http_peer *peers;
 };
 
 /* --- recovery from the library's panic --- */
 
-static struct http_server *running; /* inside library code; NULL otherwise */
+static struct http_server *running; /* the server whose library code is running; else NULL */
 
 static void leave_library(void *cls, const char *file, unsigned line, const char *reason) {
     (void)cls, (void)file, (void)line, (void)reason;
@@ -126,8 +126,8 @@ static void set_deadline(struct http_server *server, const struct MHD_Connection
             it->deadline = deadline;
 }
 
-/* Shuts down connections past their deadline. MHD then sees their end and closes them. If
- * shutdown(2) fails, MHD's own timeout closes the connection; each is tried once. */
+/* Shuts down connections past their deadline. MHD then sees their end and closes them. shutdown(2)
+ * is tried once for each connection; if it fails, MHD's own timeout closes the connection. */
 static void shut_down_slow_peers(struct http_server *server) {
     const uint64_t now = monotonic_nano();
     for (struct http_peer *it = server->peers; it; it = it->next) {
@@ -199,7 +199,8 @@ static enum MHD_Result send_reply(const struct http_connection *connection) {
                                                    MHD_RESPMEM_PERSISTENT);
     if (!response)
         return MHD_NO;
-    if (reply->is_unsized) /* no chunks: libmicrohttpd would send the last one for HEAD */
+    /* not in chunks, because libmicrohttpd would send the last chunk for HEAD */
+    if (reply->is_unsized)
         library->set_response_options(response, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
     library->add_response_header(response, "Content-Type", reply->type);
     library->add_response_header(response, "Connection", "close");
@@ -224,7 +225,7 @@ static void http_suspend(struct http_connection *connection) {
     connection->server->library->suspend_connection(connection->mhd);
 }
 
-/* MHD's access handler. */
+/* Implements MHD's access handler. */
 static enum MHD_Result http_take_request(void *cls, struct MHD_Connection *mhd, const char *path,
                                          const char *method, const char *version, const char *body,
                                          size_t *body_size, void **state) {
@@ -347,7 +348,8 @@ void http_server_close(struct http_server *server) {
 }
 
 static struct http_connection *oldest_received(const struct http_server *server) {
-    struct http_connection *oldest = NULL; /* the list is newest first */
+    /* the list is newest first, so the last one found is the oldest */
+    struct http_connection *oldest = NULL;
     for (struct http_connection *it = server->first; it; it = it->next)
         if (it->progress == RECEIVED)
             oldest = it;
@@ -392,8 +394,8 @@ void http_arguments(const struct http_request *request, MHD_KeyValueIterator vis
                                                        visit, arg);
 }
 
-/* Any event counts as the client's end. HTTP clients do not half-close a connection while they wait
- * for a response, and bytes after the request are not checked for. */
+/* Takes any event for the client's end: HTTP clients do not half-close a connection while they wait
+ * for a response, and bytes after the request are not expected. */
 bool http_is_abandoned(const struct http_request *request) {
     const struct http_connection *const connection = request->connection;
     struct pollfd peer = {.fd = socket_of(connection->server, connection->mhd),
@@ -430,7 +432,7 @@ uint64_t http_server_next_step(const struct http_server *server) {
     const uint64_t deadline = next_deadline(server);
     MHD_UNSIGNED_LONG_LONG milliseconds;
     if (oldest_received(server))
-        return 0; /* the last step has received a request */
+        return 0; /* the last step has received a request, so a step is due now */
     if (server->damaged || server->library->get_timeout(server->daemon, &milliseconds) != MHD_YES)
         return server->damaged ? UINT64_MAX : deadline;
     const uint64_t timeout = monotonic_nano() + (milliseconds + 1) * NANO_PER_MILLI;

@@ -34,8 +34,8 @@ struct http_request {
     const char *path;
     const char *body; /* NUL-terminated */
     size_t body_size;
-    bool is_cut;      /* the body exceeds the limit: `body` is its beginning */
-    void *owner_data; /* set by the caller, and passed back to it in `gone` */
+    bool is_cut;      /* the body exceeds the limit: `body` has only its beginning */
+    void *owner_data; /* set by the caller, which gets it back in `gone` */
     struct http_connection *connection;
 };
 

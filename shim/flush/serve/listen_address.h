@@ -2,8 +2,7 @@
  * host: 127.0.0.1, localhost, [::1].
  *
  * `%p` in a path stands for the process id. A path that ends in `/` is a folder, in which the
- * socket is called PID.sock. So many processes can share one setting.
- * Context: flush.
+ * socket is called PID.sock. So one setting can serve many processes. Context: flush.
  */
 #ifndef OTELPROF_LISTEN_ADDRESS_H
 #define OTELPROF_LISTEN_ADDRESS_H

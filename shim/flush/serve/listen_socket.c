@@ -16,18 +16,18 @@
 
 enum {
     KIND = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-    WAITING = 64,        /* backlog: connections not yet accepted */
+    WAITING = 64,        /* backlog: connections that are not yet accepted */
     PRIVATE_MODE = 0600, /* only the process's user may connect */
-    OVERFLOW_ID = 65534, /* the overflow uid, as in own_file.c */
+    OVERFLOW_ID = 65534, /* the overflow uid, as in common/own_file.c */
     SPARE = 5, /* descriptors: the socket's file, epoll's, one connection, and two for the log */
     TRIES = 3, /* attempts while other processes take and release the name */
-    ASIDE_SIZE = 48,     /* ".otelprof-", a process id, nanoseconds */
+    ASIDE_SIZE = 48,     /* size of the temporary name: ".otelprof-", a process id, nanoseconds */
     MOST_ENTRIES = 4096, /* directory entries that are searched for stale sockets */
     STALE_SECONDS = 60   /* longest time between bind(2) and listen(2) of a live process */
 };
 static const char aside_prefix[] = ".otelprof-";
 
-/* --- both kinds of socket --- */
+/* --- Unix sockets and ports --- */
 
 /* Without free descriptors, no connection can be accepted: clients would wait for ever, and the log
  * could not report it. */
@@ -64,7 +64,7 @@ static bool set_socket_name(struct sockaddr_un *address, int folder, const char 
 static bool is_listening(const struct sockaddr_un *address) {
     const int descriptor = socket(AF_UNIX, KIND, 0);
     if (descriptor < 0)
-        return true; /* unknown: do not replace the socket */
+        return true; /* not known, so the socket is not replaced */
     const bool refused =
         connect(descriptor, (const struct sockaddr *)address, sizeof *address) != 0 &&
         errno == ECONNREFUSED;
@@ -87,8 +87,8 @@ static int check_name(int folder, const char *name, bool *is_free) {
     return is_listening(&address) ? -LISTEN_TAKEN : 0;
 }
 
-/* Binds the socket under a name that no other process uses. On Linux, fchmod(2) of the unbound
- * socket sets the mode of the file that bind(2) makes: the process's umask stays unchanged. */
+/* Binds the socket to a name that no other process uses. Sets the file's mode by fchmod(2) of the
+ * unbound socket (on Linux bind(2) uses that mode), so that the process's umask stays unchanged. */
 static int bind_aside(const struct listen_socket *opened, char *aside) {
     struct sockaddr_un address;
     if (fchmod(opened->descriptor, PRIVATE_MODE) != 0)
@@ -110,9 +110,8 @@ static bool rename_in(int folder, const char *from, const char *to, unsigned fla
     return syscall(SYS_renameat2, folder, from, folder, to, flags) == 0;
 }
 
-/* Renames `aside` to the final name, replacing a stale socket if there is one, which is then called
- * `aside`. Another process may take the name between the check and the renaming; it is then given
- * back. */
+/* Renames `aside` to the final name. If there is a stale socket, the two names are exchanged. If
+ * another process has taken the name since the check, they are exchanged back. */
 static int take_name(const struct listen_socket *opened, const char *aside) {
     const int folder = opened->folder;
     const char *const name = opened->name;
@@ -141,7 +140,8 @@ static int take_name(const struct listen_socket *opened, const char *aside) {
 static int listen_as(struct listen_socket *opened, const char *aside) {
     opened->file = openat(opened->folder, aside, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (opened->file < 0 && errno == ENOENT)
-        return -LISTEN_TAKEN; /* this process was slow: another one removed the file as stale */
+        /* this process was slow, and another one has removed the file as stale */
+        return -LISTEN_TAKEN;
     if (opened->file < 0 || fstat(opened->file, &opened->identity) != 0 ||
         listen(opened->descriptor, WAITING) != 0)
         return -errno;
@@ -161,8 +161,8 @@ static bool is_aside(const char *name) {
 }
 
 /* Returns true if a process of this user has left the socket behind. A socket that a live process
- * has just bound also refuses connections until listen(2): its age distinguishes it. The process id
- * in the name does not help: it may be of another namespace. */
+ * has just bound also refuses connections until listen(2); its age shows the difference. The
+ * process id in the name does not, because it may be of another namespace. */
 static bool is_stale(const struct listen_socket *opened, const char *name) {
     struct sockaddr_un address;
     struct stat status;

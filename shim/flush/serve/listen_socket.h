@@ -1,12 +1,11 @@
-/* The listening socket, in the helper's own descriptor table.
+/* Opens the listening socket, in the helper's own descriptor table.
  *
  * A Unix socket gets mode 0600, in a folder that only root and the process's user can change
  * (common/own_file.h). A stale socket of a process that has ended is replaced; a socket at which
- * another process listens is not. It listens under a temporary name, ".otelprof-PID-TIME", before
- * it is renamed to its final name: so a final name that refuses connections is always stale. A
- * process that is killed between the two steps leaves the temporary file. The next process that
- * listens in the folder removes those of its own user.
- * Context: flush.
+ * another process listens is not. The new socket listens under a temporary name,
+ * ".otelprof-PID-TIME", before it is renamed to its final name: so a final name that refuses
+ * connections is always stale. A process that is killed between the two steps leaves the temporary
+ * file. The next process that listens in the folder removes those of its own user. Context: flush.
  */
 #ifndef OTELPROF_LISTEN_SOCKET_H
 #define OTELPROF_LISTEN_SOCKET_H
@@ -17,15 +16,15 @@
 #include <sys/stat.h>
 
 struct listen_socket {
-    int descriptor;       /* -1: none */
-    int folder;           /* of a Unix socket, to remove the file from; -1: none */
-    int file;             /* the Unix socket's file (O_PATH): /proc shows its current name */
-    struct stat identity; /* status of `file`, to recognise it */
+    int descriptor;       /* -1: not open */
+    int folder;           /* the folder of a Unix socket, to remove the file; -1: none */
+    int file;             /* the Unix socket's file (O_PATH), whose current name /proc shows */
+    struct stat identity; /* status of `file`, by which the file is recognised */
     char name[LISTEN_PATH];
     char where[LISTEN_PATH + 32]; /* for messages: "unix:/run/x.sock", "http://127.0.0.1:4000" */
 };
 
-/* Beyond errno's values: another process listens at the address. */
+/* An error beyond errno's values: another process listens at the address. */
 enum { LISTEN_TAKEN = 8192 };
 
 /* Opens the socket. If `address` has port 0, the kernel chooses one, which is stored in `address`
@@ -42,7 +41,7 @@ const char *listen_socket_problem(int error);
 /* Closes the socket, and removes its file if that has not been replaced. */
 void listen_socket_close(struct listen_socket *opened);
 
-/* Drops the descriptors without closing them. For use after the end of the thread whose descriptor
+/* Drops the descriptors without closing them. Called after the end of the thread whose descriptor
  * table they were in. */
 void listen_socket_forget(struct listen_socket *opened);
 

@@ -19,7 +19,7 @@ enum route {
 #define ROUTE(constant, method, path, right, help) constant,
 #include "routes.def"
 #undef ROUTE
-    ROUTE_PPROF, /* a profile of pprof_kinds.def */
+    ROUTE_PPROF, /* one of the profiles of pprof_kinds.def */
     ROUTE_NONE
 };
 
@@ -68,8 +68,8 @@ static bool is_head(const struct http_request *request) {
     return strcmp(request->method, "HEAD") == 0;
 }
 
-/* Returns ROUTE_NONE if there is no such path (*method is NULL) or if the path has another method
- * only (*method is that one). */
+/* Returns ROUTE_NONE if there is no such path (*method is NULL) or if the path has only another
+ * method (*method is that method). */
 static enum route find_route(const struct http_request *request, const char **method) {
     const char *const path = strcmp(request->path, "/") == 0 ? pprof_folder : request->path;
     enum route route = ROUTE_PPROF;
@@ -274,8 +274,8 @@ static void reply_none(struct http_request *request, const char *method) {
     reply_with(request, reply, &written);
 }
 
-/* The figures of a process are written for each request, on its helper: a port, which is open to
- * all users of the machine, has them at a rate. */
+/* Returns false if a port has used up its requests of this second: the helper writes the figures of
+ * the process for each request, and a port is open to all users of the machine. */
 static bool has_status_left(struct serve *serve, const struct http_request *request) {
     const uint64_t second = monotonic_nano() / NANO_PER_SECOND;
     if (http_is_from_unix(request))
@@ -307,7 +307,7 @@ static void reply_to_route(struct serve *serve, struct http_request *request, en
         write_metrics(serve, &written);
         reply_written(request, "text/plain; version=0.0.4; charset=utf-8", &written);
         return;
-    case ROUTE_SYMBOL: /* no lookup: profiles have names already */
+    case ROUTE_SYMBOL: /* no symbol is looked up, because profiles have names already */
         reply_text(request, MHD_HTTP_OK, "num_symbols: 0");
         return;
     case ROUTE_CONTROL:
@@ -364,7 +364,7 @@ static void reply_pprof(struct serve *serve, struct window *window) {
                    "There is no memory for the response.");
 }
 
-/* Slow clients keep the replies that they were given: beyond the bound none is made. */
+/* Returns false beyond the bound of memory for replies, which slow clients occupy. */
 static bool has_room_for_reply(const struct serve *serve) {
     const uint64_t unsent = serve->server ? http_server_reply_bytes(serve->server) : 0;
     return unsent == 0 || unsent < windows_most_bytes(unsent, memory_room());

@@ -47,8 +47,8 @@ static bool serve_begin(struct serve *serve) {
     const bool is_taken = error == -LISTEN_TAKEN || error == -EADDRINUSE;
     serve->waits = error && (is_taken || serve->has_sums);
     if (error && !was_waiting) {
-        /* Related processes inherit one OTEL_PROFILER_LISTEN, so all but one find it taken, which
-         * is no fault. */
+        /* related processes inherit one OTEL_PROFILER_LISTEN: all but one find the address taken,
+         * which is no fault */
         const bool is_expected = is_taken && process_tree_has_relative();
         log_write(serve->of.api->log, is_expected ? LOG_DEBUG : LOG_WARN,
                   "OTEL_PROFILER_LISTEN: cannot listen on %s: %s; the process serves no requests",
@@ -82,7 +82,7 @@ struct serve *serve_open(const struct serve_of *of) {
         log_warn(of->api->log, "OTEL_PROFILER_LISTEN: %s %s; the process serves no requests",
                  of->api->config->listen, problem);
     const struct sockaddr_in *const inet =
-        (const void *)&serve->address.inet; /* same offset of the port in sockaddr_in6 */
+        (const void *)&serve->address.inet; /* sockaddr_in6 has its port at the same offset */
     const bool was_open = !serve->address.is_unix && inet->sin_port == 0;
     if (!problem && serve_begin(serve))
         report_open(serve, was_open);
@@ -135,8 +135,8 @@ void serve_resume(struct serve *serve) {
 }
 
 bool serve_try_again(struct serve *serve) {
-    /* The socket's file may have been removed, or replaced by another process where the file system
-     * renames without flags (listen_socket.c): clients cannot find this process then. */
+    /* The socket's file may have been removed, or replaced by another process if the file system
+     * renames without flags (listen_socket.c). Then clients cannot find this process. */
     if (serve->server && listen_socket_is_lost(&serve->socket))
         serve_pause(serve);
     else if (serve->server || !serve->waits)
@@ -222,7 +222,7 @@ static void end_windows(struct serve *serve) {
     struct window **at = &serve->windows;
     while (*at) {
         struct window *const window = *at;
-        /* Also ends the window of a client that has disconnected: the reply closes the
+        /* Also ends the window of a client that has disconnected, because the reply closes the
          * connection. */
         if (window->request && window->state != WINDOW_DONE &&
             !http_is_abandoned(window->request)) {

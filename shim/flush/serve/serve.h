@@ -1,4 +1,4 @@
-/* The HTTP endpoint of the process (OTEL_PROFILER_LISTEN): pprof, OTLP, status, and control.
+/* Serves the HTTP endpoint of the process (OTEL_PROFILER_LISTEN): pprof, OTLP, status, and control.
  *
  * Requests arrive during the helper's waits, and the export loop replies to them. A profile over a
  * time is made from exports that begin and end with that time. So the loop exports at the moments
@@ -18,7 +18,7 @@
 
 struct serve;
 
-/* Sources of the replies. All must outlive the endpoint. */
+/* Sources of the replies. All of them must outlive the endpoint. */
 struct serve_of {
     const struct capture_api *api;
     const struct resource *resource;
@@ -26,14 +26,14 @@ struct serve_of {
     const struct sender *sender; /* NULL: nothing is sent */
 };
 
-/* Listens at `api->config->listen`. Returns NULL if that fails, which has been logged. If another
- * process holds the address, waits for it: see serve_try_again(). */
+/* Listens at `api->config->listen`. If that fails, logs it and returns NULL. If another process
+ * holds the address, waits for it: see serve_try_again(). */
 struct serve *serve_open(const struct serve_of *of);
 void serve_close(struct serve *serve); /* `serve` may be NULL */
 
 bool serve_is_listening(const struct serve *serve);
 /* Returns true if the process has listened once: from then on all exports are part of its sums,
- * also while it waits for its address. */
+ * even while it waits for its address. */
 bool serve_sums(const struct serve *serve);
 /* Tries to listen again if the process waits for its address or has lost its socket's file. Returns
  * true if it has begun to listen. */
@@ -47,16 +47,16 @@ void serve_resume(struct serve *serve);
 /* Returns when a client needs an export (CLOCK_MONOTONIC, ns); UINT64_MAX: never. */
 uint64_t serve_next_export(const struct serve *serve);
 
-/* Adds a part of the current export, listed and encoded; the caller keeps both. */
+/* Adds a part of the current export, as a list (`writer`) and encoded; the caller keeps both. */
 void serve_take(struct serve *serve, const struct otlp_writer *writer,
                 const struct encoded *encoded);
-/* Reports to clients that need an export now that there is no memory for it. */
+/* Replies to clients that need an export now that there is no memory for it. */
 void serve_refuse(struct serve *serve);
 /* Ends the current export, which covers samples up to `now` (CLOCK_MONOTONIC, ns), equal to
  * `now_unix`. */
 void serve_end_export(struct serve *serve, uint64_t now, uint64_t now_unix);
 
-/* Does what is due: time limits of connections, and replies that have become possible. */
+/* Enforces time limits of connections, and sends replies that have become possible. */
 void serve_step(struct serve *serve);
 uint64_t serve_next_step(const struct serve *serve); /* CLOCK_MONOTONIC, ns; UINT64_MAX: never */
 

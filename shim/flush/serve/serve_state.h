@@ -1,5 +1,5 @@
-/* State shared by serve.c, which exports fill, and routes.c, which opens windows. Context of all:
- * flush. */
+/* Declares the state shared by serve.c, which exports fill, and routes.c, which opens windows.
+ * Context of all: flush. */
 #ifndef OTELPROF_SERVE_STATE_H
 #define OTELPROF_SERVE_STATE_H
 
@@ -12,15 +12,16 @@ struct serve {
     struct listen_address address;
     struct listen_socket socket;
     struct http_server *server; /* NULL: suspended, damaged, or waiting for the address */
-    bool waits;    /* for the address, which another process holds or which cannot be opened */
-    bool has_sums; /* since_start is open */
+    /* waits for the address, which another process holds or which cannot be opened */
+    bool waits;
+    bool has_sums;            /* since_start is open */
     uint64_t sums_since_unix; /* begin of the first interval in since_start */
     uint64_t taken_unix;      /* end of the last interval; 0: the first has not ended */
     struct window *windows;
-    uint64_t status_second; /* CLOCK_MONOTONIC; the second of status_replies */
+    uint64_t status_second; /* CLOCK_MONOTONIC: the second in which status_replies counts */
     uint32_t status_replies;
-    /* By pprof_kind_summed(), for requests without `seconds`. NULL: not profiled, or not
-     * cumulative. */
+    /* By pprof_kind_summed(), for requests without `seconds`. NULL: the kind is not profiled, or
+     * not cumulative. */
     struct pprof_sum *since_start[PPROF_KINDS];
     bool in_export; /* the current export's first part has been taken */
 };

@@ -20,7 +20,7 @@ static const char *text(const struct pprof_sample *sample, const char *key) {
     return found && found->text ? found->text : "";
 }
 
-/* The program chose the name: escapes whatever would break the line. */
+/* Escapes characters that would break the line, because the program has chosen the name. */
 static void write_name(const struct pprof_sample *sample, const char *key, struct wire *to) {
     char shown[SHOWN_MOST + 1];
     const char *const name = text(sample, key);
@@ -98,7 +98,7 @@ static size_t count_threads(const struct pprof_sum *sum) {
 static void write_group(const struct pprof_sum *sum, const struct pprof_sample *sample,
                         size_t *counts, struct wire *to) {
     if (counts[sample->stack] == 0)
-        return; /* written with an earlier sample */
+        return; /* an earlier sample of the stack has written it */
     text_add(to, "%zu [%s]", counts[sample->stack], text(sample, "otelprof.thread.state"));
     if (counts[sample->stack] == 1) {
         text_add(to, " ");

@@ -1,4 +1,5 @@
-/* A window is a request that waits for exports: the next one, or those of a period.
+/* Implements windows. A window is a request that waits for exports: the next one, or those of a
+ * period.
  *
  *   BEGINS ──an export: the period begins──► TAKES ──an export after the period──► DONE
  *   NEXT ────an export───────────────────────────────────────────────────────────► DONE
@@ -18,8 +19,9 @@ enum window_state { WINDOW_NEXT, WINDOW_BEGINS, WINDOW_TAKES, WINDOW_DONE };
 enum window_form { WINDOW_PPROF, WINDOW_TEXT, WINDOW_OTLP, WINDOW_FLUSH };
 
 enum {
-    WINDOW_MOST_BYTES = 64 << 20, /* of raw exports */
-    WINDOWS_MOST_LONG = 16,       /* windows over a time: half of the server's connections */
+    WINDOW_MOST_BYTES = 64 << 20, /* bound of the bytes of raw exports */
+    /* at most so many windows cover a time: half of the server's connections */
+    WINDOWS_MOST_LONG = 16,
 };
 
 struct window {
@@ -28,13 +30,13 @@ struct window {
     enum window_state state;
     enum window_form form;
     enum pprof_kind kind;
-    bool full;           /* for WINDOW_TEXT: debug=2 */
-    bool refused;        /* DONE without a result, for lack of memory */
+    bool full;           /* the text is for debug=2 (WINDOW_TEXT) */
+    bool refused;        /* the window is DONE without a result, for lack of memory */
     uint64_t length;     /* nanoseconds; 0: the next export only */
-    uint64_t begin_unix; /* of the period covered */
-    uint64_t begin;      /* the same moment, CLOCK_MONOTONIC */
+    uint64_t begin_unix; /* begin of the period covered */
+    uint64_t begin;      /* begin of the period by CLOCK_MONOTONIC */
     uint64_t end_unix;
-    uint32_t recording;    /* see control.h; 0: none */
+    uint32_t recording;    /* number of its recording (control.h); 0: none */
     struct pprof_sum *sum; /* NULL: the window has no sum of its own */
     struct wire exports; /* WINDOW_OTLP: each message after its length, 4 bytes in network order */
 };
@@ -43,8 +45,8 @@ struct window {
 struct window *window_open(struct http_request *request, enum window_form form, uint64_t length);
 void window_close(struct window *window);
 
-/* Add a part of the current export: for pprof as it is listed, otherwise as it is encoded. `first`:
- * it is the export's first part. */
+/* Add a part of the current export: for pprof the listed form, otherwise the encoded form. `first`:
+ * this is the first part of the export. */
 void window_take(struct window *window, const struct otlp_writer *writer, bool first);
 void window_take_bytes(struct window *window, const uint8_t *request, size_t size);
 
@@ -62,7 +64,8 @@ size_t window_bytes(const struct window *window);
  * leave `room` (memory_room.h); the rest is for exports and for the program. */
 uint64_t windows_most_bytes(uint64_t held, uint64_t room);
 
-/* Returns when the window needs an export (CLOCK_MONOTONIC, ns). 0: now; UINT64_MAX: never. */
+/* Returns when the window needs an export (CLOCK_MONOTONIC, ns). 0: now; UINT64_MAX: it needs
+ * none. */
 uint64_t window_wants(const struct window *window);
 
 #endif
