@@ -11,14 +11,14 @@ struct overlay {
     size_t count;
     const struct code_range_entry *older;
     size_t older_left;
-    uint64_t covered; /* by the newer ranges, up to here */
+    uint64_t covered; /* up to here newer ranges cover the addresses */
 };
 
 static uint64_t end_of(const struct code_range_entry *entry) {
     return entry->start + entry->size;
 }
 
-/* Puts the older ranges that are behind the covered part, and before `limit`. */
+/* Adds the older ranges behind the covered part, up to `limit`. */
 static void put_older(struct overlay *o, uint64_t limit) {
     for (; o->older_left && o->older->start < limit; o->older++, o->older_left--) {
         const uint64_t older_end = end_of(o->older);
@@ -48,8 +48,9 @@ static size_t lay_over(struct code_range_entry *out, const struct code_range_ent
 
 /* --- a batch --- */
 
-/* The batch as runs, each of disjoint ranges in their order: a JIT mostly goes upwards. Pairs of
- * adjacent runs are merged until one is left. `ends` of runs are in `from`. */
+/* The batch as runs, each of disjoint ranges in ascending order, because a JIT mostly allocates
+ * upwards. Pairs of adjacent runs are merged until one is left. `ends`: the ends of runs, in
+ * `from`. */
 struct runs {
     struct code_range_entry *from;
     struct code_range_entry *to;
@@ -109,7 +110,7 @@ static bool lay_batch_over(struct code_map *map, const struct runs *batch) {
     return true;
 }
 
-/* Merges the batch into the map. false: no memory, and the batch is lost. */
+/* Merges the batch into the map. Returns false if there is no memory: then the batch is lost. */
 static bool code_map_merge_batch(struct code_map *map) {
     if (map->batched == 0)
         return true;
@@ -145,7 +146,7 @@ bool code_map_find(struct code_map *map, uint64_t address, uint32_t *value) {
     size_t low = 0;
     if (!code_map_merge_batch(map))
         return false;
-    size_t high = map->count; /* finds the last that begins at `address` or before */
+    size_t high = map->count; /* finds the last range that begins at `address` or before */
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (map->entries[middle].start <= address)

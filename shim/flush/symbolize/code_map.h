@@ -3,8 +3,8 @@
  *
  * It holds sorted ranges that do not overlap, 16 bytes each, found by bisection. Additions wait in
  * a batch; a batch is merged in one pass, so a million pieces in any order cost a million times the
- * logarithm. A runtime that reports pieces without end reaches MAX_CODE_RANGES, and no further
- * piece is kept. Context: flush.
+ * logarithm. If a runtime reports pieces without end, no more than MAX_CODE_RANGES are kept.
+ * Context: flush.
  */
 #ifndef OTELPROF_CODE_MAP_H
 #define OTELPROF_CODE_MAP_H
@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 8 MiB. The largest perf map seen, of a .NET server, has 200,000 lines. */
+/* Largest number of ranges: 8 MiB. The largest perf map seen, of a .NET server, has 200,000
+ * lines. */
 enum { MAX_CODE_RANGES = 1 << 19 };
 
 struct code_range_entry {
@@ -22,7 +23,7 @@ struct code_range_entry {
     uint32_t value;
 };
 
-/* Zeroed: empty. */
+/* Initially zero: an empty map. */
 struct code_map {
     struct code_range_entry *entries; /* sorted, disjoint */
     size_t count;
@@ -31,10 +32,11 @@ struct code_map {
 };
 
 /* Adds code of `size` bytes at `start`. Pieces without a byte or beyond the end of the address
- * space are ignored. false: there is no room, or no memory. */
+ * space are ignored. Returns false if there is no room, or no memory. */
 bool code_map_add(struct code_map *map, uint64_t start, uint64_t size, uint32_t value);
 
-/* Gives the value of the piece around `address` that was added last. false: there is none. */
+/* Stores the value of the piece around `address` that was added last. Returns false if there is
+ * none. */
 bool code_map_find(struct code_map *map, uint64_t address, uint32_t *value);
 
 /* Empties the map, which stays usable. */

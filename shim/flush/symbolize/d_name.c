@@ -4,17 +4,18 @@
 #include <string.h>
 
 enum {
-    MAX_DEPTH = 64,   /* of types in types */
-    MAX_STEPS = 4096, /* types and symbols that are read: the scheme needs a second try at some */
+    MAX_DEPTH = 64, /* largest nesting of types */
+    /* largest number of types and symbols that are read, because some are tried twice */
+    MAX_STEPS = 4096,
 };
 
 struct d_reader {
     const char *start;
-    const char *at; /* the end is the NUL */
+    const char *at; /* the next character; the name ends with a NUL */
     unsigned depth;
     unsigned steps;
     bool failed;
-    struct name_text *to; /* NULL: what is read is left out */
+    struct name_text *to; /* NULL: the text is read but not written */
 };
 
 static void skip_type(struct d_reader *r);
@@ -64,7 +65,7 @@ static void add_identifier(struct d_reader *r, const char *text, size_t length) 
         name_text_add(r->to, text, length);
 }
 
-/* Reads a number and as many characters. */
+/* Reads a number, and so many characters. */
 static void read_identifier(struct d_reader *r) {
     const size_t length = read_number(r);
     if (r->failed || strnlen(r->at, length) < length) {
@@ -121,7 +122,7 @@ static void skip_value(struct d_reader *r, bool pairs) {
 }
 
 static void skip_argument(struct d_reader *r) {
-    if (*r->at == 'H') /* the argument was specialized */
+    if (*r->at == 'H') /* an H marks a specialized argument */
         r->at++;
     const char kind = *r->at;
     r->at += kind != 0;
@@ -183,7 +184,7 @@ static void read_symbol(struct d_reader *r) {
     } else if (*r->at == 'Q')
         read_referred_identifier(r);
     else {
-        /* older compilers wrote the length of a template's instance before it */
+        /* older compilers wrote the length of a template's instance before the instance */
         const size_t length = read_number(r);
         if (length && is_template(r) && r->at[3] && isdigit((unsigned char)r->at[3]))
             read_template(r);
@@ -201,7 +202,7 @@ static void skip_modifiers(struct d_reader *r) {
         r->at += *r->at == 'N' ? 2 : 1;
 }
 
-/* Skips a function's type without what it returns. */
+/* Skips a function's type, except its return type. */
 static void skip_function(struct d_reader *r) {
     r->failed |= !is_next(r, conventions);
     r->at += !r->failed;
@@ -215,8 +216,8 @@ static void skip_function(struct d_reader *r) {
     r->at += !r->failed;
 }
 
-/* Behind a symbol may be the type of a function that the next symbol lies in. Returns whether it
- * is; if not, nothing was read. */
+/* Skips the type of an enclosing function, which may follow a symbol before the next one. Returns
+ * false, without reading, if there is none. */
 static bool skip_enclosing_type(struct d_reader *r) {
     struct d_reader try = *r;
     try.to = NULL;

@@ -1,7 +1,7 @@
 /* Makes readable names of D's symbols (the D specification, "Application Binary Interface", Name
- * Mangling): the modules, types and function, without parameters; arguments of templates are
- * `!(...)`. Back references are not followed into types, so a name never becomes longer than its
- * parts. Context: flush. */
+ * Mangling). A name has the modules, types and function, without parameters; arguments of templates
+ * are `!(...)`. Back references into types are not followed, so a name never becomes longer than
+ * its parts. Context: flush. */
 #ifndef OTELPROF_D_NAME_H
 #define OTELPROF_D_NAME_H
 

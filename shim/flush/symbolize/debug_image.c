@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 
 /* The sections with functions, lines and inlined functions; those that are read in parts come
- * first. Left out are locations of variables, macros, types of other units; .gnu_debugaltlink,
- * which would make libdw open files. */
+ * first. Locations of variables, macros and types of other units are left out, and
+ * .gnu_debugaltlink, which would make libdw open files. */
 static const char *const wanted[] = {
     [DEBUG_INFO] = ".debug_info",
     [DEBUG_ABBREV] = ".debug_abbrev",
@@ -24,24 +24,24 @@ static const char *const wanted[] = {
 enum {
     WANTED = sizeof wanted / sizeof *wanted,
     ARANGES = DEBUG_PARTS,
-    SECTIONS = WANTED + 2, /* the empty one, and the names */
+    SECTIONS = WANTED + 2, /* the wanted ones, the empty section, and the section of names */
     NAME_BYTES = 32,
     ALIGNMENT = 16,
 };
 
-/* The headers of a file: one for the whole file, one for each unit. */
+/* The headers of one image: either of the whole file, or of one unit. */
 struct head {
     Elf64_Ehdr file;
     Elf64_Shdr sections[SECTIONS];
     char names[SECTIONS][NAME_BYTES];
 } __attribute__((aligned(ALIGNMENT)));
 
-/* Room for all parts, at the start of the image's mapping: most of it is never touched, and takes
- * no memory, because few units are read. */
+/* The descriptions of all parts and units, at the start of the image's mapping. Most of them are
+ * never touched, because few units are read, and so take no memory. */
 struct debug_room {
     struct section_parts parts[DEBUG_PARTS];
     struct debug_file units[MAX_UNIT_IMAGES];
-    struct head heads[1 + MAX_UNIT_IMAGES]; /* the first is the whole file's */
+    struct head heads[1 + MAX_UNIT_IMAGES]; /* the first one is for the whole file */
 };
 
 static uint64_t padded(uint64_t size) {
@@ -50,7 +50,7 @@ static uint64_t padded(uint64_t size) {
 
 uint64_t debug_image_bytes(const struct elf_sections *sections, bool *compressed) {
     uint64_t total = padded(sizeof(struct head));
-    uint64_t most_packed = 0; /* bytes that are held while zstd reads them */
+    uint64_t most_packed = 0; /* most packed bytes that are held while zstd reads them */
     *compressed = false;
     for (int i = 0; i < WANTED; i++) {
         const Elf64_Shdr *const header = elf_section_named(sections, wanted[i]);
@@ -122,7 +122,7 @@ bool debug_image_open(struct debug_image *image, const struct elf_sections *sect
     bool compressed;
     const uint64_t size = debug_image_bytes(sections, &compressed);
     *image = (struct debug_image){.size = size + sizeof *image->room};
-    /* writable: libelf may convert in place; most is never touched */
+    /* writable, because libelf may convert in place; most pages are never touched */
     void *const bytes = size ? mmap(NULL, image->size, PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
                              : MAP_FAILED;
@@ -130,7 +130,7 @@ bool debug_image_open(struct debug_image *image, const struct elf_sections *sect
         return false;
     (void)madvise(bytes, image->size, MADV_DONTDUMP);
     (void)madvise(bytes, image->size,
-                  MADV_NOHUGEPAGE); /* a huge page would stay for each byte touched */
+                  MADV_NOHUGEPAGE); /* otherwise one touched byte would cost a huge page */
     image->bytes = bytes;
     image->room = bytes;
     elf_version(EV_CURRENT);
@@ -155,7 +155,7 @@ static bool debug_image_read_all(struct debug_image *image) {
     return true;
 }
 
-/* Opens the file that the head of that number describes. */
+/* Opens the image whose headers are heads[number]. */
 static bool debug_image_begin(struct debug_image *image, unsigned number, struct debug_file *file) {
     uint8_t *const head = (uint8_t *)&image->room->heads[number];
     file->elf = elf_memory((char *)head, image->size - (size_t)(head - image->bytes));

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A mangled name refers back to its own parts: in full, 300 bytes can become a gigabyte. A longer
- * form is never completed; the mangled name is used instead. */
+/* A mangled name refers back to its own parts: so the readable form of 300 bytes can have a
+ * gigabyte. A form longer than this limit is not completed; the mangled name is used instead. */
 enum { MAX_MANGLED = 2048, MAX_READABLE = 16 << 10 };
 
 struct readable {
@@ -20,8 +20,8 @@ struct readable {
     char text[MAX_READABLE];
 };
 
-/* libiberty's output can be stopped only by leaving it: its callback forms keep their state on the
- * stack, so nothing leaks. */
+/* Stops libiberty by a jump, which is the only way: its callback forms keep their state on the
+ * stack, so no memory leaks. */
 static void demangle_append(const char *text, size_t size, void *arg) {
     struct readable *const readable = arg;
     if (size >= MAX_READABLE - readable->length)
@@ -41,7 +41,7 @@ static bool write_out(struct readable *readable, const char *name) {
     return cplus_demangle_v3_callback(name, DMGL_ANSI, demangle_append, readable);
 }
 
-/* Decides whether libiberty makes the name readable. */
+/* Returns true if libiberty can make the name readable. */
 static bool is_cpp_or_rust(const char *name) {
     return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
 }

@@ -9,12 +9,12 @@
 /* Decides by the name's beginning, and for Haskell by its end. */
 bool is_mangled(const char *name);
 
-/* Returns the readable form of `name`, malloc'ed, the caller's; NULL if it is not mangled, too long
- * to be worth it, or there is no memory. Parameters are left out: the mangled name distinguishes
+/* Returns the readable form of `name`, malloc'ed, the caller's; NULL if it is not mangled, or too
+ * long, or there is no memory. Parameters are left out, because the mangled name distinguishes
  * overloads. */
 char *demangle(const char *name);
 
-/* Does the same within a budget. false: it was exceeded. */
+/* Does what demangle() does, within a budget. Returns false if the budget was exceeded. */
 bool demangle_within(memory_guard *guarded, const struct work_budget *budget, const char *name,
                      char **text);
 

@@ -9,13 +9,13 @@
 
 enum {
     MAX_NESTING = 64,
-    /* Ranges of one entry, and of a unit's functions or a file's units in all: a list of ranges
-     * that many entries name takes no more room. The kernel's largest unit has some ten thousand
-     * functions. */
+    /* Bounds the ranges of one entry, and the ranges of all functions of a unit or all units of a
+     * file, because many entries may name one list of ranges. The kernel's largest unit has some
+     * ten thousand functions. */
     MAX_RANGES_OF_ONE = 4096,
     MAX_RANGES = 1 << 18,
-    /* Bytes of a line program: the largest units (sqlite3.c, V8's) have 0.4 MB; and of all of them,
-     * until the image is closed. */
+    /* Bound the bytes of a line program, and of all that are read until the image is closed. The
+     * largest units (sqlite3.c, V8's) have 0.4 MB. */
     MAX_LINE_PROGRAM = 1 << 20,
     MAX_LINE_PROGRAMS = 4 << 20,
 };
@@ -23,15 +23,15 @@ enum {
 struct unit_functions {
     const struct Dwarf_CU *unit;
     bool lines_read;
-    struct address_ranges ranges; /* values: offsets of functions' entries */
+    struct address_ranges ranges; /* values: offsets of the entries of functions */
 };
 
 struct dwarf_functions {
     struct debug_image *image;
-    uint64_t line_bytes;            /* of line programs that were read */
+    uint64_t line_bytes;            /* bytes of the line programs that were read */
     struct address_ranges separate; /* values: offsets of units */
     bool has_units;
-    struct address_ranges units; /* of the whole file; values: offsets of units' entries */
+    struct address_ranges units; /* units of the whole file; values: offsets of their entries */
     void *known;                 /* tsearch's tree of struct unit_functions, by unit */
 };
 
@@ -59,7 +59,7 @@ static void read_units(struct dwarf_functions *functions, Dwarf *whole) {
     functions->has_units = true;
 }
 
-/* clang writes no .debug_aranges, which libdw would search. */
+/* Searches without .debug_aranges, which clang does not write. */
 static bool find_in_whole(struct dwarf_functions *functions, uint64_t address, Dwarf_Die *unit) {
     uint64_t offset;
     Dwarf *const whole = debug_image_whole(functions->image);
@@ -80,8 +80,8 @@ bool dwarf_functions_unit(struct dwarf_functions *functions, uint64_t address, D
 
 /* --- functions of a unit --- */
 
-/* Entries of a correct file have ascending offsets. An entry that has not ends the walk, so that
- * each is visited at most once. */
+/* Walks the entries of a unit. Their offsets ascend in a correct file; a lower offset ends the
+ * walk, so that each entry is visited at most once. */
 struct walk {
     struct address_ranges *ranges;
     Dwarf_Off last;
@@ -137,7 +137,7 @@ static struct unit_functions *functions_of(struct dwarf_functions *functions, Dw
     return known ? *known : read_unit(functions, die);
 }
 
-/* --- all --- */
+/* --- the interface --- */
 
 struct dwarf_functions *dwarf_functions_open(struct debug_image *image) {
     struct dwarf_functions *const functions = calloc(1, sizeof *functions);

@@ -14,29 +14,31 @@
 
 struct dwarf_functions;
 
-/* Opens the functions of an image, which must stay open longer. NULL: no memory. */
+/* Opens the functions of an image, which must stay open longer than the result. NULL: no memory. */
 struct dwarf_functions *dwarf_functions_open(struct debug_image *image);
 
-/* Gives the unit around the ELF virtual `address`. false: the debug information does not cover it.
+/* Stores the unit around the ELF virtual `address`. Returns false if the debug information does not
+ * cover it.
  */
 bool dwarf_functions_unit(struct dwarf_functions *functions, uint64_t address, Dwarf_Die *unit);
 
-/* Gives the function of `unit` around the address: its entry with code, not its declaration. false:
- * there is none, or no memory. */
+/* Stores the function of `unit` around the address: its entry with code, not its declaration.
+ * Returns false if there is none, or no memory. */
 bool dwarf_functions_find(struct dwarf_functions *functions, Dwarf_Die *unit, uint64_t address,
                           Dwarf_Die *function);
 
-/* Limits the line programs that are read: at worst, libdw allocates a hundred bytes for each byte
- * of one, and keeps them while the image is open. */
+/* Limits the line programs that are read, because at worst libdw allocates a hundred bytes for each
+ * of their bytes, and keeps them while the image is open. */
 enum dwarf_lines_permission {
-    LINES_NEVER,   /* there are none, or too many */
-    LINES_FULL,    /* too many were read since the image was opened; another time */
-    LINES_ALLOWED, /* and counted as read */
+    LINES_NEVER, /* the unit has no lines, or too many */
+    /* too many lines were read since the image was opened; another time they may be read */
+    LINES_FULL,
+    LINES_ALLOWED, /* the lines may be read, and are counted as read */
 };
 enum dwarf_lines_permission dwarf_functions_lines(struct dwarf_functions *functions,
                                                   Dwarf_Die *unit);
 
-/* NULL: nothing is done. */
+/* Closes the functions. NULL is allowed. */
 void dwarf_functions_close(struct dwarf_functions *functions);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Scopes within a function; inner ones beyond them are left out. */
+/* At most so many scopes within a function are listed; inner ones beyond them are left out. */
 enum { MAX_SCOPES = 64 };
 
 /* Treats a longer text as not known. */
@@ -41,7 +41,7 @@ static const char *call_file(Dwarf_Die *unit, Dwarf_Die *inlined, bool lines_all
     return name ? name : "";
 }
 
-/* The place of the innermost code; each inlined function then gives its call site. */
+/* The place of the innermost code; each inlined function then replaces it by its call site. */
 struct place {
     const char *file;
     int line;
@@ -59,7 +59,7 @@ static struct place place_of(Dwarf_Die *unit, uint64_t address, bool lines_allow
     return place;
 }
 
-/* `scopes` are nested, the function first. */
+/* Lists the lines of `scopes`, which are nested, the function first. */
 static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, struct place place,
                               struct symbol_line *lines, size_t max) {
     size_t found = 0;
@@ -68,7 +68,7 @@ static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, str
         const int tag = dwarf_tag(scope);
         if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
             continue;
-        /* the linkage name is preferred, because it has the scope */
+        /* the linkage name is preferred, because it includes the scope */
         const char *name = string_attribute(scope, DW_AT_linkage_name);
         if (!name)
             name = string_attribute(scope, DW_AT_MIPS_linkage_name);
@@ -89,14 +89,15 @@ static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, str
     return found;
 }
 
-/* Returns false at the last one, or in a broken file at one that was seen before. */
+/* Moves to the next sibling. Returns false at the last one, or in a broken file at an entry that
+ * was seen before. */
 static bool next_sibling(Dwarf_Die *die) {
     const Dwarf_Off here = dwarf_dieoffset(die);
     return dwarf_siblingof(die, die) == 0 && dwarf_dieoffset(die) > here;
 }
 
 /* Finds the entry right below `parent` whose code is around `address`. Follows the places where
- * code was inlined; dwarf_getscopes() would follow their declarations. */
+ * code was inlined, where dwarf_getscopes() would follow the declarations. */
 static bool scope_below(Dwarf_Die *parent, uint64_t address, Dwarf_Die *scope) {
     if (dwarf_child(parent, scope) != 0)
         return false;

@@ -15,16 +15,18 @@
 #include <zlib.h>
 
 enum {
-    /* Bytes of inflated debug information, with dwz's common file; half of it would be some
-     * millions of lines of C++. More would cost the program more memory than the names are worth.
+    /* Largest debug information, inflated, with dwz's common file: more would cost the program more
+     * memory than the names are worth. Half of it is some millions of lines of C++.
      */
     MAX_DWARF_BYTES = 128 << 20,
-    MAX_LINKED_BYTES = 128 << 20, /* of a debug file whose CRC is computed: 0.1 s */
+    MAX_LINKED_BYTES = 128 << 20, /* largest debug file whose CRC is computed: 0.1 s */
     MAX_MINIDEBUG_PACKED = 16 << 20,
-    MAX_MINIDEBUG_BYTES = 32 << 20, /* distributions' are below 1 MiB */
+    /* largest .gnu_debugdata, unpacked; distributions' have less than 1 MiB */
+    MAX_MINIDEBUG_BYTES = 32 << 20,
     MAX_MINIDEBUG_MEMORY = 32 << 20,
-    MAX_LINK_BYTES = PATH_MAX + 64, /* of a section that names a file */
-    LEAST_STORED = 16, /* at least 1/16 of a file's size must be on disk: the rest is holes */
+    MAX_LINK_BYTES = PATH_MAX + 64, /* largest section that names a file */
+    /* at least 1/16 of a file must be on disk, because a sparse file may claim any size */
+    LEAST_STORED = 16,
 };
 
 static const char debug_folder[] = "/usr/lib/debug";
@@ -38,7 +40,7 @@ void elf_file_init(struct elf_file *file) {
 
 /* --- opening and identity --- */
 
-/* Opens a file of the same build id; `size` 0: any. */
+/* Opens a file of the same build id; `size` 0: any build id. */
 static bool open_with_id(struct elf_sections *sections, int descriptor, const uint8_t *id,
                          size_t size) {
     uint8_t found[64];
@@ -100,7 +102,8 @@ static bool open_by_build_id(struct elf_sections *sections, const uint8_t *id, s
 static bool has_crc(const struct elf_sections *sections, uint32_t wanted) {
     uint8_t bytes[16 << 10];
     uLong crc = 0;
-    const uint64_t stored = (uint64_t)sections->status.st_blocks * 512; /* in the unit of stat(2) */
+    /* 512 is the unit of stat(2) */
+    const uint64_t stored = (uint64_t)sections->status.st_blocks * 512;
     if (sections->size > MAX_LINKED_BYTES || stored < sections->size / LEAST_STORED)
         return false;
     for (uint64_t at = 0; at < sections->size;) {
@@ -113,11 +116,11 @@ static bool has_crc(const struct elf_sections *sections, uint32_t wanted) {
     return crc == wanted;
 }
 
-/* The contents of a section that names a file: the name, its folder "" or another, and the bytes
- * that follow. */
+/* The contents of a section that names a file: the name, the folder in which it is searched, and
+ * the bytes that follow the name. */
 struct link {
     char name[MAX_LINK_BYTES];
-    size_t rest; /* where the bytes behind the name begin */
+    size_t rest; /* where the bytes after the name begin */
     size_t size;
 };
 
@@ -135,7 +138,8 @@ static bool read_link(struct link *link, const struct elf_sections *sections, co
     return link->rest > 1 && link->rest <= size;
 }
 
-/* A CRC does not replace a module's build id: a file with the same sum is easily made. */
+/* Accepts a CRC only for a module without a build id, because a file with the same sum is easily
+ * made. */
 static bool open_linked(struct elf_file *file, const char *path, uint32_t crc) {
     uint8_t id[64];
     struct elf_sections *const debug = &file->parts[PART_DEBUG];
@@ -148,7 +152,7 @@ static bool open_linked(struct elf_file *file, const char *path, uint32_t crc) {
     return false;
 }
 
-/* .gnu_debuglink: a file name, padded to four bytes, and the CRC of that file. */
+/* Reads .gnu_debuglink: a file name, padded to four bytes, and the CRC of that file. */
 static bool open_by_link(struct elf_file *file, const char *module_path) {
     struct link link;
     uint32_t crc;
@@ -179,8 +183,9 @@ static const struct elf_sections *dwarf_source(const struct elf_file *file) {
     return has_dwarf(&file->parts[PART_MAIN]) ? &file->parts[PART_MAIN] : &file->parts[PART_DEBUG];
 }
 
-/* .gnu_debugaltlink: a file name, and that file's build id. Distributions' names lead below
- * /usr/lib/debug, absolutely or relative to the debug file; the build id finds the file there, too.
+/* Reads .gnu_debugaltlink: a file name, and that file's build id. In distributions the name leads
+ * below /usr/lib/debug, as an absolute path or relative to the debug file; the file is found there
+ * by its build id, too.
  */
 static void open_alternate(struct elf_file *file) {
     struct link link;

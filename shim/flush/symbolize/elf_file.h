@@ -1,12 +1,12 @@
 /* Opens the files that describe one module: its own, and its debug files.
  *
  * The file that is read must be the one that is loaded. trusted_file.h decides which files may be
- * opened at all; then build ids are compared, and a module that has one never takes a file without
- * it. If the file is gone, the kernel still gives access to the running executable's, and of a
+ * opened; then build ids are compared: for a module with a build id no file without it is used. If
+ * a file was deleted, the kernel still gives access to the file of the running executable; for a
  * library the parts in memory are used (loaded_image.h). Debug information is searched where
  * distributions put it: in the file itself, under /usr/lib/debug/.build-id, and by .gnu_debuglink
  * (the build id or else the CRC decides); dwz's common file by .gnu_debugaltlink; a symbol table
- * also in .gnu_debugdata. Nothing is ever fetched from a network.
+ * also in .gnu_debugdata. No file is ever fetched from a network.
  *
  * Files are open only while an export's names are looked up. Context: flush.
  */
@@ -19,36 +19,39 @@
 
 #include <stdbool.h>
 
-/* The file with a symbol's name. */
+/* The file that has a symbol's name. */
 enum elf_part { PART_MAIN, PART_DEBUG, PART_MINIDEBUG, ELF_PARTS };
 
 struct elf_file {
     struct elf_sections parts[ELF_PARTS]; /* the file, its debug file, unpacked .gnu_debugdata */
     struct elf_sections alternate;        /* dwz's common file of several debug files */
-    struct debug_image debug; /* debug.bytes is NULL if there is none, or it is not open */
+    /* debug.bytes is NULL if there is no debug information, or if it is not open */
+    struct debug_image debug;
     struct debug_image alternate_debug;
 };
 
 void elf_file_init(struct elf_file *file);
 
-/* Opens the module's own file. false: there is none that can be trusted; `file` is then closed. */
+/* Opens the module's own file. Returns false if there is none that can be trusted; then `file` is
+ * closed. */
 bool elf_file_open(struct elf_file *file, const struct harvest_module *module);
 
 /* Opens the other files that may have the module's symbols. */
 void elf_file_open_debug_files(struct elf_file *file, const struct harvest_module *module);
 
-/* Returns the size of the debug information in memory; 0: there is none, or more than is ever read.
+/* Returns the size of the debug information in memory; 0: there is none, or more than the limit.
  */
 uint64_t elf_file_dwarf_bytes(const struct elf_file *file, bool *compressed);
 
-/* Opens the debug information as file->debug. Uses libelf and libdw. false: that failed. */
+/* Opens the debug information as file->debug. Uses libelf and libdw. Returns false if that
+ * failed. */
 bool elf_file_open_dwarf(struct elf_file *file);
 
 void elf_file_close(struct elf_file *file);
 
-/* Called after work under the guard was left: the data of that work, and libdw's, is never touched
- * again. Closes descriptors and removes mappings. The first leaves the files open, which libdw does
- * not use. */
+/* Called after work under the guard was left, because the data of that work, and libdw's, must
+ * never be touched again. Close descriptors and remove mappings; elf_file_abandon_dwarf() keeps the
+ * files open, which libdw does not use. */
 void elf_file_abandon_dwarf(struct elf_file *file);
 void elf_file_abandon(struct elf_file *file);
 

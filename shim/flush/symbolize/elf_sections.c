@@ -12,12 +12,14 @@
 #include <zstd.h>
 
 enum {
-    MAX_SECTIONS = 1024,        /* linked files have some forty */
-    MAX_NAMES_BYTES = 64 << 10, /* of section names: some forty of twenty bytes */
-    MAX_NOTE_BYTES = 64 << 10,  /* of one section of notes: build ids are in one of 36 bytes */
-    MAX_NOTE_SECTIONS = 16,     /* three are usual */
-    MAX_INFLATION = 1032,       /* deflate's maximum: zlib's "Technical Details" */
-    /* A block of four bytes, of one repeated byte, becomes 128 KiB: RFC 8878, 3.1.1.2. */
+    MAX_SECTIONS = 1024,        /* limit of sections; linked files have some forty */
+    MAX_NAMES_BYTES = 64 << 10, /* limit of section names; files have some forty of twenty bytes */
+    /* limit of one section of notes; a build id is in one of 36 bytes */
+    MAX_NOTE_BYTES = 64 << 10,
+    MAX_NOTE_SECTIONS = 16, /* limit of sections of notes; three are usual */
+    MAX_INFLATION = 1032,   /* deflate's largest ratio: zlib's "Technical Details" */
+    /* Zstd's largest ratio: a block of four bytes, of one repeated byte, becomes 128 KiB (RFC 8878,
+     * 3.1.1.2). */
     MAX_ZSTD_INFLATION = 32768,
     INFLATE_AT_ONCE = 16 << 10,
     MAX_DEBUG_NAME = 32,
@@ -63,7 +65,7 @@ static bool elf_sections_read_at(const struct elf_sections *s, uint64_t at, void
 
 /* --- opening --- */
 
-/* A file made from memory (loaded_image.h) has no names. */
+/* Reads the names. A file made from memory (loaded_image.h) has none. */
 static bool read_names(struct elf_sections *s, uint32_t index) {
     const Elf64_Shdr *const header = &s->headers[index];
     if (index == SHN_UNDEF)
@@ -147,7 +149,7 @@ const Elf64_Shdr *elf_section_named(const struct elf_sections *s, const char *na
 
 /* --- packed contents --- */
 
-/* GNU's form before SHF_COMPRESSED: the letters, then the size, the highest byte first. */
+/* GNU's form before SHF_COMPRESSED: the letters, then the size, highest byte first. */
 struct zdebug_head {
     char letters[4];
     uint8_t size[8];
@@ -168,7 +170,7 @@ static struct section_form form_of_head(const Elf64_Chdr *head) {
                                  .head = sizeof *head};
 }
 
-/* Returns the form with size 0 if no packed bytes of that number can become so many. */
+/* Returns the form; its size is set to 0 if the packed bytes cannot become so many. */
 static struct section_form bounded_form(struct section_form form, const Elf64_Shdr *header) {
     const uint64_t most = form.packing == PACKING_ZSTD   ? MAX_ZSTD_INFLATION
                           : form.packing == PACKING_ZLIB ? MAX_INFLATION
@@ -204,7 +206,7 @@ uint64_t elf_section_size(const struct elf_sections *s, const Elf64_Shdr *header
     return elf_section_form(s, header).size;
 }
 
-/* Inflates all of `[at, end)` of the file through `stream`, whose output has been set. */
+/* Inflates `[at, end)` of the file through `stream`, whose output has been set. */
 static bool inflate_range(const struct elf_sections *s, uint64_t at, uint64_t end,
                           z_stream *stream) {
     uint8_t input[INFLATE_AT_ONCE];
@@ -232,8 +234,9 @@ static bool inflate_section(const struct elf_sections *s, const Elf64_Shdr *head
     return done;
 }
 
-/* libzstd gets all packed bytes at once: then it writes into `to` alone. As a stream, it would take
- * a window as large as the contents. More than libzstd writes at most for that size is refused. */
+/* Decompresses by libzstd, which gets all packed bytes at once and so writes into `to` alone; as a
+ * stream it would allocate a window as large as the contents. More packed bytes than libzstd writes
+ * at most for that size are refused. */
 static bool decompress_section(const struct elf_sections *s, const Elf64_Shdr *header,
                                uint64_t head, uint8_t *to, uint64_t size) {
     const uint64_t packed_size = header->sh_size - head;

@@ -5,11 +5,12 @@
 #include <string.h>
 
 enum {
-    HEAD_BYTES = 12,  /* of .eh_frame_hdr, before its pairs */
-    ENTRY_BYTES = 64, /* of an entry, up to its instructions; compilers' have some twenty */
+    HEAD_BYTES = 12, /* size of .eh_frame_hdr before its pairs */
+    /* size of an entry up to its instructions; compilers' entries have some twenty bytes */
+    ENTRY_BYTES = 64,
 };
 
-/* A pair of the sorted table: offsets from the section's address. */
+/* A pair of the sorted table: two offsets from the section's address. */
 struct pair {
     int32_t function;
     int32_t entry;
@@ -17,8 +18,8 @@ struct pair {
 
 struct tables {
     const struct elf_sections *sections;
-    const Elf64_Shdr *index;   /* .eh_frame_hdr */
-    const Elf64_Shdr *entries; /* .eh_frame */
+    const Elf64_Shdr *index;   /* section header of .eh_frame_hdr */
+    const Elf64_Shdr *entries; /* section header of .eh_frame */
 };
 
 static bool read_pair(const struct tables *tables, uint64_t number, struct pair *pair) {
@@ -57,14 +58,15 @@ static bool find_pair(const struct tables *tables, uint64_t address, struct pair
     return low > 0 && read_pair(tables, low - 1, found);
 }
 
-/* Opens the entry at `at` of .eh_frame, behind its length, as far as `bytes` have room for it. */
+/* Opens the entry at `at` of .eh_frame, behind its length, up to the size of `bytes`. */
 static struct reader open_entry(const struct tables *tables, uint64_t at,
                                 uint8_t bytes[ENTRY_BYTES]) {
     const uint64_t left = at < tables->entries->sh_size ? tables->entries->sh_size - at : 0;
     const size_t size = left < ENTRY_BYTES ? left : ENTRY_BYTES;
     struct reader r = {(uintptr_t)bytes, (uintptr_t)bytes + size, false};
     r.failed = !elf_section_read_part(tables->sections, tables->entries, at, bytes, size);
-    const uint64_t length = read_unsigned(&r, 4); /* linkers write no longer form */
+    /* longer lengths are not read: no linker writes them */
+    const uint64_t length = read_unsigned(&r, 4);
     if (length < (uint64_t)(r.end - r.at))
         r.end = r.at + length;
     r.failed |= length == 0 || length >= 0xfffffff0;
@@ -82,14 +84,15 @@ static unsigned encoding_of(const struct tables *tables, uint64_t at) {
     const uint64_t version = read_unsigned(&r, 1);
     for (size_t i = 0; i < sizeof letters && (letters[i] = (char)read_unsigned(&r, 1)); i++)
         ;
-    (void)read_uleb(&r); /* the unit of code, the unit of data, the return address's register */
+    /* skips the unit of code, the unit of data, and the return address's register */
+    (void)read_uleb(&r);
     (void)read_sleb(&r);
     (void)(version == 1 ? read_unsigned(&r, 1) : read_uleb(&r));
     if (r.failed || id != 0 || letters[sizeof letters - 1])
         return ENCODING_OMIT;
     if (letters[0] != 'z')
         return letters[0] ? ENCODING_OMIT : 0;
-    (void)read_uleb(&r); /* the size of what follows */
+    (void)read_uleb(&r); /* skips the size of the augmentation data */
     for (const char *letter = letters + 1; *letter && *letter != 'R'; letter++) {
         if (*letter == 'P')
             (void)read_pointer(&r, (unsigned)read_unsigned(&r, 1), 0);
@@ -103,16 +106,18 @@ static unsigned encoding_of(const struct tables *tables, uint64_t at) {
     return r.failed ? ENCODING_OMIT : encoding;
 }
 
-/* Returns the bytes of the function that the entry at `at` describes; 0: it cannot be read. */
+/* Returns the number of bytes of the function that the entry at `at` describes; 0: it cannot be
+ * read. */
 static uint64_t length_of(const struct tables *tables, uint64_t at) {
     uint8_t bytes[ENTRY_BYTES];
     struct reader r = open_entry(tables, at, bytes);
-    const uint64_t back = read_unsigned(&r, 4); /* from here to the common entry */
+    const uint64_t back = read_unsigned(&r, 4); /* distance from this field to the common entry */
     const unsigned encoding =
         r.failed || back == 0 || back > at + 4 ? ENCODING_OMIT : encoding_of(tables, at + 4 - back);
     if (encoding == ENCODING_OMIT)
         return 0;
-    (void)read_format(&r, encoding & ENCODING_FORMAT); /* the beginning, as in the pair */
+    /* skips the function's beginning, which is known from the pair */
+    (void)read_format(&r, encoding & ENCODING_FORMAT);
     const uint64_t length = read_format(&r, encoding & ENCODING_FORMAT);
     return r.failed ? 0 : length;
 }

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Gives the function around the ELF virtual `address`, [start, end). false: the tables describe
- * none there, or cannot be read. */
+/* Stores the extent [start, end) of the function around the ELF virtual `address`. Returns false if
+ * the tables describe no function there, or cannot be read. */
 bool function_extent(const struct elf_sections *sections, uint64_t address, uint64_t *start,
                      uint64_t *end);
 

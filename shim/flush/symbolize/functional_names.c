@@ -10,8 +10,8 @@ static int hex_digit(char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Returns the length without the stamp, `_` and digits, that makes a function's symbol unique; with
- * it, if the function has no name but `fun`. 0: there is none. */
+/* Returns the length without the stamp (`_` and digits) that makes a function's symbol unique; for
+ * a function without a name (`fun`) the length with the stamp. 0: there is no stamp. */
 static size_t without_stamp(const char *name) {
     size_t length = strlen(name);
     const size_t whole = length;
@@ -28,7 +28,7 @@ bool ocaml_name(const char *name, struct name_text *readable) {
     static const char prefix[] = "caml";
     const size_t length = without_stamp(name);
     size_t at = sizeof prefix - 1;
-    bool in_module = true; /* a function may have `__` in its name */
+    bool in_module = true; /* later `__` may be part of the function's name */
     if (strncmp(name, prefix, at) != 0 || !isupper((unsigned char)name[at]) || length <= at)
         return false;
     readable->length = 0;
@@ -36,7 +36,7 @@ bool ocaml_name(const char *name, struct name_text *readable) {
     while (at < length) {
         const int high = name[at] == '$' && length - at >= 3 ? hex_digit(name[at + 1]) : -1;
         const int low = high >= 2 ? hex_digit(name[at + 2]) : -1;
-        if (low >= 0) { /* of printable characters alone */
+        if (low >= 0) { /* only printable characters are decoded */
             name_text_add_byte(readable, (char)(high << 4 | low));
             at += 3;
         } else if (in_module && at + 2 < length &&
@@ -75,7 +75,7 @@ static char escaped(const struct escape *escapes, size_t count, char letter) {
 
 #define ESCAPED(escapes, letter) escaped(escapes, sizeof(escapes) / sizeof *(escapes), letter)
 
-/* Adds a tuple, `Z`, a number and `T` or `H` (unboxed). Returns its length, 0: it is none. */
+/* Adds a tuple: `Z`, a number and `T` or `H` (unboxed). Returns its length; 0: this is no tuple. */
 static size_t add_tuple(const char *at, struct name_text *readable) {
     char *end;
     if (!isdigit((unsigned char)at[1]))
@@ -91,8 +91,8 @@ static size_t add_tuple(const char *at, struct name_text *readable) {
     return (size_t)(end + 1 - at);
 }
 
-/* Adds a character by its number, `z`, hexadecimal digits that begin with a decimal one, and `U`.
- * Returns its length, 0: it is none, or not printable. */
+/* Adds a character by its number: `z`, hexadecimal digits that begin with a decimal one, and `U`.
+ * Returns the length of this form; 0: it is another form, or the character is not printable. */
 static size_t add_numbered(const char *at, struct name_text *readable) {
     char *end;
     if (!isdigit((unsigned char)at[1]))
@@ -100,14 +100,14 @@ static size_t add_numbered(const char *at, struct name_text *readable) {
     const unsigned long number = strtoul(at + 1, &end, 16);
     if (*end != 'U' || number < 0x20 || number == 0x7f)
         return 0;
-    if (number > 0x7e) /* no more than a place for it */
+    if (number > 0x7e) /* a character that is not ASCII only gets a placeholder */
         name_text_add_byte(readable, '?');
     else
         name_text_add_byte(readable, (char)number);
     return (size_t)(end + 1 - at);
 }
 
-/* Decodes [at, end). Returns whether all of it is Z-encoded. */
+/* Decodes [at, end). Returns whether the whole text is Z-encoded. */
 static bool add_decoded(const char *at, const char *end, struct name_text *readable) {
     while (at < end && !readable->failed) {
         size_t length = 1;
@@ -128,7 +128,7 @@ static bool add_decoded(const char *at, const char *end, struct name_text *reada
     return !readable->failed;
 }
 
-/* Returns the end of the name before its kind of code; NULL: it has none that GHC writes. */
+/* Returns the end of the name before its kind of code; NULL: it has no kind that GHC writes. */
 static const char *before_kind(const char *name) {
     static const char *const kinds[] = {"_info",      "_closure", "_con_info", "_static_info",
                                         "_entry",     "_ret",     "_slow",     "_fast",
@@ -145,8 +145,8 @@ static const char *before_kind(const char *name) {
     return found;
 }
 
-/* Names of C may be similar: a package and a module must be there, and an escape in one of them, as
- * a version or a module of two parts has; or the module is Main. */
+/* A name of C may be similar. So there must be a package and a module, with an escape in one of
+ * the two (a version, or a module of two parts, has one); or the module is Main. */
 bool haskell_name(const char *name, struct name_text *readable) {
     const char *const end = before_kind(name);
     const bool is_main = strncmp(name, "Main_", 5) == 0;

@@ -1,5 +1,5 @@
-/* Makes readable names of OCaml's and Haskell's symbols. Both schemes escape single characters of
- * the names; what follows neither stays as it is.
+/* Makes readable names of OCaml's and Haskell's symbols. Both schemes escape single characters; a
+ * name that follows neither scheme stays unchanged.
  *
  * OCaml (asmcomp/compilenv.ml, middle_end's Symbol): `caml`, the module with its inner modules
  * separated by `__` (or `.` since 5.1), then `.` or `__`, the function and `_` with a stamp. `$`
@@ -11,7 +11,8 @@
 
 #include "name_text.h"
 
-/* Decide by the name alone. false: it is none of that language; `readable` is then not used. */
+/* Decide by the name alone. Return false if it is no name of that language; then `readable` must
+ * not be used. */
 bool ocaml_name(const char *name, struct name_text *readable);
 bool haskell_name(const char *name, struct name_text *readable);
 

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* A part of the text. */
+/* Part of a text. */
 struct part {
     const char *at;
     size_t size;
@@ -35,7 +35,8 @@ static void set_function(struct arena *arena, struct generated_name *name, struc
     name->type = type;
 }
 
-/* Removes a decimal number at the part's end, and the colon before it. -1: there is none. */
+/* Removes a decimal number at the part's end, and the colon before it. Returns the number; -1:
+ * there is none. */
 static int generated_take_number(struct part *part) {
     size_t digits = 0;
     long value = 0;
@@ -60,8 +61,8 @@ static const char *const v8_functions[] = {
     "JS:", "LazyCompile:", "Function:", "Script:", "Eval:", "InterpretedFunction:"};
 static const char *const v8_others[] = {"Builtin:", "BytecodeHandler:", "RegExp:"};
 
-/* Finds the file. A function's name may have blanks in it ("get size"), and so may a path; so a
- * path is found by its beginning. */
+/* Finds the file. A function's name may have blanks ("get size"), and so may a path, so the path is
+ * found by its beginning. */
 static const char *v8_file(const char *text) {
     static const char *const beginnings[] = {"/", "file:", "node:", "http:", "https:", "ext:"};
     for (const char *blank = strchr(text, ' '); blank; blank = strchr(blank + 1, ' '))
@@ -73,7 +74,8 @@ static const char *v8_file(const char *text) {
 
 /* Reads "*sum /app/a.js:3:10": the tier, the name if it has one, the place where it begins. */
 static void read_v8_function(struct arena *arena, const char *text, struct generated_name *name) {
-    /* The tier is "*" or, for one context alone, "*'". No name begins with a quote. */
+    /* The tier is "*" or, for one context alone, "*'". A quote there is no part of the name,
+     * because no name begins with one. */
     const char *const tier = *text && strchr("~^+*", *text) ? text + 1 : text;
     const char *const function = tier > text && *tier == '\'' ? tier + 1 : tier;
     const char *const blank = v8_file(function);
@@ -109,7 +111,7 @@ static bool is_v8(struct arena *arena, const char *text, struct generated_name *
 
 /* --- others with a prefix --- */
 
-/* A qualified name has no colon. */
+/* Recognizes CPython's form, in which a qualified name has no colon. */
 static bool is_cpython(struct arena *arena, const char *text, struct generated_name *name) {
     const char *const function = behind(text, "py::");
     const char *const colon = function ? strchr(function, ':') : NULL;
@@ -124,7 +126,8 @@ static bool is_beam(struct arena *arena, const char *text, struct generated_name
     const char *const function = behind(text, "$");
     const char *const colon = function ? strchr(function, ':') : NULL;
     if (!colon || colon == function ||
-        (colon[1] != ':' && !strchr(colon, '/'))) /* a path or a stub's name */
+        /* the second text must be a path or a stub's name */
+        (colon[1] != ':' && !strchr(colon, '/')))
         return false;
     set_function(arena, name, whole(function), "beam");
     return true;
@@ -166,7 +169,7 @@ static bool is_dotnet(struct arena *arena, const char *text, struct generated_na
     return true;
 }
 
-/* Accepts "Lshop/Bank;::pay(J)V", or the same without the text behind the name. */
+/* Accepts "Lshop/Bank;::pay(J)V", or the same without the signature. */
 static bool is_descriptor(struct arena *arena, const char *text, struct generated_name *name) {
     const char *const class = behind(text, "L");
     const char *const end = class ? strstr(class, ";::") : NULL;

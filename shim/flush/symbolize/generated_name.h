@@ -11,8 +11,8 @@
  *   int shop.Bank.pay(long)             HotSpot, jvm: only where libjvm.so is loaded
  *   Lshop/Bank;::pay                    perf-map-agent, jvm
  *
- * The optimisation tier is left out: a function is one, in each of its forms. The parts that
- * distinguish overloads stay, in system_name. Context: flush.
+ * The optimisation tier is left out, so that all forms of a function count as one. The parts that
+ * distinguish overloads stay in system_name. Context: flush.
  */
 #ifndef OTELPROF_GENERATED_NAME_H
 #define OTELPROF_GENERATED_NAME_H
@@ -20,7 +20,7 @@
 #include "arena.h"
 #include "symbolize.h"
 
-/* Bytes of a name, its end included; a longer name is cut. */
+/* Largest size of a name, its end included; a longer name is cut. */
 enum { MAX_GENERATED_NAME = 2048 };
 
 /* The runtime of the process, for names that are ambiguous. */

@@ -17,7 +17,8 @@ enum {
     MAX_CACHE_BYTES = 8 << 20,
     PATH_BYTES = 64,
     /* A search for a jitdump file in /proc takes a millisecond or more if there are thousands of
-     * mappings. So it takes place in this many exports at first, and then once in so many. */
+     * mappings. So the search runs in the first EARLY_SCANS exports, and then once in
+     * SCAN_EVERY. */
     EARLY_SCANS = 4,
     SCAN_EVERY = 8,
 };
@@ -36,15 +37,15 @@ struct place {
 
 struct generated_names {
     memory_guard *guarded;
-    const struct capture_api *api; /* NULL: nothing is counted */
-    pid_t pid;                     /* of the process that made these reports */
-    bool reports_read;             /* in this export */
+    const struct capture_api *api; /* NULL: losses are not counted */
+    pid_t pid;                     /* the process that made these reports */
+    bool reports_read;             /* the reports were read in this export */
     enum runtime runtime;
     bool logged_excess;
-    unsigned scan_count; /* for a jitdump file */
+    unsigned scan_count; /* number of exports that needed a jitdump file */
     struct jitdump jitdump;
     struct perf_map perf_map;
-    bool objects_read; /* `objects` is of this export */
+    bool objects_read; /* `objects` was read in this export */
     struct jit_objects objects;
     /* Names that were read, by source, number and address. */
     struct arena arena;
@@ -133,7 +134,8 @@ static void read_perf_map(struct generated_names *names) {
         generated_count_excess(names, path);
 }
 
-/* A file that is closed, or has lost its marker, has nothing new; then another is searched. */
+/* If the file is closed, or has lost its marker, it has no new records, and another file is
+ * searched. */
 static void read_jitdump(struct generated_names *names) {
     enum jitdump_result result = jitdump_read(&names->jitdump);
     if (result == JITDUMP_NONE &&
@@ -156,7 +158,7 @@ static bool has_module(const struct harvest_module *modules, size_t count, const
 
 /* --- one address --- */
 
-/* Demangles names: for example Numba and clang-repl report their linker's names. */
+/* Demangles names, because for example Numba and clang-repl report their linker's names. */
 static void make_readable(struct generated_names *names, struct symbol_line *line) {
     char *text;
     if (!is_mangled(line->function) ||
@@ -200,7 +202,7 @@ static struct generated_name *generated_read_name(struct generated_names *names,
     return name;
 }
 
-/* Returns NULL if it cannot be read, or there is no memory. */
+/* Returns the name; NULL if it cannot be read, or there is no memory. */
 static const struct generated_name *known_name(struct generated_names *names,
                                                const struct place *place) {
     bool is_new;

@@ -1,4 +1,4 @@
-/* Names frames that are no addresses (common/frame.h). Context: flush. */
+/* Names frames that are not addresses (common/frame.h). Context: flush. */
 #ifndef OTELPROF_INTERNED_FRAME_H
 #define OTELPROF_INTERNED_FRAME_H
 
@@ -10,8 +10,8 @@ struct interned_frame {
     const char *type; /* profile.frame.type */
 };
 
-/* Returns false if the frame is an address, or is not known, and then counts as an address. The
- * strings are capture's, until the next harvest. */
+/* Returns false if the frame is an address, or is unknown and so counts as an address. The strings
+ * belong to capture, and are valid until the next harvest. */
 bool interned_frame_find(const struct capture_api *api, uint64_t frame,
                          struct interned_frame *found);
 

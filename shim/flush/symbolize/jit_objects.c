@@ -14,17 +14,17 @@
 static const char variable[] = "__jit_debug_descriptor";
 
 enum {
-    MAX_LISTS = 4096,   /* modules with a list, or without, that are remembered */
-    MAX_OBJECTS = 8192, /* of a list */
+    MAX_LISTS = 4096,   /* number of modules that are remembered, with a list or without */
+    MAX_OBJECTS = 8192, /* largest number of objects of a list */
     MAX_SECTIONS = 1024,
-    MAX_TABLE = 4 << 20, /* bytes of a table of symbols, or of its names */
-    MAX_NAMES = 8 << 20, /* bytes of all names */
-    MAX_READ = 64 << 20, /* bytes of all objects, each time: some 50 ms */
+    MAX_TABLE = 4 << 20, /* largest table of symbols, and largest table of names */
+    MAX_NAMES = 8 << 20, /* bytes of all names together */
+    MAX_READ = 64 << 20, /* bytes of all objects that are read at a time: some 50 ms */
     MAX_FILE_TABLE = 64 << 20,
     PIECE = 64 << 10,
 };
 
-/* The layout in GDB's manual. */
+/* Has the layout of GDB's manual. */
 struct descriptor {
     uint32_t version;
     uint32_t action;
@@ -42,9 +42,9 @@ struct entry {
 /* --- finding the lists --- */
 
 struct jit_list {
-    uint64_t start; /* of the module, and its first interval */
+    uint64_t start; /* start of the module, and its first interval */
     uint64_t interval;
-    uint64_t descriptor; /* 0: it has none */
+    uint64_t descriptor; /* address of the descriptor; 0: the module has none */
 };
 
 struct jit_lists {
@@ -96,8 +96,8 @@ static uint64_t value_in_table(const struct elf_sections *sections, const Elf64_
     return value;
 }
 
-/* Searches the file: a library that contains LLVM does not export the variable. If the file has
- * been replaced, the address holds no list: objects have marks of their own. */
+/* Searches the file: a library that contains LLVM does not export the variable. If the file was
+ * replaced, the address leads to no list, which is noticed because objects begin with a mark. */
 static uint64_t descriptor_in_file(const struct harvest_module *module) {
     struct elf_sections sections;
     uint64_t value = 0;
@@ -131,12 +131,13 @@ static uint64_t descriptor_of(struct jit_lists *lists, const struct harvest_modu
 struct object {
     uint64_t at;
     uint64_t size;
-    size_t *left; /* bytes that may still be read; 0 from the first refusal on */
+    size_t *left; /* number of bytes that may still be read; 0 after the first refusal */
     Elf64_Ehdr head;
     Elf64_Shdr *sections;
 };
 
-/* Returns part of the file, malloc'ed, the caller's. NULL: it is not there. */
+/* Returns a malloc'ed copy of part of the object, which the caller frees; NULL: the object is
+ * shorter, or unreadable. */
 static void *read_part(const struct object *object, uint64_t at, uint64_t size, size_t max) {
     if (size == 0 || size > max || at > object->size || size > object->size - at)
         return NULL;
@@ -152,8 +153,8 @@ static void *read_part(const struct object *object, uint64_t at, uint64_t size, 
     return NULL;
 }
 
-/* Returns the address of the function; 0: it is none. In an unlinked object the section's address
- * is added. */
+/* Returns the address of the function; 0: the symbol is no function. In an unlinked object the
+ * section's address is added. */
 static uint64_t function_address(const struct object *object, const Elf64_Sym *symbol) {
     if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx >= object->head.e_shnum)
         return 0;
@@ -163,7 +164,7 @@ static uint64_t function_address(const struct object *object, const Elf64_Sym *s
     return object->head.e_type == ET_REL ? home->sh_addr + symbol->st_value : symbol->st_value;
 }
 
-/* Returns false if no more is kept. */
+/* Returns false if no more functions are kept. */
 static bool jit_objects_add(struct jit_objects *objects, uint64_t address, uint64_t size,
                             const char *name) {
     const size_t length = strnlen(name, MAX_GENERATED_NAME);
@@ -215,7 +216,7 @@ static bool add_object(struct jit_objects *objects, uint64_t at, uint64_t size) 
 
 /* --- the list --- */
 
-/* The list may be cut, or circular, while it changes. */
+/* Bounds the walk, because the list may be cut, or circular, while it changes. */
 bool jit_objects_read_list(struct jit_objects *objects, uint64_t at) {
     struct descriptor descriptor;
     struct entry entry = {0};

@@ -17,14 +17,15 @@
 enum {
     MAGIC = 0x4A695444, /* "JiTD", in the byte order of the machine */
     VERSION = 1,
-    READ_AT_ONCE = 200000, /* records: a system call for each */
+    READ_AT_ONCE = 200000, /* number of records read at once: each costs a system call */
     FIRST_ROOM = 1024,
-    MAX_LINES_BYTES = 64 << 10, /* of one piece of code: some 1,500 lines */
+    MAX_LINES_BYTES = 64 << 10, /* largest list of lines of one piece of code: some 1,500 lines */
 };
 
-static const uint64_t max_file = (uint64_t)16 << 30; /* the file contains code, too */
+/* large, because the file contains code, too */
+static const uint64_t max_file = (uint64_t)16 << 30;
 
-/* jitdump-specification.txt */
+/* The layout of the file is in jitdump-specification.txt. */
 struct file_head {
     uint32_t magic;
     uint32_t version;
@@ -40,7 +41,7 @@ enum record { RECORD_LOAD, RECORD_MOVE, RECORD_LINES, RECORD_CLOSE };
 
 struct record_head {
     uint32_t id;
-    uint32_t size; /* with this head */
+    uint32_t size; /* size of the record, this head included */
     uint64_t time;
 };
 
@@ -51,7 +52,7 @@ struct record_load {
     uint64_t address;
     uint64_t size;
     uint64_t index;
-}; /* then the name, and the code */
+}; /* the name and the code follow */
 
 struct record_move {
     uint32_t pid;
@@ -66,7 +67,7 @@ struct record_move {
 struct record_lines {
     uint64_t address;
     uint64_t count;
-}; /* then so many of these, each followed by the file's name */
+}; /* so many of the following structs follow, each with the file's name */
 
 struct line_entry {
     uint64_t address;
@@ -74,15 +75,15 @@ struct line_entry {
     uint32_t discriminator;
 };
 
-/* The places of a piece's records. */
+/* Places in the file of a piece's records. */
 struct jitdump_code {
     uint64_t name_at;
-    uint64_t lines_at; /* 0: it has none */
+    uint64_t lines_at; /* place of its lines; 0: it has none */
 };
 
 /* --- finding the file --- */
 
-/* "7f0000000000-7f0000001000 r-xp 00000000 08:01 1234    /tmp/jit-42.dump" */
+/* A line of maps: "7f0000000000-7f0000001000 r-xp 00000000 08:01 1234    /tmp/jit-42.dump" */
 static const char *marker_in(char *line, const char *name, uint64_t *address) {
     char permissions[5];
     char *const path = strchr(line, '/');
@@ -201,7 +202,7 @@ static bool jitdump_begin(struct jitdump *dump) {
     return true;
 }
 
-/* Takes a record only if it is complete. */
+/* Reads a record only if it is complete. */
 static void jitdump_read_records(struct jitdump *dump, uint64_t end) {
     struct record_head head;
     for (int i = 0; i < READ_AT_ONCE && !dump->full; i++) {
@@ -286,10 +287,10 @@ bool jitdump_name(const struct jitdump *dump, uint32_t number,
 struct lines {
     const char *at;
     size_t left;
-    const char *file; /* of the entry before */
+    const char *file; /* file of the previous entry */
 };
 
-/* "\xff" means the file of the entry before. */
+/* Reads the next entry. "\xff" stands for the file of the previous entry. */
 static bool next_line(struct lines *lines, struct line_entry *entry) {
     if (lines->left <= sizeof *entry)
         return false;
@@ -305,7 +306,7 @@ static bool next_line(struct lines *lines, struct line_entry *entry) {
     return true;
 }
 
-/* V8 12 and older write file names from freed memory. */
+/* Checks the name, because V8 12 and older write file names from freed memory. */
 static bool is_text(const char *file) {
     for (const char *at = file; *at; at += utf8_sequence(at))
         if (utf8_sequence(at) == 0 || (unsigned char)*at < ' ' || *at == 0x7f)
@@ -340,7 +341,7 @@ int jitdump_line(const struct jitdump *dump, uint32_t number, uint64_t address,
     if (dump->file < 0 || !at ||
         !jitdump_read_at(dump, dump->code[number].name_at - sizeof load, &load, sizeof load))
         return 0;
-    /* moved code has no lines: they refer to its former place */
+    /* code that was moved has no lines, because they refer to its former place */
     if (address - load.address >= load.size || !jitdump_read_at(dump, at, &head, sizeof head))
         return 0;
     char *const bytes = malloc(MAX_LINES_BYTES);

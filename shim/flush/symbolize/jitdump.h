@@ -2,11 +2,12 @@
  * for `perf inject`, in a folder of its choice (tools/perf/Documentation/jitdump-specification.txt
  * of Linux).
  *
- * A runtime that writes one maps its first page as code, which shows perf the place; the profiler
- * finds it in the same way, in /proc. It is a list of records: code was loaded, with its name, its
- * lines before it and its bytes behind it; code was moved. Like a perf map it is read
- * incrementally, by record heads alone: names and lines are read on request. It must be the file
- * that is mapped, and belong to root or the process's user. Context: flush.
+ * A runtime that writes such a file maps its first page as code, so that perf finds its path; the
+ * profiler finds the path in /proc in the same way. The file is a list of records. Some report that
+ * code was loaded, with its name and its bytes, after a record of its lines; others that code was
+ * moved. As for a perf map, only new records are read, and of these only the heads: names and lines
+ * are read on request. The file must be the one that is mapped, and belong to root or the process's
+ * user. Context: flush.
  */
 #ifndef OTELPROF_JITDUMP_H
 #define OTELPROF_JITDUMP_H
@@ -24,45 +25,46 @@ enum jitdump_result {
     JITDUMP_NONE,
     JITDUMP_READ,
     JITDUMP_RESTARTED,
-    JITDUMP_EXCESS, /* as in enum perf_map_result */
+    JITDUMP_EXCESS, /* as PERF_MAP_EXCESS in enum perf_map_result */
 };
 
 struct jitdump_code;
 
 /* Initialised by jitdump_init(). */
 struct jitdump {
-    int file; /* -1: closed */
+    int file; /* descriptor; -1: closed */
     dev_t device;
-    ino_t inode; /* 0: none was found yet */
+    ino_t inode; /* 0: no file was found yet */
     char path[PATH_MAX];
-    uint64_t at; /* everything before it was read */
+    uint64_t at; /* offset up to which the file was read */
     bool full;
-    uint64_t lines_at; /* place of the last record of lines */
-    uint64_t lines_of; /* address of the code that they belong to */
+    uint64_t lines_at; /* offset of the last record of lines */
+    uint64_t lines_of; /* address of the code that these lines belong to */
     struct jitdump_code *code;
     size_t code_count;
     size_t code_room;
-    struct code_map ranges; /* numbers of `code` */
+    struct code_map ranges; /* values: indices in `code` */
 };
 
 void jitdump_init(struct jitdump *dump);
 
-/* Searches the mappings of the process `pid`, which is this one, for the file. false: none. */
+/* Searches the mappings of the process `pid`, which is this one, for the file. Returns false if
+ * there is none. */
 bool jitdump_scan(struct jitdump *dump, pid_t pid);
 
 /* Opens the file that was found and reads its new records; it stays open until
  * jitdump_close_file(). */
 enum jitdump_result jitdump_read(struct jitdump *dump);
 
-/* Does the same for a descriptor, which is taken over. */
+/* Reads the file of a descriptor, of which it takes ownership, as jitdump_read() does. */
 enum jitdump_result jitdump_read_file(struct jitdump *dump, int file);
 
-/* Finds the piece of code at `address`. false: none is known. */
+/* Finds the piece of code at `address`. Returns false if none is known. */
 bool jitdump_find(struct jitdump *dump, uint64_t address, uint32_t *number);
 bool jitdump_name(const struct jitdump *dump, uint32_t number,
                   char name[static MAX_GENERATED_NAME]);
 
-/* Return the source line; 0 and "" if that is not known. */
+/* Return the source line; 0 and "" if it is not known. */
 int jitdump_line(const struct jitdump *dump, uint32_t number, uint64_t address,
                  char file[static PATH_MAX]);
 

@@ -15,8 +15,8 @@ enum {
     MAX_STRINGS = 32 << 20,
     MAX_BUCKETS = 1 << 20,
     CHAIN_AT_ONCE = 256,
-    MAX_CHAIN = 4096, /* symbols of one bucket */
-    MAX_NAME = 64,    /* of the symbol that is searched */
+    MAX_CHAIN = 4096, /* largest number of symbols of one bucket */
+    MAX_NAME = 64,    /* largest name that is searched */
 };
 
 enum section {
@@ -28,7 +28,7 @@ enum section {
     SECTIONS
 };
 
-/* The places of tables in memory. */
+/* Addresses of an object's tables. */
 struct loaded {
     const struct harvest_module *module;
     uint64_t notes[MAX_HEADERS]; /* PT_NOTE segments */
@@ -94,7 +94,8 @@ static bool has_build_id(const struct loaded *l) {
 static size_t chain_end(uint64_t chains, uint32_t first, uint32_t last) {
     uint32_t chain[CHAIN_AT_ONCE];
     for (uint32_t at = last; at < MAX_SYMBOLS; at += CHAIN_AT_ONCE) {
-        size_t readable = CHAIN_AT_ONCE; /* the table may end before the block does */
+        /* the table may end before a block of CHAIN_AT_ONCE does */
+        size_t readable = CHAIN_AT_ONCE;
         while (readable &&
                !safe_read(chains + 4 * (uint64_t)(at - first), chain, readable * sizeof *chain))
             readable /= 2;
@@ -107,7 +108,7 @@ static size_t chain_end(uint64_t chains, uint32_t first, uint32_t last) {
     return 0;
 }
 
-/* The table's layout: object_symbols.c. */
+/* Reads the table whose layout object_symbols.c describes. */
 static size_t count_by_gnu_hash(uint64_t table) {
     uint32_t head[4];
     if (!safe_read(table, head, sizeof head) || head[0] > MAX_BUCKETS)
@@ -126,7 +127,7 @@ static size_t count_by_gnu_hash(uint64_t table) {
 
 /* --- one symbol --- */
 
-/* Returns 0 if the symbol has another name, or is not defined here. */
+/* Returns the symbol's value; 0 if it has another name, or is not defined here. */
 static uint64_t value_named(const struct loaded *l, uint64_t number, const char *name) {
     Elf64_Sym symbol;
     char found[MAX_NAME];
@@ -141,7 +142,8 @@ static uint64_t value_named(const struct loaded *l, uint64_t number, const char 
 }
 
 static uint64_t find_by_gnu_hash(const struct loaded *l, const char *name) {
-    uint32_t head[4]; /* buckets, the first symbol, words of the filter, its shift */
+    /* number of buckets, first symbol, words of the filter, shift of the filter */
+    uint32_t head[4];
     uint32_t number;
     uint32_t chain = 0;
     const uint32_t hash = dynamic_gnu_hash(name);
@@ -152,7 +154,8 @@ static uint64_t find_by_gnu_hash(const struct loaded *l, const char *name) {
     if (!safe_read(buckets + 4 * (uint64_t)(hash % head[0]), &number, sizeof number) ||
         number < head[1])
         return 0;
-    for (int i = 0; i < MAX_CHAIN && !(chain & 1); i++, number++) { /* the last is odd */
+    /* the last hash of a chain is odd */
+    for (int i = 0; i < MAX_CHAIN && !(chain & 1); i++, number++) {
         if (!safe_read(chains + 4 * (uint64_t)(number - head[1]), &chain, sizeof chain))
             return 0;
         const uint64_t value = (chain | 1) == (hash | 1) ? value_named(l, number, name) : 0;
@@ -169,7 +172,7 @@ uint64_t loaded_image_symbol(const struct harvest_module *module, const char *na
 
 /* --- making --- */
 
-/* A file: its header, the section headers, then what they describe. */
+/* A file in memory: its header, the section headers, then the sections. */
 struct image {
     Elf64_Ehdr header;
     Elf64_Shdr sections[SECTIONS];
@@ -203,7 +206,8 @@ static void describe_sections(struct image *image, const struct harvest_module *
                      .sh_size = strings};
 }
 
-/* The symbols' sections are not known, only whether their addresses are in the code. */
+/* Assigns symbols to sections by whether their addresses are in the code, because their real
+ * sections are not known. */
 static void place_symbols(struct image *image, size_t count) {
     const Elf64_Shdr *const text = &image->sections[SECTION_TEXT];
     for (size_t i = 0; i < count; i++) {
@@ -218,7 +222,7 @@ bool loaded_image_make(const struct harvest_module *module, void **bytes, size_t
     if (!module->build_id_size || module->build_id_size > sizeof((struct image *)0)->note.id ||
         !image_read_headers(&loaded))
         return false;
-    uint32_t hash[2]; /* buckets, and the number of symbols */
+    uint32_t hash[2]; /* number of buckets, and number of symbols */
     const size_t symbols = loaded.gnu_hash ? count_by_gnu_hash(loaded.gnu_hash)
                            : loaded.hash && safe_read(loaded.hash, hash, sizeof hash) ? hash[1]
                                                                                       : 0;

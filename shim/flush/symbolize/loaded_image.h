@@ -1,11 +1,10 @@
-/* Makes a small ELF file of a loaded object's parts in memory, its dynamic symbols and its build
- * id. It replaces the object's own file where that is out of reach: deleted or replaced by an
- * upgrade of a running program, or left behind by chroot.
+/* Makes a small ELF file in memory from parts of a loaded object: its dynamic symbols and its build
+ * id. It replaces the object's own file if that cannot be opened: deleted or replaced by an upgrade
+ * of a running program, or left behind by chroot.
  *
- * Every byte is read with safe_read(), for the object may be unloaded meanwhile. Another object
- * could take its place; so an image is made only of an object with a build id, which must still be
- * there after everything else has been read.
- * Context: flush.
+ * Every byte is read with safe_read(), because the object may be unloaded meanwhile. Another object
+ * could take its place, so only an object with a build id is read, and its build id is checked
+ * again after the last read. Context: flush.
  */
 #ifndef OTELPROF_LOADED_IMAGE_H
 #define OTELPROF_LOADED_IMAGE_H
@@ -15,8 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* `*bytes` is malloc'ed and the caller's. false: there is nothing to be read, or no memory; both
- * are then unchanged. */
+/* Stores a malloc'ed image in `*bytes`, which the caller frees. Returns false, without a change, if
+ * the object cannot be read, or there is no memory. */
 bool loaded_image_make(const struct harvest_module *module, void **bytes, size_t *size);
 
 /* Returns the run-time address of the object's export `name`, by its GNU hash table alone. 0: it

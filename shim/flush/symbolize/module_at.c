@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* Compares two entries: the same object may be loaded again at the same place. */
+/* Returns true if both entries are of the same object, which may be loaded again at the same
+ * place. */
 static bool same_object(const struct harvest_module *a, const struct harvest_module *b) {
     return a->load_bias == b->load_bias && a->text_start == b->text_start &&
            a->build_id_size == b->build_id_size &&

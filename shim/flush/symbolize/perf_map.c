@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum {
-    READ_AT_ONCE = 32 << 20, /* some 100 ms */
-    MAX_FILE = 1 << 30,      /* numbers of lines are offsets */
+    READ_AT_ONCE = 32 << 20, /* bytes read at once: some 100 ms */
+    MAX_FILE = 1 << 30,      /* bounded, because the number of a line is its offset */
     PIECE = 64 << 10,        /* a longer line is skipped */
     MAX_LINE = MAX_GENERATED_NAME + 64,
 };
@@ -26,7 +26,8 @@ struct map_line {
     const char *name;
 };
 
-/* Reads a number and the blanks behind it. NULL: there is none, or one of more than 64 bits. */
+/* Reads a number and the blanks after it. Returns NULL if there is none, or one of more than 64
+ * bits. */
 static const char *perf_map_number(const char *at, uint64_t *number) {
     if (at[0] == '0' && (at[1] | 0x20) == 'x')
         at += 2;
@@ -44,7 +45,7 @@ static bool read_line(const char *at, const char *end, struct map_line *line) {
 
 /* --- the file --- */
 
-/* Returns whether the part that was read is unchanged, as far as its end shows. */
+/* Returns whether the part that was read seems unchanged: only its last bytes are compared. */
 static bool perf_map_is_unchanged(const struct perf_map *map, const struct stat *status) {
     char tail[PERF_MAP_TAIL];
     if (map->line_changed || status->st_dev != map->device || status->st_ino != map->inode ||
@@ -55,7 +56,8 @@ static bool perf_map_is_unchanged(const struct perf_map *map, const struct stat 
            memcmp(tail, map->tail, map->tail_size) == 0;
 }
 
-/* Adds the whole lines of the piece, which was read at map->at. Returns how many bytes they have.
+/* Adds the complete lines of the piece, which was read at map->at. Returns the number of their
+ * bytes.
  */
 static size_t perf_map_take_lines(struct perf_map *map, const char *piece, size_t size) {
     struct map_line line;
@@ -71,13 +73,13 @@ static size_t perf_map_take_lines(struct perf_map *map, const char *piece, size_
     return (size_t)(at - piece);
 }
 
-/* Returns false if there is no more, for now. */
+/* Returns false if there is no more to read for now. */
 static bool perf_map_read_piece(struct perf_map *map, char *piece) {
     const ssize_t size = pread(map->file, piece, PIECE, (off_t)map->at);
     if (size <= 0)
         return false;
     size_t taken = perf_map_take_lines(map, piece, (size_t)size);
-    if (taken == 0 && !map->full && size == PIECE) /* the line does not end */
+    if (taken == 0 && !map->full && size == PIECE) /* the line is longer than the piece */
         taken = PIECE;
     if (taken == 0)
         return false;
@@ -118,7 +120,7 @@ enum perf_map_result perf_map_read_file(struct perf_map *map, int file) {
     return restarted ? PERF_MAP_RESTARTED : PERF_MAP_READ;
 }
 
-/* Does not wait for a pipe or device, and follows no link. */
+/* Opens the file without waiting for a pipe or device, and without following a link. */
 enum perf_map_result perf_map_read(struct perf_map *map, const char *path) {
     struct stat status;
     perf_map_close_file(map);

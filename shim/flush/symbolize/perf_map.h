@@ -4,8 +4,8 @@
  *
  * The file grows while the program runs, and if two lines have the same address the later one is
  * valid. So each export reads the new lines at most once; an incomplete line waits. A file that was
- * replaced, shortened or rewritten is read from its beginning. Only ranges are kept; a name is read
- * from its line on request, and only if the line still has the address: 16 bytes a line.
+ * replaced, shortened or rewritten is read again from its beginning. Only ranges are kept, 16 bytes
+ * a line; a name is read from its line on request, and only if the line still has the address.
  *
  * Every user can write to /tmp. A map is read only if it is a regular file with one name that
  * belongs to root or the process's user, is not writable for all, and is not reached through a
@@ -24,24 +24,24 @@
 #include <sys/types.h>
 
 enum perf_map_result {
-    PERF_MAP_NONE,      /* there is no file, or none that may be read */
-    PERF_MAP_READ,      /* the new lines, or as many as are read at once */
-    PERF_MAP_RESTARTED, /* from its beginning: earlier numbers are invalid */
-    PERF_MAP_EXCESS     /* and more than is kept: the rest never will be */
+    PERF_MAP_NONE,      /* there is no file that may be read */
+    PERF_MAP_READ,      /* the new lines were read, or as many as are read at once */
+    PERF_MAP_RESTARTED, /* the file was read from its beginning, so earlier numbers are invalid */
+    PERF_MAP_EXCESS     /* the file has more than is ever kept */
 };
 
 enum { PERF_MAP_TAIL = 64 };
 
 /* Initialised by perf_map_init(). */
 struct perf_map {
-    int file; /* -1: closed */
+    int file; /* descriptor; -1: closed */
     dev_t device;
     ino_t inode;
-    uint64_t at;              /* everything before it was read: up to the end of a line */
-    char tail[PERF_MAP_TAIL]; /* the last bytes of that */
+    uint64_t at;              /* offset up to which the file was read: the end of a line */
+    char tail[PERF_MAP_TAIL]; /* the last bytes before that offset */
     size_t tail_size;
-    bool full;         /* nothing more is read */
-    bool line_changed; /* a line has changed: to be read from the beginning */
+    bool full;         /* the limit is reached, so no more is read */
+    bool line_changed; /* a line has changed, so the file must be read from its beginning */
     struct code_map ranges;
 };
 
@@ -50,19 +50,20 @@ void perf_map_init(struct perf_map *map);
 /* Opens the file and reads its new lines; it stays open until perf_map_close_file(). */
 enum perf_map_result perf_map_read(struct perf_map *map, const char *path);
 
-/* Does the same for a descriptor, of any user's file, which is taken over. */
+/* Reads the file of a descriptor, of any user's file, as perf_map_read() does, and takes ownership
+ * of the descriptor. */
 enum perf_map_result perf_map_read_file(struct perf_map *map, int file);
 
 /* Finds the name at `address`, and the number of its piece of code, which is the same for all
- * addresses in it. false: there is none. */
+ * addresses in that piece. Returns false if there is none. */
 bool perf_map_find(struct perf_map *map, uint64_t address, uint32_t *number);
 bool perf_map_name(struct perf_map *map, uint64_t address, uint32_t number,
                    char name[static MAX_GENERATED_NAME]);
 
-/* Closes the file; everything that was read stays known. */
+/* Closes the file; the ranges that were read stay known. */
 void perf_map_close_file(struct perf_map *map);
 
-/* Closes the file, and forgets everything. */
+/* Closes the file, and drops all ranges. */
 void perf_map_close(struct perf_map *map);
 
 #endif

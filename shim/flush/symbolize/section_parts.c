@@ -6,9 +6,12 @@
 enum {
     PART_BYTES = 8 << 10,
     INPUT_BYTES = 8 << 10,
-    LEAST_STEP = 256 << 10, /* between two states, which are 40 KiB each: 1 ms of inflating */
-    MAX_SMALL = 2 << 20,    /* smaller compressed sections are read whole: going back costs more */
-    MAX_TIMES = 2,          /* the section's size, inflated before the rest is read */
+    /* least distance between two kept states, which have 40 KiB each: 1 ms of inflating */
+    LEAST_STEP = 256 << 10,
+    /* compressed sections of at most so many bytes are read whole, because going back costs more */
+    MAX_SMALL = 2 << 20,
+    /* once so many times the section's size was inflated, the rest is read at once */
+    MAX_TIMES = 2,
 };
 
 /* --- parts --- */
@@ -25,14 +28,14 @@ static void set_present(struct section_parts *p, uint64_t part) {
     p->present[part / 8] |= (uint8_t)(1U << part % 8);
 }
 
-/* Returns the end of the part. */
+/* Returns where the part ends. */
 static uint64_t end_of(const struct section_parts *p, uint64_t part) {
     return (part + 1) * PART_BYTES < p->size ? (part + 1) * PART_BYTES : p->size;
 }
 
 /* --- inflating --- */
 
-/* Returns the distance between two states, a multiple of PART_BYTES. */
+/* Returns the distance between two kept states, a multiple of PART_BYTES. */
 static uint64_t step_of(const struct section_parts *p) {
     const uint64_t even = (p->size / MAX_INFLATE_STATES / PART_BYTES + 1) * PART_BYTES;
     return even > LEAST_STEP ? even : LEAST_STEP;
@@ -62,7 +65,7 @@ static bool inflate_to(struct section_parts *p, uint8_t *to, uint64_t end) {
     return true;
 }
 
-/* Restores the last state before `at`, unless the stream is nearer. */
+/* Restores the last kept state before `at`, unless the stream's position is nearer. */
 static bool seek(struct section_parts *p, uint64_t at) {
     z_stream *from = &p->states[0];
     for (unsigned i = 1; i < p->kept; i++)
@@ -74,7 +77,7 @@ static bool seek(struct section_parts *p, uint64_t at) {
     return inflateCopy(&p->stream, from) == Z_OK;
 }
 
-/* Inflates the next part, and keeps it if it is among [first, last]. */
+/* Inflates the next part, and stores it if it is among [first, last]. */
 static bool inflate_part(struct section_parts *p, uint64_t first, uint64_t last) {
     uint8_t unwanted[PART_BYTES] = {0};
     const uint64_t at = p->stream.total_out;
@@ -84,7 +87,7 @@ static bool inflate_part(struct section_parts *p, uint64_t first, uint64_t last)
         return false;
     if (is_new)
         set_present(p, part);
-    /* the present state is kept, except on the way to the end, after which nothing is read */
+    /* keeps the present state, except on the way to the end, after which no part is read */
     if (last + 1 < count_of(p) && p->kept < MAX_INFLATE_STATES &&
         p->stream.total_out == p->kept * step_of(p))
         p->kept += inflateCopy(&p->states[p->kept], &p->stream) == Z_OK;

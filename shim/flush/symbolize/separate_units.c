@@ -4,21 +4,21 @@
 #include <string.h>
 
 enum {
-    MAX_RANGES = 1 << 18,    /* of a file; libc's has six thousand */
-    MAX_TABLE = 1 << 20,     /* bytes of a unit's abbreviations */
-    MAX_UNIT = 16 << 20,     /* bytes; the kernel's largest has 4 MB */
-    LONG_FORMAT = 0xfffffff0 /* DWARF 5, 7.4: lengths from here on are escapes */
+    MAX_RANGES = 1 << 18,    /* largest number of ranges of a file; libc's has six thousand */
+    MAX_TABLE = 1 << 20,     /* largest table of abbreviations of a unit, in bytes */
+    MAX_UNIT = 16 << 20,     /* largest unit, in bytes; the kernel's largest has 4 MB */
+    LONG_FORMAT = 0xfffffff0 /* DWARF 5, 7.4: lengths from this value on are escapes */
 };
 
 /* --- .debug_aranges: DWARF 5, 6.1.2 --- */
 
 struct set_header {
-    uint32_t length; /* of what follows */
+    uint32_t length; /* number of bytes that follow */
     uint16_t version;
     uint32_t unit;
     uint8_t address_size;
     uint8_t segment_size;
-    uint32_t padding; /* to the size of a pair */
+    uint32_t padding; /* bytes up to a multiple of the size of a pair */
 } __attribute__((packed));
 
 struct pair {
@@ -60,7 +60,7 @@ void separate_units_ranges(const struct debug_image *image, struct address_range
 struct table {
     struct debug_image *image;
     uint64_t at;
-    unsigned left; /* bytes that it may take */
+    unsigned left; /* number of bytes that the table may still have */
     bool failed;
 };
 
@@ -88,16 +88,16 @@ static uint64_t next_number(struct table *table) {
     return number;
 }
 
-/* Accepts forms whose values are in the unit itself, lead to another place in it, or into a section
- * that all units share. */
+/* Accepts forms whose values are in the unit itself, or lead to another place in it, or into a
+ * section that all units share. */
 static bool stays_inside(uint64_t form) {
     return form >= DW_FORM_addr && form <= DW_FORM_addrx4 && form != DW_FORM_ref_addr &&
            form != DW_FORM_indirect && form != DW_FORM_ref_sup4 && form != DW_FORM_strp_sup &&
            form != DW_FORM_ref_sig8 && form != DW_FORM_ref_sup8;
 }
 
-/* Returns false at the end of the attributes, or if one has a form that leads elsewhere, or is not
- * known. */
+/* Reads the next attribute. Returns false at the end, or if its form is unknown or leads out of the
+ * unit. */
 static bool next_attribute(struct table *table) {
     const uint64_t name = next_number(table);
     const uint64_t form = next_number(table);
@@ -109,12 +109,12 @@ static bool next_attribute(struct table *table) {
     return !table->failed;
 }
 
-/* Reads the table of abbreviations at that offset. */
+/* Returns true if the table of abbreviations at that offset shows that its unit is independent. */
 static bool is_independent(struct debug_image *image, uint64_t at) {
     struct table table = {.image = image, .at = at, .left = MAX_TABLE};
     while (!table.failed && next_number(&table) != 0) {
-        (void)next_number(&table); /* the tag */
-        (void)next_byte(&table);   /* the flag for entries below it */
+        (void)next_number(&table); /* skips the tag */
+        (void)next_byte(&table);   /* skips the flag for entries below this one */
         while (next_attribute(&table))
             ;
     }
@@ -124,7 +124,7 @@ static bool is_independent(struct debug_image *image, uint64_t at) {
 /* --- units: DWARF 5, 7.5.1 --- */
 
 struct unit_header {
-    uint32_t length; /* of what follows */
+    uint32_t length; /* number of bytes that follow */
     uint16_t version;
     union {
         struct {

@@ -1,7 +1,7 @@
 /* Finds the units of a file's debug information that can be read without the others.
  *
- * .debug_aranges gives the unit of an address. That unit is independent if nothing in it leads into
- * another unit or another file: its abbreviations show that. Compilers write such units; link-time
+ * .debug_aranges has the unit of an address. A unit is independent if no attribute in it leads into
+ * another unit or another file; its abbreviations show that. Compilers write such units; link-time
  * optimization and dwz do not. Context: flush.
  */
 #ifndef OTELPROF_SEPARATE_UNITS_H
@@ -16,8 +16,8 @@
  */
 void separate_units_ranges(const struct debug_image *image, struct address_ranges *ranges);
 
-/* Gives the entry of the unit at that offset. false: it is not independent, or there is no room for
- * more, or the whole file has been read by now. */
+/* Stores the entry of the unit at that offset. Returns false if the unit is not independent, or
+ * there is no room for another image, or the whole file has already been read. */
 bool separate_unit_find(struct debug_image *image, uint64_t at, Dwarf_Die *unit);
 
 #endif

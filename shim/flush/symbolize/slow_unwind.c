@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* libunwind's generic library exports this for its own accessors for remote processes; no header
- * declares it. It searches a binary table of .eh_frame_hdr's format. */
+/* Searches a binary table in the format of .eh_frame_hdr. libunwind's generic library exports this
+ * function for its own accessors of remote processes; no header declares it. */
 #define search_unwind_table UNW_OBJ(dwarf_search_unwind_table)
 int search_unwind_table(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t *info,
                         unw_proc_info_t *procedure, int need_unwind_info, void *arg);
@@ -21,7 +21,9 @@ struct slow_unwinder {
     const struct harvest_module *modules;
     size_t module_count;
     unw_addr_space_t space;
-    int memory; /* /proc/self/mem; -1: a process that gave up its rights may not open it */
+    /* descriptor of /proc/self/mem; -1: not open, because a process that gave up its rights may not
+     * open it */
+    int memory;
     const struct stack_copy *copy;
 };
 
@@ -47,8 +49,8 @@ static const struct harvest_module *module_of(const struct slow_unwinder *u, uin
     return NULL;
 }
 
-/* Reads the stack from the copy alone, because live stack memory has changed since. The rest is
- * read from modules only. */
+/* Reads the stack from the copy alone, because live stack memory has changed since. All other
+ * memory is read from modules only. */
 static int access_memory(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write,
                          void *arg) {
     struct slow_unwinder *const u = arg;
@@ -180,7 +182,7 @@ void slow_unwinder_close(struct slow_unwinder *u) {
 bool slow_unwind(struct slow_unwinder *u, const struct stack_copy *copy, uint64_t *frames,
                  uint64_t *stack_pointers, uint32_t max, uint32_t *count) {
     unw_cursor_t cursor;
-    bool exact = true; /* the leaf, and frames that a signal interrupted */
+    bool exact = true; /* true for the leaf, and for frames that a signal interrupted */
     *count = 0;
     u->copy = copy;
     if (unw_init_remote(&cursor, u->space, u) != 0)
@@ -198,14 +200,15 @@ bool slow_unwind(struct slow_unwinder *u, const struct stack_copy *copy, uint64_
         stack_pointers[*count] = sp;
         frames[(*count)++] = pc;
         /* If a module has no unwind information, libunwind guesses a caller from the frame pointer,
-         * even if that holds something else. For code of no module (JIT) there is no other way, so
-         * the guess is taken there only. */
+         * even if that register holds another value. The guess is used only for code outside of
+         * modules (JIT), for which there is no other way. */
         if (module_of(u, pc) && find_procedure(u->space, pc, &procedure, 0, u) != 0)
             return false;
         const int step = unw_step(&cursor);
         if (step <= 0)
             return step == 0;
-        exact = unw_is_signal_frame(&cursor) > 0; /* true of the frame behind the trampoline */
+        /* the frame after a signal's trampoline is exact */
+        exact = unw_is_signal_frame(&cursor) > 0;
     }
     return false;
 }

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of a table that an export's usual room for names has a place for: a million symbols. */
+/* A table of at most so many bytes is small: an export's usual room for names suffices for it. A
+ * million symbols. */
 enum { MAX_SMALL_TABLE = 8 << 20 };
 
 bool symbol_source_is_of(const struct symbol_source *source, const struct harvest_module *module) {
@@ -54,7 +55,8 @@ void symbol_source_close(struct symbol_source *source) {
 static struct file_state state_of(const struct elf_sections *sections) {
     const struct stat *const status = &sections->status;
     struct file_state state;
-    memset(&state, 0, sizeof state); /* padding, too */
+    /* padding included, because states are compared byte by byte */
+    memset(&state, 0, sizeof state);
     state.device = status->st_dev;
     state.inode = status->st_ino;
     state.size = sections->size;

@@ -16,12 +16,12 @@
 #include <time.h>
 
 enum {
-    /* Names of one file that are too costly to be demangled. If there are more, all of its names
+    /* Names of one file that are too costly to be demangled. If a file has more, all of its names
      * stay mangled. */
     MAX_COSTLY_NAMES = 4,
 };
 
-/* The identity and state of a file: data of a file that has been rewritten is not reused. */
+/* The identity and state of a file: data of a file that was rewritten is not reused. */
 struct file_state {
     dev_t device;
     ino_t inode;
@@ -30,51 +30,51 @@ struct file_state {
     struct timespec changed;
 };
 
-/* One file that was opened for symbols. */
+/* A file that was opened for symbols. */
 struct symbol_source {
     char *path;
     uint8_t build_id[MAX_BUILD_ID_BYTES];
     uint32_t build_id_size;
-    unsigned used; /* `exports` of the symbolizer at the last use */
-    /* For this export: */
+    unsigned used; /* value of the symbolizer's `exports` at the last use */
+    /* Valid for this export: */
     bool opened;
-    bool searched;    /* for debug files; `table` is the file's */
-    bool dwarf_tried; /* `functions` is the result */
-    bool deferred;    /* debug information is left for another time */
+    bool searched;    /* debug files were searched; `table` is complete */
+    bool dwarf_tried; /* opening debug information was tried; `functions` is the result */
+    bool deferred;    /* debug information was left for another export */
     bool table_deferred;
     struct elf_file file;
     struct dwarf_functions *functions;
-    /* For longer: */
+    /* Valid for longer: */
     bool abandoned;       /* work was left: `file` must not be touched any more */
-    bool lines_abandoned; /* in libdw: functions are still available */
-    bool dwarf_read;      /* once at least */
-    unsigned costly;      /* hashes of names that are too costly to be demangled */
+    bool lines_abandoned; /* work in libdw was left: functions are still available, lines are not */
+    bool dwarf_read;      /* debug information was read at least once */
+    unsigned costly;      /* number of names that are too costly to be demangled */
     uint64_t costly_names[MAX_COSTLY_NAMES];
     struct symbol_table table;
-    struct file_state states[ELF_PARTS]; /* of the files that `table` was read from */
+    struct file_state states[ELF_PARTS]; /* states of the files that `table` was read from */
     bool hashed;
-    char htlhash[FILE_HASH_TEXT_BYTES]; /* "" = the file cannot be read */
+    char htlhash[FILE_HASH_TEXT_BYTES]; /* "": the file cannot be read */
 };
 
 /* Returns NULL without memory. The caller closes it. */
 struct symbol_source *symbol_source_new(const struct harvest_module *module);
 
-/* Frees it, and everything that it holds. */
+/* Frees the source, and everything that it owns. */
 void symbol_source_close(struct symbol_source *source);
 
-/* Closes its files; the table stays. */
+/* Closes the files of the source; the table stays. */
 void symbol_source_close_file(struct symbol_source *source);
 void symbol_source_forget_table(struct symbol_source *source);
 
 /* Returns whether the source belongs to the module. */
 bool symbol_source_is_of(const struct symbol_source *source, const struct harvest_module *module);
 
-/* Reads the table of the open files, unless it is known from an earlier export. A large one that
- * takes more than `room` bytes is left for another time. */
+/* Reads the table of the open files, unless it is known from an earlier export. A large table that
+ * takes more than `room` bytes is left for another export. */
 void symbol_source_load_table(struct symbol_source *source, uint64_t room);
 
-/* Returns whether the name is too costly to be demangled, or there are too many such names. The
- * other function adds it, if it is new. */
+/* Returns whether the name is too costly to be demangled, or there are too many such names.
+ * symbol_source_note_costly() adds a name, if it is new. */
 bool symbol_source_is_costly(const struct symbol_source *source, const char *name);
 void symbol_source_note_costly(struct symbol_source *source, const char *name);
 

@@ -6,19 +6,21 @@
 #include <string.h>
 
 enum {
-    MAX_NESTED = 64,    /* symbols that may begin between an enclosing function and the address */
-    MAX_ALIASES = 16,   /* names of one address that are compared; libc has up to twelve */
-    READ_AT_ONCE = 512, /* symbols */
-    FIRST_NAME_BYTES = 256, /* most names are shorter */
-    LABEL_BYTES = 1,        /* of a symbol that states no size: its own address */
-    FEW_KEYS = 32,          /* sorted by insertion */
-    START_SHIFT = 32,       /* in a key of the index */
+    /* number of symbols searched backwards for a function that encloses the address */
+    MAX_NESTED = 64,
+    MAX_ALIASES = 16,       /* names of one address that are compared; libc has up to twelve */
+    READ_AT_ONCE = 512,     /* number of symbols read at once */
+    FIRST_NAME_BYTES = 256, /* bytes of a name that are read first; most names are shorter */
+    LABEL_BYTES = 1,        /* size of a symbol that states none: its own address */
+    FEW_KEYS = 32,          /* so few keys are sorted by insertion */
+    START_SHIFT = 32,       /* position of the start in a key of the index */
     TABLE_SHIFT = 30,
     TABLE_MASK = 3,
     NUMBER_MASK = (1 << TABLE_SHIFT) - 1,
 };
 
-/* Parts of a rank. A global name is better than a weak one, and that than a local one. */
+/* Parts of a rank. A global name is better than a weak one, and a weak name is better than a local
+ * one. */
 enum { RANK_WEAK = 1, RANK_GLOBAL = 2, RANK_SIZED = 4 };
 
 static const struct {
@@ -34,7 +36,7 @@ static const struct {
 /* --- reading --- */
 
 /* Returns the number of the section with the file's first table of that kind; 0: there is none.
- * Linkers write one; further ones are ignored. */
+ * Linkers write only one. */
 static uint32_t find_table(const struct elf_file *file, enum symbol_names kind) {
     const struct elf_sections *const sections = &file->parts[tables[kind].part];
     for (uint32_t i = 0; i < sections->count; i++) {
@@ -48,7 +50,7 @@ static uint32_t find_table(const struct elf_file *file, enum symbol_names kind) 
     return 0;
 }
 
-/* Returns the symbols of the table that are read; 0 without a table. */
+/* Returns the number of symbols of the table that are read; 0 without a table. */
 static uint64_t symbols_of(const struct elf_file *file, enum symbol_names kind) {
     const struct elf_sections *const sections = &file->parts[tables[kind].part];
     const uint32_t number = find_table(file, kind);
@@ -91,7 +93,7 @@ static bool is_function(const struct elf_sections *sections, const Elf64_Sym *sy
            is_code(&sections->headers[symbol->st_shndx]);
 }
 
-/* Leaves out what lies further from the lowest code than the processor's calls reach: 2 GiB. */
+/* Skips symbols that are further from the lowest code than the processor's calls reach: 2 GiB. */
 static void add_symbol(struct symbol_table *table, const Elf64_Sym *symbol, enum symbol_names kind,
                        uint64_t number) {
     const uint64_t start = symbol->st_value - table->low;
@@ -137,8 +139,8 @@ static unsigned digit_of(uint64_t key, unsigned shift) {
     return key >> shift & (DIGITS - 1);
 }
 
-/* Sorts in place, by one byte of the keys at a time, from the highest on: a copy of the index would
- * take as much memory again. At most eight calls are nested. */
+/* Sorts in place, by one byte of the keys at a time, from the highest on, because a copy of the
+ * index would need as much memory again. At most eight calls are nested. */
 static void sort_keys(uint64_t *keys, size_t count, unsigned shift) {
     size_t ends[DIGITS] = {0};
     size_t next[DIGITS];
@@ -180,7 +182,7 @@ void symbol_table_load(struct symbol_table *table, const struct elf_file *file) 
 
 /* --- searching --- */
 
-/* Reads the symbol at that place in the index. false: the file has changed. */
+/* Reads the symbol at that place in the index. Returns false if the file has changed. */
 static bool read_symbol(const struct symbol_table *table, const struct elf_file *file, size_t at,
                         Elf64_Sym *symbol) {
     const enum symbol_names kind = table->index[at] >> TABLE_SHIFT & TABLE_MASK;
@@ -224,8 +226,8 @@ static size_t count_up_to(const struct symbol_table *table, uint64_t address) {
 }
 
 /* Finds the best symbol whose size, or whose own address, covers `address`. A small symbol may lie
- * inside a larger one: searches further down. A label inside a function states no size; the
- * function that encloses it is the better result. */
+ * inside a larger one, so the search continues to lower symbols. A label inside a function states
+ * no size; then the enclosing function is the better result. */
 static bool find_covering(const struct symbol_table *table, const struct elf_file *file,
                           uint64_t address, struct symbol *found) {
     const size_t count = count_up_to(table, address);
@@ -253,7 +255,8 @@ bool symbol_table_find(const struct symbol_table *table, const struct elf_file *
     if ((covered && has_size(found)) || !table->has_labels ||
         !function_extent(&file->parts[PART_MAIN], address, &start, &end))
         return covered;
-    /* no size: the function around the address begins at a label, or has no name */
+    /* the symbol states no size: the function around the address begins at a label, or has no
+     * name */
     if (!find_covering(table, file, start, &function) || has_size(&function))
         return covered;
     *found = function;
@@ -263,7 +266,7 @@ bool symbol_table_find(const struct symbol_table *table, const struct elf_file *
 
 /* --- names --- */
 
-/* Reads a few bytes first; for a long name all that it may have. */
+/* Reads a few bytes first, and for a long name as many as it may have. */
 static bool read_name(const struct elf_sections *sections, const Elf64_Shdr *strings, uint32_t at,
                       char name[MAX_SYMBOL_NAME]) {
     if (at >= strings->sh_size)
@@ -294,7 +297,7 @@ static bool read_name_at(const struct symbol_table *table, const struct elf_file
            read_name(sections, &sections->headers[strings], symbol.st_name, name);
 }
 
-/* Names that begin with an underscore are mostly secondary names. */
+/* Prefers names without a leading underscore, which are mostly the primary ones. */
 static bool symbol_is_better(const char *name, const char *than) {
     const bool plain = name[0] != '_';
     if (plain != (than[0] != '_'))

@@ -1,5 +1,5 @@
-/* Holds an index of the functions of one module, sorted by address: of .symtab, .dynsym, a separate
- * debug file and .gnu_debugdata together.
+/* Holds an index of the functions of one module, sorted by address, from .symtab, .dynsym, a
+ * separate debug file and .gnu_debugdata together.
  *
  * A lookup returns only a symbol that covers the address. A symbol that states no size (a label of
  * hand-written assembler) covers its own address, or the function that unwind tables describe from
@@ -17,34 +17,35 @@
 #include <stdbool.h>
 
 enum {
-    /* Bytes of a name, its end included; C++ names of templates in templates have some thousands. A
-     * longer name is not read. */
+    /* Largest size of a name, its end included; a longer name is not read. C++ names of templates
+     * in templates have some thousands of bytes. */
     MAX_SYMBOL_NAME = 8192,
-    /* Symbols that are read of one table, and functions in an index: 96 MiB of it. chrome,
-     * clickhouse and libtorch have a million or two. */
+    /* Largest number of symbols that are read of one table, and of functions in an index, which
+     * then has 96 MiB. chrome, clickhouse and libtorch have one or two million. */
     MAX_SYMBOLS = 12 << 20,
 };
 
-/* The table that holds a symbol. */
+/* The table that has a symbol. */
 enum symbol_names { NAMES_MAIN, NAMES_MAIN_DYNAMIC, NAMES_DEBUG, NAMES_MINIDEBUG, SYMBOL_NAMES };
 
 /* The result of a lookup. */
 struct symbol {
     uint64_t start;
     uint64_t end;
-    size_t at;     /* in the index: of any symbol that begins at `start` */
+    size_t at;     /* place in the index of any symbol that begins at `start` */
     unsigned rank; /* of several symbols at one address, the highest rank is shown */
 };
 
 struct symbol_table {
-    uint64_t *index; /* from the highest bits on: the start from `low`, the table, the number */
+    /* of each symbol, from the highest bits on: its start from `low`, its table, its number */
+    uint64_t *index;
     size_t count;
     uint64_t low;                  /* the lowest address of code */
     bool has_labels;               /* some symbols state no size */
-    uint32_t tables[SYMBOL_NAMES]; /* the sections with the symbols */
+    uint32_t tables[SYMBOL_NAMES]; /* numbers of the sections with the symbols */
 };
 
-/* Returns the most bytes that an index of `file` takes. */
+/* Returns the largest number of bytes that an index of `file` takes. */
 uint64_t symbol_table_bytes(const struct elf_file *file);
 
 /* Indexes all tables of `file`. */
@@ -55,12 +56,13 @@ static inline uint64_t symbol_table_start(const struct symbol_table *table, size
     return table->low + (table->index[at] >> 32);
 }
 
-/* Gives the symbol that covers the ELF virtual address; false: there is none. `file` is the one
- * that the table was read from (possibly opened again). */
+/* Stores the symbol that covers the ELF virtual address. Returns false if there is none. `file` is
+ * the file that the table was read from (possibly opened again). */
 bool symbol_table_find(const struct symbol_table *table, const struct elf_file *file,
                        uint64_t address, struct symbol *found);
 
-/* Reads the best name of the symbols at the place of `symbol`. false: it has none that can be read.
+/* Reads the best name of the symbols at the place of `symbol`. Returns false if no name can be
+ * read.
  */
 bool symbol_table_name(const struct symbol_table *table, const struct symbol *symbol,
                        const struct elf_file *file, char name[MAX_SYMBOL_NAME]);

@@ -14,62 +14,67 @@
 #include <string.h>
 
 enum {
-    /* Exports after which inflating debug information is worth its cost: the process runs for long.
-     * Large information waits until then, also what is large once inflated. */
+    /* After so many exports the process runs for long, and inflating debug information is worth its
+     * cost. Large debug information, or information that is large once inflated, waits until
+     * then. */
     LONG_RUN_EXPORTS = 3,
     MAX_CHEAP_DWARF = 32 << 20,
-    MAX_CHEAP_INFLATED = 256 << 10, /* 1 ms */
-    /* Bytes of debug information that are open at a time. A larger file is opened alone. */
+    MAX_CHEAP_INFLATED = 256 << 10, /* inflating so many bytes takes 1 ms */
+    /* At most so many bytes of debug information are open at a time. A larger file is opened
+     * alone. */
     MAX_OPEN_DWARF = 64 << 20,
-    /* Bytes of debug information that an export may read on average, not counting the first read of
-     * each file: some 4 ms of CPU time. Inflating a byte takes as long as copying ten. */
+    /* An export may read so many bytes of debug information on average, not counting the first read
+     * of each file: some 4 ms of CPU time. Inflating a byte takes as long as copying ten. */
     DWARF_AN_EXPORT = 8 << 20,
     INFLATING_COSTS = 10,
-    LIBDW_ADDS = 2, /* bytes for each byte, during lookups */
+    /* libdw allocates so many bytes for each byte of debug information during lookups */
+    LIBDW_ADDS = 2,
     MAX_MODULES = 512,
     MAX_CACHE_BYTES = 32 << 20,
-    /* Tables of symbols that are kept between exports, all together: 130,000 functions. */
+    /* Tables of symbols with so many bytes in all are kept between exports: 130,000 functions. */
     MAX_KEPT_TABLES = 1 << 20,
-    /* Beyond MAX_IDLE files, those that were not used in so many exports are forgotten. */
+    /* Beyond MAX_IDLE files, a file that was not used in so many exports is forgotten. */
     IDLE_EXPORTS = 6,
     MAX_IDLE = 64,
-    /* A bound for demangling without a timer. The costliest known names (conversion operators, each
-     * in the template arguments of the one before) take 0.1 ms at that length, and twice as long
-     * for each six bytes more. */
+    /* Longer names are not demangled without a timer. The costliest known names (conversion
+     * operators, each in the template arguments of the one before) take 0.1 ms at this length, and
+     * twice as long for each six bytes more. */
     MAX_UNTIMED_NAME = 64,
     LEAST_PASS_MS = 1000,
-    /* Bounds the variables looked up in an export: for each, all symbols of a file are read. */
+    /* Bounds the variables looked up in an export, because for each of them all symbols of a file
+     * are read. */
     MAX_NEW_VARIABLES = 32,
 };
 
-/* Work beyond these budgets is abandoned. Ordinary work takes a hundredth of them: the largest
- * units of debug information tens of milliseconds, a name of 500 bytes 0.1 ms. */
+/* Work beyond these budgets is abandoned. Ordinary work takes a hundredth of them: tens of
+ * milliseconds for the largest units of debug information, 0.1 ms for a name of 500 bytes. */
 static const struct work_budget file_budget = {2000 * NANO_PER_MILLI, 128 << 20};
 static const struct work_budget name_budget = {50 * NANO_PER_MILLI, 1 << 20};
 
 struct resolved {
     size_t count;
     struct symbol_line *lines;
-    unsigned export; /* the export of this result */
-    bool partial;    /* debug information was skipped that may be read another time */
-    bool postponed;  /* nothing was looked up: there was no time, or no memory, for that */
+    unsigned export; /* number of the export in which this result was found */
+    bool partial;    /* some debug information was skipped that may be read in a later export */
+    bool postponed;  /* no lookup was made, because there was no time, or no memory */
 };
 
 struct symbolizer {
     enum symbols mode;
     memory_guard *guarded;
-    const struct capture_api *api; /* NULL: nothing is counted, the time for names is unlimited */
+    /* NULL: losses are not counted, and the time for names is unlimited */
+    const struct capture_api *api;
     uint64_t pass_end;   /* the helper's CPU time at which this export's time for names ends */
     uint64_t dwarf_room; /* bytes that debug information may take in this export */
-    bool no_names;       /* there is no memory for any */
-    unsigned variables;  /* looked up in this export */
+    bool no_names;       /* there is no memory for names of new addresses */
+    unsigned variables;  /* number of variables looked up in this export */
     bool logged_excess;
     bool logged_postponed;
     struct symbol_source *sources[MAX_MODULES];
     size_t source_count;
     unsigned exports;
-    uint64_t dwarf_open; /* bytes of debug information */
-    uint64_t dwarf_debt; /* bytes read, not yet balanced by later exports */
+    uint64_t dwarf_open; /* bytes of debug information that are open */
+    uint64_t dwarf_debt; /* bytes that were read, and are not yet balanced by later exports */
     struct arena arena;  /* resolved addresses and their names */
     struct intern addresses;
     struct arena_list results; /* struct resolved, by number of the address */
@@ -148,7 +153,7 @@ static void close_idle(struct symbolizer *s) {
             s->sources[kept++] = s->sources[i];
     }
     s->source_count = kept;
-    forget_addresses(s); /* their keys are the sources' addresses */
+    forget_addresses(s); /* the keys of addresses are the sources' addresses */
 }
 
 void symbolizer_trim(struct symbolizer *s) {
@@ -206,13 +211,13 @@ static struct symbol_source *source_of(struct symbolizer *s, const struct harves
 
 /* --- files --- */
 
-/* One piece of work. */
+/* A piece of work. */
 struct task {
     struct symbolizer *symbolizer;
     struct symbol_source *source;
     const struct harvest_module *module;
-    uint64_t address; /* in the file */
-    bool variable;    /* a variable is looked up, not a function */
+    uint64_t address; /* address in the file */
+    bool variable;    /* the address is of a variable, not of a function */
     struct symbol_line *lines;
     size_t max;
     size_t count;
@@ -243,7 +248,7 @@ static void open_debug_files(void *arg) {
     source->searched = true;
 }
 
-/* Returns whether that much debug information may be read now. */
+/* Returns whether so many bytes of debug information may be read now. */
 static bool is_affordable(const struct symbolizer *s, const struct symbol_source *source,
                           uint64_t bytes, bool compressed) {
     if (s->exports < LONG_RUN_EXPORTS &&
@@ -293,7 +298,7 @@ static bool try_open(struct task *task, void (*open)(void *arg)) {
     count_excess(task->symbolizer, source);
     elf_file_abandon(&source->file);
     source->functions = NULL;
-    source->table = (struct symbol_table){0}; /* it may be incomplete */
+    source->table = (struct symbol_table){0}; /* the table may be incomplete */
     return false;
 }
 
@@ -311,7 +316,7 @@ static void find_lines_guarded(struct task *task) {
     task->partial = false;
 }
 
-/* Needs no open file for the vDSO, which has none. */
+/* Computes the hash. The vDSO, which has no file, needs none. */
 static bool find_hash(struct task *task) {
     struct symbol_source *const source = task->source;
     const bool in_memory = strcmp(source->path, "[vdso]") == 0;
@@ -334,7 +339,7 @@ const char *symbolizer_htlhash(struct symbolizer *s, const struct harvest_module
 
 /* --- one address --- */
 
-/* Returns the readable form, malloc'ed; NULL: the name stays as it is. */
+/* Returns the readable form, malloc'ed; NULL: the name stays unchanged. */
 static char *readable_name(struct symbolizer *s, struct symbol_source *source, const char *name) {
     char *text = NULL;
     if (!is_mangled(name) || symbol_source_is_costly(source, name))
@@ -359,7 +364,8 @@ static void keep_line(struct symbolizer *s, struct symbol_source *source,
     free(readable);
 }
 
-/* Returns the symbol's name, until the next call; NULL: it has none, or no symbol was found. */
+/* Returns the symbol's name, until the next call; NULL: there is no name, or no symbol was
+ * found. */
 static const char *symbol_name(struct task *task, const struct symbol *symbol) {
     struct symbolizer *const s = task->symbolizer;
     const struct symbol_source *const source = task->source;
@@ -368,10 +374,10 @@ static const char *symbol_name(struct task *task, const struct symbol *symbol) {
                : NULL;
 }
 
-/* Debug information may have no name for the compiled function, one without its scope (functions of
- * an unnamed namespace, lambdas), or one that is known in its file only (libc's malloc is
- * __GI___libc_malloc there): then the symbol's name is better, and agrees with exports from before
- * debug information was read. false: no name. */
+/* Names the compiled function. Debug information may have no name for it, a name without its scope
+ * (functions of an unnamed namespace, lambdas), or a name that is known only in its file (libc's
+ * malloc is __GI___libc_malloc there). Then the symbol's name is better, and agrees with exports
+ * from before debug information was read. Returns false if there is no name. */
 static bool name_outermost(struct task *task, const struct symbol *symbol) {
     struct symbol_line *const line = &task->lines[task->count - 1];
     if (line->system_name && is_mangled(line->system_name))
@@ -436,7 +442,7 @@ static struct resolved *symbolizer_resolve(struct symbolizer *s,
     return result;
 }
 
-/* Returns whether another try may find more now. */
+/* Returns whether another lookup may find more now. */
 static bool is_due(const struct symbolizer *s, const struct symbol_source *source,
                    const struct resolved *result) {
     if (!result || result->export == s->exports)
@@ -448,7 +454,7 @@ static bool is_due(const struct symbolizer *s, const struct symbol_source *sourc
     return s->exports >= LONG_RUN_EXPORTS && (s->dwarf_debt == 0 || !source->dwarf_read);
 }
 
-/* Returns the result for the address; NULL: there was no memory for it. */
+/* Returns the result for the address; NULL: there is no memory for it. */
 static const struct resolved *resolved_at(struct symbolizer *s, const struct harvest_module *module,
                                           uint64_t address, bool variable) {
     bool is_new;

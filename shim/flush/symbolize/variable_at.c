@@ -6,12 +6,12 @@ enum { READ_AT_ONCE = 512, MAX_TABLE_BYTES = MAX_SYMBOLS * sizeof(Elf64_Sym) };
 
 struct search {
     uint64_t address;
-    Elf64_Sym found; /* st_size 0: none yet */
+    Elf64_Sym found; /* the best symbol so far; st_size 0: none yet */
     const struct elf_sections *sections;
     const Elf64_Shdr *names;
 };
 
-/* Prefers the smallest: a variable may have symbols for its parts, and two names. */
+/* Prefers the smallest symbol, because a variable may have symbols for its parts, and two names. */
 static bool variable_is_better(const struct search *search, const Elf64_Sym *symbol) {
     return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && symbol->st_name != 0 &&
            symbol->st_shndx != SHN_UNDEF && symbol->st_value <= search->address &&
@@ -38,7 +38,7 @@ static void scan_table(struct search *search, const struct elf_sections *section
     }
 }
 
-/* Searches one table of each kind: linkers write no more. */
+/* Searches one table of each kind, because linkers write no more. */
 static void scan_part(struct search *search, const struct elf_sections *sections) {
     bool seen[SHT_DYNSYM + 1] = {false};
     for (uint32_t i = 0; i < sections->count; i++) {
