@@ -1,6 +1,7 @@
 """Forked children that only wait: their helper starts late, and where they waited must be told all the same."""
 
 import pytest
+from profiled import Outcome
 from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.timing
@@ -12,8 +13,12 @@ WAITS = {"OTEL_PROFILER_TYPES": "off_cpu", "OTEL_PROFILE_EXPORT_INTERVAL": "200"
 def test_a_child_that_hardly_works_is_looked_at_while_it_waits(start, program, tmp_path):
     """Nothing but its waits shows that it lives: it allocates nothing, and uses no CPU time."""
     running = start([program("child_waits"), tmp_path / "end"], env=WAITS)
-    eventually(lambda: len({r.resource.SerializeToString() for request in list(running.receiver.requests)
-                            for r in request.resource_profiles}) == 2, "exports of both processes", unless=running.process.poll)
+
+    def child_waited_ns():
+        exported = Outcome(0, "", "", list(running.receiver.requests)).instances()
+        return sum(it.value_of("child_waits", "off_cpu") for it in exported if it.pid != running.process.pid)
+
+    eventually(child_waited_ns, "a wait of the child, in an export of its own", unless=running.process.poll)
     (tmp_path / "end").touch()
     outcome = running.finish(TIMEOUT_S)
     child = {i.pid: i for i in outcome.instances()}[int(outcome.stdout)]
