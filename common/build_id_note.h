@@ -15,8 +15,8 @@ static inline uint64_t note_padded(uint64_t size) {
     return (size + 3) & ~UINT64_C(3);
 }
 
-/* Returns the contents of the note of that `type` and `owner` (a name of three letters, or padded
- * to that), as a pointer into `notes`. NULL: there is none, or the notes do not fit into `size`. */
+/* Returns the contents of the note of that `type` and `owner` (a name of three letters, padded if
+ * shorter), as a pointer into `notes`. NULL: there is none, or the notes do not fit into `size`. */
 static inline const uint8_t *note_find(const void *notes, size_t size, const char owner[static 4],
                                        uint32_t type, uint32_t *found_size) {
     const uint8_t *const bytes = notes;
@@ -37,7 +37,7 @@ static inline const uint8_t *note_find(const void *notes, size_t size, const cha
     return NULL;
 }
 
-/* Returns the build id among the notes. NULL: there is none, it is empty, or it is longer than any
+/* Returns the build id among the notes. NULL: there is none, or it is empty or longer than any
  * linker writes. */
 static inline const uint8_t *build_id_note(const void *notes, size_t size, uint32_t *id_size) {
     uint32_t found_size = 0;

@@ -1,8 +1,8 @@
 /* Reads the profiler's clocks, in nanoseconds.
  *
- * They come from the kernel, not from libc: another preload (libfaketime) may have a clock_gettime
- * that takes locks, and whose time differs from that of futexes. The thread's CPU clock, the only
- * one that the handler reads, is a system call in any case.
+ * They come from the kernel, not from libc: another preload (libfaketime) may define a
+ * clock_gettime that takes locks, and whose time differs from the futexes'. The thread's CPU clock,
+ * the only one that the handler reads, is a system call in any case.
  *
  * Context: any. Async-signal-safe: yes; errno is preserved.
  */
@@ -15,14 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* They have 64 bits, so that products have, too: 5 seconds do not fit into 32. */
+/* These constants have 64 bits so that products have, too: 5 seconds do not fit into 32 bits. */
 #define NANO_PER_SECOND UINT64_C(1000000000)
 #define NANO_PER_MILLI  UINT64_C(1000000)
 
 static inline uint64_t clock_nano(clockid_t clock) {
     struct timespec now;
     const int saved = errno;
-    /* falls back to libc where a sandbox refuses the call: the vDSO reads most clocks without one
+    /* falls back to libc if a sandbox refuses the call, because the vDSO reads most clocks without
+     * a call
      */
     if (syscall(SYS_clock_gettime, clock, &now) != 0 && clock_gettime(clock, &now) != 0)
         now = (struct timespec){0, 0};

@@ -5,9 +5,9 @@
 #include <string.h>
 
 enum { LONGEST = 32 };
-static const uint64_t most_percent = 1000000; /* 10,000 processors */
+static const uint64_t most_percent = 1000000; /* the CPU time of 10,000 processors */
 
-/* No unit is the end of a later one in its list. */
+/* In its list, no unit is the end of a later unit. */
 struct unit {
     const char *name; /* NULL: the end of the list */
     uint32_t factor;

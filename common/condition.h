@@ -1,7 +1,7 @@
 /* Parses the condition for exports (OTEL_PROFILER_CONDITION): "cpu>80%,rss>512MiB,span>1s".
  *
  * The value is a list of bounds, or the word "none". Samples are exported if any bound is exceeded.
- * There is at most one bound of each sort: the lower one counts. Pure functions. Context: any.
+ * Of several bounds of one kind, the lowest counts. Pure functions. Context: any.
  * Async-signal-safe: yes.
  */
 #ifndef OTELPROF_CONDITION_H
@@ -11,11 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A bound of 0 is none. If all are 0, everything is exported. */
+/* A bound of 0 does not exist. If all bounds are 0, every sample is exported. */
 struct condition {
-    uint32_t cpu_percent; /* of one processor, as top shows it */
-    uint32_t rss_kib;     /* of the process */
-    uint32_t span_milli;  /* from the first sample of a span to its last */
+    uint32_t cpu_percent; /* percent of one processor, as top shows it */
+    uint32_t rss_kib;     /* resident set of the process */
+    uint32_t span_milli;  /* time from the first sample of a span to its last */
 };
 
 static inline bool condition_is_set(struct condition condition) {

@@ -15,7 +15,7 @@ enum { MAX_NARROW = 128 };
 
 struct option {
     const char *name;
-    const char *standard; /* the default, as the user would write it */
+    const char *standard; /* the default, in the form in which the user would write it */
     enum config_kind kind;
     void *field;
 };
@@ -23,7 +23,7 @@ struct option {
 struct parse {
     const char *const *envp;
     struct config *config;
-    char *at; /* the unused rest of the caller's buffer */
+    char *at; /* the unused part of the caller's buffer */
     char *end;
     config_warn *warn;
     void *arg;
@@ -150,14 +150,14 @@ static bool has_two_forms(enum config_kind kind) {
            kind == OPTION_MILLISECONDS_OTLP;
 }
 
-/* A URL may hold a password, "user:password@host", even if it is wrong otherwise, or a key,
- * "?key=...". */
+/* Returns true if the text may have a secret: even a URL with an error may have a password,
+ * "user:password@host", or a key, "?key=...". */
 static bool is_secret(const struct option *option, const char *text) {
     return strstr(option->name, "HEADERS") != NULL ||
            (option->kind == OPTION_ENDPOINT_OTLP && strpbrk(text, "@?"));
 }
 
-/* Recognises lists of names that must not be sent, or of those that may be. */
+/* Recognises lists of names that must not be sent, and lists of names that may be sent. */
 static bool is_privacy_list(const struct option *option) {
     return option->kind == OPTION_REDACT || option->kind == OPTION_LABELS;
 }
@@ -171,7 +171,7 @@ static bool is_too_long(const struct parse *p, const struct option *option, cons
             read_endpoint(p, text, false, &ignored) == ENDPOINT_TOO_LONG);
 }
 
-/* Returns the default, as the user would write it. The endpoint's depends on the protocol. */
+/* Returns the default, as the user would write it. The default endpoint depends on the protocol. */
 static const char *standard_of(const struct parse *p, const struct option *option) {
     return option->kind == OPTION_ENDPOINT_OTLP
                ? endpoint_default_base(p->config->protocol == PROTOCOL_GRPC)
@@ -185,8 +185,8 @@ static void config_refuse(const struct parse *p, const struct option *option, co
                       too_long ? "is too long to keep" : expectation(p, option->kind), instead);
 }
 
-/* If both forms are set, the one for profiles wins. If its value is wrong, the generic form is used
- * if that is valid. The warning names the wrong variable, but not its value, which might be a
+/* If both forms are set, the one for profiles wins. If its value is wrong, the generic form is
+ * used, if that is valid. The warning names the wrong variable, but not its value, which might be a
  * secret. */
 static bool read_profiles_form(struct parse *p, const struct option *option) {
     char name[64] = PROFILES_PREFIX;
@@ -203,8 +203,8 @@ static bool read_profiles_form(struct parse *p, const struct option *option) {
     return used;
 }
 
-/* If a list cannot be kept, nothing may be sent by mistake: every name is hidden, and no label is
- * sent. */
+/* Hides every name, and sends no label, if a list cannot be kept: otherwise a name might be sent by
+ * mistake. */
 static void withhold_all(const struct parse *p, const struct option *option, const char *text) {
     const char *const nothing_sent = option->kind == OPTION_REDACT ? "*" : "";
     config_refuse(p, option, option->name, text, nothing_sent);
@@ -223,7 +223,7 @@ static void read_option(struct parse *p, const struct option *option) {
     }
     if (text)
         config_refuse(p, option, option->name, text, standard_of(p, option));
-    if (option->kind == OPTION_ENDPOINT_OTLP) /* needs no room */
+    if (option->kind == OPTION_ENDPOINT_OTLP) /* this kind needs no room */
         p->config->endpoint = endpoint_default_url(p->config->protocol == PROTOCOL_GRPC);
     else
         (void)config_set(p, option, option->standard, false);
@@ -234,7 +234,7 @@ static void complete_types(const struct parse *p) {
     static const char name[] = "OTEL_PROFILER_TYPES";
     unsigned *const types = &p->config->types;
     if (*types & PROFILE_HEAP_PEAK)
-        *types |= PROFILE_HEAP; /* the peak is one of the live heap */
+        *types |= PROFILE_HEAP; /* the peak needs the live heap */
     if (!(*types & PROFILE_MMAP) || (*types & (PROFILE_ALLOC | PROFILE_HEAP)))
         return;
     *types |= PROFILE_ALLOC;
@@ -257,8 +257,8 @@ static bool is_explicit(const struct parse *p, const char *name, uint64_t value)
     return text && parse_number(text, 0, UINT64_MAX, &parsed) && parsed == value;
 }
 
-/* Selects the profiler's entries: every process reads its configuration, and environments are long.
- * Returns all entries if more than MAX_NARROW match. */
+/* Selects the profiler's entries, because every process reads its configuration, and environments
+ * are long. Returns all entries if more than MAX_NARROW match. */
 static const char *const *select_profiler_entries(const char *const *envp,
                                                   const char *selected[static MAX_NARROW]) {
     size_t count = 0;

@@ -2,9 +2,9 @@
  *
  * config_parse() is a pure function over an environment: it keeps no state, calls no getenv (bash
  * exports its own) and takes memory only from the caller's buffer. So the constructor of the
- * preloaded object, the unit tests and the fuzzer use the same code. A value that cannot be used
- * yields one warning through `warn` and the default; the program always runs on. options.def
- * lists all variables; the tables in docs/ are generated from it.
+ * preloaded object, the unit tests and the fuzzer use the same code. For a value that cannot be
+ * used the default is taken, with one warning through `warn`; the program always runs on.
+ * options.def lists all variables; the tables in docs/ are generated from it.
  */
 #ifndef OTELPROF_CONFIG_H
 #define OTELPROF_CONFIG_H
@@ -33,17 +33,18 @@ struct config {
     const char *resource_attributes; /* raw text; common/keyvalues.h decodes it */
     enum resource_detail resource;
     enum log_level log_level;
-    bool log_level_set;   /* false: the default, which applies to stderr (log.h) */
+    bool log_level_set;   /* false: the default level, which applies only to stderr (log.h) */
     const char *log_file; /* "" = stderr */
     unsigned exporters;   /* EXPORTER_* bits */
     const char *file;     /* "" = a generated name; shim/flush/export/file_export.h */
     enum file_format file_format;
     enum protocol protocol;
-    bool insecure;           /* applies to an endpoint without a scheme, a Unix socket's too */
-    const char *endpoint;    /* complete URL, the path of the signal or the call included */
-    bool endpoint_set;       /* false: the default, where perhaps nothing listens */
-    const char *unix_socket; /* absolute path to connect to instead of the URL's host; "" = none */
-    const char *headers;     /* raw text, never logged */
+    bool insecure;        /* applies to an endpoint without a scheme, and to a Unix socket */
+    const char *endpoint; /* complete URL, including the path of the signal or the call */
+    bool endpoint_set;    /* false: the default endpoint, where perhaps no receiver listens */
+    /* absolute path of the socket to connect to instead of the URL's host; "": none */
+    const char *unix_socket;
+    const char *headers; /* raw text, never logged */
     enum compression compression;
     uint64_t timeout_ms;
     const char *certificate;
@@ -67,33 +68,33 @@ struct config {
     bool link_attributes;
     uint64_t max_stack_depth;
     uint64_t max_samples;
-    uint64_t max_profile_bytes; /* of a request, before compression */
+    uint64_t max_profile_bytes; /* size of a request before compression */
     enum symbols symbols;
-    const char *exclude; /* lists of globs: process/eligibility/choice.h */
+    const char *exclude; /* list of globs: process/eligibility/choice.h */
     const char *include;
-    const char *redact; /* a list of globs, too: encode/redact.h */
+    const char *redact; /* list of globs: encode/redact.h */
     uint64_t min_lifetime_ms;
     uint64_t shutdown_timeout_ms;
     const char *config_file; /* "" = unset; only the exporter reads it: flush/declare */
     const char *listen;      /* "" = no server: flush/serve */
     bool listen_control;
-    const char *listen_token; /* "" = requests need none; never logged */
+    const char *listen_token; /* "": requests need no token; never logged */
     enum at_start start;      /* START_OFF: profiling waits until it is turned on */
     const char *control_file; /* "" = unset; flush/control polls it */
     uint64_t cpu_threshold;   /* percent; 0 = none: flush/control/shedding.h */
     struct condition condition;
-    bool shutdown_timeout_set; /* false: the default, which is shorter until an export has succeeded
-                                */
+    /* false: the default, which is shorter until an export has succeeded */
+    bool shutdown_timeout_set;
 };
 
-/* Receives one complete sentence per wrong value, without a newline. */
+/* Receives one complete sentence for each wrong value, without a newline. */
 typedef void config_warn(void *arg, const char *message);
 
 /* Reads `envp` (NULL-terminated "NAME=value" strings, as environ) into `*config`. Copies the
  * configuration's strings into `buffer` of `size` bytes, which must live as long as the
  * configuration. A string that does not fit counts as unset, with a warning. If a name appears
- * twice, the first counts, as for getenv().
- * Context: calm. Async-signal-safe: yes (no libc state is touched). */
+ * twice, the first entry counts, as for getenv(). Context: calm. Async-signal-safe: yes (no libc
+ * state is touched). */
 void config_parse(const char *const *envp, struct config *config, char *buffer, size_t size,
                   config_warn *warn, void *arg);
 
@@ -106,7 +107,7 @@ bool config_writes_file(const struct config *config);
  * (OTEL_PROFILER_LISTEN). Context: any. Async-signal-safe: yes. */
 bool config_has_receiver(const struct config *config);
 
-/* Returns whether a setting names a destination for profiles: the user then expects them there.
+/* Returns whether a setting names a destination for profiles: then the user expects profiles there.
  * Context: any. Async-signal-safe: yes. */
 bool config_names_destination(const struct config *config);
 

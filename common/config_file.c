@@ -9,9 +9,9 @@
 
 struct reader {
     const char *file;
-    char *text; /* all of it; entries are written over their lines */
+    char *text; /* the whole text; entries are written over their lines */
     struct config_lines *lines;
-    uint64_t number; /* of the line, from 1 on */
+    uint64_t number; /* number of the line, from 1 on */
     unsigned wrong;
     config_warn *warn;
     void *arg;
@@ -19,7 +19,7 @@ struct reader {
 
 /* --- warnings --- */
 
-/* `name` is the setting that the warning names; if its size is 0, none. */
+/* `name` is the setting that the warning names; size 0: no name. */
 static void config_file_refuse(struct reader *reader, struct part name, const char *why) {
     struct sentence sentence = {.length = 0};
     if (reader->wrong++ > CONFIG_WRONG_MOST)

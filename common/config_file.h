@@ -1,4 +1,4 @@
-/* Parses a configuration file: the environment's names and values as lines of a file.
+/* Parses a configuration file, whose lines have the names and values of environment variables.
  *
  * It accepts the ordinary lines of systemd's EnvironmentFile=, and refuses lines to which systemd
  * would give another meaning:
@@ -23,21 +23,22 @@
 #include <stddef.h>
 
 enum {
-    CONFIG_LINE_MOST = 4096, /* bytes of a line */
-    CONFIG_WRONG_MOST = 8,   /* lines of a file with a warning each; the others share one */
+    CONFIG_LINE_MOST = 4096, /* longest line, in bytes */
+    /* so many wrong lines of a file get a warning each; the others share one */
+    CONFIG_WRONG_MOST = 8,
 };
 
-/* The settings of the files, of each file the last line first: "KEY=VALUE" strings within the texts
- * that were parsed. */
+/* The settings of all files, in the order of the files, the last line of each file first. They are
+ * "KEY=VALUE" strings within the texts that were parsed. */
 struct config_lines {
-    const char **entries; /* room for `most` of them */
+    const char **entries; /* room for `most` entries */
     size_t count;
     size_t most;
 };
 
-/* Adds the lines of `text`, from its end to its beginning, to `lines`. The text has `size` bytes
- * and one more, which may be written to. Warnings name it `file`. The text must live as long as the
- * entries. Context: calm. Async-signal-safe: yes. */
+/* Adds the lines of `text`, from its end to its beginning, to `lines`. The text has `size` bytes,
+ * and one more that may be written to. `file` is its name in warnings. The text must live as long
+ * as the entries. Context: calm. Async-signal-safe: yes. */
 void config_file_parse(char *text, size_t size, const char *file, struct config_lines *lines,
                        config_warn *warn, void *arg);
 

@@ -10,7 +10,7 @@
 
 static const uint64_t day_ms = UINT64_C(1000) * 60 * 60 * 24;
 
-/* The words of profile_kinds.def; test_config.c compares both. */
+/* The words of profile_kinds.def; test_config.c compares the two lists. */
 #define TYPE_WORDS "cpu, alloc, heap, heap_peak, off_cpu, sched_delay, lock, threads, mmap"
 
 const char *config_kind_expectation(enum config_kind kind) {
@@ -69,7 +69,7 @@ const char *config_kind_expectation(enum config_kind kind) {
 
 /* --- words --- */
 
-/* Enums have the size of an unsigned; otherwise a test of the defaults would fail. */
+/* Enums must have the size of an unsigned; otherwise a test of the defaults fails. */
 static const struct choice {
     enum config_kind kind;
     unsigned count;

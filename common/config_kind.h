@@ -1,5 +1,6 @@
-/* Lists the kinds of values that variables have (third column of options.def), and one parser for
- * all kinds that need no room for text. Pure functions. Context: any. Async-signal-safe: yes. */
+/* Lists the kinds of values that variables have (second column of options.def), and declares one
+ * parser for all kinds that need no room for text. Pure functions. Context: any. Async-signal-safe:
+ * yes. */
 #ifndef OTELPROF_CONFIG_KIND_H
 #define OTELPROF_CONFIG_KIND_H
 
@@ -41,15 +42,15 @@ enum config_kind {
 };
 
 /* Parses `text` into `field`: a bool, a uint64_t, a struct condition, or an enum or a set of bits
- * of the size of an unsigned, as struct config has it for the kind. Returns false, and leaves the
- * field unchanged, if `text` is not of the kind or the kind is one of texts. */
+ * of the size of an unsigned, by the type that struct config has for the kind. Returns false, and
+ * leaves the field unchanged, if `text` is not of the kind, or if values of the kind are texts. */
 bool config_kind_parse(enum config_kind kind, const char *text, void *field);
 
 /* Returns why a text is not of the kind: "is not a number of bytes". */
 const char *config_kind_expectation(enum config_kind kind);
 
 /* Returns the words of a kind whose value is a word or a set of words (OPTION_TYPES), in the order
- * of their numbers or bits. NULL: it is another kind. */
+ * of their numbers or bits. NULL: the kind has no words. */
 const char *const *config_kind_words(enum config_kind kind, size_t *count);
 
 #endif

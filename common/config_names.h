@@ -1,5 +1,5 @@
-/* Knows the names of the settings, as the environment and the configuration files have them.
- * Context: any. Async-signal-safe: yes. */
+/* Compares the names of the settings in the environment and the configuration files. Context: any.
+ * Async-signal-safe: yes. */
 #ifndef OTELPROF_CONFIG_NAMES_H
 #define OTELPROF_CONFIG_NAMES_H
 
@@ -11,7 +11,7 @@
 bool config_names_have(const char *name, size_t size);
 
 /* Returns the first value of `name` among `entries` ("NAME=value", ending in NULL; NULL: none), as
- * getenv() does. NULL: there is none, or it is empty, which the specification treats alike. */
+ * getenv() does. NULL: there is none, or it is empty, which means the same by the specification. */
 const char *config_names_value(const char *const *entries, const char *name);
 
 #endif

@@ -20,19 +20,20 @@ bool text_is_word(const char *text, size_t size, const char *word);
 /* Accepts decimal digits alone, without sign, within [low, high]. */
 bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value);
 
-/* Accepts a percentage up to 100, with a point and up to four digits behind it; gives millionths of
- * the whole. "none" and 0 give UINT64_MAX. */
+/* Accepts a percentage up to 100, with a point and up to four digits after it, and stores it in
+ * millionths of the whole. "none" and 0 are stored as UINT64_MAX. */
 bool parse_overhead(const char *text, uint64_t *millionths);
 
-/* Gives the index of `text`, in any case, among `count` words. */
+/* Stores the index of `text` among `count` words, compared without case. */
 bool parse_word(const char *text, const char *const *words, size_t count, unsigned *index);
 
 /* Finds the next element of a comma-separated list. Returns its size without the blanks around it,
- * and its beginning in `*at`. `*rest` moves behind its comma; NULL: it was the last. */
+ * and its beginning in `*at`. Moves `*rest` behind the element's comma; NULL: this was the last
+ * element. */
 size_t list_next(const char **rest, const char **at);
 
 /* Accepts comma-separated words, blanks around them allowed, as a set of bits: word i is bit i. An
- * empty element or an unknown word makes the whole invalid. */
+ * empty element or an unknown word makes the whole list invalid. */
 bool parse_set(const char *text, const char *const *words, size_t count, unsigned *bits);
 
 /* Accepts a signal that may interrupt a program: "SIGPROF", "SIGRTMIN+n", "SIGRTMAX-n", or a

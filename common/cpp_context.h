@@ -3,7 +3,7 @@
  *
  * libotelprof.so searches the loaded objects for the compiler's name of OpenTelemetry's class
  * ThreadLocalContextStorage. Only if it finds one it loads libotelprof-cpp.so, which finds the
- * class by that name and intercepts the program's calls of it. Everything here is called on the
+ * class by that name and intercepts the program's calls of it. All functions here are called on the
  * helper thread only.
  */
 #ifndef OTELPROF_CPP_CONTEXT_H
@@ -12,31 +12,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The class name as the compiler writes it; the digit is the version of the API's ABI. */
+/* The class name as the compiler writes it; `abi` is the version of the API's ABI. */
 #define CPP_STORAGE_NAME(abi) "N13opentelemetry2v" abi "7context25ThreadLocalContextStorageE"
 
 /* The outcome for an object in which the name was found. */
 enum cpp_outcome {
-    CPP_NOT_LOADED,    /* it is no longer loaded */
-    CPP_FOLLOWED,      /* the spans that become active in it are published */
-    CPP_NO_CLASS,      /* it has no class of that name */
+    CPP_NOT_LOADED,    /* the object is no longer loaded */
+    CPP_FOLLOWED,      /* the spans that become active in the object are published */
+    CPP_NO_CLASS,      /* the object has no class of that name */
     CPP_UNKNOWN_SHAPE, /* the class differs from the one in the API's headers */
-    CPP_NOT_WRITABLE,  /* its table of functions cannot be made writable for a moment */
+    CPP_NOT_WRITABLE,  /* the class's table of functions cannot be made writable */
     CPP_TOO_MANY,      /* there are more such objects than can be followed */
 };
 
 /* An object in which the name was found. */
 struct cpp_object {
-    uintptr_t bias;           /* as the loader has it */
-    uintptr_t name;           /* its address */
-    unsigned abi;             /* 1, 2 */
-    enum cpp_outcome outcome; /* filled in */
-    enum cpp_outcome logged;  /* the caller's: the outcome that was logged */
+    uintptr_t bias;           /* load bias, as the loader reports it */
+    uintptr_t name;           /* address of the name */
+    unsigned abi;             /* version of the ABI: 1, 2 */
+    enum cpp_outcome outcome; /* filled in by the scan */
+    enum cpp_outcome logged;  /* used by the caller: the outcome that was logged */
 };
 
 /* Reads the list of loaded objects, follows the storages of `objects`, and publishes a process
- * context if the process has none. May be called again with objects that it follows already: it
- * skips them. Takes the loader's lock. Context: the helper. */
+ * context if the process has none. Skips objects that it already follows. Takes the loader's lock.
+ * Context: the helper. */
 typedef void cpp_context_scan(struct cpp_object *objects, size_t count);
 
 #define CPP_CONTEXT_SCAN_SYMBOL    "otelprof_cpp_scan"

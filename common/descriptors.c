@@ -19,9 +19,9 @@ enum { PATH_BYTES = 32, INFO_BYTES = 512, MARKER_FLAGS = 1 /* MFD_CLOEXEC */ };
 
 /* --- behind a seccomp filter ---
  *
- * There no descriptor can be borrowed from the program's table, and a file with a position, or
- * without a name, cannot be opened again. Such a stderr is kept open, unless that would keep a
- * reader waiting for its end: a pipe's reader. */
+ * Behind a filter no descriptor can be borrowed from the program's table, and a file with a
+ * position, or without a name, cannot be opened again. Such a stderr is kept open, unless it is a
+ * pipe, whose reader would then wait for its end. */
 
 static bool is_journal(int number) {
     static const char path[] = "/run/systemd/journal/stdout"; /* sd-journal(3) */
@@ -37,7 +37,7 @@ static bool may_be_kept(int number) {
            (S_ISREG(status.st_mode) || (S_ISSOCK(status.st_mode) && is_journal(number)));
 }
 
-/* Duplicates the kept descriptor while the process still has the same file there. */
+/* Duplicates the kept descriptor, if the process's descriptor `number` is still the same file. */
 static int duplicate_kept(int number, const char *path) {
     struct stat kept;
     struct stat present;
@@ -50,10 +50,10 @@ static int duplicate_kept(int number, const char *path) {
     return file < 0 ? -errno : file;
 }
 
-/* --- a table of its own --- */
+/* --- the helper's own table --- */
 
-/* Marks the table by an empty file, which uses no memory. If that is refused, the descriptor that
- * takes the place of stdin marks it: programs rarely have epoll there. */
+/* Marks the table by an empty file, which uses no memory. If that is refused, the epoll descriptor
+ * in the place of stdin marks it, because programs rarely have one there. */
 static void mark_table(struct descriptor_table *table) {
     const int file = (int)syscall(SYS_memfd_create, "libotelprof", MARKER_FLAGS);
     table->marker = file < 0 ? STDIN_FILENO : file;
@@ -69,7 +69,8 @@ bool descriptors_separate(struct descriptor_table *table) {
     if (keeps)
         (void)syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0);
     for (int i = 0; i <= (keeps ? STDERR_FILENO - 1 : STDERR_FILENO); i++)
-        (void)syscall(SYS_epoll_create1, 0); /* they work in any root; reading and writing fail */
+        /* such descriptors can be made in any root; reading and writing fail */
+        (void)syscall(SYS_epoll_create1, 0);
     mark_table(table);
     return true;
 }
@@ -90,7 +91,7 @@ static int duplicate_from_process(int number) {
     return borrowed < 0 ? -error : borrowed;
 }
 
-/* /proc/self is the process's main thread. `number` has one digit. */
+/* Writes the path by the process's main thread, which is /proc/self. `number` has one digit. */
 static void descriptor_path(char path[static PATH_BYTES], const char *folder, int number) {
     char *const end = stpcpy(stpcpy(path, "/proc/self/"), folder);
     end[0] = '/';
@@ -109,8 +110,8 @@ static bool appends(int number) {
     return value && number_read(value, 8, &flags) && (flags & O_APPEND);
 }
 
-/* Each opening of a file has its own position: the program's next line would overwrite the
- * profiler's, unless every line is appended. */
+/* Returns true for a file with a position, unless every line is appended: a file that is opened
+ * again has another position, and the program's next line would overwrite the profiler's. */
 static bool has_one_position(int file, int number) {
     struct stat status;
     return syscall(SYS_fstat, file, &status) == 0 && (!S_ISREG(status.st_mode) || appends(number));
@@ -121,8 +122,8 @@ static int set_blocking(int file) {
     return flags < 0 || syscall(SYS_fcntl, file, F_SETFL, flags & ~O_NONBLOCK) != 0 ? -errno : file;
 }
 
-/* Opens the same file by its name in /proc, which a socket lacks. Does not block: the pipe may have
- * no reader. */
+/* Opens the same file by its name in /proc, which a socket lacks. Does not block, because a pipe
+ * may have no reader. */
 static int open_again(int number) {
     char path[PATH_BYTES];
     descriptor_path(path, "fd", number);
@@ -142,7 +143,7 @@ static int borrow_kept(int number) {
 }
 
 int descriptors_borrow(int number) {
-    if (seccomp_is_filtered()) /* pidfd_getfd may kill */
+    if (seccomp_is_filtered()) /* a filter may kill for pidfd_getfd */
         return may_be_kept(number) ? borrow_kept(number) : open_again(number);
     const int borrowed = duplicate_from_process(number);
     return borrowed == -EPERM || borrowed == -ENOSYS ? open_again(number) : borrowed;

@@ -1,11 +1,11 @@
 /* Makes a descriptor table for the helper thread alone.
  *
  * At any moment, a program may expect the lowest free number (close(0), open()), close every
- * descriptor, or pass all of them to a child. The helper's descriptors must never be among them,
- * not even for a moment. Linux can keep a table per thread. The helper's starts empty, so that it
- * holds open no file or pipe of the program; it borrows what it needs (stderr). Only behind a
- * seccomp filter, where nothing can be borrowed, it keeps stderr, if that is a regular file or the
- * journal's.
+ * descriptor, or pass all of them to a child. The helper's descriptors must never be among these,
+ * not even for a moment. Linux allows a table for each thread. The helper's table starts empty, so
+ * that it keeps no file or pipe of the program open; the helper borrows the descriptors that it
+ * needs (stderr). Only behind a seccomp filter, where it cannot borrow, the table keeps stderr, if
+ * that is a regular file or the journal's.
  */
 #ifndef OTELPROF_DESCRIPTORS_H
 #define OTELPROF_DESCRIPTORS_H
@@ -14,31 +14,34 @@
 
 #include <stdbool.h>
 
-/* Identifies a table by a file that is in no other one. */
+/* Identifies a table by a file that is in no other table. */
 struct descriptor_table {
     int marker;                  /* the descriptor of that file */
-    struct file_identity marked; /* unknown: the table is the process's */
+    struct file_identity marked; /* its identity; unknown: the table is the process's */
 };
 
 /* Gives the calling thread an empty table of its own, in which 0, 1 and 2 are taken by descriptors
- * that can be neither read nor written. false: the kernel (before 5.9) or a sandbox refused, and
- * the thread still shares the process's table. Context: calm, on the helper thread. */
+ * that can be neither read nor written. Returns false if the kernel (before 5.9) or a sandbox
+ * refused: then the thread still shares the process's table. Context: calm, on the helper
+ * thread. */
 bool descriptors_separate(struct descriptor_table *table);
 
-/* Returns false if the calling thread has another table than the one that it was given, and so
- * none of the numbers that it remembers means a file of its own: checkpoint and restore (CRIU)
- * gives all threads of a process one table. One system call. Context: any, on the same thread. */
+/* Returns false if the calling thread no longer has the table that it was given: checkpoint and
+ * restore (CRIU) gives all threads of a process one table. Then none of its descriptors is a file
+ * of its own. Makes one system call. Context: any, on the same thread. */
 bool descriptors_are_own(const struct descriptor_table *table);
 
 /* Duplicates descriptor `number` (1 or 2) of the process's main thread into the calling thread's
  * table, for writing; the caller closes it. Sandboxes refuse that, or kill the process. So behind a
  * filter a file is opened again by its name in /proc, unless it has a position that the program
- * goes on from; sockets are refused (ENXIO), except a stderr that was kept. Returns -errno if there
- * is none (EBADF), the main thread has ended, or it was refused. Context: calm. */
+ * continues from; sockets are refused (ENXIO), except a stderr that was kept. Returns -errno if the
+ * descriptor is not open (EBADF), the main thread has ended, or the call was refused. Context:
+ * calm. */
 int descriptors_borrow(int number);
 
-/* Puts the process's descriptor `number` (1 or 2) at the same number of the calling thread's own
- * table, until descriptors_drop(). Returns 0, or -errno as descriptors_borrow(). Context: calm. */
+/* Duplicates the process's descriptor `number` (1 or 2) to the same number in the calling thread's
+ * own table, until descriptors_drop(). Returns 0, or -errno as descriptors_borrow(). Context:
+ * calm. */
 int descriptors_take(int number);
 void descriptors_drop(int number);
 

@@ -1,5 +1,5 @@
-/* Defines the reasons for dropping samples: one list (drop_reasons.def) makes the enum, the
- * counters, the names. */
+/* Defines the reasons for dropping samples: the enum, the counters and the names are made from one
+ * list (drop_reasons.def). */
 #ifndef OTELPROF_DROP_REASON_H
 #define OTELPROF_DROP_REASON_H
 
@@ -10,7 +10,7 @@ enum drop_reason {
     DROP_REASON_COUNT
 };
 
-/* Context: any. Async-signal-safe: yes. */
+/* Returns the name of a reason. Context: any. Async-signal-safe: yes. */
 static inline const char *drop_reason_name(enum drop_reason reason) {
     static const char *const names[] = {
 #define DROP(constant, name, meaning) name,

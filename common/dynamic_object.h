@@ -1,9 +1,9 @@
 /* Reads a loaded object's dynamic section: where its tables are in memory.
  *
- * The loader has replaced the file's addresses there by those in memory, for the tags that it uses
- * itself and where it can write: not in the vDSO. A value below the object's start is therefore
- * still the file's. Of several entries with one tag the loader keeps the last. Whether an address
- * can be read is for the caller to check (object_segments.h), where the object may be damaged.
+ * For the tags that it uses itself, the loader has replaced the file's addresses by those in
+ * memory, except in the vDSO, where it cannot write. So a value below the object's start is still
+ * an address of the file. Of several entries with one tag the loader keeps the last. If the object
+ * may be damaged, the caller must check whether an address can be read (object_segments.h).
  * Context: any, while the object stays loaded. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_DYNAMIC_OBJECT_H
@@ -17,21 +17,21 @@
 #include <stdint.h>
 
 enum {
-    DYNAMIC_STANDARD_TAGS = 32, /* up to DT_RUNPATH and a little more */
+    DYNAMIC_STANDARD_TAGS = 32, /* tags up to DT_RUNPATH, and a few more */
     DYNAMIC_VERSION_TAGS = DT_VERNEEDNUM - DT_VERSYM + 1,
     DYNAMIC_GNU_HASH = DYNAMIC_STANDARD_TAGS + DYNAMIC_VERSION_TAGS,
     DYNAMIC_SLOTS
 };
 
 struct dynamic_object {
-    uintptr_t bias;  /* from the file's addresses to those in memory */
-    uintptr_t start; /* the object's, or less */
+    uintptr_t bias;  /* difference of the addresses in memory to those of the file */
+    uintptr_t start; /* lowest address of the object, or a lower one */
     ElfW(Dyn) * entries;
-    size_t count;                   /* without DT_NULL */
+    size_t count;                   /* number of entries without DT_NULL */
     uint16_t by_tag[DYNAMIC_SLOTS]; /* 1 + index of the entry; 0: none */
 };
 
-/* Returns the place of a tag in `by_tag`: that of DT_NULL for the tags that no caller needs. */
+/* Returns the place of a tag in `by_tag`; tags that no caller needs share the place of DT_NULL. */
 static inline size_t dynamic_slot(int64_t tag) {
     if (tag >= 0 && tag < DYNAMIC_STANDARD_TAGS)
         return (size_t)tag;
@@ -42,15 +42,16 @@ static inline size_t dynamic_slot(int64_t tag) {
                : DT_NULL;
 }
 
-/* Reads the entries before DT_NULL, at most `most` and 65,535; they must stay while the result is
- * used. */
+/* Reads the entries before DT_NULL, at most `most` and at most 65,535. The entries must stay valid
+ * while the result is used. */
 void dynamic_object_read(struct dynamic_object *object, ElfW(Dyn) * entries, size_t most,
                          uintptr_t bias, uintptr_t start);
 
-/* Reads as many entries as lie in the object's readable segment; none if it has no section. */
+/* Reads the entries that lie in the object's readable segment; none if it has no dynamic
+ * section. */
 struct dynamic_object dynamic_object_of(const struct object_segments *segments);
 
-/* Reads all entries, of an object that the loader has used. */
+/* Reads all entries of an object that the loader has used. */
 static inline struct dynamic_object dynamic_object_of_map(const struct link_map *map) {
     struct dynamic_object object;
     dynamic_object_read(&object, map->l_ld, map->l_ld ? SIZE_MAX : 0, map->l_addr, map->l_addr);
@@ -62,14 +63,14 @@ static inline ElfW(Dyn) * dynamic_entry(const struct dynamic_object *object, int
     return place ? &object->entries[place - 1] : NULL;
 }
 
-/* Returns 0 if there is no such entry. */
+/* Returns the value of the tag's entry; 0 if there is none. */
 static inline size_t dynamic_number(const struct dynamic_object *object, int64_t tag) {
     const ElfW(Dyn) *const entry = dynamic_entry(object, tag);
     return entry ? entry->d_un.d_val : 0;
 }
 
-/* Returns the address in memory; 0 if there is no such entry. Some loaders relocate these entries,
- * but none relocates DT_VERDEF and DT_VERNEED, to which the bias must be added. */
+/* Returns the address in memory; 0 if there is no such entry. Adds the bias where the loader has
+ * not: some loaders relocate these entries, but none relocates DT_VERDEF and DT_VERNEED. */
 static inline uintptr_t dynamic_address(const struct dynamic_object *object, int64_t tag) {
     const ElfW(Dyn) *const entry = dynamic_entry(object, tag);
     if (!entry)

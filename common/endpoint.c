@@ -23,7 +23,7 @@ const char *endpoint_default_url(bool grpc) {
 
 /* --- the forms --- */
 
-/* Returns the absolute path in unix:/path or unix:///path. NULL: the text is something else. */
+/* Returns the absolute path in unix:/path or unix:///path. NULL: the text has another form. */
 static const char *unix_path_in(const char *text) {
     if (strncmp(text, "unix:", 5) != 0)
         return NULL;
@@ -31,8 +31,8 @@ static const char *unix_path_in(const char *text) {
     return path[0] == '/' && path[1] ? path : NULL;
 }
 
-/* Accepts "host", "host:port", "[address]", "[address]:port". A colon in the host's name would be
- * ambiguous, and a slash would begin a path or belong to another scheme. */
+/* Accepts "host", "host:port", "[address]", "[address]:port". Refuses a colon in the host's name,
+ * which would be ambiguous, and a slash, which would begin a path or belong to another scheme. */
 static bool is_host_and_port(const char *text) {
     const size_t size = *text == '[' ? strcspn(text, "]") + 1 : strcspn(text, ":");
     const size_t least = *text == '[' ? 3 : 1;
@@ -53,7 +53,7 @@ struct pen {
 
 /* Adds text without the final NUL, which endpoint_end() writes. */
 static void endpoint_add(struct pen *pen, const char *text, size_t size) {
-    if (pen->full || size >= pen->room) { /* one byte stays for the NUL */
+    if (pen->full || size >= pen->room) { /* one byte is reserved for the NUL */
         pen->full = true;
         return;
     }
@@ -75,7 +75,8 @@ static void endpoint_add_text(struct pen *pen, const char *text) {
     endpoint_add(pen, text, strlen(text));
 }
 
-/* Puts the path before a query, in which some receivers want a key. A fragment is never sent. */
+/* Adds the URL with the path before its query, in which some receivers need a key. Drops a
+ * fragment, which is never sent. */
 static void endpoint_add_url(struct pen *pen, const char *text, const char *path,
                              struct endpoint_rules rules) {
     const char *const rest = path + strcspn(path, "?#");
@@ -88,7 +89,7 @@ static void endpoint_add_url(struct pen *pen, const char *text, const char *path
     if (rules.for_profiles)
         endpoint_add_text(pen, rest == path ? "/" : "");
     else
-        endpoint_add_text(pen, &HTTP_PATH[rest[-1] == '/']); /* one slash between */
+        endpoint_add_text(pen, &HTTP_PATH[rest[-1] == '/']); /* adds one slash between the two */
     if (*rest == '?')
         endpoint_add(pen, rest, strcspn(rest, "#"));
 }

@@ -1,12 +1,12 @@
 /* Turns the text of OTEL_EXPORTER_OTLP_ENDPOINT into a destination for a client.
  *
- * Three forms: a URL (http:// or https://), a Unix socket (unix:/path or unix:///path), and for
- * gRPC alone "host:port" without a scheme, which means TLS unless the variable for insecure
- * connections is true. A socket's text cannot request TLS: other variables do, and the receiver's
- * certificate must name "localhost". Each becomes one complete URL, and the socket's path if there
- * is one. The generic variable is a base to which HTTP's path of the signal is appended; the one
- * for profiles is used as it is. A gRPC call has a path of its own, so a URL's path is ignored
- * there. Context: calm. Async-signal-safe: yes.
+ * The text has one of three forms: a URL (http:// or https://), a Unix socket (unix:/path or
+ * unix:///path), or, for gRPC alone, "host:port" without a scheme, which means TLS unless the
+ * variable for insecure connections is true. TLS through a socket is requested by other variables;
+ * the receiver's certificate must then name "localhost". Each form becomes one complete URL, and
+ * the socket's path if there is one. For HTTP, the path of the signal is appended to the generic
+ * variable, but not to the variable for profiles. A gRPC call has a path of its own, so a URL's
+ * path is ignored. Context: calm. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_ENDPOINT_H
 #define OTELPROF_ENDPOINT_H
@@ -23,8 +23,8 @@ struct endpoint_rules {
 
 struct endpoint {
     const char *url;
-    const char *unix_socket; /* absolute path; "" = none, connect to the URL's host */
-    size_t size;             /* bytes of the buffer that both use */
+    const char *unix_socket; /* absolute path; "": none, connect to the URL's host */
+    size_t size;             /* bytes of the buffer that both strings use */
 };
 
 enum endpoint_result { ENDPOINT_FITS, ENDPOINT_MALFORMED, ENDPOINT_TOO_LONG };
@@ -36,6 +36,6 @@ enum endpoint_result endpoint_parse(const char *text, struct endpoint_rules rule
 
 /* Return the default address of a Collector, in static storage. */
 const char *endpoint_default_base(bool grpc); /* as the user would write it */
-const char *endpoint_default_url(bool grpc);  /* complete */
+const char *endpoint_default_url(bool grpc);  /* as a complete URL */
 
 #endif

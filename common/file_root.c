@@ -6,7 +6,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Serves Linux before 4.11, and sandboxes that do not know the other call. */
+/* Used before Linux 4.11, and in sandboxes that refuse the other call. */
 static struct file_root without_mount(void) {
     struct stat status;
     if (syscall(SYS_newfstatat, AT_FDCWD, "/", &status, 0) != 0)

@@ -1,5 +1,4 @@
-/* Remembers the root directory of the process, where its paths begin, and the mount that it lies
- * on.
+/* Remembers the root directory of the process, and the mount that the root lies on.
  *
  * A program that changes its root may enter a folder that others can write to. If it runs as root,
  * it must not read a library, or a library's configuration, from a path that was meant for another
@@ -15,12 +14,13 @@ struct file_root {
     bool known;
     uint64_t device;
     uint64_t inode;
-    uint64_t mount; /* numbers differ between mount namespaces; 0 before Linux 5.8 */
+    uint64_t mount; /* needed because inode numbers differ between mounts; 0 before Linux 5.8 */
 };
 
 struct file_root file_root_now(void);
 
-/* Returns whether the calling thread's root is that one; false also if one of them is not known. */
+/* Returns whether the calling thread's root is the remembered one; false, too, if one of the two is
+ * not known. */
 bool file_root_is(const struct file_root *root);
 
 #endif

@@ -3,13 +3,13 @@
  * A native frame is its plain address: no address of user space uses the top byte (57 bits at most
  * on x86-64, 52 on aarch64, where a program counter holds no tag), and the kernel's half, with the
  * vsyscall page, has its highest bit set. So native stacks are recorded, hashed, compared and kept
- * as plain addresses; only code that names frames checks the byte. Frames that have no address of
- * their own (an interpreter's, or a JIT's whose code is gone) have a byte from 1 to 127, one for
- * each source of such frames, and seven bytes that the source defines: the number under which it
- * has interned the function, and a position in that. So a walker in a signal handler interns
- * functions only, and the helper finds the line. capture_api.harvest.name_frame() names such a
- * frame. An address out of a broken stack may resemble such a frame, so a frame that cannot be
- * named counts as an address.
+ * as plain addresses; only code that names frames checks the byte. A frame without an address of
+ * its own (an interpreter's, or a JIT's whose code was freed) has a top byte from 1 to 127, one
+ * value for each source of such frames. The source defines the other seven bytes: the number of the
+ * interned function, and a position in it. So a walker in a signal handler only interns functions,
+ * and the helper finds the line. capture_api.harvest.name_frame() names such a frame. An address
+ * from a broken stack may resemble such a frame, so a frame that cannot be named counts as an
+ * address.
  */
 #ifndef OTELPROF_FRAME_H
 #define OTELPROF_FRAME_H
@@ -19,36 +19,36 @@
 
 enum { FRAME_SOURCE_SHIFT = 56, FRAME_POSITION_SHIFT = 32, FRAME_LAST_SOURCE = 127 };
 
-/* Sources. CPYTHON: the function is one of python_functions.h, the position an offset in code
+/* Sources. CPYTHON: the function is a number of python_functions.h, the position an offset in code
  * units. */
 enum { FRAME_CPYTHON = 1 };
 
-/* Marks a place, and is no frame: the interpreter's frames up to the next such word belong at the
- * native frame whose place on the stack this is. Only stacks that flush has to finish have such
- * words; flush merges the frames there. */
+/* A word of this kind is no frame but a place on the native stack: the interpreter's frames that
+ * follow it, up to the next such word, belong to the native frame at that place. Only stacks that
+ * flush must finish have such words; flush then merges the frames. */
 enum { FRAME_PLACE = FRAME_LAST_SOURCE };
 
-/* The name of an interned frame. The callee owns the strings; "" = not known. */
+/* The name of an interned frame. The callee owns the strings; "": not known. */
 struct named_frame {
-    const char *type; /* of OpenTelemetry's profile.frame.type, such as "cpython" */
+    const char *type; /* value of OpenTelemetry's profile.frame.type, such as "cpython" */
     const char *function;
     const char *file;
-    int line;       /* 0 = not known */
-    int start_line; /* of the function */
+    int line;       /* 0: not known */
+    int start_line; /* first line of the function */
 };
 
-/* Context: any. Async-signal-safe: yes. */
+/* Returns whether the frame is a plain address. Context: any. Async-signal-safe: yes. */
 static inline bool frame_is_address(uint64_t frame) {
     return (frame >> FRAME_SOURCE_SHIFT) - 1 >= FRAME_LAST_SOURCE;
 }
 
-/* `source`: 1 to 127. `position` within the function: 24 bits. */
+/* Makes an interned frame. `source`: 1 to 127. `position` within the function: 24 bits. */
 static inline uint64_t frame_interned(uint8_t source, uint32_t position, uint32_t function) {
     return (uint64_t)source << FRAME_SOURCE_SHIFT |
            (uint64_t)(position & 0xffffff) << FRAME_POSITION_SHIFT | function;
 }
 
-/* These two take an interned frame. */
+/* Return the parts of an interned frame. */
 static inline uint32_t frame_position(uint64_t frame) {
     return (uint32_t)(frame >> FRAME_POSITION_SHIFT) & 0xffffff;
 }
@@ -56,7 +56,7 @@ static inline uint32_t frame_function(uint64_t frame) {
     return (uint32_t)frame;
 }
 
-/* Context: any. Async-signal-safe: yes. */
+/* Makes the word for a place. Context: any. Async-signal-safe: yes. */
 static inline uint64_t frame_place(uintptr_t at) {
     return (uint64_t)FRAME_PLACE << FRAME_SOURCE_SHIFT | at;
 }
@@ -69,7 +69,7 @@ static inline uint64_t frame_place_at(uint64_t frame) {
     return frame & ((UINT64_C(1) << FRAME_SOURCE_SHIFT) - 1);
 }
 
-/* Removes the places. Returns the number of frames; `to` may be `frames`. */
+/* Copies the frames without the places. Returns the number of frames; `to` may be `frames`. */
 static inline uint32_t frames_without_places(const uint64_t *frames, uint32_t count, uint64_t *to) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++)

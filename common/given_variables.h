@@ -1,8 +1,8 @@
 /* Visits the variables that exec gave to a process, which the kernel shows in /proc/PID/environ.
  *
- * They date from before any code of the process ran: libraries that are initialised before the
- * profiler may have removed some from `environ` (a preload that hides itself does). A title that
- * the program wrote over them (setproctitle) replaces them.
+ * The kernel has them as they were before any code of the process ran, whereas a library that is
+ * initialised before the profiler may have removed some from `environ` (a preload that hides itself
+ * does). A title that the program writes over them (setproctitle) replaces them here, too.
  */
 #ifndef OTELPROF_GIVEN_VARIABLES_H
 #define OTELPROF_GIVEN_VARIABLES_H
@@ -11,13 +11,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { GIVEN_MOST = 4096 }; /* bytes of one that are shown, with the 0 at its end */
+/* largest part of a variable that is passed to the visitor, its final 0 included */
+enum { GIVEN_MOST = 4096 };
 
-/* `text`: "NAME=value", cut at GIVEN_MOST; `hash` covers the uncut text. */
+/* `text`: "NAME=value", cut at GIVEN_MOST; `hash` covers the whole text. */
 typedef void given_visit(void *arg, const char *text, uint64_t hash);
 
-/* Visits each variable in turn. false: they cannot be read (no /proc, another user's process, no
- * descriptor). Uses one descriptor of the calling thread's table meanwhile. Context: calm | flush.
+/* Visits each variable in turn. Returns false if they cannot be read (no /proc, another user's
+ * process, no descriptor). Uses one descriptor of the calling thread's table during that. Context:
+ * calm | flush.
  */
 bool given_variables(pid_t pid, given_visit *visit, void *arg);
 

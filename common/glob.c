@@ -15,8 +15,8 @@ static bool take_byte(const char **at, const char *end, unsigned char *byte) {
     return true;
 }
 
-/* Matches the set whose `[` is at `at`. Returns the position behind its `]`, NULL if it is not
- * closed. */
+/* Matches the set whose `[` is at `at`. Returns the position behind the set's `]`; NULL if the set
+ * is not closed. */
 static const char *match_set(const char *at, const char *end, unsigned char c, bool *matched) {
     const char *p = at + 1;
     const bool inverted = p < end && (*p == '!' || *p == '^');
@@ -56,7 +56,7 @@ static bool match_one(const char **at, const char *end, unsigned char c) {
 
 /* --- a text --- */
 
-/* Only the last of several `*` ever needs to take more: the matches of the earlier ones can stay.
+/* When a match fails, only the last `*` must take more text: the matches of earlier ones can stay.
  */
 bool glob_matches(struct glob glob, const char *text) {
     const char *at = glob.text;

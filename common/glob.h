@@ -1,13 +1,13 @@
 /* Matches shell patterns, and comma-separated lists of them, by which the user names programs,
  * functions and files.
  *
- * They work as in fnmatch() without flags: `*` any text, slashes and leading dots included, `?` one
- * byte, `[a-z]` and `[!a-z]` one byte of a set, a backslash takes the next byte literally; an
- * unclosed `[` is itself. There are no classes ([:alpha:]), equivalents or collating symbols.
- * fnmatch() itself is not used, because it reads the application's locale. In a UTF-8 locale it
- * fails on a text that is not UTF-8, as a symbol may be; then a name that should be hidden would be
- * shown. It may also allocate. The time is at most the product of both lengths; nothing recurses.
- * Context: any. Async-signal-safe: yes.
+ * They work as in fnmatch() without flags: `*` matches any text, slashes and leading dots included,
+ * `?` one byte, `[a-z]` and `[!a-z]` one byte of a set; a backslash takes the next byte literally;
+ * an unclosed `[` matches itself. There are no classes ([:alpha:]), equivalents or collating
+ * symbols. fnmatch() itself is not used, because it reads the application's locale. In a UTF-8
+ * locale it fails on a text that is not UTF-8, as a symbol may be, and a name that should be hidden
+ * would be shown. It may also allocate. The time is at most the product of both lengths; no
+ * function recurses. Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_GLOB_H
 #define OTELPROF_GLOB_H
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A piece of a list, without a terminating NUL. */
+/* Part of a list, without a terminating NUL. */
 struct glob {
     const char *text;
     size_t size;
@@ -24,14 +24,15 @@ struct glob {
 /* Returns whether the whole of `text` matches `glob`. */
 bool glob_matches(struct glob glob, const char *text);
 
-/* Takes the first element off `*list`, without the blanks around it. A comma always separates
- * elements; `?` matches a comma in a name. Skips empty elements. false: there is none left. */
+/* Removes the first element from `*list`, and stores it without the blanks around it. A comma
+ * always separates elements; `?` matches a comma in a name. Skips empty elements. Returns false if
+ * none is left. */
 bool glob_next(const char **list, struct glob *element);
 
 /* Returns whether the whole of `text` matches one of a list. */
 bool glob_list_matches(const char *list, const char *text);
 
-/* Returns whether `glob` is the word, in any case, as for other variables. */
+/* Returns whether `glob` is the word, compared without case, as for other variables. */
 bool glob_is_word(struct glob glob, const char *word);
 
 /* Returns the part of `path` behind its last slash. */

@@ -8,7 +8,8 @@
 #include "build_id_note.h"
 #include "object_segments.h"
 
-enum { NT_GO_BUILD_ID = 4 }; /* cmd/internal/buildid of Go's sources, by the name "Go" */
+/* type of the note with the name "Go": cmd/internal/buildid of Go's sources */
+enum { NT_GO_BUILD_ID = 4 };
 
 static inline bool object_has_go_note(const struct object_segments *object) {
     for (uint32_t i = 0; i < object->count; i++) {

@@ -1,8 +1,8 @@
-/* Hashing of addresses and stacks.
+/* Hashes addresses and stacks.
  *
  * Multiply-and-fold: each word is multiplied by an odd 64-bit constant (2^64 ÷ golden ratio, Knuth,
  * TAOCP 6.4) and the halves are folded together, so that the low bits, which index tables, depend
- * on all input bits. Not for hostile input: keys are the process's own addresses.
+ * on all input bits. The hash does not resist hostile input; keys are the process's own addresses.
  * Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_HASH_H

@@ -11,10 +11,10 @@
 #include <string.h>
 
 #define HELPER_NAME "otelprof"
-/* Used from the first export that does not arrive until one does (process_tree.h). */
+/* The name from the first export that does not arrive until one arrives (process_tree.h). */
 #define HELPER_NAME_UNSENT "otelprof unsent"
 
-/* `name` has no newline. Async-signal-safe: yes. */
+/* Returns whether `name`, which has no newline, is one of these names. Async-signal-safe: yes. */
 static inline bool helper_name_is(const char *name) {
     return strcmp(name, HELPER_NAME) == 0 || strcmp(name, HELPER_NAME_UNSENT) == 0;
 }

@@ -1,9 +1,8 @@
-/* Lists "key=value,key2=value2" with percent-encoding, as OTEL_RESOURCE_ATTRIBUTES and
- * OTEL_EXPORTER_OTLP_HEADERS have them (W3C Baggage without properties).
+/* Parses lists "key=value,key2=value2" with percent-encoding, the form of OTEL_RESOURCE_ATTRIBUTES
+ * and OTEL_EXPORTER_OTLP_HEADERS (W3C Baggage without properties).
  *
- * The text is checked and decoded as a whole before the first pair is reported: an error anywhere
- * discards everything, as the specification requires.
- * Context: any; allocates nothing.
+ * The text is checked and decoded as a whole before the first pair is reported: any error discards
+ * the whole text, as the specification requires. Context: any; allocates nothing.
  */
 #ifndef OTELPROF_KEYVALUES_H
 #define OTELPROF_KEYVALUES_H
@@ -18,7 +17,8 @@ bool keyvalues_are_valid(const char *text);
 typedef void keyvalues_visit(void *arg, const char *key, const char *value);
 
 /* Calls `visit` for each pair, decoded, in order. `scratch` has room for strlen(text) + 1 bytes and
- * is overwritten; keys and values point into it. false: `text` is not valid; nothing was visited.
+ * is overwritten; keys and values point into it. Returns false, without a visit, if `text` is not
+ * valid.
  */
 bool keyvalues_parse(const char *text, char *scratch, keyvalues_visit *visit, void *arg);
 

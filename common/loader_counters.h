@@ -10,7 +10,7 @@ struct loader_counters {
     uint64_t subs;
 };
 
-/* Context: calm; takes the lock of the loader's list. */
+/* Reads both counters. Context: calm; takes the lock of the loader's list. */
 struct loader_counters loader_counters_read(void);
 
 #endif

@@ -1,20 +1,20 @@
 /* Writes one-line log messages, "libotelprof[PID] warn: ...", to the stderr that the process
  * started with or to OTEL_PROFILER_LOG_FILE.
  *
- * A program's stderr is mailed (cron), compared (tests), parsed (man, dovecot). So there is one
- * rule for the level of a line:
+ * A program's stderr may be mailed (cron), compared (tests), or parsed (man, dovecot). So there is
+ * one rule for the level of a line:
  *   error  nothing is profiled or sent, because of a fault in the installation
  *   warn   a setting is wrong, or profiles do not arrive where a setting sends them, or are refused
  *   info   such a condition is over
  *   debug  all else: facts about the program, refusals by the machine or a sandbox, excluded
  *          programs, losses that are counted
- * An operator must know of the first three and can act on them. They are on by default, and one
- * process of a tree logs them: log_level_in_tree(). A log file is there to be read: if
- * OTEL_LOG_LEVEL is not set all lines go to it, except those of excluded programs.
+ * An operator must know of the first three levels and can act on them. They are on by default, and
+ * one process of a tree logs them: log_level_in_tree(). A log file is meant to be read: if
+ * OTEL_LOG_LEVEL is not set, it gets all lines, except those of excluded programs.
  *
  * Each line is formatted into a buffer on the stack and leaves in one write(2): no stdio, no
- * locale, no malloc. The state is one struct that its world owns (the helper gets it through
- * capture_api), so nothing here is global.
+ * locale, no malloc. The state is one struct that the caller owns (the helper gets it through
+ * capture_api), so no variable here is global.
  */
 #ifndef OTELPROF_LOG_H
 #define OTELPROF_LOG_H
@@ -29,12 +29,14 @@
 
 struct log {
     _Atomic enum log_level level;
-    const char *file;                    /* "" = stderr; opened, written and closed for each line */
-    struct file_identity standard_error; /* at start; lines go there only while it is the same */
-    /* Its descriptors are not the program's (descriptors.h); 0: none. */
+    /* "": stderr; the file is opened, written and closed for each line */
+    const char *file;
+    /* stderr of the start; lines are written only while stderr is that file */
+    struct file_identity standard_error;
+    /* The thread with a descriptor table of its own (descriptors.h); 0: none. */
     _Atomic pid_t separate_thread;
-    /* Bits of enum log_topic that this process has logged, or those that it was forked from or has
-     * forked. NULL: not kept, everything is logged. */
+    /* Bits of enum log_topic that were logged by this process, or by those that it was forked from
+     * or has forked. NULL: no bits are kept, and every line is logged. */
     _Atomic uint32_t *_Atomic logged;
 };
 
@@ -43,7 +45,7 @@ enum log_topic {
     LOG_AWAY,
     LOG_REFUSED,
     LOG_UNWRITTEN,
-    LOG_UNSENT = LOG_UNWRITTEN, /* the last of these */
+    LOG_UNSENT = LOG_UNWRITTEN, /* the last of the topics that may end and be logged again */
     LOG_PARTLY,
     LOG_CLAIMED,
     LOG_HEADERS,
@@ -64,20 +66,20 @@ void log_init(struct log *log, enum log_level level, const char *file);
 void log_write(const struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Returns `level` for the first process of a tree that reports this, LOG_DEBUG for the others
- * (process_tree.h): the forked ones, and for LOG_UNSENT those that were started by any means. The
- * constructor finds and reports wrong settings before main. Context: flush; but for LOG_UNSENT:
- * any, async-signal-safe. */
+/* Returns `level` for the first process of a tree that reports the topic, and LOG_DEBUG for the
+ * others (process_tree.h). The tree has forked processes only, for LOG_UNSENT all descendants. The
+ * constructor reports wrong settings before main. Context: flush; for LOG_UNSENT: any,
+ * async-signal-safe. */
 enum log_level log_level_in_tree(const struct log *log, enum log_topic topic, enum log_level level);
 
-/* A topic of LOG_UNSENT is over, and may be logged again. Context: flush. */
+/* Ends a topic of LOG_UNSENT, which may then be logged again. Context: flush. */
 void log_forget(const struct log *log, enum log_topic topic);
 
-/* Returns whether the calling thread has descriptors of its own (descriptors.h). Context: any. */
+/* Returns whether the calling thread has its own descriptor table (descriptors.h). Context: any. */
 bool log_thread_is_separate(const struct log *log);
 
-/* Returns a descriptor of the stderr that the process started with; -1 if its descriptor 2 is
- * another file by now. Close it with log_close_stderr(). Context: any. */
+/* Returns a descriptor of the stderr that the process started with; -1 if the process's descriptor
+ * 2 is another file by now. The caller closes it with log_close_stderr(). Context: any. */
 int log_open_stderr(const struct log *log);
 void log_close_stderr(int descriptor);
 

@@ -16,7 +16,7 @@ const char *log_file_absolute(const char *name, char *path, size_t size) {
         return name;
     if (!working_directory(path, size))
         return name;
-    const size_t folder = path[1] ? strlen(path) : 0; /* "/" has its slash already */
+    const size_t folder = path[1] ? strlen(path) : 0; /* "/" already ends in a slash */
     if (folder + 1 + strlen(name) >= size)
         return name;
     path[folder] = '/';
@@ -62,7 +62,7 @@ const char *log_file_problem(const char *path) {
         return "is in something that is no folder";
     case ENAMETOOLONG:
         return "is too long a name";
-    default: /* not for this user, read-only, no descriptor left: nothing is reported */
+    default: /* not for this user, read-only, or no descriptor left: these are not reported */
         return might_be_written(path) ? own_file_problem(file) : NULL;
     }
 }

@@ -1,11 +1,10 @@
 /* Finds the readable parts of a loaded object: its PT_LOAD segments with read permission, one by
  * one.
  *
- * An object's tables hold addresses, which point anywhere if its file is damaged: between two
- * segments, for example, where nothing is mapped. The object may run all the same, as only a
- * profiler reads those tables. So every address that comes from an object is checked here before it
- * is read.
- * Context: any. Async-signal-safe: yes.
+ * An object's tables have addresses. If its file is damaged these may lead to unmapped memory, for
+ * example between two segments, and yet the object may run, because only a profiler reads these
+ * tables. So every address from an object is checked here before memory is read. Context: any.
+ * Async-signal-safe: yes.
  */
 #ifndef OTELPROF_OBJECT_SEGMENTS_H
 #define OTELPROF_OBJECT_SEGMENTS_H
@@ -16,7 +15,7 @@
 #include <string.h>
 
 struct object_segments {
-    const ElfW(Phdr) * headers; /* as the loader used them */
+    const ElfW(Phdr) * headers; /* program headers, as the loader used them */
     uint32_t count;
     uintptr_t bias;
 };
@@ -27,9 +26,9 @@ struct readable_range {
     uintptr_t end;
 };
 
-enum { MAX_OBJECT_SEGMENTS = 64 }; /* program headers; linkers write a dozen */
+enum { MAX_OBJECT_SEGMENTS = 64 }; /* limit of program headers; linkers write a dozen */
 
-/* Returns the segment around `address` that has all of those permissions (PF_*); empty: there is
+/* Returns the segment around `address` that has all of `permissions` (PF_*); empty: there is
  * none. */
 static inline struct readable_range object_part_around(const struct object_segments *object,
                                                        uintptr_t address, uint32_t permissions) {
@@ -62,7 +61,7 @@ static inline bool object_is_readable(const struct object_segments *object, uint
     return object_has(object, address, size, PF_R);
 }
 
-/* Returns the program header of that type: of several the one that the loader uses, the last.
+/* Returns the program header of that type: if there are several, the last, which the loader uses.
  * NULL: there is none. */
 static inline const ElfW(Phdr) *
     object_header(const struct object_segments *object, uint32_t type) {
@@ -77,14 +76,14 @@ static inline struct object_segments object_segments_of(const struct dl_phdr_inf
     return (struct object_segments){info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr};
 }
 
-/* Returns whether one of the segments of such an object spans `address`. */
+/* Returns whether a segment of the object spans `address`. */
 static inline bool object_spans(const struct dl_phdr_info *info, uintptr_t address) {
     const struct object_segments object = object_segments_of(info);
     return object_has(&object, address, 1, 0);
 }
 
-/* Returns the segments of the object that is mapped from `start` on, by its headers there, in the
- * first page; none if the headers are not there. */
+/* Returns the segments of the object that is mapped from `start` on, by the headers in its first
+ * page; none if the headers are not in that page. */
 static inline struct object_segments object_segments_at(uintptr_t start) {
     enum { FIRST_PAGE = 4096 };
     const ElfW(Ehdr) *const file = (const void *)start;

@@ -9,11 +9,11 @@
 #include <limits.h>
 
 struct origin {
-    char folder[PATH_MAX];       /* absolute; "" = not known */
+    char folder[PATH_MAX];       /* absolute; "": not known */
     struct file_identity output; /* descriptor 1 */
 };
 
-/* Context: calm. */
+/* Remembers the state. Context: calm. */
 void origin_remember(struct origin *origin);
 
 /* Returns whether descriptor 1 is still the standard output of the start. Context: any. */

@@ -12,13 +12,15 @@
 
 enum {
     HOW = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
-    TRIES = 3,          /* other processes of the same user may create it at the same moment */
-    OVERFLOW_ID = 65534 /* Linux: DEFAULT_OVERFLOWUID, of users that a namespace does not know */
+    /* number of tries: other processes of the same user may create the file at the same moment */
+    TRIES = 3,
+    /* Linux's DEFAULT_OVERFLOWUID: stands for users that a namespace does not know */
+    OVERFLOW_ID = 65534
 };
 
 /* --- the folders --- */
 
-/* The first namespace knows every user: its map is one line, from 0 on, of all of them. */
+/* The first namespace knows every user: its map is one line from 0 on that covers all of them. */
 static bool knows_every_user(void) {
     char map[64];
     const int file = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
@@ -111,11 +113,12 @@ static int own_file_fault(const struct stat *status) {
     if (status->st_uid != (uid_t)syscall(SYS_geteuid))
         return -OWN_FILE_OF_ANOTHER;
     if (status->st_uid == OVERFLOW_ID && !knows_every_user())
-        return -EACCES; /* may be any user's */
+        return -EACCES; /* the file may belong to any user */
     return status->st_nlink > 1 ? -OWN_FILE_LINKED : 0;
 }
 
-/* Checks the kind before opening: to open a device or a pipe may already have an effect. */
+/* Checks the kind before the file is opened, because opening a device or a pipe may have an
+ * effect. */
 static int kind_problem(int folder, const char *name) {
     struct stat status;
     const int error = kind_of(folder, name, &status);

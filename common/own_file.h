@@ -1,7 +1,7 @@
 /* Opens a file that the profiler writes, and only one that belongs to the process's user.
  *
  * The name comes from the environment, which may be another user's than the process (a setuid
- * program's child has it), and may lie where others can write. So:
+ * program's child has it), and may lead to a folder where others can write. So:
  * - no part of the path is a symbolic link;
  * - each folder on the way, "/" among them, belongs to root or to the process's user, and others
  *   can write to it only if its sticky bit protects its entries. Others are all users except the
@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-/* Refusals by the rules above, where the kernel would not refuse; beyond the values of errno. */
+/* Refusals by the rules above, where the kernel would not refuse; values beyond those of errno. */
 enum own_file_refusal {
     OWN_FILE_BEHIND_LINK = 4096,
     OWN_FILE_OF_ANOTHER,
@@ -31,8 +31,8 @@ enum own_file_refusal {
  * negative refusal. */
 int own_file_open(const char *path, int access);
 
-/* Does the same for the file `name` in `folder`, whose path does not come from the environment: the
- * folders above it are not checked. The descriptor does not append. */
+/* Opens the file `name` in `folder` by the same rules, but does not check the folders above
+ * `folder`, whose path must not come from the environment. The descriptor does not append. */
 int own_file_open_in(const char *folder, const char *name, int access);
 
 /* Opens the folder that contains `path`, by the same rules, and stores the last part of `path`

@@ -1,12 +1,12 @@
-/* Poisson sampling by bytes: the gap to the next sample, and the weight of a sampled allocation.
+/* Implements Poisson sampling by bytes: the gap to the next sample, and the weight of a sampled
+ * allocation.
  *
  * Sample points lie on the axis of allocated bytes with exponentially distributed gaps of mean R.
  * An allocation of S bytes is sampled if at least one point falls into it, which has probability p
  * = 1 - e^(-S/R); it then stands for 1/p allocations and S/p bytes, which makes both sums unbiased.
- * (The weight applies per allocation. Unbiasing a sum afterwards would be wrong for stacks that mix
- * sizes.) Since the preloaded object links libc alone, log and exp are computed here, to about
- * 1e-12, by textbook series.
- * Context: any. Async-signal-safe: yes.
+ * (Each allocation has its own weight, because a correction of the sum afterwards would be wrong
+ * for stacks that mix sizes.) log and exp are computed here, to about 1e-12, by textbook series,
+ * because the preloaded object links libc alone. Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_POISSON_H
 #define OTELPROF_POISSON_H
@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators", 2016).
- * `*state` must not be 0. */
+/* Draws by xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators",
+ * 2016). `*state` must not be 0. */
 static inline uint64_t random_next(uint64_t *state) {
     uint64_t x = *state;
     x ^= x >> 12;
@@ -80,7 +80,7 @@ static inline uint64_t poisson_gap(uint64_t *random, uint64_t mean) {
     return (uint64_t)(-natural_log(random_unit(random)) * (double)mean) + 1;
 }
 
-/* Returns how many allocations of `size` bytes (> 0) a sampled one stands for. */
+/* Returns the number of allocations of `size` bytes (> 0) that a sampled one represents. */
 static inline double poisson_weight(uint64_t size, uint64_t mean) {
     if (mean <= 1)
         return 1;

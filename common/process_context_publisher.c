@@ -20,12 +20,12 @@
 #define NAME "OTEL_CTX"
 enum { CONTEXT_VERSION = 2, CLOEXEC = 1 /* linux/memfd.h: MFD_CLOEXEC */ };
 
-/* The OTEP's layout: native byte order, naturally aligned. */
+/* Has the OTEP's layout: native byte order, naturally aligned. */
 struct published_header {
     char signature[8];
     uint32_t version;
     uint32_t payload_size;
-    _Atomic uint64_t published_nano; /* 0: it is being changed */
+    _Atomic uint64_t published_nano; /* 0: the context is being changed */
     uint64_t payload;
     uint8_t payloads[2][CONTEXT_PUBLICATION_BYTES];
 };
@@ -34,18 +34,18 @@ _Static_assert(offsetof(struct published_header, payloads) == 32, "the header of
 /* --- the payload (protobuf) --- */
 
 enum {
-    RESOURCE = 1,   /* of ProcessContext */
-    BESIDE = 2,     /* likewise */
-    ATTRIBUTES = 1, /* of Resource */
-    KEY = 1,        /* of KeyValue */
+    RESOURCE = 1,   /* field of ProcessContext */
+    BESIDE = 2,     /* field of ProcessContext: attributes beside the resource */
+    ATTRIBUTES = 1, /* field of Resource */
+    KEY = 1,        /* field of KeyValue */
     VALUE = 2,
-    TEXT = 1, /* of AnyValue */
+    TEXT = 1, /* field of AnyValue */
     LIST = 5,
-    VALUES = 1, /* of ArrayValue */
+    VALUES = 1, /* field of ArrayValue */
     DELIMITED = 2,
 };
 
-/* A buffer; it only counts if it has no room. */
+/* A buffer; without room it only counts the bytes. */
 struct payload {
     uint8_t *to;
     size_t room;
@@ -73,7 +73,7 @@ static void publisher_put_text(struct payload *p, unsigned field, const char *te
     payload_put(p, text, size);
 }
 
-/* A nested message begins with its size, so the output of `write` is counted first. */
+/* Puts a nested message, which begins with its size: so the output of `write` is counted first. */
 static void publisher_put_message(struct payload *p, unsigned field,
                                   void (*write)(struct payload *p, const void *what),
                                   const void *what) {
@@ -131,8 +131,8 @@ bool process_context_is_published(void) {
     return there;
 }
 
-/* Finds "... [anon:OTEL_CTX]" in another range than the profiler's. The kernel merges two adjacent
- * ones. */
+/* Finds "... [anon:OTEL_CTX]" with a range that is not the profiler's alone, because the kernel
+ * merges two adjacent mappings. */
 static bool is_another(void *own, const struct process_mapping *mapping) {
     const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t bytes = (sizeof(struct published_header) + page_bytes - 1) & -page_bytes;
@@ -179,7 +179,8 @@ static void *map_file(void) {
     return memory;
 }
 
-/* Excludes the mapping from children. If that fails, nothing is published. */
+/* Excludes the mapping from children. Returns NULL if that fails: then no context may be
+ * published. */
 static struct published_header *map_header(void) {
     void *memory = map_named();
     if (!memory)
@@ -195,14 +196,14 @@ static struct published_header *map_header(void) {
 
 static bool has_header(struct process_context_publication *publication) {
     if (publication->header && publication->owner != getpid())
-        publication->header = NULL; /* the parent's */
+        publication->header = NULL; /* the mapping is the parent's */
     if (!publication->header)
         publication->header = map_header();
     publication->owner = getpid();
     return publication->header != NULL;
 }
 
-/* Returns a time that differs from the one before, even for two publications in one clock tick. */
+/* Returns a time that differs from `before`, even for two publications in one clock tick. */
 static uint64_t time_after(uint64_t before) {
     const uint64_t now = clock_nano(CLOCK_BOOTTIME);
     return now > before ? now : before + 1;

@@ -1,13 +1,13 @@
 /* Publishes a process context (OTEP 4719): a process's description of itself, in a mapping named
  * OTEL_CTX. Readers in other processes, and the profiler's exporter, find it.
  *
- * A process has one: check whether there is one before publishing. Readers accept what they have
- * read if the time of publication was the same before and after, so a change never overwrites the
- * last publication. A forked child does not inherit its parent's.
+ * A process has only one: the caller must check that there is none before it publishes. Readers
+ * accept data if the time of publication was the same before and after the read. So a change does
+ * not overwrite the last payload. A forked child does not inherit the parent's context.
  *
- * The mapping is named by prctl if the kernel can do that. Otherwise it is a memfd: then one
- * descriptor is open for a moment. No libc malloc, no lock: if threads share a publication, they
- * order their calls. Context of all: calm. errno is preserved.
+ * prctl names the mapping if the kernel supports that. Otherwise the mapping is of a memfd, and one
+ * descriptor is open for a moment. Calls neither libc's malloc nor take a lock: threads that share
+ * a publication must order their calls. Context of all: calm. errno is preserved.
  */
 #ifndef OTELPROF_PROCESS_CONTEXT_PUBLISHER_H
 #define OTELPROF_PROCESS_CONTEXT_PUBLISHER_H
@@ -17,13 +17,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { CONTEXT_PUBLICATION_BYTES = 8000 }; /* of a payload at most */
+enum { CONTEXT_PUBLICATION_BYTES = 8000 }; /* largest payload */
 
 /* An attribute: a text, or a list of texts. */
 struct published_attribute {
     const char *key;
-    const char *text;        /* NULL: `list` is its value */
-    const char *const *list; /* ended by NULL */
+    const char *text;        /* NULL: `list` has the value */
+    const char *const *list; /* ends in NULL */
 };
 
 struct published_attributes {
@@ -31,19 +31,20 @@ struct published_attributes {
     size_t count;
 };
 
-/* A zeroed struct publishes nothing. */
+/* Initially zero: no context is published. */
 struct process_context_publication {
     struct published_header *_Atomic header;
-    unsigned turn; /* the one of two places that the next payload takes */
-    pid_t owner;   /* a forked child has the struct, but not the mapping */
+    unsigned turn; /* which of two places the next payload takes */
+    pid_t owner;   /* the publishing process; a forked child has the struct, but not the mapping */
 };
 
 /* Writes the message ProcessContext with these attributes of the resource, and with those of
- * `beside` next to the resource. Returns its bytes; 0 if that is more than `room`. Pure. */
+ * `beside` next to the resource. Returns the number of its bytes; 0 if it does not fit into `room`.
+ * Pure. */
 size_t process_context_payload(uint8_t *to, size_t room, struct published_attributes resource,
                                struct published_attributes beside);
 
-/* Returns whether the process publishes a context, the profiler's or another. Reads
+/* Returns whether the process publishes a context, the profiler's or another one. Reads
  * /proc/self/maps. */
 bool process_context_is_published(void);
 
@@ -51,8 +52,9 @@ bool process_context_is_published(void);
  * changing. Reads /proc/self/maps, too. */
 bool process_context_is_published_beside(const struct process_context_publication *own);
 
-/* Publishes `size` bytes, which are copied, and replaces an earlier publication. false: too many,
- * or the kernel refused a mapping or its name; the earlier publication stays. */
+/* Publishes `size` bytes, which are copied, and replaces an earlier publication. Returns false if
+ * `size` is too large, or the kernel refused a mapping or its name; then the earlier publication
+ * stays. */
 bool process_context_publish(struct process_context_publication *publication,
                              const uint8_t *payload, size_t size);
 

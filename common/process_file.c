@@ -10,7 +10,7 @@
 enum { PATH_BYTES = 64, TEXT_MOST = 256, PIECE_BYTES = 4096 };
 
 int process_file_open_path(const char *path) {
-    /* in another root it may be a pipe */
+    /* does not block, because in another root the file may be a pipe */
     return (int)arch_system_call(SYS_openat, AT_FDCWD, (long)path,
                                  O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
 }
@@ -75,7 +75,7 @@ const char *process_stat_field(const char *text, int number) {
 bool process_file_has(pid_t pid, const char *name, const char *text) {
     char piece[TEXT_MOST + PIECE_BYTES] = {0};
     const size_t length = strlen(text);
-    size_t kept = 0; /* bytes of the previous piece, in which `text` may begin */
+    size_t kept = 0; /* bytes of the previous piece that are kept, because `text` may begin there */
     bool found = false;
     const int file = length <= TEXT_MOST ? process_file_open(pid, name) : -1;
     while (file >= 0 && !found) {

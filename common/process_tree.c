@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 enum {
-    FURTHEST = 32,         /* ancestors that are checked */
-    MOST_THREADS = 4096,   /* of one of them; the profiler's is among its first */
-    ENTRIES_BYTES = 2048,  /* of a folder, at a time */
-    CHILDREN_BYTES = 4096, /* of the numbers of a thread's children: some 500 */
-    THREAD_FILE = 32,      /* "task/0000000000/children" */
-    STAT_BYTES = 512,      /* /proc/PID/stat: the parent is fourth, behind a name of 15 bytes */
+    FURTHEST = 32, /* number of ancestors that are checked */
+    /* number of an ancestor's threads that are checked; the helper is among its first */
+    MOST_THREADS = 4096,
+    ENTRIES_BYTES = 2048,  /* bytes of a folder that are read at a time */
+    CHILDREN_BYTES = 4096, /* bytes for the numbers of a thread's children: some 500 numbers */
+    THREAD_FILE = 32,      /* size of "task/0000000000/children" */
+    /* bytes of /proc/PID/stat up to the parent, the fourth field, after a name of 15 bytes */
+    STAT_BYTES = 512,
 };
 
 /* --- variables of a process --- */
@@ -43,7 +45,7 @@ static bool variables_sum(pid_t pid, uint64_t *sum) {
 
 enum { PARENT_FIELD = 4 };
 
-/* Returns 0 if it is not known, or outside of this namespace of process ids. */
+/* Returns the parent; 0 if it is not known, or outside of this namespace of process ids. */
 static pid_t parent_of(pid_t pid) {
     char text[STAT_BYTES];
     uint64_t parent = 0;
@@ -65,7 +67,7 @@ static bool is_helper_thread(pid_t pid, uint32_t tid, enum process_tree_reporter
            (reporter != REPORTER_UNSENT && process_file_has(pid, name, HELPER_NAME "\n"));
 }
 
-/* The kernel's record as getdents64(2) writes it. */
+/* Returns the record in the format of getdents64(2). */
 static const struct dirent64 *directory_entry_at(const char *entries, long at) {
     return (const struct dirent64 *)(const void *)(entries + at);
 }
@@ -90,7 +92,7 @@ static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter repo
     return found;
 }
 
-/* Returns whether that thread has started such a reporter, a child of its own. */
+/* Returns whether that thread has started a child that is such a reporter. */
 static bool has_started(pid_t pid, uint32_t tid, enum process_tree_reporter reporter) {
     char name[THREAD_FILE];
     char children[CHILDREN_BYTES];

@@ -1,5 +1,5 @@
-/* Defines the kinds of profiles. One list (profile_kinds.def) makes the kinds of samples, their
- * attributes, the profiles, and the words and bits of OTEL_PROFILER_TYPES. */
+/* Defines the kinds of profiles. The kinds of samples, their attributes, the profiles, and the
+ * words and bits of OTEL_PROFILER_TYPES are made from one list (profile_kinds.def). */
 #ifndef OTELPROF_PROFILE_KIND_H
 #define OTELPROF_PROFILE_KIND_H
 
@@ -25,7 +25,7 @@ enum {
 #include "profile_kinds.def"
 };
 
-/* Attributes that samples can have, and sets of them. */
+/* Attributes that samples can have; sets of them are bits. */
 enum sample_attribute {
 #define ATTRIBUTE(constant, flag, key, meaning) constant##_INDEX,
 #include "profile_kinds.def"
@@ -51,23 +51,23 @@ enum profile_measure { ROUNDED, PERIODS };
 
 struct profile_attribute {
     const char *key;
-    unsigned flag; /* of harvest_sample.flags; 0: another field holds it */
+    unsigned flag; /* bit of harvest_sample.flags; 0: another field has the attribute */
 };
 
 struct profile_kind {
-    unsigned profile; /* the PROFILE_* bit that selects it */
+    unsigned profile; /* PROFILE_* bit that selects the kind */
     const char *title;
     enum profile_time time;
     enum profile_period period;
     const char *period_type;
     const char *period_unit;
-    unsigned attributes; /* ATTRIBUTE_* bits that its samples can have */
+    unsigned attributes; /* ATTRIBUTE_* bits that samples of the kind can have */
 };
 
-/* A profile: one value of the samples of one kind. */
+/* A profile: one value of the samples of a kind. */
 struct profile_value {
     enum sample_kind kind;
-    unsigned index; /* in harvest_sample.values */
+    unsigned index; /* index in harvest_sample.values */
     enum profile_measure measure;
     const char *type;
     const char *unit;

@@ -10,8 +10,8 @@
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
-/* Another preload may replace readlink(). /proc/self has no executable once the main thread has
- * ended. */
+/* Makes a bare call, because another preload may replace readlink(). Reads the link by this thread,
+ * because /proc/self has no executable once the main thread has ended. */
 static size_t read_link(const char *link, char *path, size_t size) {
     const long length =
         bare_syscall(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, (long)size - 1, 0, 0);
@@ -46,7 +46,8 @@ static bool read_mapped_path(void *arg, const struct process_mapping *mapping) {
     program->length = read_link(link, program->path, program->size);
     if (program->length)
         return true;
-    /* some sandboxes have no such folder; the kept part of the line may lack the end of the path */
+    /* null in a sandbox without such a folder; the kept part of the line may lack the end of the
+     * path */
     const char *const path = strchr(mapping->rest, '/');
     const size_t length = path ? strlen(path) : 0;
     if (length == 0 || length >= program->size)
@@ -56,7 +57,7 @@ static bool read_mapped_path(void *arg, const struct process_mapping *mapping) {
     return true;
 }
 
-/* --- both --- */
+/* --- the program's file --- */
 
 size_t program_path(char *path, size_t size) {
     struct mapped_program program = {getauxval(AT_PHDR), path, size, 0};

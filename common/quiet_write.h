@@ -1,6 +1,5 @@
-/* Writes without raising a signal: a reader that is gone (SIGPIPE) and a limit on the size of files
- * (SIGXFSZ) would by default end the program.
- * Context: calm; no locks.
+/* Writes without raising a signal. By default SIGPIPE (a pipe without a reader) and SIGXFSZ (a
+ * limit on the size of files) would end the program. Context: calm; no locks.
  */
 #ifndef OTELPROF_QUIET_WRITE_H
 #define OTELPROF_QUIET_WRITE_H
@@ -8,11 +7,12 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* Works as writev(2), begun again when interrupted (restarts.h); returns -errno instead of -1. */
+/* Works as writev(2), but starts again after EINTR (restarts.h), and returns -errno instead of
+ * -1. */
 ssize_t quiet_writev(int descriptor, const struct iovec *pieces, int count);
 
-/* Advances `pieces` by `done` bytes; returns how many of the `count` still hold something: always
- * the last ones. */
+/* Advances `pieces` by `done` bytes; returns how many of the `count` pieces still have bytes: these
+ * are always the last ones. */
 int pieces_advance(struct iovec *pieces, int count, size_t done);
 
 size_t pieces_size(const struct iovec *pieces, int count);

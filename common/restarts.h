@@ -1,5 +1,5 @@
-/* Bounds how often a call that EINTR has ended is begun again.
- * A filter may deny a call by EINTR for good: nothing of ours may then try for ever.
+/* Bounds how often a call is made again after EINTR. A filter of system calls may deny a call by
+ * EINTR each time: then the profiler must not try for ever.
  */
 #ifndef OTELPROF_RESTARTS_H
 #define OTELPROF_RESTARTS_H

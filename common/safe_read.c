@@ -12,8 +12,8 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-/* Uses this thread's id: once the main thread has ended, the process's id gives no access to
- * memory. */
+/* Uses this thread's id, because the process's id gives no access to memory once the main thread
+ * has ended. */
 static long read_at_once(uint64_t address, void *to, size_t size) {
     const struct iovec local = {to, size};
     const struct iovec remote = {(void *)(uintptr_t)address, size};
@@ -28,7 +28,7 @@ static bool safe_read_piece(const int ends[2], uint64_t address, void *to, size_
 }
 
 static bool read_through_pipe(uint64_t address, void *to, size_t size) {
-    int ends[2] = {-1, -1}; /* a bare call fills them; analysers do not see that */
+    int ends[2] = {-1, -1}; /* the bare call fills them, which analysers do not see */
     size_t done = 0;
     bool fits = true;
     if (bare_syscall(SYS_pipe2, (long)ends, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0) != 0)
@@ -45,7 +45,7 @@ static bool read_through_pipe(uint64_t address, void *to, size_t size) {
 }
 
 bool safe_read(uint64_t address, void *to, size_t size) {
-    if (seccomp_is_filtered()) /* process_vm_readv may kill */
+    if (seccomp_is_filtered()) /* a filter may kill for process_vm_readv */
         return read_through_pipe(address, to, size);
     return read_at_once(address, to, size) == (long)size;
 }

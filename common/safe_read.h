@@ -1,10 +1,10 @@
-/* Reads memory of this process that may be unmapped at any moment, or be part of a file that is cut
- * short: the application maps and unmaps memory as it likes. Uses process_vm_readv(), which fails
- * where a load would be a fault. It needs no /proc, and no right that a process could give up.
+/* Reads memory of this process that the application may unmap at any moment, or that belongs to a
+ * file that is cut short. Uses process_vm_readv(), which fails where a load would fault. This call
+ * needs no /proc, and no right that a process could give up.
  *
- * Behind a seccomp filter, where that call may kill, the helper uses a pipe of its own, which
- * fails, too. A thread of the program must open no descriptor, so there the kernel checks each
- * page, by a call that every filter allows, right before it is copied.
+ * Behind a seccomp filter, which may kill for that call, the helper writes the memory to a pipe of
+ * its own, which fails in the same way. A thread of the program must open no descriptor: there the
+ * kernel checks each page, by a call that every filter allows, right before the page is copied.
  */
 #ifndef OTELPROF_SAFE_READ_H
 #define OTELPROF_SAFE_READ_H
@@ -13,17 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads all of it. false: some of it is not there, or the system call is refused. Context: the
- * helper. errno is changed. */
+/* Reads `size` bytes. Returns false if some of them are not readable, or the system call is
+ * refused. Context: the helper. errno is changed. */
 bool safe_read(uint64_t address, void *to, size_t size);
 
-/* Does the same on a thread of the program. `is_filtered`: see seccomp_is_filtered(); query it
- * once for each sample. Cost: 0.5 to 0.6 µs for a page or less, whichever it is; behind a filter
- * 0.1 µs for each page. Context: any. Async-signal-safe: yes; errno is preserved. */
+/* Reads as safe_read() does, on a thread of the program. `is_filtered`: result of
+ * seccomp_is_filtered(), which needs one call for each sample. Cost: 0.5 to 0.6 µs for up to a
+ * page; behind a filter 0.1 µs for each page. Context: any. Async-signal-safe: yes; errno is
+ * preserved. */
 bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered);
 
-/* Forbids the kernel's copies on the program's threads, for good: a filter for all threads is about
- * to be installed, which may kill for that call. Context: any. Async-signal-safe: yes. */
+/* Forbids the kernel's copies on the program's threads for ever, because a filter for all threads
+ * is about to be installed, which may kill for that call. Context: any. Async-signal-safe: yes. */
 void safe_read_forbid_copies(void);
 
 /* Returns whether a thread is in such a copy, or was when another thread of its parent forked. */

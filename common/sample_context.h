@@ -23,22 +23,22 @@
 enum {
     TRACE_ID_BYTES = 16,
     SPAN_ID_BYTES = 8,
-    CONTEXT_ATTRIBUTES = 16,       /* entries at most */
-    CONTEXT_ATTRIBUTE_BYTES = 480, /* of entries at most */
+    CONTEXT_ATTRIBUTES = 16,       /* largest number of entries */
+    CONTEXT_ATTRIBUTE_BYTES = 480, /* largest size of all entries */
     CONTEXT_WORDS = (32 + CONTEXT_ATTRIBUTE_BYTES) / 8,
 };
 
 struct sample_context {
     uint8_t trace_id[TRACE_ID_BYTES];
-    uint8_t span_id[SPAN_ID_BYTES]; /* both all zero: no span */
+    uint8_t span_id[SPAN_ID_BYTES]; /* trace and span id of zeros: no span */
     uint32_t attribute_bytes;
-    uint32_t reserved; /* 0 */
+    uint32_t reserved; /* always 0 */
     uint8_t attributes[CONTEXT_ATTRIBUTE_BYTES];
 };
 _Static_assert(sizeof(struct sample_context) == CONTEXT_WORDS * 8, "compared as words");
 
-/* The times of the first and the last sample with a context (CLOCK_MONOTONIC, ns). All 0: not
- * requested, or not known. */
+/* The times of the first and the last sample with a context (CLOCK_MONOTONIC, ns). All 0: the times
+ * are not requested, or not known. */
 struct span_seen {
     uint64_t first_nano;
     uint64_t last_nano;
@@ -46,21 +46,22 @@ struct span_seen {
 
 /* An entry of `attributes`. */
 struct context_attribute {
-    const uint8_t *key; /* NULL: by index */
+    const uint8_t *key; /* NULL: the key is given by `key_index` */
     const uint8_t *value;
     uint8_t key_bytes;
-    uint8_t key_index; /* where key is NULL */
+    uint8_t key_index; /* valid if `key` is NULL */
     uint8_t value_bytes;
 };
 
-/* Returns how many words of it are in use; the bytes behind the attributes in the last one must be
- * 0. Context: any. Async-signal-safe: yes. */
+/* Returns how many words of the context are in use; the bytes behind the attributes in the last
+ * word must be 0. Context: any. Async-signal-safe: yes. */
 static inline uint32_t context_words(const struct sample_context *context) {
     return (uint32_t)(offsetof(struct sample_context, attributes) + context->attribute_bytes + 7) /
            8;
 }
 
-/* Returns whether it names a span: both ids must be there (W3C Trace Context). Context: any. */
+/* Returns whether the context has a span: both ids must be set (W3C Trace Context). Context:
+ * any. */
 static inline bool context_has_span(const struct sample_context *context) {
     static const uint8_t none[TRACE_ID_BYTES];
     return memcmp(context->trace_id, none, TRACE_ID_BYTES) != 0 &&
@@ -77,8 +78,8 @@ static inline void span_seen_add(struct span_seen *seen, struct span_seen other)
         seen->last_nano = other.last_nano;
 }
 
-/* Reads the entry at *at and moves *at behind it. false: there is none, or it is incomplete.
- * Context: any. */
+/* Reads the entry at *at and moves *at behind it. Returns false if there is none, or it is
+ * incomplete. Context: any. */
 static inline bool context_next_attribute(const struct sample_context *context, uint32_t *at,
                                           struct context_attribute *attribute) {
     const uint32_t left = context->attribute_bytes > *at ? context->attribute_bytes - *at : 0;

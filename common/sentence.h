@@ -1,5 +1,5 @@
-/* Builds a sentence of a warning by hand: vsnprintf may read the locale. A sentence that is longer
- * than its room is cut. Context: any. Async-signal-safe: yes. */
+/* Builds a sentence of a warning without vsnprintf, which may read the locale. A sentence that is
+ * too long is cut. Context: any. Async-signal-safe: yes. */
 #ifndef OTELPROF_SENTENCE_H
 #define OTELPROF_SENTENCE_H
 
@@ -8,7 +8,7 @@
 
 enum { SENTENCE_BYTES = 512 };
 
-/* Begins as {.length = 0}; `text` ends in NUL from the first word on. */
+/* Initially {.length = 0}; `text` ends in NUL after the first addition. */
 struct sentence {
     char text[SENTENCE_BYTES];
     size_t length;

@@ -28,7 +28,7 @@ static inline struct part part_trim(struct part part) {
     return part;
 }
 
-/* Returns the significant part of a line; `size` is without its newline. */
+/* Returns the significant part of a line; `size`: its length without the newline. */
 static inline struct part setting_line(const char *text, size_t size) {
     const bool has_return = size && text[size - 1] == '\r';
     return part_trim((struct part){text, size - has_return});
@@ -38,7 +38,7 @@ static inline bool setting_is_nothing(struct part line) {
     return line.size == 0 || *line.at == '#' || *line.at == ';';
 }
 
-/* Splits a line. false: it has no `=`; the key is all of it then. */
+/* Splits a line. Returns false if it has no `=`; then the key is the whole line. */
 static inline bool setting_split(struct part line, struct part *key, struct part *value) {
     const char *const equals = line.size ? memchr(line.at, '=', line.size) : NULL;
     const size_t before = equals ? (size_t)(equals - line.at) : line.size;

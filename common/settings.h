@@ -1,12 +1,12 @@
 /* Holds the settings that may change while the program runs, apart from the configuration, which is
  * const.
  *
- * There is one `struct settings` in a process. A writer stores the values, then a new version. Its
- * readers are threads at any point of their work: they read single values by relaxed loads, and
- * never wait. A reader may see some values of the new version and some of the one before; then it
- * sees the new version soon, and reads all of them again. So each reader of more than one value
- * remembers the version that it has followed, and reads that first. A kind that the configuration
- * lacks at the start was not prepared, and cannot be turned on later: no hook has watched for it.
+ * A process has one `struct settings`. A writer stores the values, and then a new version. Readers
+ * are threads at any point of their work: they read single values by relaxed loads, and never wait.
+ * A reader may see some new values and some old ones; then it soon sees the new version, and reads
+ * all values again. So each reader of several values remembers the version that it has applied, and
+ * reads the version first. A kind of profile that the configuration lacks at the start cannot be
+ * turned on later, because it was not prepared: for example, no hook has counted.
  */
 #ifndef OTELPROF_SETTINGS_H
 #define OTELPROF_SETTINGS_H
@@ -20,8 +20,9 @@
 /* The values that a caller sets. */
 struct settings_values {
     bool on;
-    bool shed;               /* off in spite of `on`, for now; a forked child decides for itself */
-    unsigned types;          /* PROFILE_* bits: sampled while it is on */
+    /* profiling is off for now in spite of `on`; a forked child decides that for itself */
+    bool shed;
+    unsigned types;          /* PROFILE_* bits that are sampled while profiling is on */
     uint64_t cpu_frequency;  /* Hz, >= 1 */
     uint64_t alloc_interval; /* bytes, >= 1 */
     uint64_t wait_frequency; /* Hz, >= 1 */
@@ -31,8 +32,8 @@ struct settings_values {
 };
 
 struct settings {
-    _Atomic uint32_t version; /* of what follows; wraps */
-    _Atomic unsigned types;   /* 0 while it is off */
+    _Atomic uint32_t version; /* version of the following values; wraps */
+    _Atomic unsigned types;   /* 0 while profiling is off */
     _Atomic uint64_t cpu_period_nano;
     _Atomic uint64_t alloc_interval;
     _Atomic uint64_t wait_period_nano;
@@ -44,12 +45,13 @@ struct settings {
 /* Returns the values of the configuration. Context: any. */
 struct settings_values settings_configured(const struct config *config);
 
-/* Returns `values`, as far as a process that started with `config` can follow them: only its own
+/* Returns `values`, limited to what a process that started with `config` can apply: only its own
  * types, stacks of at most its depth, rates within the bounds of the variables. Context: any. */
 struct settings_values settings_within(const struct settings_values *values,
                                        const struct config *config);
 
-/* Publishes them under a new version. One thread at a time. Context: any. Async-signal-safe: yes.
+/* Publishes the values under a new version. One thread at a time. Context: any. Async-signal-safe:
+ * yes.
  */
 void settings_publish(struct settings *settings, const struct settings_values *values);
 

@@ -17,7 +17,8 @@ static uint32_t code_point(const char *sequence, size_t length) {
     return code;
 }
 
-/* Excludes C0 and DEL, C1, line and paragraph separators, embeddings, overrides and isolates. */
+/* Returns false for C0 and DEL, C1, line and paragraph separators, embeddings, overrides and
+ * isolates. */
 static bool is_plain(uint32_t code) {
     return code >= 0x20 && (code < 0x7f || code > 0x9f) && (code < 0x2028 || code > 0x202e) &&
            (code < 0x2066 || code > 0x2069);
@@ -26,7 +27,7 @@ static bool is_plain(uint32_t code) {
 /* Returns the length of the character at `at` if it can be shown unchanged; 0: its first byte
  * cannot. */
 static size_t plain_length(const char *at, size_t left) {
-    char sequence[LONGEST_SEQUENCE + 1] = {0}; /* nothing behind the text is read */
+    char sequence[LONGEST_SEQUENCE + 1] = {0}; /* a copy, so that no byte behind the text is read */
     memcpy(sequence, at, left < LONGEST_SEQUENCE ? left : LONGEST_SEQUENCE);
     const size_t length = utf8_sequence(sequence);
     return length && is_plain(code_point(sequence, length)) ? length : 0;

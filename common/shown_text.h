@@ -1,18 +1,18 @@
 /* Makes foreign text printable: a value of a variable, a path, a receiver's message, a function's
- * name. In a line of a log, a table, a terminal it can neither begin another line nor command the
- * terminal, and its length is bounded.
+ * name. Such a text can neither begin another line of a log or table, nor control a terminal, and
+ * its length is bounded.
  *
  * Control characters (of ASCII, of Latin-1, and Unicode's that turn the direction of writing or end
  * a line) and invalid UTF-8 are shown as bytes, "\x1b"; the rest is unchanged. A text that is too
- * long is cut, and ends in "...". Text that has been through this function is not changed again.
- * Context: any. Async-signal-safe: yes.
+ * long is cut, and ends in "...". The result is not changed if it is processed again. Context: any.
+ * Async-signal-safe: yes.
  */
 #ifndef OTELPROF_SHOWN_TEXT_H
 #define OTELPROF_SHOWN_TEXT_H
 
 #include <stddef.h>
 
-/* Bytes of one value in a log line, at most. */
+/* Largest number of bytes of one value in a log line. */
 enum { SHOWN_MOST = 512 };
 
 /* Writes `size` bytes of `text`, or up to its NUL, to `to`, as at most `room` bytes without a
@@ -20,7 +20,7 @@ enum { SHOWN_MOST = 512 };
 size_t shown_text(char *to, size_t room, const char *text, size_t size);
 
 /* Returns how many bytes at the beginning of `size` bytes of `text`, or up to its NUL, can be shown
- * unchanged. For a writer with room for all of a text. */
+ * unchanged. For a writer with room for the whole text. */
 size_t shown_plain(const char *text, size_t size);
 
 #endif

@@ -8,15 +8,15 @@
 #include <stdint.h>
 
 enum {
-    NO_DIGIT = 16,     /* at least each base */
-    NUMBER_BYTES = 21, /* UINT64_MAX in decimal, and NUL */
+    NO_DIGIT = 16,     /* not less than any base */
+    NUMBER_BYTES = 21, /* size of UINT64_MAX in decimal, and a NUL */
 };
 
-/* Returns the value of a decimal or hexadecimal digit of either case; NO_DIGIT: it is none. */
+/* Returns the value of a decimal or hexadecimal digit of either case; NO_DIGIT: `c` is no digit. */
 unsigned number_digit(char c);
 
-/* Reads digits of `base`, 8, 10 or 16, without sign and prefix. Returns the place behind them.
- * NULL, and the number is 0: no digit is there, or the number has more than 64 bits. */
+/* Reads digits of `base`, 8, 10 or 16, without sign and prefix. Returns the place behind the
+ * digits. If there is no digit, or the number has more than 64 bits, returns NULL and stores 0. */
 const char *number_read(const char *at, unsigned base, uint64_t *number);
 
 /* Writes the digits and a NUL, at most NUMBER_BYTES. Returns the place of the NUL. */

@@ -1,8 +1,8 @@
 /* Computes a moment's date and time of day in UTC, and as text: RFC 3339.
  *
- * Avoids gmtime_r() and strftime(): they take libc's lock of time zones. A fork at that moment
- * would leave it held in the child for ever, for the program's own calls, too.
- * Context: any. Async-signal-safe: yes, but for the text (snprintf).
+ * Avoids gmtime_r() and strftime(), because they take libc's lock of time zones: after a fork at
+ * that moment, the lock would be held in the child for ever, and block the program's own calls.
+ * Context: any. Async-signal-safe: yes, except for the text (snprintf).
  */
 #ifndef OTELPROF_UTC_TIME_H
 #define OTELPROF_UTC_TIME_H
@@ -22,7 +22,7 @@ static inline unsigned days_of_month(unsigned year, unsigned month) {
     return month == 1 ? days_of_year(year) - 337 : days[month];
 }
 
-/* `seconds` since 1970-01-01: until 2106. */
+/* Returns the fields of `seconds` since 1970-01-01, until 2106. */
 static inline struct tm utc_fields(uint32_t seconds) {
     uint32_t days = seconds / 86400;
     const uint32_t rest = seconds % 86400;

@@ -6,7 +6,7 @@ static bool is_continuation(unsigned char byte) {
     return (byte & 0xc0) == 0x80;
 }
 
-/* A terminating NUL is no continuation, so nothing behind it is read. */
+/* Reads no byte behind a terminating NUL, which is no continuation byte. */
 size_t utf8_sequence(const char *text) {
     const unsigned char *const s = (const unsigned char *)text;
     if (s[0] < 0x80)
@@ -15,12 +15,13 @@ size_t utf8_sequence(const char *text) {
         return is_continuation(s[1]) ? 2 : 0;
     if (s[0] >= 0xe0 && s[0] <= 0xef) {
         const unsigned char low = s[0] == 0xe0 ? 0xa0 : 0x80;
-        const unsigned char high = s[0] == 0xed ? 0x9f : 0xbf; /* no surrogates */
+        const unsigned char high = s[0] == 0xed ? 0x9f : 0xbf; /* excludes surrogates */
         return s[1] >= low && s[1] <= high && is_continuation(s[2]) ? 3 : 0;
     }
     if (s[0] >= 0xf0 && s[0] <= 0xf4) {
         const unsigned char low = s[0] == 0xf0 ? 0x90 : 0x80;
-        const unsigned char high = s[0] == 0xf4 ? 0x8f : 0xbf; /* up to U+10FFFF */
+        /* excludes characters above U+10FFFF */
+        const unsigned char high = s[0] == 0xf4 ? 0x8f : 0xbf;
         return s[1] >= low && s[1] <= high && is_continuation(s[2]) && is_continuation(s[3]) ? 4
                                                                                              : 0;
     }

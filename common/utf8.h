@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-/* Returns the length in bytes of the well-formed sequence (Unicode 15, table 3-7) at `text`, 0 if
- * there is none; the terminating NUL is a sequence of one. Reads nothing behind the NUL. Context:
- * any. */
+/* Returns the length in bytes of the well-formed sequence (Unicode 15, table 3-7) at `text`; 0 if
+ * there is none. The terminating NUL is a sequence of one byte, behind which no byte is read.
+ * Context: any. */
 size_t utf8_sequence(const char *text);
 
 /* Returns where a text of at least `size` bytes may be cut, `size` or some bytes before it, so that

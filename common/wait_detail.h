@@ -1,7 +1,7 @@
 /* Describes the object that a thread waits for, and its holder: a part of the identity of wait,
  * lock and thread samples.
  *
- * Like a context it is bounded, kept and compared as words: `wait_words()` of them.
+ * Like a context, it is bounded, and stored and compared as words: the first `wait_words()`.
  */
 #ifndef OTELPROF_WAIT_DETAIL_H
 #define OTELPROF_WAIT_DETAIL_H
@@ -27,22 +27,23 @@ enum { WAIT_HOLDER_FRAMES = 16, WAIT_WORDS = 4 + WAIT_HOLDER_FRAMES };
 
 struct wait_detail {
     uint8_t kind;      /* enum wait_kind */
-    uint8_t condition; /* enum thread_condition: SAMPLE_THREAD */
+    uint8_t condition; /* enum thread_condition, for SAMPLE_THREAD */
     uint16_t holder_frame_count;
     uint32_t holder;          /* thread id of the lock's holder; 0: not known */
-    uint64_t object;          /* address of the lock or futex; 0: none, or not a lock */
-    uint64_t waited_nano;     /* so far: SAMPLE_THREAD */
-    uint64_t holder_interval; /* of holder_frames, as harvest_sample.interval */
-    uint64_t holder_frames[WAIT_HOLDER_FRAMES]; /* where the holder was last seen, leaf first */
+    uint64_t object;          /* address of the lock or futex; 0: none */
+    uint64_t waited_nano;     /* time of the wait so far, for SAMPLE_THREAD */
+    uint64_t holder_interval; /* interval of holder_frames: see harvest_sample.interval */
+    /* stack in which the holder was last seen, leaf first */
+    uint64_t holder_frames[WAIT_HOLDER_FRAMES];
 };
 _Static_assert(sizeof(struct wait_detail) == WAIT_WORDS * 8, "compared as words");
 
-/* Returns how many words of it are in use. Context: any. Async-signal-safe: yes. */
+/* Returns how many words of the detail are in use. Context: any. Async-signal-safe: yes. */
 static inline uint32_t wait_words(const struct wait_detail *detail) {
     return (uint32_t)offsetof(struct wait_detail, holder_frames) / 8 + detail->holder_frame_count;
 }
 
-/* Returns "lock" ...; "" for WAIT_NONE. Context: any. */
+/* Returns the word of a kind, for example "lock"; "" for WAIT_NONE. Context: any. */
 const char *wait_kind_word(enum wait_kind kind);
 
 #endif

@@ -11,7 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Gives an absolute path. false, and "": there is none, or one that does not fit. */
+/* Stores an absolute path. Returns false, and stores "", if there is none, or if it does not
+ * fit. */
 static inline bool working_directory(char *path, size_t size) {
     if (syscall(SYS_getcwd, path, size) <= 0 || path[0] != '/')
         path[0] = 0;

@@ -1,9 +1,8 @@
 /* Manages the memory of one flush cycle: taken piece by piece, given back all at once.
  *
  * The messages of one export are thousands of small objects of the same lifetime; with an arena no
- * message has a destructor and nothing can leak. When malloc fails the arena records it in
- * `failed`, and the code that packs the messages checks that once more.
- * Context: flush. Not thread-safe.
+ * message needs a destructor, and no memory can leak. If malloc fails, the arena sets `failed`,
+ * which the code that packs the messages checks. Context: flush. Not thread-safe.
  */
 #ifndef OTELPROF_ARENA_H
 #define OTELPROF_ARENA_H
@@ -15,7 +14,7 @@ struct arena_block;
 
 struct arena {
     struct arena_block *blocks;
-    size_t used;  /* of the newest block */
+    size_t used;  /* bytes used in the newest block */
     size_t total; /* bytes held, for the bound on an export's size */
     bool failed;
 };
@@ -24,13 +23,13 @@ struct arena {
  */
 void *arena_take(struct arena *arena, size_t size);
 
-/* Does the same without zeroing: for memory that the caller fills at once. */
+/* Returns memory as arena_take() does, but not zeroed: for memory that the caller fills at once. */
 void *arena_take_raw(struct arena *arena, size_t size);
 
 /* Returns a copy of `size` bytes and a terminating NUL. */
 char *arena_copy(struct arena *arena, const void *bytes, size_t size);
 
-/* Gives everything back; the arena is empty and usable again. */
+/* Frees all memory; the arena is then empty and usable again. */
 void arena_free(struct arena *arena);
 
 /* An array of pointers that grows in an arena. */

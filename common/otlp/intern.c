@@ -18,7 +18,7 @@ static uint32_t hash_bytes(const unsigned char *bytes, size_t size) {
     return (uint32_t)hash_word(hash, rest);
 }
 
-/* Returns how many keys that many slots are for: a quarter stays empty, so that searches end. */
+/* Returns how many keys fit into so many slots: a quarter stays empty, so that searches end. */
 static uint32_t room(uint32_t capacity) {
     return capacity / 4 * 3;
 }
@@ -36,7 +36,7 @@ static struct intern_slot *intern_find_slot(const struct intern *index, uint32_t
     }
 }
 
-/* Copies a slot to any empty one: all keys are distinct. */
+/* Copies a slot to any empty slot, because all keys are distinct. */
 static void intern_move_slot(struct intern *larger, const struct intern_slot *slot) {
     uint32_t at = slot->hash & (larger->capacity - 1);
     while (larger->slots[at].number)

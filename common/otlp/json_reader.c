@@ -13,7 +13,8 @@ static bool json_fail(struct json_reader *r) {
     return false;
 }
 
-/* Returns the next character that is no blank, without consuming it; 0: the end, or failed before.
+/* Returns the next character that is no blank, without consuming it; 0: the text has ended, or the
+ * reader has failed.
  */
 static char peek(struct json_reader *r) {
     while (r->at < r->end && memchr(" \t\r\n", *r->at, 4))
@@ -45,12 +46,12 @@ static bool take_null(struct json_reader *r) {
 
 struct target {
     char *text;
-    size_t size; /* of the buffer */
+    size_t size; /* size of the buffer */
     size_t used;
     bool full;
 };
 
-/* Keeps whole characters only, so that a cut string is still UTF-8. */
+/* Stores only complete characters, so that a cut string is still UTF-8. */
 static void json_keep(struct target *target, const char *bytes, size_t count) {
     target->full = target->full || target->size - target->used <= count;
     if (target->full)
@@ -131,7 +132,7 @@ static bool take_plain(struct json_reader *r, struct target *target) {
     if (lead < 0x20)
         return json_fail(r);
     size_t length = 1;
-    /* of the character that begins with `lead`; stray bytes count as one */
+    /* length of the character that begins with `lead`; a stray byte counts as one */
     const size_t expected = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
     while (length < expected && r->at + length < r->end && ((unsigned char)r->at[length] >> 6) == 2)
         length++;
@@ -163,7 +164,7 @@ bool json_string(struct json_reader *r, char *text, size_t size) {
 
 /* --- numbers --- */
 
-/* Consumes the characters of a JSON number, also if they make no valid one. */
+/* Consumes the characters of a JSON number, even if they form no valid number. */
 static size_t take_number(struct json_reader *r, char text[static JSON_NUMBER_BYTES]) {
     size_t size = 0;
     (void)peek(r);
@@ -206,7 +207,7 @@ static bool json_enter(struct json_reader *r, char c) {
     return json_take(r, c) && (r->depth++ < MAX_DEPTH || json_fail(r));
 }
 
-/* Called behind an item: returns whether another follows. Consumes the comma, or `close`. */
+/* Called after an item: returns whether another item follows. Consumes the comma, or `close`. */
 static bool json_has_next(struct json_reader *r, char close) {
     if (peek(r) == ',')
         return json_take(r, ',');

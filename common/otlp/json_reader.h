@@ -1,13 +1,12 @@
 /* Reads foreign JSON piece by piece, for callers that need two or three members of it.
  *
- * A cursor over bytes that need not end in NUL: the caller reads the values that it expects and
- * skips the rest. Nothing is allocated, nesting is bounded, and after the first mistake (of the
- * text, or in the caller's expectation) the reader is `failed` for good: every further call fails
- * too, so one check at the end is enough. No library does this here: jansson and json-c
- * export the same names with different meanings, a program may bring either, and both refuse a
- * whole text for a lone surrogate or an invalid byte in a receiver's message; Debian 12 has no
- * yyjson.
- * Context: flush.
+ * The reader is a cursor over bytes that need not end in NUL: the caller reads the values that it
+ * expects and skips the rest. No memory is allocated, and nesting is bounded. After the first error
+ * (of the text, or an unexpected value) the reader stays `failed`, and every further call fails,
+ * too, so one check at the end suffices. No library is used: jansson and json-c export the same
+ * names with different meanings, and a program may bring either; both refuse a whole text for a
+ * lone surrogate or an invalid byte in a receiver's message; Debian 12 has no yyjson. Context:
+ * flush.
  */
 #ifndef OTELPROF_JSON_READER_H
 #define OTELPROF_JSON_READER_H
@@ -19,17 +18,17 @@
 struct json_reader {
     const char *at;
     const char *end;
-    unsigned depth; /* of objects and lists entered */
+    unsigned depth; /* number of objects and lists that the cursor is in */
     bool failed;
 };
 
 /* Must consume the member's value by one call of json_*(). `name` is cut at 63 bytes. */
 typedef void json_member(void *arg, struct json_reader *reader, const char *name);
 
-/* Each of these functions consumes one value, of its kind; `null` counts as a value of any kind and
- * changes nothing. false: the reader has failed. */
+/* Each of these functions consumes one value of its kind; `null` counts as a value of any kind, and
+ * leaves the result unchanged. Returns false if the reader has failed. */
 bool json_object(struct json_reader *reader, json_member *member, void *arg);
-/* Gives UTF-8 that ends in NUL; a text that does not fit into `size` bytes is cut between two
+/* Stores UTF-8 that ends in NUL; a text that does not fit into `size` bytes is cut between two
  * characters. Lone surrogates become U+FFFD, and so does U+0000, which would end the text. */
 bool json_string(struct json_reader *reader, char *text, size_t size);
 /* Accepts a number without fraction, or such a number as a string (protobuf's form). */
@@ -37,7 +36,7 @@ bool json_int64(struct json_reader *reader, int64_t *value);
 /* Accepts a value of any kind. */
 bool json_skip(struct json_reader *reader);
 
-/* Returns whether everything has been read, without a mistake and with nothing behind it. */
+/* Returns whether the whole text was read without an error. */
 bool json_complete(struct json_reader *reader);
 
 #endif

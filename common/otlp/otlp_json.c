@@ -76,8 +76,8 @@ static void put_signed(struct wire *text, int64_t value) {
     put_unsigned(text, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
-/* Writes as many digits, from 15 on, as are needed to read back the same value. The application's
- * locale may have another decimal point, even one of several bytes. */
+/* Writes as many digits, from 15 on, as are needed to read back the same value. Replaces the
+ * decimal point of the application's locale, which may have several bytes. */
 static void put_double(struct wire *text, double value) {
     char digits[64];
     for (int precision = 15; precision <= 17; precision++) {
@@ -102,7 +102,7 @@ static void put_real(struct wire *text, double value) {
     else if (isinf(value))
         put_word(text, value < 0 ? "\"-Infinity\"" : "\"Infinity\"");
     else if (value == 0 && signbit(value))
-        put_word(text, "-0.0"); /* some readers take "-0" for an integer, which has no sign */
+        put_word(text, "-0.0"); /* some readers parse "-0" as an integer, which has no sign */
     else
         put_double(text, value);
 }
@@ -220,8 +220,8 @@ static size_t size_of(ProtobufCType type) {
 
 /* --- a message's fields --- */
 
-/* Returns whether a field that is no list is to be written. A proto3 field without presence is left
- * out at its default; the bits decide, so -0.0 is written. */
+/* Returns whether a field that is no list must be written. A proto3 field without presence is left
+ * out if its bits are those of the default, so -0.0 is written. */
 static bool is_present(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
     static const char zeros[8];
     const char *const base = (const char *)message;

@@ -13,7 +13,7 @@ typedef Opentelemetry__Proto__Profiles__V1development__ResourceProfiles Resource
 typedef Opentelemetry__Proto__Profiles__V1development__ScopeProfiles ScopeProfiles;
 typedef Opentelemetry__Proto__Profiles__V1development__ValueType ValueType;
 
-/* Field numbers (proto/) of what is appended to a message that protobuf-c has packed. */
+/* Field numbers (proto/) of the parts that are appended to a message that protobuf-c has packed. */
 enum { REQUEST_RESOURCE_PROFILES = 1, REQUEST_DICTIONARY = 2 };
 enum { RESOURCE_PROFILES_SCOPE_PROFILES = 2 };
 enum { SCOPE_PROFILES_PROFILES = 2 };
@@ -123,7 +123,7 @@ static void pack_table(struct wire *out, unsigned field, const struct intern *ta
 
 struct use {
     uint32_t count;
-    int32_t location; /* the number that the callers use */
+    int32_t location; /* number by which the callers know the location */
 };
 
 static int most_used_first(const void *a, const void *b) {
@@ -145,14 +145,14 @@ static void count_location_uses(const struct otlp_writer *w, struct use *uses) {
     }
 }
 
-/* The order in which the locations are listed, and the place of each. */
+/* The order in which the locations are listed, and the place of each location in it. */
 struct ranking {
     struct use *uses;
     int32_t *places;
 };
 
-/* Gives the locations of most stacks the numbers that take one byte: stacks are the larger part of
- * an export. false: no memory. */
+/* Gives the numbers that take one byte to the locations that are in most stacks, because stacks are
+ * the larger part of an export. Returns false if there is no memory. */
 static bool rank_locations(struct otlp_writer *w, struct ranking *ranking) {
     const size_t count = (size_t)w->locations.count;
     struct use *const uses = arena_take(&w->arena, count * sizeof *uses);
@@ -160,7 +160,8 @@ static bool rank_locations(struct otlp_writer *w, struct ranking *ranking) {
     if (!uses || !places)
         return false;
     count_location_uses(w, uses);
-    qsort(uses + 1, count - 1, sizeof *uses, most_used_first); /* 0 is the zero value */
+    /* item 0 is the zero value, and stays first */
+    qsort(uses + 1, count - 1, sizeof *uses, most_used_first);
     for (size_t i = 0; i < count; i++)
         places[uses[i].location] = (int32_t)i;
     *ranking = (struct ranking){uses, places};
@@ -194,9 +195,9 @@ static void pack_dictionary(struct wire *out, const struct otlp_writer *w,
 
 /* --- profiles --- */
 
-/* Packs a message, or the fields of one that come before, or behind, the repeated field of which
- * there are tens of thousands: those are written between, without structs of their own. So all
- * fields are in the order of their numbers. */
+/* Pack a message, or its fields before, or after, a repeated field with tens of thousands of
+ * values. These are written in between, without structs of their own. So all fields are in the
+ * order of their numbers. */
 static void pack_message(struct wire *out, const ProtobufCMessage *message) {
     if (wire_reserve(out, protobuf_c_message_get_packed_size(message)))
         out->size += protobuf_c_message_pack(message, out->bytes + out->size);
@@ -287,7 +288,7 @@ static void pack_resource_profiles(struct wire *out, struct otlp_writer *w) {
 
 /* --- the request --- */
 
-/* Estimates at least the size of most exports: a number is rarely larger than two bytes on the
+/* Estimates a size that most exports do not exceed: a number is rarely larger than two bytes on the
  * wire. */
 static size_t expected_pack_size(const struct otlp_writer *w) {
     size_t size = 0;

@@ -1,6 +1,6 @@
 /* Holds the items that a writer has listed so far: otlp_writer.c lists them, otlp_pack.c makes the
- * message of them, encode/pprof_tables.c pprof's tables. The resource and the scope are kept as
- * protobuf-c's structs. Context: flush. */
+ * message from them, and encode/pprof_tables.c makes pprof's tables. The resource and the scope are
+ * kept as protobuf-c's structs. Context: flush. */
 #ifndef OTELPROF_OTLP_STATE_H
 #define OTELPROF_OTLP_STATE_H
 
@@ -15,7 +15,7 @@
 
 enum { ID_BYTES = 16 };
 
-/* Indexes of a sample's identity's parts among its numbers. */
+/* Indexes of the parts of a sample's identity. */
 enum { IDENTITY_STACK, IDENTITY_LINK, IDENTITY_ATTRIBUTES };
 
 typedef Opentelemetry__Proto__Common__V1__KeyValue KeyValue;
@@ -34,14 +34,15 @@ struct otlp_profile {
     uint64_t time;
     uint64_t duration;
     uint8_t id[ID_BYTES];
-    struct intern identities; /* a sample's stack, link and attributes, int32_t each */
-    int64_t *values;          /* by number of the identity */
+    struct intern identities; /* a sample's stack, link and attributes, each an int32_t */
+    int64_t *values;          /* values by number of the identity */
     size_t value_room;
-    struct intern attributes; /* int32_t */
+    struct intern attributes; /* sorted numbers of attributes, each an int32_t */
 };
 
-/* The tables' items are byte strings without padding, so that two are equal exactly if their bytes
- * are. They refer to others by their numbers; number 0 of each table is its zero value. */
+/* The items of the tables are byte strings without padding, so that two items are equal exactly if
+ * their bytes are equal. Items refer to others by number; number 0 of each table is its zero
+ * value. */
 struct listed_function {
     int32_t name;
     int32_t system_name;
@@ -70,11 +71,11 @@ struct listed_link {
     uint8_t span_id[SPAN_ID_BYTES];
 };
 
-/* Fields of AnyValue. */
+/* Field numbers of AnyValue. */
 enum { ANY_STRING = 1, ANY_BOOL = 2, ANY_INT = 3, ANY_DOUBLE = 4, ANY_ARRAY = 5 };
 
 struct listed_attribute {
-    int64_t number; /* ANY_BOOL, ANY_INT; the bits of ANY_DOUBLE */
+    int64_t number; /* value of ANY_BOOL and ANY_INT; the bits of ANY_DOUBLE */
     int32_t key;
     int32_t unit;
     uint32_t form; /* ANY_* */
@@ -82,16 +83,16 @@ struct listed_attribute {
 };
 enum { LISTED_ATTRIBUTE_BYTES = offsetof(struct listed_attribute, text) };
 
-/* A stack is a list of its locations' numbers, which are not yet those of the message: these are
- * final only when all stacks are known. */
+/* A stack is a list of the numbers of its locations. In the message locations get other numbers,
+ * which are final only when all stacks are known. */
 struct otlp_writer {
     struct arena arena;
     struct intern strings, attributes, functions, mappings, locations, stacks, links;
-    struct arena_list profiles; /* struct otlp_profile */
-    struct arena_list resource; /* KeyValue */
+    struct arena_list profiles; /* list of struct otlp_profile */
+    struct arena_list resource; /* list of KeyValue */
     InstrumentationScope scope;
     char *schema_url; /* NULL: none */
-    struct wire item; /* being listed */
+    struct wire item; /* the item that is being listed */
 };
 
 static inline const char *listed_text(const struct otlp_writer *writer, int32_t string) {

@@ -156,7 +156,7 @@ static void resource_attribute(struct otlp_writer *w, const char *key, AnyValue 
     (void)arena_list_add(&w->arena, &w->resource, pair);
 }
 
-/* A value of a resource's attribute: ANY_VALUE(INT, int_value = 3). */
+/* Makes the value of a resource's attribute: ANY_VALUE(INT, int_value = 3). */
 #define ANY_VALUE(kind, ...)                                                                       \
     ((AnyValue){                                                                                   \
         .base = PROTOBUF_C_MESSAGE_INIT(&opentelemetry__proto__common__v1__any_value__descriptor), \
@@ -265,7 +265,7 @@ struct otlp_writer *otlp_writer_open(void) {
     if (!w)
         return NULL;
     opentelemetry__proto__common__v1__instrumentation_scope__init(&w->scope);
-    /* item 0 of each table is its zero value, whatever is listed later */
+    /* item 0 of each table is its zero value */
     static const uint64_t zero[4];
     const struct {
         struct intern *table;

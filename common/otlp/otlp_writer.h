@@ -3,14 +3,13 @@
  *
  * The writer keeps the rules that a receiver may enforce: every dictionary table begins with its
  * zero value, no item is listed twice, one sample per identity (stack, link and set of attributes),
- * indexes in range. Its caller lists only items that a sample refers to, so there are no orphans
- * either. The output depends on the calls alone, byte for byte: items are in the order of the
- * calls, locations by how many stacks have them, so that the frequent ones have short numbers.
- * protobuf-c packs the resource, the scope and each profile's own fields, wire.h the rest. All
- * memory is given back by otlp_writer_close().
- * Functions that return an index return 0 ("not set") when memory ran out; otlp_writer_pack() then
- * fails. Field numbers and rules: proto/profiles.proto and OpenTelemetry's profiles data model.
- * Context: flush.
+ * indexes in range. Its caller lists only items that a sample refers to, so there are no orphans,
+ * either. Equal calls give equal bytes: items are in the order of the calls; locations are sorted
+ * by the number of stacks that have them, so that frequent ones have short numbers. protobuf-c
+ * packs the resource, the scope and each profile's own fields, wire.h the rest. otlp_writer_close()
+ * frees all memory. Functions that return an index return 0 ("not set") if there is no memory; then
+ * otlp_writer_pack() fails. Field numbers and rules: proto/profiles.proto and OpenTelemetry's
+ * profiles data model. Context: flush.
  */
 #ifndef OTELPROF_OTLP_WRITER_H
 #define OTELPROF_OTLP_WRITER_H
@@ -24,11 +23,11 @@ struct otlp_profile;
 
 struct otlp_line {
     int32_t function;
-    int32_t line; /* 1-based; 0 = not known */
+    int32_t line; /* counted from 1; 0: not known */
 };
 
 struct otlp_mapping {
-    uint64_t start; /* the object's own address space, as in its ELF file */
+    uint64_t start; /* addresses of the object, as in its ELF file */
     uint64_t limit;
     uint64_t file_offset;
     const char *filename;
@@ -69,25 +68,25 @@ int32_t otlp_attribute_strings(struct otlp_writer *writer, const char *key,
 int32_t otlp_function(struct otlp_writer *writer, const char *name, const char *system_name,
                       const char *file, int32_t start_line);
 int32_t otlp_mapping(struct otlp_writer *writer, const struct otlp_mapping *mapping);
-/* `lines`: inlined callee first. `frame_type`: an attribute's index. */
+/* `lines`: inlined callee first. `frame_type`: index of an attribute. */
 int32_t otlp_location(struct otlp_writer *writer, int32_t mapping, uint64_t address,
                       const struct otlp_line *lines, size_t line_count, int32_t frame_type);
 int32_t otlp_stack(struct otlp_writer *writer, const int32_t *locations, size_t count);
 int32_t otlp_link(struct otlp_writer *writer, const uint8_t trace_id[16], const uint8_t span_id[8]);
 
 /* --- profiles, in the order of the calls --- */
-/* `id`: 16 bytes. `expected`: samples to make room for at once; more may follow. Returns NULL
- * without memory. */
+/* `id`: 16 bytes. `expected`: number of samples to make room for at once; more may follow. Returns
+ * NULL without memory. */
 struct otlp_profile *otlp_profile(struct otlp_writer *writer, const struct otlp_profile_type *type,
                                   const uint8_t id[16], uint64_t time_unix_nano,
                                   uint64_t duration_nano, size_t expected);
 void otlp_profile_attribute(struct otlp_writer *writer, struct otlp_profile *profile,
                             int32_t attribute);
-/* The identity of a sample. */
+/* The identity of a sample, with at most so many attributes. */
 enum { OTLP_SAMPLE_ATTRIBUTES = 40 };
 struct otlp_identity {
     int32_t stack;
-    int32_t link;              /* 0: none */
+    int32_t link;              /* 0: no link */
     const int32_t *attributes; /* at most OTLP_SAMPLE_ATTRIBUTES, in any order */
     size_t attribute_count;
 };
@@ -95,7 +94,8 @@ struct otlp_identity {
 void otlp_sample(struct otlp_writer *writer, struct otlp_profile *profile,
                  const struct otlp_identity *identity, int64_t value);
 
-/* Returns the request as protobuf, malloc'ed, the caller's. NULL: no memory (at some point). */
+/* Returns the request as protobuf, malloc'ed; the caller frees it. NULL: there was no memory at
+ * some point. */
 uint8_t *otlp_writer_pack(struct otlp_writer *writer, size_t *size);
 /* Returns the same request as JSON (otlp_json.h). */
 uint8_t *otlp_writer_json(struct otlp_writer *writer, size_t *size);

@@ -55,8 +55,8 @@ void text_add_json(struct wire *text, const char *string) {
     wire_raw(text, "\"", 1);
 }
 
-/* Adds `size` bytes of foreign text. A byte of `special` is written by the format `escape`, one
- * that cannot be shown by `unshown`. */
+/* Adds `size` bytes of foreign text. A byte in `special` is written by the format `escape`, a byte
+ * that cannot be shown by the format `unshown`. */
 static void add_shown(struct wire *text, const char *string, size_t size, const char *special,
                       const char *escape, const char *unshown) {
     const char *const end = string + size;
@@ -77,7 +77,7 @@ void text_add_shown(struct wire *text, const char *string) {
     add_shown(text, string, strlen(string), "", "", "\\x%02x");
 }
 
-/* The format has an escape for the end of a line, and takes a tab as it is. */
+/* In this format the end of a line has an escape, and a tab is written unchanged. */
 void text_add_prometheus(struct wire *text, const char *string) {
     wire_raw(text, "\"", 1);
     for (;;) {

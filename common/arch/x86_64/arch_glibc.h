@@ -1,5 +1,6 @@
 /* Lists functions that moved into libc.so.6 with glibc 2.32 to 2.34, and the versions that they had
- * in libpthread and libdl before. libc.so.6 still has these versions: weak_glibc.h asks for them.
+ * in libpthread and libdl before. libc.so.6 still has these versions, and weak_glibc.h requests
+ * them.
  */
 #ifndef OTELPROF_ARCH_GLIBC_H
 #define OTELPROF_ARCH_GLIBC_H

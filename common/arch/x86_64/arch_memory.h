@@ -6,12 +6,13 @@
 #include <stdint.h>
 
 enum {
-    ARCH_SMALLEST_PAGE_BYTES = 4096, /* memory is readable or not by units of this */
-    ARCH_LARGEST_PAGE_BYTES = 4096,  /* a multiple of this is whole pages on any kernel */
+    /* memory can be readable or unreadable in units of so many bytes */
+    ARCH_SMALLEST_PAGE_BYTES = 4096,
+    ARCH_LARGEST_PAGE_BYTES = 4096, /* a multiple of so many bytes is whole pages on any kernel */
 };
 
 /* The address of AddressSanitizer's shadow memory: AddressSanitizerAlgorithm, "Mapping" (LLVM and
- * GCC alike). Nothing else is mapped there when a program starts. */
+ * GCC alike). No other memory is mapped there when a program starts. */
 #define ARCH_ASAN_SHADOW UINT64_C(0x7fff8000)
 
 /* Returns the page size of the running kernel. Context: any. Async-signal-safe: yes. */

@@ -5,8 +5,8 @@
 #ifndef OTELPROF_ARCH_SYSCALL_H
 #define OTELPROF_ARCH_SYSCALL_H
 
-/* The kernel passes this value to a seccomp filter: struct seccomp_data, `arch`. In
- * <linux/audit.h>. */
+/* The value of `arch` in struct seccomp_data, which the kernel passes to a seccomp filter; defined
+ * in <linux/audit.h>. */
 #define ARCH_OF_SYSTEM_CALLS AUDIT_ARCH_X86_64
 
 /* The first kernel version that has CONFIG_POSIX_CPU_TIMERS_TASK_WORK. */

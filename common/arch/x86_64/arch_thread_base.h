@@ -1,5 +1,5 @@
-/* Reads the calling thread's register for thread-local storage without reading the storage, which
- * may be anywhere: programs that run foreign code set that register (Wine, DynamoRIO).
+/* Reads the calling thread's register for thread-local storage without reading the storage:
+ * programs that run foreign code (Wine, DynamoRIO) may have set the register to any address.
  *
  * Sources: Intel SDM, RDFSBASE; Linux Documentation/arch/x86/x86_64/fsgs.rst; arch_prctl(2).
  */
@@ -23,7 +23,7 @@ static inline bool arch_has_thread_base(void) {
 }
 
 /* Returns 0 if it is unknown: without the instruction, behind a filter of system calls. Context:
- * any. Async-signal-safe: yes. Uses nothing of the thread's. */
+ * any. Async-signal-safe: yes. Uses no thread-local variable. */
 static inline uintptr_t arch_thread_base(bool has_instruction) {
     uintptr_t base = 0;
     if (has_instruction)
@@ -33,7 +33,7 @@ static inline uintptr_t arch_thread_base(bool has_instruction) {
     return base;
 }
 
-/* Returns whether libc's control block may lie there: it has its own address in it twice.
+/* Returns whether libc's control block may be at `base`: the block contains its own address twice.
  * `is_readable` checks the page of an address. */
 static inline bool arch_is_control_block(uintptr_t base, bool (*is_readable)(uintptr_t address)) {
     const uintptr_t *const words = (const uintptr_t *)base; /* tcbhead_t: tcb, dtv, self */
@@ -41,7 +41,7 @@ static inline bool arch_is_control_block(uintptr_t base, bool (*is_readable)(uin
            words[0] == base && words[2] == base;
 }
 
-/* Distance from the base to the thread-local variable, of the initial-exec model. */
+/* Distance from the base to a thread-local variable of the initial-exec model. */
 #define ARCH_THREAD_OFFSET(variable)                                                               \
     __extension__({                                                                                \
         intptr_t offset;                                                                           \
