@@ -6,24 +6,26 @@
 #include <string.h>
 
 enum {
-    MOST_ENTRIES = 64,   /* entries of a context that are read at most */
+    MOST_ENTRIES = 64,   /* at most so many entries of a context are read */
     SPAN_ALTERNATIVE = 5 /* context::ContextValue: a pointer to a span */
 };
 
-/* std::shared_ptr<T>, in both C++ libraries. */
+/* The layout of std::shared_ptr<T> in both C++ libraries. */
 struct shared {
     uintptr_t object;
     uintptr_t owners;
 };
 
-/* nostd::shared_ptr<T>: the table of functions of its class, then the C++ library's pointer. */
+/* The layout of nostd::shared_ptr<T>: the table of functions of its class, then the C++ library's
+ * pointer. */
 struct wrapped {
     uintptr_t table;
     struct shared pointer;
     uintptr_t unused;
 };
 
-/* context::Context::DataList. The value's alternative is a word, or its first byte. */
+/* The layout of context::Context::DataList. The value's alternative is a word, or its first
+ * byte. */
 struct wrapped_entry {
     const char *key;
     struct wrapped next;
@@ -40,13 +42,13 @@ struct shared_entry {
     uint8_t alternative;
 };
 
-/* trace::SpanContext. */
+/* The layout of trace::SpanContext. */
 struct span_context {
     uint8_t trace_id[16];
     uint8_t span_id[8];
     uint8_t flags;
     uint8_t is_remote;
-    struct wrapped state; /* or shared */
+    struct wrapped state; /* or a struct shared */
 };
 _Static_assert(offsetof(struct span_context, state) == 32, "as the compiler lays it out");
 
@@ -85,8 +87,8 @@ static bool is_wrapped(const struct wrapped *pointer, unsigned abi, enum known_c
     return known_class_of(pointer->table, abi) == class;
 }
 
-/* A context is the pointer to its first entry. An empty one fits neither layout unless it is
- * wrapped. */
+/* A context is the pointer to its first entry. An empty context fits a layout only if the pointer
+ * is wrapped. */
 static __attribute__((noinline)) enum layout learn_layout(const void *context,
                                                           struct api_build *build) {
     const struct shared *const shared = context;
@@ -113,7 +115,7 @@ static enum layout layout_of(const void *context, struct api_build *build) {
 
 /* --- giving up ownership --- */
 
-/* Does the work of ~shared_ptr() in libstdc++. */
+/* Releases a pointer as ~shared_ptr() in libstdc++ does. */
 static void release_shared(const struct shared *pointer) {
     struct counted *const owners = (struct counted *)pointer->owners;
     if (__atomic_fetch_sub(&owners->uses, 1, __ATOMIC_ACQ_REL) != 1)
@@ -133,7 +135,7 @@ bool context_release(void *context, struct api_build *build) {
     return layout != LAYOUT_UNKNOWN || !((const struct shared *)context)->owners;
 }
 
-/* Returns false if it is of an unknown class, and keeps the objects that it owns. */
+/* Returns false, without releasing its objects, if its class is unknown. */
 static bool release_state(struct wrapped *state, enum layout layout, unsigned abi) {
     const struct shared *const shared = (const void *)state;
     if (layout == LAYOUT_WRAPPED) {
@@ -193,7 +195,7 @@ typedef void *get_context(struct span_context *result, uintptr_t span);
 
 static void ask_span(uintptr_t span, enum layout layout, unsigned abi, struct span_ids *ids) {
     const uintptr_t table = *(const uintptr_t *)span;
-    struct span_context context; /* the function writes all of it */
+    struct span_context context; /* uninitialized, because the function writes all of it */
     if (!known_class_has_context(table, abi))
         return;
     ((get_context *const *)table)[span_context_slot(abi)](&context, span);

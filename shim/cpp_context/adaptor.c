@@ -1,5 +1,5 @@
-/* The adaptor for C++ programs with OpenTelemetry's API (libotelprof-cpp.so): decides which
- * storages are followed. */
+/* Implements the adaptor for C++ programs with OpenTelemetry's API (libotelprof-cpp.so): decides
+ * which storages are followed. */
 #include "cpp_context.h"
 #include "known_classes.h"
 #include "loaded_ranges.h"
@@ -14,11 +14,11 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* A storage that is followed, by the address of its object and of its table. */
+/* A storage that is followed: the addresses of its object and of its table. */
 struct followed {
     uintptr_t bias;
-    uintptr_t table; /* 0: none */
-    bool loaded;     /* found loaded in this scan */
+    uintptr_t table; /* 0: the entry is free */
+    bool loaded;     /* this scan has found the object loaded */
 };
 
 struct scan {
@@ -26,7 +26,7 @@ struct scan {
     size_t count;
 };
 
-/* The helper's only. */
+/* Only the helper uses it. */
 static struct followed followed[MOST_STORAGES];
 
 __attribute__((visibility("default"))) extern const char otelprof_cpp_release[];
@@ -37,7 +37,8 @@ static bool is_readable_in(const struct dl_phdr_info *object, uintptr_t address,
     return object_is_readable(&segments, address, size) && readable_memory(address, size) == size;
 }
 
-/* Returns whether our functions are in the table: then the object is the one that was followed. */
+/* Returns whether the table has our functions, which shows that the object is the one that was
+ * followed. */
 static bool has_profiler_functions(unsigned number, uintptr_t table) {
     const uintptr_t *const slots = (const uintptr_t *)table;
     return slots[STORAGE_ATTACH] == storage_calls_attach(number) &&
@@ -53,8 +54,8 @@ static int free_number(void) {
     return -1;
 }
 
-/* Checks that the storage's name is still where it was found: the object may be gone, and another
- * one may lie at its address. */
+/* Checks that the storage's name is still where it was found: the object may be unloaded, and
+ * another one loaded at its address. */
 static bool has_name(const struct dl_phdr_info *object, const struct cpp_object *named) {
     static const char *const names[] = {CPP_STORAGE_NAME("1"), CPP_STORAGE_NAME("2")};
     const size_t size = sizeof CPP_STORAGE_NAME("1");
@@ -88,7 +89,7 @@ static bool is_there_already(const struct dl_phdr_info *object) {
     return false;
 }
 
-/* --- all of them --- */
+/* --- all objects --- */
 
 static int note_object(struct dl_phdr_info *object, size_t size, void *unused) {
     (void)size;
@@ -125,6 +126,6 @@ void otelprof_cpp_scan(struct cpp_object *objects, size_t count) {
         if (!followed[i].loaded)
             followed[i].table = 0;
     loaded_ranges_end();
-    known_classes_forget(); /* until now the cached classes are valid */
+    known_classes_forget(); /* the cached classes were valid until now */
     dl_iterate_phdr(follow_object, &scan);
 }

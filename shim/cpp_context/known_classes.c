@@ -8,7 +8,7 @@
 
 enum { KEPT = 256, KIND_BITS = 7, NAME_BYTES = 160, ABI_DIGIT = 18 };
 
-/* Caches for each table's address what it is; two queries, two lists. */
+/* Caches the class of each table's address; one list for each of the two queries. */
 struct class_cache {
     _Atomic uintptr_t kept[KEPT];
 };
@@ -22,7 +22,7 @@ static _Atomic uintptr_t *class_cache_entry(struct class_cache *class_cache, uin
     return &class_cache->kept[(table >> 3 ^ table >> 11) % KEPT];
 }
 
-/* Returns 0 if it is not known. */
+/* Returns the cached class; 0 if it is not known. */
 static enum known_class recall(struct class_cache *class_cache, uintptr_t table) {
     const uintptr_t kept =
         atomic_load_explicit(class_cache_entry(class_cache, table), memory_order_relaxed);

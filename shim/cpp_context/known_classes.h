@@ -1,8 +1,8 @@
-/* Identifies the class of an object of the program by its table of functions, whose class has a
- * name.
+/* Identifies the class of an object of the program by its table of functions, which leads to the
+ * class's name.
  *
- * No field of a C++ object is read before its class is known: objects of a build with another
- * layout are not read at all. Results are cached: a repeated query takes a nanosecond.
+ * No field of a C++ object is read before its class is known, so objects of a build with another
+ * layout are never read. Results are cached: a repeated query takes a nanosecond.
  */
 #ifndef OTELPROF_KNOWN_CLASSES_H
 #define OTELPROF_KNOWN_CLASSES_H
@@ -17,7 +17,7 @@ enum known_class {
     CLASS_SPAN_POINTER,    /* nostd::shared_ptr<trace::Span> */
     CLASS_STATE_POINTER,   /* nostd::shared_ptr<trace::TraceState> */
     CLASS_COUNTED,         /* the reference counts of libstdc++'s shared_ptr */
-    CLASS_WITH_CONTEXT,    /* its functions reach as far as Span::GetContext() */
+    CLASS_WITH_CONTEXT,    /* the table has all functions up to Span::GetContext() */
 };
 
 enum { ABI_FIRST = 1, ABI_LAST = 2, ABI_COUNT = 2 }; /* versions of the API's ABI */
@@ -33,15 +33,15 @@ static inline unsigned span_context_slot(unsigned abi) {
 enum known_class known_class_of(uintptr_t table, unsigned abi);
 
 /* Returns whether the table has all of a span's functions up to the one behind GetContext(), each
- * of them in code. Context: as above. */
+ * of them in code. Context: as known_class_of(). */
 bool known_class_has_context(uintptr_t table, unsigned abi);
 
-/* Stops the calls of that table's GetContext(), whose result was not as expected. Context: as
- * above. */
+/* Prevents further calls of that table's GetContext(), whose result was not as expected. Context:
+ * as known_class_of(). */
 void known_class_refuse(uintptr_t table, unsigned abi);
 
-/* Clears the cache when objects were loaded or unloaded: another may be at the same address.
- * Context: the helper. */
+/* Clears the cache, because objects were loaded or unloaded, and another may now be at a cached
+ * address. Context: the helper. */
 void known_classes_forget(void);
 
 #endif

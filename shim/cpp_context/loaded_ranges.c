@@ -2,7 +2,8 @@
 
 #include <stdatomic.h>
 
-enum { MOST_RANGES = 4096 }; /* an object takes four; objects beyond that are not followed */
+/* an object takes four ranges; objects beyond this limit are not followed */
+enum { MOST_RANGES = 4096 };
 
 struct range {
     _Atomic uintptr_t start;
@@ -13,7 +14,7 @@ struct range {
 static struct loaded_ranges {
     struct range all[MOST_RANGES];
     _Atomic uint32_t count;
-    _Atomic uint32_t version; /* odd: the list is being written */
+    _Atomic uint32_t version; /* odd while the list is being written */
 } loaded_ranges;
 
 void loaded_ranges_begin(void) {

@@ -2,7 +2,8 @@
  * checked against it before it is followed.
  *
  * The helper rewrites the list whenever objects were loaded or unloaded; the program's threads
- * query it without a lock. While it is being written the result is no. */
+ * query it without a lock. While the list is being written, no address counts as readable or as
+ * code. */
 #ifndef OTELPROF_LOADED_RANGES_H
 #define OTELPROF_LOADED_RANGES_H
 
@@ -18,20 +19,20 @@ void loaded_ranges_begin(void);
 void loaded_ranges_add(const struct dl_phdr_info *object);
 void loaded_ranges_end(void);
 
-/* Changes with the list; odd while it is being written. Earlier results hold if it has not changed.
- * Context: any. Async-signal-safe: yes. */
+/* Returns the version of the list, which is odd while the list is being written. Earlier results
+ * are valid as long as it has not changed. Context: any. Async-signal-safe: yes. */
 uint32_t loaded_ranges_version(void);
 
-/* Returns how many bytes from `address` on, at most `most`, lie in one segment of that kind; 0:
- * none, or it is not known. Context: any. Async-signal-safe: yes. */
+/* Returns how many bytes from `address` on, at most `most`, lie in one segment of that kind; 0: no
+ * byte, or it is not known. Context: any. Async-signal-safe: yes. */
 size_t loaded_range_at(uintptr_t address, size_t most, enum range_kind kind);
 
-/* Returns whether `size` bytes from `address` on may be read. Context: as above. */
+/* Returns whether `size` bytes from `address` on may be read. Context: as loaded_range_at(). */
 static inline bool loaded_is_readable(uintptr_t address, size_t size) {
     return loaded_range_at(address, size, RANGE_READ) == size;
 }
 
-/* Returns whether `address` is in code. Context: as above. */
+/* Returns whether `address` is in code. Context: as loaded_range_at(). */
 static inline bool loaded_is_code(uintptr_t address) {
     return loaded_range_at(address, 1, RANGE_CODE) == 1;
 }

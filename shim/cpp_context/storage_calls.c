@@ -17,7 +17,7 @@ struct storage {
     attach_function *attach;
     detach_function *detach;
     struct api_build build;
-    _Atomic bool is_unreleasable; /* the context that it returns cannot be released */
+    _Atomic bool is_unreleasable; /* contexts of the storage cannot be released */
 };
 
 static struct storage storages[MOST_STORAGES];
@@ -29,7 +29,7 @@ static void *attach(unsigned number, uintptr_t *token, void *self, const void *c
     struct attached attached = {.token = *token, .storage = number};
     attached.list = context_active_span(context, &storage->build, &ids);
     if (attached.list == CONTEXT_IN_DOUBT)
-        attached.list = *token | CONTEXT_IN_DOUBT; /* equal to no other */
+        attached.list = *token | CONTEXT_IN_DOUBT; /* the identity of a list that equals no other */
     thread_spans_push(&attached, &ids);
     return result;
 }
@@ -55,7 +55,7 @@ static bool detach(unsigned number, void *self, void *token) {
     return detached;
 }
 
-/* --- the functions of each --- */
+/* --- the functions of each storage --- */
 
 #define EACH_STORAGE(DO)                                                                           \
     DO(0)                                                                                          \

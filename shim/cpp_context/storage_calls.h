@@ -1,4 +1,4 @@
-/* Hooks of the program's calls of its storages of contexts: RuntimeContextStorage's Attach() and
+/* Hooks the program's calls of its storages of contexts: RuntimeContextStorage's Attach() and
  * Detach().
  *
  * Each followed storage has a number and hooks of its own, which forward to the functions that its
@@ -15,7 +15,7 @@ enum { STORAGE_GET_CURRENT, STORAGE_ATTACH, STORAGE_DETACH, STORAGE_FUNCTIONS = 
  * helper. */
 void storage_calls_follow(unsigned storage, const uintptr_t *functions, unsigned abi);
 
-/* Returns the function to put in the table instead. Context: any. */
+/* Return the functions to put into the table instead. Context: any. */
 uintptr_t storage_calls_attach(unsigned storage);
 uintptr_t storage_calls_detach(unsigned storage);
 

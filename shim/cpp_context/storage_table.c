@@ -39,10 +39,11 @@ static bool is_code_of(const struct dl_phdr_info *object, uintptr_t address) {
     return object_has(&segments, address, 1, PF_X);
 }
 
-/* Returns whether the word at `at` is the one that is searched for; `left`: words from there on. */
+/* Returns whether the word at `at` is accepted; `left`: number of words from there on. */
 typedef bool is_wanted(const struct dl_phdr_info *object, const uintptr_t *at, size_t left);
 
-/* Returns the only place where the word `wanted` is accepted; 0: none. `*count`: how many. */
+/* Returns the only place where the word `wanted` is accepted; 0: there is none, or more than one.
+ * `*count`: number of such places. */
 static uintptr_t search_object(const struct dl_phdr_info *object, uintptr_t wanted, is_wanted *is,
                                unsigned *count) {
     uintptr_t found = 0;
@@ -94,7 +95,7 @@ struct part {
     int protection;
 };
 
-/* Returns false if this is not the mapping around the part's start. */
+/* Returns true for the mapping around the part's start. */
 static bool is_around(void *arg, const struct process_mapping *mapping) {
     struct part *const part = arg;
     const char *const mode = mapping->rest;
@@ -107,9 +108,8 @@ static bool is_around(void *arg, const struct process_mapping *mapping) {
     return true;
 }
 
-/* Returns PROT_* bits of the private memory from `start` to `end`, as the kernel has them in
- * /proc/PID/maps. -1: it spans several mappings, is shared with others, or its protection is
- * unknown. */
+/* Returns PROT_* bits of the private memory from `start` to `end`, from /proc/PID/maps. -1: the
+ * range spans several mappings, is shared with other processes, or its protection is unknown. */
 static int mapping_protection(uintptr_t start, uintptr_t end) {
     struct part part = {start, end, -1};
     (void)process_maps_visit(is_around, &part);
@@ -127,7 +127,7 @@ bool storage_table_replace(uintptr_t table, uintptr_t attach, uintptr_t detach) 
     const bool locked = !(before & PROT_WRITE);
     if (locked && mprotect((void *)start, end - start, before | PROT_WRITE) != 0)
         return false;
-    /* in this order: a context that is attached through ours is detached through ours */
+    /* attach is replaced first, so that a context that was attached by ours is detached by ours */
     _Atomic uintptr_t *const slots = (_Atomic uintptr_t *)table;
     atomic_store_explicit(&slots[STORAGE_DETACH], detach, memory_order_release);
     atomic_store_explicit(&slots[STORAGE_ATTACH], attach, memory_order_release);

@@ -3,13 +3,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { KEPT = 4 }; /* contexts kept for a thread: spans nest that deep, rarely deeper */
+enum { KEPT = 4 }; /* number of contexts kept for a thread; spans rarely nest deeper */
 
-/* OTEP 4947. The attributes would follow; there are none. */
+/* The layout of OTEP 4947's record. It has no attributes, which would follow. */
 struct record {
     uint8_t trace_id[16];
     uint8_t span_id[8];
-    uint8_t valid; /* 1, or the rest is invalid */
+    uint8_t valid; /* 1: the record is valid */
     uint8_t flags;
     uint16_t attributes_bytes;
 };
@@ -20,22 +20,22 @@ struct kept {
     struct span_ids ids;
 };
 
-/* The state of one thread. All zero at its start. */
+/* The state of one thread. Initially all zero. */
 struct thread_spans {
     struct record record;
-    uint16_t bottom_known; /* a bit for each storage: no context of it lies below the kept ones */
+    uint16_t bottom_known; /* a bit for each storage: it has no context below the kept ones */
     uint8_t count;
-    bool shown; /* the variable points to the record */
+    bool shown; /* the thread-local variable points to the record */
     struct kept kept[KEPT];
 };
 
-/* Readers find the record by this name, in this and other processes. */
+/* Readers find the record by this variable's name, in this and in other processes. */
 extern __thread struct record *otel_thread_ctx_v1;
 __attribute__((visibility("default"))) __thread struct record *otel_thread_ctx_v1;
 
 static __thread struct thread_spans here;
 
-/* Getting its address costs a call, which the compiler would make again for each use. */
+/* Its address costs a call, which the compiler would otherwise repeat for each use. */
 static inline struct thread_spans *this_thread(void) {
     struct thread_spans *spans = &here;
     __asm__("" : "+r"(spans));
@@ -44,7 +44,8 @@ static inline struct thread_spans *this_thread(void) {
 
 /* --- publishing --- */
 
-/* Pairs with a reader that has interrupted this thread: the compiler's order is enough. */
+/* Orders writes for a reader that interrupts this thread, for which the compiler's order
+ * suffices. */
 static void keep_order(void) {
     atomic_signal_fence(memory_order_seq_cst);
 }
@@ -68,7 +69,8 @@ static void thread_spans_publish(struct thread_spans *spans, const struct span_i
 
 /* --- attached contexts --- */
 
-/* Forgets the context that was attached first: a context of its storage lies below now. */
+/* Drops the kept context that was attached first; then its storage has a context below the kept
+ * ones. */
 static void forget_first(struct thread_spans *spans) {
     spans->bottom_known &= (uint16_t) ~(1u << spans->kept[0].attached.storage);
     spans->count--;
@@ -94,7 +96,7 @@ static unsigned first_to_go(const struct thread_spans *spans, uintptr_t token, u
                          spans->kept[found - 1].attached.storage != storage))
         found--;
     if (found == 0)
-        return 0; /* the context lies below: all kept ones came after it */
+        return 0; /* the context is below the kept ones, which were all attached after it */
     const uintptr_t list = spans->kept[--found].attached.list;
     for (unsigned i = found + 1; i < spans->count; i++)
         if (spans->kept[i].attached.list == list && spans->kept[i].attached.storage == storage)

@@ -1,12 +1,13 @@
-/* The active span of each thread, and its publication: the record of OTEP 4947.
+/* Keeps the active span of each thread, and publishes it as the record of OTEP 4947.
  *
- * The program's storage keeps a stack of the contexts attached to a thread. Beside it we keep the
- * last few, each with its span, so that a context's end restores the span before without a query.
- * Contexts that lie deeper, or were attached before the profiler started, are queried from the
- * storage itself. In doubt no span is published: no link is better than a wrong one.
+ * The program's storage keeps a stack of the contexts attached to a thread. Beside that stack we
+ * keep the last few contexts, each with its span, so that the end of a context restores the
+ * previous span without a query. Contexts that are deeper, or were attached before the profiler
+ * started, are queried from the storage itself. In doubt no span is published, because no link is
+ * better than a wrong one.
  *
- * The record is the thread's own, at a fixed address, and only its thread changes it: invalid,
- * written, valid again. A reader has interrupted that thread. */
+ * The record belongs to the thread, at a fixed address, and only the thread changes it: it marks
+ * the record as invalid, writes it, and marks it as valid. A reader interrupts that thread. */
 #ifndef OTELPROF_THREAD_SPANS_H
 #define OTELPROF_THREAD_SPANS_H
 
