@@ -112,8 +112,8 @@ OTELPROF_GIVES(int, 0, span_get, (struct otelprof_span * span), (span))
 /* Adds a label to the calling thread's samples until otelprof_label_pop(). Another label of the
  * same key hides it while that one exists. Both strings are UTF-8, at most 255 bytes each, the key
  * not empty; they are copied. A thread has at most 16 labels, of 448 bytes in all. A label that is
- * NULL, too long or beyond that is not kept, and the thread's samples are counted
- * (otelprof.dropped.context_cut); it must be popped all the same. Returns how many labels had been
+ * NULL, too long or beyond these limits is not kept, and the thread's samples are counted
+ * (otelprof.dropped.context_cut); it must be popped, too. Returns the number of labels that were
  * pushed before. Context: any. */
 OTELPROF_GIVES(unsigned, 0, label_push, (const char *key, const char *value), (key, value))
 
@@ -126,21 +126,21 @@ OTELPROF_DOES(label_pop_to, (unsigned before), (before))
 
 /* --- programs that do several things on one thread: event loops, coroutines --- */
 
-/* A context that is no thread's at present. The program provides the memory; all zero is an empty
- * one. Its content belongs to the profiler, and is valid in this process only. */
+/* A context that no thread has at present. The program provides the memory; all zero is an empty
+ * context. The content belongs to the profiler, and is valid only in this process. */
 struct otelprof_context {
     uint64_t opaque[96];
 };
 
-/* Exchanges the calling thread's context with the one in `context`: before an event loop works for
- * a request, and again after it. Context: any but a signal handler. */
+/* Exchanges the calling thread's context with the one in `context`: called before an event loop
+ * works for a request, and again afterwards. Context: any but a signal handler. */
 OTELPROF_DOES(context_swap, (struct otelprof_context * context), (context))
 
-/* Copies the calling thread's context, which stays as it is: for work that is handed to another
+/* Copies the calling thread's context, which stays unchanged: for work that is passed to another
  * thread. Context: any. */
 OTELPROF_DOES(context_save, (struct otelprof_context * context), (context))
 
-/* Sets the calling thread's context to a copy of this one. Context: any but a signal handler. */
+/* Sets the calling thread's context to a copy of `context`. Context: any but a signal handler. */
 OTELPROF_DOES(context_restore, (const struct otelprof_context *context), (context))
 
 /* --- the process --- */
@@ -160,29 +160,30 @@ OTELPROF_GIVES(int, 0, resource_publish,
                (const struct otelprof_attribute *attributes, size_t count), (attributes, count))
 
 /* Stop and restart sampling on all threads. Recorded samples are exported as usual. CPU time and
- * allocations in between are in no profile. Return 1 on success; 0 if nothing is profiled here, or
- * another thread is changing that now. Context: calm. */
+ * allocations in between are in no profile. Return 1 on success; 0 if this process is not profiled,
+ * or another thread is stopping or restarting sampling now. Context: calm. */
 OTELPROF_GIVES(int, 0, stop, (void), ())
 OTELPROF_GIVES(int, 0, start, (void), ())
 
-/* Exports all recorded samples now, and waits for that at most `timeout_ms`; 0: not at all. Exports
- * are at least a tenth of a second apart, and none is made before OTEL_PROFILER_MIN_LIFETIME.
- * Returns 1 if all of it has left the process in that time. Context: calm. */
+/* Exports all recorded samples now, and waits at most `timeout_ms` for the export; 0: does not
+ * wait. Exports are at least a tenth of a second apart, and none is made before
+ * OTEL_PROFILER_MIN_LIFETIME. Returns 1 if all samples have left the process in that time. Context:
+ * calm. */
 OTELPROF_GIVES(int, 0, flush, (unsigned timeout_ms), (timeout_ms))
 
-/* Counters of the profiler in this process so far. */
+/* The profiler's counters in this process so far. */
 struct otelprof_counters {
     size_t size;             /* sizeof(struct otelprof_counters), set by the caller */
-    uint64_t samples;        /* recorded */
+    uint64_t samples;        /* samples that were recorded */
     uint64_t linked_samples; /* samples of a thread that worked for a span */
-    uint64_t lost_samples;   /* not recorded, or in a failed export */
-    uint64_t exports;        /* taken by a receiver or a file */
-    uint64_t failed_exports; /* given up */
+    uint64_t lost_samples;   /* samples that were not recorded, or were in a failed export */
+    uint64_t exports;        /* exports that a receiver or a file has accepted */
+    uint64_t failed_exports; /* exports that were given up */
     uint64_t cpu_nano;       /* CPU time of the profiler's own thread */
 };
 
-/* Fills in the fields after `size`, up to that size. Returns 1 if done; 0 without a profiler, or if
- * nothing is profiled, and then nothing was written. Context: calm. */
+/* Fills in the fields after `size`, up to that size, and returns 1. Without a profiler, or if the
+ * process is not profiled, writes no field and returns 0. Context: calm. */
 OTELPROF_GIVES(int, 0, counters_read, (struct otelprof_counters * counters), (counters))
 
 #if !defined(OTELPROF_IMPLEMENTATION)

@@ -1,5 +1,5 @@
 /* Starts the profiler in a process: the constructor reads the settings, decides whether the process
- * is profiled, and arms. This file is on top of all others: it alone knows both hooks and process.
+ * is profiled, and arms. No other file includes both hooks and process.
  */
 #include "start.h"
 
@@ -40,11 +40,12 @@
 
 enum {
     CONFIG_BYTES = 16384,
-    SENTENCES_BYTES = 16384, /* untouched without sentences, so that it takes no memory */
+    /* size of the memory for sentences, which is not touched if there are none */
+    SENTENCES_BYTES = 16384,
     PATH_BYTES = 512,
 };
 
-/* Sentences about the settings, which are kept until the log file is known. */
+/* Kinds of sentences about the settings, which are kept until the log file is known. */
 enum sentences { WRONG_SETTINGS, NOTES, KINDS_OF_SENTENCES };
 
 /* Decisions for the life of the process. */
@@ -52,24 +53,25 @@ static struct start {
     enum preload_source source;
     enum environment_rule rule;
     struct settings_sources sources;
-    bool files_refused; /* the environment named one, which it may not */
+    bool files_refused; /* the environment named a file that only a configuration file may name */
     struct config config;
     struct log log;
-    _Atomic uint32_t logged; /* this process's flags: log.said, until it is shared (helper.c) */
+    /* the process's own flags: log.said points here until they are shared (helper.c) */
+    _Atomic uint32_t logged;
     size_t sentences_bytes[KINDS_OF_SENTENCES];
-    char config_text[CONFIG_BYTES]; /* mostly a few bytes, on the same page as the fields above */
+    char config_text[CONFIG_BYTES]; /* mostly a few bytes, in the same page as the fields above */
     struct origin origin;
     char flush_path[PATH_BYTES];
     char release_path[PATH_BYTES];
     char log_path[PATH_MAX];
     char config_path[PATH_MAX];
-    char sentences[KINDS_OF_SENTENCES][SENTENCES_BYTES]; /* each with its final 0 */
+    char sentences[KINDS_OF_SENTENCES][SENTENCES_BYTES]; /* sentences, each with its final 0 */
 } start;
 
 /* --- the log --- */
 
 static void decide_file(void) {
-    if (!start.log.file) /* once */
+    if (!start.log.file) /* the log is opened once */
         start.log.file =
             log_file_absolute(start.config.log_file, start.log_path, sizeof start.log_path);
 }
@@ -80,7 +82,8 @@ static void open_log(const char *file) {
     atomic_store(&start.log.logged, &start.logged);
 }
 
-/* Opens the log late: checking which file stderr is takes a call, and most processes log nothing.
+/* Opens the log only when a line is written, because identifying stderr's file takes a call, and
+ * most processes log no line.
  */
 static struct log *log_to_write(void) {
     decide_file();
@@ -89,8 +92,8 @@ static struct log *log_to_write(void) {
     return &start.log;
 }
 
-/* Returns WARN only in the first process of a tree that is given the same settings: its parent has
- * reported the others. */
+/* Returns WARN in the first process of a tree with the same settings, and a lower level in the
+ * others, whose errors that process has reported. */
 static enum log_level level_if_first(enum process_tree_reporter reporter) {
     return process_tree_has_reported(reporter) ? LOG_DEBUG : LOG_WARN;
 }
@@ -120,8 +123,8 @@ static void report_sentences(enum sentences kind, enum log_level level) {
         log_write(log_to_write(), level, "%s", text + at);
 }
 
-/* Host-wide the settings are not meant for programs that are not profiled, so there nothing is
- * reported. */
+/* Host-wide, reports errors only in profiled programs, because the settings are not meant for
+ * others. */
 static void report_wrong_settings(bool profiled) {
     if (start.sentences_bytes[WRONG_SETTINGS] == 0)
         return;
@@ -142,7 +145,7 @@ static void report_sources(void) {
                   start.sources.left_out.text);
 }
 
-/* Reports it for profiled programs only. */
+/* Reports the refused files, for profiled programs only. */
 static void report_refused_files(void) {
     if (start.files_refused)
         log_write(&start.log, level_if_first(REPORTER_PROFILED),
@@ -189,8 +192,8 @@ static bool stay_off(const char *kill_switch) {
     return false;
 }
 
-/* Returns false if nothing may be profiled: the kill switch is on, the environment disables it, or
- * the files may do so. */
+/* Returns false if the process must not be profiled: the kill switch is on, the environment
+ * disables it, or the files may do so. */
 static bool read_settings(const char *const *environment) {
     const char *const disabled = config_names_value(environment, "OTEL_SDK_DISABLED");
     if (disabled && text_equals_ignoring_case(disabled, "true")) {
@@ -201,7 +204,8 @@ static bool read_settings(const char *const *environment) {
     const char *const kill_switch = host_files_kill_switch(folder);
     if (!kill_switch)
         parse_settings(environment, host_files_read(folder, remember_wrong, remember_note));
-    else if (environment_has(environment, "OTEL_LOG_LEVEL")) /* for the report of the kill switch */
+    /* read for the report of the kill switch */
+    else if (environment_has(environment, "OTEL_LOG_LEVEL"))
         parse_settings(environment, NULL);
     host_files_close(folder);
     return (!kill_switch && host_files_are_known()) || stay_off(kill_switch);
@@ -245,8 +249,8 @@ static enum choice start_choose(void) {
     return choice;
 }
 
-/* Most processes of a machine are its commands: host-wide they are excluded whatever the files
- * contain, and none is read. */
+/* Host-wide, commands of the system are excluded before any settings file is read: they are most
+ * processes of a machine, and no file can include them. */
 static bool is_left_to_itself(const char *const *environment) {
     return choice_is_command() && !environment_has(environment, "OTEL_PROFILER_INCLUDE") &&
            !environment_has(environment, "OTEL_PROFILER_EXCLUDE") &&
@@ -272,11 +276,12 @@ static bool is_to_profile(enum choice choice, char *const *arguments) {
     check_log_file();
     start.files_refused = start.sources.files_left_out;
     if (!start.sources.writes_file && config_writes_file(&start.config)) {
-        /* an export file that the environment may not name, and no configuration file does */
+        /* an export file that the environment must not name, and that no configuration file
+         * names */
         start.files_refused = true;
         start.config.exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
     }
-    /* before the lookups of missing names: valgrind counts their allocations */
+    /* before lookups of missing names, because valgrind counts their allocations */
     const bool ineligible =
         is_enabled() &&
         ((choice_has_default(start.config.exclude) && is_under_valgrind(&start.log)) ||
@@ -311,9 +316,9 @@ static bool is_profiler_variable(const char *entry) {
 
 /* Keeps a copy of the OTEL_* variables that the settings were made of, in the same order, for the
  * life of the process; a forked child has it, too. The exporter reads a configuration file only
- * when the process has lived for a while, and merges it with the environment's settings. By then
- * the program may have changed its environment, or overwritten it with its title. Returns NULL
- * without memory. */
+ * after the process has lived for a while, and merges it with these variables: by then the program
+ * may have changed its environment, or overwritten it with its title. Returns NULL without
+ * memory. */
 static const char *const *keep_variables(const char *const *environment) {
     size_t count = 0;
     size_t size = 0;
@@ -336,12 +341,13 @@ static const char *const *keep_variables(const char *const *environment) {
     return kept;
 }
 
-/* Passes the start's data to the helper. */
+/* Passes the data of the start to the helper. */
 static void prepare_helper(void) {
     helper.config = &start.config;
     helper.log = &start.log;
     helper.origin = &start.origin;
-    if (start.config.config_file[0]) { /* the helper reads it later, and in another folder */
+    /* the helper reads the file later, and perhaps in another folder */
+    if (start.config.config_file[0]) {
         start.config.config_file = log_file_absolute(start.config.config_file, start.config_path,
                                                      sizeof start.config_path);
         helper.variables = keep_variables(start.sources.entries);
@@ -357,7 +363,8 @@ static void prepare_helper(void) {
     helper.watch.main = pthread_self();
 }
 
-/* Returns false if nothing is profiled, which is logged. The caller starts the helper. */
+/* Returns false, after logging that, if the process is not profiled. The caller starts the
+ * helper. */
 static bool start_arm(const char *const *environment) {
     const int sandbox = prctl(PR_GET_SECCOMP);
     if (sandbox)
@@ -390,32 +397,35 @@ static void unexport_unneeded(void) {
 
 /* --- the constructor --- */
 
-IN_FIRST_PAGE static bool has_begun; /* not atomic: there is one thread */
+IN_FIRST_PAGE static bool has_begun; /* not atomic, because there is one thread */
 
 /* Runs the start once. `arguments`: NULL if they are unknown. */
 static void start_begin(const char *const *environment, char *const *arguments) {
     if (has_begun ||
-        getauxval(AT_SECURE)) /* the loader drops the profiler there; if it did not, stay off */
+        /* AT_SECURE: the loader should have dropped the profiler; if it has not, stays off */
+        getauxval(AT_SECURE))
         return;
     if (!libc_is_complete())
         return;
     has_begun = true;
-    if (atomic_load(&capture_is_off)) /* another constructor left: lifecycle_leave_thread() */
+    if (atomic_load(&capture_is_off)) /* another constructor has left: lifecycle_leave_thread() */
         return;
-    const int saved = errno; /* must be 0 where main begins (C standard) */
+    const int saved = errno; /* errno must be 0 when main begins (C standard) */
     const enum choice choice = start_decide(environment, arguments);
     const bool profiled = is_to_profile(choice, arguments) &&
                           crash_guard_admits(start.source == PRELOAD_HOST, &start.log);
     report_wrong_settings(profiled);
     if (!profiled) {
         lifecycle_decline();
-        /* costs too much for programs such as `ls`, which load nothing that would notice */
+        /* not for programs such as `ls`: it costs too much, and they load no library that would
+         * notice */
         if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
             unexport_unneeded();
         errno = saved;
         return;
     }
-    (void)next_calls(); /* resolves the hooks' needs; in other processes the first call does so */
+    /* resolves what the hooks need; in other processes the first call does so */
+    (void)next_calls();
     allocation_path_resolve();
     hooks_syscall_finish_init();
     hooks_new_finish_init();

@@ -2,9 +2,9 @@
 #ifndef OTELPROF_START_H
 #define OTELPROF_START_H
 
-/* Starts the profiler if its constructor has not run yet, because a thread is about to be created:
- * other libraries' constructors may come first. Idempotent. Called by pthread_create's hook, the
- * one call into a higher layer. Context: calm, single-threaded. */
+/* Starts the profiler if its constructor has not run yet, because a thread is about to be created,
+ * by a library's constructor that runs before ours. Idempotent. Called by pthread_create's hook, as
+ * the only call into a higher layer. Context: calm, single-threaded. */
 void start_before_constructor(void);
 
 #endif

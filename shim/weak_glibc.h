@@ -1,13 +1,13 @@
 /* Makes references to names that only glibc has, or only some versions of it, acceptable to every
  * loader. The Makefile includes it before every file of libotelprof.so.
  *
- * A preload set for a container, or carried from one to the next, also reaches programs of other C
- * libraries and of older glibc. Their loader must find every name that the profiler refers to, in
- * the version that it asks for, or it ends the program. So names that musl lacks are weak. Names
- * that moved into libc.so.6 with glibc 2.32 to 2.34 are requested in the version that they had in
- * libpthread and libdl, which libc.so.6 has kept, and are weak, because older programs may have
- * neither library. If one of these is missing, the constructor stops (libc_is_complete) and the
- * hooks only forward. test/integration/test_objects.py checks that the lists are complete.
+ * A preload that is set for a container also reaches programs of other C libraries and of older
+ * glibc. Their loader ends the program unless it finds every name that the profiler refers to, in
+ * the version that the profiler requests. So names that musl lacks are weak. Names that moved into
+ * libc.so.6 with glibc 2.32 to 2.34 are requested in the version that they had in libpthread and
+ * libdl, which libc.so.6 has kept, and are weak, because older programs may have neither library.
+ * If one of these is missing, the constructor stops (libc_is_complete) and the hooks only forward.
+ * test/integration/test_objects.py checks that the lists are complete.
  */
 #ifndef OTELPROF_WEAK_GLIBC_H
 #define OTELPROF_WEAK_GLIBC_H

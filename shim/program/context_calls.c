@@ -12,20 +12,21 @@
 _Static_assert(sizeof(struct program_content) <= sizeof(struct otelprof_context),
                "programs keep contexts");
 
-/* Makes the thread's context, at its first call. Returns NULL if the thread has left, or belongs to
+/* Makes the thread's context at the first call. Returns NULL if the thread has left, or belongs to
  * another process. */
 static struct program_context *make_context(struct thread_state *thread) {
     if (profiler_tls.inside >= OWN_WORK || atomic_load(&capture_is_off) || thread_is_wiped(thread))
         return NULL;
     struct program_context *const own = program_context_make(thread->index);
     atomic_signal_fence(
-        memory_order_seq_cst); /* a signal handler that sees the context finds it empty */
+        /* ordered so that a signal handler that sees the context finds it empty */
+        memory_order_seq_cst);
     profiler_tls.program_context = own;
     thread->program_context = own;
     return own;
 }
 
-/* Returns NULL if there is nothing to do. */
+/* Returns NULL if the thread has no context. */
 static struct program_context *existing_context(void) {
     const struct thread_state *const thread = profiler_tls.thread;
     return thread ? thread->program_context : NULL;
@@ -94,7 +95,8 @@ void otelprof_context_swap(struct otelprof_context *context) {
         program_context_swap(own, content_in(context));
 }
 
-/* Saves an empty context for a thread that cannot have one, so that `*context` keeps no stale one.
+/* Saves an empty context for a thread that cannot have one, so that `*context` keeps no stale
+ * content.
  */
 void otelprof_context_save(struct otelprof_context *context) {
     static const struct otelprof_context empty;

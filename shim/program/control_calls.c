@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Repeated because another thread may be changing the settings. */
+/* Number of tries, because another thread may be changing the settings. */
 enum { TRIES = 3 };
 
 /* Returns true if the profiler may work on this thread: it has not left. */
@@ -23,7 +23,7 @@ static bool may_work(void) {
 static int pause_sampling(bool pause) {
     for (int i = 0; i < TRIES && may_work(); i++)
         if (capture_pause(pause)) {
-            if (capture.waits.types) /* the helper may sleep until the next export */
+            if (capture.waits.types) /* wakes the helper, which may sleep until the next export */
                 helper_wake();
             return 1;
         }
@@ -41,7 +41,7 @@ int otelprof_start(void) {
 int otelprof_flush(unsigned timeout_ms) {
     if (!may_work())
         return 0;
-    capture_offer_helper(); /* a forked child may have none yet */
+    capture_offer_helper(); /* a forked child may have no helper yet */
     return wanted_export_request(timeout_ms);
 }
 
