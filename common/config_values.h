@@ -14,7 +14,7 @@
 /* Compares ASCII letters only: the variables' words have no others. */
 bool text_equals_ignoring_case(const char *text, const char *word);
 
-/* Compares the first `size` bytes of `text`, which hold no NUL, in the same way. */
+/* Compares the first `size` bytes of `text`, which have no NUL, with `word`, ignoring case. */
 bool text_is_word(const char *text, size_t size, const char *word);
 
 /* Accepts decimal digits alone, without sign, within [low, high]. */

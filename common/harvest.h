@@ -68,7 +68,7 @@ struct harvest_sample {
      * addresses - 1 (but the pc of a frame that a signal has interrupted). */
     const uint64_t *frames;
     uint32_t frame_count;
-    enum heap_age age; /* of a SAMPLE_LIVE */
+    enum heap_age age; /* age of a SAMPLE_LIVE */
     /* interval in which `frames` were recorded: see harvest_module.first_interval */
     uint64_t interval;
     /* The context of the thread's work; NULL: not known. Only its first context_words() are
@@ -285,7 +285,7 @@ struct capture_api {
         /* Adds to the count of one reason, because flush counts its own losses. A lost export
          * counts as its samples. */
         void (*count_drop)(enum drop_reason reason, uint64_t count);
-        /* Counts an export that a receiver or a file accepted, or that failed for good. */
+        /* Counts an export that a receiver or a file accepted, or that failed for ever. */
         void (*export_ended)(bool delivered);
         /* Return the number of exports that were delivered, and of those that failed. */
         uint64_t (*exports_delivered)(void);

@@ -19,7 +19,7 @@ enum wait_kind {
 /* A thread's state, in a profile of all threads. */
 enum thread_condition {
     CONDITION_UNKNOWN,
-    CONDITION_RUNNING, /* on a processor, or ready for one */
+    CONDITION_RUNNING, /* the thread is on a processor, or ready for one */
     CONDITION_BLOCKED,
 };
 

@@ -23,7 +23,7 @@ struct intern_slot {
 };
 
 struct intern {
-    struct intern_key *keys; /* by number */
+    struct intern_key *keys; /* array by number */
     struct intern_slot *slots;
     uint32_t capacity; /* number of slots: a power of two */
     int32_t count;

@@ -20,7 +20,7 @@ enum {
 
 struct bound_call {
     void *hook;
-    void **next;      /* in the hook's table (IN_BOUND_CALLS) */
+    void **next;      /* pointer to the next function, in the hook's table (IN_BOUND_CALLS) */
     uintptr_t target; /* the address that `next` holds; 0: the call is not bound */
     bool is_export;   /* `target` is the profiler's own export */
     bool is_elsewhere;

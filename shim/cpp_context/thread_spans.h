@@ -26,17 +26,17 @@ struct attached {
     unsigned storage; /* number of its storage, below MOST_STORAGES */
 };
 
-/* Called after the context was attached: it is now the last one of its storage. Context: the
+/* Called after the context was attached: it is now the last context of its storage. Context: the
  * program's threads. */
 void thread_spans_push(const struct attached *attached, const struct span_ids *ids);
 
 /* Called when the context of `token` was detached from its storage, and with it all contexts
- * attached to that storage after it. Returns false if the storage must be queried for the one that
- * is active now. Context: as above. */
+ * attached to that storage after it. Returns false if the storage must be queried for the context
+ * that is active now. Context: as thread_spans_push(). */
 bool thread_spans_pop(uintptr_t token, unsigned storage);
 
-/* Stores the storage's response to that query: the list of its last context, 0 if it has none.
- * Context: as above. */
+/* Stores the storage's response to this query: the list of its last context; 0: it has no context.
+ * Context: as thread_spans_push(). */
 void thread_spans_found(unsigned storage, uintptr_t list, const struct span_ids *ids);
 
 #endif

@@ -172,7 +172,7 @@ static void close_flush(struct flush *f) {
     free(f);
 }
 
-/* These two use the loader, whose lock a forked child must not inherit. */
+/* The following two functions use the loader, whose lock a forked child must not inherit. */
 
 static void find_idle_code(struct flush *f) {
     if (!f->api->guard.lock_enter())

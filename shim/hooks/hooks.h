@@ -22,7 +22,7 @@ void hooks_blocking_start(unsigned types);
 /* In locks.c: resolves the next functions, for bound_calls_start(). */
 void hooks_locks_add(void);
 
-/* In operator_new.c: resolves the next functions, so that no first call must do so. */
+/* In operator_new.c: resolves the next functions, so that no first call must resolve them. */
 void hooks_new_finish_init(void);
 
 /* --- each lists the functions whose exports are not needed, and returns their number --- */

@@ -133,7 +133,7 @@ HOOK void *valloc(size_t size) {
 }
 
 /* Counts the requested size; the result is a whole number of pages. Calls memalign because an
- * allocator that lacks pvalloc (jemalloc) must own every object that it is to free. */
+ * allocator that lacks pvalloc (jemalloc) must own every object that it frees. */
 HOOK void *pvalloc(size_t size) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t bytes;

@@ -48,8 +48,8 @@ static void keep_rest(const struct live_object *taken, size_t size) {
     heap_put_back(&capture.heap, &rest);
 }
 
-/* Called after a system call that was to unmap `size` bytes of `taken`, a sampled mapping: records
- * the rest, or the whole mapping if the call failed. */
+/* Called after a system call for unmapping `size` bytes of `taken`, a sampled mapping: records the
+ * rest, or the whole mapping if the call failed. */
 static void commit_resize(const struct live_object *taken, size_t size, bool done) {
     if (done)
         keep_rest(taken, size);

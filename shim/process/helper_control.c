@@ -161,8 +161,8 @@ static bool caller_is_inside_loader(void) {
     return loader_state_is_used_by((uint32_t)syscall(SYS_gettid));
 }
 
-/* Returns true if the helper is blocked in the loader, which the caller holds, until the process is
- * gone. */
+/* Returns true if the helper is blocked in the loader, which the caller holds, until the process
+ * ends. */
 static bool waits_for_caller(void) {
     return atomic_load(&helper.loading) && caller_is_inside_loader();
 }

@@ -33,8 +33,8 @@ bool helper_rights_hold(void);
  * calling thread. Async-signal-safe: yes. */
 bool helper_rights_differ(void);
 
-/* Returns true if the helper could do something that the calling thread has given up the right to.
- * Async-signal-safe: yes. */
+/* Returns true if the helper has a right that the calling thread has given up. Async-signal-safe:
+ * yes. */
 bool helper_rights_exceed(void);
 
 #endif

@@ -355,7 +355,7 @@ static bool is_inside_itself(void) {
 }
 
 /* Closes the lock and waits until the helper has left the loader: otherwise the child would block
- * for ever in its first dlopen(). Waits longer for the loader than for anything else, because on a
+ * for ever in its first dlopen(). Waits longer for the loader than for other work, because on a
  * busy machine the helper may get no CPU time there. */
 static bool close_to_fork(void) {
     const bool has_helper = state_is_own(&process_state);

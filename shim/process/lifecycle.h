@@ -16,7 +16,7 @@ void lifecycle_begin(const struct config *config, const struct log *log, int san
  * Context: calm, at start. */
 void lifecycle_decline(void);
 
-/* Returns true if this process has lived long enough to send anything. Async-signal-safe: yes. */
+/* Returns true if this process has lived long enough to send samples. Async-signal-safe: yes. */
 bool lifecycle_may_send(void);
 
 /* Ends the profiler. Idempotent; does nothing in a process other than the one that started (a

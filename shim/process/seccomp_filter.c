@@ -34,7 +34,7 @@ struct call {
     uint64_t arguments[4];
 };
 
-/* One line of allowed_calls.def is an element of one of the following tables. */
+/* Each line of allowed_calls.def becomes an element of one of the following tables. */
 #define MADE(name, ...) {SYS_##name, {__VA_ARGS__}},
 
 /* Calls on the application's threads: in the signal handler, in malloc, at the end of a thread, in

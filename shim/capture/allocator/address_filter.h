@@ -33,7 +33,7 @@ enum {
 };
 
 struct address_filter {
-    _Atomic uint32_t mask; /* of the index; 0: the filter is not opened */
+    _Atomic uint32_t mask; /* bit mask of the index; 0: the filter is not opened */
     _Atomic uint8_t only;
     _Atomic(_Atomic uint8_t *) counters;
 };

@@ -43,8 +43,8 @@ static void set_next(void *function, const struct symbol *symbol) {
 }
 
 /* Finds the next allocator, even if the program's own malloc precedes the profiler's: all functions
- * then forward to the ones that a process without the profiler would use. Several threads may call
- * it at once, with the same result. Returns false if there is no next allocator. */
+ * then forward to the functions that a process without the profiler would use. Several threads may
+ * resolve it at once, with the same result. Returns false if there is no next allocator. */
 ARCH_ANY_STACK static bool resolve_next(void) {
     struct symbol symbols[FUNCTIONS] = {
 #define IN_ALLOCATOR(result, function, parameters) [NEXT_##function] = {.name = #function},

@@ -21,7 +21,8 @@ struct next_allocator {
 };
 
 struct allocation_path {
-    _Alignas(CACHE_LINE) struct address_filter filter; /* of the sampled objects that are live */
+    /* filter of the addresses of sampled objects that are live */
+    _Alignas(CACHE_LINE) struct address_filter filter;
     struct next_allocator next;
 };
 _Static_assert(offsetof(struct allocation_path, next.memalign) <= CACHE_LINE,

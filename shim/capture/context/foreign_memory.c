@@ -12,7 +12,7 @@ bool foreign_memory_is_known(const struct foreign_memory *memory, uintptr_t addr
 
 /* Copies known memory with memcpy, which may read it in any order, but reads each byte once. */
 bool foreign_memory_copy(struct foreign_memory *memory, void *to, uintptr_t address, size_t size) {
-    if (size == 0) /* there is nothing to read, even at a bad address */
+    if (size == 0) /* no byte is copied, so any address is valid */
         return true;
     if (memory->of_another)
         return safe_read(address, to, size);

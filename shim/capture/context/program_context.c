@@ -276,7 +276,7 @@ void program_context_swap(struct program_context *programs, struct program_conte
     show_other(programs);
 }
 
-/* Reads a copy, because the thread goes on running; a second copy shows whether the first one was
+/* Reads a copy, because the thread continues to run; a second copy shows whether the first one was
  * consistent.
  */
 bool program_context_copy(const struct program_context *programs, struct program_context *copied) {

@@ -27,7 +27,8 @@ struct definer {
     uint64_t module;
     uint64_t value; /* the variable's offset in the object's block */
     uint64_t bytes; /* size of the block */
-    intptr_t block; /* from the thread pointer; 0: not known to be in static TLS */
+    /* offset of the block from the thread pointer; 0: not known to be in static TLS */
+    intptr_t block;
     bool may_go;
     bool found; /* a relocation has led to this definer */
 };

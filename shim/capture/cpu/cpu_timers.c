@@ -32,7 +32,7 @@ bool cpu_timers_are_deadly(void) {
 }
 
 /* Newer versions of Linux (CONFIG_POSIX_CPU_TIMERS_TASK_WORK) hold an expiry back until the thread
- * leaves the kernel; older ones delivered it between a call's beginning and its sleep. */
+ * leaves the kernel; older versions deliver it between a call's beginning and its sleep. */
 bool cpu_timers_interrupt_calls(void) {
     struct utsname name;
     if (syscall(SYS_uname, &name) != 0)
@@ -125,8 +125,8 @@ static bool start_itimer(struct cpu_timers *timers) {
         return false;
     if (is_current(timers, SIGPROF) && !atomic_load(&timers->off))
         return true;
-    /* stop_itimer() ran in between; `before` is the program's timer, if the program set one as
-     * quickly */
+    /* stop_itimer() ran in between, so this restores `before`: the timer that the program has set
+     * meanwhile, if any */
     (void)syscall(SYS_setitimer, ITIMER_PROF, &before, NULL);
     return false;
 }

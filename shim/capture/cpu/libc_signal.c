@@ -20,7 +20,7 @@ static bool libc_signal_install(const struct libc_signal *signal) {
         .handler = signal_entry,
         .flags = signal->libcs.flags | SA_RESTART | SA_ONSTACK,
         .restorer = signal->libcs.restorer,
-        .mask = UINT64_MAX, /* as for the real-time signal: sampler_set_action() */
+        .mask = UINT64_MAX, /* all signals, as for the real-time signal: sampler_set_action() */
     };
     return libc_signal_action(&action, NULL);
 }

@@ -32,7 +32,8 @@ struct kernel_action {
 
 struct libc_signal {
     _Atomic uint32_t state; /* enum in libc_signal.c */
-    /* A call was interrupted all the same: from then on the signal is not used. */
+    /* The signal has interrupted a system call, although it should not: from then on it is not
+     * used. */
     _Atomic bool interrupted;
     /* libc's action; written before the state, always with the same values */
     struct kernel_action libcs;

@@ -82,7 +82,8 @@ static bool is_to_move(const struct own_signal_stack *own, uintptr_t frame,
  * the wait: it came later, after a handler without SA_ONSTACK had ended it. */
 static bool read_wait_mask(struct own_signal_stack *own, int number, const ucontext_t *context,
                            signal_mask *mask) {
-    enum { LIBC_FRAMES_BYTES = 1024 }; /* between the hook's frame and the system call */
+    /* largest size of libc's frames between the hook's frame and the system call */
+    enum { LIBC_FRAMES_BYTES = 1024 };
     const uintptr_t frame = own ? atomic_load(&own->wait_frame) : 0;
     const uintptr_t from = frame ? (uintptr_t)own->wait_mask : 0;
     if (!frame || !context_has_interrupted_call(context) ||

@@ -20,7 +20,7 @@
 
 IN_FIRST_PAGE struct sampler sampler;
 
-/* One sample in this many measures its own cost, which may be this share of the period. */
+/* One in COST_EVERY samples measures its own cost, which may be 1 / COST_SHARE of the period. */
 enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };
 
 /* --- a sample ---

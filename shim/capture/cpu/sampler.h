@@ -99,7 +99,7 @@ bool sampler_sent(const siginfo_t *info);
 void sampler_wait_stable(void);
 
 /* Returns sampler_uses() once no other thread is changing the signal, or after a second. If a
- * change begins meanwhile, waits for that one, too. Context: any. */
+ * change begins meanwhile, waits for that change, too. Context: any. */
 bool sampler_uses_when_stable(int number);
 
 /* Returns the program's view of an action that the kernel reported: our handler is replaced by the
@@ -133,8 +133,8 @@ void sampler_end_move(struct sampler *s);
 void sampler_start_thread(struct thread_state *thread);
 void sampler_stop_thread(struct thread_state *thread);
 
-/* Called in a forked child: timers and unfinished changes of other threads are gone. Context: fork
- * handler. */
+/* Called in a forked child, where timers and unfinished changes of other threads do not exist.
+ * Context: fork handler. */
 void sampler_after_fork(void);
 
 /* Ends CPU sampling in this process. The signal gets the action that the program sees. Under a

@@ -14,7 +14,7 @@ enum {
     OWNED_BY_GENERATOR = 1,
     GENERATOR_STATE_BEFORE = 5, /* PyGenObject: offset of gi_frame_state, from gi_iframe */
     GENERATOR_EXECUTES = 0,
-    LOOP_BYTES = 512, /* at most so far apart are two variables of the loop's function */
+    LOOP_BYTES = 512, /* largest distance between two variables of the loop's function */
     /* at most so many frames are searched for the entry frame: four times the usual limit */
     GROUP_FRAMES = 4096
 };

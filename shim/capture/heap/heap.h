@@ -65,7 +65,8 @@ uint64_t heap_interval(const struct heap *heap);
 uint32_t heap_now_seconds(const struct heap *heap);
 /* Maintains the live heap at each harvest. Context: the helper. */
 void heap_maintain(struct heap *heap);
-/* Checks for a new peak (heap_peak.h), and returns when to do so. Context: the helper. */
+/* Checks for a new peak (heap_peak.h); heap_next_poll() returns when to check. Context: the
+ * helper. */
 uint64_t heap_next_poll(const struct heap *heap);
 void heap_poll(struct heap *heap);
 /* Calls `visit` for each live object, if the settings enable the profile. Keeps the visited heap if

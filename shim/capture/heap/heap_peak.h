@@ -42,7 +42,7 @@ struct peak_stack {
 struct peak_sums {
     struct peak_stack *stacks;
     uint32_t count;
-    uint64_t bytes;     /* of all objects, also of those counted in left_out */
+    uint64_t bytes;     /* bytes of all objects, including those counted in left_out */
     uint64_t left_out;  /* sampled objects without room for their stack */
     uint64_t unix_nano; /* when the objects were read */
 };

@@ -5,7 +5,7 @@
 
 enum {
     VERSION_SHIFT = 56,
-    LEVEL_SHIFT = 3, /* each level has 2^3 times the buckets of the one before */
+    LEVEL_SHIFT = 3, /* each level has 2^3 times the buckets of the previous level */
     BUCKET_SLOTS = 8,
     /* Slots of a bucket of the last level. If all objects are there, with two slots for each, a
      * bucket holds eight in the mean, and one bucket in 250 overflows; if half of the objects are

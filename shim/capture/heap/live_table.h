@@ -33,7 +33,7 @@ struct live_object {
     uintptr_t address; /* neither 0 nor 1, and less than 2^56 */
     double objects;    /* the number of objects that the sample counts as */
     double size;       /* bytes of each object */
-    uint64_t bytes;    /* bytes of all of them, rounded, so that the table's sum is exact */
+    uint64_t bytes;    /* total bytes of the objects, rounded, so that the table's sum is exact */
     uint32_t stack;    /* stack_store reference */
     uint32_t birth;    /* time of the allocation; set by the caller */
     /* epoch of the stack store, set by the caller for a removed object; not in the table */
@@ -71,8 +71,9 @@ size_t live_table_bytes(uint64_t max_objects);
 /* Makes room for at least `max_objects`. Returns false if there is no memory. Context: calm. */
 bool live_table_start(struct live_table *table, uint64_t max_objects);
 
-/* Adds an object, and replaces an older one of the same address (freed without a hook); `*replaced`
- * reports that. Returns false if there is no room; the older object is removed even then. */
+/* Adds an object. An older object with the same address (freed without a hook) is removed;
+ * `*replaced` reports that. Returns false if there is no room; the older object is removed even
+ * then. */
 bool live_table_insert(struct live_table *table, const struct live_object *object, bool *replaced);
 
 /* Moves the object at `address` to `*object`. Returns false if there is none. */

@@ -32,7 +32,7 @@ struct helper_heap {
     bool of_work;          /* allocations belong to `work`; used by the worker only */
     uint64_t queue_bytes;  /* size of the export queue, which gets space in addition */
     uint32_t work;         /* number of the current or latest piece of work */
-    uint32_t work_ceiling; /* in pages */
+    uint32_t work_ceiling; /* largest number of pages in use during the work */
     _Atomic bool entered;  /* set by the worker while it changes the heap, or waits to do so */
     _Atomic uint32_t lock; /* a futex: the lock between the profiler's threads */
     _Atomic(void *) freed; /* a list through the objects that the program has freed */

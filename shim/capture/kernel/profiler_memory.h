@@ -124,9 +124,9 @@ static inline void profiler_memory_reset(void *memory, size_t size) {
         madvise(memory, size, MADV_DONTNEED);
 }
 
-/* Called in a forked child, first of all: `is_empty` says that the kernel has emptied one part of
- * such memory; it has then emptied all of it, unless it refused that for another part. Context:
- * fork handler. */
+/* Called in a forked child, first of all: `is_empty`: the kernel has emptied the part that the
+ * caller has checked. Then it has emptied all memory of this kind, unless it has refused
+ * MADV_WIPEONFORK for another part. Context: fork handler. */
 void profiler_memory_after_fork(bool is_empty);
 
 /* Returns whether the kernel has emptied the memory. Context: fork handler. */

@@ -18,7 +18,7 @@ enum {
     CHUNK_SEGMENT_BYTES = CHUNKS_PER_SEGMENT * CHUNK_BYTES, /* 1 MiB */
     CHUNK_SEGMENTS = 256,
     /* A table's first chunk may be any of 256 MiB, so that each of many threads gets one; most
-     * threads touch only one page of theirs. Further chunks come from the first 64 MiB. */
+     * threads touch only one page of it. Further chunks come from the first 64 MiB. */
     CHUNK_LIMIT = CHUNKS_PER_SEGMENT * CHUNK_SEGMENTS,
     CHUNK_LIMIT_FURTHER = CHUNK_LIMIT / 4,
     CHUNK_NONE = 0, /* no chunk: numbers begin at 1 */

@@ -41,7 +41,9 @@ void list_iteration_end(void) {
     atomic_fetch_sub(&list_iterations.iterating, 1);
 }
 
-/* Returns true if no other thread iterates. The forking thread's own iterations do not count. */
+/* Returns true if no other thread iterates, or only threads that wait for the calling thread. The
+ * forking thread's own iterations do not count; if it forks inside an iteration of the program, it
+ * holds the list's lock, and iterations of others wait for it. */
 static bool no_other_iterates(void *unused) {
     (void)unused;
     return atomic_load(&list_iterations.iterating) <= profiler_tls.list_iterations ||

@@ -47,7 +47,7 @@ const struct sample_context *record_context_of(const struct recorder *recorder,
                                                struct sample_context *room);
 
 /* Records a sample of code that works for the profiler (kernel/profiler_time.h), without frames.
- * Otherwise as record_stack(). */
+ * Works as record_stack() otherwise. */
 bool record_profiler_time(const struct recorder *recorder, struct thread_state *thread,
                           struct sample *sample);
 

@@ -82,7 +82,7 @@ struct sampling_costs {
     pid_t pid;         /* the process of these costs; costs of a parent are dropped */
     double clock_nano; /* price of one reading of a thread's CPU clock */
     struct {
-        uint64_t done; /* at the last update; so are the next two */
+        uint64_t done; /* totals at the last update; so are the next two */
         uint64_t measured;
         uint64_t nano;
         double price; /* mean of recent prices, nanoseconds */

@@ -131,7 +131,7 @@ static void visit_all_unknown(const struct listing *listing) {
 void unknown_threads_visit(const struct thread_table *known, void (*visit)(void *arg, uint32_t tid),
                            void *arg) {
     struct tid_set set;
-    /* and the calling thread, which is the profiler's */
+    /* the kernel also counts the calling thread, which is the profiler's */
     if (libc_threads_count() == live_threads(known) + 1 ||
         !open_set(&set, known, thread_table_count(known)))
         return;

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { UNKNOWN_MOST = 256 }; /* further ones are not counted */
+enum { UNKNOWN_MOST = 256 }; /* at most so many unknown threads are counted */
 
 struct unknown_threads {
     pid_t process; /* their process; a forked child begins again */
@@ -24,13 +24,15 @@ struct unknown_threads {
     uint32_t tids[UNKNOWN_MOST];
 };
 
-/* Visits the present ones, whatever CPU time they have used. Checks 4,096 threads at most, and none
- * if the kernel counts as many as the table. Context: the helper, with threads swept. */
+/* Visits the unknown threads that exist now, even those that have used no CPU time. Checks at most
+ * 4,096 threads, and none if the kernel counts as many as the table. Context: the helper, after
+ * ended threads were swept. */
 void unknown_threads_visit(const struct thread_table *known, void (*visit)(void *arg, uint32_t tid),
                            void *arg);
 
-/* Returns the number of such threads, those of the kernel (kernel_workers.h) excepted, so far in
- * `process`, the calling one: of those that existed at a call of this function. Context: likewise.
+/* Returns the number of unknown threads so far in `process`, the calling process. Counts only
+ * threads that existed during a call of this function, and no threads of the kernel
+ * (kernel_workers.h). Context: as unknown_threads_visit().
  */
 uint32_t unknown_threads_count(struct unknown_threads *unknown, const struct thread_table *known,
                                pid_t process);

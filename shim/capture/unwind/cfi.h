@@ -48,7 +48,7 @@ enum fp_kind {
     FP_SAME,   /* in its register: the frame has not changed it */
     FP_AT_CFA, /* saved at CFA + fp_offset */
     FP_AT_FP,  /* saved at frame pointer + fp_offset */
-    FP_LOST,   /* not recoverable: a caller that needs it cannot be followed */
+    FP_LOST,   /* not recoverable: no caller can be found that needs it */
 };
 
 struct rule {

@@ -35,7 +35,8 @@ struct module_names {
  * profiler_memory_unmap(). Context: calm; takes the loader's lock. */
 struct module_snapshot *module_snapshot_take(const struct module_names *names);
 
-/* Returns true if the loader's counters have not changed since the snapshot. Context: as above. */
+/* Returns true if the loader's counters have not changed since the snapshot. Context: as
+ * module_snapshot_take(). */
 bool module_snapshot_is_current(const struct module_snapshot *snapshot);
 
 /* Returns true if both are the same file at the same address. */

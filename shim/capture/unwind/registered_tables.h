@@ -70,9 +70,9 @@ bool registered_tables_rule(struct registered_tables *tables, struct rule_cache 
                             uint64_t generation, struct rule_key key, uintptr_t pc,
                             struct rule *rule);
 
-/* Returns true if a compiler that registers tables made code near `pc`, within 128 KiB or a little
- * more: code there without tables keeps no frame pointers either (functions of LLVM's that cannot
- * throw). Context: any. Async-signal-safe: yes. */
+/* Returns true if code with registered tables is near `pc`, within some 128 KiB. Code there that
+ * has no tables comes from the same compiler, and keeps no frame pointers, either (LLVM's functions
+ * that cannot throw). Context: any. Async-signal-safe: yes. */
 bool registered_tables_are_near(const struct registered_tables *tables, uintptr_t pc);
 
 /* Returns the number of registrations. Context: any. */

@@ -26,7 +26,7 @@
 
 enum unwind_end {
     UNWIND_COMPLETE,  /* the walk reached a frame that has no caller */
-    UNWIND_DEPTH,     /* `max` frames are listed, and the stack goes on */
+    UNWIND_DEPTH,     /* `max` frames are listed, and the stack has more */
     UNWIND_TRUNCATED, /* a frame cannot be followed */
     /* a frame is in a library while one is being unloaded, so its tables were not read */
     UNWIND_CHANGING,

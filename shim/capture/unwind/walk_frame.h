@@ -21,7 +21,7 @@ struct frame {
     uintptr_t pc;
     uintptr_t sp;
     uintptr_t fp;
-    uintptr_t link; /* the leaf's link register, if this frame still has its own; 0: none */
+    uintptr_t link; /* the value of the link register, while it belongs to the leaf; 0: none */
     struct stack_view stack;
 };
 

@@ -45,7 +45,7 @@ struct contention contention_begin(const struct recorder *recorder,
                                    const struct hook_caller *caller, uint32_t what,
                                    const void *lock);
 
-/* Ends the contention, after the call, whatever its result. Context: as above. */
+/* Ends the contention, after the call, whatever its result. Context: as contention_begin(). */
 void contention_end(const struct recorder *recorder, const struct contention *contention);
 
 /* Decides whether to record a contention of `delay_ns` (> 0) that ended at `now`, and counts it if

@@ -27,10 +27,10 @@ uint32_t lock_holder(uint32_t what, uint64_t lock, uint32_t waiter);
  * Context: any. Async-signal-safe: yes. */
 uint32_t lock_holder_here(uint32_t what, const void *lock);
 
-/* Returns true if the calling thread, `tid`, gets a mutex whose word is not 0 without a wait, or is
- * refused: either it holds the mutex already, which counts or reports an error; or the word has
- * more than an id (a priority ceiling, the mark that the owner has died). Context: any.
- * Async-signal-safe: yes. */
+/* Returns true if locking a mutex whose word is not 0 does not wait. Either the calling thread,
+ * `tid`, holds it already (the lock then counts, or fails), or the word has no plain id (it has a
+ * priority ceiling, or the mark of an owner that has died). Context: any. Async-signal-safe:
+ * yes. */
 bool mutex_needs_no_wait(const void *mutex, uint32_t tid);
 
 #endif

@@ -183,7 +183,7 @@ static void record_unpolled(struct wait_sampler *waits, struct thread_state *thr
         wait_record_remainder(waits, thread, account);
 }
 
-/* Follows all changes. Returns true if threads are to be polled. */
+/* Follows all changes. Returns true if threads must be polled. */
 static bool wait_follow(struct wait_sampler *waits) {
     struct blocked_stack *const room = &waits->room;
     struct python *const python = waits->recorder->python;

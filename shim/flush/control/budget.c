@@ -90,7 +90,7 @@ static void find_lowered(const struct settings_values *set, const struct setting
 }
 
 /* Returns the largest cost of a kind at which all kinds fit into `room`. A lowered kind is assumed
- * to use all of it; another kind uses its present cost, if that is less. */
+ * to use that whole cost; another kind uses its present cost, if that is less. */
 static double allowed_level(const struct overhead *seen, const bool lowered[SAMPLINGS],
                             double room) {
     bool fits[SAMPLINGS] = {false};

@@ -17,7 +17,7 @@ static const uint64_t first_pause = UINT64_C(50) * NANO_PER_MILLI;
 static const uint64_t longest_pause = NANO_PER_SECOND;
 
 struct recording {
-    uint32_t number; /* 0: free */
+    uint32_t number; /* number of the recording; 0: the entry is free */
     struct overlay overlay;
 };
 
@@ -118,8 +118,8 @@ static void control_poll_due(struct control *control, bool interval_ends) {
     control_apply(control);
 }
 
-/* Returns true if capture may use other settings than the configured ones, because of this process
- * or of its parent at fork, whose rates a budget may have lowered. */
+/* Returns true if capture may use settings other than the configured settings, because of this
+ * process or of its parent at fork, whose rates a budget may have lowered. */
 static bool may_differ(const struct capture_api *api, const struct settings_values *first) {
     const struct config *const config = api->config;
     return *config->config_file || *config->control_file || *config->listen ||

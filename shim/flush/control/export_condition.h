@@ -28,7 +28,7 @@ struct export_condition {
     struct condition bounds;
     bool began;        /* `cpu_nano` is the value at the start of the interval */
     uint64_t cpu_nano; /* CPU time of the process without the profiler's */
-    bool holds;        /* for the interval that ended last */
+    bool holds;        /* the interval that ended last meets the condition */
 };
 
 /* Call at the start of the first interval. */

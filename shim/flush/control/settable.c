@@ -196,8 +196,8 @@ static bool read_pair(struct overlay *overlay, struct part name, struct part val
     enum { SHOWN = 60 }; /* bytes of another writer's text */
     const struct row *const row = settable_find(name);
     if (!row) {
-        /* Quotes only names of the profiler's variables: the file may be another one by mistake,
-         * with secrets in it. */
+        /* Quotes only names of the profiler's variables: the file may be the wrong one, with
+         * secrets in it. */
         const bool is_known = config_names_have(name.at, name.size);
         sentence_add_value(sentence, name.at, is_known ? name.size : 0);
         sentence_add(sentence, is_known ? " cannot be changed while the program runs"

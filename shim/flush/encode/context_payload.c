@@ -83,7 +83,7 @@ static const Value *find_attribute(const Message *message, const char *key, int 
     return NULL;
 }
 
-/* Accepts both versions of OTEP 4947; the second is to replace the first. */
+/* Accepts both versions of OTEP 4947; the second one will replace the first. */
 static bool is_known_schema(const Message *message) {
     const Value *const schema =
         find_attribute(message, "threadlocal.schema_version",

@@ -29,7 +29,7 @@ enum {
  * attributes. */
 bool context_payload_read(const uint8_t *bytes, size_t size, struct attribute_set *set);
 
-/* Holds the names of keys by index; missing ones are NULL. */
+/* Holds the names of keys by index; a missing name is NULL. */
 struct key_names {
     char *of[KEY_NAMES];
 };

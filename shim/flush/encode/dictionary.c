@@ -16,7 +16,7 @@ enum { MAX_FRAMES = 1024, BUILD_ID_TEXT = 129 };
 
 struct place {
     uint64_t address;
-    uint64_t interval; /* as in harvest_sample */
+    uint64_t interval; /* interval as in harvest_sample */
 };
 
 /* Maps places to locations. Specialized for speed, because every frame of every sample is searched

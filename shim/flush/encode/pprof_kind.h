@@ -38,7 +38,7 @@ const struct pprof_facts *pprof_facts(enum pprof_kind kind);
 /* Stores the values of a kind in their order. Returns their number. */
 size_t pprof_values(enum pprof_kind kind, struct pprof_value values[static PPROF_VALUES]);
 
-/* Returns the kind whose sums serve this kind, too: `heap` and `allocs` have the same. */
+/* Returns the kind whose sums serve this kind, too: `heap` and `allocs` have the same sums. */
 enum pprof_kind pprof_kind_summed(enum pprof_kind kind);
 
 /* Returns the kind of that name, or PPROF_KINDS if there is none. */

@@ -44,7 +44,7 @@ struct pprof_times {
 
 /* Encodes the sum with gzip. Returns malloc'ed memory that the caller owns. Returns NULL without
  * memory, or if a difference of moments is incomplete and therefore wrong. `kind` may be another
- * one with the same values. */
+ * kind with the same values. */
 uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind,
                           const struct pprof_times *times, size_t *size);
 
@@ -68,7 +68,8 @@ struct pprof_sample {
     size_t label_count;
 };
 
-/* pprof_sum_count() counts samples, even those with zero values; pprof_sum_sample() reads one. */
+/* pprof_sum_count() counts samples, even those with zero values; pprof_sum_sample() reads one
+ * sample. */
 size_t pprof_sum_count(const struct pprof_sum *sum);
 void pprof_sum_sample(const struct pprof_sum *sum, size_t number, struct pprof_sample *sample);
 const struct pprof_tables *pprof_sum_tables(const struct pprof_sum *sum);

@@ -181,7 +181,7 @@ static char *resource_read_file(const char *path, size_t most) {
     return text;
 }
 
-/* Reads the files by way of this thread, as above. */
+/* Reads this thread's files, because /proc/self has none once the main thread has ended. */
 static void set_container(struct resource *r) {
     char id[CONTAINER_ID_BYTES];
     char *text = resource_read_file("/proc/thread-self/cgroup", FILE_BYTES);

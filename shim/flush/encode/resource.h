@@ -44,7 +44,7 @@ const struct key_names *resource_key_names(const struct resource *resource);
  * earlier search found none. */
 void resource_find_key_names(struct resource *resource);
 
-/* Writes the attributes that are to be sent into the request. */
+/* Writes the attributes that must be sent into the request. */
 void resource_write(const struct resource *resource, struct otlp_writer *writer);
 
 /* Returns the value of a text attribute, or NULL. */

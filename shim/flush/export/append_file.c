@@ -28,7 +28,7 @@ static int open_high(const char *path) {
     return high;
 }
 
-/* Some file systems have no locks: the record is then written without one. */
+/* Locks the file. Some file systems have no locks: then the record is written without a lock. */
 static int append_file_lock(int file) {
     return flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK ? -EWOULDBLOCK : 0;
 }

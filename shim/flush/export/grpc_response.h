@@ -18,7 +18,7 @@ struct grpc_response {
     enum grpc_code code;
     char message[2048]; /* grpc-message, decoded; "": none */
     bool has_retry_info;
-    uint64_t retry_delay_nano; /* from RetryInfo; 0: the client chooses */
+    uint64_t retry_delay_nano; /* delay from RetryInfo; 0: the client chooses */
 };
 
 /* Takes one line from libcurl: "HTTP/2 200", "name: value", or empty at the end of a block, with or

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct request_headers {
-    struct curl_slist *list; /* for CURLOPT_HTTPHEADER */
+    struct curl_slist *list; /* the list for CURLOPT_HTTPHEADER */
     bool errors_logged;      /* errors in the configured headers were logged */
 };
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 struct partial_success {
-    int64_t rejected_profiles; /* as sent; a negative number has no meaning */
-    char message[256];         /* not escaped; the log escapes it */
+    int64_t rejected_profiles; /* number as sent; a negative number has no meaning */
+    char message[256];         /* text as sent; the log escapes it */
 };
 
 /* Reads the body of an ExportProfilesServiceResponse, in protobuf or JSON. An empty, truncated or

@@ -33,7 +33,7 @@ struct transport_response {
     long status;               /* HTTP status; 0: none */
     uint64_t retry_after_nano; /* 0: the receiver stated no delay */
     int64_t rejected_profiles; /* number of profiles rejected in a partial success */
-    char message[400];         /* from the receiver, or from libcurl */
+    char message[400];         /* text from the receiver, or from libcurl */
 };
 
 struct transport;

@@ -185,7 +185,8 @@ static void mapped_file_scan_line(const char *line, const uint64_t addresses[2],
     uint64_t start;
     uint64_t end;
     struct identity here;
-    /* NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion,cert-err34-c): the kernel's */
+    /* NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion,cert-err34-c): the kernel's
+     * text */
     if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &start, &end, &here.major,
                &here.minor, &here.inode) != 5)
         return;

@@ -23,7 +23,7 @@
 void exporter_libraries_visit(void (*visit)(const struct dl_phdr_info *library, void *arg),
                               void *arg);
 
-/* Visits all other objects, libotelprof.so included, in the same way. */
+/* Visits all other objects, libotelprof.so included, under the loader's lock. Context: flush. */
 void exporter_libraries_visit_others(void (*visit)(const struct dl_phdr_info *object, void *arg),
                                      void *arg);
 

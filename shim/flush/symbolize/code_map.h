@@ -27,7 +27,7 @@ struct code_range_entry {
 struct code_map {
     struct code_range_entry *entries; /* sorted, disjoint */
     size_t count;
-    struct code_range_entry *batch; /* in the order of their arrival */
+    struct code_range_entry *batch; /* ranges in the order of their arrival */
     size_t batched;
 };
 

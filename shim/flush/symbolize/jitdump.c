@@ -90,7 +90,8 @@ static const char *marker_in(char *line, const char *name, uint64_t *address) {
     if (!path)
         return NULL;
     path[strcspn(path, "\n")] = 0;
-    /* NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion,cert-err34-c): the kernel's */
+    /* NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion,cert-err34-c): the kernel's
+     * text */
     if (strcmp(glob_base_name(path), name) != 0 ||
         sscanf(line, "%" SCNx64 "-%*x %4s", address, permissions) != 2 || permissions[2] != 'x')
         return NULL;

@@ -36,9 +36,9 @@ enum {
     /* Beyond MAX_IDLE files, a file that was not used in so many exports is forgotten. */
     IDLE_EXPORTS = 6,
     MAX_IDLE = 64,
-    /* Longer names are not demangled without a timer. The costliest known names (conversion
-     * operators, each in the template arguments of the one before) take 0.1 ms at this length, and
-     * twice as long for each six bytes more. */
+    /* Longer names are not demangled without a timer. The costliest known names (nested conversion
+     * operators, each in the template arguments of the previous one) take 0.1 ms at this length,
+     * and twice as long for each six bytes more. */
     MAX_UNTIMED_NAME = 64,
     LEAST_PASS_MS = 1000,
     /* Bounds the variables looked up in an export, because for each of them all symbols of a file

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 enum {
-    FROM_ENVIRONMENT_MOST = 256, /* entries; further ones are ignored */
+    FROM_ENVIRONMENT_MOST = 256, /* at most so many entries are kept */
     FROM_FILES_MOST = 256,
 };
 
@@ -40,7 +40,7 @@ static bool has_capabilities(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
     if (bare_syscall(SYS_capget, (long)&header, (long)data, 0, 0, 0, 0) != 0)
-        return true; /* not known, so assumed */
+        return true; /* not known, so the process may have capabilities */
     return data[0].permitted || data[1].permitted;
 }
 

@@ -67,7 +67,8 @@ static inline bool arch_is_indirect_jump(const uint8_t jump[ARCH_JUMP_BYTES]) {
     return jump[0] == 0xff && (jump[1] & 0xf8) == 0xe0;
 }
 
-/* The first instructions of a function that keeps a frame pointer: push rbp; mov rbp, rsp. */
+/* Returns true for the first instructions of a function that keeps a frame pointer: push rbp; mov
+ * rbp, rsp. */
 static inline bool arch_is_entry(const uint8_t code[ARCH_ENTRY_BYTES]) {
     static const uint8_t entry[ARCH_ENTRY_BYTES] = {0x55, 0x48, 0x89, 0xe5};
     return memcmp(code, entry, sizeof entry) == 0;

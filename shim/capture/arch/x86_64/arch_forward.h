@@ -54,8 +54,8 @@
                          : [word] "i"(wanted), [at] "i"(place));                                   \
     }
 
-/* Defines and exports `long syscall(long number, ...)`, which goes on to the pointer `next`, unless
- * the number's byte in `routes`, an array, is not 0. Where that is
+/* Defines and exports `long syscall(long number, ...)`, which jumps to the pointer `next` if the
+ * number's byte in the array `routes` is 0. If that byte is
  *     `watched`      it goes on to watched_call
  *     `enters`       to enters_call
  *     another        to copies_call if `copies` says so: bool copies(number, first, second) */
@@ -99,9 +99,9 @@
                          : [a] "i"(first), [b] "i"(second), [c] "i"(third));                       \
     }
 
-/* Defines and exports `name`, a function of up to three arguments. It goes on where
+/* Defines and exports `name`, a function of up to three arguments. It jumps to the address that
  *     void *choose(first, second, third, const void *caller)
- * says; `caller` is what the call returns to. */
+ * returns; `caller` is the call's return address. */
 #define ARCH_DEFINE_CHOSEN_CALL(name, choose)                                                      \
     void hook_##name(void) __asm__(#name);                                                         \
     __attribute__((naked, visibility("default"))) void hook_##name(void) {                         \

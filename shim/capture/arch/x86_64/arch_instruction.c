@@ -8,7 +8,7 @@ enum { RSP = 4, RBP = 5 }; /* numbers in ModRM and opcodes, without REX */
 
 enum opcode_map { MAP_ONE = 0, MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3 };
 
-/* State while an instruction is read. */
+/* State of the decoder while it reads an instruction. */
 struct decoder {
     const uint8_t *at;
     const uint8_t *end;
@@ -17,7 +17,8 @@ struct decoder {
     bool is_16_bit;   /* 66 */
     bool is_32_bit;   /* 67: addresses */
     bool is_repeated; /* f3 */
-    bool is_vector;   /* VEX or EVEX: touches no stack pointer */
+    /* VEX or EVEX prefix: such an instruction does not change the stack pointer */
+    bool is_vector;
     uint8_t extend_reg;
     uint8_t extend_index;
     uint8_t extend_base;
@@ -25,10 +26,11 @@ struct decoder {
     uint8_t opcode;
     bool has_modrm;
     uint8_t mod;
-    uint8_t reg;  /* 0 to 15 */
-    uint8_t base; /* 0 to 15: the register, or the address's; of SIB, if it has one */
+    uint8_t reg; /* 0 to 15 */
+    /* 0 to 15: the register operand, or the base of the address (from SIB, if there is one) */
+    uint8_t base;
     bool has_index;
-    bool is_relative; /* to the next instruction */
+    bool is_relative; /* the displacement is relative to the next instruction */
     int32_t displacement;
     int64_t immediate;
 };
@@ -40,7 +42,7 @@ static const uint16_t modrm_one[16] = {0x0f0f, 0x0f0f, 0x0f0f, 0x0f0f, 0x0000, 0
 static const uint16_t modrm_0f[16] = {0xa00f, 0xffff, 0xff0f, 0x0000, 0xffff, 0xffff,
                                       0xffff, 0xff7f, 0x0000, 0xffff, 0xf8f8, 0xffff,
                                       0x00ff, 0xffff, 0xffff, 0xffff};
-/* Opcodes of 64-bit mode that are none, or too rare to know. */
+/* Opcodes that do not exist in 64-bit mode, or are too rare to be decoded. */
 static const uint16_t invalid_one[16] = {0xc0c0, 0xc0c0, 0x8080, 0x8080, 0xffff, 0x0000,
                                          0x0007, 0x0000, 0x0004, 0x0400, 0x0000, 0x0000,
                                          0x4000, 0x0070, 0x0400, 0x0002};
@@ -106,7 +108,8 @@ static void read_escaped(struct decoder *d) {
     d->opcode = next(d);
 }
 
-/* c5 has one more byte, c4 two, 62 three; then the opcode. */
+/* Reads a VEX or EVEX prefix: after c5 comes one more byte, after c4 two, after 62 three; then the
+ * opcode. */
 static void read_vector(struct decoder *d, uint8_t prefix) {
     const uint8_t first = next(d);
     d->is_vector = true;
@@ -114,7 +117,7 @@ static void read_vector(struct decoder *d, uint8_t prefix) {
     for (int more = prefix == 0xc5 ? 0 : prefix == 0xc4 ? 1 : 2; more > 0; more--)
         (void)next(d);
     d->opcode = next(d);
-    /* 5 and 6: half precision, as map 1 without an immediate operand */
+    /* maps 5 and 6 have half-precision instructions, like map 1 without an immediate operand */
     if (d->map == MAP_ONE || (d->map > MAP_0F3A && d->map != 5 && d->map != 6))
         d->failed = true;
 }
@@ -151,7 +154,8 @@ static void read_sib(struct decoder *d) {
     d->base = (sib & 7) | d->extend_base;
     d->has_index = index != RSP;
     if (d->mod == 0 && (sib & 7) == RBP) {
-        d->has_index = true; /* no base: as good as any */
+        /* an address without a base counts as one with an index: neither is known */
+        d->has_index = true;
         d->displacement = (int32_t)next_number(d, 4);
     }
 }
@@ -247,7 +251,7 @@ static int immediate_of_0f(uint8_t opcode) {
 }
 
 static int immediate_bytes(const struct decoder *d) {
-    if (d->is_vector) /* no branches there: 80 to 8f are none */
+    if (d->is_vector) /* vector opcodes 80 to 8f are no branches */
         return d->map == MAP_0F3A || (d->map == MAP_0F && immediate_of_0f(d->opcode) == 1);
     if (d->map == MAP_ONE)
         return immediate_of_one(d);
@@ -260,7 +264,7 @@ static bool is_register(const struct decoder *d, uint8_t number) {
     return d->mod == 3 && d->base == number;
 }
 
-/* An address above that register. */
+/* Returns true if the operand is an address relative to that register. */
 static bool is_address_by(const struct decoder *d, uint8_t number) {
     return d->mod != 3 && !d->has_index && !d->is_relative && d->base == number;
 }
@@ -275,7 +279,7 @@ static struct instruction effect_if(bool holds, enum instruction_effect then) {
     return effect(holds ? then : EFFECT_NONE, 0);
 }
 
-/* add, or, adc, sbb, and, sub, xor with an immediate operand */
+/* Decodes add, or, adc, sbb, and, sub, xor with an immediate operand. */
 static struct instruction arithmetic(const struct decoder *d) {
     const uint8_t what = d->reg & 7;
     if (!is_register(d, RSP) || what == 7)
@@ -310,7 +314,7 @@ static struct instruction load_address(const struct decoder *d) {
     return effect_if(d->reg == RSP, EFFECT_LOSE_SP);
 }
 
-/* inc, dec, call, jmp, push */
+/* Decodes inc, dec, call, jmp, push. */
 static struct instruction group_5(const struct decoder *d) {
     switch (d->reg & 7) {
     case 0:
@@ -337,7 +341,7 @@ static struct instruction push_or_pop(const struct decoder *d) {
     return effect(EFFECT_MOVE_SP, is_pop ? 8 : -8);
 }
 
-/* 00 to 3f, with a register as the destination */
+/* Decodes opcodes 00 to 3f with a register as the destination. */
 static struct instruction of_registers(const struct decoder *d) {
     const bool is_comparison = d->opcode >= 0x38;
     const bool to_reg = d->opcode & 2;
@@ -375,7 +379,7 @@ static struct instruction effect_of_one(const struct decoder *d) {
         return arch_instruction_load(d);
     case 0x8d:
         return load_address(d);
-    case 0x8f: /* or AMD's XOP */
+    case 0x8f: /* pop, or AMD's XOP */
         return (d->reg & 7) ? effect(EFFECT_UNKNOWN, 0) : effect(EFFECT_MOVE_SP, 8);
     case 0x9d:
         return effect(EFFECT_MOVE_SP, 8);
@@ -466,7 +470,7 @@ bool arch_follows_direct_call(uintptr_t address, uintptr_t low, uintptr_t *targe
     return true;
 }
 
-/* ff /2 with a register or a memory operand */
+/* Recognizes ff /2 with a register or a memory operand. */
 bool arch_follows_indirect_call(uintptr_t address, uintptr_t low) {
     const uint8_t *const next = (const uint8_t *)address;
     for (uintptr_t length = 2; length <= ARCH_CALL_BYTES && length <= address - low; length++) {

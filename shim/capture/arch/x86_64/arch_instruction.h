@@ -1,9 +1,9 @@
 /* Decodes one instruction: its length, and its effect on the stack and on the flow of control.
  *
- * For code that no table describes. Only effects that decide where a return address lies are
- * reported: on the stack pointer, on the frame pointer as a frame's address, and on where the code
- * goes on. All other instructions have no effect, and bytes that are no user-space instruction are
- * unknown.
+ * Used for code that no unwind table describes. So only those effects are reported that decide
+ * where a return address is: on the stack pointer, on the frame pointer as a frame's address, and
+ * on the flow of control. All other instructions have no effect; bytes that are no user-space
+ * instruction are unknown.
  *
  * Sources: Intel SDM, volume 2, 2.1 to 2.7 (formats), appendix A (opcode maps).
  * Context: any. Async-signal-safe: yes.
@@ -15,27 +15,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ARCH_INSTRUCTION_BYTES = 15 }; /* the longest */
+enum { ARCH_INSTRUCTION_BYTES = 15 }; /* length of the longest instruction */
 
 enum instruction_effect {
     EFFECT_NONE,
-    EFFECT_UNKNOWN,    /* no instruction, or not to be judged: what follows may be anything */
-    EFFECT_STOP,       /* does not go on */
-    EFFECT_BEGIN,      /* marks where indirect calls may go: a function's beginning, mostly */
-    EFFECT_PAD,        /* a no-op of several bytes: fills the gap before the next function */
-    EFFECT_RETURN,     /* to the address at the stack pointer */
-    EFFECT_CALL,       /* `target` is 0 if it is in a register or in memory */
-    EFFECT_JUMP,       /* to `target` */
-    EFFECT_BRANCH,     /* to `target`, or on */
-    EFFECT_JUMP_AWAY,  /* to somewhere; `value` is 1 if that is in a variable, as for a stub */
-    EFFECT_MOVE_SP,    /* by `value` */
-    EFFECT_PUSH_FP,    /* moves the stack pointer by -8, and keeps the frame pointer there */
-    EFFECT_POP_FP,     /* the reverse */
-    EFFECT_LOAD_FP,    /* from `value` above the stack pointer */
+    EFFECT_UNKNOWN, /* not decoded, so the next bytes may be any code */
+    EFFECT_STOP,    /* ends: the code behind it is not reached */
+    EFFECT_BEGIN,   /* marks a target of indirect calls: mostly a function's beginning */
+    EFFECT_PAD,     /* a no-op of several bytes: fills the gap before the next function */
+    EFFECT_RETURN,  /* returns to the address at the stack pointer */
+    EFFECT_CALL,    /* calls `target`; 0: the address is in a register or in memory */
+    EFFECT_JUMP,    /* jumps to `target` */
+    EFFECT_BRANCH,  /* jumps to `target`, or continues */
+    /* jumps to an unknown address; `value` is 1 if a variable has the address, as in a stub */
+    EFFECT_JUMP_AWAY,
+    EFFECT_MOVE_SP,    /* adds `value` to the stack pointer */
+    EFFECT_PUSH_FP,    /* moves the stack pointer by -8, and stores the frame pointer there */
+    EFFECT_POP_FP,     /* loads the frame pointer, and moves the stack pointer by 8 */
+    EFFECT_LOAD_FP,    /* loads the frame pointer from `value` above the stack pointer */
     EFFECT_FP_FROM_SP, /* frame pointer = stack pointer + `value` */
-    EFFECT_SP_FROM_FP, /* the reverse */
+    EFFECT_SP_FROM_FP, /* stack pointer = frame pointer + `value` */
     EFFECT_LEAVE,      /* stack pointer = frame pointer, and EFFECT_POP_FP */
-    EFFECT_LOSE_SP,    /* a value that is not known */
+    EFFECT_LOSE_SP,    /* sets the stack pointer to an unknown value */
 };
 
 struct instruction {
@@ -45,12 +46,12 @@ struct instruction {
     uintptr_t target;
 };
 
-/* The instruction at `code`, of which `available` bytes can be read; with EFFECT_UNKNOWN the length
- * does not count. Cost: about 5 ns. */
+/* Decodes the instruction at `code`, of which `available` bytes can be read. With EFFECT_UNKNOWN
+ * the length has no meaning. Cost: about 5 ns. */
 struct instruction arch_instruction(const uint8_t *code, size_t available);
 
-/* These two return true if a direct call, to `*target`, ends at `address`, and if one through a
- * register or memory does. Nothing below `low` is read. */
+/* Return true if a direct call, to `*target`, ends at `address`, or if an indirect call (through a
+ * register or memory) does. Read no byte below `low`. */
 bool arch_follows_direct_call(uintptr_t address, uintptr_t low, uintptr_t *target);
 bool arch_follows_indirect_call(uintptr_t address, uintptr_t low);
 
@@ -66,8 +67,8 @@ static inline bool arch_follows_push_fp(const uint8_t *code) {
     return code[-1] == 0x55;
 }
 
-/* Destination of code that only jumps on: `target`, or the address stored at `slot`. Both
- * are 0 if it is no such stub. */
+/* Destination of a stub, which is code that only jumps: `target`, or the address stored at `slot`.
+ * Both are 0 if the code is no stub. */
 struct code_stub {
     uintptr_t target;
     uintptr_t slot;

@@ -1,4 +1,4 @@
-/* Reads and sets state of the calling thread's processor that C cannot express.
+/* Reads and sets state of the processor that C cannot express, for the calling thread.
  *
  * Source: System V psABI for AMD64 (figure 3.36, 3.2.3).
  * Context: any. Async-signal-safe: yes.
@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The registers of this very place: callee-saved ones, rsp and rip; the others are 0. A macro,
- * because the frame must be the caller's own. */
+/* Reads the registers at this place: the callee-saved registers, rsp and rip; the others are 0.
+ * This is a macro, because the frame must be the caller's own. */
 #define REGISTERS_HERE(registers)                                                                  \
     do {                                                                                           \
         memset((registers), 0, sizeof(uint64_t) * REGISTER_COUNT);                                 \
@@ -32,10 +32,11 @@
                          : "rdx", "memory");                                                       \
     } while (0)
 
-/* Protects the profiler's arithmetic on the program's threads, which must not raise exceptions that
- * the program tests (fetestexcept) or traps (feenableexcept): saves its control and status word and
- * sets the default (psABI 3.2.3). Only code behind a call that is not inlined stays between the
- * two. A signal handler needs none: the kernel gives it the usual one. */
+/* Begins and ends floating-point arithmetic of the profiler on the program's threads, which must
+ * not raise exceptions that the program tests (fetestexcept) or traps (feenableexcept): saves the
+ * thread's control and status word and sets the default (psABI 3.2.3). The arithmetic must be in a
+ * function that is not inlined, or the compiler may move it. A signal handler needs no such calls,
+ * because the kernel sets the default for it. */
 static inline uint32_t floats_begin(void) {
     const uint32_t usual = 0x1f80; /* all exceptions masked, none raised, round to nearest */
     uint32_t before;
@@ -47,35 +48,35 @@ static inline void floats_end(uint32_t before) {
 }
 
 /* Resets the control words of floating-point arithmetic, x87 and SSE, on a thread of the
- * profiler's. It has inherited its creator's. */
+ * profiler's, which has inherited them from its creator. */
 static inline void floats_reset(void) {
     __asm__ volatile("fninit" : : : "memory");
     (void)floats_begin();
 }
 
 /* TLS variant II: the thread control block lies above the static TLS, and glibc puts both at the
- * top of the thread's stack block, so this address bounds every read of the stack from above. */
+ * top of the thread's stack block, so reads of the stack end at this address. */
 static inline uintptr_t thread_pointer(void) {
     return (uintptr_t)__builtin_thread_pointer();
 }
 
-/* Words of a dynamic thread vector's head, which identify it, up to the vector itself. */
+/* Number of words that identify a dynamic thread vector, up to the vector itself. */
 enum { THREAD_VECTOR_HEAD = 3, THREAD_VECTOR_MOST_MODULES = 1 << 20 };
 
-/* Returns the address at which the thread control block of the thread with that pointer keeps its
- * vector. */
+/* Returns the place of the pointer to the vector in the control block of the thread with that
+ * thread pointer. */
 static inline uintptr_t thread_vector_place(uintptr_t pointer) {
     return pointer + sizeof(uintptr_t);
 }
 
-/* Returns the address at which the vector keeps a module's block; UINTPTR_MAX or 0 there: it has
- * none. */
+/* Returns the place of a module's block in the vector; UINTPTR_MAX or 0 there: the module has no
+ * block. */
 static inline uintptr_t thread_vector_entry(uintptr_t vector, uint64_t module) {
     return vector + 2 * sizeof(uintptr_t) * module;
 }
 
-/* Returns true if that is the head of a vector that has an entry for the module, and has it since
- * `generation`: thread_vector_block(). */
+/* Returns true if `head` is the head of a vector that has an entry for the module, brought up to
+ * `generation`: see thread_vector_block(). */
 static inline bool thread_vector_has(const uintptr_t head[THREAD_VECTOR_HEAD], uint64_t module,
                                      uint64_t generation) {
     return head[1] == 0 && head[0] <= THREAD_VECTOR_MOST_MODULES && module <= head[0] &&
@@ -83,15 +84,15 @@ static inline bool thread_vector_has(const uintptr_t head[THREAD_VECTOR_HEAD], u
 }
 
 /* Returns the calling thread's block of thread-local variables of the module with that number, from
- * its dynamic thread vector; 0: none yet. glibc's (sysdeps/x86_64/nptl/tls.h,
- * sysdeps/generic/dl-dtv.h): the second word of the thread control block leads to pairs of words;
- * that of number 0 is the vector's generation, and the first word of the pair before it holds their
- * number, the second is 0; a block that is not allocated is -1. While the loader moves a vector
- * that grows, the thread control block leads to memory that has just been freed, where malloc has
- * written over that pair: its first word may resemble a number (a mangled pointer into a heap at a
- * low address), but has no 0 behind it. Before `generation` the module's number was another's,
- * whose block may still be there. (musl has the vector in the same place, of single words, and its
- * length in the first.) */
+ * its dynamic thread vector; 0: none yet. In glibc (sysdeps/x86_64/nptl/tls.h,
+ * sysdeps/generic/dl-dtv.h) the second word of the thread control block points to pairs of words.
+ * Pair 0 has the vector's generation; the pair before it has the number of pairs, and a 0; a block
+ * that is not allocated is -1. While the loader moves a vector that grows, the thread control block
+ * leads to memory that has just been freed, where malloc has overwritten the pair with the number:
+ * its first word may resemble a number (a mangled pointer into a heap at a low address), but no 0
+ * follows it. Before `generation` the module's number belonged to another module, whose block may
+ * still be in the vector. (musl's vector is in the same place, has single words, and its length in
+ * the first word.) */
 static inline uintptr_t thread_vector_block(uint64_t module, uint64_t generation) {
     const uintptr_t vector = *(const uintptr_t *)thread_vector_place(thread_pointer());
     if (!vector)
@@ -103,7 +104,7 @@ static inline uintptr_t thread_vector_block(uint64_t module, uint64_t generation
     return block == UINTPTR_MAX ? 0 : block;
 }
 
-/* Zeroes memory without libc's memset(), which would be one more symbol to look up at each start.
+/* Zeroes memory without libc's memset(), which the loader would have to look up at each start.
  */
 static inline void memory_clear(void *memory, size_t size) {
     __asm__ volatile("rep stosb" : "+D"(memory), "+c"(size) : "a"(0) : "memory");

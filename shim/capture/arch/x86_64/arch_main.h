@@ -1,4 +1,4 @@
-/* A call of main that needs nothing of its stack or of its registers afterwards.
+/* Calls main, and needs neither its stack nor its registers afterwards.
  *
  * Source: System V psABI for AMD64 (3.2).
  */
@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-/* Defines `int name(int argc, char **argv, char **envp)`, which keeps all that it needs in the
- * variable `call`, a struct main_call, and calls
+/* Defines `int name(int argc, char **argv, char **envp)`, which keeps its state in the variable
+ * `call`, a struct main_call, and calls
  *     begins()
  *     __sigsetjmp(cleanup, 0), and, if that returns again, thread_ends(), which must not return
  *     watched()

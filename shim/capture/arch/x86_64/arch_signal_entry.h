@@ -1,4 +1,4 @@
-/* The first and the last instructions of a signal handler that works on a stack of its own.
+/* Defines the first and the last instructions of a signal handler that works on a stack of its own.
  *
  * No register need be kept, because the kernel restores them all.
  * Async-signal-safe: yes.
@@ -11,17 +11,17 @@
 
 enum { ARCH_ENTRY_ROOM_BYTES = 1024 };
 
-/* Defines `entry`, a handler as sigaction(2) has it. Where bool is_libcs(void *context) says that
- * the thread's variables are not libc's, the handler is void foreign(int number, siginfo_t *info,
- * void *context) and reads none. An alternate stack of the program's may hold the kernel's frame
- * and no more: is_libcs() is called if ARCH_ENTRY_ROOM_BYTES are left, or if there is no such
- * stack, and is true elsewhere. `tls` is a thread-local variable, in which a pointer lies at
- * `known` and another, to a struct, at `stack`; that struct has the upper end of a stack of `bytes`
- * bytes at `high`. Where the first pointer is NULL the handler is void pass_on(int
- * number, siginfo_t *info, void *context) on the stack that the kernel has chosen. Elsewhere it is
- * on the other stack bool work(int number, siginfo_t *info, void *context) and, where that returns
- * false, pass_on() again, on the kernel's: if the kernel has chosen another stack, that is not
- * used.
+/* Defines `entry`, a handler for sigaction(2). It runs these functions, each with the arguments
+ * (int number, siginfo_t *info, void *context):
+ *   foreign()    if bool is_libcs(void *context) returns false: then the thread's variables are not
+ *                libc's, and the entry reads none of them;
+ *   pass_on()    on the stack that the kernel has chosen, if the thread is not known;
+ *   bool work()  otherwise, on the thread's own stack, even if the kernel has chosen another; if
+ *                it returns false, then pass_on() on the kernel's stack.
+ * A thread is known if the pointer at `known` in the thread-local variable `tls` is not NULL. The
+ * pointer at `stack` in `tls` leads to a struct that has the upper end of the own stack, of `bytes`
+ * bytes, at `high`. An alternate stack of the program's may have room for the kernel's frame alone:
+ * if less than ARCH_ENTRY_ROOM_BYTES are left there, is_libcs() is not called, and counts as true.
  */
 #define ARCH_DEFINE_SIGNAL_ENTRY(entry, is_libcs, foreign, tls, known, stack, high, bytes, work,   \
                                  pass_on)                                                          \
@@ -61,7 +61,7 @@ enum { ARCH_ENTRY_ROOM_BYTES = 1024 };
                          "movq %%rcx, %%rax\n\t"                                                   \
                          "subq %%rsp, %%rax\n\t"                                                   \
                          "cmpq %3, %%rax\n\t"                                                      \
-                         "jbe 2f\n\t" /* it is on that stack */                                    \
+                         "jbe 2f\n\t" /* the thread is on that stack */                            \
                          "movq %%rcx, %%rsp\n"                                                     \
                          "2:\n\t"                                                                  \
                          "andq $-16, %%rsp\n\t"                                                    \

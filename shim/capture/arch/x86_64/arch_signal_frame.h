@@ -1,5 +1,5 @@
-/* Moves a signal's frame, which the kernel has written onto a stack of the profiler, to its place
- * without the profiler.
+/* Moves a signal's frame, which the kernel has written onto a stack of the profiler, to the place
+ * that it would have without the profiler.
  *
  * From below: the address that the handler returns to, the ucontext, the siginfo; then, at a
  * multiple of 64, the processor's state, whose size is in its software bytes.
@@ -22,8 +22,8 @@
 #include <ucontext.h>
 
 enum {
-    FRAME_CONTEXT = 8,   /* the ucontext, behind the address */
-    CONTEXT_BYTES = 304, /* the kernel's; libc's is larger */
+    FRAME_CONTEXT = 8,   /* the ucontext follows the address that the handler returns to */
+    CONTEXT_BYTES = 304, /* size of the kernel's ucontext; libc's is larger */
     FRAME_INFO = FRAME_CONTEXT + CONTEXT_BYTES,
     FRAME_BYTES = FRAME_INFO + (int)sizeof(siginfo_t), /* 440 */
     FRAME_STATE_ALIGNMENT = 64,
@@ -33,7 +33,8 @@ enum {
     STATE_MAGIC1 = 0x46505853, /* FP_XSTATE_MAGIC1 */
 };
 
-/* Returns true if the kernel's frame at `frame` is the one that has the handler's arguments. */
+/* Returns true if the kernel's frame is at `frame`, that is, if the handler's arguments point into
+ * it. */
 static inline bool arch_is_signal_frame_at(uintptr_t frame, const siginfo_t *info,
                                            const ucontext_t *context) {
     return (uintptr_t)context == frame + FRAME_CONTEXT && (uintptr_t)info == frame + FRAME_INFO;
@@ -66,16 +67,17 @@ static inline size_t arch_state_bytes(const void *state) {
     return software.magic1 == STATE_MAGIC1 ? software.extended_size : (size_t)STATE_WITHOUT_XSAVE;
 }
 
-/* A user's shadow stack has the address that a handler is to return to, and what rt_sigreturn is to
- * find. On processors without one the instruction does nothing. */
+/* Returns true if the thread has a shadow stack, which has the addresses that a handler and
+ * rt_sigreturn must return to. On processors without shadow stacks the instruction has no
+ * effect. */
 static inline bool arch_has_shadow_stack(void) {
     uint64_t pointer = 0;
     __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0x1e, 0xc8" : "+a"(pointer)); /* rdsspq %rax */
     return pointer != 0;
 }
 
-/* Place at which the kernel would write a frame with that state for a thread whose stack ends at
- * `top`; the caller has left out the red zone. */
+/* The place at which the kernel would write a frame with this state, for a thread whose stack ends
+ * at `top`, below the red zone. */
 struct signal_frame_place {
     uintptr_t frame;
     uintptr_t state;
@@ -89,8 +91,8 @@ static inline struct signal_frame_place arch_place_signal_frame(uintptr_t top,
 }
 
 /* Copies the frame to the place. In the copy the ucontext has the program's `stack`, and the
- * handler returns to `returns_to`. `note` is kept in the 16 bytes between the frame and the state,
- * which are the kernel's padding. */
+ * handler returns to `returns_to`. `note` is stored in the 16 bytes of the kernel's padding between
+ * the frame and the state. */
 static inline void arch_move_signal_frame(const struct signal_frame_place *place, uintptr_t frame,
                                           const stack_t *stack, void (*returns_to)(void),
                                           void *note) {
@@ -113,7 +115,7 @@ static inline void *arch_moved_frame_note(const ucontext_t *context) {
 }
 
 /* Returns the value of REG_CSGSFS with which the program's handler begins: the segments of the
- * entry's code. The interrupted code may be 32-bit code, which has others. */
+ * entry's code. The interrupted code may be 32-bit code, which has other segments. */
 static inline greg_t arch_handler_segments(greg_t interrupted) {
     const uint64_t kept = UINT64_C(0x0000ffffffff0000); /* gs, fs */
     uint32_t code;
@@ -123,9 +125,9 @@ static inline greg_t arch_handler_segments(greg_t interrupted) {
                     (uint64_t)(stack & 0xffff) << 48);
 }
 
-/* Fills in what rt_sigreturn is to set for the handler to begin on that frame, as the kernel begins
- * it (setup_rt_frame): the interrupted registers but for its arguments, the flags and segments that
- * a function may expect, the usual floating-point environment, and `mask`. `begin` has
+/* Fills in a ucontext by which rt_sigreturn begins the handler on that frame as the kernel does
+ * (setup_rt_frame): with the interrupted registers except for the arguments, the flags and segments
+ * that a function may expect, the usual floating-point environment, and `mask`. `begin` has
  * CONTEXT_BYTES. */
 static inline void arch_begin_handler(ucontext_t *begin, const ucontext_t *interrupted, int number,
                                       uintptr_t handler, uintptr_t frame, uint64_t mask) {
@@ -161,7 +163,8 @@ static inline uintptr_t arch_signal_restorer(int number) {
     return !failed && (action.flags & HAS_RESTORER) ? action.restorer : 0;
 }
 
-/* Defines `sigreturn`, the system call by an instruction of the profiler. */
+/* Defines `sigreturn`, which makes the system call rt_sigreturn by an instruction of the
+ * profiler. */
 #define ARCH_DEFINE_SIGRETURN(sigreturn)                                                           \
     __attribute__((naked)) static void sigreturn(void) {                                           \
         __asm__ volatile("movq $15, %rax\n\t" /* rt_sigreturn */                                   \
@@ -169,7 +172,7 @@ static inline uintptr_t arch_signal_restorer(int number) {
                          "ud2");                                                                   \
     }
 
-/* Defines `entry`, a handler as sigaction(2) has it, to be entered with every signal blocked. It
+/* Defines `entry`, a handler for sigaction(2), which must be entered with every signal blocked. It
  * calls uintptr_t enter(int number, siginfo_t *info, ucontext_t *context, unsigned which, uintptr_t
  * frame, ucontext_t *begin). If that returns 0 it goes on as `*begin` says, in one step of the
  * kernel's, by the function whose address is in the variable `sigreturn`; else it jumps to the
@@ -201,9 +204,9 @@ static inline uintptr_t arch_signal_restorer(int number) {
                          : "i"(which), "i"(CONTEXT_BYTES));                                        \
     }
 
-/* The rules by which an unwinder finds the registers of what a signal has interrupted: each is
- * where the ucontext has it, which lies at the stack pointer (DWARF 5, 6.4.2; register numbers of
- * the psABI, figure 3.36). */
+/* The rules by which an unwinder finds the registers of the interrupted code: each register is in
+ * the ucontext, which is at the stack pointer (DWARF 5, 6.4.2; register numbers of the psABI,
+ * figure 3.36). */
 #define ARCH_SAVED(number, offset)                                                                 \
     ".cfi_escape 0x10, " #number ", 3, 0x77, (" #offset ") & 0x7f | 0x80, (" #offset ") >> 7\n\t"
 #define ARCH_SIGNAL_FRAME_RULES                                                                    \
@@ -217,9 +220,9 @@ static inline uintptr_t arch_signal_restorer(int number) {
                         ARCH_SAVED(16, 168)
 
 /* Defines `returns`, to which a handler returns on a moved frame: it calls void leave(ucontext_t
- * *context) and has the kernel restore the registers. Unwinders look up the address before that of
- * a return, which is the nop's. The first instruction identifies libc's own trampoline, too
- * (arch_is_signal_return()). */
+ * *context) and has the kernel restore the registers. The nop is there because unwinders look up
+ * the address before a return address. The first instruction is the same as that of libc's own
+ * trampoline (arch_is_signal_return()). */
 #define ARCH_DEFINE_HANDLER_RETURN(returns, leave, sigreturn)                                      \
     void returns(void);                                                                            \
     __asm__(".pushsection .text." #returns ",\"ax\",@progbits\n"                                   \
