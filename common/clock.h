@@ -15,7 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* These constants have 64 bits so that products have, too: 5 seconds do not fit into 32 bits. */
+/* These constants have 64 bits, so that products have 64 bits, too: 5 seconds do not fit into
+ * 32. */
 #define NANO_PER_SECOND UINT64_C(1000000000)
 #define NANO_PER_MILLI  UINT64_C(1000000)
 

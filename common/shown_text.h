@@ -15,8 +15,8 @@
 /* Largest number of bytes of one value in a log line. */
 enum { SHOWN_MOST = 512 };
 
-/* Writes `size` bytes of `text`, or up to its NUL, to `to`, as at most `room` bytes without a
- * terminating NUL. Returns how many it wrote. */
+/* Writes `size` bytes of `text`, or up to its NUL, to `to`: at most `room` bytes, without a
+ * terminating NUL. Returns the number of bytes written. */
 size_t shown_text(char *to, size_t room, const char *text, size_t size);
 
 /* Returns how many bytes at the beginning of `size` bytes of `text`, or up to its NUL, can be shown

@@ -31,7 +31,7 @@ IN_FIRST_PAGE static struct crash_guard {
     struct timespec *_Atomic completed;
     struct crash_record *record; /* the mapped file */
     pid_t pid;
-    uint64_t due_nano; /* CLOCK_MONOTONIC: when the start is completed by age */
+    uint64_t due_nano; /* CLOCK_MONOTONIC: when the process is old enough to complete its start */
     bool sees_others;  /* /proc shows the pids of this process's namespace */
 } guard;
 

@@ -22,9 +22,9 @@ struct pending_signal {
  * false if there is none. */
 bool pending_signal_take(int number, struct pending_signal *taken);
 
-/* Puts the signal back into the queue that it came from. It keeps its information since Linux 3.9,
- * which lets a thread send that to itself; before, the signal has the information of kill() or
- * tgkill(). */
+/* Puts the signal back into the queue that it came from. Since Linux 3.9 a thread may send itself a
+ * signal with any information, so the signal keeps its own; on older kernels it gets the
+ * information of kill() or tgkill(). */
 void pending_signal_put_back(struct pending_signal *taken);
 
 #endif

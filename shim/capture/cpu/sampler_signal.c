@@ -354,10 +354,10 @@ void sampler_stop(void) {
         sampler_end_move(s);
 }
 
-/* Detects the handler by its mask, which the kernel sets as the handler begins and restores as it
- * returns: all signals but SIGKILL and SIGSTOP. A thread of the program has this mask for a moment
- * at most, while libc creates or ends a thread, because masks set by libc's functions leave out 32
- * and 33. */
+/* Returns true if the thread blocks all signals but SIGKILL and SIGSTOP. The kernel sets this mask
+ * when the handler begins, and removes it when the handler returns. Otherwise a thread has it only
+ * for a moment, while libc creates or ends a thread, because masks set by libc's functions leave
+ * out 32 and 33. */
 static bool is_in_handler(const struct thread_state *thread) {
     const uint32_t tid = atomic_load(&thread->tid);
     uint64_t mask = 0;

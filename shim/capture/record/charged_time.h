@@ -37,7 +37,8 @@ static inline uint64_t charged_nano(const struct thread_state *thread, uint64_t 
     return used > nano ? used - nano : 0;
 }
 
-/* Returns the word. For another thread than the calling one, read it before the thread's id. */
+/* Returns the word. If the thread is not the calling one, the word must be read before the thread's
+ * id. */
 static inline uint64_t charge_now(const struct thread_state *thread) {
     return atomic_load(&thread->charge);
 }

@@ -31,7 +31,7 @@ struct own_signal_stack {
     /* The program's setting, as the kernel keeps it: SS_ONSTACK here is a flag that the program has
      * passed, not a state. Written by the thread alone. */
     stack_t programs;
-    uintptr_t thread_pointer; /* the thread pointer of libc, of the thread that has this stack */
+    uintptr_t thread_pointer; /* libc's thread pointer of the thread that has this stack */
     /* If the thread is in a wait with a mask of its own (hooks/masked_wait.c): the mask, and the
      * hook's frame. */
     _Atomic uintptr_t wait_frame; /* 0: the thread is in no such wait */

@@ -73,7 +73,7 @@ static void loader_search_locks(uintptr_t start, uintptr_t end, int tid) {
     }
 }
 
-/* Returns the end of the part of its data that the loader has made read-only. */
+/* Returns the end of that part of the loader's data that it has made read-only. */
 static uintptr_t relro_end(const struct dl_phdr_info *info) {
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO)

@@ -70,8 +70,8 @@ static inline bool restore_fp(struct frame *frame, struct rule rule, uintptr_t c
     case FP_SAME:
         return true;
     case FP_AT_CFA:
-        /* below the readable part of the red zone: the register was popped already, so it has the
-         * value */
+        /* memory below the readable red zone means that the frame pointer was just popped, and
+         * still has the value */
         return cfa + offset < frame->stack.low || load_fp(frame, cfa + offset);
     case FP_AT_FP:
         return frame->fp_known && load_fp(frame, frame->fp + offset);

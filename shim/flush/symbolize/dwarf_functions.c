@@ -9,9 +9,9 @@
 
 enum {
     MAX_NESTING = 64,
-    /* Bounds the ranges of one entry, and the ranges of all functions of a unit or all units of a
-     * file, because many entries may name one list of ranges. The kernel's largest unit has some
-     * ten thousand functions. */
+    /* Bound the ranges of one entry, and the sum for all functions of a unit or all units of a
+     * file: many entries may refer to one list of ranges. The kernel's largest unit has some ten
+     * thousand functions. */
     MAX_RANGES_OF_ONE = 4096,
     MAX_RANGES = 1 << 18,
     /* Bound the bytes of a line program, and of all that are read until the image is closed. The

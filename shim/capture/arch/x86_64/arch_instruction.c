@@ -154,7 +154,7 @@ static void read_sib(struct decoder *d) {
     d->base = (sib & 7) | d->extend_base;
     d->has_index = index != RSP;
     if (d->mod == 0 && (sib & 7) == RBP) {
-        /* an address without a base counts as one with an index: neither is known */
+        /* without a base the address is as unknown as with an index */
         d->has_index = true;
         d->displacement = (int32_t)next_number(d, 4);
     }
