@@ -341,17 +341,49 @@ static void rates_return_where_the_program_does_four_times_as_much(void **state)
 static void what_a_program_used_minutes_ago_counts(void **state) {
     (void)state;
     struct program idle = {
-        .processors = 0.01, .tick = 250, .objects = 8000, .sizes = {1e6, 1e6}, .alloc_price = 1000};
+        .processors = 0.01, .tick = 250, .objects = 2000, .sizes = {1e6, 1e6}, .alloc_price = 1000};
     struct program worked = {.processors = 1, .tick = 250};
     struct state s = begin(PERCENT, settings(99, 1));
     pass(&s, &worked, 10 * SECOND, true);
     for (int i = 0; i < 24; i++) {
-        pass(&s, &idle, 10 * SECOND, true); /* 8 ms a second: a percent of a processor */
+        pass(&s, &idle, 10 * SECOND, true); /* 2 ms a second: a percent of a fifth of a processor */
         assert_true(is_as_set(&s));
     }
     for (int i = 0; i < 10; i++)
         pass(&s, &idle, 10 * SECOND, true);
     assert_false(is_as_set(&s));
+}
+
+/* As one does that other processes keep from running. */
+static void a_program_that_uses_half_of_what_it_used_has_half_of_the_budget(void **state) {
+    (void)state;
+    struct program p = busy;
+    struct state s = begin(PERCENT, settings(99, 1));
+    for (int i = 0; i < 12; i++)
+        pass(&s, &p, 10 * SECOND, true);
+    assert_true(fabs(share(&s.seen) - 1) < 0.3);
+    p.processors /= 2;
+    p.objects /= 2;
+    for (int i = 0; i < 12; i++) {
+        pass(&s, &p, 10 * SECOND, true);
+        assert_true(fabs(share(&s.seen) - 1) < 0.3);
+    }
+}
+
+/* A program that begins on two processors goes on with a third of one: the budget is a share of
+ * what it uses then. */
+static void a_burst_of_the_program_enlarges_the_budget_of_its_own_time_alone(void **state) {
+    (void)state;
+    struct program p = busy;
+    struct state s = begin(PERCENT, settings(99, 1));
+    p.processors = 2;
+    pass(&s, &p, SECOND / 4, false);
+    assert_int_equal(s.change, BUDGET_FALLS);
+    p.processors = 0.33;
+    for (int i = 0; i < 20; i++) {
+        pass(&s, &p, 10 * SECOND, true);
+        assert_true(i < 2 || fabs(share(&s.seen) - 1) < 0.3);
+    }
 }
 
 /* An interval may be longer than all that is remembered. */
@@ -383,6 +415,8 @@ int main(void) {
         cmocka_unit_test(what_rises_does_not_have_to_fall_again),
         cmocka_unit_test(rates_return_where_the_program_does_four_times_as_much),
         cmocka_unit_test(what_a_program_used_minutes_ago_counts),
+        cmocka_unit_test(a_program_that_uses_half_of_what_it_used_has_half_of_the_budget),
+        cmocka_unit_test(a_burst_of_the_program_enlarges_the_budget_of_its_own_time_alone),
         cmocka_unit_test(a_long_interval_forgets_what_was_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,6 +113,24 @@ static void set_interval(struct control *control, int bytes) {
     assert_true(fake.settings.alloc_interval >= (uint64_t)bytes);
 }
 
+/* The first interval is short, and the helper begins in it. */
+static void the_start_of_the_helper_is_not_its_share_of_an_interval(void **state) {
+    (void)state;
+    struct capture_api api =
+        fake_capture((const char *const[]){"OTEL_PROFILER_MAX_OVERHEAD=50", NULL});
+    struct control *const control = control_open(&api);
+    now_nano += SECOND;
+    fake.helper_nano += 150 * (uint64_t)NANO_PER_MILLI;
+    control_poll(control, SECOND);
+    set_interval(control, 1000);
+    now_nano += SECOND;
+    fake.costs[SAMPLING_ALLOCATIONS] =
+        (struct sampling_cost){35 * (uint64_t)NANO_PER_MILLI, 35000, 70000, 35000000};
+    control_poll_again(control);
+    assert_false(control_is_lowered(control)); /* 35 of 50 ms */
+    control_close(control);
+}
+
 /* Time goes by in which samples cost a fifth of it, or nothing; what is due is done. */
 static void go_by(struct control *control, uint64_t nano, bool are_dear) {
     now_nano += nano;
@@ -180,6 +198,7 @@ int main(void) {
         cmocka_unit_test(what_a_look_could_hardly_see_is_looked_at_again),
         cmocka_unit_test(what_has_no_limit_any_more_is_not_looked_at_again),
         cmocka_unit_test(a_request_and_a_recording_are_lowered_too),
+        cmocka_unit_test(the_start_of_the_helper_is_not_its_share_of_an_interval),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,13 @@ static const double tolerated = 1.05;
 static const double spare = 0.8;
 static const double most_rise = 2;
 static const double least_rise = 1.15;
+/* A program is idle that uses less than one part in so many of what it used, and one that uses more
+ * than so many times as much as before has begun something else. */
 static const double jump = 4;
 static const uint64_t minute = 60 * (uint64_t)NANO_PER_SECOND;
+/* A stretch may last a fifth of a second, and the most that a program used in one of many short
+ * stretches is far more than its use over their sum. So peaks are means over at least this time. */
+static const uint64_t window_nano = 10 * (uint64_t)NANO_PER_SECOND;
 
 struct budget budget_open(uint64_t limit) {
     return (struct budget){.limit = limit, .most_frequency = UINT64_MAX};
@@ -43,26 +48,49 @@ static uint64_t most_of(uint64_t a, uint64_t b) {
 
 /* --- the allowed cost --- */
 
+static void forget_oldest(double peaks[BUDGET_MINUTES]) {
+    memmove(peaks + 1, peaks, (BUDGET_MINUTES - 1) * sizeof *peaks);
+    peaks[0] = 0;
+}
+
 static void forget_old_peaks(struct budget *budget, uint64_t nano) {
     const uint64_t passed = budget->minute_nano + nano;
     budget->minute_nano = passed % minute;
     for (uint64_t i = 0; i < passed / minute && i < BUDGET_MINUTES; i++) {
-        memmove(budget->peaks + 1, budget->peaks, sizeof budget->peaks - sizeof *budget->peaks);
-        budget->peaks[0] = 0;
+        forget_oldest(budget->peaks);
+        forget_oldest(budget->bursts);
     }
 }
 
-/* Returns the number of processors that the budget is a share of. */
-static double budget_processors(struct budget *budget, const struct overhead *seen) {
-    const double used = (double)seen->program_nano / (double)seen->nano;
-    double peak = used > least_processors ? used : least_processors;
+static double processors_used(uint64_t program_nano, uint64_t nano) {
+    return (double)program_nano / (double)nano;
+}
+
+/* Adds a stretch to the usage of the last minutes. */
+static void budget_remember(struct budget *budget, const struct overhead *seen) {
+    const double used = processors_used(seen->program_nano, seen->nano);
     forget_old_peaks(budget, seen->nano);
-    if (used > budget->peaks[0])
-        budget->peaks[0] = used;
+    if (used > budget->bursts[0])
+        budget->bursts[0] = used;
+    budget->window.nano += seen->nano;
+    budget->window.program_nano += seen->program_nano;
+    if (budget->window.nano < window_nano)
+        return;
+    const double mean = processors_used(budget->window.program_nano, budget->window.nano);
+    if (mean > budget->peaks[0])
+        budget->peaks[0] = mean;
+    budget->window = (struct budget_window){0, 0};
+}
+
+/* Returns the processors that the program uses now, or `part` of the most of the last minutes. */
+static double most_processors(const double peaks[BUDGET_MINUTES], double part,
+                              const struct overhead *seen) {
+    const double used = processors_used(seen->program_nano, seen->nano);
+    double most = used > least_processors ? used : least_processors;
     for (int i = 0; i < BUDGET_MINUTES; i++)
-        if (budget->peaks[i] > peak)
-            peak = budget->peaks[i];
-    return peak;
+        if (part * peaks[i] > most)
+            most = part * peaks[i];
+    return most;
 }
 
 /* Returns the nanoseconds that sampling may take in the stretch. */
@@ -204,8 +232,9 @@ static enum budget_change decide_rates(struct budget *budget, const struct overh
                                        const struct settings_values *set,
                                        const struct settings_values *in_force, bool may_rise) {
     bool lowered[SAMPLINGS];
-    const double processors = budget_processors(budget, seen);
-    const double room = sampling_room(budget, seen, processors);
+    budget_remember(budget, seen);
+    const double processors = most_processors(budget->bursts, 1, seen);
+    const double room = sampling_room(budget, seen, most_processors(budget->peaks, 1 / jump, seen));
     const double cost = total_cost(seen);
     budget->debt += cost - room;
     if (budget->debt < 0)

@@ -1,8 +1,10 @@
 /* Implements OTEL_PROFILER_MAX_OVERHEAD: limits the cost of profiling by changing sampling rates.
  *
- * The budget is a share of the program's own CPU time. The highest usage of the last minutes
- * counts, and at least a tenth of a processor, so that an idle phase does not reduce the budget of
- * the next one. The helper thread's CPU time is subtracted first, up to half of the budget; the
+ * The budget is a share of the CPU time that the program itself uses at present, of a tenth of a
+ * processor at least. An idle phase does not reduce the budget of the next one: a program that uses
+ * less than a quarter of what it used in the last minutes, averaged over ten seconds, has the
+ * budget of that quarter. The peak itself would be too much for a program that other processes keep
+ * from running. The helper thread's CPU time is subtracted first, up to half of the budget; the
  * rest is for sampling on the program's threads. If sampling costs more, the most expensive kinds
  * are lowered at once, to rates at which all kinds fit. After an interval without lowering, rates
  * rise again, at most by a factor of two; if the program suddenly uses four times as much CPU time,
@@ -38,19 +40,25 @@ struct overhead {
     struct sampling_cost of[SAMPLINGS];
 };
 
+/* Stretches over which the program's usage is averaged. */
+struct budget_window {
+    uint64_t nano;
+    uint64_t program_nano;
+};
+
 struct budget {
     uint64_t limit; /* millionths; or BUDGET_NONE */
     /* bounds of the rates in force; UINT64_MAX and 0: the configured rates hold */
     uint64_t most_frequency;
     uint64_t least_interval;
     uint64_t least_lock_interval;
-    /* highest number of processors that the program used, by minute */
-    double peaks[BUDGET_MINUTES];
-    uint64_t minute_nano; /* elapsed part of the newest of these minutes */
-    /* number of processors for which the budget was computed at the last lowering */
-    double lowered_at;
-    double debt; /* nanoseconds spent beyond the budget and not yet compensated */
-    bool fell;   /* a rate was lowered since the last end of an interval */
+    double peaks[BUDGET_MINUTES]; /* most processors that the program used in a window, by minute */
+    double bursts[BUDGET_MINUTES]; /* likewise, in a stretch */
+    struct budget_window window;   /* the present one */
+    uint64_t minute_nano;          /* elapsed part of the newest of these minutes */
+    double lowered_at;             /* greatest burst at the last lowering */
+    double debt;                   /* nanoseconds over the budget that have not been compensated */
+    bool fell;                     /* lowered since the last end of an interval */
 };
 
 enum budget_change { BUDGET_STAYS, BUDGET_FALLS, BUDGET_RISES, BUDGET_RETURNS };

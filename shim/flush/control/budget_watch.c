@@ -69,10 +69,13 @@ static uint64_t grown(uint64_t now, uint64_t before) {
 }
 
 /* Most of the helper's work is the export, once in an interval. So the helper's share of one
- * interval is applied to all stretches of the next interval. */
+ * interval is applied to all stretches of the next interval. A shorter interval, as the first one
+ * is and one that a program or a client ends, would make the helper's start or one export a large
+ * share: it is part of the next. */
 static void end_interval(struct budget_watch *watch) {
     const uint64_t nano = grown(watch->begun, watch->interval_begun);
-    if (nano < shortest_nano)
+    const uint64_t whole = watch->api->config->interval_ms * NANO_PER_MILLI;
+    if (nano < shortest_nano || nano < whole - whole / 8)
         return;
     watch->helper_share =
         (double)grown(watch->helper_nano, watch->interval_helper_nano) / (double)nano;
