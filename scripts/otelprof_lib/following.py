@@ -75,14 +75,15 @@ def messages_in(answer):
 
 
 class Poller:
-    """Calls `on_message(message)` for each export, one at a time, and `on_end(why)` once."""
+    """Calls `on_message(message)` for each export, one at a time, and `on_end(why)` once. It ends when `over` is set, too:
+    then it requests no more, and calls neither."""
 
-    def __init__(self, asked, seconds, on_message, on_end):
+    def __init__(self, asked, seconds, on_message, on_end, over=None):
         self._asked, self._seconds = asked, seconds
         self._on_message, self._on_end = on_message, on_end
         self._known = {}  # digests, the oldest first
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._over = over or threading.Event()
 
     def start(self):
         self._asked.ask("/status", PATIENCE_SECONDS)  # raises NotAnswering, with what is to be done
@@ -112,6 +113,8 @@ class Poller:
                 return
             try:
                 for data in messages_in(answer):
+                    if self._over.is_set():
+                        return
                     self._take(data)
             except (BadFile, ValueError) as error:
                 self._over.set()

@@ -30,10 +30,12 @@ MOST_HELD = 1 << 25  # of Combined.size(): six times a page of 200,000 stacks
 
 
 class Live:
-    """All that a program has exported so far, and what the page asks about it. From any thread."""
+    """All that a program has exported so far, and what the page asks about it. From any thread.
 
-    def __init__(self, title):
-        self._title = title
+    `on_refusal` is called once, when exports have come that cannot be shown: more of them would change nothing."""
+
+    def __init__(self, title, on_refusal=lambda: None):
+        self._title, self._on_refusal = title, on_refusal
         self._sums, self._about = Combined(), About()
         self._lock = threading.Lock()
         self._count = self._made = 0  # messages: taken, and in what is shown
@@ -56,6 +58,11 @@ class Live:
 
     def _refuse(self, why):
         self._refused, self._end = True, f"followed no more, since {why}"
+        say(f"{self._title}: {self._end}")
+        self._on_refusal()
+
+    def is_refused(self):
+        return self._refused
 
     def has_ended(self, why):
         with self._lock:
@@ -111,11 +118,18 @@ def _asked(text):
     return ById(int(text)) if re.fullmatch(r"\d+", text) else Address(text)
 
 
+def followed(asked, seconds):
+    """What a process has exported, and the poller that requests it, until one of both ends."""
+    over = threading.Event()
+    live = Live(asked.text, over.set)
+    return live, Poller(asked, seconds, live.add, live.has_ended, over)
+
+
 def _follow(options):
     asked = _asked(options.who)
-    live = Live(asked.text)
+    live, poller = followed(asked, options.seconds)
     with ended_by_ctrl_c():
-        poller = Poller(asked, options.seconds, live.add, live.has_ended).start()
+        poller.start()
     server = _server(options, live, asked.text)
     until_ctrl_c(server, lambda: tell(server))
     poller.stop()
@@ -126,6 +140,8 @@ def _follow(options):
 
 
 def _take(live, data):
+    if live.is_refused():
+        return
     with contextlib.suppress(*BROKEN):  # what is no export is left out, as where a process is asked
         live.add(decoded(data))
 

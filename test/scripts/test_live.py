@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from captured import PROGRAMS, otelprof
+from otelprof_lib import aggregate as aggregate_module, live as live_module
 from otelprof_lib.capture_file import LENGTH, BadFile
 from otelprof_lib.following import MOST_ASKING, Poller
 from served import serving
@@ -121,6 +122,35 @@ def test_the_end_is_reported_once(message):
     asked.answer = Repeats(exports[1]).answer
     poller._ask()
     assert reasons == ["followed no more, since it is too much"]
+
+
+class Endless(Repeats):
+    """Has another export in each response."""
+
+    def __init__(self, message):
+        super().__init__()
+        self.message = message
+
+    def ask(self, path, timeout):
+        super().ask(path, timeout)
+        data = self.message().profile("samples", "count", 1, {(f"f{self.count}",): 1}).bytes()
+        return LENGTH.pack(len(data)) + data
+
+
+@pytest.mark.parametrize("module, name", [(live_module, "MOST_HELD"), (aggregate_module, "MOST_LETTERS")])
+def test_a_process_is_asked_no_more_after_the_bound(message, monkeypatch, capfd, module, name):
+    """Whether its exports are too large to keep, or cannot be shown."""
+    monkeypatch.setattr(module, name, 100)
+    asked = Endless(message)
+    live, poller = live_module.followed(asked, 0.01)
+    thread = threading.Thread(target=poller._run, daemon=True)
+    thread.start()
+    state = eventually(live.state, "the bound", holds=lambda found: found["has_ended"])
+    under_way = asked.count + MOST_ASKING
+    eventually(lambda: not thread.is_alive() or asked.count > under_way, "the last question, or one too many")
+    poller.stop()
+    assert asked.count <= under_way and state["text"].startswith("followed no more, since ")
+    assert capfd.readouterr().err == f"otelprof: somebody: {state['text']}\n"
 
 
 def test_a_socket_is_an_address(profiled, browser, tmp_path):  # noqa: F811
