@@ -15,7 +15,7 @@ static long real_syscall(long number, const long a[6]) {
     return bare_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-static long refuse_syscall(int error) {
+static inline long refuse_syscall(int error) {
     errno = error;
     return -1;
 }

@@ -10,15 +10,25 @@
 enum { IO_WORKER = 0x10, USER_WORKER = 0x4000 };
 enum { STATE = 3, FLAGS = 9, STAT_BYTES = 256 }; /* fields of a stat file: proc(5) */
 
-bool kernel_worker_is(uint32_t tid, bool *runs) {
+int listed_thread_open(uint32_t tid) {
+    return process_file_open_thread(tid, "stat");
+}
+
+enum listed_thread listed_thread_close(int file, bool *runs) {
     char text[STAT_BYTES];
-    uint64_t flags = 0;
-    if (!process_file_text(process_file_open_thread(tid, "stat"), text, sizeof text))
-        return false;
+    uint64_t flags;
+    if (!process_file_text(file, text, sizeof text))
+        return LISTED_ENDED;
     const char *const state = process_stat_field(text, STATE);
     const char *const at = process_stat_field(text, FLAGS);
     *runs = state && *state == 'R';
-    return at && number_read(at, 10, &flags) && (flags & (IO_WORKER | USER_WORKER));
+    return at && number_read(at, 10, &flags) && (flags & (IO_WORKER | USER_WORKER))
+               ? LISTED_OF_KERNEL
+               : LISTED_OF_PROGRAM;
+}
+
+bool kernel_worker_is(uint32_t tid, bool *runs) {
+    return listed_thread_close(listed_thread_open(tid), runs) == LISTED_OF_KERNEL;
 }
 
 struct visit {

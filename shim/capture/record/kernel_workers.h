@@ -31,8 +31,14 @@ struct kernel_workers {
     struct kernel_worker workers[KERNEL_WORKERS];
 };
 
-/* Returns true if the kernel runs this thread of the process; `*runs`: set to true if the thread is
- * on a processor or ready. */
+/* Opens the thread, and closes it with what it is. The descriptor keeps the identity: if the thread
+ * has ended in between, it counts as ended, even where another thread has its id by now. Otherwise
+ * the id was this thread's all the time. `*runs`: on a processor, or ready. */
+enum listed_thread { LISTED_ENDED, LISTED_OF_PROGRAM, LISTED_OF_KERNEL };
+int listed_thread_open(uint32_t tid);
+enum listed_thread listed_thread_close(int file, bool *runs);
+
+/* Returns true if the kernel runs this thread of the process; `*runs`: on a processor, or ready. */
 bool kernel_worker_is(uint32_t tid, bool *runs);
 
 /* Visits each such thread of `process`, the calling one, with its CPU time since the last visit. */

@@ -62,6 +62,14 @@ static bool open_set(struct tid_set *set, const struct thread_table *table, uint
     return set->tids;
 }
 
+/* Checks the table itself, which has threads that have begun since the set was opened. */
+static bool is_registered(const struct thread_table *table, uint32_t tid) {
+    uint32_t i = 0;
+    while (i < thread_table_count(table) && tid_at(table, i) != tid)
+        i++;
+    return i < thread_table_count(table);
+}
+
 static uint32_t live_threads(const struct thread_table *table) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < thread_table_count(table); i++)
@@ -85,11 +93,24 @@ static bool has_profiler_name(uint32_t tid) {
     return helper_name_is(name);
 }
 
+struct count {
+    struct unknown_threads *unknown;
+    const struct thread_table *known;
+};
+
+/* Reads in this order: clock, table, existence. A thread of the table registers before it has used
+ * so much CPU time, and leaves its slot after its end. So a thread that had used the time and that
+ * exists still is in the table in between, or never registers. */
 static void count_thread(void *arg, uint32_t tid) {
-    struct unknown_threads *const unknown = arg;
+    const struct count *const count = arg;
+    struct unknown_threads *const unknown = count->unknown;
     bool runs;
-    if (unknown->count < UNKNOWN_MOST && !unknown_threads_has(unknown, tid) &&
-        clock_nano(cpu_clock_of(tid)) >= USED_NANO && !kernel_worker_is(tid, &runs))
+    if (unknown->count == UNKNOWN_MOST || unknown_threads_has(unknown, tid))
+        return;
+    const int file = listed_thread_open(tid);
+    const bool is_unknown =
+        clock_nano(cpu_clock_of(tid)) >= USED_NANO && !is_registered(count->known, tid);
+    if (listed_thread_close(file, &runs) == LISTED_OF_PROGRAM && is_unknown)
         unknown->tids[unknown->count++] = tid;
 }
 
@@ -104,6 +125,7 @@ struct entry {
 
 struct listing {
     const struct tid_set *known;
+    const struct thread_table *table;
     void (*visit)(void *arg, uint32_t tid);
     void *arg;
 };
@@ -121,7 +143,8 @@ static void visit_all_unknown(const struct listing *listing) {
             uint64_t number;
             (void)number_read(entry->name, 10, &number); /* 0 for "." and ".." */
             const uint32_t tid = (uint32_t)number;
-            if (tid && !*tid_place(listing->known, tid) && !has_profiler_name(tid))
+            if (tid && !*tid_place(listing->known, tid) && !is_registered(listing->table, tid) &&
+                !has_profiler_name(tid))
                 listing->visit(listing->arg, tid);
             at += entry->bytes;
         }
@@ -135,7 +158,7 @@ void unknown_threads_visit(const struct thread_table *known, void (*visit)(void 
     if (libc_threads_count() == live_threads(known) + 1 ||
         !open_set(&set, known, thread_table_count(known)))
         return;
-    visit_all_unknown(&(struct listing){&set, visit, arg});
+    visit_all_unknown(&(struct listing){&set, known, visit, arg});
     profiler_memory_unmap(set.tids, set.bytes);
 }
 
@@ -143,6 +166,6 @@ uint32_t unknown_threads_count(struct unknown_threads *unknown, const struct thr
                                pid_t process) {
     if (unknown->process != process)
         *unknown = (struct unknown_threads){.process = process};
-    unknown_threads_visit(known, count_thread, unknown);
+    unknown_threads_visit(known, count_thread, &(struct count){unknown, known});
     return unknown->count;
 }
