@@ -14,7 +14,11 @@
 
 #include <stdbool.h>
 
-/* Identifies a table by a file that is in no other table. */
+/* The name of the file that marks a table, and its usual number there. */
+#define DESCRIPTORS_MARKER "libotelprof"
+enum { DESCRIPTORS_FIRST_MARKER = 3 };
+
+/* Identifies a table by a file that is in no other one. */
 struct descriptor_table {
     int marker;                  /* the descriptor of that file */
     struct file_identity marked; /* its identity; unknown: the table is the process's */

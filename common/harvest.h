@@ -294,6 +294,8 @@ struct capture_api {
         uint64_t (*helper_cpu_nano)(void);
         /* Returns the CPU time of the samples that count as DROP_FOREIGN_STACK. */
         uint64_t (*foreign_stack_nano)(void);
+        /* Returns the CPU time that DROP_SHORT_CHILD counts in seconds. */
+        uint64_t (*short_child_nano)(void);
         /* Returns the cost of sampling on the program's threads. */
         void (*sampling_cost)(struct sampling_cost costs[SAMPLINGS]);
         /* Returns the kernel's present number of the program's threads; 0: not known. */

@@ -74,10 +74,11 @@ static const struct dirent64 *directory_entry_at(const char *entries, long at) {
 
 typedef bool is_thread(pid_t pid, uint32_t tid, enum process_tree_reporter reporter);
 
-static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter reporter) {
+/* Returns the id of a thread that is of that kind; 0: there is none. */
+static uint32_t find_thread(pid_t pid, is_thread *is, enum process_tree_reporter reporter) {
     _Alignas(struct dirent64) char entries[ENTRIES_BYTES];
     const int folder = process_file_open(pid, "task");
-    bool found = false;
+    uint32_t found = 0;
     long size = 0;
     int checked = 0;
     uint64_t tid;
@@ -85,14 +86,19 @@ static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter repo
            (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
         for (long at = 0; at < size && !found;
              at += directory_entry_at(entries, at)->d_reclen, checked++)
-            found = number_read(directory_entry_at(entries, at)->d_name, 10, &tid) &&
-                    is(pid, (uint32_t)tid, reporter);
+            if (number_read(directory_entry_at(entries, at)->d_name, 10, &tid) &&
+                is(pid, (uint32_t)tid, reporter))
+                found = (uint32_t)tid;
     if (folder >= 0)
         process_file_close(folder);
     return found;
 }
 
-/* Returns whether that thread has started a child that is such a reporter. */
+static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter reporter) {
+    return find_thread(pid, is, reporter) != 0;
+}
+
+/* Returns whether that thread has started such a reporter, a child of its own. */
 static bool has_started(pid_t pid, uint32_t tid, enum process_tree_reporter reporter) {
     char name[THREAD_FILE];
     char children[CHILDREN_BYTES];
@@ -125,6 +131,17 @@ bool process_tree_has_reported(enum process_tree_reporter reporter) {
         pid = parent_of(pid);
     }
     return false;
+}
+
+pid_t process_tree_nearest_profiled(uint32_t *tid) {
+    pid_t pid = (pid_t)syscall(SYS_getppid);
+    for (int i = 0; i < FURTHEST && pid > 0; i++) {
+        *tid = find_thread(pid, is_helper_thread, REPORTER_PROFILED);
+        if (*tid)
+            return pid;
+        pid = parent_of(pid);
+    }
+    return 0;
 }
 
 bool process_tree_has_relative(void) {

@@ -14,6 +14,8 @@
 #define OTELPROF_PROCESS_TREE_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 enum process_tree_reporter {
     /* loads the profiler; excluded programs, which read their settings, are included */
@@ -28,8 +30,11 @@ enum process_tree_reporter {
 /* Returns whether an ancestor is such a reporter; false, too, if /proc does not show that. */
 bool process_tree_has_reported(enum process_tree_reporter reporter);
 
-/* Returns whether an ancestor or a living child is profiled; false, too, if /proc does not show
- * that (children: Linux 4.2, CONFIG_PROC_CHILDREN). */
+/* Returns the nearest ancestor that is profiled, and the id of its helper thread; 0: none. */
+pid_t process_tree_nearest_profiled(uint32_t *tid);
+
+/* Returns whether an ancestor or a living child is profiled; false also if /proc does not show it
+ * (children: Linux 4.2, CONFIG_PROC_CHILDREN). */
 bool process_tree_has_relative(void);
 
 #endif

@@ -56,8 +56,9 @@ struct capture {
     struct heap heap;
     struct recorder recorder;
     struct thread_table threads;
-    uint64_t logged_dropped[DROP_REASON_COUNT]; /* used by the helper: counts already logged */
-    struct sampling_costs costs;                /* used by the helper */
+    uint64_t logged_dropped[DROP_REASON_COUNT]; /* the helper's: counts already logged */
+    _Atomic uint64_t short_child_nano;          /* child_ledger.h */
+    struct sampling_costs costs;                /* the helper's */
     struct unknown_threads unknown_threads;
     struct kernel_workers kernel_workers;
     struct context_reader contexts;

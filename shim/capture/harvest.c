@@ -200,6 +200,10 @@ static uint64_t foreign_stack_nano(void) {
     return thread_table_samples(&capture.threads).foreign_nano;
 }
 
+static uint64_t short_child_nano(void) {
+    return atomic_load_explicit(&capture.short_child_nano, memory_order_relaxed);
+}
+
 /* Logs one line at debug level for each count that has grown. */
 static void report_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
     for (int i = 0; i < DROP_REASON_COUNT; i++) {
@@ -346,5 +350,6 @@ void harvest_fill_api(struct capture_api *api) {
     api->counters.dropped = read_dropped;
     api->counters.count_drop = harvest_count_drop;
     api->counters.foreign_stack_nano = foreign_stack_nano;
+    api->counters.short_child_nano = short_child_nano;
     api->counters.sampling_cost = sampling_cost;
 }

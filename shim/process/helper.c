@@ -9,6 +9,7 @@
 #include "capture/kernel/signals_blocked.h"
 #include "capture/symbols/libc_threads.h"
 #include "capture/symbols/next.h"
+#include "child_ledger.h"
 #include "clock.h"
 #include "cpp_programs.h"
 #include "crash_guard.h"
@@ -57,6 +58,7 @@ bool helper_after_fork(void) {
     main_watch_after_fork();
     wanted_export_after_fork();
     cpp_programs_after_fork();
+    child_ledger_after_fork();
     atomic_store(&helper.loading, false);
     atomic_store(&helper.libraries_outlive_exit, false);
     atomic_store(&helper.early, EARLY_NOT_ASKED);
@@ -199,7 +201,10 @@ static bool run_flush(void) {
                      .threads = libc_threads_count},
     };
     harvest_fill_api(&helper.api);
+    child_ledger_begin(&helper.table);
     const int result = run(&helper.api);
+    if (result == 0)
+        child_ledger_report();
     if (result == FLUSH_DISABLED)
         atomic_store(&helper.disabled, true);
     if (result < 0)
@@ -286,6 +291,7 @@ static void *helper_main(void *unused) {
     if (descriptors_separate(&helper.table))
         atomic_store(&helper.log->separate_thread, (pid_t)syscall(SYS_gettid));
     atomic_store(&helper.tid, (uint32_t)syscall(SYS_gettid));
+    child_ledger_note_start();
     share_logged_flags();
     helper_wait_begin();
     bool loaded = false;

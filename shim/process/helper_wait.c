@@ -3,6 +3,7 @@
 #include "capture/bound_calls.h"
 #include "capture/capture.h"
 #include "capture/kernel/futex.h"
+#include "child_ledger.h"
 #include "clock.h"
 #include "cpp_programs.h"
 #include "crash_guard.h"
@@ -152,6 +153,7 @@ static int wait_until(uint64_t deadline) {
         return helper_accept_suspend();
     if (request == REQUEST_TIMEOUT)
         helper_give_way();
+    child_ledger_poll();
     helper.stop_handed_over = request == REQUEST_STOP;
     atomic_store(&capture.last_harvest, helper.stop_handed_over);
     return request;

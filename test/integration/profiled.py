@@ -111,6 +111,7 @@ class Instance:
         self.own_cpu_ns = 0  # of the profiler's helper thread
         self.shed_ns = 0  # sampling was off because processors were busy
         self.foreign_stack_ns = 0  # of samples whose stack ends on a foreign one
+        self.short_child_ns = 0  # CPU time of children that ended without an export
         self.finished_stacks = 0  # by libunwind
         self.dropped = {}  # reason -> count, of the whole process
 
@@ -130,6 +131,8 @@ class Instance:
                 self.shed_ns = attribute.value.int_value
             elif key == "otelprof.foreign_stack.cpu_time":
                 self.foreign_stack_ns = attribute.value.int_value
+            elif key == "otelprof.short_child.cpu_time":
+                self.short_child_ns = attribute.value.int_value
             elif key == "otelprof.stacks.finished_by_libunwind":
                 self.finished_stacks = attribute.value.int_value
             elif key.startswith("otelprof.dropped."):

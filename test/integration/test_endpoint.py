@@ -151,6 +151,7 @@ def test_the_status_tells_the_process_and_its_settings(asked):
     assert set(status["settings"]["OTEL_PROFILER_TYPES"].split(",")) == set(KINDS) | {"mmap"} or status["settings"]["OTEL_PROFILER_TYPES"]
     assert status["threads"] >= 4 and float(status["own_cpu_seconds"]) > 0
     assert "queue_full" in status["dropped"] and float(status["foreign_stack_cpu_seconds"]) >= 0
+    assert "short_child" in status["dropped"] and float(status["short_child_cpu_seconds"]) >= 0
     assert running.process.ask("/flush", "POST").status == 200
     eventually(lambda: running.process.status()["exports"]["delivered"], "an export")
     running.over()
@@ -172,6 +173,7 @@ def test_metrics_are_prometheus_text(asked):
     assert samples and all(re.fullmatch(rf'\w+(\{{{LABEL}(,{LABEL})*\}})? \d+(\.\d+)?', line) for line in samples)
     assert {re.match(r"\w+", line).group() for line in samples} == declared
     assert "otelprof_foreign_stack_cpu_time_seconds_total" in declared
+    assert "otelprof_short_child_cpu_time_seconds_total" in declared
     running.over()
 
 

@@ -30,7 +30,7 @@ REQUIRED_RESOURCE = (
 )
 MAX_RESOURCE_ATTRIBUTES = 30  # what Pyroscope takes as labels
 OWN_COUNTS = ("otelprof.self.cpu_time", "otelprof.shed.time", "otelprof.foreign_stack.cpu_time",
-              "otelprof.stacks.finished_by_libunwind")
+              "otelprof.short_child.cpu_time", "otelprof.stacks.finished_by_libunwind")
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
 # OpenTelemetry's values of profile.frame.type
 FRAME_TYPES = ("native", "kernel", "cpython", "jvm", "v8js", "dotnet", "ruby", "php", "perl", "beam", "go", "rust")

@@ -214,6 +214,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                      .export_ended = fake_export_ended,
                      .helper_cpu_nano = fake_own_cpu,
                      .foreign_stack_nano = fake_foreign_stack,
+                     .short_child_nano = fake_foreign_stack,
                      .sampling_cost = fake_sampling_cost},
     };
 }

@@ -280,6 +280,7 @@ static void write_total(struct build *b, struct otlp_profile *profile, const cha
 static void write_totals(struct build *b, struct otlp_profile *profile) {
     const struct profile_exporter *const exporter = b->exporter;
     const uint64_t foreign_nano = exporter->api->counters.foreign_stack_nano();
+    const uint64_t short_child_nano = exporter->api->counters.short_child_nano();
     uint64_t counts[DROP_REASON_COUNT];
     exporter->api->counters.dropped(counts);
     for (int reason = 0; reason < DROP_REASON_COUNT; reason++) {
@@ -297,7 +298,9 @@ static void write_totals(struct build *b, struct otlp_profile *profile) {
         write_total(b, profile, "otelprof.shed.time", exporter->shed_nano, "ns");
     if (foreign_nano) /* CPU time of the samples that otelprof.dropped.foreign_stack counts */
         write_total(b, profile, "otelprof.foreign_stack.cpu_time", foreign_nano, "ns");
-    if (exporter->finished_stacks) /* stacks that the walker had left to libunwind */
+    if (short_child_nano)
+        write_total(b, profile, "otelprof.short_child.cpu_time", short_child_nano, "ns");
+    if (exporter->finished_stacks) /* the walker had left them to libunwind */
         write_total(b, profile, "otelprof.stacks.finished_by_libunwind", exporter->finished_stacks,
                     "1");
 }

@@ -39,6 +39,11 @@ static void metrics_write_drops(const struct capture_api *api, struct wire *to) 
     text_add(to, "otelprof_foreign_stack_cpu_time_seconds_total ");
     text_add_seconds(to, api->counters.foreign_stack_nano());
     text_add(to, "\n");
+    metrics_begin(to, "otelprof_short_child_cpu_time_seconds_total", "counter",
+                  "CPU time of children that ended without an export.");
+    text_add(to, "otelprof_short_child_cpu_time_seconds_total ");
+    text_add_seconds(to, api->counters.short_child_nano());
+    text_add(to, "\n");
 }
 
 static void metrics_write_sampling(const struct serve *serve, struct wire *to) {

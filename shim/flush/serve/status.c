@@ -70,6 +70,7 @@ static void status_write_drops(const struct serve *serve, struct wire *to) {
     }
     text_add(to, "\n  },\n");
     status_seconds(to, "foreign_stack_cpu_seconds", serve->of.api->counters.foreign_stack_nano());
+    status_seconds(to, "short_child_cpu_seconds", serve->of.api->counters.short_child_nano());
 }
 
 void write_status(const struct serve *serve, struct wire *to) {

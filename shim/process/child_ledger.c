@@ -1,0 +1,294 @@
+#include "child_ledger.h"
+
+#include "capture/capture.h"
+#include "capture/kernel/first_page.h"
+#include "capture/kernel/profiler_memory.h"
+#include "clock.h"
+#include "helper.h"
+#include "process_stat.h"
+#include "process_tree.h"
+#include "text_numbers.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    ENTRIES = 4096, /* children at once that have exported; further ones count as lost */
+    PATH_BYTES = 64,
+    SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
+    OWN_LEDGERS = 4,
+};
+
+static const uint32_t NO_ENTRY = UINT32_MAX;
+
+/* Written by a child, read by its ancestor. */
+struct ledger_entry {
+    _Atomic uint32_t pid; /* 0: free */
+    _Atomic uint32_t parent;
+    _Atomic uint64_t started; /* process_stat.started */
+    _Atomic uint64_t exported_nano;
+};
+
+/* The file. */
+struct ledger {
+    _Atomic uint32_t used; /* entries that were ever taken: the first ones */
+    struct ledger_entry entries[ENTRIES];
+};
+
+IN_FIRST_PAGE static struct child_ledger {
+    /* The helper makes one with each table of descriptors that it gets; children that are forked
+     * from now on use the last. */
+    struct ledger *own[OWN_LEDGERS];
+    uint32_t own_count;
+    struct file_identity marker; /* of the last */
+    struct ledger *ancestor;     /* NULL: none */
+    struct ledger *stale;        /* a mapping inherited from further above */
+    bool is_unknown;             /* a table had no ledger, so children may have exported unseen */
+    bool has_start;
+    uint64_t nano_at_start; /* of children, before the process's own exec */
+    uint64_t exported_nano; /* by children that are gone */
+    uint32_t entry;         /* in the ancestor's ledger */
+    uint32_t parent;        /* when the entry was taken */
+} children;
+
+/* Returns the CPU time of all children that were waited for, and of theirs. */
+static uint64_t waited_nano(void) {
+    struct rusage usage;
+    if (syscall(SYS_getrusage, RUSAGE_CHILDREN, &usage) != 0)
+        return 0;
+    return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NANO_PER_SECOND +
+           (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+}
+
+void child_ledger_note_start(void) {
+    if (!children.has_start)
+        children.nano_at_start = waited_nano();
+    children.has_start = true;
+}
+
+void child_ledger_after_fork(void) {
+    if (children.own_count) {
+        children.stale = children.ancestor;
+        children.ancestor = children.own[children.own_count - 1];
+    }
+    children.own_count = 0;
+    children.marker.known = false;
+    children.is_unknown = false;
+    children.has_start = true;
+    children.nano_at_start = 0;
+    children.exported_nano = 0;
+    children.entry = NO_ENTRY;
+    atomic_store(&capture.short_child_nano, 0);
+}
+
+/* --- the files --- */
+
+/* Maps a file of that size that no process can shrink any more: a later access cannot fault. */
+static struct ledger *map_sealed(int file) {
+    struct stat status;
+    const long seals = syscall(SYS_fcntl, file, F_GET_SEALS, 0);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK) || syscall(SYS_fstat, file, &status) != 0 ||
+        status.st_size != sizeof(struct ledger))
+        return NULL;
+    void *const memory = (void *)syscall(SYS_mmap, NULL, sizeof(struct ledger),
+                                         PROT_READ | PROT_WRITE, MAP_SHARED, file, 0L);
+    if (memory == MAP_FAILED)
+        return NULL;
+    (void)madvise(memory, sizeof(struct ledger), MADV_DONTDUMP);
+    return memory;
+}
+
+static struct ledger *make_own(const struct descriptor_table *table) {
+    if (!table->marked.known || syscall(SYS_ftruncate, table->marker, sizeof(struct ledger)) != 0 ||
+        syscall(SYS_fcntl, table->marker, F_ADD_SEALS, SEALS) != 0)
+        return NULL;
+    return map_sealed(table->marker);
+}
+
+/* Opens the file by its name in /proc, which is read first: another descriptor may be a device. */
+static struct ledger *open_ancestors(void) {
+    static const char expected[] = "/memfd:" DESCRIPTORS_MARKER " (deleted)";
+    char path[PATH_BYTES];
+    char target[sizeof expected] = "";
+    uint32_t tid;
+    const pid_t pid = process_tree_nearest_profiled(&tid);
+    if (!pid)
+        return NULL;
+    char *at = number_write(stpcpy(path, "/proc/"), 10, (uint64_t)pid);
+    at = number_write(stpcpy(at, "/task/"), 10, tid);
+    at = number_write(stpcpy(at, "/fd/"), 10, DESCRIPTORS_FIRST_MARKER);
+    *at = 0;
+    if (syscall(SYS_readlink, path, target, sizeof target) != sizeof expected - 1 ||
+        memcmp(target, expected, sizeof expected - 1) != 0)
+        return NULL;
+    const int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
+    if (file < 0)
+        return NULL;
+    struct ledger *const ledger = map_sealed(file);
+    close(file);
+    return ledger;
+}
+
+/* Opens a ledger in another table only, as after a suspension. Children go on using the one that
+ * they have. */
+static void begin_own(const struct descriptor_table *table) {
+    if (children.marker.known && children.marker.inode == table->marked.inode)
+        return;
+    children.marker = table->marked;
+    struct ledger *const made = children.own_count < OWN_LEDGERS ? make_own(table) : NULL;
+    if (made)
+        children.own[children.own_count++] = made;
+    children.is_unknown |= !made;
+}
+
+void child_ledger_begin(const struct descriptor_table *table) {
+    if (children.stale)
+        profiler_memory_unmap(children.stale, sizeof *children.stale);
+    children.stale = NULL;
+    if (!children.ancestor) {
+        children.entry = NO_ENTRY;
+        children.ancestor = open_ancestors();
+    }
+    begin_own(table);
+}
+
+/* --- a child's part --- */
+
+static bool take_at(struct ledger *ledger, uint32_t i, uint32_t pid) {
+    uint32_t free_entry = 0;
+    return atomic_compare_exchange_strong(&ledger->entries[i].pid, &free_entry, pid);
+}
+
+static uint32_t take_entry(struct ledger *ledger, uint32_t pid) {
+    const uint32_t used = atomic_load(&ledger->used);
+    for (uint32_t i = 0; i < used && i < ENTRIES; i++)
+        if (take_at(ledger, i, pid))
+            return i;
+    const uint32_t i = used < ENTRIES ? atomic_fetch_add(&ledger->used, 1) : ENTRIES;
+    return i < ENTRIES && take_at(ledger, i, pid) ? i : NO_ENTRY;
+}
+
+/* Returns the CPU time that the process's exports cover after the next one: its own since the
+ * profiler's start, and its children's, which they or this process account for. */
+static uint64_t accounted_nano(void) {
+    const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
+    const uint64_t own = used > helper.start_cpu_nano ? used - helper.start_cpu_nano : 0;
+    return own + waited_nano() - children.nano_at_start;
+}
+
+/* Frees the entry of a process that has another parent by now: that one waits for it. */
+void child_ledger_report(void) {
+    struct ledger *const ledger = children.ancestor;
+    const uint32_t parent = (uint32_t)syscall(SYS_getppid);
+    struct process_stat stat;
+    if (!ledger || !process_stat_read(&stat))
+        return;
+    if (children.entry == NO_ENTRY) {
+        children.entry = take_entry(ledger, stat.pid);
+        children.parent = parent;
+    }
+    if (children.entry == NO_ENTRY)
+        return;
+    struct ledger_entry *const entry = &ledger->entries[children.entry];
+    if (atomic_load(&entry->pid) != stat.pid)
+        return;
+    atomic_store(&entry->started, stat.started);
+    atomic_store(&entry->parent, parent);
+    atomic_store(&entry->exported_nano, accounted_nano());
+    if (parent == children.parent)
+        return;
+    atomic_store(&entry->pid, 0);
+    children.ancestor = NULL;
+    profiler_memory_unmap(ledger, sizeof *ledger);
+}
+
+/* --- the parent's part --- */
+
+static uint32_t used_of(const struct ledger *ledger) {
+    const uint32_t used = atomic_load(&ledger->used);
+    return used < ENTRIES ? used : ENTRIES;
+}
+
+static bool has_entry(const struct ledger *ledger, uint32_t pid) {
+    for (uint32_t i = 0; i < used_of(ledger); i++)
+        if (atomic_load(&ledger->entries[i].pid) == pid)
+            return true;
+    return false;
+}
+
+static bool is_there(uint32_t pid) {
+    struct process_stat stat;
+    return process_stat_read_of((pid_t)pid, &stat);
+}
+
+/* Returns true if the entry's process has been waited for. Its id may be another's by now. */
+static bool is_gone(const struct ledger_entry *entry) {
+    struct process_stat stat;
+    return !process_stat_read_of((pid_t)atomic_load(&entry->pid), &stat) ||
+           stat.started != atomic_load(&entry->started);
+}
+
+/* A process between the entry's and this one must be gone, too. If that one has exported, its own
+ * entry contains this one. */
+static bool counts(const struct ledger *ledger, uint32_t parent) {
+    return parent == (uint32_t)getpid() || !has_entry(ledger, parent);
+}
+
+static void count_entry(struct ledger *ledger, struct ledger_entry *entry, bool of_child) {
+    const uint32_t parent = atomic_load(&entry->parent);
+    const bool is_child = parent == (uint32_t)getpid();
+    if (!atomic_load(&entry->pid) || !parent || is_child != of_child || !is_gone(entry) ||
+        (!is_child && is_there(parent)))
+        return;
+    if (counts(ledger, parent))
+        children.exported_nano += atomic_load(&entry->exported_nano);
+    atomic_store(&entry->exported_nano, 0);
+    atomic_store(&entry->parent, 0);
+    atomic_store(&entry->pid, 0);
+}
+
+/* Children come last: the entry of one is needed to judge those of its children. */
+static void count_entries(struct ledger *ledger) {
+    for (int of_child = 0; of_child <= 1; of_child++)
+        for (uint32_t i = 0; i < used_of(ledger); i++)
+            count_entry(ledger, &ledger->entries[i], of_child);
+}
+
+/* Returns the time of this process's children that exported before it had a ledger of its own. */
+static uint64_t exported_above(void) {
+    const struct ledger *const ledger = children.ancestor;
+    uint64_t nano = 0;
+    for (uint32_t i = 0; ledger && i < used_of(ledger); i++) {
+        const struct ledger_entry *const entry = &ledger->entries[i];
+        if (atomic_load(&entry->pid) && atomic_load(&entry->parent) == (uint32_t)getpid() &&
+            is_gone(entry))
+            nano += atomic_load(&entry->exported_nano);
+    }
+    return nano;
+}
+
+/* The total is read first: a child that is waited for meanwhile is then subtracted too early, which
+ * the next count corrects; the other order would count it as lost. */
+static void count_lost(void) {
+    const uint64_t total = waited_nano() - children.nano_at_start;
+    for (uint32_t i = 0; i < children.own_count; i++)
+        count_entries(children.own[i]);
+    const uint64_t exported = children.exported_nano + exported_above();
+    const uint64_t lost = total > exported ? total - exported : 0;
+    if (lost <= atomic_load(&capture.short_child_nano))
+        return;
+    atomic_store(&capture.short_child_nano, lost);
+    atomic_store(&capture.recorder.dropped[DROP_SHORT_CHILD], lost / NANO_PER_SECOND);
+}
+
+void child_ledger_poll(void) {
+    child_ledger_report();
+    if (children.own_count && !children.is_unknown)
+        count_lost();
+}

@@ -1,0 +1,47 @@
+"""CPU time of children: in an export of their own, or counted as lost, by the kernel's account."""
+
+import pytest
+from profiled import EXACT_CPU, START_NS
+
+pytestmark = pytest.mark.fast
+
+# Children of this test live too short for an export, its programs do not.
+LIFETIME = {"OTEL_PROFILER_MIN_LIFETIME": "400", "OTEL_PROFILER_CPU_FREQUENCY": "1000"}
+SHORT = 20
+LONG = 4
+
+
+def instances_of(outcome):
+    """The program's own instance, its children's, and the children's CPU time by the kernel's account."""
+    pid, used = (int(number) for number in outcome.stdout.split())
+    instances = outcome.instances()
+    parent = next(i for i in instances if i.pid == pid)
+    return parent, [i for i in instances if i is not parent], used
+
+
+@pytest.mark.parametrize("way", ["exits", "killed", "execs", "spawned"])
+def test_cpu_time_of_children_is_in_exports_or_counted_as_lost(run, program, way):
+    outcome = run([program("short_children"), way, str(SHORT), "60"], env=LIFETIME)
+    parent, children, used = instances_of(outcome)
+    exported = sum(child.cpu_ns + child.own_cpu_ns for child in children)  # of those that a busy machine let live longer
+    assert used >= SHORT * 60e6
+    assert parent.short_child_ns + exported == pytest.approx(used, abs=(1 + len(children)) * START_NS)
+    assert parent.dropped.get("short_child", 0) == parent.short_child_ns // 1_000_000_000
+
+
+@pytest.mark.parametrize("way", ["exits", "execs", "spawned", "between"])
+def test_cpu_time_of_children_that_export_is_not_counted_as_lost(run, program, way):
+    outcome = run([program("short_children"), way, str(LONG), "300"], env=EXACT_CPU)
+    parent, children, used = instances_of(outcome)
+    assert len(children) == (2 * LONG if way == "between" else LONG)
+    assert used >= LONG * 300e6
+    for instance in [parent, *children]:
+        assert instance.short_child_ns <= (2 * LONG if instance is parent else 1) * START_NS
+
+
+def test_a_child_that_overwrites_what_it_shares_changes_only_this_count(run, program):
+    """Whatever it claims, not more is lost than the kernel knows of."""
+    outcome = run([program("short_children"), "garbage", str(LONG), "50"], env={**EXACT_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": "50"})
+    assert outcome.returncode == 0, outcome.stderr
+    parent, _, used = instances_of(outcome)
+    assert parent.short_child_ns <= used and parent.cpu_ns > 0

@@ -1,0 +1,111 @@
+/* Has COUNT children, one after the other, that compute: short_children WAY COUNT MILLISECONDS. A
+ * child is made and ends by WAY:
+ *   exits      is forked, ends by _exit
+ *   killed     is forked, ends by SIGKILL
+ *   execs      is forked, runs this program as "short_children computes 1 MILLISECONDS"
+ *   spawned    is made by posix_spawn, runs the same
+ *   garbage    is forked once the profiler shares memory with it, overwrites that, computes and
+ * ends between    is forked, forks a child that runs the same, waits for it, computes and ends Then
+ * prints its id, and the CPU time of its children by the kernel's account, in nanoseconds, and
+ * ends. */
+#include "cpu_work.h"
+
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static char *computes[] = {NULL, "computes", "1", NULL, NULL};
+
+NOIPA static void child_computes(uint64_t milliseconds) {
+    WORK_FOR(milliseconds * NS_PER_MS);
+}
+
+NOIPA static void child_runs(void) {
+    execv(computes[0], computes);
+    _exit(1);
+}
+
+NOIPA static void child_forks(void) {
+    const pid_t child = fork();
+    if (child == 0)
+        child_runs();
+    (void)waitpid(child, NULL, 0);
+}
+
+/* Calls `found` for the memory that the profiler shares with children. */
+static bool find_shared(void (*found)(char *start, size_t size)) {
+    char line[512];
+    bool has = false;
+    FILE *const maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps)) {
+        char *after;
+        const uintptr_t start = strtoull(line, &after, 16);
+        const uintptr_t end = strtoull(after + 1, NULL, 16);
+        if (!strstr(line, "memfd:libotelprof"))
+            continue;
+        has = true;
+        found((char *)start, end - start);
+    }
+    if (maps)
+        fclose(maps);
+    return has;
+}
+
+static void leave_alone(char *start, size_t size) {
+    (void)start, (void)size;
+}
+
+static void overwrite(char *start, size_t size) {
+    memset(start, 0xff, size);
+}
+
+static void live(const char *way, uint64_t milliseconds) {
+    if (strcmp(way, "execs") == 0)
+        child_runs();
+    if (strcmp(way, "between") == 0)
+        child_forks();
+    if (strcmp(way, "garbage") == 0 && !find_shared(overwrite))
+        _exit(1);
+    child_computes(milliseconds);
+    if (strcmp(way, "killed") == 0)
+        raise(SIGKILL);
+    _exit(0);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 4)
+        return 2;
+    const uint64_t milliseconds = strtoull(argv[3], NULL, 10);
+    computes[0] = argv[0];
+    computes[3] = argv[3];
+    if (strcmp(argv[1], "computes") == 0) {
+        child_computes(milliseconds);
+        return 0;
+    }
+    while (strcmp(argv[1], "garbage") == 0 && !find_shared(leave_alone))
+        usleep(1000);
+    for (int i = 0; i < atoi(argv[2]); i++) {
+        pid_t child = -1;
+        if (strcmp(argv[1], "spawned") == 0)
+            (void)posix_spawn(&child, computes[0], NULL, NULL, computes, environ);
+        else if ((child = fork()) == 0)
+            live(argv[1], milliseconds);
+        if (child < 0 || waitpid(child, NULL, 0) != child)
+            return 1;
+    }
+    struct rusage used;
+    getrusage(RUSAGE_CHILDREN, &used);
+    printf("%d %llu\n", (int)getpid(),
+           ((unsigned long long)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
+            (unsigned long long)(used.ru_utime.tv_usec + used.ru_stime.tv_usec)) *
+               1000);
+    return 0;
+}
