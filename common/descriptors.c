@@ -55,7 +55,7 @@ static int duplicate_kept(int number, const char *path) {
 /* Marks the table by an empty file, which uses no memory. If that is refused, the epoll descriptor
  * in the place of stdin marks it, because programs rarely have one there. */
 static void mark_table(struct descriptor_table *table) {
-    const int file = (int)syscall(SYS_memfd_create, DESCRIPTORS_MARKER, MARKER_FLAGS);
+    const int file = (int)syscall(SYS_memfd_create, "libotelprof", MARKER_FLAGS);
     table->marker = file < 0 ? STDIN_FILENO : file;
     table->marked = file_identity_of(table->marker);
 }

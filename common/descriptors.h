@@ -14,8 +14,7 @@
 
 #include <stdbool.h>
 
-/* The name of the file that marks a table, and its usual number there. */
-#define DESCRIPTORS_MARKER "libotelprof"
+/* The usual number of the file that marks a table. */
 enum { DESCRIPTORS_FIRST_MARKER = 3 };
 
 /* Identifies a table by a file that is in no other one. */

@@ -111,11 +111,18 @@ static struct ledger *make_own(const struct descriptor_table *table) {
     return map_sealed(table->marker);
 }
 
-/* Opens the file by its name in /proc, which is read first: another descriptor may be a device. */
+/* Returns true for a regular file of this process's user. Opening such a file has no effect,
+ * whereas opening a device may have one. */
+static bool is_own_file(int file) {
+    struct stat status;
+    return syscall(SYS_fstat, file, &status) == 0 && S_ISREG(status.st_mode) &&
+           status.st_uid == (uid_t)syscall(SYS_geteuid);
+}
+
+/* Opens what the descriptor refers to, which is checked first, by a descriptor that cannot change:
+ * the ancestor may be another user's, and may put another file in the place of the ledger. */
 static struct ledger *open_ancestors(void) {
-    static const char expected[] = "/memfd:" DESCRIPTORS_MARKER " (deleted)";
     char path[PATH_BYTES];
-    char target[sizeof expected] = "";
     uint32_t tid;
     const pid_t pid = process_tree_nearest_profiled(&tid);
     if (!pid)
@@ -124,14 +131,17 @@ static struct ledger *open_ancestors(void) {
     at = number_write(stpcpy(at, "/task/"), 10, tid);
     at = number_write(stpcpy(at, "/fd/"), 10, DESCRIPTORS_FIRST_MARKER);
     *at = 0;
-    if (syscall(SYS_readlink, path, target, sizeof target) != sizeof expected - 1 ||
-        memcmp(target, expected, sizeof expected - 1) != 0)
+    const int found = (int)syscall(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC, 0);
+    if (found < 0)
         return NULL;
-    const int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
-    if (file < 0)
-        return NULL;
-    struct ledger *const ledger = map_sealed(file);
-    close(file);
+    at = number_write(stpcpy(path, "/proc/thread-self/fd/"), 10, (uint64_t)found);
+    *at = 0;
+    const int file =
+        is_own_file(found) ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0) : -1;
+    struct ledger *const ledger = file >= 0 ? map_sealed(file) : NULL;
+    if (file >= 0)
+        close(file);
+    close(found);
     return ledger;
 }
 
@@ -287,8 +297,10 @@ static void count_lost(void) {
     atomic_store(&capture.recorder.dropped[DROP_SHORT_CHILD], lost / NANO_PER_SECOND);
 }
 
+/* Without /proc no process can state what it has exported, so nothing is counted as lost. */
 void child_ledger_poll(void) {
+    struct process_stat stat;
     child_ledger_report();
-    if (children.own_count && !children.is_unknown)
+    if (children.own_count && !children.is_unknown && process_stat_read(&stat))
         count_lost();
 }
