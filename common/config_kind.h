@@ -41,9 +41,10 @@ enum config_kind {
     OPTION_CONDITION,
 };
 
-/* Parses `text` into `field`: a bool, a uint64_t, a struct condition, or an enum or a set of bits
- * of the size of an unsigned, by the type that struct config has for the kind. Returns false, and
- * leaves the field unchanged, if `text` is not of the kind, or if values of the kind are texts. */
+/* Parses `text` into `field`, whose type is the one that struct config has for the kind: a bool, a
+ * uint64_t, a struct condition, or an enum or a set of bits of the size of an unsigned. Returns
+ * false, and leaves the field unchanged, if `text` is not of the kind, or if the kind's values are
+ * texts. */
 bool config_kind_parse(enum config_kind kind, const char *text, void *field);
 
 /* Returns why a text is not of the kind: "is not a number of bytes". */

@@ -93,7 +93,7 @@ static struct log *log_to_write(void) {
 }
 
 /* Returns WARN in the first process of a tree with the same settings, and a lower level in the
- * others, whose errors that process has reported. */
+ * others, because the first process has reported the errors. */
 static enum log_level level_if_first(enum process_tree_reporter reporter) {
     return process_tree_has_reported(reporter) ? LOG_DEBUG : LOG_WARN;
 }

@@ -42,9 +42,9 @@ bool allocation_path_is_used(void);
 /* Opens the filter, if it is not open yet. Returns false if there is no memory. Context: calm. */
 bool allocation_path_has_filter(void);
 
-/* Makes the filter's counters of a range of addresses writable. Returns false if that is refused:
- * address_filter_change() by 1 and address_filter_stick() are not allowed there then. Context: any.
- * Async-signal-safe: yes. */
+/* Makes the filter's counters of a range of addresses writable. Returns false if the kernel
+ * refuses; then address_filter_change() by 1 and address_filter_stick() must not be called for that
+ * range. Context: any. Async-signal-safe: yes. */
 bool allocation_path_may_count(const void *from, size_t bytes);
 
 #endif
