@@ -8,32 +8,87 @@ compute: that is quick there, and slow here.
 ROOT = 0
 
 
-class CallTree:
-    """`index`: a mapping from frame to index, which makes those that it lacks."""
+def _shared_depths(paths):
+    """How many frames each path has in common with the one before it."""
+    before, depths = (), []
+    for path in paths:
+        shared = 0
+        for here, there in zip(path, before):
+            if here != there:
+                break
+            shared += 1
+        depths.append(shared)
+        before = path
+    return depths
 
-    def __init__(self, profile, index, root):
+
+def _chains(paths, depths, values):
+    """The parts of paths that are not branched, as (value with all below, number of the path that has it first, first depth,
+    end): all nodes of one have the same value. A tree has more nodes than memory has room for, but not more than two
+    chains for each path."""
+    chains, open_chains = [], []
+
+    def close_below(depth):
+        while open_chains and open_chains[-1][-1] > depth:
+            value, number, begin, end = open_chains.pop()
+            chains.append((value, number, max(begin, depth), end))
+            if begin < depth:
+                open_chains.append([value, number, begin, depth])
+            elif open_chains:
+                open_chains[-1][0] += value
+
+    for number, (path, shared, value) in enumerate(zip(paths, depths, values)):
+        close_below(shared)
+        if len(path) > shared:
+            open_chains.append([value, number, shared, len(path)])
+        elif open_chains:
+            open_chains[-1][0] += value
+    close_below(0)
+    return chains
+
+
+def _largest(paths, depths, values, most):
+    """By path: how many of its frames are among the largest nodes. What calls a node is no smaller, and stands before it."""
+    ends = list(depths)
+    # sums of the same values differ by the order in which they are added up
+    for _, number, begin, end in sorted(_chains(paths, depths, values), key=lambda it: (-round(it[0], 9), it[1], it[2])):
+        ends[number] = min(end, begin + most)
+        most -= ends[number] - begin
+        if not most:
+            break
+    return ends
+
+
+class CallTree:
+    """`index`: a mapping from frame to index, which makes those that it lacks. Beyond `most` nodes the smallest are left
+    out."""
+
+    def __init__(self, profile, index, root, most):
         self.parents = [-1]
         self.frames = [index[root]]
         self.left_out = 0
         self._leaves = {}  # node by stack; ~node: that is left out, and node is the last of its callers that is not
-        self._grow({**profile.stacks, **profile.objects} if profile.counts else profile.stacks, index.__getitem__)
+        stacks = {**profile.stacks, **profile.objects} if profile.counts else profile.stacks
+        self._grow(stacks, profile.stacks, index.__getitem__, most)
         self._fill(profile)
 
-    def _grow(self, stacks, place):
+    def _grow(self, stacks, values, place, most):
         """Outermost frame first and sorted, so that a stack shares with the one before it all that it shares with any."""
-        paths = sorted((tuple(map(place, reversed(stack))), at) for at, stack in enumerate(stacks))
+        by_path = sorted((tuple(map(place, reversed(stack))), at) for at, stack in enumerate(stacks))
+        paths, numbers = [path for path, _ in by_path], [at for _, at in by_path]
+        del by_path
+        depths = _shared_depths(paths)
+        self.left_out = max(0, 1 + sum(map(len, paths)) - sum(depths) - most)
+        ends = map(len, paths)
+        if self.left_out:
+            stack_at = list(stacks)
+            ends = _largest(paths, depths, [values.get(stack_at[at], 0) for at in numbers], most - 1)
         leaves = [ROOT] * len(paths)
-        before, nodes = (), [ROOT]
-        for path, at in paths:
-            shared = 0
-            for here, there in zip(path, before):
-                if here != there:
-                    break
-                shared += 1
+        nodes = [ROOT]
+        for path, shared, end, at in zip(paths, depths, ends, numbers):
             del nodes[shared + 1 :]
-            self._add_below(nodes, path[shared:])
-            leaves[at] = nodes[-1]
-            before = path
+            self._add_below(nodes, path[shared:end])
+            leaves[at] = nodes[-1] if len(nodes) > len(path) else ~nodes[-1]
         self._leaves = dict(zip(stacks, leaves))
 
     def _add_below(self, nodes, frames):
@@ -60,34 +115,3 @@ class CallTree:
 
     def leaf(self, stack):
         return self._leaves[stack]
-
-    def values(self):
-        """Of each node with all below it."""
-        values = list(map(sum, zip(self.own, self.unseen)))
-        for node in range(len(values) - 1, ROOT, -1):
-            values[self.parents[node]] += values[node]
-        return values
-
-    def keep_largest(self, most, profile):
-        """Leaves the smallest nodes out. What calls one of them is no smaller, and stands before it."""
-        if len(self.parents) <= most:
-            return
-        values = self.values()
-        kept = sorted(sorted(range(len(values)), key=values.__getitem__, reverse=True)[:most])
-        self.left_out = len(values) - most
-        places = self._places(kept)
-        self._leaves = {stack: places[node] for stack, node in self._leaves.items()}
-        self.parents = [places[self.parents[node]] if node else -1 for node in kept]
-        self.frames = [self.frames[node] for node in kept]
-        self._fill(profile)
-
-    def _places(self, kept):
-        """By node: the new one."""
-        places = [None] * len(self.parents)
-        for place, node in enumerate(kept):
-            places[node] = place
-        for node, place in enumerate(places):
-            if place is None:
-                above = places[self.parents[node]]
-                places[node] = above if above < 0 else ~above
-        return places

@@ -159,8 +159,7 @@ def _tree_columns(tree):
 
 
 def _with_tree(profile, frames, label_sets, limits, also):
-    tree = CallTree(profile, frames.index, ALL)
-    tree.keep_largest(limits.nodes, profile)
+    tree = CallTree(profile, frames.index, ALL, limits.nodes)
     return {
         "left_out": tree.left_out,
         # else the page computes them

@@ -8,7 +8,8 @@ import subprocess
 import pytest
 from browser import rows_of
 from conftest import BUILD, ROOT
-from otelprof_lib.aggregate import aggregate
+from otelprof_lib.aggregate import Frame, Profile, aggregate
+from otelprof_lib.call_tree import CallTree
 from otelprof_lib.flamegraph import page
 from otelprof_lib.page_data import Limits
 from otelprof_lib.formats import headline
@@ -369,6 +370,18 @@ def test_marks_in_names_stay(message):
     request = message().profile("samples", "count", 1, {("@DATA@@SCRIPT@",): 1}).request
     text = page("@STYLE@", aggregate([request]))
     assert "<title>@STYLE@</title>" in text and '["@DATA@@SCRIPT@",0]' in text
+
+
+def test_of_equal_nodes_the_first_ones_are_kept():
+    """In whatever order their parts are added up: 0.1 + 0.2 is more than 0.3."""
+    def stack(*names):
+        return tuple(map(Frame, reversed(names)))
+
+    profile = Profile("", "seconds", {(stack("one"), ()): 0.3, (stack("two", "a"), ()): 0.1, (stack("two", "b"), ()): 0.2})
+    places = {name: place for place, name in enumerate(map(Frame, ("all", "one", "two", "a", "b")))}
+    tree = CallTree(profile, places, Frame("all"), 2)
+    assert (tree.frames, tree.own, tree.left_out) == ([0, 1], [0, 0.3], 3)
+    assert round(tree.unseen[0], 9) == 0.3
 
 
 def test_the_deepest_stacks_open(browser, message):

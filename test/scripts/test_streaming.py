@@ -2,6 +2,7 @@
 
 import io
 import os
+import random
 import subprocess
 import sys
 
@@ -51,6 +52,25 @@ def test_memory_does_not_grow_with_the_file(tmp_path, message, command):
     assert large_file.stat().st_size > 60 << 20
     large, _ = peak(*command, large_file)
     assert large - small < 15 << 10
+
+
+def deep_stacks(path, message):
+    """Hardly one of their callers is a common one: a tree of two million nodes."""
+    export = message().profile("samples", "count", 10, {(f"f{number}",): 1 for number in range(1000)})
+    count, chance = len(export.dictionary.location_table), random.Random(1)
+    for _ in range(40):
+        export.dictionary.stack_table.add(location_indices=chance.choices(range(1, count), k=50_000))
+        export.scope.profiles[0].samples.add(stack_index=len(export.dictionary.stack_table) - 1, values=[1])
+    with open(path, "wb") as file:
+        append_message(file, export.bytes())
+    return path
+
+
+def test_a_tree_of_deep_stacks_takes_little_more_memory_than_they(tmp_path, message):
+    path = deep_stacks(tmp_path / "deep", message)
+    stacks, _ = peak("top", path)
+    tree, _ = peak("flamegraph", path, "-o", tmp_path / "deep.html")
+    assert tree - stacks < 60 << 10
 
 
 def test_one_export_is_read_at_a_time(tmp_path, message):
