@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
-from .capture_file import MOST_LETTERS, BadFile
+from .capture_file import MOST_LETTERS, BadFile, entry_at
 from .foreign import say
 from .kinds import KINDS
 from .labels import Labels, text_of
@@ -30,7 +30,7 @@ LIBC_BEGINS = ("__libc_start_main", "start_thread")  # with these libc calls the
 INSTANCE = "service.instance.id"
 PROCESS = (INSTANCE, "process.executable.name", "process.pid")
 # Of one message. A small file can refer to one long string, or to one location with many inlined calls, very often.
-MOST_INLINED = 8  # calls at a location, on average over all stacks: compilers make two or three
+MOST_MEAN_INLINED = 8  # calls at a location, on average over all stacks: compilers make two or three
 FEW_FRAMES = 1 << 22  # in all stacks: so many are no load, however they come about
 
 
@@ -117,11 +117,6 @@ class Profile:
 # --- one message ---
 
 
-def _entry(table, index):
-    """An entry of a dictionary's table; None where a broken message points outside."""
-    return table[index] if 0 <= index < len(table) else None
-
-
 class Names:
     """A message's strings and stacks."""
 
@@ -151,7 +146,7 @@ class Names:
         }
 
     def string(self, index):
-        return _entry(self._strings, index) or ""
+        return entry_at(self._strings, index) or ""
 
     def _base(self, index):
         """The base name of a path."""
@@ -171,14 +166,14 @@ class Names:
     def _check_lengths(self):
         """Refuses stacks that are long only since the file says one thing very often."""
         lengths = list(map(len, self._locations))
-        if max(lengths, default=0) <= MOST_INLINED:
+        if max(lengths, default=0) <= MOST_MEAN_INLINED:
             return
         frames = indices = 0
         for stack in self._dictionary.stack_table:
             indices += len(stack.location_indices)
             frames += sum(lengths[index] for index in stack.location_indices if 0 <= index < len(lengths))
-        if frames > max(FEW_FRAMES, MOST_INLINED * indices):
-            raise BadFile(f"the file's stacks have more than {MOST_INLINED} inlined calls at each place: no profiler wrote it")
+        if frames > max(FEW_FRAMES, MOST_MEAN_INLINED * indices):
+            raise BadFile(f"the file's stacks have more than {MOST_MEAN_INLINED} inlined calls at each place: no profiler wrote it")
 
     def stack(self, sample):
         stack = self._stacks.get(sample.stack_index, UNKNOWN)
@@ -186,7 +181,7 @@ class Names:
         return Stack((*stack, TRUNCATED)) if is_cut else stack
 
     def _of_line(self, line, module, language):
-        function = _entry(self._dictionary.function_table, line.function_index)
+        function = entry_at(self._dictionary.function_table, line.function_index)
         if not function:
             return self._frame(UNKNOWN[0].name, module, language)
         path = self.string(function.filename_strindex)
@@ -201,7 +196,7 @@ class Names:
     def lines_of(self, at, frame):
         """(path, line) of each time that a function stands at a location; none where it has no lines."""
         lines = self._dictionary.location_table[at].lines
-        known = [_entry(self._dictionary.function_table, line.function_index) if found == frame and line.line else None
+        known = [entry_at(self._dictionary.function_table, line.function_index) if found == frame and line.line else None
                  for line, found in zip(lines, self._locations[at])]
         return [(path, line.line) for line, function in zip(lines, known)
                 if function and (path := self.string(function.filename_strindex))]
@@ -215,7 +210,7 @@ class Names:
 
     def _of_location(self, location):
         """Innermost first: inlined functions come before their callers."""
-        mapping = _entry(self._dictionary.mapping_table, location.mapping_index)
+        mapping = entry_at(self._dictionary.mapping_table, location.mapping_index)
         module = self._base(mapping.filename_strindex) if mapping else ""
         language = self._language(location)
         if location.lines:
@@ -230,7 +225,7 @@ class Names:
         try:
             return Stack(chain.from_iterable(map(self._location_at, indices)))
         except KeyError:
-            return Stack(chain.from_iterable(_entry(self._locations, index) or UNKNOWN for index in indices))
+            return Stack(chain.from_iterable(entry_at(self._locations, index) or UNKNOWN for index in indices))
 
     def _of_stack(self, stack):
         indices = stack.location_indices[:]

@@ -34,6 +34,11 @@ MOST_NANOSECONDS = (1 << 63) - 1  # since 1970: what other formats can hold
 BROKEN = (DecodeError, json_format.ParseError, ValueError, TypeError, IndexError, RecursionError)
 
 
+def entry_at(table, index):
+    """An entry of a dictionary's table; None where a broken message points outside."""
+    return table[index] if 0 <= index < len(table) else None
+
+
 class BadFile(Exception):
     """Not a file of profiles; the message says why."""
 
@@ -86,7 +91,7 @@ def _referred(value, lengths):
     """How many letters a value has by reference."""
     kind = value.WhichOneof("value")
     if kind == "string_value_strindex":
-        return lengths[value.string_value_strindex] if 0 <= value.string_value_strindex < len(lengths) else 0
+        return entry_at(lengths, value.string_value_strindex) or 0
     if kind == "array_value":
         return sum(_referred(part, lengths) for part in value.array_value.values)
     return 0

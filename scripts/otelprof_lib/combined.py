@@ -7,7 +7,7 @@ that several exports have is there once. Deltas of one process and kind are adde
 import os
 
 from .aggregate import INSTANCE
-from .capture_file import BadFile
+from .capture_file import BadFile, entry_at
 from .kinds import KINDS
 from .places import load_messages
 
@@ -68,7 +68,7 @@ class _Translation:
         return self._translated("string_table", index, self._tables.strings.index)
 
     def text(self, index):
-        return self._strings[index] if 0 <= index < len(self._strings) else ""
+        return entry_at(self._strings, index) or ""
 
     def attribute(self, index):
         def make(attribute):

@@ -9,6 +9,8 @@ import json
 import re
 from typing import NamedTuple
 
+from .capture_file import entry_at
+
 SPAN = "span_id"
 TRACE = "trace_id"
 DIGITS = {SPAN: 16, TRACE: 32}
@@ -35,7 +37,7 @@ def text_of(value, strings):
     if kind == "string_value":
         return value.string_value
     if kind == "string_value_strindex":
-        return strings[value.string_value_strindex] if 0 <= value.string_value_strindex < len(strings) else ""
+        return entry_at(strings, value.string_value_strindex) or ""
     if kind == "bytes_value":
         return value.bytes_value.hex()
     if kind == "bool_value":

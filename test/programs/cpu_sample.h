@@ -90,33 +90,46 @@ __attribute__((constructor, noinline, unused)) static void charge_the_start(void
     TAKE_CPU_SAMPLE();
 }
 
-/* Waits until the profiler, where it is preloaded, samples the calling thread: on a busy machine it
- * may begin late, and a sample that is taken before is none. Gives up after two minutes. */
-__attribute__((noinline, unused)) static void cpu_samples_await(void) {
-    siginfo_t expiry;
-    for (int i = 0; i < 60000 && getenv("LD_PRELOAD") && !describe_expiry(&expiry); i++)
+/* Waits until the profiler, where it is preloaded, has done something for the calling thread: on a
+ * busy machine it may begin late. Gives up after two minutes. */
+__attribute__((noinline, unused)) static void await_profiler(bool (*has_done)(void)) {
+    for (int i = 0; i < 60000 && getenv("LD_PRELOAD") && !has_done(); i++)
         usleep(2000);
+}
+
+__attribute__((noinline, unused)) static bool has_timer(void) {
+    siginfo_t expiry;
+    return describe_expiry(&expiry);
+}
+
+/* Waits until the calling thread is sampled: a sample that is taken before is none. */
+__attribute__((noinline, unused)) static void cpu_samples_await(void) {
+    await_profiler(has_timer);
     TAKE_CPU_SAMPLE();
+}
+
+static __thread bool timer_is_held __attribute__((unused));
+
+/* Stops the calling thread's timer if it runs. Returns whether it has been stopped. */
+__attribute__((noinline, unused)) static bool hold_timer(void) {
+    const struct itimerspec stopped = {{0, 0}, {0, 0}};
+    struct itimerspec present;
+    siginfo_t expiry;
+    int id;
+    if (timer_is_held || !describe_timer(&expiry, &id) ||
+        bare_call(SYS_timer_gettime, id, (long)&present, 0, 0, 0, 0) != 0 ||
+        (present.it_interval.tv_sec == 0 && present.it_interval.tv_nsec == 0))
+        return timer_is_held;
+    bare_call(SYS_timer_settime, id, 0, (long)&stopped, 0, 0, 0);
+    timer_is_held = true;
+    return true;
 }
 
 /* Stops the calling thread's timer once it runs: from here on the thread has no other samples than
  * those of TAKE_CPU_SAMPLE(). A blocked signal would not do: the helper has a thread that uses CPU
  * time without a sample sampled by another signal. */
 __attribute__((noinline, unused)) static void cpu_samples_hold(void) {
-    static __thread bool is_held;
-    const struct itimerspec stopped = {{0, 0}, {0, 0}};
-    struct itimerspec present;
-    siginfo_t expiry;
-    int id;
-    for (int i = 0; i < 60000 && getenv("LD_PRELOAD") && !is_held; i++) {
-        if (describe_timer(&expiry, &id) &&
-            bare_call(SYS_timer_gettime, id, (long)&present, 0, 0, 0, 0) == 0 &&
-            (present.it_interval.tv_sec || present.it_interval.tv_nsec)) {
-            bare_call(SYS_timer_settime, id, 0, (long)&stopped, 0, 0, 0);
-            is_held = true;
-        } else
-            usleep(2000);
-    }
+    await_profiler(hold_timer);
 }
 
 /* As BURNER() of cpu_work.h. What it has used is charged to it, whatever the timers met. */
