@@ -27,7 +27,7 @@ HOOK void __longjmp_chk(struct __jmp_buf_tag *target, int value) __attribute__((
 void __longjmp_chk(struct __jmp_buf_tag *target, int value) {
     const struct own_signal_stack *const own = profiler_tls.signal_stack;
     const bool is_on_alternate =
-        own && program_stack_has(&own->programs, (uintptr_t)__builtin_frame_address(0));
+        own && program_stack_is_under(own, (uintptr_t)__builtin_frame_address(0));
     void *const next = is_on_alternate
                            ? next_symbol_once(&next_jumps.jump, "longjmp")
                            : next_symbol_once(&next_jumps.checked_jump, "__longjmp_chk");

@@ -33,6 +33,16 @@ def test_handlers_and_alternate_stacks_are_as_without_us(run, program, environme
     assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr
 
 
+@pytest.mark.parametrize("environment", [{}, FASTEST], ids=["default", "fastest"])
+def test_a_stack_that_is_set_in_a_handler_ends_with_it_as_without_us(run, program, environment):
+    """Handlers with and without SA_ONSTACK, one within the other, left by jumps, with SS_AUTODISARM."""
+    plain = run([program("stacks_in_handlers")], profiled=False)
+    assert plain.returncode == 0 and plain.stdout.count("sequence") == 800
+    profiled = run([program("stacks_in_handlers")], env=environment)
+    assert profiled.returncode == 0, profiled.stderr
+    assert profiled.stdout.splitlines() == plain.stdout.splitlines()
+
+
 @pytest.mark.parametrize("way", ["no room", "unmapped", "unmapped, handled", "overflow"])
 def test_a_handler_without_room_ends_the_process_as_without_us(run, program, way):
     plain = run([program("handler_without_room"), way], profiled=False)

@@ -43,7 +43,7 @@ static void an_address_leads_to_its_stack(void **state) {
     (void)state;
     for (uint32_t i = 0; i < NEIGHBOURS; i++) {
         struct own_signal_stack *const stack = own_signal_stacks_take(i);
-        const stack_t setting = own_signal_stack_setting(stack);
+        const stack_t setting = own_signal_stack_setting(stack, 0);
         ucontext_t context = {.uc_stack = setting};
         assert_ptr_equal(own_signal_stacks_at(stack->low + 1), stack);
         assert_ptr_equal(own_signal_stacks_at(stack->high), stack);
@@ -106,6 +106,13 @@ static void a_stack_without_a_slot_is_not_given_away(void **state) {
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
     assert_null(own_signal_stacks_take(20));
     assert_non_null(own_signal_stacks_take(21));
+    own_signal_stacks_exchange(UNUSED + 100, present); /* as in a child's child */
+    assert_ptr_equal(own_signal_stacks_take(UNUSED + 100), present);
+    struct own_signal_stack *const other = own_signal_stacks_take(20);
+    assert_non_null(other);
+    own_signal_stacks_exchange(21, own_signal_stacks_take(21)); /* in another one's */
+    assert_ptr_equal(own_signal_stacks_take(20), present);
+    assert_ptr_equal(own_signal_stacks_take(UNUSED + 100), other);
 }
 
 static void without_memory_there_is_none(void **state) {

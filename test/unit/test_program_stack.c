@@ -201,7 +201,7 @@ static void *sets_one_for_a_child_alone(void *unused) {
     assert_int_equal(program_stack_exchange(&childs, &old, true), 0);
     assert_int_equal(old.ss_flags, SS_DISABLE);
     assert_false(is_hidden());
-    assert_int_equal(profiler_tls.signal_stack->programs.ss_size, 0);
+    assert_int_equal(profiler_tls.signal_stack->latest, 0);
     assert_int_equal(program_stack_exchange(NULL, &old, true), 0);
     assert_int_equal(old.ss_size, ROOM);
     return unused;

@@ -50,18 +50,17 @@ ARCH_DEFINE_HANDLER_RETURN(program_handler_returns, program_handler_leave, sigre
 
 static uintptr_t move_frame(struct own_signal_stack *own, uintptr_t frame,
                             const ucontext_t *context) {
-    stack_t *const programs = &own->programs;
+    own->latest = (uint8_t)own_signal_stack_place(own, &context->uc_stack);
+    const stack_t programs = own->settings[own->latest];
     const uintptr_t below = arch_interrupted_sp(context) - FRAME_RED_ZONE;
-    const bool is_on_it = program_stack_has(programs, below);
-    const bool enters_it = programs->ss_size && !is_on_it;
-    const uintptr_t low = (uintptr_t)programs->ss_sp;
+    const bool is_on_it = program_stack_has(&programs, below);
+    const bool enters_it = programs.ss_size && !is_on_it;
+    const uintptr_t low = (uintptr_t)programs.ss_sp;
     const struct signal_frame_place place =
-        arch_place_signal_frame(enters_it ? low + programs->ss_size : below, context);
-    if ((is_on_it || enters_it) && place.frame - low > programs->ss_size)
+        arch_place_signal_frame(enters_it ? low + programs.ss_size : below, context);
+    if ((is_on_it || enters_it) && place.frame - low > programs.ss_size)
         arch_fault();
-    arch_move_signal_frame(&place, frame, programs, program_handler_returns, own);
-    if (enters_it && (programs->ss_flags & STACK_DISARMS))
-        *programs = (stack_t){.ss_flags = SS_DISABLE};
+    arch_move_signal_frame(&place, frame, &programs, program_handler_returns, own);
     return place.frame;
 }
 
@@ -71,7 +70,8 @@ static uintptr_t move_frame(struct own_signal_stack *own, uintptr_t frame,
  * a handler that bypassed our hooks runs below it. */
 static bool is_to_move(const struct own_signal_stack *own, uintptr_t frame,
                        const ucontext_t *context) {
-    return own && own_signal_stack_has(own, frame) &&
+    return own && own_signal_stack_is(own, &context->uc_stack) &&
+           own_signal_stack_has(own, frame) &&
            !own_signal_stack_has(own, arch_interrupted_sp(context)) && context->uc_mcontext.fpregs;
 }
 
@@ -117,15 +117,13 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
         return atomic_load(&handler->function);
     struct own_signal_stack *const own = own_signal_stacks_of(context);
     const signal_mask mask = mask_of(handler, own, number, context);
-    if (own && own_signal_stack_is(own, &context->uc_stack))
-        program_stack_commit(own, arch_interrupted_sp(context));
     const bool moves = is_to_move(own, frame, context);
     const uintptr_t place = moves ? move_frame(own, frame, context) : frame;
     arch_begin_handler(begin, context, number, atomic_load(&handler->function), place, mask);
     /* The kernel has disabled the stack (SS_AUTODISARM). Its copy in the new frame is disabled,
-     * too, so that sigreturn() does not set it again. */
-    if (!moves && (context->uc_stack.ss_flags & STACK_DISARMS))
-        begin->uc_stack = (stack_t){.ss_flags = SS_DISABLE};
+     * too, so that sigreturn() does not set it again: in the kernel, or for the program alone. */
+    if (context->uc_stack.ss_flags & STACK_DISARMS)
+        begin->uc_stack = moves ? program_stack_disabled(own) : (stack_t){.ss_flags = SS_DISABLE};
     return 0;
 }
 

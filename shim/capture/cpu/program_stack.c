@@ -1,6 +1,7 @@
 #include "program_stack.h"
 
 #include "arch_machine.h"
+#include "arch_signal_frame.h"
 #include "bare_syscall.h"
 #include "kernel/signals_blocked.h"
 #include "record/thread_table.h"
@@ -55,73 +56,108 @@ static int error_of(const stack_t *wanted) {
     return mode != SS_DISABLE && wanted->ss_size < LEAST_BYTES ? ENOMEM : 0;
 }
 
-/* Stores the program's setting. A handler that comes in between finds no stack, never one stack
- * with the size of another. */
-static void program_stack_store(struct own_signal_stack *stack, stack_t kept) {
-    stack->programs.ss_size = 0;
-    atomic_signal_fence(memory_order_seq_cst); /* only a handler of this thread reads it */
-    stack->programs.ss_sp = kept.ss_sp;
-    stack->programs.ss_flags = kept.ss_flags;
+/* --- the program's settings --- */
+
+/* A handler that comes in between finds no stack, never one with the size of another. */
+static void program_stack_store(stack_t *place, stack_t kept) {
+    place->ss_size = 0;
+    atomic_signal_fence(memory_order_seq_cst); /* the reader is a handler of this thread */
+    place->ss_sp = kept.ss_sp;
+    place->ss_flags = kept.ss_flags;
     atomic_signal_fence(memory_order_seq_cst);
-    stack->programs.ss_size = kept.ss_size;
+    place->ss_size = kept.ss_size;
 }
 
+static bool are_equal(const stack_t *a, const stack_t *b) {
+    return a->ss_sp == b->ss_sp && a->ss_flags == b->ss_flags && a->ss_size == b->ss_size;
+}
+
+/* Returns the place after the one that was replaced last, without the first and the present one. */
+static uint32_t place_to_replace(struct own_signal_stack *stack, uint32_t present) {
+    do
+        stack->replaced = (uint8_t)(stack->replaced % (PROGRAM_SETTINGS - 1) + 1);
+    while (stack->replaced == present);
+    return stack->replaced;
+}
+
+/* Returns the place that has the setting. */
+static uint32_t place_for(struct own_signal_stack *stack, uint32_t present, stack_t kept) {
+    uint32_t place = 0;
+    while (place < PROGRAM_SETTINGS && !are_equal(&stack->settings[place], &kept))
+        place++;
+    if (place == PROGRAM_SETTINGS) {
+        place = place_to_replace(stack, present);
+        program_stack_store(&stack->settings[place], kept);
+    }
+    stack->latest = (uint8_t)place;
+    return place;
+}
+
+/* The same before `sigaltstack()` changes `kernels`. Where the first setting stands for a later
+ * one, handlers that have begun meanwhile restore that one. */
+static uint32_t place_for_next(struct own_signal_stack *stack, const stack_t *kernels,
+                               stack_t kept) {
+    const uint32_t present =
+        own_signal_stack_is(stack, kernels) ? own_signal_stack_place(stack, kernels) : 0;
+    if (present && kernels->ss_size == stack->high - stack->low) {
+        program_stack_store(&stack->settings[0], stack->settings[present]);
+        stack->first_stands_for_latest = false;
+    }
+    return place_for(stack, present, kept);
+}
+
+/* Returns the program's setting. One that is not ours it has set by a system call of its own. */
+static stack_t program_stack_of(const struct own_signal_stack *stack, const stack_t *kernels) {
+    return own_signal_stack_is(stack, kernels)
+               ? stack->settings[own_signal_stack_place(stack, kernels)]
+               : *kernels;
+}
+
+stack_t program_stack_disabled(struct own_signal_stack *stack) {
+    const stack_t disabled = {.ss_flags = SS_DISABLE};
+    return own_signal_stack_setting(stack, place_for(stack, stack->latest, disabled));
+}
+
+bool program_stack_is_under(const struct own_signal_stack *stack, uintptr_t sp) {
+    stack_t present;
+    uint32_t i = 0;
+    while (i < PROGRAM_SETTINGS && !program_stack_has(&stack->settings[i], sp))
+        i++;
+    if (i == PROGRAM_SETTINGS || kernel_exchange(NULL, &present) != 0)
+        return false;
+    const stack_t programs = program_stack_of(stack, &present);
+    return program_stack_has(&programs, sp);
+}
+
+/* Takes the latest setting for the present one: a system call may be forbidden here. */
 void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp) {
-    program_stack_commit(stack, sp);
-    const bool sets = !program_stack_has(&stack->programs, sp) && error_of(frames) == 0;
-    const stack_t kept = as_kept(frames);
-    if (sets && (kept.ss_flags & STACK_DISARMS) && spans(&kept, sp)) {
-        stack->pending = kept;
-        atomic_store(&stack->pendings, atomic_load(&stack->commits) + 1);
-    } else if (sets)
-        program_stack_store(stack, kept);
-    *frames = own_signal_stack_setting(stack);
-}
-
-void program_stack_commit(struct own_signal_stack *stack, uintptr_t sp) {
-    /* a handler that runs in between counts up */
-    const uint32_t pendings = atomic_load(&stack->pendings);
-    if (pendings == atomic_load(&stack->commits) || spans(&stack->pending, sp))
-        return;
-    program_stack_store(stack, stack->pending);
-    atomic_store(&stack->commits, pendings);
-}
-
-static void drop_pending(struct own_signal_stack *stack) {
-    atomic_store(&stack->commits, atomic_load(&stack->pendings));
-}
-
-/* Returns the program's setting; reads it again if a handler has run meanwhile. */
-static stack_t program_stack_of(struct own_signal_stack *stack, uintptr_t sp) {
-    stack_t programs;
-    uint32_t pendings;
-    do {
-        pendings = atomic_load(&stack->pendings);
-        program_stack_commit(stack, sp);
-        programs = stack->programs;
-    } while (atomic_load(&stack->pendings) != pendings);
-    return programs;
+    const bool stays =
+        error_of(frames) != 0 || program_stack_has(&stack->settings[stack->latest], sp);
+    const uint32_t place = stays ? stack->latest : place_for(stack, stack->latest, as_kept(frames));
+    *frames = own_signal_stack_setting(stack, place);
 }
 
 /* --- sigaltstack() --- */
 
 /* Sets the stack for the program. First has the kernel set it, because only the kernel knows how
  * large the frames of this thread may be; then sets the profiler's stack again, with all signals
- * blocked in between. A thread that runs on the profiler's stack can set nothing in the kernel. */
-static int program_stack_set(struct own_signal_stack *own, const stack_t *wanted, uintptr_t sp) {
-    const stack_t ours = own_signal_stack_setting(own);
+ * blocked in between. A thread that runs on the profiler's stack can set nothing in the kernel,
+ * unless that stack is disarmed. */
+static int program_stack_set(struct own_signal_stack *own, const stack_t *wanted,
+                             const stack_t *present, uintptr_t sp) {
     signal_mask before = 0;
-    if (own_signal_stack_has(own, sp)) {
+    if (own_signal_stack_has(own, sp) && own_signal_stack_is(own, present)) {
         const int error = error_of(wanted);
         if (!error)
-            own->programs = as_kept(wanted);
+            program_stack_store(&own->settings[own_signal_stack_place(own, present)],
+                                as_kept(wanted));
         return error;
     }
     const bool blocked = signals_block(&before);
     const int error = kernel_exchange(wanted, NULL) == 0 ? 0 : errno;
     if (!error) {
-        program_stack_commit(own, sp);
-        own->programs = as_kept(wanted);
+        const stack_t ours =
+            own_signal_stack_setting(own, place_for_next(own, present, as_kept(wanted)));
         (void)kernel_exchange(&ours, NULL);
     }
     if (blocked)
@@ -142,16 +178,18 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
     if (kernel_exchange(NULL, &present) != 0)
         return -1;
     const bool is_ours = own_signal_stack_is(own, &present);
+    if (is_ours)
+        own->latest = (uint8_t)own_signal_stack_place(own, &present);
     if (wanted && !memory_range_is_readable((uintptr_t)wanted, sizeof *wanted))
         return fail_with(EFAULT);
     if (!is_ours && (is_borrowed || (!wanted && present.ss_size)))
         return kernel_exchange(wanted, old);
-    const stack_t programs = is_ours ? program_stack_of(own, sp) : present;
+    const stack_t programs = program_stack_of(own, &present);
     if (wanted && (is_ours ? program_stack_has(&programs, sp) : !!(present.ss_flags & SS_ONSTACK)))
         return fail_with(EPERM);
     if (wanted) {
         const int error = is_borrowed ? (kernel_exchange(wanted, NULL) == 0 ? 0 : errno)
-                                      : program_stack_set(own, wanted, sp);
+                                      : program_stack_set(own, wanted, &present, sp);
         if (error)
             return fail_with(error);
     }
@@ -166,30 +204,35 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
 /* --- the profiler's stack --- */
 
 bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process) {
-    const stack_t ours = own_signal_stack_setting(stack);
     const int saved = errno;
     stack_t old = {.ss_flags = SS_DISABLE};
-    stack->thread_pointer = thread_pointer(); /* stored before a signal may come on this stack */
+    /* before a signal may come on it; the first thread of a process has never been given a flag,
+     * others are given this one */
+    stack->thread_pointer = thread_pointer();
+    stack->settings[0] = (stack_t){.ss_flags = is_first_of_process ? 0 : SS_DISABLE};
+    stack->first_stands_for_latest = is_first_of_process;
+    stack->latest = 0;
+    stack_t ours = own_signal_stack_setting(stack, 0);
     const bool is_set = kernel_exchange(&ours, &old) == 0;
     errno = saved;
     if (!is_set)
         return false;
-    drop_pending(stack); /* left by a thread that had this stack before */
     own_signal_stack_note_wait(stack, 0, 0, NULL);
-    if (old.ss_size)
-        stack->programs = (stack_t){
-            .ss_sp = old.ss_sp, .ss_flags = old.ss_flags & STACK_DISARMS, .ss_size = old.ss_size};
-    else /* the kernel sets this flag for each thread but the first of a process */
-        stack->programs = (stack_t){.ss_flags = is_first_of_process ? 0 : SS_DISABLE};
+    if (old.ss_size) {
+        stack->first_stands_for_latest = false;
+        old.ss_flags &= STACK_DISARMS;
+        program_stack_store(&stack->settings[0], old);
+        ours = own_signal_stack_setting(stack, 0);
+        if (old.ss_flags)
+            (void)kernel_exchange(&ours, NULL);
+    }
     profiler_tls.signal_stack = stack;
     return true;
 }
 
 void program_stack_heal(ucontext_t *context) {
     struct own_signal_stack *const own = profiler_tls.signal_stack;
-    if (!own || context->uc_stack.ss_size)
-        return;
-    drop_pending(own);
-    own->programs = (stack_t){.ss_flags = SS_DISABLE};
-    context->uc_stack = own_signal_stack_setting(own);
+    if (own && !context->uc_stack.ss_size &&
+        !own_signal_stack_has(own, arch_interrupted_sp(context)))
+        context->uc_stack = program_stack_disabled(own);
 }

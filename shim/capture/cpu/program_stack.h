@@ -15,10 +15,6 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-/* SS_AUTODISARM (Linux, uapi/linux/signal.h), which libc's headers lack: it disables the stack
- * while a handler runs on it. */
-enum { STACK_DISARMS = (int)(1U << 31) };
-
 /* Sets the profiler's stack for the calling thread, in the kernel and in profiler_tls, and saves
  * the program's setting. Returns false if the thread is running on its own alternate stack: then it
  * keeps that stack. Context: calm, the thread itself. Async-signal-safe: yes. */
@@ -33,19 +29,22 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
  * SS_AUTODISARM. Async-signal-safe: yes. */
 bool program_stack_has(const stack_t *stack, uintptr_t sp);
 
-/* Restores the alternate stack in a handler's frame as the return from the handler does, unless
- * `sp` is on the present stack. Replaces the setting in the frame by the one that the kernel needs.
- * A frame on a stack with SS_AUTODISARM is in use until rt_sigreturn has read it: until then this
- * stack stays pending. Async-signal-safe: yes. */
+/* Returns whether the calling thread, at `sp`, runs on the stack that the program has set. Makes a
+ * system call only if `sp` is on one of its settings. Async-signal-safe: yes. */
+bool program_stack_is_under(const struct own_signal_stack *stack, uintptr_t sp);
+
+/* Replaces the setting in a handler's frame by the one that rt_sigreturn is to give to the kernel,
+ * as the kernel would: the present one where `sp` is on the program's present stack. Makes no
+ * system call, and uses nothing of the thread's. Async-signal-safe: yes. */
 void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp);
 
-/* Makes the pending stack the program's, unless code at `sp` still runs on it: a handler may
- * interrupt the return on that stack before rt_sigreturn. The kernel's setting does not show this,
- * because a handler without SA_ONSTACK may restore an earlier one. Async-signal-safe: yes. */
-void program_stack_commit(struct own_signal_stack *stack, uintptr_t sp);
+/* Returns the kernel's setting for a thread whose program has disabled its stack, or whose stack is
+ * disarmed while a handler runs. Async-signal-safe: yes. */
+stack_t program_stack_disabled(struct own_signal_stack *stack);
 
 /* Called when our signal has found no alternate stack: a system call of the program's has removed
- * ours. The return from the handler sets ours again. Async-signal-safe: yes. */
+ * ours, or it is disarmed while a handler without SA_ONSTACK runs. It is set again as our handler
+ * returns, unless the thread is on it. Async-signal-safe: yes. */
 void program_stack_heal(ucontext_t *context);
 
 #endif

@@ -18,7 +18,7 @@ enum {
     SEGMENTS = THREAD_SEGMENTS * THREADS_PER_SEGMENT / PER_SEGMENT,
     GUARDED_SEGMENTS = 64,
     GUARD_BYTES = ARCH_LARGEST_PAGE_BYTES,
-    HEAD_BYTES = ARCH_LARGEST_PAGE_BYTES,
+    HEAD_BYTES = 2 * ARCH_LARGEST_PAGE_BYTES,
     STRIDE = OWN_SIGNAL_STACK_BYTES + GUARD_BYTES,
     /* from below: a guard, the first stack, the head, and then 15 times a guard and a stack */
     SEGMENT_BYTES = PER_SEGMENT * STRIDE + HEAD_BYTES,
@@ -31,14 +31,14 @@ enum {
 struct segment {
     struct own_signal_stack stacks[PER_SEGMENT];
 };
-_Static_assert(sizeof(struct segment) <= HEAD_BYTES, "a segment's head is one page");
+_Static_assert(sizeof(struct segment) <= HEAD_BYTES, "a segment's head holds its stacks");
 
 static _Atomic uintptr_t segments[SEGMENTS];
 /* one past the index of the last segment that was ever mapped */
 static _Atomic uint32_t segments_end;
 
-/* Set in a forked child: the stack on which its thread stays, and the stack of the thread's slot.
- * The slots of the two have swapped them. */
+/* In a forked child: the stack on which its thread stays, and the stack of the thread's slot. Their
+ * slots have swapped them. The second is NULL if that slot has none: then no slot has the first. */
 static struct own_signal_stack *exchanged[2];
 
 static uintptr_t first_stack_of(const struct segment *segment) {
@@ -120,7 +120,7 @@ struct own_signal_stack *own_signal_stacks_take(uint32_t index) {
     const uint32_t place = index % PER_SEGMENT;
     struct own_signal_stack *const stack = &segment->stacks[place];
     const bool is_open = place == 0 || index / PER_SEGMENT >= GUARDED_SEGMENTS;
-    if (atomic_load(&stack->is_kept) || !open_stack(stack, stack_of(segment, place), is_open))
+    if (!open_stack(stack, stack_of(segment, place), is_open))
         return NULL;
     return stack == exchanged[0] ? exchanged[1] : stack == exchanged[1] ? exchanged[0] : stack;
 }
@@ -129,9 +129,7 @@ void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present
     exchanged[0] = NULL;
     exchanged[1] = NULL;
     struct own_signal_stack *const slots = own_signal_stacks_take(index);
-    if (!slots)
-        atomic_store(&present->is_kept, true);
-    if (!slots || slots == present)
+    if (slots == present)
         return;
     exchanged[0] = present;
     exchanged[1] = slots;
@@ -188,9 +186,9 @@ static struct stack_range range_of(const stack_t *stack) {
 
 struct stack_range own_signal_stacks_range(const stack_t *kernels, uintptr_t sp) {
     const struct own_signal_stack *const own = profiler_tls.signal_stack;
+    if (own && own_signal_stack_has(own, sp))
+        return (struct stack_range){own->low, own->high};
     if (!own || !own_signal_stack_is(own, kernels))
         return range_of(kernels);
-    if (own_signal_stack_has(own, sp))
-        return (struct stack_range){own->low, own->high};
-    return range_of(&own->programs);
+    return range_of(&own->settings[own_signal_stack_place(own, kernels)]);
 }

@@ -5,6 +5,11 @@
  * sampled thread has an alternate stack of the profiler, from its begin to its end. The stack that
  * the program sets with sigaltstack() is recorded here and used by program_handlers.h.
  *
+ * The kernel saves the setting as a handler begins, and restores it as the handler returns. So that
+ * this restores the program's setting, too, each of the program's settings has a place here, and
+ * the kernel's setting names the present one: the size is smaller by the number of the place. A
+ * setting with SS_AUTODISARM has that flag in the kernel, too.
+ *
  * A stack is 64 KiB of addresses. Its pages stay unused until a signal arrives; then a frame and
  * the handler touch one or two. The stacks of 16 neighbouring slots are one mapping. Each of the
  * first 1,024 stacks has a guard page below it, and of the others every sixteenth, because a guard
@@ -23,26 +28,32 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-enum { OWN_SIGNAL_STACK_BYTES = 64 << 10 };
+/* SS_AUTODISARM (Linux, uapi/linux/signal.h), which libc's headers lack: the stack is none while a
+ * handler runs. */
+enum { STACK_DISARMS = (int)(1U << 31) };
+
+enum {
+    OWN_SIGNAL_STACK_BYTES = 64 << 10,
+    /* A setting is lost if a handler, and those within it, set so many others. */
+    PROGRAM_SETTINGS = 16,
+};
 
 struct own_signal_stack {
     uintptr_t low; /* lowest address; 0: the memory is not opened yet */
     uintptr_t high;
-    /* The program's setting, as the kernel keeps it: SS_ONSTACK here is a flag that the program has
-     * passed, not a state. Written by the thread alone. */
-    stack_t programs;
-    uintptr_t thread_pointer; /* libc's thread pointer of the thread that has this stack */
-    /* If the thread is in a wait with a mask of its own (hooks/masked_wait.c): the mask, and the
-     * hook's frame. */
-    _Atomic uintptr_t wait_frame; /* 0: the thread is in no such wait */
-    /* the hook's return address, by which a jump out of the hook is detected */
-    uintptr_t wait_return;
+    /* The program's settings, as the kernel keeps them: SS_ONSTACK is not a state but a flag that
+     * the program may have given. Written by the thread alone. */
+    stack_t settings[PROGRAM_SETTINGS];
+    uint8_t latest;   /* place of the one that was set, or seen present, last */
+    uint8_t replaced; /* place of the one that was replaced last */
+    /* The first setting is the one that a process begins with. The kernel restores it never: its
+     * size is too small, and the flag SS_DISABLE is missing. So it stands for the latest one. */
+    bool first_stands_for_latest;
+    uintptr_t thread_pointer; /* its thread's, as libc has it */
+    /* The mask of a wait that the thread is in (hooks/masked_wait.c), and the hook's frame. */
+    _Atomic uintptr_t wait_frame; /* 0: none */
+    uintptr_t wait_return; /* the hook's return address: gone once a handler has jumped out */
     const sigset_t *wait_mask;
-    stack_t pending;           /* stack that will replace `programs`: program_stack_commit() */
-    _Atomic uint32_t pendings; /* number of times that `pending` was set; wraps */
-    _Atomic uint32_t commits;  /* value of `pendings` that `programs` includes */
-    /* a thread of another slot uses this stack: own_signal_stacks_exchange() */
-    _Atomic bool is_kept;
 };
 
 /* Returns the stack of the slot with that index. NULL: the kernel refused the memory, or its signal
@@ -91,15 +102,27 @@ static inline void own_signal_stack_note_wait(struct own_signal_stack *stack, ui
     atomic_store_explicit(&stack->wait_frame, mask ? frame : 0, memory_order_relaxed);
 }
 
-/* Returns the setting for sigaltstack(). Async-signal-safe: yes. */
-static inline stack_t own_signal_stack_setting(const struct own_signal_stack *stack) {
-    return (stack_t){.ss_sp = (void *)stack->low, .ss_size = stack->high - stack->low};
+/* Returns the kernel's setting that names the program's at `place`. Async-signal-safe: yes. */
+static inline stack_t own_signal_stack_setting(const struct own_signal_stack *stack,
+                                               uint32_t place) {
+    return (stack_t){.ss_sp = (void *)stack->low,
+                     .ss_flags = stack->settings[place].ss_flags & STACK_DISARMS,
+                     .ss_size = stack->high - stack->low - place};
 }
 
-/* Returns true if `setting` describes this stack. Async-signal-safe: yes. */
+/* Returns true if that is a setting of this stack. Async-signal-safe: yes. */
 static inline bool own_signal_stack_is(const struct own_signal_stack *stack,
-                                       const stack_t *setting) {
-    return setting->ss_size && (uintptr_t)setting->ss_sp == stack->low;
+                                       const stack_t *kernels) {
+    return kernels->ss_size && (uintptr_t)kernels->ss_sp == stack->low &&
+           stack->high - stack->low - kernels->ss_size < PROGRAM_SETTINGS;
+}
+
+/* Returns the place of the program's setting. `kernels`: a setting of this stack.
+ * Async-signal-safe: yes. */
+static inline uint32_t own_signal_stack_place(const struct own_signal_stack *stack,
+                                              const stack_t *kernels) {
+    const uint32_t place = (uint32_t)(stack->high - stack->low - kernels->ss_size);
+    return place == 0 && stack->first_stands_for_latest ? stack->latest : place;
 }
 
 #endif
