@@ -253,17 +253,37 @@ struct sigaction program_handlers_seen(int number, const struct sigaction *actio
     return seen;
 }
 
+static bool is_same(const struct sigaction *a, const struct sigaction *b) {
+    return a->sa_sigaction == b->sa_sigaction && a->sa_flags == b->sa_flags &&
+           mask_in(a) == mask_in(b);
+}
+
+/* Replaces the entry by the handler. The kernel cannot do so only if the action is still the one
+ * that was read: another thread may have set one since, or the signal has reset it (SA_RESETHAND).
+ * So what was replaced is compared, and if it is another action, that one is set again. */
+static void unwrap_action(int number) {
+    enum { TRIES = 1000 }; /* of which each fails if the program sets an action meanwhile */
+    struct sigaction expected;
+    struct sigaction replaced;
+    if (next_sigaction(number, NULL, &expected) != 0)
+        return;
+    struct sigaction wanted = program_handlers_seen(number, &expected);
+    if (wanted.sa_sigaction == expected.sa_sigaction)
+        return;
+    for (int i = 0; i < TRIES && next_sigaction(number, &wanted, &replaced) == 0; i++) {
+        if (is_same(&replaced, &expected))
+            return;
+        expected = wanted;
+        wanted = program_handlers_seen(number, &replaced);
+    }
+}
+
 void program_handlers_unwrap(void) {
     const int saved = errno;
     if (!atomic_load(&has_entries))
         return;
-    for (int number = 1; number < SIGNALS; number++) {
-        struct sigaction present;
-        if (!atomic_load(&table[number].sets) || next_sigaction(number, NULL, &present) != 0)
-            continue;
-        const struct sigaction seen = program_handlers_seen(number, &present);
-        if (seen.sa_sigaction != present.sa_sigaction)
-            next_sigaction(number, &seen, NULL);
-    }
+    for (int number = 1; number < SIGNALS; number++)
+        if (atomic_load(&table[number].sets))
+            unwrap_action(number);
     errno = saved;
 }
