@@ -2,6 +2,7 @@
 
 #include "arch_object.h"
 #include "clock.h"
+#include "emulated_program.h"
 #include "files/by_path.h"
 #include "files/system_files.h"
 #include "glob.h"
@@ -74,15 +75,29 @@ static bool resource_read_text(const char *path, char *text, size_t size) {
     return process_file_text(may_open_by_path() ? process_file_open_path(path) : -1, text, size);
 }
 
-/* `path`: the executable's path at the start, or "" if not known. */
+/* Returns the program that the process emulates, in `text`, or `path` if it emulates none. */
+static const char *program_of(const char *path, char *text, size_t size) {
+    memset(text, 0, size); /* arguments that do not fit end in the buffer's last byte */
+    if (!resource_read_text("/proc/thread-self/cmdline", text, size))
+        return path;
+    while (size > 1 && !text[size - 2])
+        size--;
+    const char *const guest = emulated_program(path, text, size);
+    return guest ? guest : path;
+}
+
+/* `path`: at the start, or "" if not known. */
 static void set_executable(struct resource *r, const char *path, const char *redact) {
     char now[PATH_MAX];
     if (path[0] != '/' && may_open_by_path() && program_path(now, sizeof now))
         path = now;
     if (path[0] != '/')
         return;
-    const char *const shown = redact_path(redact, path);
-    resource_set_text(r, "process.executable.path", shown);
+    char arguments[PATH_MAX];
+    const char *const program = program_of(path, arguments, sizeof arguments);
+    const char *const shown = redact_path(redact, program);
+    if (program[0] == '/') /* else the folder is not known any more */
+        resource_set_text(r, "process.executable.path", shown);
     resource_set_text(r, "process.executable.name", glob_base_name(shown));
 }
 

@@ -1,14 +1,19 @@
 #include "ineligible.h"
 
+#include "arch_emulator.h"
 #include "arch_memory.h"
+#include "bare_syscall.h"
 #include "capture/symbols/definition.h"
 #include "capture/symbols/next_symbol.h"
 #include "capture/symbols/object_symbols.h"
 #include "text_numbers.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -207,11 +212,51 @@ static bool is_child_of_chromium(const struct log *log, char *const *arguments) 
     return true;
 }
 
-/* --- all reasons --- */
+/* --- emulated by qemu-user --- */
+
+/* Returns 0 if the link cannot be read. */
+static size_t read_link(const char *link, char *path, size_t size) {
+    const long length =
+        bare_syscall(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, (long)size, 0, 0);
+    return length > 0 ? (size_t)length : 0;
+}
+
+/* Distinguishes a program that QEMU emulates from one in an emulated machine, where the two links
+ * are the kernel's own and are equal. qemu-user replaces the first by the guest's program, and
+ * passes on the second, which leads to qemu. Without /proc: an emulated machine's kernel maps a
+ * vDSO. */
+static bool is_emulated_alone(void) {
+    static const char tasks[] = "/proc/self/task/";
+    char link[sizeof tasks + sizeof "4294967295/exe"];
+    char process[PATH_MAX];
+    char thread[PATH_MAX];
+    memcpy(link, tasks, sizeof tasks);
+    char *const end = number_write(link + sizeof tasks - 1, 10,
+                                   (uint64_t)bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0));
+    memcpy(end, "/exe", sizeof "/exe");
+    const size_t process_length = read_link("/proc/self/exe", process, sizeof process);
+    const size_t thread_length = read_link(link, thread, sizeof thread);
+    if (process_length == 0 || thread_length == 0)
+        return getauxval(AT_SYSINFO_EHDR) == 0;
+    return process_length != thread_length || memcmp(process, thread, thread_length) != 0;
+}
+
+/* qemu's own process, which the kernel knows by the same number, has the preload and the CPU time,
+ * too: both would report it. And a helper in each forked child of the guest's meets a fault of
+ * qemu's that ends the child. */
+static bool is_under_qemu(const struct log *log) {
+    if (!arch_cpu_is_emulated() || !is_emulated_alone())
+        return false;
+    log_debug(log, "qemu emulates the program; nothing is profiled in it, only in the process of "
+                   "qemu's, if that has the preload, too");
+    return true;
+}
+
+/* --- all of them --- */
 
 bool is_ineligible(const struct log *log, char *const *arguments) {
     return has_older_glibc(log) || is_libc_alone(log) || is_loaded_late(log) ||
            has_another_copy(log) || is_short_of_memory(log) || has_sanitizer(log) ||
            has_heaptrack(log) || has_malloc_for_one_thread(log) ||
-           is_child_of_chromium(log, arguments);
+           is_child_of_chromium(log, arguments) || is_under_qemu(log);
 }

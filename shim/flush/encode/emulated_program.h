@@ -1,0 +1,15 @@
+/* Finds the program that this process emulates, where the process is qemu-user's: `qemu-ARCH
+ * [options] program [arguments]`, or the same by way of binfmt_misc. The operator knows the process
+ * by that program; qemu is what interpreters are to others. The rule for options is that of qemu's
+ * linux-user/main.c. Context: flush.
+ */
+#ifndef OTELPROF_EMULATED_PROGRAM_H
+#define OTELPROF_EMULATED_PROGRAM_H
+
+#include <stddef.h>
+
+/* Returns the program's path as qemu got it, which lies in `arguments`, or NULL. `executable`: the
+ * path of the process's file. `arguments`: `size` bytes as /proc/self/cmdline has them. */
+const char *emulated_program(const char *executable, const char *arguments, size_t size);
+
+#endif
