@@ -67,7 +67,7 @@ def _chance(p):
 
 def table_rows(comparison, sides, exposures):
     """Titles, then rows of texts."""
-    rows = [["A", "B", "B - A", "alone", "chance", "function"]]
+    rows = [["A", "B", "B - A", "alone", "of", "chance", "function"]]
     for change in comparison.changes:
         rows.append(
             [
@@ -75,6 +75,7 @@ def table_rows(comparison, sides, exposures):
                 _scaled(sides[1], change.after, exposures and exposures[1]),
                 _difference(change, sides, exposures),
                 _relative(change),
+                change.of,
                 _chance(change.p),
                 function_name(change.frame),
             ]
@@ -88,8 +89,17 @@ def _headline(options, sides, comparison):
         yield f"{letter}: {readable(profile.unit, profile.total)} in about {count} samples, {printable(path)}"
 
 
+def _visible(comparison):
+    """The smallest change that the files could have shown."""
+    parts = [
+        ("none" if change is None else f"{100 * change:.0f} %") + f" at {100 * share:g} %"
+        for share, change in comparison.visible
+    ]
+    return f"smallest change that is named 4 times in 5, by the function's share:\n{', '.join(parts)} of the total"
+
+
 def _verdict(comparison, least):
-    others = comparison.compared - len(comparison.changes)
+    others = comparison.compared - len({change.frame for change in comparison.changes})
     if comparison.changes:
         return f"no change in {others} other functions: chance alone, or {least:g} % or less"
     return f"no change: none of {others} functions differs by more than chance and {least:g} %"
@@ -107,11 +117,12 @@ def text(options, sides, comparison, exposures):
         titles, *rows = table_rows(comparison, sides, exposures)
         lines.append(f"{sides[0].title}, {_scale(options, exposures)}")
         for *cells, name in [titles, *rows[: options.rows]]:
-            lines.append(" ".join(f"{cell:>{10 if exposures else 8}}" for cell in cells) + f"  {name}")
+            widths = [5 if title == "of" else 10 if exposures else 8 for title in titles]
+            lines.append(" ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths)) + f"  {name}")
         if len(rows) > options.rows:
             lines.append(f"and {len(rows) - options.rows} more")
         lines.append("")
-    return "\n".join([*lines, _verdict(comparison, options.least_change)])
+    return "\n".join([*lines, _verdict(comparison, options.least_change), _visible(comparison)])
 
 
 def diff(options):
@@ -122,7 +133,7 @@ def diff(options):
     print(text(options, sides, comparison, exposures))
     if options.output:
         title = f"{printable(options.before)} (A) and {printable(options.after)} (B)"
-        note = "\n".join([*_headline(options, sides, comparison), _verdict(comparison, options.least_change)])
+        note = "\n".join([*_headline(options, sides, comparison), _verdict(comparison, options.least_change), _visible(comparison)])
         write_difference(
             options.output, title, sides, comparison, exposures, table_rows(comparison, sides, exposures), note
         )

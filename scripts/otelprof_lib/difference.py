@@ -7,13 +7,19 @@ millisecond. docs/views.md explains the statistic.
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
-from .aggregate import Frame, self_and_total
+from .aggregate import Frame
 
 CERTAINTY = 0.01  # the chance that a comparison of two runs of one program names any function
 LEAST_SAMPLES = 10  # in both files together: fewer cannot be told from chance
 HALF_A_SAMPLE = 0.5
 MOST_CHANGES = 200
+FAMILIES = 2  # of comparisons: self and total
+POWER = 0.8  # with which the smallest visible change is found
+SHARES = (0.5, 0.1, 0.01)  # of the total: what that change is computed for
+ALIKE = 0.9  # of the largest gain: callers gain about what their callee gains
+NO_SAMPLE = 1e-6  # what rounding leaves of none
 
 
 @dataclass
@@ -23,8 +29,13 @@ class Cell:
     value: float
     samples: float
 
+    def add(self, other):
+        self.value += other.value
+        self.samples += other.samples
+
     def without(self, other):
-        return Cell(max(0, self.value - other.value), max(0, self.samples - other.samples))
+        samples = self.samples - other.samples
+        return Cell(max(0, self.value - other.value), samples) if samples > NO_SAMPLE else Cell(0, 0)
 
     @property
     def weight(self):
@@ -40,7 +51,8 @@ class Change:
     before: float  # values
     after: float
     relative: float  # of the function itself: -1 it is gone, inf it is new
-    p: float  # Holm's
+    p: float  # Holm's, for both families
+    of: str = "self"  # or "total": with callees
 
 
 @dataclass
@@ -48,6 +60,7 @@ class Comparison:
     changes: list  # the largest first
     compared: int  # functions
     samples: tuple  # of both profiles: independent ones
+    visible: list  # (share of the total, smallest relative change that would have been named; None: no change would)
 
 
 # --- the number of samples ---
@@ -65,19 +78,48 @@ def _merged(profile):
     return periods / signals if 0 < signals < periods else 1
 
 
-def cells(profile):
-    """By function: what is its own."""
+def _stack_cells(profile):
+    """By stack."""
     period = profile.sampling.period or 1
     if not profile.counts:
         per_sample = period * _merged(profile) / 1e9
-        return {frame: Cell(own, own / per_sample) for frame, (own, _) in self_and_total(profile.stacks).items() if own}
+        return {stack: Cell(value, value / per_sample) for stack, value in profile.stacks.items()}
     factor = 1e9 if profile.unit == "duration" else 1
+    return {
+        stack: Cell(value, _sampled_objects(value * factor, profile.objects.get(stack, 0), period))
+        for stack, value in profile.stacks.items()
+    }
+
+
+def cells(by_stack):
+    """By function: what is its own."""
     found = {}
-    for stack, value in profile.stacks.items():
-        cell = found.setdefault(stack[0], Cell(0, 0))
-        cell.value += value
-        cell.samples += _sampled_objects(value * factor, profile.objects.get(stack, 0), period)
+    for stack, part in by_stack.items():
+        if part.value:
+            found.setdefault(stack[0], Cell(0, 0)).add(part)
     return found
+
+
+class Totals:
+    """By function: what it has with its callees, in those stacks of one profile that no named function explains."""
+
+    def __init__(self, by_stack):
+        self._stacks = dict(by_stack)
+        self._through = {}
+        self.cells = {}
+        for stack, part in by_stack.items():
+            for frame in set(stack):
+                self._through.setdefault(frame, []).append(stack)
+                self.cells.setdefault(frame, Cell(0, 0)).add(part)
+        self.whole = _sum(by_stack.values())
+
+    def take_out(self, frame):
+        for stack in self._through.pop(frame, ()):
+            part = self._stacks.pop(stack, None)
+            if part:
+                self.whole = self.whole.without(part)
+                for other in set(stack):
+                    self.cells[other] = self.cells[other].without(part)
 
 
 def _sum(parts):
@@ -179,7 +221,7 @@ def _pairs(before, after):
 
 def _changes(pairs, test):
     tested = [(frame, *pair, *test(*pair)) for frame, pair in pairs.items()]
-    adjusted = holm([chance for *_, chance in tested])
+    adjusted = [min(1.0, FAMILIES * chance) for chance in holm([chance for *_, chance in tested])]
     return [
         Change(frame, before.value, after.value, ratio - 1, p)
         for (frame, before, after, ratio, _), p in zip(tested, adjusted)
@@ -219,11 +261,80 @@ def _by_share(pairs, wholes, least):
     return named
 
 
+def _test(wholes, exposures, least):
+    if exposures:
+        return lambda before, after: rate_test(before, after, *wholes, exposures, least)
+    return lambda before, after: share_test(before, after, *wholes, least)
+
+
+def _innermost(found, pairs, divisors, are_shares):
+    """The change of the function that has the least, since its callers gain the same. Of shares, one of about the largest
+    gain: the others' may be its mirror."""
+
+    def gain(change):
+        return change.after / divisors[1] - change.before / divisors[0]
+
+    def size(change):
+        return sum(part.value / divisor for part, divisor in zip(pairs[change.frame], divisors))
+
+    most = max(abs(gain(it)) for it in found)
+    alike = [it for it in found if not are_shares or abs(gain(it)) >= ALIKE * most]
+    return min(alike, key=lambda it: (gain(it) < 0, round(size(it), 9), it.frame))
+
+
+def _by_total(sides, exposures, least):
+    """One after the other: the stacks through a function that is found are taken out before the others are looked at
+    again. So a caller is named only for what its named callees do not explain."""
+    before, after = sides
+    named = []
+    while len(named) < MOST_CHANGES and min(before.whole.samples, after.whole.samples) >= 1:
+        pairs = _pairs(before.cells, after.cells)
+        wholes = before.whole, after.whole
+        found = _changes(pairs, _test(wholes, exposures, least))
+        if not found:
+            break
+        change = _innermost(found, pairs, exposures or [whole.value for whole in wholes], not exposures)
+        change.of = "total"
+        named.append(change)
+        for side in sides:
+            side.take_out(change.frame)
+    return named
+
+
+def visible(share, samples, compared, is_rate, least):
+    """The smallest relative change of a function with this share of the total that is named with the chance POWER, as
+    the first of so many functions; None if it has too few samples to be compared."""
+    parts = [share * count for count in samples]
+    if not compared or sum(parts) < LEAST_SAMPLES or min(parts) <= 0:
+        return None
+    rest = [] if is_rate else [(1 - share) * count for count in samples]
+    error = math.sqrt(sum(1 / count for count in parts + rest))
+    normal = NormalDist()
+    distance = normal.inv_cdf(1 - CERTAINTY / FAMILIES / compared / 2) + normal.inv_cdf(POWER)
+    return least * math.exp(distance * error) - 1
+
+
 def compare(before, after, least, exposures=None):
     """Of two Profiles. `least`: the smallest ratio that counts as change; `exposures`: what the values are divided by;
     None: shares of the total."""
-    sides = cells(before), cells(after)
+    by_stack = _stack_cells(before), _stack_cells(after)
+    sides = tuple(map(cells, by_stack))
     wholes = tuple(_sum(side.values()) for side in sides)
     pairs = _pairs(*sides)
     changes = _by_rate(pairs, wholes, exposures, least) if exposures else _by_share(pairs, wholes, least)
-    return Comparison(changes, len(pairs), tuple(whole.samples for whole in wholes))
+    totals = tuple(map(Totals, by_stack))
+    compared = len(_pairs(*(side.cells for side in totals)))
+    # a function without callees has the same total as self: it is named once
+    leaves = {
+        frame
+        for frame in {**sides[0], **sides[1]}
+        if all(total.cells.get(frame, NOTHING) == side.get(frame, NOTHING) for side, total in zip(sides, totals))
+    }
+    by_total = [it for it in _by_total(totals, exposures, least) if it.frame not in leaves]
+    samples = tuple(whole.samples for whole in wholes)
+    return Comparison(
+        [*changes, *by_total],
+        compared,
+        samples,
+        [(share, visible(share, samples, compared, bool(exposures), least)) for share in SHARES],
+    )

@@ -1,7 +1,8 @@
 """The flame graph of two profiles: what is the same is grey, what changed has a colour.
 
 A frame is as wide as it is in the middle of both, at the same scale: what only one of them has is seen as well. What
-has changed below a frame is the sum over those functions that differ by more than chance: noise has no colour.
+has changed below a frame is the sum over those functions that differ by more than chance, by themselves or with their
+callees: noise has no colour.
 """
 
 from .aggregate import Profile
@@ -29,12 +30,12 @@ def _scales(sides, exposures):
 
 
 class _Tree:
-    """Values by the path from the root, of those stacks whose innermost function is wanted."""
+    """Values by the path from the root, of those stacks that are wanted."""
 
-    def __init__(self, profile, scale, is_wanted=lambda frame: True):
+    def __init__(self, profile, scale, is_wanted=lambda stack: True):
         self._root = [0, {}]
         for stack, value in profile.stacks.items():
-            if is_wanted(stack[0]):
+            if is_wanted(stack):
                 self._add(stack, value * scale)
 
     def _add(self, stack, value):
@@ -52,24 +53,24 @@ class _Tree:
             yield found[-1][0]
 
 
-def _changes(tree, sides, scales, named):
+def _changes(tree, sides, scales, changes):
     """Columns beside those of the tree: A, B, and by how much the named functions below each have more in B."""
 
     def both(is_wanted):
         return [list(_Tree(profile, scale, is_wanted).values(*tree)) for profile, scale in zip(sides, scales)]
 
-    before, after = both(lambda frame: True)
-    changed = both(named.__contains__)
+    own, with_callees = ({it.frame for it in changes if it.of == of} for of in ("self", "total"))
+    before, after = both(lambda stack: True)
+    changed = both(lambda stack: stack[0] in own or not with_callees.isdisjoint(stack))
     return {"changes": {"before": before, "after": after, "gain": [there - here for here, there in zip(*changed)]}}
 
 
 def write_difference(path, title, sides, comparison, exposures, rows, note):
     """`rows`: the table of the changes; `note`: what is said above it."""
     scales = _scales(sides, exposures)
-    named = {change.frame for change in comparison.changes}
     tables = {"changes": {"rows": rows, "note": note, "of": [KIND]}}
     data = page_data(
-        title, {KIND: _middle(sides, scales)}, tables, also=lambda *tree: _changes(tree, sides, scales, named)
+        title, {KIND: _middle(sides, scales)}, tables, also=lambda *tree: _changes(tree, sides, scales, comparison.changes)
     )
     data["profiles"][0]["headline"] = f"{sides[0].title}, the middle of A and B"
     write_text(path, page_of(data))

@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 import sys
 
 import pytest
@@ -9,7 +10,7 @@ from captured import otelprof, succeeds
 from conftest import ROOT, Message
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.capture_file import append_message
-from otelprof_lib.difference import CERTAINTY, Cell, compare, holm, rate_test, share_test
+from otelprof_lib.difference import CERTAINTY, Cell, compare, holm, rate_test, share_test, visible
 
 sys.path.insert(0, str(ROOT / "test" / "diff"))
 import builds  # noqa: E402
@@ -117,7 +118,7 @@ def test_a_change_that_is_smaller_than_the_least_is_none():
 
 def test_functions_with_few_samples_are_not_compared():
     comparison = compare(profile({"f": 9, "g": 1000}), profile({"g": 1000}), LEAST)
-    assert (comparison.compared, comparison.changes) == (1, [])
+    assert (comparison.compared, comparison.changes) == (2, [])  # g, and main with its callees
 
 
 # --- change ---
@@ -128,6 +129,54 @@ def test_only_what_changed_is_named():
     before = {"f": 40_000, "g": 30_000, "h": 20_000, "i": 10_000}
     (change,) = compare(profile(before), profile({**before, "f": 48_000}), LEAST).changes
     assert change.frame.name == "f" and change.relative == pytest.approx(0.2)
+
+
+def calling(stacks):
+    return aggregate([Message().profile("samples", "count", PERIOD, stacks).request])["cpu"]
+
+
+SHARED = {("shared", "fast", "main"): 2000, ("shared", "slow", "main"): 2000, ("other", "main"): 4000}
+
+
+@pytest.mark.parametrize("exposures", [None, (100, 100)], ids=["share", "time"])
+def test_a_function_whose_callees_got_slower_is_named(exposures):
+    """Also where the callee is another caller's too, and where it is all that there is."""
+    for before in (SHARED, {stack: count for stack, count in SHARED.items() if "shared" in stack}):
+        after = {**before, ("shared", "slow", "main"): 4000}
+        found = compare(calling(before), calling(after), LEAST, exposures).changes
+        assert ("slow", "total") in {(it.frame.name, it.of) for it in found}
+        assert "fast" not in {it.frame.name for it in found}
+
+
+def test_callers_are_not_named_for_what_a_named_callee_explains():
+    before = {("f", "g", "h", "main"): 4000, ("i", "h", "main"): 4000, ("j", "main"): 4000}
+    found = compare(calling(before), calling({**before, ("f", "g", "h", "main"): 6000}), LEAST).changes
+    assert [(it.frame.name, it.of) for it in found] == [("f", "self")]
+
+
+def test_callees_of_two_runs_of_one_build_are_no_change():
+    """Chains of up to eight callers, drawn: the self times and the totals together are as seldom wrong as is promised."""
+    draw = random.Random(21)
+    chains = [tuple(f"f{number % (7 + depth)}_{depth}" for depth in range(1 + number % 8)) + ("main",) for number in range(40)]
+    chances = {chain: 1 / (number + 1) for number, chain in enumerate(chains)}
+    wrong = sum(bool(compare(*(calling(drawn(chances, 2000, draw)) for _ in range(2)), 1).changes) for _ in range(200))
+    assert wrong <= 200 * CERTAINTY * 3
+
+
+def test_the_smallest_change_that_would_be_named_is_named_as_often_as_is_said():
+    draw = random.Random(22)
+    least = visible(0.1, (5000, 5000), 4, is_rate=False, least=LEAST)
+    odds = 0.1 / 0.9 * (1 + least)
+    chances = {"f": 0.1, "g": 0.5, "h": 0.4}, {"f": odds, "g": 0.5 / 0.9, "h": 0.4 / 0.9}
+    count = sum("f" in names(compare(*(profile(drawn(it, 5000, draw)) for it in chances), LEAST)) for _ in range(100))
+    assert 65 <= count <= 95
+    assert visible(0.01, (100, 100), 4, is_rate=False, least=LEAST) is None
+
+
+def test_the_smallest_visible_change_is_printed(tmp_path):
+    write(tmp_path / "a", {"f": 4000, "g": 4000})
+    text = succeeds("diff", "a", "a", cwd=tmp_path).stdout
+    assert re.fullmatch(r"\d+ % at 50 %, \d+ % at 10 %, \d+ % at 1 % of the total", text.splitlines()[-1])
 
 
 def test_several_changes_are_named_the_largest_first():
@@ -157,7 +206,7 @@ def test_by_time_shows_what_a_share_hides(tmp_path):
     """Twice as much of everything in the same time."""
     write(tmp_path / "a", {"f": 4000, "g": 2000}, seconds=100)
     write(tmp_path / "b", {"f": 8000, "g": 4000}, seconds=100)
-    assert "no change: none of 2 functions" in succeeds("diff", "a", "b", cwd=tmp_path).stdout
+    assert "no change: none of 3 functions" in succeeds("diff", "a", "b", cwd=tmp_path).stdout
     text = succeeds("diff", "--by", "time", "a", "b", cwd=tmp_path).stdout
     assert builds.named(text) == ["f", "g"] and "+100.0%" in text and "0.400 s/s" in text
 
