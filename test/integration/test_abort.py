@@ -75,7 +75,7 @@ def test_a_program_that_ignores_it_goes_on(aborts):
 
 @pytest.mark.parametrize("types", ["cpu,heap,heap_peak", "heap,heap_peak"], ids=["cpu", "heap"])
 @pytest.mark.parametrize("size", [0, LEAST_STACK - 1], ids=["least", "too-small"])
-def test_a_small_alternate_stack_has_room_for_what_it_had(aborts, size, types):
+def test_a_small_alternate_stack_has_as_much_room_as_without_us(aborts, size, types):
     """The kernel ends a process by SIGSEGV where it has no room for a handler's frame. With CPU samples our handler
     has a stack of ours."""
     assert aborts("handler", size, profiled=False).returncode == ABORTED
@@ -138,7 +138,7 @@ def test_a_signal_from_outside_is_one_too(start, program):
     assert outcome.instance("burn").cpu_of("burns_cpu") > 0.5e9
 
 
-def test_a_program_without_memory_tells_who_had_it(run, program):
+def test_a_program_without_memory_reports_the_largest_holders(run, program):
     """std::terminate, of a std::bad_alloc that nobody catches."""
     limits = {**NO_CORE, resource.RLIMIT_AS: (2 << 30, 2 << 30)}
     environment = {**PEAK, "OTEL_PROFILER_ALLOC_INTERVAL": "65536"}
@@ -169,7 +169,7 @@ def test_a_core_file_shows_the_programs_frames(program, tmp_path):
 
 
 @pytest.mark.system
-def test_who_aborts_has_not_got_through():
+def test_a_process_that_aborts_has_not_settled():
     """The crash guard counts it, as where nothing is exported (test_crash_guard.py)."""
     code = ("import os\n"
             "def helps(thread): return open(f'/proc/self/task/{thread}/comm').read().startswith('otelprof')\n"

@@ -52,7 +52,7 @@ def test_both_are_found_where_they_are():
     assert len(ASSEMBLER.findall(text)) > 5
 
 
-def test_an_unknown_architecture_is_told_in_one_line():
+def test_an_unknown_architecture_is_refused_in_one_line():
     done = subprocess.run(
         ["make", "-n", "--no-print-directory", "all", "ARCH=sparc64", f"BUILD={BUILD}"],
         cwd=ROOT, capture_output=True, text=True, check=False,

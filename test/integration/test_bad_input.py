@@ -260,7 +260,7 @@ def test_console_where_the_program_has_decimal_commas(run, tmp_path):
     assert len(numbers) > 20 and not re.findall("[0-9],[0-9]", "".join(numbers)), outcome.stderr
 
 
-def test_console_counts_a_function_with_what_is_inlined_into_it(run, program):
+def test_console_counts_a_function_with_its_inlined_functions(run, program):
     """The console shows ten rows an export: both functions are the hottest of all, and all exports count."""
     console = {"OTEL_PROFILES_EXPORTER": "console", "OTEL_PROFILER_TYPES": "cpu"}
     outcome = run([program("inlined_work"), "1500"], env=console, log_to_stderr=True)

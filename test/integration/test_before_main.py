@@ -53,12 +53,12 @@ def differences(tmp_path, command, before=(), behind=()):
 
 @pytest.mark.parametrize("command", [["/bin/true"], ["/usr/bin/python3", "-c", "0"], ["/usr/bin/git", "--version"],
                                      ["/usr/bin/perl", "-e", "0"], ["/usr/bin/g++", "--version"]], ids=lambda c: c[0])
-def test_what_is_behind_us_is_what_the_loader_finds(tmp_path, command):
+def test_the_next_function_is_the_one_that_the_loader_finds(tmp_path, command):
     assert differences(tmp_path, command) == []
 
 
 @pytest.mark.parametrize("other", OTHERS, ids=lambda path: path.rpartition("/")[2])
-def test_what_is_behind_us_beside_other_preloads(tmp_path, other):
+def test_the_next_functions_beside_other_preloads(tmp_path, other):
     assert differences(tmp_path, ["/bin/true"], before=[other]) == []
     assert differences(tmp_path, ["/bin/true"], behind=[other]) == []
 
@@ -67,7 +67,7 @@ def test_what_is_behind_us_beside_other_preloads(tmp_path, other):
 
 
 @settings
-def test_what_is_withdrawn_is_nothing_to_whoever_reads_the_tables(run, program, setting):
+def test_withdrawn_symbols_are_ignored_by_readers_of_the_tables(run, program, setting):
     """memray reads them by itself, and called address 0 of our library."""
     before = run([program("reads_symbols")], profiled=False).stdout
     outcome = run([program("reads_symbols")], env=SETTINGS[setting])
@@ -152,13 +152,13 @@ def test_before_main_an_excluded_process_does_next_to_nothing(before_main, setti
     assert (told("system calls")[column], told("functions")[column]) == (sum(expected.values()), 0)
 
 
-def test_before_main_a_command_of_the_system_looks_for_the_files_of_the_host(before_main):
+def test_before_main_a_command_of_the_system_opens_the_files_of_the_host(before_main):
     _, system = before_main("default", ["/bin/true"], "exit_group")
     assert system == {"openat": 2}
     assert (told("system calls")[0], told("functions")[0]) == (2, 0)
 
 
-def test_before_main_a_profiled_process_calls_what_is_listed(before_main):
+def test_before_main_a_profiled_process_makes_the_listed_calls_alone(before_main):
     """None of it is the program's: its malloc, its getenv, the loader."""
     calls, system = before_main("profiled")
     others = set(calls) - LEAVES

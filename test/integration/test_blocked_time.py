@@ -47,7 +47,7 @@ def times_in(outcome, kinds):
     [("all", 1, 20, 50, 10000), ("all", 1, 1, 1500, 400), ("all", 16, 4, 50, 1000), ("sleep", 1000, 4, 250, 10000)],
     ids=["short", "longer_than_the_interval", "sixteen", "a_thousand"],
 )
-def test_waits_are_told_as_long_as_the_kernel_knows(run, program, kind, threads, rounds, ms, interval, tmp_path):
+def test_waits_are_as_long_as_the_kernel_reports(run, program, kind, threads, rounds, ms, interval, tmp_path):
     """What a look has met is never more than it was; with what no look has met, the threads' last moments,
     it is never less."""
     outcome = run([program("known_waits"), kind, threads, rounds, ms], cwd=tmp_path,
@@ -106,7 +106,7 @@ def test_cpu_waits_and_delay_are_the_time_that_a_thread_lived(run, program, perc
     assert sum(times.get("sched_delay", 0) for times in told.values()) > 0
 
 
-def test_a_stop_of_the_process_is_told_apart_from_its_waits(start, program, tmp_path):
+def test_a_stop_of_the_process_is_no_wait(start, program, tmp_path):
     """A stop that begins in a sleep of the helper, as nearly all do; at most a poll's period of it is missing."""
     program = start([program("known_waits"), "sleep", 1, 1, 100000], cwd=tmp_path,
                     env={**OFF_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": "700"})

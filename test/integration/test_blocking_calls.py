@@ -93,13 +93,13 @@ def test_the_next_functions_are_read_only_once_they_are_known(start, tmp_path):
     assert running.finish(60).returncode == 0
 
 
-def test_nothing_is_bound_where_nobody_asks_for_waits(run, program):
+def test_nothing_is_bound_without_types_of_waits(run, program):
     outcome = run([program("whose_calls"), "0"])
     assert "libotelprof.so" not in owners(outcome, "program")["poll"] | owners(outcome, "program")["read"]
 
 
 @pytest.mark.parametrize("types", ["off_cpu", "sched_delay", "lock", "threads"])
-def test_each_type_that_tells_of_waits_binds_them(run, program, types):
+def test_each_type_of_waits_binds_the_hooks_of_waits(run, program, types):
     outcome = run([program("whose_calls"), "0"], env={"OTEL_PROFILER_TYPES": types})
     assert owners(outcome, "program")["poll"] == {"libotelprof.so"}
 
@@ -260,7 +260,7 @@ def test_a_program_keeps_variables_of_these_names(run, tmp_path):
 @pytest.mark.parametrize("command, calls", [
     (["no_eintr", "idle"], 18), (["no_eintr", "busy"], 18), (["no_eintr", "masked"], 24), (["waits_often", "1"], 18),
 ])
-def test_no_call_is_interrupted_by_looks_at_waits(run, program, command, calls):
+def test_no_call_is_interrupted_by_samples_of_waits(run, program, command, calls):
     """At 999 Hz of CPU samples and 199 looks a second. (Of io_uring_enter test_threads.py tells.)"""
     outcome = run([program(command[0]), *command[1:]], env=ALL)
     lines = [line for line in outcome.stdout.splitlines() if not line.startswith("io_uring_enter")]

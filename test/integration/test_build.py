@@ -85,7 +85,7 @@ def test_nothing_is_installed_nor_fetched(target, tmp_path):
     assert [line for line in make("-n", target, build=tmp_path) if INSTALLS.match(line)] == []
 
 
-def test_deps_and_test_install_what_they_need(tmp_path):
+def test_deps_and_test_install_their_packages(tmp_path):
     assert any("install-deps build test check" in line for line in make("-n", "deps", build=tmp_path))
     assert make("-n", "test", build=tmp_path)[0] == "scripts/install-deps build test"
     assert make("-n", "test-all", build=tmp_path)[0] == "scripts/install-deps build test test-all"

@@ -31,7 +31,7 @@ def said(outcome):
     return [line for line in outcome.stderr.splitlines() if "OTEL_PROFILER_EXCLUDE" in line]
 
 
-def test_what_heaptrack_records_is_not_profiled(run, program, tmp_path):
+def test_a_program_under_heaptrack_is_not_profiled(run, program, tmp_path):
     """By the name of its preload, which is any library here: its file would lack what our helper wrote to it."""
     preload = tmp_path / "libheaptrack_preload.so.1.4.0"
     shutil.copy(BUILD / "test/programs/counts_connects.so", preload)
@@ -72,7 +72,7 @@ def test_nothing_is_said_unless_asked(run):
         {"OTEL_PROFILER_EXCLUDE": "*", "OTEL_PROFILER_INCLUDE": "bash"},
     ],
 )
-def test_a_shell_that_somebody_wants(run, env):
+def test_a_shell_that_the_user_includes(run, env):
     outcome = run(["bash", "-c", BASH_LOOP], env=default(**env))
     assert outcome.instance("bash").cpu_total() > 0
 
@@ -139,7 +139,7 @@ def test_an_excluded_process_makes_few_system_calls(library, tmp_path):
 
 
 @pytest.mark.parametrize("command", [["apt-config", "dump"], ["ls", "-l", "/usr/include"], ["find", "/etc", "-name", "*.d"]])
-def test_excluded_programs_do_what_they_do(run, command):
+def test_excluded_programs_do_as_without_us(run, command):
     """apt is C++: its operators stay bound to ours, and only pass calls on."""
     plain = run(command, profiled=False)
     excluded = run(command, env=default(), log_to_stderr=True)

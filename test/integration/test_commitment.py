@@ -20,7 +20,7 @@ def is_loaded(pid):
     return "libotelprof-flush.so" in Path(f"/proc/{pid}/maps").read_text()
 
 
-def test_an_idle_process_is_charged_for_what_is_used(start):
+def test_an_idle_process_is_charged_for_used_memory_alone(start):
     plain = start(["sleep", "600"], profiled=False)
     running = start(["sleep", "600"], env=SETTINGS)
     pid = running.process.pid

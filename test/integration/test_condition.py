@@ -59,7 +59,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-def test_what_was_used_before_an_exec_is_in_no_interval(run, program):
+def test_cpu_time_from_before_an_exec_is_in_no_interval(run, program):
     """One thread alone cannot use more than one processor."""
     outcome = run(["/usr/bin/python3", "-c", BURNS_AND_EXECUTES, program("flushes_steps"), "rest"],
                   env={**DAY, "OTEL_PROFILER_CONDITION": "cpu>110%"}, log_to_stderr=True)
@@ -100,7 +100,7 @@ def allocations_beyond(process, before):
 
 @pytest.mark.fast
 @pytest.mark.parametrize("never", [NEVER, "span>1ms"])
-def test_what_never_holds_exports_nothing_and_who_asks_gets_all(asked, never):
+def test_a_condition_that_never_holds_exports_nothing_and_requests_get_all(asked, never):
     """Also when an export is asked for, and at the end; and a program without spans has no long one."""
     running = asked(OTEL_PROFILER_CONDITION=never, OTEL_PROFILE_EXPORT_INTERVAL="200", OTEL_PROFILER_ALLOC_INTERVAL="1")
     process = running.process
@@ -135,6 +135,6 @@ def test_it_changes_while_the_program_runs(asked):
 
 @pytest.mark.fast
 @pytest.mark.parametrize("value", ["span>1", "cpu<80%"])
-def test_what_is_no_condition_is_told_and_all_is_exported(burn, value):
+def test_a_wrong_condition_is_reported_and_everything_is_exported(burn, value):
     lines = burn({"OTEL_PROFILER_CONDITION": value}, 300)
     assert len(lines) == 1 and f'OTEL_PROFILER_CONDITION="{value}" is not none, nor a list of ' in lines[0]

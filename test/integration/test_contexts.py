@@ -190,7 +190,7 @@ def test_a_forked_childs_samples_have_their_span(run, build):
 
 
 @pytest.mark.parametrize("publisher", ["spans.so.c", "reuses_number.c"])
-def test_what_an_unloaded_library_left_is_nobodys_span(run, build, publisher):
+def test_the_context_of_an_unloaded_library_is_no_span(run, build, publisher):
     """Where a publisher has the number that the library had, a thread's vector still leads to the library's memory: to
     another variable, or, if the publisher's lies behind its end, to none."""
     dynamic = ["-shared", "-fPIC", *MODELS["general-dynamic"]]

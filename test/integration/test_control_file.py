@@ -187,7 +187,7 @@ REFUSED = "warn: OTEL_PROFILER_CONTROL_FILE: "
 @pytest.mark.parametrize("spoil", [lambda file: file.chmod(0o646), lambda file: os.chown(file, OTHER, OTHER),
                                    lambda file: file.parent.chmod(0o777)],
                          ids=["writable", "another's", "in an open folder"])
-def test_what_others_can_write_is_refused(followed, tmp_path, spoil):
+def test_a_file_that_others_can_write_is_refused(followed, tmp_path, spoil):
     """And sets nothing any more, whatever it said before. It is said once."""
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -209,7 +209,7 @@ def test_what_others_can_write_is_refused(followed, tmp_path, spoil):
     assert it.was_sampled(3)
 
 
-def test_a_wrong_line_is_told_once_and_the_others_hold(followed):
+def test_a_wrong_line_is_reported_once_and_the_others_hold(followed):
     it = followed()
     it.await_lines(READ, 1)
     it.write("OTEL_PROFILER_CPU_FREQUENCY=fast", "OTEL_PROFILER_START=off", "OTEL_LOG_LEVEL=warn",
@@ -224,7 +224,7 @@ def test_a_wrong_line_is_told_once_and_the_others_hold(followed):
     assert it.was_off(1)
 
 
-def test_of_a_tree_one_process_says_what_is_wrong(run, tmp_path):
+def test_of_a_tree_one_process_reports_a_fault(run, tmp_path):
     """Its children have the same file."""
     file, log = tmp_path / "control", tmp_path / "log"
     file.write_text("nonsense\n")

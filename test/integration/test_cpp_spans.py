@@ -112,7 +112,7 @@ def test_memory_that_the_program_has_closed_is_not_read(run):
     assert (outcome.stdout, outcome.returncode) == ("ended\n", 0), outcome.stderr
 
 
-def test_what_the_program_says_of_itself_takes_the_place_of_our_context(run):
+def test_the_programs_own_process_context_replaces_ours(run):
     """A process has one context (OTEL_CTX): ours is published only as long as there is no other."""
     outcome = run([compiled("publishes.cpp", PLAIN)], env=ENVIRONMENT)
     assert outcome.stdout == "followed 1, contexts 1, published 1, contexts 1\n", outcome.stderr

@@ -64,7 +64,7 @@ def test_after_three_crashes_it_is_left_alone_and_that_is_said_once(root):
         assert root.said == ""
 
 
-def test_many_that_are_left_alone_at_once_say_so_once(root):
+def test_many_unprofiled_processes_at_once_report_it_once(root):
     for _ in range(5):
         root.crash_three_times()
         done = root.start("/bin/sh", "-c", "for i in $(seq 20); do /app 1 1 & done; wait; exit 0", aborts=True)
@@ -73,7 +73,7 @@ def test_many_that_are_left_alone_at_once_say_so_once(root):
         root.record().make_older(3600)
 
 
-def test_a_crashed_process_that_nobody_has_waited_for_has_failed(root):
+def test_a_crashed_zombie_has_failed(root):
     code = """
 import os, subprocess, sys
 for _ in range(3):
@@ -116,7 +116,7 @@ def test_crashes_count_together_for_ten_minutes(root):
 
 
 @pytest.mark.parametrize("how", CLEAN_ENDS)
-def test_what_ends_by_itself_is_never_left_alone(root, how):
+def test_a_program_that_ends_by_itself_stays_profiled(root, how):
     many = f"""
 import subprocess, sys
 for _ in range(20):
@@ -307,7 +307,7 @@ def test_no_descriptor_is_left(root):
     assert list(root.record().starts().values()) == [True]
 
 
-def test_what_has_lived_for_30_s_has_got_through(living):
+def test_a_process_of_30_s_has_settled(living):
     """However it ends then. It is the last test: the time goes by beside the others."""
     root, began, done = living
     eventually(lambda: root.record().path.exists() and list(root.record().starts().values()) == [True] * 4,

@@ -112,7 +112,7 @@ def test_a_wrong_setting_is_said_once_in_a_tree_and_the_rest_holds(run, declare)
 SHOP = HEAD + "resource: {attributes: [{name: service.name, value: shop}]}\n"
 
 
-def test_a_forked_child_has_what_its_parent_has_read(run, declare):
+def test_a_forked_child_keeps_the_configuration_of_its_parent(run, declare):
     """It need not find the file again, nor see it."""
     env = declare(SHOP)
     code = f"""
@@ -220,7 +220,7 @@ def test_aliases_are_not_multiplied(run, program, tmp_path):
     assert (outcome.returncode, outcome.stderr, outcome.requests) == (7, "", [])
 
 
-def test_the_setting_of_another_distribution_is_not_looked_at(run, program, declare):
+def test_the_setting_of_another_distribution_is_not_read(run, program, declare):
     text = HEAD + "distribution: {other: {types: none, colour: red}}\ntracer_provider: {processors: [\"${1}\"]}\n"
     outcome = run([program("burn"), "300"], log_to_stderr=True, env=declare(text))
     assert (outcome.returncode, outcome.stderr) == (7, "")

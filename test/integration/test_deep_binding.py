@@ -93,7 +93,7 @@ def test_a_library_is_found_where_its_caller_would_find_it(run, program, tmp_pat
     assert outcome.stdout.startswith("finds_it 1\n"), outcome.stderr
 
 
-def test_a_library_with_a_libc_of_its_own_is_told_once(run, program):
+def test_a_library_with_a_libc_of_its_own_is_reported_once(run, program):
     outcome = load(run, program, "dlmopen", "deep_run", env={"OTEL_PROFILE_EXPORT_INTERVAL": "100"})
     assert outcome.returncode == 0
     assert outcome.stderr.count("a library was loaded by dlmopen, with a C library of its own") == 1

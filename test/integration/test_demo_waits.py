@@ -43,12 +43,12 @@ def waits_of(profiles, thread):
 
 
 @pytest.mark.parametrize("thread, kind", [(r"worker-\d", "lock"), ("archiver", "net"), ("pool", "cond")])
-def test_each_thread_waits_most_for_what_the_program_makes_it_wait_for(demo, thread, kind):
+def test_each_thread_waits_most_for_its_lock(demo, thread, kind):
     waits = waits_of(demo[1], thread)
     assert max(waits, key=waits.get) == kind, waits
 
 
-def test_the_demo_leads_to_who_holds_the_lock_and_where(demo):
+def test_the_demo_leads_to_the_holder_of_the_lock_and_its_place(demo):
     printed, profiles = demo
     first = locks(profiles)[0]
     assert max(first.holders, key=first.holders.get)[1] == "archiver"

@@ -182,7 +182,7 @@ def test_the_policys_pod_is_profiled_and_runs_restricted(admitted, images, runc,
     assert_named(run_pod(pod, images, runc, receiver, tmp_path))
 
 
-def test_the_policy_asks_the_namespace_and_the_pod(admitted):
+def test_the_policy_reads_labels_of_namespace_and_pod(admitted):
     assert "initContainers" not in admitted(pod_spec(), namespace="false")
     assert "initContainers" not in admitted(pod_spec(), labels={"otelprof": "false"})
     assert "initContainers" in admitted(pod_spec(), labels={"otelprof": "true"})
@@ -194,7 +194,7 @@ def test_the_policy_leaves_pods_for_other_machines_alone(admitted, spec):
     assert "initContainers" in admitted({**pod_spec(), "os": {"name": "linux"}, "nodeSelector": {"kubernetes.io/arch": "amd64"}})
 
 
-def test_the_policy_keeps_what_a_pod_has(admitted):
+def test_the_policy_keeps_a_pods_own_settings(admitted):
     """Ours comes behind another preload, and the endpoint of the pod's own wins."""
     env = [{"name": "LD_PRELOAD", "value": "/lib/other.so"}, {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://mine:4318"},
            {"name": "OTEL_RESOURCE_ATTRIBUTES", "value": "team=a"}]

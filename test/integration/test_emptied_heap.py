@@ -71,7 +71,7 @@ def assert_told_once(messages):
     assert "heap" not in aggregate(messages), "nothing is left that could be shown"
 
 
-def test_an_emptied_heap_is_told_once(emptied):
+def test_an_emptied_heap_is_reported_once(emptied):
     outcome = emptied(lambda running: len(running.receiver.requests))
     assert_told_once(outcome.requests)
     assert outcome.instances()[0].total("inuse_space") == 0

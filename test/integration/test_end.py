@@ -40,7 +40,7 @@ def test_fork_and_exit_wait_no_longer_than_they_say(run, program):
 
 
 @pytest.mark.parametrize("exporter", ["otlp", "otlp_file"])
-def test_an_end_exports_or_says_why_not(run, program, tmp_path, exporter):
+def test_an_end_exports_or_reports_why_not(run, program, tmp_path, exporter):
     """At default settings, where main ends while the exporter is still being loaded, slowly, as on a
     busy machine: of the end more than what is for a receiver that never answered is for that."""
     env = {"LD_PRELOAD": f"{LIBRARY}:{program('slow_loader.so')}", "OTEL_PROFILES_EXPORTER": exporter,
@@ -52,7 +52,7 @@ def test_an_end_exports_or_says_why_not(run, program, tmp_path, exporter):
     assert exported or "SHUTDOWN_TIMEOUT" in outcome.stderr or "cannot be sent" in outcome.stderr, outcome.stderr
 
 
-def test_what_no_sample_covers_is_told_once(run, program):
+def test_uncovered_time_is_reported_once(run, program):
     """In the last export, not in one that comes between the end's beginning and that."""
     env = {"LD_PRELOAD": f"{program('slow_clock.so')}:{LIBRARY}", **EXACT_CPU, **OFTEN}
     outcome = run([program("ends_slowly")], env=env)
@@ -62,7 +62,7 @@ def test_what_no_sample_covers_is_told_once(run, program):
 
 
 @pytest.mark.timing
-def test_an_end_that_nobody_sees_loses_little(run, program):
+def test_an_end_without_exit_loses_little(run, program):
     """As of Go's programs, which end by a system call of their own: they export while they are young,
     whatever the interval is."""
     outcome = run([program("ends_unseen"), 3000], env={"OTEL_PROFILE_EXPORT_INTERVAL": "86400000"}, timeout=300)

@@ -75,7 +75,7 @@ def test_a_profile_of_a_time_holds_that_time_alone(asked):
     running.over()
 
 
-def test_answers_agree_with_what_a_receiver_gets(asked):
+def test_responses_agree_with_exports(asked):
     """/otlp hands out the export itself: the receiver has the same bytes."""
     running = asked()
     exports = running.process.ask("/otlp").exports()
@@ -94,7 +94,7 @@ def test_exports_of_a_time_are_handed_out_together(asked):
     running.over()
 
 
-def test_threads_are_told_as_text(asked):
+def test_threads_are_reported_as_text(asked):
     running = asked()
     text = running.process.ask("/debug/pprof/goroutine?debug=2").text
     assert re.search(r'^thread \d+ "burner" \[', text, re.M)
@@ -104,7 +104,7 @@ def test_threads_are_told_as_text(asked):
     running.over()
 
 
-def test_what_is_not_profiled_is_said(asked):
+def test_a_type_that_is_off_is_reported(asked):
     running = asked(OTEL_PROFILER_TYPES="cpu")
     for name in ("heap", "allocs", "block", "mutex", "goroutine"):
         answer = running.process.ask(f"/debug/pprof/{name}")
@@ -142,7 +142,7 @@ def test_the_page_lists_all_that_can_be_read(asked):
     running.over()
 
 
-def test_the_status_tells_the_process_and_its_settings(asked):
+def test_the_status_has_the_process_and_its_settings(asked):
     running = asked(OTEL_SERVICE_NAME='a "name" \\ of <any> kind')
     status = running.process.status()
     assert status["pid"] == running.program.process.pid
@@ -157,7 +157,7 @@ def test_the_status_tells_the_process_and_its_settings(asked):
     running.over()
 
 
-def test_the_status_tells_why_exports_do_not_arrive(asked):
+def test_the_status_has_the_reason_why_exports_do_not_arrive(asked):
     running = asked(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{closed_port()}")
     running.process.ask("/flush", "POST")
     eventually(lambda: running.process.status()["exports"]["problem"], "the problem")
@@ -219,7 +219,7 @@ def test_settings_that_have_no_room_are_refused(asked, settings):
 
 
 @pytest.mark.parametrize("more", [b"", b"\r\n"], ids=["at-once", "after-more"])
-def test_the_rate_is_put_back_when_who_records_goes_away(asked, more):
+def test_the_rate_is_put_back_when_the_recorder_goes_away(asked, more):
     """Also where it has sent more than its request before."""
     running = asked()
     connection = running.process.connection()
@@ -305,7 +305,7 @@ until(sys.argv[3])
 
 
 @pytest.mark.parametrize("condition", ["none", "cpu>100000%"])
-def test_sums_hold_what_came_while_nobody_could_ask(start, tmp_path, condition):
+def test_sums_hold_samples_of_times_without_requests(start, tmp_path, condition):
     """Also if exporters did not get it."""
     process = Process(tmp_path / "socket")
     told, done, stop = (tmp_path / name for name in ("told", "done", "stop"))
@@ -328,7 +328,7 @@ def test_sums_hold_what_came_while_nobody_could_ask(start, tmp_path, condition):
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:4711", "unix:/nonexistent/folder/x"])
-def test_a_place_where_nobody_may_answer_is_warned_of(asked, listen):
+def test_an_address_where_no_listener_is_allowed_is_warned_of(asked, listen):
     """One that is refused as it is read (all of them: test_listen_address.c), and one that cannot be had."""
     running = asked(listen=listen, OTEL_PROFILER_LOG_FILE="")
     running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .*; the process serves no requests\n")
@@ -336,7 +336,7 @@ def test_a_place_where_nobody_may_answer_is_warned_of(asked, listen):
 
 
 @pytest.mark.parametrize("most", range(6, 13))
-def test_with_few_open_files_it_answers_or_says_that_it_does_not(start, program, tmp_path, most):
+def test_with_few_open_files_it_listens_or_reports_that_it_does_not(start, program, tmp_path, most):
     """Nobody waits at a socket that is never served. (With fewer than 6 not even the log can be opened.)"""
     stop, path = tmp_path / "stop", tmp_path / "socket"
     running = start([program("answers"), stop], limits={resource.RLIMIT_NOFILE: (most, most)},
@@ -371,7 +371,7 @@ exec(work)
 
 
 @pytest.mark.parametrize("listen", ["unix", "port"])
-def test_the_processes_that_a_program_starts_say_nothing(run, tmp_path, listen):
+def test_the_processes_that_a_program_starts_print_nothing(run, tmp_path, listen):
     """They are profiled, and do not answer where it does."""
     where = f"unix:{tmp_path}/socket" if listen == "unix" else f"127.0.0.1:{reserved_port()}"
     outcome = run(["/usr/bin/python3", "-c", CHILDREN], log_to_stderr=True, env={"OTEL_PROFILER_LISTEN": where})

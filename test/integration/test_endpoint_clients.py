@@ -70,7 +70,7 @@ def test_ten_thousand_connections_are_borne(asked, tmp_path):
     assert running.over().returncode == 7
 
 
-def test_clients_that_say_nothing_do_not_keep_others_out(asked, tmp_path):
+def test_silent_clients_do_not_keep_others_out(asked, tmp_path):
     """More than there may be connections: those that say nothing are closed in the end."""
     running = asked()
     silent = [try_to_connect(tmp_path / "socket") for _ in range(CONNECTIONS + 1)]
@@ -102,7 +102,7 @@ def test_clients_that_drip_do_not_keep_others_out(asked, tmp_path):
     assert running.over().returncode == 7
 
 
-def test_who_waits_without_an_end_has_a_bound(asked):
+def test_endless_windows_have_a_bound(asked):
     """Profiles of every stack that there is, for as many as can ask."""
     running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1", OTEL_PROFILE_EXPORT_INTERVAL="100")
     waiting = [running.process.connection() for _ in range(20)]

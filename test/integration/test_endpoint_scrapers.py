@@ -53,7 +53,7 @@ def test_types_have_the_names_that_scrapers_know(asked, path):
 
 
 @pytest.mark.parametrize("path", SCRAPED)
-def test_answers_are_what_scrapers_take_for_profiles(at_port, path):
+def test_scrapers_accept_the_responses_as_profiles(at_port, path):
     """Alloy takes no other type and no text, and its client would unpack what says that it is packed; Parca
     wants ids in a row."""
     running = at_port(OTEL_PROFILER_ALLOC_INTERVAL="1")
@@ -81,7 +81,7 @@ def test_sums_since_the_start_are_of_the_moment_at_which_they_are_asked_for(aske
 
 
 @pytest.mark.parametrize("name", [*SINCE_START, "goroutine"])
-def test_a_difference_says_its_time(asked, name):
+def test_a_difference_has_its_time(asked, name):
     running = asked()
     began = time.clock_gettime_ns(time.CLOCK_REALTIME)
     profile = running.process.profile(f"{name}?seconds=1")

@@ -16,7 +16,7 @@ def test_the_environment_is_the_programs(run, program):
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
-def test_the_helper_asks_nobody(run, program, protocol):
+def test_the_helper_reads_no_environment_variable(run, program, protocol):
     """Neither when libraries are loaded nor for a transfer, TLS and proxies included."""
     environment = {
         **OFTEN,

@@ -74,7 +74,7 @@ def samples_of(run, command, functions):
     raise AssertionError(f"not met: {within}")
 
 
-def test_the_samples_of_a_span_lie_in_what_ran_for_it(example, run):
+def test_the_samples_of_a_span_lie_in_its_functions(example, run):
     name, command = example
     work = WORK.get(name, {IMAGES: "resize_image", REPORTS: "write_report"})
     samples, within = samples_of(run, command, work.values())

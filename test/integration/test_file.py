@@ -80,7 +80,7 @@ def test_standard_output(run, program):
     assert cpu_seconds(checked("".join(lines).encode())) == pytest.approx(0.06, abs=START_S)
 
 
-def test_protobuf_is_what_otelprof_reads(start, program, tmp_path):
+def test_otelprof_reads_the_protobuf(start, program, tmp_path):
     file = tmp_path / "a.otlp"
     running = start(
         [program("burn"), "600000", "16", "10"],
@@ -246,7 +246,7 @@ def test_a_folder_that_is_read_only(run, program, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["symlink", "dangling", "fifo", "folder", "device"])
-def test_what_is_no_regular_file(run, program, tmp_path, kind):
+def test_a_file_that_is_not_regular(run, program, tmp_path, kind):
     file = tmp_path / "a.jsonl"
     target = tmp_path / "target"
     if kind == "symlink":

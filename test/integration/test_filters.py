@@ -228,7 +228,7 @@ def test_every_exporter_and_every_program_is_behind_a_filter():
 
 
 @pytest.mark.parametrize("name, exporter", BEHIND_USUAL_ONES)
-def test_what_is_outside_of_the_usual_filters_is_never_called(behind, name, exporter):
+def test_calls_outside_of_the_usual_filters_are_never_made(behind, name, exporter):
     """The filter kills; with an export each time."""
     assert_as_without_us(behind, COMMON, PROGRAMS[name], exporter)
     if name in LIVE_LONG and exporter not in SEND_NOTHING:
@@ -270,7 +270,7 @@ def test_the_list_is_all_that_is_needed_beside_the_programs_own(behind, tmp_path
 
 
 @pytest.mark.parametrize("filtered", ["the usual ones", "the list alone"])
-def test_a_process_answers_behind_a_filter(behind, tmp_path, filtered):
+def test_a_process_responds_behind_a_filter(behind, tmp_path, filtered):
     command = [BUILD / "test/programs/answers", tmp_path / "stop"]
     (tmp_path / "stop").touch()
     own = calls_made(command, tmp_path) | {"execve", "exit_group"}

@@ -167,7 +167,7 @@ def test_children_without_our_thread(run, program, how, lifetime):
 
 
 @pytest.mark.parametrize("how", ["fork", "syscall", "clone"])
-def test_a_fork_while_the_exporter_asks_the_loader(run, program, how):
+def test_a_fork_while_the_exporter_is_in_the_loader(run, program, how):
     """glibc does not free the loader's lock in a child: it would hang in its first dlopen."""
     preload = f"{LIBRARY}:{program('slow_loader.so')}"
     outcome = run([program("fork_beside_loader"), how], timeout=120,
@@ -200,7 +200,7 @@ def test_a_child_never_calls_a_loader_that_another_thread_was_in(run, program):
     assert len(outcome.instances()) == 1
 
 
-def test_what_the_parent_has_loaded_serves_its_child_without_the_loader(run, program, tmp_path):
+def test_libraries_of_the_parent_serve_its_child_without_the_loader(run, program, tmp_path):
     preload = f"{LIBRARY}:{program('watches_dlopen.so')}"
     log = tmp_path / "loaded"
     outcome = run([program("fork_child"), "exit"],
@@ -265,7 +265,7 @@ def test_a_child_that_never_calls_malloc_is_profiled(run, program, call):
         assert child.cpu_of(name) == pytest.approx(30e6, abs=START_NS), name
 
 
-def test_a_child_that_makes_no_call_at_all_says_what_is_lost(run, program):
+def test_a_child_that_makes_no_call_at_all_counts_its_lost_samples(run, program):
     outcome = run([program("works_in_child"), "none"], env={**EXACT_CPU, "OTEL_LOG_LEVEL": "debug"}, log_to_stderr=True)
     assert outcome.returncode == 0, outcome.stderr
     pid, used = (int(word) for word in outcome.stdout.split())

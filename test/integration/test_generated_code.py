@@ -74,7 +74,7 @@ def test_code_that_is_dropped_leaves_no_rules(run, program):
             assert len(stack) > 4 and is_whole(stack), stack
 
 
-def test_what_no_runtime_was_told_is_not_removed_from_one(run, program):
+def test_code_that_no_runtime_has_is_not_removed_from_one(run, program):
     """libgcc ends a program that removes what it does not know."""
     for env in ({}, {"OTEL_PROFILER_EXCLUDE": "tells_no_runtime"}):
         done = run([program("tells_no_runtime")], env=env)
@@ -105,7 +105,7 @@ int main(int argc, char **argv) {
 
 
 @pytest.mark.parametrize("linked", [[], ["-Wl,--no-as-needed", "-lgcc_s"]], ids=["alone", "beside_libgcc"])
-def test_a_library_with_functions_of_its_own_is_told_as_without_us(run, tmp_path, linked):
+def test_a_library_with_functions_of_its_own_is_reported_as_without_us(run, tmp_path, linked):
     """Those of a plug-in are its own, unless the program has libgcc's for all."""
     for name in ("first", "second"):
         subprocess.run(["gcc", "-x", "c", "-", "-O1", "-fPIC", "-shared", f'-DNAME="{name}"', "-o", tmp_path / f"{name}.so"],

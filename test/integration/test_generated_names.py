@@ -119,7 +119,7 @@ def test_code_is_named_by_the_perf_map(reported):
 
 
 @pytest.mark.fast
-def test_code_that_nobody_reports_is_anonymous(reported):
+def test_code_that_no_runtime_reports_is_anonymous(reported):
     assert names_of(reported()) == {"[anonymous]"}
 
 
@@ -173,7 +173,7 @@ def writable_by_all(one):
 
 
 @pytest.mark.parametrize("makes", [another_user, a_link, a_pipe, a_folder, a_device, writable_by_all])
-def test_a_map_that_anybody_may_have_put_there_is_not_read(reported, makes):
+def test_a_map_that_another_user_can_have_written_is_not_read(reported, makes):
     one = reported()
     makes(one)
     assert names_of(one) == {"[anonymous]"}
@@ -248,7 +248,7 @@ def test_code_is_named_by_the_jitdump_file_with_its_lines(reported, tmp_path):
 
 
 @pytest.mark.fast
-def test_code_is_named_as_debuggers_are_told(reported):
+def test_code_is_named_by_the_debuggers_interface(reported):
     frames = Frames(reported("debugger").profile())
     assert frames.functions["jit::first"] == ("", 0, "native")
     assert set(frames.functions) == {"jit::first", "[anonymous]"}

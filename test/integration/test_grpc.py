@@ -213,7 +213,7 @@ def test_a_compressed_message_is_read(serve, send, pack):
     assert len(said) == 1 and "rejected 2 profiles: too old" in said[0], said
 
 
-def test_a_compressed_message_that_says_nothing(serve, send):
+def test_a_compressed_message_without_text(serve, send):
     assert send(serve(answer(status(0), wrapped(gzip.compress(b""), flag=1)))) == []
 
 

@@ -97,7 +97,7 @@ def test_beside_the_loader_and_exceptions(program, count, number):
     expect_harmless(seen, loader=FIND_OBJECT)
 
 
-def test_the_watcher_sees_what_is_forbidden():
+def test_the_watcher_sees_forbidden_calls():
     library = BUILD / "test/programs/bad_handler.so"
     seen = watch(library, 20, BUILD / "test/programs/burn", "500", "4")
     assert seen.handlers == 20

@@ -56,7 +56,7 @@ def test_a_large_interval_goes_in_parts(tmp_path):
 
 
 @pytest.mark.parametrize("allocator", OTHERS)
-def test_an_allocator_before_us_is_told_once(allocator, tmp_path):
+def test_an_allocator_before_us_is_reported_once(allocator, tmp_path):
     """Its functions are the program's, not ours: nothing is seen, and nothing is claimed."""
     result, _ = run_random_heap(CALLS, 1, allocator, tmp_path, ours_first=False)
     assert result.returncode == 0, result.stderr

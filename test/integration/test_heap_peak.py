@@ -56,7 +56,7 @@ def peak_profiles(outcome, instance):
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_the_highest_of_several_peaks_is_the_one_that_is_told(peaks, threads):
+def test_the_highest_of_several_peaks_is_reported(peaks, threads):
     """It is gone before the last export."""
     told, outcome = peaks("export", threads, 0, **EXACT)
     program = process_with(outcome, "rise_high")
@@ -80,7 +80,7 @@ def test_a_peak_is_within_five_percent_of_the_highest_that_was_seen(peaks):
             assert known["otelprof.heap.peak.highest"] >= told["high"]
 
 
-def test_a_peak_that_nobody_could_read_is_known_by_its_height(peaks):
+def test_a_peak_that_was_not_read_in_time_has_its_height(peaks):
     """It lasts for no time at all: what is kept may be anything below, and how high it was is said."""
     told, outcome = peaks(0, 1, 0, **EXACT)
     program = process_with(outcome, "keep_for_good")

@@ -20,7 +20,7 @@ def test_the_programs_allocator_has_no_arena_of_ours(run, program):
     assert len(outcome.requests) > 2
 
 
-def test_no_library_of_ours_asks_how_large_an_object_is():
+def test_no_library_of_ours_calls_malloc_usable_size():
     """libc would answer for the helper's objects as if they were its own."""
     listed = subprocess.run(["ldd", str(BUILD / "libotelprof-flush.so")], capture_output=True, text=True,
                             check=True).stdout

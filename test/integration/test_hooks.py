@@ -63,11 +63,11 @@ def test_each_function_is_in_the_table_once():
     assert sorted(calls) == sorted(set(calls))
 
 
-def test_what_is_exported_is_what_the_table_has():
+def test_exports_are_those_of_the_table():
     assert {name.split("@")[0] for name in nm(LIBRARY, "-D", "--defined-only")} == EXPORTED
 
 
-def test_what_is_bound_at_call_sites_is_no_export():
+def test_functions_bound_at_call_sites_are_not_exported():
     """Programs and libraries have functions and variables of these names."""
     text = (HOOKS / "blocking_calls.def").read_text()
     bound = set(re.findall(r"^BLOCKING(?:_IF)?\((?:.*?), [\w ]+?, (\w+), \(", text, re.M))
@@ -85,11 +85,11 @@ def test_one_family_is_one_file():
 
 
 @pytest.mark.parametrize("name", sorted(ASYNC_SIGNAL_SAFE))
-def test_what_a_handler_may_call_has_a_hook_for_handlers(name):
+def test_functions_for_handlers_have_a_hook_for_handlers(name):
     assert [row.law for row in FUNCTIONS if row.name == name] == ["ANY"]
 
 
-def test_hooks_for_handlers_ask_libc_for_nothing_that_is_not():
+def test_hooks_for_handlers_call_only_async_signal_safe_functions_of_libc():
     calm = {row.family for row in ROWS if row.law == "CALM"}
     for family in sorted({row.family for row in FUNCTIONS} - calm):
         asked = nm(object_of(family), "--undefined-only")
@@ -137,6 +137,6 @@ def test_the_signatures_are_those_that_libc_declares(tmp_path):
 
 
 @pytest.mark.parametrize("row", [row for row in FUNCTIONS if row.next == "FAMILY"], ids=lambda row: row.name)
-def test_what_a_family_looks_for_itself_it_looks_for(row):
+def test_a_family_resolves_its_own_next_functions(row):
     """By its name, which stands in the family's own object."""
     assert row.name.encode() + b"\0" in object_of(row.family).read_bytes()

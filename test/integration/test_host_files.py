@@ -57,7 +57,7 @@ def test_the_kill_switch_is_seen_with_one_descriptor_left(root, where):
     assert threads_with_one_descriptor_left(root) == ("Threads:\t1\n", "", 0)
 
 
-def test_files_that_cannot_be_opened_may_say_that_nothing_is_profiled(root):
+def test_host_files_that_cannot_be_opened_disable_profiling(root):
     """For want of descriptors; where there are none, they say nothing."""
     root.configure("OTEL_SDK_DISABLED=true")
     assert threads_with_one_descriptor_left(root) == ("Threads:\t1\n", "", 0)
@@ -175,7 +175,7 @@ def test_a_link_to_the_folder_is_not_followed(root):
     assert run(root) == ("", False)
 
 
-def test_what_root_keeps_for_itself_other_users_do_without(root):
+def test_other_users_do_without_roots_private_files(root):
     """A file with a secret: that is not reported."""
     root.configure(*INCLUDED, *FILE)
     root.configure(name("secret"), name="conf.d/10.conf").chmod(0o600)
@@ -193,7 +193,7 @@ def test_in_a_user_namespace_without_root_no_file_is_read(root):
     assert f"debug: /{FILES} does not belong to root; it is not read" in done.stderr
 
 
-def test_what_is_not_profiled_says_nothing_of_wrong_lines(root):
+def test_an_unprofiled_process_reports_no_wrong_lines(root):
     root.configure("OTEL_PROFILER_INCLUDE=none", "nonsense", "OTEL_PROFILER_CPU_FREQUENCY=0")
     assert run(root) == ("", False)
     root.configure(*INCLUDED, *FILE, "nonsense", "OTEL_PROFILER_CPU_FREQUENCY=0")

@@ -55,13 +55,13 @@ def test_host_wide_nothing_is_profiled_unless_include_names_it(root, receiver, u
 
 
 @pytest.mark.parametrize("lines", [("OTEL_PROFILER_EXCLUDE=*thon3*",), ("OTEL_SDK_DISABLED=true",)])
-def test_host_wide_what_is_excluded_is_not_profiled_though_it_is_included(root, receiver, lines):
+def test_host_wide_exclude_wins_over_include(root, receiver, lines):
     root.configure(*INCLUDED, to(receiver), *lines)
     assert run(root) == ""
     assert not receiver.requests
 
 
-def test_host_wide_what_keeps_the_machine_running_is_never_profiled(root, receiver):
+def test_host_wide_the_machines_own_services_are_never_profiled(root, receiver):
     """By the name of the executable, and by that of a script in the system's folders."""
     root.configure("OTEL_PROFILER_INCLUDE=*", "OTEL_PROFILER_EXCLUDE=none", to(receiver), ALWAYS)
     for name in ("sshd", "containerd-shim-runc-v2", "bash", "systemd"):
@@ -83,7 +83,7 @@ def test_host_wide_a_command_of_the_system_makes_no_call_of_ours(root):
     assert "/prof/libotelprof.so" in trace and "opentelemetry" not in trace and "/proc/self" not in trace
 
 
-def test_host_wide_what_no_file_includes_is_asked_nothing_more(root):
+def test_host_wide_a_program_that_no_file_includes_reads_nothing_more(root):
     """Every process of the machine pays for what is asked: its name, its rights, what exec gave it."""
     root.configure("OTEL_PROFILER_INCLUDE=")
     for environment in ({}, {"OTEL_SERVICE_NAME": "x"}):
@@ -97,7 +97,7 @@ def test_host_wide_what_no_file_includes_is_asked_nothing_more(root):
 
 
 @pytest.mark.parametrize("uid", [0, NOBODY])
-def test_in_roots_process_the_environment_says_not_where_profiles_go(root, receiver, other_receiver, uid):
+def test_in_roots_process_the_environment_names_no_endpoint(root, receiver, other_receiver, uid):
     root.configure(*INCLUDED, to(receiver))
     said = run(root, uid, OTEL_EXPORTER_OTLP_ENDPOINT=other_receiver.url, OTEL_SERVICE_NAME="mine", OTEL_LOG_LEVEL="debug")
     assert bool(receiver.requests) == (uid == 0)
@@ -105,7 +105,7 @@ def test_in_roots_process_the_environment_says_not_where_profiles_go(root, recei
     assert ("the environment's OTEL_EXPORTER_OTLP_ENDPOINT are ignored" in said) == (uid == 0)
 
 
-def test_in_roots_process_the_environment_says_not_through_which_proxy(root, receiver, other_receiver):
+def test_in_roots_process_the_environment_names_no_proxy(root, receiver, other_receiver):
     """A proxy would see the profiles."""
     root.configure(*INCLUDED, "OTEL_EXPORTER_OTLP_ENDPOINT=http://profiles.invalid:4318")
     run(root, 0, http_proxy=other_receiver.url, OTEL_LOG_LEVEL="none")
@@ -190,7 +190,7 @@ def test_the_child_of_a_setgid_program_writes_no_file(root):
 
 
 @pytest.mark.parametrize("uid", [0, NOBODY])
-def test_host_wide_nobody_answers_where_the_environment_says(root, uid):
+def test_host_wide_no_process_listens_where_the_environment_names(root, uid):
     """Nor does it make a socket there; where root's files say so, it does."""
     root.configure(*INCLUDED)
     said = run(root, uid, OTEL_PROFILER_LISTEN="unix:/open/socket", OTEL_PROFILER_LISTEN_CONTROL="true", OTEL_LOG_LEVEL="debug")

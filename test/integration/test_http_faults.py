@@ -62,7 +62,7 @@ LABELS = ", ".join(f'label_{number}="{"v" * 40}"' for number in range(31))
     (f"profile series '{{{LABELS}}}' has 31 label names; limit 30", None),
     ("no such token: sEcReT!", ": its words repeat a header and are not shown"),
 ])
-def test_the_receivers_own_words_are_told(serve, send, body, words):
+def test_the_receivers_own_words_are_reported(serve, send, body, words):
     """Bounded, without the middle; never a header of ours."""
     server = serve(status(400, "Content-Type: text/plain", body=body.encode()))
     said = send(server)
@@ -73,7 +73,7 @@ def test_the_receivers_own_words_are_told(serve, send, body, words):
         assert "has 31 label names; limit 30); they are dropped" in said[0] and " ... " in said[0]
 
 
-def test_what_is_secret_in_the_url_is_not_told(serve, send):
+def test_secrets_in_the_url_are_not_logged(serve, send):
     """Neither as it stands there nor as it was sent: where there may be a secret, no word is shown."""
 
     def script(exchange):
@@ -164,14 +164,14 @@ def test_no_answer_at_the_end(serve, send):
     assert len(said) == 1 and "not done within 300 ms (OTEL_PROFILER_SHUTDOWN_TIMEOUT)" in said[0], said
 
 
-def test_no_answer_at_the_end_from_who_never_answered(serve, send):
+def test_no_response_at_the_end_from_a_receiver_that_never_responded(serve, send):
     """At default settings less of the end is for a receiver than for what is the exporter's own work."""
     server = serve(hang)
     said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="")
     assert len(said) == 1 and re.search("no response before the end|not done within 2000 ms", said[0]), said
 
 
-def test_a_connection_that_nobody_accepts(serve, send):
+def test_a_connection_that_no_server_accepts(serve, send):
     """In the kernel's queue it is established; nobody reads."""
     server = serve(OK, listening=False)
     server.listener.listen(16)

@@ -48,7 +48,7 @@ def test_code_that_the_program_uses_too_stays(start, program):
     assert pages["libcrypto"] > 0 and pages["libssl"] > 0
 
 
-def test_what_was_written_into_it_stays(run, program):
+def test_patches_of_a_library_stay(run, program):
     done = run([program("patches_library")], env={**OFTEN, "OTEL_PROFILER_ALLOC_INTERVAL": "1"})
     assert done.stdout == "kept\n"
     assert len(done.requests) >= 3

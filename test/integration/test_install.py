@@ -31,7 +31,7 @@ def test_uninstalling_removes_all_that_installing_brought(tmp_path):
 
 @pytest.mark.skipif(not own_machine.can_be_made() and os.environ.get("CI") != "true", reason="needs root's right to a mount namespace")
 @pytest.mark.parametrize("ours", [True, False], ids=["what is removed", "another copy"])
-def test_uninstalling_disables_a_host_that_was_enabled_with_what_is_removed(ours):
+def test_uninstalling_disables_a_host_that_uses_the_installation(ours):
     """Each program's loader would report a missing object."""
     machine = own_machine.Machine()
     try:
@@ -89,7 +89,7 @@ def test_installations_at_once_leave_a_whole_release(tmp_path):
             [release.name, "current", "libotelprof.so", "libotelprof.so.0"])
 
 
-def test_what_runs_loads_the_exporter_of_its_own_build(start, program, tmp_path):
+def test_a_running_process_loads_the_exporter_of_its_own_build(start, program, tmp_path):
     """Also when the name that it was preloaded by leads to another release by then."""
     folder = tmp_path / "usr/lib/otelprof"
     installed = install(tmp_path)
@@ -107,7 +107,7 @@ def test_what_runs_loads_the_exporter_of_its_own_build(start, program, tmp_path)
     assert outcome.instance("burn").cpu_of("burns_cpu") > 0
 
 
-def test_a_release_that_was_removed_is_named_as_what_it_was(start, program, tmp_path):
+def test_a_removed_release_keeps_its_name(start, program, tmp_path):
     """By the folder that it had, not by one that there never was."""
     release = next(line.split('"')[1] for line in (BUILD / "release.h").read_text().splitlines())
     (tmp_path / release).mkdir()

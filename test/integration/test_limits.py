@@ -98,5 +98,5 @@ def test_few_processes(bench, processes):
     assert ("threads -1" in plain.stdout) == (processes <= 2)
 
 
-def test_the_program_does_all_that_it_says():
+def test_the_program_does_all_that_it_prints():
     assert "threads 3" in without_us().stdout

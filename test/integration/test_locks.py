@@ -73,7 +73,7 @@ def held(run, program):
     return outcome, locks
 
 
-def test_each_kind_of_lock_is_told_as_often_and_as_long_as_it_was_waited_for(held):
+def test_each_kind_of_lock_has_its_number_and_time_of_waits(held):
     outcome, locks = held
     counts, delays = Counter(), Counter()
     for sample in attributed_samples(outcome, "contentions", "delay"):
@@ -85,7 +85,7 @@ def test_each_kind_of_lock_is_told_as_often_and_as_long_as_it_was_waited_for(hel
         assert lock.at_least <= delays[function] <= lock.at_most, name
 
 
-def test_a_contention_says_which_lock_and_which_thread_holds_it(held):
+def test_a_contention_names_its_lock_and_the_holder(held):
     outcome, locks = held
     for sample in attributed_samples(outcome, "delay"):
         name = next(name for name in sample.stack if name.startswith("waits_for_")).removeprefix("waits_for_")
@@ -106,7 +106,7 @@ def test_a_lock_that_is_free_or_the_threads_own_is_no_contention(held):
 
 @pytest.mark.parametrize("hook, most", [("lock_pthread_mutex_lock", 4), ("lock_mtx_lock", 4),
                                         ("lock_pthread_rwlock_rdlock", 4), ("lock_pthread_rwlock_wrlock", 4)])
-def test_a_lock_that_is_free_costs_a_look_and_a_jump(hook, most):
+def test_a_free_lock_costs_a_load_and_a_jump(hook, most):
     """No frame, no call, no word of the thread's: so it may be called from anywhere."""
     command = ["objdump", "-d", "--no-show-raw-insn", f"--disassemble={hook}", LIBRARY]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -117,7 +117,7 @@ def test_a_lock_that_is_free_costs_a_look_and_a_jump(hook, most):
 
 
 @pytest.mark.parametrize("types", ["cpu,alloc,heap", "off_cpu,threads"])
-def test_without_the_type_no_contention_is_told(run, program, types):
+def test_without_the_type_no_contention_is_reported(run, program, types):
     outcome = run([program("holds_locks")], env={"OTEL_PROFILER_TYPES": types})
     assert outcome.returncode == 0, outcome.stderr
     assert attributed_samples(outcome, "contentions", "delay") == []
@@ -132,7 +132,7 @@ def contentions_of(outcome):
     return found
 
 
-def test_locks_of_c_plus_plus_are_told_and_its_semaphores_are_none(run, program):
+def test_locks_of_c_plus_plus_are_reported_and_its_semaphores_are_none(run, program):
     outcome = run([program("holds_cpp_locks")], env=TYPES)
     assert outcome.returncode == 0, outcome.stderr
     rows = [line.split() for line in outcome.stdout.splitlines()]
@@ -206,7 +206,7 @@ def test_waits_end_as_they_do_without_us(run, program, mode):
 
 
 @pytest.mark.timing
-def test_a_wait_is_told_with_the_place_that_the_holder_is_in_meanwhile(run, program):
+def test_a_wait_is_reported_with_the_holders_place_at_that_time(run, program):
     outcome = run([program("holder_moves")], env={"OTEL_PROFILER_TYPES": "off_cpu"})
     assert outcome.returncode == 0, outcome.stderr
     waits = [it for it in attributed_samples(outcome, "off_cpu") if "waits_for_lock" in it.stack]

@@ -66,7 +66,7 @@ STARTS = {
 
 @pytest.mark.parametrize("inherited", STARTS)
 @pytest.mark.parametrize("mode", ["spared", "main"])
-def test_what_is_inherited_by_exec_costs_no_stacks(run, program, inherited, mode):
+def test_inherited_signal_settings_cost_no_stacks(run, program, inherited, mode):
     """As of HAProxy after a reload: its workers leave SIGPROF open, which its master ignores."""
     code = f"import os, signal, sys\n{STARTS[inherited]}\nos.execv(sys.argv[1], sys.argv[1:])"
     outcome = run(["/usr/bin/python3", "-c", code, program("masked"), mode], PATIENT, env=EXACT_CPU)
@@ -93,7 +93,7 @@ def test_a_mask_set_behind_our_back_is_noticed(run, program, tmp_path):
     assert has_stacks(measured, "burn_partly"), measured.stacks("samples")
 
 
-def test_a_thread_that_blocks_libcs_signals_too_is_told(run, program, tmp_path):
+def test_a_thread_that_blocks_libcs_signals_too_is_reported(run, program, tmp_path):
     """Only a system call of its own can do that: it has no stacks, its time is not lost, and it is said
     once where it does not get in anybody's way."""
     env = EXACT_CPU | AWAITED | {"OTEL_LOG_LEVEL": "debug"}

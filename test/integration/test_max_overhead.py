@@ -56,7 +56,7 @@ def largest_error(objects, weigh, interval):
     return math.sqrt(objects * sum(variances) / len(variances))
 
 
-def test_what_costs_too_much_is_lowered_and_sums_stay_right(dear):
+def test_costly_rates_are_lowered_and_sums_stay_right(dear):
     running = dear()
     intervals = [1]
     begun = float(running.until_lowered()["process_cpu_seconds"])
@@ -92,7 +92,7 @@ def test_the_period_is_the_one_in_force(dear):
     running.over()
 
 
-def test_cost_is_told(dear):
+def test_cost_is_reported(dear):
     running = dear()
     before = running.until_lowered()
     after = running.until(lambda status: float(status["process_cpu_seconds"]) > float(before["process_cpu_seconds"]) + 1)
@@ -105,7 +105,7 @@ def test_cost_is_told(dear):
     running.over()
 
 
-def test_without_a_limit_rates_are_what_is_set(dear):
+def test_without_a_limit_the_set_rates_hold(dear):
     """And a limit can be set, and lifted, while the program runs."""
     running = dear(OTEL_PROFILER_MAX_OVERHEAD="none")
     running.until(lambda status: float(status["sampling_cpu_seconds"]["alloc"]) > 0.1)

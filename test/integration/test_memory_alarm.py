@@ -21,7 +21,7 @@ def until_it_exports(running):
     eventually(lambda: running.receiver.requests, "an export", unless=running.process.poll)
 
 
-def test_what_the_kernel_ends_has_told_its_peak(start, program, tmp_path):
+def test_a_process_that_the_kernel_kills_has_exported_its_peak(start, program, tmp_path):
     limit, held = 400, 372  # nine tenths are 360
     with memory_limit(limit * MIB) as words:
         if not words:
@@ -36,7 +36,7 @@ def test_what_the_kernel_ends_has_told_its_peak(start, program, tmp_path):
     assert instance.value_of("fill", "peak_space") > 0.8 * held * MIB
 
 
-def test_a_limit_of_the_process_is_told_of_too(start, program, tmp_path):
+def test_a_limit_of_the_process_is_reported_too(start, program, tmp_path):
     running = start([program("fills_memory"), str(1 << 14), tmp_path / "go"], env=PEAK, log_to_stderr=True,
                     limits={**NO_CORE, resource.RLIMIT_AS: (2048 * MIB, 2048 * MIB)})
     until_it_exports(running)

@@ -112,7 +112,7 @@ def test_too_many_live_objects_make_the_interval_grow(run, program, max_live):
         assert abs(found - expected) <= bound(2) * variance**0.5, (kind, found, expected, variance**0.5)
 
 
-def test_live_objects_tell_their_age(run, program):
+def test_live_objects_have_their_age(run, program):
     profiled = run(
         [program("alloc_sites"), "200000", "1"],
         env={"OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_MIN_LIFETIME": "0",
@@ -180,7 +180,7 @@ def test_mappings_of_the_program(run, program, library, allocator):
 
 
 @pytest.mark.parametrize("name", ["own_malloc", "wraps_malloc"])
-def test_what_a_program_with_its_own_malloc_finds_behind_it(run, program, name):
+def test_the_next_functions_of_a_program_with_its_own_malloc(run, program, name):
     """libc's, as without us: what it does not bring itself once came back to us for ever."""
     outcome = run([program(name)])
     assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
@@ -198,7 +198,7 @@ def test_an_allocator_that_was_not_made_for_threads_is_left_alone(run, program):
 @pytest.mark.parametrize(
     "name, lifetime, within", [("fork_small_objects", "1000", 1), ("failing_sites", "0", 0.12)]
 )
-def test_only_what_the_gap_says_is_sampled(run, program, name, lifetime, within):
+def test_only_allocations_that_the_gap_ends_at_are_sampled(run, program, name, lifetime, within):
     """Not what comes first behind a CPU sample of a child without a helper, nor what comes behind an
     allocation that failed in place of a sample. There are some 50 samples, and some 4,600."""
     outcome = run([program(name)], env={"OTEL_PROFILER_ALLOC_INTERVAL": "65536",

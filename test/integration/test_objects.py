@@ -54,7 +54,7 @@ def test_the_preloaded_object_needs_libc_alone():
     assert needed == ["libc.so.6"]
 
 
-def test_the_exporter_exports_what_the_helper_calls():
+def test_the_exporter_exports_the_functions_that_the_helper_calls():
     """What libotelprof.so exports: test_hooks.py."""
     assert symbols(FLUSH, "--defined-only") == {"otelprof_flush_main", "otelprof_flush_release"}
 

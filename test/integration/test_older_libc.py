@@ -64,7 +64,7 @@ def test_nothing_new_is_asked_of_libc(library):
     assert not [symbol for symbol in undefined(library) if symbol[2] > NEWEST]
 
 
-def test_what_libc_had_in_other_libraries_is_weak(library):
+def test_functions_that_libc_had_in_other_libraries_are_weak(library):
     kinds = {name: kind for name, kind, _ in undefined(library)}
     assert {name: kinds[name] for name in FROM_OTHER_LIBRARIES & set(kinds)} == dict.fromkeys(
         FROM_OTHER_LIBRARIES, "w")

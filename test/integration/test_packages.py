@@ -105,7 +105,7 @@ def rpm_modes():
 
 
 @pytest.mark.parametrize("modes", [deb_modes, pytest.param(rpm_modes, marks=needs_rpm)])
-def test_only_root_may_write_what_a_package_installs(modes):
+def test_only_root_may_write_the_files_of_a_package(modes):
     found = modes()
     assert {f"{FOLDER}/libotelprof.so", f"{FOLDER}/libotelprof-flush.so", f"{FOLDER}/libotelprof-cpp.so", f"{FOLDER}/otelprof", f"{FOLDER}/lib32/libotelprof.so",
             f"{FOLDER}/host/otelprof-host", f"{SETTINGS}/otelprof.conf", f"{SETTINGS}/conf.d",
@@ -122,14 +122,14 @@ def test_a_package_has_the_header_that_programs_call_it_by(modes):
 
 @pytest.mark.parametrize("shell, path", [("bash", "bash-completion/completions/otelprof"), ("fish", "fish/vendor_completions.d/otelprof.fish"),
                                          ("zsh", "zsh/vendor-completions/_otelprof")])
-def test_a_deb_has_what_shells_complete(tmp_path, shell, path):
+def test_a_deb_has_the_completions_of_the_shells(tmp_path, shell, path):
     subprocess.run(["dpkg-deb", "--extract", DEB, tmp_path], check=True)
     printed = subprocess.run([tmp_path / FOLDER / "otelprof", "completion", shell], capture_output=True, text=True, check=True).stdout
     assert (tmp_path / "usr/share" / path).read_text() == printed != ""
 
 
 @needs_rpm
-def test_an_rpm_has_what_shells_complete():
+def test_an_rpm_has_the_completions_of_the_shells():
     assert {f"usr/share/{path}" for path in ("bash-completion/completions/otelprof", "fish/vendor_completions.d/otelprof.fish",
                                              "zsh/site-functions/_otelprof")} < set(rpm_modes())
 
@@ -213,7 +213,7 @@ def test_the_list_of_materials_refers_to_nothing_that_it_does_not_have(listed):
 # --- the image ---
 
 @needs("skopeo")
-def test_the_image_says_what_it_is():
+def test_the_image_describes_itself():
     said = json.loads(output("skopeo", "inspect", f"oci:{IMAGE}:{VERSION}"))
     assert (said["Architecture"], said["Os"], len(said["Layers"])) == ("amd64", "linux", 1)
     manifest = json.loads(output("skopeo", "inspect", "--raw", f"oci:{IMAGE}:{VERSION}"))
@@ -474,7 +474,7 @@ def wait_until_mapped(running, library):
 
 
 @only_root
-def test_what_runs_keeps_its_exporter_through_an_upgrade(start, program, root, newer):
+def test_a_running_process_keeps_its_exporter_through_an_upgrade(start, program, root, newer):
     Dpkg(root).install()
     library = root / FOLDER / "libotelprof.so"
     running = start([program("burn"), "1500", "1"], log_to_stderr=True, env={"LD_PRELOAD": str(library), "OTEL_PROFILER_MIN_LIFETIME": "0"})
@@ -486,7 +486,7 @@ def test_what_runs_keeps_its_exporter_through_an_upgrade(start, program, root, n
 
 
 @only_root
-def test_what_runs_refuses_the_exporter_of_another_build_after_an_upgrade(start, program, root, newer):
+def test_a_running_process_refuses_the_exporter_of_another_build(start, program, root, newer):
     """A package has no folder for each release: the old exporter is gone by then."""
     Dpkg(root).install()
     library = root / FOLDER / "libotelprof.so"

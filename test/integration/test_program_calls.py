@@ -39,7 +39,7 @@ def contexts_of(outcome, function):
     return {(sample.trace, sample.span, sample.labels) for sample in linked_samples(outcome) if function in sample.stack}
 
 
-def test_scopes_nest_and_restore_what_was_before(calls):
+def test_scopes_nest_and_restore_the_one_before(calls):
     outcome = calls("scopes")
     assert contexts_of(outcome, "in_span_1") == {in_span(SPAN_1, tenant="outer")}
     assert contexts_of(outcome, "in_span_2") == {in_span(SPAN_2, tenant="inner", route="/")}
@@ -117,7 +117,7 @@ until("end")
 """
 
 
-def test_what_a_program_has_stopped_is_said(start, tmp_path):
+def test_a_program_that_stopped_the_profiler_is_reported(start, tmp_path):
     running = start([sys.executable, "-c", STOPS, tmp_path], env={"OTEL_PROFILER_LISTEN": f"unix:{tmp_path}/socket"})
     process = Process(tmp_path / "socket")
     process.until_it_answers()
@@ -244,7 +244,7 @@ def test_the_header_alone_is_enough(tmp_path, compiler, standard, kind):
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("options", [["-flto", "-O2"], ["-fuse-ld=gold"], ["-fvisibility=hidden", "-Wl,-z,now"], ["-fno-exceptions", "-Os"]])
-def test_the_header_works_with_what_builds_use(tmp_path, compiler, options):
+def test_the_header_works_with_the_usual_flags(tmp_path, compiler, options):
     for kind in ("PIE", "not PIE"):
         assert said_by(compiled(tmp_path, compiler, SOURCE, *options, *KINDS[kind]), True) == f"{VERSION} 2\n"
 

@@ -285,7 +285,7 @@ def samples_by_receiver(sent):
 
 
 @pytest.mark.parametrize("name", NOT_TRUSTED)
-def test_who_cannot_be_trusted_gets_nothing(sent, name):
+def test_an_untrusted_receiver_gets_nothing(sent, name):
     who, _, host = NOT_TRUSTED[name]
     assert name not in sent.messages
     (line,) = sent.said[name].splitlines()

@@ -72,7 +72,7 @@ def test_every_profile_has_its_name_in_the_documentation():
     assert re.findall(r"^\| `(\w+:[\w:]+)` \|", (ROOT / "docs/profiles.md").read_text(), re.M) == names
 
 
-def test_what_pyroscope_says_to_too_many_labels_is_told(serve, burn):
+def test_pyroscopes_refusal_of_too_many_labels_is_reported(serve, burn):
     """A server that refuses by these rules, in Pyroscope's words: the limit reaches the log."""
     said = []
 

@@ -61,7 +61,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("kind", PROGRAMS)
-def test_at_default_settings_stderr_is_what_it_is_without_us(program, kind):
+def test_at_default_settings_stderr_is_as_without_us(program, kind):
     """Whatever the program does and is, and although nobody takes its profiles."""
     (name, *arguments), limits = PROGRAMS[kind]
     command = [program(name), *arguments]
@@ -75,18 +75,18 @@ def test_at_default_settings_stderr_is_what_it_is_without_us(program, kind):
     ["sh", "-c", "for i in 1 2 3; do echo mine >&2; done; exit 5"],
     ["g++", "-fsyntax-only", "-x", "c++", "-include", "regex", "/nonexistent"],
 ], ids=lambda command: command[0])
-def test_at_default_settings_real_programs_stderr_is_what_it_is_without_us(command):
+def test_at_default_settings_real_programs_stderr_is_as_without_us(command):
     plain = run(command, profiled=False, network=False)
     assert "mine" in plain[0] or "nonexistent" in plain[0]
     assert run(command, network=False) == plain
 
 
-def test_what_nobody_takes_at_the_default_endpoint_is_said_to_who_asks(program):
+def test_an_absent_receiver_at_the_default_endpoint_is_logged_at_debug(program):
     said, _ = run([program("burn"), "300", "4"], network=False, OTEL_LOG_LEVEL="debug", OTEL_PROFILER_MIN_LIFETIME="0")
     assert "debug: profiles cannot be sent to localhost:4318/" in said
 
 
-def test_what_a_sandbox_keeps_from_being_read_is_no_fault_of_the_installation():
+def test_files_that_a_sandbox_hides_are_no_fault_of_the_installation():
     """landlock: the file is there, and its mode lets us read it."""
     code = (
         "import ctypes, os\n"
@@ -109,7 +109,7 @@ def test_what_a_sandbox_keeps_from_being_read_is_no_fault_of_the_installation():
 # --- what must be known ---
 
 
-def test_an_endpoint_that_is_set_and_takes_nothing_is_told(program):
+def test_an_endpoint_that_is_set_and_takes_nothing_is_reported(program):
     port = closed_port()
     said, status = run([program("burn"), "300", "4"], OTEL_PROFILER_MIN_LIFETIME="0",
                        OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=f"http://127.0.0.1:{port}")
@@ -117,7 +117,7 @@ def test_an_endpoint_that_is_set_and_takes_nothing_is_told(program):
     assert len(of("warn: profiles cannot be sent to", said)) == 1 and f":{port}" in said, said
 
 
-def test_workers_of_one_program_tell_once_that_nothing_arrives():
+def test_workers_of_one_program_report_a_missing_receiver_once():
     """Whichever of them is first: what it has said is known to all."""
     workers = "import os\nfor _ in range(6):\n    if os.fork() == 0: break\nelse:\n    for _ in range(6): os.wait()\n"
     said, _ = run(["/usr/bin/python3", "-c", f"import time\ntime.sleep(0.3)\n{workers}" + BURN.format(0.5)],
@@ -125,7 +125,7 @@ def test_workers_of_one_program_tell_once_that_nothing_arrives():
     assert len(of("cannot be sent", said)) == 1, said
 
 
-def test_programs_that_a_program_starts_find_that_it_has_told():
+def test_programs_that_a_program_starts_do_not_repeat_its_report():
     code = (
         "import glob, subprocess, sys, time\n"
         "def names():\n"
@@ -144,21 +144,21 @@ def test_programs_that_a_program_starts_find_that_it_has_told():
     assert "debug: profiles cannot be sent" in after
 
 
-def test_a_wrong_setting_is_told_once_for_a_tree(program):
+def test_a_wrong_setting_is_reported_once_for_a_tree(program):
     """By what starts it, although that is a program which is excluded."""
     burn = f"{program('burn')} 20 1"
     said, _ = run(["sh", "-c", f"{burn}; {burn}; sh -c '{burn}; :'; ls >&2; :"], OTEL_PROFILER_CPU_FREQUENCY="often")
     assert len(of("OTEL_PROFILER_CPU_FREQUENCY", said)) == 1, said
 
 
-def test_a_wrong_setting_that_its_starter_was_not_given_is_told(program):
+def test_a_wrong_setting_of_a_child_alone_is_reported(program):
     """The shell's own setting was right, and what it sets for the program is not."""
     burn = f"{program('burn')} 20 1"
     said, _ = run(["sh", "-c", f"OTEL_PROFILER_CPU_FREQUENCY=often {burn}; :"], OTEL_PROFILER_CPU_FREQUENCY="99")
     assert len(of("OTEL_PROFILER_CPU_FREQUENCY", said)) == 1, said
 
 
-def test_a_wrong_setting_is_told_where_what_starts_the_tree_cannot(program, tmp_path):
+def test_a_wrong_setting_is_reported_by_a_child_where_the_root_cannot(program, tmp_path):
     """A static program (docker-init is one) loads nothing that could."""
     source = tmp_path / "starts.c"
     source.write_text("#include <sys/wait.h>\n#include <unistd.h>\nint main(int c, char **v) {\n"
@@ -178,7 +178,7 @@ WRONG_LATER = {
 
 
 @pytest.mark.parametrize("name", WRONG_LATER)
-def test_a_setting_that_is_used_late_is_told_once_for_a_tree(program, name):
+def test_a_setting_that_is_used_late_is_reported_once_for_a_tree(program, name):
     """By the program that starts others, not by those."""
     receiver = Receiver()
     code = f"{BURN.format(0.5)}import subprocess, sys\nsys.exit(subprocess.run(['{program('burn')}', '300', '4']).returncode)"

@@ -90,7 +90,7 @@ GIVEN_UP = [
 
 
 @pytest.mark.parametrize("way, before", GIVEN_UP)
-def test_the_helper_has_what_the_program_gave_up_no_more(run, program, way, before):
+def test_the_helper_keeps_no_right_that_the_program_gave_up(run, program, way, before):
     """When the call returns, whether the helper has begun to work or not."""
     outcome = run([program("gives_up"), way, before, "300"], env=OLD)
     assert (outcome.returncode, outcome.stderr) == (0, "")
@@ -103,7 +103,7 @@ def test_the_helper_has_what_the_program_gave_up_no_more(run, program, way, befo
 
 
 @pytest.mark.parametrize("way", ["capset-bare", "user-bare", "filter-bare"])
-def test_what_no_hook_sees_is_seen_before_the_next_export(run, program, way):
+def test_a_change_of_rights_without_a_hook_is_seen_before_the_next_export(run, program, way):
     """Capabilities are dropped then; what cannot be given up alone, ids and filters, ends the helper."""
     outcome = run([program("gives_up"), way, "300", "1500"], env=OLD)
     assert (outcome.returncode, outcome.stderr) == (0, "")

@@ -56,14 +56,14 @@ def preloads(order):
 
 # Every pair of an order, of which threads are behind the filter, and of what it does.
 @pytest.mark.parametrize("order, threads", [("before us", "all"), ("after us", "one")])
-def test_what_the_program_does_not_use_kills(bench, needed, order, threads):
+def test_calls_that_the_program_does_not_make_kill(bench, needed, order, threads):
     seen = run_in_sandbox(bench, needed, preloads(order), SANDBOX_ACTION="kill", SANDBOX_THREADS=threads)
     assert not faults.differences(seen, faults.without_us()), bench.log_text()
     assert not bench.invalid()
 
 
 @pytest.mark.parametrize("order, threads", [("before us", "one"), ("after us", "all")])
-def test_what_the_program_does_not_use_is_refused(bench, needed, order, threads):
+def test_calls_that_the_program_does_not_make_are_refused(bench, needed, order, threads):
     preload = preloads(order)
     seen = run_in_sandbox(bench, needed, preload, SANDBOX_ACTION="errno", SANDBOX_THREADS=threads)
     assert not faults.differences(seen, faults.without_us()), bench.log_text()
@@ -89,7 +89,7 @@ LOCKED_UP = [
 
 
 @pytest.mark.parametrize("way, end", LOCKED_UP)
-def test_a_program_that_kills_itself_for_what_it_does_not_use(run, program, way, end):
+def test_a_program_whose_filter_kills_calls_that_it_does_not_make(run, program, way, end):
     """Nothing of ours happens in its sandbox, unless that lets us; what it did before is reported."""
     outcome = run([program("locks_itself_up"), way, end], env={
         "OTEL_PROFILER_CPU_FREQUENCY": "1000", "OTEL_PROFILE_EXPORT_INTERVAL": "100",
@@ -122,7 +122,7 @@ def asked_behind_a_filter(start, program, folder, way, call):
 
 
 @pytest.mark.parametrize("call", ["sendmsg", "socket"])
-def test_who_asks_a_process_in_a_sandbox_does_not_end_it(start, program, tmp_path, call):
+def test_a_request_to_a_sandboxed_process_does_not_end_it(start, program, tmp_path, call):
     """What answers is ended before the filter comes, if that would kill for it. All of its calls:
     test_seccomp_filter.c."""
     assert not asked_behind_a_filter(start, program, tmp_path, "all", call)

@@ -46,7 +46,7 @@ def test_arguments_environment_and_memory_are_not_sent(run):
             assert not [key for key in attributes if "environment_variable" in key]
 
 
-def test_the_resource_is_what_is_documented(run, program):
+def test_the_resource_is_as_documented(run, program):
     """Each attribute that may be sent is named in SECURITY.md."""
     outcome = run([program("burn"), "300", "4"], env={"OTEL_PROFILER_RESOURCE": "full"})
     text = (ROOT / "SECURITY.md").read_text()

@@ -52,7 +52,7 @@ def is_preloaded(pid):
 
 @pytest.mark.skipif(not NGINX, reason="nginx is not installed (Debian: nginx-light)")
 @pytest.mark.parametrize("env", ["", "env LD_PRELOAD;\nenv OTEL_SERVICE_NAME;"])
-def test_nginx_keeps_the_preload_at_an_upgrade_if_it_is_told_to(tmp_path, env):
+def test_nginx_keeps_the_preload_at_an_upgrade_if_configured(tmp_path, env):
     assert not env or all(f"  {line}\n" in DOCUMENT for line in env.splitlines())
     (tmp_path / "conf").write_text(CONFIGURATION.format(folder=tmp_path, env=env))
     old_file, new_file = tmp_path / "pid.oldbin", tmp_path / "pid"

@@ -39,7 +39,7 @@ def test_time_while_it_is_off_is_not_charged(changed):
     assert instance.cpu_total() == pytest.approx(told["on_ns"], abs=2 * START_NS)
 
 
-def test_what_is_freed_while_it_is_off_leaves_the_live_heap(changed):
+def test_objects_freed_while_it_is_off_leave_the_live_heap(changed):
     told, instance = changed
     assert instance.value_of("allocate_before", "inuse_objects") == told["before_live"]
     assert instance.value_of("allocate_while_off", "inuse_objects") == 0
@@ -52,7 +52,7 @@ def test_the_new_frequency_is_the_profiles_period(changed):
 
 
 @pytest.mark.parametrize("at_start, profiled", [("on", True), ("off", False)])
-def test_what_starts_off_samples_nothing(run, program, at_start, profiled):
+def test_a_profiler_that_starts_off_samples_nothing(run, program, at_start, profiled):
     """From the first instruction on, of no kind, until somebody turns it on: nobody does."""
     outcome = run([program("burn"), "40", "2"], env={**EXACT_CPU, "OTEL_PROFILER_START": at_start, "OTEL_PROFILER_TYPES": "all",
                                                  "OTEL_PROFILER_ALLOC_INTERVAL": "1"})

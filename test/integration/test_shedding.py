@@ -87,7 +87,7 @@ def test_nothing_is_sampled_while_processors_are_busy(start, program, library, t
     assert "percent busy; nothing is sampled" in outcome.stderr and "sampling goes on, after" in outcome.stderr
 
 
-def test_what_is_off_anyway_is_not_shed(start, program, library, tmp_path):
+def test_a_profiler_that_is_off_sheds_nothing(start, program, library, tmp_path):
     it = Told(start, program, library, tmp_path, OTEL_PROFILER_CPU_THRESHOLD="80")
     it.busy["machine"] = 90
     until(it.process, True)

@@ -61,7 +61,7 @@ def test_an_action_set_by_number_is_the_programs_at_once(owner, mode):
     assert sampled_at_all(measured)
 
 
-def test_the_default_action_is_told_and_kept(owner):
+def test_the_default_action_is_reported_and_kept(owner):
     outcome, measured = owner("default")
     assert "sampled by" not in outcome.stderr
     assert measured.cpu_of("own_work") > 59e6
@@ -74,12 +74,12 @@ def test_handlers_for_every_signal_leave_none_for_us(owner):
 
 
 @pytest.mark.parametrize("mode", ["waiting", "descriptor", "waiting_for_it", "masked"])
-def test_nobody_who_waits_for_signals_gets_ours(owner, mode):
+def test_no_thread_that_waits_for_signals_gets_ours(owner, mode):
     _, measured = owner(mode)
     assert measured.cpu_of("own_work") > 19e6
 
 
-def test_who_waits_for_ever_does(owner):
+def test_a_wait_without_a_limit_waits_for_ever(owner):
     """Signals of ours that come meanwhile cost no time of it."""
     owner("patient")
 
@@ -105,7 +105,7 @@ def test_a_pending_sigprof_of_the_programs_is_not_lost(run, program, how):
     assert profiled.instance("keeps_pending").cpu_total() > 19e6, "it was profiled"
 
 
-def test_behind_a_filter_nothing_is_called_for_what_is_pending(run, program):
+def test_behind_a_filter_no_call_reads_the_pending_signals(run, program):
     outcome = run([program("keeps_pending"), "kill", "handler", "behind"])
     assert outcome.returncode == 0 and outcome.stdout.endswith(" in all\n"), outcome.stderr
 
@@ -121,7 +121,7 @@ def test_a_signal_is_left_to_the_thread_that_the_kernel_chose(run, program, work
 
 
 @pytest.mark.parametrize("work", ["allocates", "works"])
-def test_behind_a_filter_nobody_asks_for_whom_a_signal_is(run, program, work):
+def test_behind_a_filter_no_call_finds_out_for_which_thread_a_signal_is(run, program, work):
     outcome = run([program("left_to_main"), work, "behind"], env=EVERY_SAMPLE)
     assert outcome.returncode == 0 and outcome.stdout, outcome.stderr
 
@@ -233,7 +233,7 @@ def test_a_handler_can_report_a_stack_pointer_to_nowhere(run, program, address):
 
 @pytest.mark.timing
 @pytest.mark.parametrize("types", ["cpu", "alloc"])
-def test_timers_that_come_late_are_told(run, types):
+def test_timers_that_come_late_are_reported(run, types):
     """Merged expiries are CPU time without stacks of its own: here the program blocks every signal by
     number, on a busy machine the tick comes in other threads' turns. Without timers nothing can be late."""
     code = """
@@ -354,7 +354,7 @@ def in_one_line(function, trace):
 
 @pytest.mark.system
 @pytest.mark.skipif(not shutil.which("ltrace"), reason="needs ltrace")
-def test_ltrace_says_of_a_program_what_it_says_without_us(run, program, tmp_path):
+def test_ltrace_prints_the_same_as_without_us(run, program, tmp_path):
     """A signal that comes while it is at one of its breakpoints it delivers later."""
     command = ["ltrace", "-e", "clock_gettime+puts", "-o", tmp_path / "trace", program("burn"), "300", "4"]
     ends = []

@@ -48,7 +48,7 @@ def test_long_spans_alone_are_exported(spans):
     assert all(sample.span for sample in linked_samples(it.outcome, "alloc_objects"))
 
 
-def test_what_is_exported_and_what_is_dropped_is_all(spans):
+def test_exported_and_dropped_samples_are_all(spans):
     steps = ["short", "none", "long+", "short+", "none", "long+"]
     everything, it = spans("none", *steps), spans("span>200ms", *steps)
     (instance,) = it.outcome.instances()
@@ -62,7 +62,7 @@ def test_a_span_may_pass_from_thread_to_thread(spans):
     assert spans("span>200ms", "passed").objects("passed_on") == 2 * OBJECTS
 
 
-def test_what_it_did_before_it_was_that_long_is_not_exported(spans):
+def test_samples_before_the_bound_are_not_exported(spans):
     it = spans("span>200ms", "begun", "short", "resumed")
     assert it.objects("in_resumed") == OBJECTS
     it.check_short("in_begun", "begun")
@@ -109,7 +109,7 @@ def test_the_live_heap_is_left_out_of_an_interval_that_is_exported_in_part(spans
     assert kinds == {"alloc_objects", "alloc_space"}
 
 
-def test_exports_are_the_same_where_somebody_may_ask(spans, tmp_path):
+def test_exports_are_the_same_with_a_listener(spans, tmp_path):
     """Who asks gets all: it is encoded before, and what is exported then is what would be. (A short span may be long on
     a machine that stands still.)"""
     steps = ["short", "none", "long+", "short+", "none", "long+"]

@@ -114,7 +114,7 @@ def test_pyroscope_selects_by_spans_and_makes_no_series_of_them(work):
         assert found == {(None, None), *((TRACE, span) for span in SPANS.values())}
 
 
-def test_the_console_says_how_much_belongs_to_spans(run, program):
+def test_the_console_has_the_share_of_spans(run, program):
     outcome = run(
         [program("serves_spans"), "2"], log_to_stderr=True,
         env={**EVERY, "OTEL_PROFILES_EXPORTER": "console", "OTEL_PROFILE_EXPORT_INTERVAL": "86400000"},

@@ -25,7 +25,7 @@ def test_it_is_chosen_by_its_own_name(run, program, excluded, is_profiled):
     assert bool(outcome.requests) == is_profiled
 
 
-def test_the_c_library_as_a_program_prints_what_it_prints(run):
+def test_the_c_library_as_a_program_prints_the_same(run):
     libc = "/lib/x86_64-linux-gnu/libc.so.6"
     plain = run([libc], profiled=False)
     assert "GNU C Library" in plain.stdout and plain.returncode == 0

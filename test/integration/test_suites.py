@@ -63,7 +63,7 @@ def test_each_format_is_read():
     ([FAILED, PASSED], [PASSED, PASSED], FLAKY),
     ([PASSED] * 2, [MISSING] * 2, OURS),
 ])
-def test_what_the_preload_changed_is_told_from_what_changes_anyway(without, under, kind):
+def test_changes_by_the_preload_are_separated_from_flaky_ones(without, under, kind):
     assert kind_of({WITHOUT: without, WITH: under}) == kind
 
 
@@ -94,7 +94,7 @@ def test_a_changed_verdict_and_a_changed_end_are_found(tmp_path):
     assert not any(map(Path.exists, folders))
 
 
-def test_what_is_rare_is_run_more_often(tmp_path):
+def test_a_rare_failure_is_run_more_often(tmp_path):
     """A test that fails each fifth time, whatever the side, and is first met with the preload."""
     (tmp_path / "count").write_text("3")
     rare = 'n=$(($(cat count) + 1)); echo $n > count; [ $((n % 5)) = 0 ] && echo not ok 1 || echo ok 1'
@@ -109,7 +109,7 @@ def test_what_is_rare_is_run_more_often(tmp_path):
     ]
 
 
-def test_what_does_not_end_is_ended_and_compared(tmp_path):
+def test_a_program_without_end_is_ended_and_compared(tmp_path):
     side = Side(WITHOUT)
     try:
         ended, text = side.run(("sh", "-c", "echo begun; sleep 1000 & sleep 1000"), tmp_path, limit_s=1)

@@ -177,7 +177,7 @@ def test_a_signal_in_the_middle_of_a_fork(run, program):
 # --- what main leaves behind ---
 
 @pytest.mark.parametrize("setting", [{}, {"OTEL_SDK_DISABLED": "true"}, {"OTEL_PROFILER_EXCLUDE": "*"}], ids=str)
-def test_nothing_after_main_depends_on_what_main_should_have_kept(run, program, setting):
+def test_the_end_does_not_depend_on_the_stack_pointer_that_main_leaves(run, program, setting):
     """Free Pascal's main returns with another stack pointer than it was called with."""
     outcome = run([program("returns_askew")], env={**EXACT_CPU, **setting})
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (7, "at the end\n", "")
@@ -223,7 +223,7 @@ def test_a_signal_inside_the_loader_ends_the_process_behind_it(run, program):
     assert outcome.instance("ends_in_loader").cpu_total() > 49e6
 
 
-def test_an_exit_inside_the_loader_waits_for_nobody_who_waits_for_it(run, program):
+def test_an_exit_inside_the_loader_waits_for_no_thread_that_waits_for_it(run, program):
     """It hung likewise. Where the helper was there first, there is a profile."""
     outcome = run([program("ends_in_loader"), "exit", program("ends_in_loader.so")], env=IN_LOADER, log_to_stderr=True)
     assert outcome.returncode == 7, outcome.stderr

@@ -34,7 +34,7 @@ def members_of(archive):
     return members
 
 
-def test_of_libiberty_only_what_is_named_is_linked():
+def test_of_libiberty_only_the_named_parts_are_linked():
     archive = subprocess.run(["cc", "-print-file-name=libiberty.a"], capture_output=True, text=True,
                              check=True).stdout.strip()
     symbols = subprocess.run(["nm", "--defined-only", BUILD / "libotelprof-flush.so"], capture_output=True, text=True,

@@ -78,7 +78,7 @@ def test_each_thread_is_in_each_export_once(stands_still):
         assert len(ids) == len(set(ids)) == len(NAMES) + 2, "two more: main, and one by clone"
 
 
-def test_it_says_what_each_does_and_where(stands_still):
+def test_it_reports_the_place_and_use_of_each(stands_still):
     threads = by_name(stands_still()[0])
     for name, (function, kind, is_idle) in WAITS.items():
         thread = threads[name]
@@ -89,7 +89,7 @@ def test_it_says_what_each_does_and_where(stands_still):
     assert threads["computes"].wait_kind is None and threads["computes"].wait_duration is None
 
 
-def test_a_waiting_thread_says_since_when(stands_still):
+def test_a_waiting_thread_has_the_start_of_its_wait(stands_still):
     """The same wait is longer in a later export: by the second between the two, at least."""
     begun = time.monotonic()
     first, second = stands_still("1")[:2]
@@ -99,7 +99,7 @@ def test_a_waiting_thread_says_since_when(stands_still):
         assert before > 0 and after - before >= 1e9 and after <= most, name
 
 
-def test_a_lock_is_told_with_its_holder_and_where_that_is(stands_still):
+def test_a_lock_is_reported_with_its_holder_and_the_holders_place(stands_still):
     wants = by_name(stands_still(types="all")[0])["wants"]
     holder = by_name(stands_still.exports[0])["holds"]
     assert wants.wait_kind == "lock" and wants.lock_address
@@ -108,7 +108,7 @@ def test_a_lock_is_told_with_its_holder_and_where_that_is(stands_still):
     assert "holds_it" in wants.lock_holder_stack
 
 
-def test_threads_carry_what_they_work_for(stands_still):
+def test_threads_carry_their_context(stands_still):
     """Read by another thread: of one that waits, and of one that runs."""
     for request in stands_still():
         threads = by_name(request)
@@ -124,7 +124,7 @@ def test_a_span_that_a_library_publishes_is_read_of_a_waiting_thread(stands_stil
     assert by_name(last)["reads"].link == ("07" * 16, "03" + "07" * 7)
 
 
-def test_time_off_cpu_carries_what_the_thread_works_for(stands_still):
+def test_time_off_cpu_carries_the_threads_context(stands_still):
     samples = [sample for request in stands_still() for sample in samples_of(request, "off_cpu")]
     wants = [sample for sample in samples if "wants_it" in sample.stack]
     assert wants and all(sample.link == (TRACE, SPAN) for sample in wants)

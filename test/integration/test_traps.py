@@ -58,7 +58,7 @@ def test_reserved_low_memory_is_no_sanitizer(run):
     assert outcome.instance("burn").cpu_of("burns_cpu") == pytest.approx(40e6, abs=START_NS)
 
 
-def test_undefined_behaviour_is_looked_for_beside_us(run, tmp_path):
+def test_ubsan_works_beside_us(run, tmp_path):
     outcome = run([compiled(tmp_path, "-fsanitize=undefined"), "40", "4"], env=EXACT_CPU)
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
     assert outcome.instance("burn").cpu_of("burns_cpu") == pytest.approx(40e6, abs=START_NS)
@@ -171,7 +171,7 @@ VALGRIND_TOOLS = {
 
 @pytest.mark.system
 @pytest.mark.parametrize("tool", VALGRIND_TOOLS)
-def test_valgrind_says_of_a_program_what_it_says_without_us(run, program, tool, tmp_path):
+def test_valgrind_prints_the_same_as_without_us(run, program, tool, tmp_path):
     """Not of our thread, our memory and our locks."""
     command = ["valgrind", f"--tool={tool}", "--log-file=said", *VALGRIND_TOOLS[tool].split(),
                program("short_threads"), "6", "500"]

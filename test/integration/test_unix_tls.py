@@ -55,7 +55,7 @@ def listener(tmp_path):
     ],
     ids=["not", "word", "certificate", "no_such_certificate"],
 )
-def test_nothing_is_told_without_tls(burn, listener, tmp_path, protocol, asked, tls):
+def test_nothing_is_reported_without_tls(burn, listener, tmp_path, protocol, asked, tls):
     lines = burn(
         {
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"unix:{tmp_path}/receiver.sock",

@@ -107,7 +107,7 @@ def many(tmp_path):
     ("loaded before", 86400000, 0), ("loaded before", 50, 20),
     ("loaded after", 86400000, 0), ("loaded after", 86400000, 20),
 ])
-def test_stacks_are_named_by_what_was_mapped_then(run, program, many, exporter, interval, come):
+def test_stacks_are_named_by_the_mappings_of_their_time(run, program, many, exporter, interval, come):
     """However many were unloaded since, and whatever came to their places: the program's or ours."""
     before = exporter == "loaded before"
     env = {"OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_CPU_FREQUENCY": EXACT_CPU["OTEL_PROFILER_CPU_FREQUENCY"],

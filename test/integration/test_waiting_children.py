@@ -10,7 +10,7 @@ WAITS = {"OTEL_PROFILER_TYPES": "off_cpu", "OTEL_PROFILE_EXPORT_INTERVAL": "200"
 
 
 @pytest.mark.fast
-def test_a_child_that_hardly_works_is_looked_at_while_it_waits(start, program, tmp_path):
+def test_a_child_that_hardly_works_is_sampled_while_it_waits(start, program, tmp_path):
     """Nothing but its waits shows that it lives: it allocates nothing, and uses no CPU time."""
     running = start([program("child_waits"), tmp_path / "end"], env=WAITS)
 
@@ -25,7 +25,7 @@ def test_a_child_that_hardly_works_is_looked_at_while_it_waits(start, program, t
     assert child.value_of("child_waits", "off_cpu") > 0
 
 
-def test_what_a_child_waited_is_not_told_of_its_end(run, program):
+def test_a_childs_earlier_waits_are_not_charged_to_its_end(run, program):
     """Its helper starts in exit, and finds it there: where it was before nobody knows."""
     outcome = run([program("child_waits")], env={**WAITS, "OTEL_PROFILER_MIN_LIFETIME": "0"})
     child = {i.pid: i for i in outcome.instances()}[int(outcome.stdout)]

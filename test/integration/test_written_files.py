@@ -172,7 +172,7 @@ def test_a_log_goes_to_no_device_but_the_one_that_is_nothing(shared, where):
 
 
 @NEEDS_ROOT
-def test_what_cannot_be_written_anyway_is_not_told_of(shared):
+def test_an_unused_output_is_not_reported(shared):
     """A variable for a whole container reaches programs of other users, whose stderr is not to tell of it."""
     (shared / "file").write_text(VICTIM)
     (shared / "file").chmod(0o600)

@@ -111,7 +111,7 @@ def test_a_recording_is_a_file_and_a_page(profiled, tmp_path):
     program.over()
 
 
-def test_what_is_off_is_on_for_a_recording(profiled, tmp_path):
+def test_a_type_that_is_off_is_on_for_a_recording(profiled, tmp_path):
     program = profiled(OTEL_PROFILER_START="off").until_it_answers()
     assert otelprof("record", program.pid, "--seconds", "1", "-o", tmp_path / "r.otlp").returncode == 0
     assert "burns_cpu" in otelprof("top", tmp_path / "r.otlp", "--kind", "cpu").stdout
@@ -119,7 +119,7 @@ def test_what_is_off_is_on_for_a_recording(profiled, tmp_path):
     program.over()
 
 
-def test_who_does_not_answer_is_said_to(profiled):
+def test_processes_that_do_not_respond_are_listed_so(profiled):
     program = profiled(None)
     done = eventually(lambda: otelprof("ctl", program.pid, "status"), "that it does not answer", unless=program.process.poll,
                       holds=lambda done: "does not answer" in done.stderr)

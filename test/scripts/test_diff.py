@@ -90,7 +90,7 @@ def test_merged_expiries_are_no_samples():
     assert names(compare(*sides, LEAST)) == []
 
 
-def test_sampled_objects_are_what_counts_of_allocations():
+def test_the_samples_of_allocations_are_sampled_objects():
     def allocated(size, objects):
         export = Message().profile("alloc_objects", "count", 1000, {("f",): objects, ("g",): 10})
         export.profile("alloc_space", "bytes", 1000, {("f",): size * objects, ("g",): 10_000_000})
@@ -124,7 +124,7 @@ def test_functions_with_few_samples_are_not_compared():
 # --- change ---
 
 
-def test_only_what_changed_is_named():
+def test_only_changes_are_named():
     """f's share grows, so all others shrink: that is no change of theirs."""
     before = {"f": 40_000, "g": 30_000, "h": 20_000, "i": 10_000}
     (change,) = compare(profile(before), profile({**before, "f": 48_000}), LEAST).changes
@@ -185,7 +185,7 @@ def test_several_changes_are_named_the_largest_first():
     assert names(found) == ["f", "h"]
 
 
-def test_what_is_new_and_what_is_gone_are_changes(tmp_path):
+def test_new_and_vanished_functions_are_changes(tmp_path):
     sides = {"a": {"old": 500, "f": 5000}, "b": {"new": 700, "f": 5000}}
     for name, counts in sides.items():
         write(tmp_path / name, counts)
@@ -202,7 +202,7 @@ def write(path, counts, seconds=0, module=""):
         append_message(file, export.bytes())
 
 
-def test_by_time_shows_what_a_share_hides(tmp_path):
+def test_by_time_shows_a_change_that_shares_hide(tmp_path):
     """Twice as much of everything in the same time."""
     write(tmp_path / "a", {"f": 4000, "g": 2000}, seconds=100)
     write(tmp_path / "b", {"f": 8000, "g": 4000}, seconds=100)
@@ -234,7 +234,7 @@ def test_the_table_fits_eighty_columns(tmp_path):
         assert len(builds.named(text)) == 21 and max(map(len, text.splitlines())) <= 80
 
 
-def test_errors_say_which_file(tmp_path):
+def test_errors_name_the_file(tmp_path):
     write(tmp_path / "a", {"f": 4000})
     (tmp_path / "bad").write_bytes(b"\x7fELF" * 9)
     assert "otelprof: bad holds no profiles" in otelprof("diff", "a", "bad", cwd=tmp_path).stderr
@@ -280,7 +280,7 @@ def test_the_page_colours_change_and_leaves_noise_grey(page):
     assert page.problems() == []
 
 
-def test_the_page_says_what_a_frame_had_on_both_sides(page):
+def test_the_page_has_both_values_of_a_frame(page):
     page.ask("[...document.querySelectorAll('.frame')].find(it => it.textContent === 'gone').focus()")
     assert "A 5.000 s, B 0.000 s" in page.text("#details") and "chance" not in page.text("#details")
     page.ask("[...document.querySelectorAll('.frame')].find(it => it.textContent === 'cold').focus()")

@@ -70,7 +70,7 @@ def test_collapsed_stacks_begin_at_the_root(small, message, tmp_path):
     assert exported(path, "--format", "collapsed", folder=tmp_path) == "main;a\\x0ab;operator:() 30\nmain;work 20\n"
 
 
-def test_what_is_chosen_is_what_is_written(small, message, tmp_path):
+def test_the_chosen_samples_are_written(small, message, tmp_path):
     rows = [(("work", "main"), 3, None, {"customer": "acme"}), (("rest", "main"), 4, None, {})]
     path = small(message().labelled("samples", "count", 10, rows))
     assert exported(path, "--format", "collapsed", "--label", "customer=acme", folder=tmp_path) == "main;work 30\n"
@@ -239,7 +239,7 @@ def test_errors_name_the_file(tmp_path, format):
     )
 
 
-def test_what_does_not_go_together_is_refused(small, message, tmp_path):
+def test_contradictory_options_are_refused(small, message, tmp_path):
     path = small(message().profile("samples", "count", 10, {("work", "main"): 3}))
     done = otelprof("export", path, "--format", "otlp-json", "--label", "a=b", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, "otelprof: --label does not go with --format otlp-json\n")

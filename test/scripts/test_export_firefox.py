@@ -82,7 +82,7 @@ def test_the_firefox_profiler_itself_imports_it(opened, captured, tmp_path, kind
     assert {"burn", "holds_memory", "holds_locks"} & {process for process, _ in threads}
 
 
-def test_what_is_no_profile_is_refused(opened, tmp_path):
+def test_a_file_that_is_no_profile_is_refused(opened, tmp_path):
     """The importer does look."""
     (tmp_path / "it.json").write_text('{"meta": {"version": 34, "preprocessedProfileVersion": 70}, "threads": [{}]}')
     with pytest.raises(AssertionError, match="Unserializing the profile failed"):

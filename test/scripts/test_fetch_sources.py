@@ -247,7 +247,7 @@ def dropped(machine):
     return machine
 
 
-def test_a_dropped_version_is_replaced_by_what_the_index_offers(dropped):
+def test_a_dropped_version_is_replaced_by_the_indexs(dropped):
     done = dropped.fetches()
     assert done.stderr == said_of(dropped, CURL, CURL_NEXT)
     assert dropped.has(CURL_NEXT, ZLIB)
@@ -326,7 +326,7 @@ def is_not_reached(machine):
 
 
 @pytest.mark.parametrize("change", [is_gone, is_not_reached])
-def test_a_build_without_the_security_suites_says_so(dropped, change):
+def test_a_build_without_the_security_suites_reports_it(dropped, change):
     dropped.publish(SECURITY, [], [CURL_FIXED])
     dropped.configure(MAIN, SECURITY)
     change(dropped)

@@ -87,7 +87,7 @@ def test_no_script_runs_from_a_name(browser, message):
     "<script>window.hit = 1</script>", "<img src=x onerror='window.hit = 1'>", "<b onclick='window.hit = 1'>x</b>",
     "<script src='data:text/javascript,window.hit=1'></script>", "<style>body { --hit: 1 }</style>",
 ])
-def test_what_is_smuggled_in_all_the_same_does_not_run(browser, message, smuggled):
+def test_a_smuggled_script_does_not_run(browser, message, smuggled):
     """The second line of defence: the page's policy allows its own script and styles by their hashes."""
     browser.open(hostile_page(message).replace("</body>", smuggled + "</body>"))
     browser.ask("for (const b of document.querySelectorAll('b')) b.click()")
@@ -328,7 +328,7 @@ def test_long_names_stay_in_their_places(browser, message):
         assert browser.find("#details").rect["height"] <= 0.3 * 600 + 1
 
 
-def test_a_page_without_samples_says_so(browser):
+def test_a_page_without_samples_reports_it(browser):
     browser.open(page("empty", {}))
     assert browser.text("#chart") == "no samples"
     assert not browser.find("#tools").is_displayed()

@@ -87,7 +87,7 @@ def test_the_filtered_tree_is_drawn_like_a_whole_one(opened, profiles, browser, 
     assert sorted(zip(*filtered)) == sorted(zip(*whole)) and len(whole[0]) > 5
 
 
-def test_an_id_is_pasted_without_choosing_what_it_is(opened, profiles):
+def test_an_id_is_pasted_without_choosing_its_kind(opened, profiles):
     for (name, value), digits in [(("span_id", SPANS[4][0]), 16), (("trace_id", SPANS[0][1]), 32), (("span_id", SPANS[4][0]), 5)]:
         choose(opened, "", value[:digits].upper())
         assert opened.ask("return document.querySelector('#key').value") == name
@@ -97,7 +97,7 @@ def test_an_id_is_pasted_without_choosing_what_it_is(opened, profiles):
         assert share[1] == headline(profiles["cpu"]) and 0 < float(share[0]) < 100
 
 
-def test_blanks_belong_to_a_value_but_not_to_what_is_pasted(browser, message):
+def test_blanks_belong_to_a_value_but_not_to_a_pasted_id(browser, message):
     rows = [(("f", "main"), 3, SPANS[0], {"tenant": " a "}), (("g", "main"), 1, SPANS[1], {"tenant": "b"})]
     opened = browser.open(page("blanks", aggregate([message().labelled("samples", "count", 10**9, rows).request])))
     for name, typed, share in [("tenant", " a ", "75.0%"), ("tenant", " b ", "25.0%"), ("span_id", f" {SPANS[0][0]} ", "75.0%")]:
@@ -105,7 +105,7 @@ def test_blanks_belong_to_a_value_but_not_to_what_is_pasted(browser, message):
         assert opened.text("#kept") == f"{share} of CPU time: 4.000 s"
 
 
-def test_what_is_not_there_is_said_and_the_whole_stays(opened, profiles):
+def test_an_absent_value_is_reported_and_the_whole_stays(opened, profiles):
     for name, value, said in [
         ("", "dead0000", "no sample has that id"), ("span_id", "dead", "no sample has that id"), ("", "zz", ""),
         ("http.route", "/no", "no sample has that value"), ("trace_id", SPANS[0][0], "no sample has that id"),

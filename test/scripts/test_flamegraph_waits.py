@@ -47,7 +47,7 @@ def test_wall_time_comes_first_and_has_every_state(opened, profiles):
     assert opened.problems() == []
 
 
-def test_each_frame_is_filled_with_the_colours_of_what_is_below_it(opened):
+def test_each_frame_is_filled_with_the_colours_of_its_leaves(opened):
     filled = {name: [(legend.partition(" ")[2], round(part, 1)) for legend, part in stripes] for name, stripes in opened.ask(FILLED)}
     assert filled["serve"] == filled["worker"] == [("on CPU", 25.0), ("run queue", 5.0), ("lock", 45.0), ("net", 25.0)]
     assert filled["pool"] == filled["take_job"] == filled["idle"] == [("idle", 100.0)]
@@ -195,7 +195,7 @@ def test_the_page_lists_threads(opened):
     assert other_rows(opened) == rows[:4]
 
 
-def test_the_page_says_which_threads_wait_for_each_other(browser, message):
+def test_the_page_names_threads_that_wait_for_each_other(browser, message):
     browser.open(page("a bank", aggregate([made_up.deadlocked(message).request])))
     browser.find("#other-view").click()
     first, second, *_ = browser.text("#note").splitlines()

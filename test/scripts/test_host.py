@@ -206,7 +206,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_a_library_that_changes_what_programs_do_is_refused(machine, library, how):
+def test_a_library_that_changes_programs_is_refused(machine, library, how):
     body, reason = BROKEN[how]
     machine.installs(library(body))
     assert_refused(machine, reason)
@@ -217,13 +217,13 @@ def test_a_library_that_hangs_is_refused(machine, library):
     assert_refused(machine, "ends with status 137")
 
 
-def test_what_the_operators_environment_says_to_the_profiler_does_not_count(machine):
+def test_the_operators_own_environment_does_not_count(machine):
     told = {"OTEL_LOG_LEVEL": "debug", "OTEL_PROFILER_INCLUDE": "*", "NO_SUCH": "x", "OTEL_PROFILER_CPU_FREQUENCY": "0"}
     done = machine.host("verify", env=told)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_differs_at_each_run_without_the_preload_is_not_compared(machine, library):
+def test_output_that_differs_without_the_preload_is_not_compared(machine, library):
     """Another preload writes its pid into each program's standard error."""
     shutil.copy(library('int dprintf(int, const char *, ...); dprintf(2, "%d\\n", getpid());'), machine.path("/srv/other.so"))
     machine.write(PRELOAD, "/srv/other.so\n")
@@ -298,7 +298,7 @@ def test_disabling_leaves_no_trace(machine):
     assert machine.files() == files
 
 
-def test_nobody_can_fill_run_by_the_crash_guards_folder(machine):
+def test_no_user_can_fill_run_by_the_crash_guards_folder(machine):
     """Everybody may create files there. Root's own is there before, so that nobody takes its name."""
     assert machine.host("enable").returncode == 0
     here, above = (os.statvfs(machine.path(path)) for path in (f"{RUN}/crash", "/run"))
@@ -320,7 +320,7 @@ def test_where_nothing_can_be_mounted_the_crash_guard_is_for_root_alone(machine)
     assert not machine.path(RUN).exists()
 
 
-def test_what_the_operator_wrote_stays(machine):
+def test_the_operators_lines_stay(machine):
     assert machine.host("enable").returncode == 0
     machine.write(f"{CONFIGURATION}/otelprof.conf", "OTEL_PROFILER_INCLUDE=app\n")
     machine.write(f"{CONFIGURATION}/conf.d/one.conf", "")
@@ -372,7 +372,7 @@ def test_another_line_that_names_us_is_not_left_without_its_objects(machine):
     assert machine.path(f"{RUN}/lib/x86_64-linux-gnu/libotelprof.so").is_symlink()
 
 
-def test_disabling_removes_what_commands_that_were_killed_have_left(machine):
+def test_disabling_removes_the_files_of_killed_commands(machine):
     machine.write("/srv/tools/sync", '#!/bin/sh\nread -r shell </srv/shell\nkill -9 "$PPID" "$shell"\n', 0o755)
     files = machine.files()
     command = f"echo $$ >/srv/shell; exec {BUNDLE}/otelprof host enable"

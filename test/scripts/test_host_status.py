@@ -7,7 +7,7 @@ from conftest import BUILD
 from own_machine import BUNDLE, CONFIGURATION, PRELOAD, RUN
 
 
-def test_status_tells_what_is_in_force(machine):
+def test_status_shows_the_settings_in_force(machine):
     assert machine.host("enable").returncode == 0
     machine.write(f"{CONFIGURATION}/otelprof.conf", "OTEL_PROFILER_INCLUDE=weak\n")
     machine.write(f"{CONFIGURATION}/conf.d/10.conf", "OTEL_PROFILER_INCLUDE=early\n OTEL_PROFILER_INCLUDE = \"strong, two\" \r\n#OTEL_PROFILER_INCLUDE=none\n")
@@ -26,7 +26,7 @@ def test_status_tells_what_is_in_force(machine):
     assert machine.host("status").returncode == 3
 
 
-def test_status_reads_what_the_profiler_reads(machine):
+def test_status_reads_the_same_files_as_the_profiler(machine):
     for name, text in (("otelprof.conf", "OTEL_PROFILER_INCLUDE=app\n"), ("conf.d/10.conf", "OTEL_PROFILER_INCLUDE=other\n" + "#" * 16384)):
         machine.write(f"{CONFIGURATION}/{name}", text)
 

@@ -140,7 +140,7 @@ def test_lines_of_a_file_that_points_outside_its_tables(message):
     assert shown.lines({"kind": "cpu", "function": "0"}) == {"files": []}
 
 
-def test_what_protobuf_only_warns_of_is_an_error_in_one_line(message, tmp_path):
+def test_a_warning_of_protobuf_is_an_error_in_one_line(message, tmp_path):
     write(tmp_path / "a", sample(message(), [1]))
     with open(tmp_path / "a", "ab") as file:
         append_message(file, b"\x0c")  # the end of a group that has not begun

@@ -103,12 +103,12 @@ def test_why_nothing_is_chosen_is_said(otelprof, tmp_path, command, options, wor
 
 
 @pytest.mark.parametrize("option", [("--span", "00f"), ("--span", TRACE), ("--trace", TRACE + "0"), ("--span", "xyzw"), ("--label", "x")])
-def test_what_is_no_id_is_refused(otelprof, option):
+def test_a_text_that_is_no_id_is_refused(otelprof, option):
     status, said = otelprof("top", *option)
     assert status == 2 and ("first 4 or more" in said or "NAME=VALUE" in said)
 
 
-def test_a_file_without_links_says_so(message, tmp_path, capsys):
+def test_a_file_without_links_is_reported(message, tmp_path, capsys):
     path = tmp_path / "plain"
     path.write_bytes(message().profile("samples", "count", 10**9, {("f",): 1}).bytes())
     assert main(["top", str(path), "--span", CHILD]) == 2

@@ -43,7 +43,7 @@ def test_a_function_of_python_is_shown_with_its_module_and_file(message):
         "importlib._bootstrap._find_and_load (<frozen importlib._bootstrap>)"}
 
 
-def test_a_hidden_file_tells_no_module(message):
+def test_a_hidden_file_names_no_module(message):
     stacks = {(Code("cpython", "load", "[REDACTED]"),): 1, (Code("cpython", "[REDACTED]", "/srv/app.py"),): 1}
     names = {row[0] for row in rows_of(report(profiled(message, stacks), 9))}
     assert names == {"load ([REDACTED])", "app.[REDACTED] (app.py)"}
@@ -55,7 +55,7 @@ def test_lines_of_python_are_shown_as_those_of_native_code(message):
     assert {row[0] for row in rows} >= {"store.Store.load __init__.py:12", "app.<module> app.py:40", "deflate deflate.c:7 (libz.so.1)"}
 
 
-def test_what_the_interpreter_does_without_a_name_counts_for_the_function_that_it_runs(message):
+def test_the_interpreters_own_work_counts_for_the_running_function(message):
     call = Code("native", "PyObject_Vectorcall", module="python3.11")
     stacks = {(LOOP, LOOP, LOAD, MAIN): 4, (LOAD, MAIN): 1, (LOOP, call, LOAD, MAIN): 32, (call, LOOP, LOAD, MAIN): 64, (DEFLATE, LOOP, LOAD, MAIN): 2, (LOOP, MAIN): 8,
               (Code("native", "", module="libz.so.1"), LOAD, MAIN): 16}
@@ -119,7 +119,7 @@ def test_callers_that_are_not_known_stay_unknown(message):
     assert sums(only(profiles, "python")[0]["cpu"]) == {"store.Store.load": (2, 2), "[no Python]": (1, 1), "[truncated]": (0, 3)}
 
 
-def test_waits_of_a_language_keep_what_they_wait_for(message):
+def test_waits_of_a_language_keep_their_reasons(message):
     waits = message().profile("samples", "count", 10**9, {(INCREF, LOAD, START, MAIN): 3})
     row = (Code("native", "futex_wait", module="libc.so.6"), START, MAIN), 2 * 10**9, None, {"otelprof.wait.kind": "lock"}
     profiles, _ = only(aggregate([waits.labelled("off_cpu", "nanoseconds", 1, [row]).request]), "python")
@@ -139,7 +139,7 @@ def test_a_language_that_is_not_there_is_refused_with_those_that_are(message, wo
         only(profiled(message, MIXED), word)
 
 
-def test_a_file_that_tells_no_language_has_none_to_choose(message):
+def test_a_file_without_languages_offers_none(message):
     with pytest.raises(NothingChosen, match="^no sample has code of python$"):
         only(profiled(message, {("leaf", "main"): 1}), "python")
 
@@ -163,22 +163,22 @@ def test_the_flame_graph_can_have_one_language(browser, message, tmp_path):
     assert opened.problems() == []
 
 
-def test_most_time_below_an_interpreted_language_is_told_with_the_option(message):
+def test_most_time_below_an_interpreted_language_is_reported_with_the_option(message):
     text = report(profiled(message, SERVER), 9)
     assert text.splitlines()[-1] == "within Python: 80.0% of CPU time (--language python shows its functions alone)"
     assert text.splitlines()[-2] == "", "it is no row of the table"
 
 
 @pytest.mark.parametrize("stacks", [NATIVE, {(LOAD, START): 1}, {("leaf", "main"): 1}, {(DEFLATE, MAIN): 1}])
-def test_no_option_is_told_where_it_would_change_little(message, stacks):
+def test_no_option_is_suggested_where_it_would_change_little(message, stacks):
     assert "--language" not in report(profiled(message, stacks), 9)
 
 
-def test_no_option_is_told_where_it_is_given(message):
+def test_no_option_is_suggested_where_it_is_given(message):
     assert "--language" not in report(only(profiled(message, SERVER), "python")[0], 9)
 
 
-def test_a_wrong_language_costs_nobody_a_run(tmp_path):
+def test_a_wrong_language_is_refused_before_the_run(tmp_path):
     done = subprocess.run([ROOT / "scripts/otelprof", "run", "--language", "klingon", "-o", "a.otlp", "--", "/usr/bin/python3", "-c",
                            "sum(range(9000000))"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and "otelprof: no sample has code of klingon; languages are " in done.stderr

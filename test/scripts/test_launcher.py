@@ -26,7 +26,7 @@ def test_a_link_to_the_command_finds_its_parts(machine):
     assert "armed: no" in machine.run("/srv/bin/again", "host", "status").stdout
 
 
-def test_without_python_the_command_says_so_and_host_works(machine):
+def test_without_python_the_command_reports_it_and_host_works(machine):
     applets = "/srv/no-python"
     machine.path(applets).mkdir()
     for name in ("sh", "cat", "readlink"):

@@ -230,7 +230,7 @@ def answering():
     server.server_close()
 
 
-def test_what_cannot_be_shown_leaves_what_there_was(answering, browser, message, tmp_path):
+def test_data_that_cannot_be_shown_leaves_the_page_as_it_was(answering, browser, message, tmp_path):
     good, bad = message().profile("samples", "count", 10_000_000, {("f", "main"): 5}), message()
     bad.location("g")
     location = bad.dictionary.location_table.add(address=1)
@@ -283,7 +283,7 @@ def test_a_slow_process_is_asked_only_so_often_at_once(message):
     waits.set()
 
 
-def test_who_does_not_answer_is_said_to(profiled, tmp_path):  # noqa: F811
+def test_processes_that_do_not_respond_are_listed_so(profiled, tmp_path):  # noqa: F811
     program = profiled(None)
     done = eventually(lambda: otelprof("live", "--no-open", program.pid, cwd=tmp_path), "that it does not answer",
                       unless=program.process.poll, holds=lambda done: "does not answer" in done.stderr)
@@ -301,7 +301,7 @@ def test_wrong_addresses_are_said_to_be(tmp_path, arguments, said):
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
 
 
-def test_options_stand_on_either_side_of_who_is_followed(profiled, tmp_path):  # noqa: F811
+def test_options_stand_on_either_side_of_the_followed_process(profiled, tmp_path):  # noqa: F811
     program = profiled().until_it_answers()
     for arguments in ((program.pid, "--no-open", "--seconds", "1"), ("--no-open", program.pid, "--seconds", "1")):
         with serving("live", *arguments, cwd=tmp_path) as served:

@@ -91,7 +91,7 @@ def test_one_that_survives_or_does_not_build_fails_the_run(run, change, word):
     assert [line.startswith(change[0]) for line in printed.splitlines() if line.endswith(word)] == [True]
 
 
-def test_a_row_of_what_is_gone_and_a_test_that_fails_anyway_end_the_run(run):
+def test_a_stale_row_and_a_test_that_fails_without_a_break_end_the_run(run):
     assert run(CAUGHT, GONE) == (1, "it multiplies: common/sum.h has its old text 0 times\n")
     status, printed = run(CAUGHT, adds=6)
     assert status == 1 and "unbroken: test_sum: ended with 1" in printed

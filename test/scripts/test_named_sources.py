@@ -51,7 +51,7 @@ def test_no_device_or_fifo_that_a_file_names_is_opened(tmp_path, opened, path_in
     assert not any(str(at).startswith("/proc/self/fd") for at in opened)
 
 
-def test_the_file_that_was_looked_at_is_the_one_that_is_read(tmp_path, opened, monkeypatch):
+def test_the_file_that_was_checked_is_the_one_that_is_read(tmp_path, opened, monkeypatch):
     """Another one may have its name meanwhile."""
     (tmp_path / "source").write_text("\n" * 9 + "right\n")
     os.mkfifo(tmp_path / "other")

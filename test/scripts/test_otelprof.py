@@ -110,7 +110,7 @@ def test_report(message):
     assert readable("bytes", 1536) == "1.5 KiB"
 
 
-def test_the_parts_of_a_heap_add_up_and_what_comes_twice_counts_once(message):
+def test_the_parts_of_a_heap_add_up_and_duplicates_count_once(message):
     def part(number, heap):
         export = message().profile("inuse_space", "bytes", 1, {("leaf", "main"): heap})
         export.scope.profiles[0].time_unix_nano = 100
@@ -150,7 +150,7 @@ def test_code_without_a_name_is_one_row_of_its_module(message):
     assert rows == {"[libz.so.1]": "3.000", "[unknown]": "4.000", "[vdso]": "5.000", "main": "0.000"}
 
 
-def test_addresses_tell_code_without_a_name_apart(message):
+def test_code_without_a_name_is_distinguished_by_address(message):
     export = message().profile("samples", "count", 10**9, {("f",): 1})
     location = export.dictionary.location_table[-1]
     del location.lines[:]
@@ -356,12 +356,12 @@ LOOP = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
 NUMBERS = "seq 1 200000 | sort -r | md5sum >/dev/null"
 
 
-def test_run_profiles_what_the_default_excludes(tmp_path):
+def test_run_profiles_programs_that_the_default_excludes(tmp_path):
     assert "bash" in profiled_programs(tmp_path, "bash", "-c", f"{LOOP}; {NUMBERS}")
     assert "sort" in profiled_programs(tmp_path, "sh", "-c", NUMBERS), "what it starts, too"
 
 
-def test_run_profiles_what_it_is_asked_to_whatever_is_excluded(tmp_path):
+def test_run_profiles_its_command_whatever_is_excluded(tmp_path):
     env = {"OTEL_PROFILER_EXCLUDE": "*"}
     assert profiled_programs(tmp_path, "bash", "-c", f"{LOOP}; {NUMBERS}", env=env) == {"bash"}
     script = tmp_path / "de[pl*oy, now"

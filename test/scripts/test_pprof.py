@@ -87,7 +87,7 @@ def test_totals_are_the_files_to_the_sample(captured, written, kind):
 
 
 @pytest.mark.parametrize("kind", ["cpu", "alloc", "heap", "lock"])
-def test_functions_have_what_otelprof_top_says(captured, written, kind):
+def test_functions_have_the_figures_of_otelprof_top(captured, written, kind):
     own = {}
     for stack, value in aggregate(each_message(captured))[kind].stacks.items():
         if not stack[0].name.startswith("[") and stack[0].language != "cpython":
@@ -144,7 +144,7 @@ def labels_of(profile):
     ]
 
 
-def test_samples_say_their_thread_and_process(captured, written):
+def test_samples_name_their_thread_and_process(captured, written):
     found = labels_of(read(written("cpu")))
     assert len({labels["process.executable.name"] for labels in found}) >= 4
     assert all(
@@ -186,7 +186,7 @@ def test_time_and_duration_are_those_of_all_exports(message, tmp_path):
     assert [list(sample.value) for sample in profile.sample] == [[3, 300]], "one stack is one sample"
 
 
-def test_code_without_a_name_is_left_to_who_reads(message, tmp_path):
+def test_code_without_a_name_is_left_to_the_reader(message, tmp_path):
     profile = of_one(message, tmp_path, message().profile("samples", "count", 100, {("/lib/libz.so!", "app!main"): 1}))
     mappings = {profile.string_table[it.filename]: it for it in profile.mapping}
     assert not mappings["/lib/libz.so"].has_functions and mappings["app"].has_functions
@@ -194,7 +194,7 @@ def test_code_without_a_name_is_left_to_who_reads(message, tmp_path):
     assert nameless.address and not nameless.line
 
 
-def test_a_stack_that_is_not_known_has_a_frame_that_says_so(message, tmp_path):
+def test_an_unknown_stack_has_a_frame_of_that_name(message, tmp_path):
     export = message().profile("samples", "count", 100, {("work",): 1})
     export.scope.profiles[0].samples[0].stack_index = 99
     profile = of_one(message, tmp_path, export)
@@ -222,14 +222,14 @@ def test_the_default_name_is_the_kinds(captured, tmp_path):
         (b"\x7fELF" * 9, "something else"),
     ],
 )
-def test_errors_name_the_file_and_what_was_wrong(tmp_path, content, words):
+def test_errors_name_the_file_and_the_fault(tmp_path, content, words):
     (tmp_path / "bad.otlp").write_bytes(content)
     done = otelprof("pprof", "bad.otlp", cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.startswith("otelprof: bad.otlp ") and words in done.stderr
     assert "Traceback" not in done.stderr and len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_kind_that_is_not_there_is_an_error_that_says_what_is(message, tmp_path):
+def test_the_error_for_a_missing_kind_lists_those_in_the_file(message, tmp_path):
     (tmp_path / "a.otlp").write_bytes(message().profile("samples", "count", 100, {("work",): 1}).bytes())
     done = otelprof("pprof", "a.otlp", "--kind", "heap", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, "otelprof: a.otlp has no profile of kind heap; it has cpu\n")

@@ -44,7 +44,7 @@ def test_a_function_that_is_not_there_is_not_shown(shown):
     assert "no matches found" in text or status == 400
 
 
-def test_lines_of_the_source_have_what_was_sampled_there(written, tmp_path):
+def test_lines_of_the_source_have_their_samples(written, tmp_path):
     """Of Go's tool: the other asks the binary, and not where code is within 500 bytes of a segment's begin."""
     with pages(tool("go", BUILD), written, tmp_path, PROGRAMS) as shown:
         status, text = shown.page("source", f"^{NAMED}$")

@@ -187,7 +187,7 @@ def secretive():
     running.stop()
 
 
-def test_only_who_knows_the_endpoint_sends_to_run_and_live(secretive, message):
+def test_only_a_sender_that_knows_the_secret_reaches_run_and_live(secretive, message):
     """Every user reaches the port."""
     body = cpu(message).bytes()
     without, _, secret = secretive.endpoint.partition("?")
@@ -214,7 +214,7 @@ def test_a_program_that_is_started_has_a_secret_endpoint(tmp_path, command):
     assert secret not in (tmp_path / "line").read_text()
 
 
-def test_connections_that_say_nothing_keep_no_exporter_out(receiver, message):
+def test_silent_connections_keep_no_exporter_out(receiver, message):
     """The one that has been silent for the longest time makes room."""
     with contextlib.ExitStack() as silent:
         for _ in range(3 * MOST_CONNECTIONS):

@@ -102,7 +102,7 @@ def test_own_links_and_devices_are_followed(shared):
     assert "main;hot" in done.stdout, done.stderr
 
 
-def test_what_is_not_yet_whole_is_no_ones_to_read(shared):
+def test_an_unfinished_file_is_not_readable_by_others(shared):
     """Afterwards it has the mode of any new file, or that of ours that was there."""
     (shared / "ours").touch(0o640)
     for name, mode in (("ours", 0o640), ("new", 0o644)):

@@ -36,7 +36,7 @@ def test_the_page_gets_trees_where_it_could_not_bear_the_stacks(two_kinds):
     assert "stacks" in page_lists("", two_kinds, limits=EVERYTHING._replace(stack_frames=7))[0]
 
 
-def test_the_page_is_served_while_what_it_shows_is_made(message, tmp_path, monkeypatch):
+def test_the_page_is_served_while_its_data_is_made(message, tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(message().profile("samples", "count", 1, {("f",): 1}).bytes())
     servers, answers = [], []
 

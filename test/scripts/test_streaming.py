@@ -83,7 +83,7 @@ def test_one_export_is_read_at_a_time(tmp_path, message):
         list(messages)
 
 
-def test_an_error_says_how_much_was_good(tmp_path, message):
+def test_an_error_has_the_number_of_good_exports(tmp_path, message):
     path = written(tmp_path / "a", message, 2)
     with open(path, "ab") as file:
         append_message(file, b"\xff" * 20)

@@ -173,7 +173,7 @@ CODE = "import time; time.sleep(60)"
 
 @pytest.mark.parametrize("finds, found", [
     (sleeps_in, ["test_fixed", "until"]), (own_deadlines_in, ["until"]), (lost_ports_in, ["closed_port", "a_port", "another"])])
-def test_what_is_refused_would_be_found(finds, found):
+def test_each_rule_finds_its_offence(finds, found):
     assert finds(ast.parse(BAD)) == found
     assert finds(ast.parse(GOOD)) == []
 
@@ -188,7 +188,7 @@ def test_the_first_value_that_holds_is_returned():
     assert eventually(lambda: next(values), "more than one", holds=lambda value: value > 1) == 2
 
 
-def test_a_wait_in_vain_says_for_what_and_what_there_was():
+def test_a_wait_in_vain_names_its_condition_and_the_last_value():
     with pytest.raises(AssertionError, match=r"in vain for three exports: 0 s are over; the last value: \[1, 2\]"):
         eventually(lambda: [1, 2], "three exports", timeout_s=0, holds=lambda found: len(found) == 3)
 
@@ -201,7 +201,7 @@ def test_an_end_is_noticed_at_once(status):
 
 
 @pytest.mark.parametrize("going", [None, False])
-def test_what_goes_on_is_waited_for(going):
+def test_a_running_process_is_awaited(going):
     values = iter([0, 0, 1])
     assert eventually(lambda: next(values), "a value", unless=lambda: going) == 1
 
@@ -227,7 +227,7 @@ def is_refused(host, port):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_at_a_closed_port_nobody_can_listen(host):
+def test_at_a_closed_port_no_process_can_listen(host):
     port = closed_port(host)
     assert is_refused(host, port)
     with pytest.raises(OSError, match="already in use"):

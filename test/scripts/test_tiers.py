@@ -62,7 +62,7 @@ def test_a_test_that_fails_again_has_failed(suite):
 
 
 @pytest.mark.parametrize("tier, more", [("fast", ""), ("load", ""), ("timing", "pytestmark = [pytestmark, pytest.mark.hard]\n")])
-def test_what_is_no_chance_runs_once(suite, tier, more):
+def test_a_test_without_chance_runs_once(suite, tier, more):
     suite({"a": HEAD.format(tier=tier) + more + ONCE.format(name="once")})
     status, lines = suite.run(tier)
     assert (status, lines[-1]) == (1, "0 passed, 1 failed, 0 skipped")

@@ -86,7 +86,7 @@ def page(browser, served):
 # --- what it shows ---
 
 
-def test_a_newcomer_sees_what_it_is_of(page):
+def test_a_newcomer_sees_the_subject_of_the_page(page):
     assert page.text("#title") == page.driver.title == "two.otlp"
     assert page.text("#about").startswith("shop (process 41), app (process 42) \u00b7 90.0 s from 2023-11-1")
     assert "CPU time: 9.000 s" in page.text("#profiles").splitlines()
@@ -131,7 +131,7 @@ def test_one_process_and_one_thread_are_chosen(page):
     assert page.ask("return shown.headline") == "CPU time: 9.000 s" and page.text("#kept") == ""
 
 
-def test_a_search_colours_what_it_finds(page):
+def test_a_search_colours_its_matches(page):
     page.press("2", "/")
     page.press("hot")
     assert page.text("#found") == "found: 3.000 s, 33.3%"
@@ -311,7 +311,7 @@ def test_other_methods_are_refused(served, method):
     "lines?kind=cpu&function=0&chosen=9999.0", "lines?kind=cpu&function=0&chosen=0.99", "lines?kind=cpu&function=0&chosen=1",
     "lines?kind=cpu&function=0&chosen=" + ",".join(["0.0"] * 99), "lines?kind=cpu&function=" + "9" * 5000, "lines",
 ])
-def test_what_the_page_would_not_ask_is_refused(served, path):
+def test_requests_that_the_page_does_not_make_are_refused(served, path):
     status, body, _ = served.ask(path)
     assert status == 403 and b"root:" not in body
 

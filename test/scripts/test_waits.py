@@ -95,7 +95,7 @@ def test_rare_waits_share_a_column(message):
     assert sum(shares) == pytest.approx(100, abs=1) and shares[-1] == pytest.approx(100 * (11 + 10 + 9) / 274, abs=0.1)
 
 
-def test_waits_that_no_look_has_seen_are_said(message):
+def test_waits_that_were_never_sampled_are_reported(message):
     rows = [(("f",), 2 * made_up.MILLI, None, made_up.worker(0)), (("f",), made_up.MILLI, None, {**made_up.worker(0), **made_up.waits("io")})]
     request = message().labelled("samples", "count", made_up.MILLI, [(("f",), 1, None, made_up.worker(0))]).labelled("off_cpu", "nanoseconds", 1, rows).request
     assert rows_of(report(aggregate([request]), 9).split("\n\n")[0])[1:] == [
@@ -137,7 +137,7 @@ def test_processes_are_told_apart(otelprof, message):
     assert len(re.findall(r"^pool \(300, 301, 302, 303\) of (?:shop|bank) [789]: idle in cond for 9.9 s$", shown, re.M)) == 3
 
 
-def test_functions_off_cpu_have_what_they_waited_for(otelprof):
+def test_functions_off_cpu_have_the_reasons_of_their_waits(otelprof):
     rows = rows_of(otelprof("top", "--kind", "off_cpu")[1].split("\n\n")[0])
     assert rows[1] == ["self", "total", "waits for", "function"]
     assert {row[-1].split()[0]: row[-2] for row in rows[2:]} == {
@@ -145,7 +145,7 @@ def test_functions_off_cpu_have_what_they_waited_for(otelprof):
         "flush_log": "sync", "run_flusher": "sync"}
 
 
-def test_a_function_whose_waits_no_look_has_seen_is_not_said_to_wait_for_something(otelprof):
+def test_a_function_whose_waits_were_never_sampled_waits_for_nothing_known(otelprof):
     """Most of its time; a few were seen."""
     def make(message):
         rows = [(("shop!worker",), 5 * made_up.MILLI, None, made_up.worker(0)),

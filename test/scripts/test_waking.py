@@ -89,7 +89,7 @@ def test_view_ends_by_a_signal_that_another_thread_takes(message, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_the_moment_in_which_receive_says_its_address_ends_it_well(tmp_path, number):
+def test_a_signal_while_receive_prints_its_address_ends_it_well(tmp_path, number):
     """What reads the address may have nothing more to send."""
     script = IN_PYTHON + f"""
 class Signals:
@@ -110,7 +110,7 @@ sys.exit(cli.main(["receive", "--listen", "127.0.0.1:0"]))
 
 
 @pytest.mark.parametrize("words", [["record", "1", "-o", "out"], ["ctl", "1", "flush"], ["live", "1", "--no-open"]], ids=lambda words: words[0])
-def test_ctrl_c_ends_at_once_what_waits_for_another_process(tmp_path, words):
+def test_ctrl_c_ends_a_wait_for_another_process_at_once(tmp_path, words):
     """Also if it comes without the call being interrupted: here another thread takes it, and answers the question only then."""
     script = IN_PYTHON + f"""
 def ask(*_, **__):

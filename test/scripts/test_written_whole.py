@@ -60,7 +60,7 @@ def test_an_interruption_leaves_the_output_as_it_was(folder, words):
 
 
 @pytest.mark.parametrize("words", WRITING.values(), ids=WRITING)
-def test_what_cannot_be_read_leaves_the_output_as_it_was(folder, words):
+def test_an_unreadable_file_leaves_the_output_as_it_was(folder, words):
     before = sorted(os.listdir(folder))
     done = otelprof(*of_file(words, "broken"), cwd=folder)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
@@ -95,7 +95,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(folder):
     assert (folder / "out").stat().st_mode & 0o777 == 0o640
 
 
-def test_an_error_says_which_file_and_why(folder):
+def test_an_error_names_the_file_and_the_reason(folder):
     done = otelprof("top", "nowhere", cwd=folder)
     assert (done.returncode, done.stderr) == (2, "otelprof: nowhere: No such file or directory\n")
     subprocess.run(["gzip", "-k", "small.otlp"], cwd=folder, check=True)

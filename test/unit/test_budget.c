@@ -106,7 +106,7 @@ static bool is_as_set(const struct state *s) {
 
 /* --- it falls --- */
 
-static void what_costs_too_much_falls_at_once_to_the_budget(void **state) {
+static void costly_rates_fall_at_once_to_the_budget(void **state) {
     (void)state;
     static const uint64_t limits[] = {PERCENT / 2, PERCENT, 2 * PERCENT, 5 * PERCENT};
     static const uint64_t intervals[] = {1, 64, 1024, 16384};
@@ -165,7 +165,7 @@ static void a_frequency_above_the_tick_falls_below_it(void **state) {
     assert_in_range(s.now.cpu_frequency, 70, 105);
 }
 
-static void what_costs_little_is_left_alone(void **state) {
+static void cheap_rates_are_left_alone(void **state) {
     (void)state;
     struct program p = busy;
     p.contentions = 1000000;
@@ -181,7 +181,7 @@ static void what_costs_little_is_left_alone(void **state) {
     assert_true(fabs(share(&s.seen) - 1) < 0.3);
 }
 
-static void those_that_cost_most_share_what_is_left(void **state) {
+static void costly_types_share_the_rest_of_the_budget(void **state) {
     (void)state;
     struct program p = {.processors = 1,
                         .tick = 4000,
@@ -305,7 +305,7 @@ static void rates_rise_slowly_after_an_interval_without_a_fall(void **state) {
     }
 }
 
-static void what_rises_does_not_have_to_fall_again(void **state) {
+static void a_rise_causes_no_fall(void **state) {
     (void)state;
     struct program p = busy;
     struct state s = begin(PERCENT, settings(99, 1));
@@ -338,7 +338,7 @@ static void rates_return_where_the_program_does_four_times_as_much(void **state)
 
 /* --- the program's own CPU time --- */
 
-static void what_a_program_used_minutes_ago_counts(void **state) {
+static void cpu_time_of_minutes_ago_counts(void **state) {
     (void)state;
     struct program idle = {
         .processors = 0.01, .tick = 250, .objects = 2000, .sizes = {1e6, 1e6}, .alloc_price = 1000};
@@ -387,7 +387,7 @@ static void a_burst_of_the_program_enlarges_the_budget_of_its_own_time_alone(voi
 }
 
 /* An interval may be longer than all that is remembered. */
-static void a_long_interval_forgets_what_was_before(void **state) {
+static void a_long_interval_forgets_earlier_cpu_time(void **state) {
     (void)state;
     struct program idle = {
         .processors = 0.01, .tick = 250, .objects = 8000, .sizes = {1e6, 1e6}, .alloc_price = 1000};
@@ -400,24 +400,24 @@ static void a_long_interval_forgets_what_was_before(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_costs_too_much_falls_at_once_to_the_budget),
+        cmocka_unit_test(costly_rates_fall_at_once_to_the_budget),
         cmocka_unit_test(a_tenth_is_within_a_third_of_a_point_after_one_step),
         cmocka_unit_test(a_fiftieth_over_it_is_tolerated_and_a_tenth_is_not),
         cmocka_unit_test(a_frequency_above_the_tick_falls_below_it),
-        cmocka_unit_test(what_costs_little_is_left_alone),
-        cmocka_unit_test(those_that_cost_most_share_what_is_left),
+        cmocka_unit_test(cheap_rates_are_left_alone),
+        cmocka_unit_test(costly_types_share_the_rest_of_the_budget),
         cmocka_unit_test(the_helper_goes_first),
         cmocka_unit_test(rates_keep_their_bounds),
         cmocka_unit_test(without_a_limit_nothing_is_lowered),
         cmocka_unit_test(default_rates_are_not_lowered),
         cmocka_unit_test(a_burst_is_no_reason),
         cmocka_unit_test(rates_rise_slowly_after_an_interval_without_a_fall),
-        cmocka_unit_test(what_rises_does_not_have_to_fall_again),
+        cmocka_unit_test(a_rise_causes_no_fall),
         cmocka_unit_test(rates_return_where_the_program_does_four_times_as_much),
-        cmocka_unit_test(what_a_program_used_minutes_ago_counts),
+        cmocka_unit_test(cpu_time_of_minutes_ago_counts),
         cmocka_unit_test(a_program_that_uses_half_of_what_it_used_has_half_of_the_budget),
         cmocka_unit_test(a_burst_of_the_program_enlarges_the_budget_of_its_own_time_alone),
-        cmocka_unit_test(a_long_interval_forgets_what_was_before),
+        cmocka_unit_test(a_long_interval_forgets_earlier_cpu_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

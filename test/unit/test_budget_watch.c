@@ -19,7 +19,7 @@ static long fake_syscall(long number, const long a[6]) {
     return 0;
 }
 
-static void nobody_wakes_where_nothing_is_lowered(void **state) {
+static void without_lowered_rates_no_poll_is_planned(void **state) {
     (void)state;
     struct capture_api api = fake_capture((const char *const[]){NULL});
     struct control *const control = control_open(&api);
@@ -47,7 +47,7 @@ static void spend(struct control *control) {
     control_poll(control, SECOND);
 }
 
-static void what_was_dear_from_the_start_is_looked_at_soon(void **state) {
+static void costly_first_rates_are_checked_soon(void **state) {
     (void)state;
     struct capture_api api;
     struct control *control = open_dear(&api, (const char *const[]){NULL});
@@ -72,7 +72,7 @@ static void a_child_begins_at_the_rates_that_are_set(void **state) {
     control_close(control);
 }
 
-static void what_is_lowered_is_looked_at_in_a_second(void **state) {
+static void lowered_rates_are_checked_within_a_second(void **state) {
     (void)state;
     struct capture_api api;
     struct control *const control =
@@ -158,7 +158,7 @@ static void a_client_that_sets_another_rate_again_and_again_puts_nothing_off(voi
 }
 
 /* A dear rate is set shortly before a look that finds cheap ones. */
-static void what_a_look_could_hardly_see_is_looked_at_again(void **state) {
+static void a_costly_rate_set_shortly_before_a_check_is_checked_again(void **state) {
     (void)state;
     struct capture_api api = fake_capture((const char *const[]){NULL});
     struct control *const control = control_open(&api);
@@ -174,7 +174,7 @@ static void what_a_look_could_hardly_see_is_looked_at_again(void **state) {
 }
 
 /* Else the exporter's thread would look again and again without an end. */
-static void what_has_no_limit_any_more_is_not_looked_at_again(void **state) {
+static void a_lifted_limit_ends_the_checks(void **state) {
     (void)state;
     static const char freely[] = "OTEL_PROFILER_MAX_OVERHEAD=none";
     char problem[CONTROL_PROBLEM];
@@ -190,13 +190,13 @@ static void what_has_no_limit_any_more_is_not_looked_at_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_wakes_where_nothing_is_lowered),
-        cmocka_unit_test(what_was_dear_from_the_start_is_looked_at_soon),
+        cmocka_unit_test(without_lowered_rates_no_poll_is_planned),
+        cmocka_unit_test(costly_first_rates_are_checked_soon),
         cmocka_unit_test(a_child_begins_at_the_rates_that_are_set),
-        cmocka_unit_test(what_is_lowered_is_looked_at_in_a_second),
+        cmocka_unit_test(lowered_rates_are_checked_within_a_second),
         cmocka_unit_test(a_client_that_sets_another_rate_again_and_again_puts_nothing_off),
-        cmocka_unit_test(what_a_look_could_hardly_see_is_looked_at_again),
-        cmocka_unit_test(what_has_no_limit_any_more_is_not_looked_at_again),
+        cmocka_unit_test(a_costly_rate_set_shortly_before_a_check_is_checked_again),
+        cmocka_unit_test(a_lifted_limit_ends_the_checks),
         cmocka_unit_test(a_request_and_a_recording_are_lowered_too),
         cmocka_unit_test(the_start_of_the_helper_is_not_its_share_of_an_interval),
     };

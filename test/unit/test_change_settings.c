@@ -132,7 +132,7 @@ static void a_thread_follows_a_version_once(void **state) {
 }
 
 /* What is known of it then is not what is live. */
-static void what_is_live_is_in_no_harvest_while_it_is_off(void **state) {
+static void live_objects_are_in_no_harvest_while_the_type_is_off(void **state) {
     (void)state;
     struct live_object object;
     for (uintptr_t i = 1; i <= 2; i++)
@@ -211,7 +211,7 @@ int main(void) {
         TEST(one_thread_changes_them_at_a_time),
         TEST(where_nothing_is_profiled_nothing_is_changed),
         TEST(a_thread_follows_a_version_once),
-        TEST(what_is_live_is_in_no_harvest_while_it_is_off),
+        TEST(live_objects_are_in_no_harvest_while_the_type_is_off),
         TEST(a_type_that_is_off_records_nothing),
         TEST(the_last_harvest_has_no_time_while_it_was_off),
     };

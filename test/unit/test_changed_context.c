@@ -52,14 +52,14 @@ static int begin(void **state) {
     return 0;
 }
 
-static void what_stays_is_read(void **state) {
+static void an_unchanged_record_is_read(void **state) {
     struct sample_context context;
     (void)state;
     assert_int_equal(look(&context), CONTEXT_READ);
     assert_memory_equal(context.trace_id, record, TRACE_ID_BYTES);
 }
 
-static void what_changes_within_a_read_is_not_believed(void **state) {
+static void a_record_that_changes_within_a_read_is_refused(void **state) {
     struct sample_context context;
     (void)state;
     changes_at = HALF;
@@ -68,7 +68,7 @@ static void what_changes_within_a_read_is_not_believed(void **state) {
     assert_memory_equal(context.trace_id, record, TRACE_ID_BYTES);
 }
 
-static void nor_what_changes_behind_it(void **state) {
+static void a_record_that_changes_behind_its_read_is_refused(void **state) {
     struct sample_context context;
     (void)state;
     changes_at = RECORD_BYTES;
@@ -77,9 +77,9 @@ static void nor_what_changes_behind_it(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_stays_is_read, begin),
-        cmocka_unit_test_setup(what_changes_within_a_read_is_not_believed, begin),
-        cmocka_unit_test_setup(nor_what_changes_behind_it, begin),
+        cmocka_unit_test_setup(an_unchanged_record_is_read, begin),
+        cmocka_unit_test_setup(a_record_that_changes_within_a_read_is_refused, begin),
+        cmocka_unit_test_setup(a_record_that_changes_behind_its_read_is_refused, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static enum choice choose_host_wide(const char *file, const char *started_by, co
     return choice_of_host_wide(&program, include, exclude);
 }
 
-static void host_wide_what_is_included_and_nothing_else(void **state) {
+static void host_wide_included_programs_alone_are_profiled(void **state) {
     (void)state;
     static const char app[] = "/opt/shop/app";
     assert_int_equal(choose_host_wide(app, app, "", "none"), CHOICE_NOT_INCLUDED);
@@ -76,7 +76,7 @@ static void host_wide_what_is_included_and_nothing_else(void **state) {
     assert_int_equal(choose_host_wide(app, app, "/opt/*", "default,app"), CHOICE_EXCLUDED);
 }
 
-static void host_wide_never_what_keeps_a_machine_running(void **state) {
+static void host_wide_the_machines_own_services_are_never_profiled(void **state) {
     (void)state;
     static const struct expectation cases[] = {
         {"/usr/lib/systemd/systemd", "/sbin/init", CHOICE_NEVER},
@@ -172,8 +172,8 @@ static void this_process(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_wide_what_is_included_and_nothing_else),
-        cmocka_unit_test(host_wide_never_what_keeps_a_machine_running),
+        cmocka_unit_test(host_wide_included_programs_alone_are_profiled),
+        cmocka_unit_test(host_wide_the_machines_own_services_are_never_profiled),
         cmocka_unit_test(host_wide_without_proc_a_shell_is_known_by_its_other_name),
         cmocka_unit_test(the_default_list),
         cmocka_unit_test(words),

@@ -46,7 +46,7 @@ static void the_last_piece_is_there(void **state) {
     }
 }
 
-static void what_is_no_code_is_left_out(void **state) {
+static void ranges_without_code_are_left_out(void **state) {
     (void)state;
     struct code_map map = {0};
     uint32_t value;
@@ -80,7 +80,7 @@ static void pieces_without_end_end(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_piece_is_there),
-        cmocka_unit_test(what_is_no_code_is_left_out),
+        cmocka_unit_test(ranges_without_code_are_left_out),
         cmocka_unit_test(pieces_without_end_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,7 +146,7 @@ static void a_leaf_without_a_frame_record(void **state) {
 }
 
 /* call die; then another function: push %rbp; mov %rsp,%rbp; pop %rbp; ret */
-static void what_follows_a_call_that_does_not_return_is_another_function(void **state) {
+static void another_function_follows_a_call_that_does_not_return(void **state) {
     (void)state;
     static const uint8_t code[] = {0x48, 0x83, 0xec, 0x18, 0xe8, 0,    0,   0,
                                    0,    0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3};
@@ -185,7 +185,7 @@ int main(void) {
         cmocka_unit_test(an_instruction_that_is_cut_short_is_unknown),
         cmocka_unit_test(prologue_and_epilogue_with_a_frame_record),
         cmocka_unit_test(a_leaf_without_a_frame_record),
-        cmocka_unit_test(what_follows_a_call_that_does_not_return_is_another_function),
+        cmocka_unit_test(another_function_follows_a_call_that_does_not_return),
         cmocka_unit_test(jumps_to_somewhere),
         cmocka_unit_test(a_frame_of_variable_size_is_left_by_its_frame_pointer),
     };

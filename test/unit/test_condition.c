@@ -165,7 +165,7 @@ static void cpu_time_counts_from_one_export_to_the_next(void **state) {
 }
 
 /* Another program, in the same process. */
-static void what_was_used_before_an_exec_is_in_no_interval(void **state) {
+static void cpu_time_from_before_an_exec_is_in_no_interval(void **state) {
     (void)state;
     struct capture_api api;
     (void)opened(&api, "OTEL_PROFILER_CONDITION=cpu>50%");
@@ -192,7 +192,7 @@ static void the_profilers_own_time_is_not_the_programs(void **state) {
 }
 
 /* It was set while the program runs: where the interval began nobody looked. */
-static void what_has_no_beginning_is_exported(void **state) {
+static void an_interval_without_a_known_beginning_is_exported(void **state) {
     (void)state;
     struct capture_api api;
     struct export_condition condition = opened(&api, NULL);
@@ -230,9 +230,9 @@ int main(void) {
         cmocka_unit_test(anything_else_is_refused_and_changes_nothing),
         cmocka_unit_test(it_holds_above_a_bound),
         cmocka_unit_test(cpu_time_counts_from_one_export_to_the_next),
-        cmocka_unit_test(what_was_used_before_an_exec_is_in_no_interval),
+        cmocka_unit_test(cpu_time_from_before_an_exec_is_in_no_interval),
         cmocka_unit_test(the_profilers_own_time_is_not_the_programs),
-        cmocka_unit_test(what_has_no_beginning_is_exported),
+        cmocka_unit_test(an_interval_without_a_known_beginning_is_exported),
         cmocka_unit_test(memory_counts_at_the_end_of_an_interval),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

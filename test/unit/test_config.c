@@ -364,7 +364,7 @@ static void a_password_is_not_shown(void **state) {
     }
 }
 
-static void what_cannot_be_redacted_by_name_goes_altogether(void **state) {
+static void a_list_too_long_to_redact_by_redacts_everything(void **state) {
     (void)state;
     static char entry[sizeof buffer + 64] = "OTEL_PROFILER_REDACT=";
     struct said said;
@@ -420,7 +420,7 @@ static void a_long_list_of_pairs_is_checked(void **state) {
                         "OTEL_EXPORTER_OTLP_HEADERS is not a list of key=value pairs; using none");
 }
 
-static void what_was_set_is_known(void **state) {
+static void settings_that_were_set_are_known(void **state) {
     (void)state;
     struct said said;
     struct config c = parse_one(NULL, &said);
@@ -436,7 +436,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
         cmocka_unit_test(a_password_is_not_shown),
-        cmocka_unit_test(what_cannot_be_redacted_by_name_goes_altogether),
+        cmocka_unit_test(a_list_too_long_to_redact_by_redacts_everything),
         cmocka_unit_test(labels_that_cannot_be_chosen_are_not_sent),
         cmocka_unit_test(the_first_of_two_counts),
         cmocka_unit_test(percentages_become_millionths),
@@ -455,7 +455,7 @@ int main(void) {
         cmocka_unit_test(a_config_file_is_named),
         cmocka_unit_test(lists_of_pairs_are_checked),
         cmocka_unit_test(a_long_list_of_pairs_is_checked),
-        cmocka_unit_test(what_was_set_is_known),
+        cmocka_unit_test(settings_that_were_set_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

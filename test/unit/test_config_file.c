@@ -86,7 +86,7 @@ static void both_forms_of_a_name_are_keys(void **state) {
 }
 
 /* No value is repeated: it may be a secret. */
-static void what_is_wrong_names_the_file_and_the_line(void **state) {
+static void a_wrong_line_is_reported_with_file_and_number(void **state) {
     (void)state;
 #define REFUSED(text, message) assert_refused(text, sizeof text - 1, "/x.conf, line " message)
     REFUSED("\n\nOTEL_SERVICE_NAME", "3 is not KEY=VALUE; the line is ignored");
@@ -119,7 +119,7 @@ static void a_line_has_4096_bytes_at_most(void **state) {
                    "/x.conf, line 1 is longer than 4096 bytes; the line is ignored");
 }
 
-static void what_is_beyond_the_bounds_is_named(void **state) {
+static void lines_beyond_the_bounds_are_reported(void **state) {
     (void)state;
     static const char many[] = "OTEL_LOG_LEVEL=1\nOTEL_LOG_LEVEL=2\nOTEL_LOG_LEVEL=3\n"
                                "OTEL_LOG_LEVEL=4\nOTEL_LOG_LEVEL=5\n";
@@ -142,9 +142,9 @@ int main(void) {
         cmocka_unit_test(a_value_is_itself),
         cmocka_unit_test(the_last_line_comes_first),
         cmocka_unit_test(both_forms_of_a_name_are_keys),
-        cmocka_unit_test(what_is_wrong_names_the_file_and_the_line),
+        cmocka_unit_test(a_wrong_line_is_reported_with_file_and_number),
         cmocka_unit_test(a_line_has_4096_bytes_at_most),
-        cmocka_unit_test(what_is_beyond_the_bounds_is_named),
+        cmocka_unit_test(lines_beyond_the_bounds_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

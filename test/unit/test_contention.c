@@ -214,7 +214,7 @@ static void a_contention_is_recorded_with_lock_and_holder(void **state) {
     assert_int_equal(seen.wait.holder, HOLDER);
 }
 
-static void the_slot_says_so_meanwhile_if_it_is_wanted(void **state) {
+static void the_wait_slot_has_the_wait_while_slots_are_on(void **state) {
     (void)state;
     contend();
     assert_int_equal(atomic_load(&thread->wait_slot.sequence), 0);
@@ -313,7 +313,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(other_intervals_do_not_restart_the_bound, begin, end),
         cmocka_unit_test_setup_teardown(a_new_interval_is_followed_at_once, begin, end),
         cmocka_unit_test_setup_teardown(a_contention_is_recorded_with_lock_and_holder, begin, end),
-        cmocka_unit_test_setup_teardown(the_slot_says_so_meanwhile_if_it_is_wanted, begin, end),
+        cmocka_unit_test_setup_teardown(the_wait_slot_has_the_wait_while_slots_are_on, begin, end),
         cmocka_unit_test_setup_teardown(locks_that_are_not_profiled_are_not_timed, begin, end),
         cmocka_unit_test_setup_teardown(work_of_the_profilers_own_is_not_measured, begin, end),
         cmocka_unit_test_setup_teardown(another_slot_than_before_is_left_as_it_is, begin, end),

@@ -61,7 +61,7 @@ static void keys_and_texts_are_bounded(void **state) {
     }
 }
 
-static void what_is_not_text_is_passed_over(void **state) {
+static void pairs_that_are_no_text_are_skipped(void **state) {
     (void)state;
     static const char *const pairs[][2] = {
         {"a\n", "v"}, {"\x7f", "v"}, {"\xff", "v"}, {"k", "\xed\xa0\x80"}, {"k", "a\xff"}};
@@ -215,7 +215,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_plain_value_is_taken),
         cmocka_unit_test(keys_and_texts_are_bounded),
-        cmocka_unit_test(what_is_not_text_is_passed_over),
+        cmocka_unit_test(pairs_that_are_no_text_are_skipped),
         cmocka_unit_test(the_last_of_two_counts),
         cmocka_unit_test(a_set_has_an_end),
         cmocka_unit_test(depth_is_no_way_to_the_end_of_the_stack),

@@ -43,7 +43,7 @@ static const char *label_of(const struct exported_context *exported, const char 
 
 /* --- names --- */
 
-static void keys_by_name_need_nobody(void **state) {
+static void keys_by_name_need_no_lookup(void **state) {
     (void)state;
     struct sample_context context = {.attribute_bytes = 0};
     put_named(&context, "http.route", "/pay");
@@ -77,7 +77,7 @@ static void keys_by_index_are_looked_up(void **state) {
     key_names_clear(&names);
 }
 
-static void what_cannot_be_a_key_is_left_out_and_counted(void **state) {
+static void invalid_keys_are_left_out_and_counted(void **state) {
     (void)state;
     struct sample_context context = {.attribute_bytes = 0};
     put_named(&context, "a\nb", "v");
@@ -202,7 +202,7 @@ static void the_ids_are_attributes_on_request(void **state) {
     assert_int_equal(name_one(&no_span, asked, NULL)->label_count, 0);
 }
 
-static void a_label_says_no_other_span_than_the_link(void **state) {
+static void a_label_names_no_other_span_than_the_link(void **state) {
     (void)state;
     uint64_t left_out;
     struct sample_context context = span_context(trace, "span a,");
@@ -382,7 +382,7 @@ static void make_spans(void) {
     }
 }
 
-static void what_is_merged_into_other_leaves_no_orphans(void **state) {
+static void contexts_merged_into_other_leave_no_orphans(void **state) {
     (void)state;
     static const char *const few[] = {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_MAX_SAMPLES=100",
                                       NULL};
@@ -447,7 +447,7 @@ static void expect(const struct harvest_sample *samples, size_t count, const cha
         assert_null(strstr(text, "span"));
 }
 
-static void what_belongs_to_spans_is_said(void **state) {
+static void the_share_of_spans_is_reported(void **state) {
     (void)state;
     struct sample_context contexts[] = {span_context("trace id, 16 by", "span a,"),
                                         span_context("trace id, 16 by", "span b,"),
@@ -474,9 +474,9 @@ static void where_there_are_no_spans_nothing_is_said_of_them(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_by_name_need_nobody),
+        cmocka_unit_test(keys_by_name_need_no_lookup),
         cmocka_unit_test(keys_by_index_are_looked_up),
-        cmocka_unit_test(what_cannot_be_a_key_is_left_out_and_counted),
+        cmocka_unit_test(invalid_keys_are_left_out_and_counted),
         cmocka_unit_test(a_key_of_ours_is_not_taken),
         cmocka_unit_test(of_two_of_one_key_the_last_wins),
         cmocka_unit_test(a_value_becomes_text),
@@ -484,15 +484,15 @@ int main(void) {
         cmocka_unit_test(without_labels_spans_stay_linked),
         cmocka_unit_test(labels_are_sent_by_choice),
         cmocka_unit_test(the_ids_are_attributes_on_request),
-        cmocka_unit_test(a_label_says_no_other_span_than_the_link),
+        cmocka_unit_test(a_label_names_no_other_span_than_the_link),
         cmocka_unit_test(labels_become_attributes_of_the_sample),
         cmocka_unit_test(contexts_that_differ_in_nothing_exported_are_one_sample),
         cmocka_unit_test(a_context_of_which_nothing_is_sent_is_none),
         cmocka_unit_test(labels_that_are_not_sent_divide_no_samples),
         cmocka_unit_test(as_many_labels_as_there_can_be_fit),
-        cmocka_unit_test(what_is_merged_into_other_leaves_no_orphans),
+        cmocka_unit_test(contexts_merged_into_other_leave_no_orphans),
         cmocka_unit_test(a_divided_interval_leaves_no_orphans),
-        cmocka_unit_test(what_belongs_to_spans_is_said),
+        cmocka_unit_test(the_share_of_spans_is_reported),
         cmocka_unit_test(where_there_are_no_spans_nothing_is_said_of_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

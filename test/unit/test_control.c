@@ -114,7 +114,7 @@ static void an_interval_that_has_grown_is_listed_as_it_is(void **state) {
 }
 
 /* otelprof_stop() goes before all settings, which are what they were when it is over. */
-static void what_the_program_has_stopped_is_listed_as_off(void **state) {
+static void a_profiler_that_the_program_stopped_is_listed_as_off(void **state) {
     (void)state;
     assert_non_null(strstr(list(), "OTEL_PROFILER_START=on\n"));
     fake.paused = true;
@@ -154,7 +154,7 @@ static void a_list_is_a_request_that_changes_nothing(void **state) {
 
 /* --- requests --- */
 
-static void a_request_changes_what_it_names(void **state) {
+static void a_request_changes_the_named_settings_alone(void **state) {
     (void)state;
     assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=500\n"
                     "# a comment\n\r\n"
@@ -169,7 +169,7 @@ static void a_request_changes_what_it_names(void **state) {
 }
 
 /* As in a configuration file: test_config_file.c. */
-static void a_line_is_what_it_is_in_a_file(void **state) {
+static void a_line_is_parsed_as_in_a_file(void **state) {
     (void)state;
     assert_true(set("; a comment\n \t; one more\r\n\tOTEL_PROFILER_CPU_FREQUENCY\t=\t500\t\r\n"));
     assert_int_equal(in_force().cpu_frequency, 500);
@@ -352,7 +352,7 @@ static void of_several_the_finest_holds(void **state) {
 }
 
 /* What is off is not turned on by who asks for something else. */
-static void a_recording_turns_on_what_it_asks_for(void **state) {
+static void a_recording_turns_on_its_own_type_alone(void **state) {
     (void)state;
     static const char *const environment[] = {"OTEL_PROFILER_START=off", NULL};
     open_with(environment);
@@ -387,7 +387,7 @@ static void there_are_sixteen_recordings_at_most(void **state) {
 
 /* --- capture --- */
 
-static void where_nobody_asks_capture_is_told_nothing(void **state) {
+static void unchanged_settings_are_not_passed_to_capture(void **state) {
     (void)state;
     control_poll(control, NANO_PER_SECOND);
     assert_int_equal(fake.settings.cpu_frequency, 0);
@@ -415,7 +415,7 @@ static void a_threshold_is_polled_once_a_second(void **state) {
 }
 
 /* It is in force when capture has been told, and soon. */
-static void what_capture_refuses_is_tried_again(void **state) {
+static void settings_that_capture_refuses_are_tried_again(void **state) {
     (void)state;
     assert_true(set("OTEL_PROFILER_MAX_OVERHEAD=none")); /* which looks a second later */
     fake.settings_refused = 2;
@@ -443,11 +443,11 @@ int main(void) {
         TEST(the_list_agrees_with_the_configurations),
         TEST(every_variable_is_listed_as_the_environment_has_it),
         TEST(an_interval_that_has_grown_is_listed_as_it_is),
-        TEST(what_the_program_has_stopped_is_listed_as_off),
+        TEST(a_profiler_that_the_program_stopped_is_listed_as_off),
         TEST(percentages_are_written_as_they_are_read),
         TEST(a_list_is_a_request_that_changes_nothing),
-        TEST(a_request_changes_what_it_names),
-        TEST(a_line_is_what_it_is_in_a_file),
+        TEST(a_request_changes_the_named_settings_alone),
+        TEST(a_line_is_parsed_as_in_a_file),
         TEST(with_the_peak_comes_the_heap),
         TEST(requests_add_up_and_an_empty_value_takes_one_back),
         TEST(a_wrong_line_spoils_a_request),
@@ -460,10 +460,10 @@ int main(void) {
         TEST(a_recording_changes_neither_threshold_nor_condition),
         TEST(a_threshold_is_polled_once_a_second),
         TEST(of_several_the_finest_holds),
-        TEST(a_recording_turns_on_what_it_asks_for),
+        TEST(a_recording_turns_on_its_own_type_alone),
         TEST(there_are_sixteen_recordings_at_most),
-        TEST(where_nobody_asks_capture_is_told_nothing),
-        TEST(what_capture_refuses_is_tried_again),
+        TEST(unchanged_settings_are_not_passed_to_capture),
+        TEST(settings_that_capture_refuses_are_tried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ static void an_unchanged_file_is_not_read_again(void **state) {
     assert_int_equal(file.overlay.has, 0);
 }
 
-static void what_is_no_longer_said_no_longer_holds(void **state) {
+static void a_removed_line_no_longer_holds(void **state) {
     (void)state;
     put("OTEL_PROFILER_START=off\nOTEL_LOG_LEVEL=none\n");
     assert_true(control_file_poll(&file));
@@ -206,7 +206,7 @@ static void a_file_of_another_is_refused(void **state) {
         refused(others);
 }
 
-static void what_is_no_text_is_refused(void **state) {
+static void files_that_are_no_text_are_refused(void **state) {
     (void)state;
     assert_int_equal(mkfifo(path, 0600), 0); /* and nothing waits for its other end */
     refused("is no regular file");
@@ -268,11 +268,11 @@ int main(void) {
         TEST(a_wrong_line_is_said_and_the_others_hold),
         TEST(many_wrong_lines_are_few_warnings),
         TEST(an_unchanged_file_is_not_read_again),
-        TEST(what_is_no_longer_said_no_longer_holds),
+        TEST(a_removed_line_no_longer_holds),
         TEST(a_swapped_link_is_a_change),
         TEST(a_file_that_others_can_write_is_refused),
         TEST(a_file_of_another_is_refused),
-        TEST(what_is_no_text_is_refused),
+        TEST(files_that_are_no_text_are_refused),
         TEST(a_relative_path_is_refused),
         TEST(a_read_only_mount_vouches_for_its_folder),
     };

@@ -112,14 +112,14 @@ static void each_executable_has_failures_of_its_own(void **state) {
     assert_int_equal(starts(OTHER, 3, 6), CRASH_ADMITTED);
 }
 
-static void what_lives_has_not_failed(void **state) {
+static void a_living_process_has_not_failed(void **state) {
     (void)state;
     for (uint64_t pid = 1; pid <= 20; pid++)
         assert_int_equal(starts(APP, pid, 0), CRASH_ADMITTED);
     assert_int_equal(starts(APP, 21, 500), CRASH_ADMITTED);
 }
 
-static void what_has_settled_has_not_failed(void **state) {
+static void a_settled_process_has_not_failed(void **state) {
     (void)state;
     for (uint64_t pid = 1; pid <= 300; pid++) {
         assert_int_equal(starts(APP, pid, (int64_t)pid), CRASH_ADMITTED);
@@ -135,7 +135,7 @@ static void failures_among_many_that_live_are_found(void **state) {
     assert_int_equal(starts(APP, 21, 1), CRASH_FAILS);
 }
 
-static void a_start_asks_for_few_processes(void **state) {
+static void a_start_probes_few_processes(void **state) {
     (void)state;
     for (uint64_t pid = 1; pid <= 1000; pid++)
         assert_int_equal(starts(APP, pid, 0), CRASH_ADMITTED);
@@ -184,14 +184,14 @@ static void another_namespace_is_another_process(void **state) {
     assert_int_equal(looks, 1);
 }
 
-static void what_is_half_written_is_nothing(void **state) {
+static void a_half_written_start_is_ignored(void **state) {
     (void)state;
     fail_three_times(0);
     place_of(FIRST_PID)->process_started++;
     assert_int_equal(starts(APP, 1, 5), CRASH_ADMITTED);
 }
 
-static void what_lies_in_the_future_is_nothing(void **state) {
+static void a_start_in_the_future_is_ignored(void **state) {
     (void)state;
     fail_three_times(100);
     assert_int_equal(starts(APP, 1, 50), CRASH_ADMITTED);
@@ -228,16 +228,16 @@ int main(void) {
         cmocka_unit_test_setup(two_failed_starts_are_not_enough, begin),
         cmocka_unit_test_setup(failed_starts_count_for_ten_minutes, begin),
         cmocka_unit_test_setup(each_executable_has_failures_of_its_own, begin),
-        cmocka_unit_test_setup(what_lives_has_not_failed, begin),
-        cmocka_unit_test_setup(what_has_settled_has_not_failed, begin),
+        cmocka_unit_test_setup(a_living_process_has_not_failed, begin),
+        cmocka_unit_test_setup(a_settled_process_has_not_failed, begin),
         cmocka_unit_test_setup(failures_among_many_that_live_are_found, begin),
-        cmocka_unit_test_setup(a_start_asks_for_few_processes, begin),
+        cmocka_unit_test_setup(a_start_probes_few_processes, begin),
         cmocka_unit_test_setup(exec_of_the_same_program_is_the_same_process, begin),
         cmocka_unit_test_setup(exec_settles_the_program_before, begin),
         cmocka_unit_test_setup(another_process_of_the_same_pid_is_another, begin),
         cmocka_unit_test_setup(another_namespace_is_another_process, begin),
-        cmocka_unit_test_setup(what_is_half_written_is_nothing, begin),
-        cmocka_unit_test_setup(what_lies_in_the_future_is_nothing, begin),
+        cmocka_unit_test_setup(a_half_written_start_is_ignored, begin),
+        cmocka_unit_test_setup(a_start_in_the_future_is_ignored, begin),
         cmocka_unit_test_setup(any_bytes_are_judged_and_have_a_place, begin),
         cmocka_unit_test_setup(the_oldest_makes_place, begin),
     };

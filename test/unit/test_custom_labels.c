@@ -82,7 +82,7 @@ static void the_first_of_a_key_wins(void **state) {
     assert_int_equal(at, context.attribute_bytes);
 }
 
-static void what_does_not_fit_is_cut(void **state) {
+static void long_labels_are_cut(void **state) {
     char text[257] = "";
     struct label labels[CUSTOM_LABELS + 1];
     char names[CUSTOM_LABELS + 1][8];
@@ -128,7 +128,7 @@ int main(void) {
         cmocka_unit_test(labels_are_read_by_their_names),
         cmocka_unit_test(no_labels_are_no_context),
         cmocka_unit_test(the_first_of_a_key_wins),
-        cmocka_unit_test(what_does_not_fit_is_cut),
+        cmocka_unit_test(long_labels_are_cut),
         cmocka_unit_test(garbage_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

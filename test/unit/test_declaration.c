@@ -21,7 +21,7 @@ static const char *const options[] = {
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
-static void each_key_is_derived_from_its_variable_and_is_nobody_elses(void **state) {
+static void each_key_is_derived_from_its_variable_and_is_unique(void **state) {
     (void)state;
     char key[SETTING_NAME_BYTES];
     char other[SETTING_NAME_BYTES];
@@ -121,7 +121,7 @@ static void assert_complains(const char *text, const char *wanted) {
     declaration_close(declaration);
 }
 
-static void a_file_of_other_signals_says_nothing(void **state) {
+static void a_file_of_other_signals_changes_nothing(void **state) {
     (void)state;
     struct declaration *const declaration =
         declare(HEAD "disabled: false\nlog_level:\n"
@@ -435,9 +435,9 @@ static int remove_paths(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_key_is_derived_from_its_variable_and_is_nobody_elses),
+        cmocka_unit_test(each_key_is_derived_from_its_variable_and_is_unique),
         cmocka_unit_test(each_declared_setting_is_an_option),
-        cmocka_unit_test(a_file_of_other_signals_says_nothing),
+        cmocka_unit_test(a_file_of_other_signals_changes_nothing),
         cmocka_unit_test(disabled_is_a_truth_value),
         cmocka_unit_test(log_levels_are_those_of_severities),
         cmocka_unit_test(attributes_have_their_types),

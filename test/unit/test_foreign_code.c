@@ -190,7 +190,7 @@ static enum unwind_end walk_behind_c(uint64_t *frames, uint32_t *count, uintptr_
 
 /* rbp is any number in code without frame pointers: it leads to another stack only if that looks
  * like one. */
-static void what_only_looks_like_another_stack_is_not_gone_to(void **state) {
+static void a_frame_pointer_to_no_stack_is_not_followed(void **state) {
     (void)state;
     uint64_t frames[MAX_FRAMES];
     uint32_t count;
@@ -265,7 +265,7 @@ static void a_stack_that_ends_in_nothing_is_left(void **state) {
     }
 }
 
-static void what_is_readable_is_told_from_what_is_not(void **state) {
+static void readable_memory_is_distinguished_from_unreadable(void **state) {
     (void)state;
     char *const memory =
         mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -424,7 +424,7 @@ static void a_block_of_generated_code_in_an_object_is_crossed(void **state) {
 
 /* A return address is believed only behind a call: the same code, entered by a jump that left
  * something else on the stack. */
-static void what_only_looks_like_a_stack_is_not_followed(void **state) {
+static void a_return_address_behind_no_call_is_not_followed(void **state) {
     (void)state;
     uint64_t words[64];
     uint64_t frames[MAX_FRAMES];
@@ -464,14 +464,14 @@ int main(void) {
         cmocka_unit_test(a_fibre_is_walked_to_its_end),
         cmocka_unit_test(a_fibre_that_a_trampoline_jumped_into_is_whole),
         cmocka_unit_test(a_goroutine_that_calls_c_on_the_threads_stack_is_whole),
-        cmocka_unit_test(what_only_looks_like_another_stack_is_not_gone_to),
+        cmocka_unit_test(a_frame_pointer_to_no_stack_is_not_followed),
         cmocka_unit_test(a_frame_that_was_pushed_twice_is_one),
         cmocka_unit_test(a_call_that_a_signal_handler_put_in_is_returned_from),
         cmocka_unit_test(a_stack_that_ends_in_nothing_is_left),
-        cmocka_unit_test(what_is_readable_is_told_from_what_is_not),
+        cmocka_unit_test(readable_memory_is_distinguished_from_unreadable),
         cmocka_unit_test(code_made_at_run_time_is_crossed),
         cmocka_unit_test(a_block_of_generated_code_in_an_object_is_crossed),
-        cmocka_unit_test(what_only_looks_like_a_stack_is_not_followed),
+        cmocka_unit_test(a_return_address_behind_no_call_is_not_followed),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

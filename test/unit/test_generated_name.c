@@ -86,7 +86,7 @@ static void read_example(const struct example *example) {
     arena_free(&arena);
 }
 
-static void names_are_what_the_runtime_says(void **state) {
+static void names_are_those_of_the_runtime(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
         read_example(&examples[i]);
@@ -114,7 +114,7 @@ static void a_name_that_was_cut_is_read(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_what_the_runtime_says),
+        cmocka_unit_test(names_are_those_of_the_runtime),
         cmocka_unit_test(a_name_that_was_cut_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

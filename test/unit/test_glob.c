@@ -10,7 +10,7 @@ static bool matches(const char *pattern, const char *text) {
     return glob_matches((struct glob){pattern, strlen(pattern)}, text);
 }
 
-static void what_a_user_would_write(void **state) {
+static void usual_patterns(void **state) {
     (void)state;
     static const struct {
         const char *pattern;
@@ -112,7 +112,7 @@ static void lists(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_user_would_write),
+        cmocka_unit_test(usual_patterns),
         cmocka_unit_test(many_stars),
         cmocka_unit_test(agrees_with_fnmatch),
         cmocka_unit_test(lists),

@@ -258,7 +258,7 @@ static void a_harvest_frees_the_slots_of_ended_threads(void **state) {
 
 /* --- the live heap --- */
 
-static void what_is_live_is_in_each_harvest(void **state) {
+static void live_objects_are_in_each_harvest(void **state) {
     (void)state;
     struct live_object object;
     heap_sample(&capture.heap, (void *)4096, 100);
@@ -349,7 +349,7 @@ static uint64_t dropped(enum drop_reason reason) {
     return counts[reason];
 }
 
-static void what_was_lost_is_added_up_wherever_it_was(void **state) {
+static void drops_of_all_places_are_added_up(void **state) {
     (void)state;
     thread_count_drop(thread, DROP_BUSY);
     thread_count_drops(begin_thread(ENDED), DROP_BUSY, 2);
@@ -383,7 +383,7 @@ static void *run(void *name) {
     return NULL;
 }
 
-static void a_thread_that_nobody_registered_is_counted_once(void **state) {
+static void an_unregistered_thread_is_counted_once(void **state) {
     (void)state;
     /* ours are no threads of the program's, whether exports arrive or not */
     static const char *const names[] = {"unseen", "otelprof", "otelprof unsent"};
@@ -440,7 +440,7 @@ static void modules_are_those_of_the_last_harvest(void **state) {
     assert_non_null(strstr(loaded->path, library_name)); /* until the next harvest */
 }
 
-static void what_was_unloaded_keeps_its_names_and_loses_its_rules(void **state) {
+static void an_unloaded_library_keeps_its_names_and_loses_its_rules(void **state) {
     (void)state;
     void *const library = dlopen(other_library_name, RTLD_NOW);
     assert_non_null(library);
@@ -479,15 +479,15 @@ int main(void) {
         TEST(no_thread_has_the_name_of_another),
         TEST(without_memory_for_names_samples_come_without),
         TEST(a_harvest_frees_the_slots_of_ended_threads),
-        TEST(what_is_live_is_in_each_harvest),
+        TEST(live_objects_are_in_each_harvest),
         TEST(a_live_object_grows_old),
         TEST(the_last_harvest_has_the_time_that_no_sample_covers),
         TEST(no_time_is_accounted_for_twice),
-        TEST(what_was_lost_is_added_up_wherever_it_was),
+        TEST(drops_of_all_places_are_added_up),
         TEST(a_count_that_has_grown_is_logged_once),
-        TEST(a_thread_that_nobody_registered_is_counted_once),
+        TEST(an_unregistered_thread_is_counted_once),
         TEST(modules_are_those_of_the_last_harvest),
-        TEST(what_was_unloaded_keeps_its_names_and_loses_its_rules),
+        TEST(an_unloaded_library_keeps_its_names_and_loses_its_rules),
         TEST(a_period_is_the_present_one),
     };
 #undef TEST

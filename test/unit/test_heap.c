@@ -123,7 +123,7 @@ static void turn_stack_store(void) {
 }
 
 /* Meanwhile the store has turned twice: the reference is one into the same arena again. */
-static void what_is_put_back_has_its_own_stack(void **state) {
+static void an_object_that_is_put_back_has_its_own_stack(void **state) {
     (void)state;
     struct live_object object;
     heap_sample(&heap, (void *)4096, 1);
@@ -223,7 +223,7 @@ static void insert_directly(uintptr_t number) {
 }
 
 /* More stacks than the bound has objects. */
-static void what_the_peak_has_no_room_for_is_counted(void **state) {
+static void stacks_without_room_in_the_peak_are_counted(void **state) {
     (void)state;
     int visited = 0;
     for (uintptr_t i = 1; i <= MAX_LIVE + 10; i++)
@@ -256,7 +256,7 @@ static void a_sampled_object_is_part_of_the_peak(void **state) {
 }
 
 /* A new peak wakes the helper, which finds out when to look, and looks. */
-static void the_helper_is_asked_to_look(void **state) {
+static void a_new_peak_wakes_the_helper(void **state) {
     (void)state;
     assert_true(heap_next_poll(&heap) == UINT64_MAX);
     heap_sample(&heap, (void *)4096, PEAK_FIRST_BYTES);
@@ -281,7 +281,7 @@ static void live_bytes_are_those_of_the_table(void **state) {
 /* --- fork --- */
 
 /* In the child the thread that was at it is not there. */
-static void what_is_resized_weighs_as_before(void **state) {
+static void a_resized_object_weighs_as_before(void **state) {
     (void)state;
     struct live_object object = {.objects = 2.5, .size = 10, .bytes = 25};
     heap_resize(&object, 4);
@@ -316,16 +316,16 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_filter_knows_an_object_before_the_table, empty),
         cmocka_unit_test_setup(an_address_is_counted_once, empty),
-        cmocka_unit_test_setup(what_is_put_back_has_its_own_stack, empty),
+        cmocka_unit_test_setup(an_object_that_is_put_back_has_its_own_stack, empty),
         cmocka_unit_test_setup(nothing_is_put_back_at_the_end, empty),
         cmocka_unit_test_setup(stacks_are_carried_over, empty),
         cmocka_unit_test_setup(beyond_the_bound_the_interval_grows, empty),
         cmocka_unit_test_setup(a_gap_is_of_the_present_interval, empty),
-        cmocka_unit_test_setup(what_the_peak_has_no_room_for_is_counted, empty),
+        cmocka_unit_test_setup(stacks_without_room_in_the_peak_are_counted, empty),
         cmocka_unit_test_setup(a_sampled_object_is_part_of_the_peak, empty),
-        cmocka_unit_test_setup(the_helper_is_asked_to_look, empty),
+        cmocka_unit_test_setup(a_new_peak_wakes_the_helper, empty),
         cmocka_unit_test_setup(live_bytes_are_those_of_the_table, empty),
-        cmocka_unit_test_setup(what_is_resized_weighs_as_before, empty),
+        cmocka_unit_test_setup(a_resized_object_weighs_as_before, empty),
         cmocka_unit_test_setup(a_child_is_not_in_the_middle_of_thinning, empty),
         cmocka_unit_test_setup(a_child_has_no_peak, empty),
     };

@@ -82,7 +82,7 @@ static const struct peak_stack *sums_of(uint32_t stack) {
 
 /* --- the alarm --- */
 
-static void a_small_heap_wakes_nobody(void **state) {
+static void a_small_heap_does_not_wake_the_helper(void **state) {
     (void)state;
     come(0, 1, PEAK_FIRST_BYTES - 1);
     assert_int_equal(alarms, 0);
@@ -168,7 +168,7 @@ static void only_a_higher_one_replaces_it(void **state) {
 }
 
 /* An object that is freed, and one that takes its place elsewhere, may both be found. */
-static void what_was_never_live_at_once_is_not_kept(void **state) {
+static void objects_that_were_never_live_at_once_are_no_peak(void **state) {
     (void)state;
     const uint64_t bytes = 4 * (uint64_t)PEAK_FIRST_BYTES;
     const struct live_object object = {.objects = 1, .bytes = bytes, .stack = 1};
@@ -183,7 +183,7 @@ static void what_was_never_live_at_once_is_not_kept(void **state) {
 }
 
 /* Most of it is freed while it is read. */
-static void what_is_left_of_a_higher_one_does_not_replace_it(void **state) {
+static void the_rest_of_a_higher_peak_does_not_replace_it(void **state) {
     (void)state;
     const struct live_object left = {.objects = 1, .bytes = PEAK_FIRST_BYTES, .stack = 2};
     come(0, 1, 4 * (uint64_t)PEAK_FIRST_BYTES);
@@ -197,7 +197,7 @@ static void what_is_left_of_a_higher_one_does_not_replace_it(void **state) {
     assert_null(sums_of(2));
 }
 
-static void what_is_visited_anyway_is_kept(void **state) {
+static void a_visit_for_another_reason_is_kept(void **state) {
     (void)state;
     const struct live_object object = {.objects = 1, .bytes = 10, .stack = 1};
     assert_false(heap_peak_begin(&peak, &live)); /* there is nothing */
@@ -239,7 +239,7 @@ static void the_helper_rests_ten_times_as_long_as_it_reads(void **state) {
     assert_true(look());
 }
 
-static void what_is_always_gone_is_looked_for_ever_more_rarely(void **state) {
+static void vanishing_peaks_are_polled_ever_more_rarely(void **state) {
     (void)state;
     static const uint64_t rests[] = {20, 40, 80, 160, 320, 640, 1000, 1000};
     for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
@@ -262,7 +262,7 @@ static void what_is_always_gone_is_looked_for_ever_more_rarely(void **state) {
 }
 
 /* Less than 5 % at a time, so that nobody rings. */
-static void what_grows_on_is_looked_at_again(void **state) {
+static void a_growing_peak_is_polled_again(void **state) {
     (void)state;
     come(0, 1, 100 * (uint64_t)PEAK_FIRST_BYTES);
     assert_true(look());
@@ -300,7 +300,7 @@ static uint32_t turn(void) {
     return lost;
 }
 
-static void stacks_of_what_is_gone_are_carried_over(void **state) {
+static void stacks_of_freed_objects_are_carried_over(void **state) {
     (void)state;
     assert_true(stack_store_start(&store));
     for (uintptr_t i = 0; i < STACKS; i++)
@@ -361,7 +361,7 @@ static void a_child_begins_without_a_peak(void **state) {
     assert_int_equal(sums_of(2)->bytes, PEAK_FIRST_BYTES);
 }
 
-static void nobody_watches_unless_asked(void **state) {
+static void without_the_type_no_peak_is_watched(void **state) {
     (void)state;
     struct heap_peak none = {.watches = false};
     heap_peak_set_alarm(&none, ring);
@@ -376,23 +376,23 @@ static void nobody_watches_unless_asked(void **state) {
 int main(void) {
     stepped_memory_allow(UINT64_MAX);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_small_heap_wakes_nobody, begin),
+        cmocka_unit_test_setup(a_small_heap_does_not_wake_the_helper, begin),
         cmocka_unit_test_setup(each_five_percent_wake_once, begin),
         cmocka_unit_test_setup(a_peak_that_was_kept_is_rung_for_again_at_five_percent, begin),
         cmocka_unit_test_setup(the_highest_of_all_threads_is_known, begin),
         cmocka_unit_test_setup(sums_are_by_stack, begin),
         cmocka_unit_test_setup(only_a_higher_one_replaces_it, begin),
-        cmocka_unit_test_setup(what_was_never_live_at_once_is_not_kept, begin),
-        cmocka_unit_test_setup(what_is_left_of_a_higher_one_does_not_replace_it, begin),
-        cmocka_unit_test_setup(what_is_visited_anyway_is_kept, begin),
+        cmocka_unit_test_setup(objects_that_were_never_live_at_once_are_no_peak, begin),
+        cmocka_unit_test_setup(the_rest_of_a_higher_peak_does_not_replace_it, begin),
+        cmocka_unit_test_setup(a_visit_for_another_reason_is_kept, begin),
         cmocka_unit_test_setup(stacks_beyond_the_bound_are_left_out, begin),
         cmocka_unit_test_setup(the_helper_rests_ten_times_as_long_as_it_reads, begin),
-        cmocka_unit_test_setup(what_is_always_gone_is_looked_for_ever_more_rarely, begin),
-        cmocka_unit_test_setup(what_grows_on_is_looked_at_again, begin),
-        cmocka_unit_test_setup(stacks_of_what_is_gone_are_carried_over, begin),
+        cmocka_unit_test_setup(vanishing_peaks_are_polled_ever_more_rarely, begin),
+        cmocka_unit_test_setup(a_growing_peak_is_polled_again, begin),
+        cmocka_unit_test_setup(stacks_of_freed_objects_are_carried_over, begin),
         cmocka_unit_test_setup(stacks_without_room_are_lost_and_counted, begin),
         cmocka_unit_test_setup(a_child_begins_without_a_peak, begin),
-        cmocka_unit_test_setup(nobody_watches_unless_asked, begin),
+        cmocka_unit_test_setup(without_the_type_no_peak_is_watched, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

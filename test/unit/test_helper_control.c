@@ -53,7 +53,7 @@ static void one_helper_is_started(void **state) {
     assert_true(helper_suspend_waiting());
 }
 
-static void where_no_thread_can_be_made_nobody_waits_for_one(void **state) {
+static void without_a_thread_nothing_waits_for_it(void **state) {
     (void)state;
     helper_threads.refused = true;
     assert_false(helper_start());
@@ -101,7 +101,7 @@ static void answer_suspend(void) {
     atomic_store(&helper.state, HELPER_SUSPENDED);
 }
 
-static void at_work_it_is_asked_and_waited_for(void **state) {
+static void a_working_helper_is_asked_to_suspend_and_awaited(void **state) {
     (void)state;
     assert_false(helper_suspend_waiting());
     fake_sleep.while_asleep = answer_suspend;
@@ -110,7 +110,7 @@ static void at_work_it_is_asked_and_waited_for(void **state) {
     assert_int_equal(atomic_load(&helper.state), HELPER_SUSPENDED);
 }
 
-static void a_helper_that_does_not_answer_stays(void **state) {
+static void a_helper_that_does_not_respond_stays(void **state) {
     (void)state;
     assert_false(helper_suspend_working(TIMEOUT_MS));
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
@@ -133,7 +133,7 @@ static void an_exit_goes_before_a_suspension(void **state) {
 
 /* --- suspend and resume --- */
 
-static void what_was_suspended_is_resumed(void **state) {
+static void a_suspended_helper_is_resumed(void **state) {
     (void)state;
     assert_true(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
     helper_resume(QUIESCE_GONE);
@@ -182,7 +182,7 @@ static void is_loaded(void) {
         atomic_store(&helper.early, EARLY_DONE);
 }
 
-static void it_is_asked_to_load_once_and_waited_for(void **state) {
+static void the_helper_is_asked_to_load_once_and_awaited(void **state) {
     (void)state;
     fake_sleep.while_asleep = is_loaded;
     helper_load_early();
@@ -348,17 +348,17 @@ int main(void) {
 #define TEST(name, begin) cmocka_unit_test_setup(name, begin)
     const struct CMUnitTest tests[] = {
         TEST(one_helper_is_started, begin),
-        TEST(where_no_thread_can_be_made_nobody_waits_for_one, begin),
+        TEST(without_a_thread_nothing_waits_for_it, begin),
         TEST(none_is_started_at_the_end, begin),
         TEST(before_it_loads_it_ends_and_another_begins, begin_with_helper),
         TEST(one_thread_alone_joins_it, begin_with_helper),
-        TEST(at_work_it_is_asked_and_waited_for, begin_at_work),
-        TEST(a_helper_that_does_not_answer_stays, begin_at_work),
+        TEST(a_working_helper_is_asked_to_suspend_and_awaited, begin_at_work),
+        TEST(a_helper_that_does_not_respond_stays, begin_at_work),
         TEST(an_exit_goes_before_a_suspension, begin_at_work),
-        TEST(what_was_suspended_is_resumed, begin_with_helper),
+        TEST(a_suspended_helper_is_resumed, begin_with_helper),
         TEST(only_a_helper_of_this_process_is_suspended, begin_with_helper),
         TEST(a_helper_at_rest_ends_and_is_not_resumed, begin_at_work),
-        TEST(it_is_asked_to_load_once_and_waited_for, begin_with_helper),
+        TEST(the_helper_is_asked_to_load_once_and_awaited, begin_with_helper),
         TEST(loading_is_waited_for_half_a_second, begin_with_helper),
         TEST(before_paths_lead_elsewhere_it_loads_and_is_gone, begin_with_helper),
         TEST(where_paths_lead_elsewhere_a_busy_helper_ends, begin_at_work),

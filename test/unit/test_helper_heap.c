@@ -118,7 +118,7 @@ static void work_has_a_ceiling_and_is_given_back(void **state) {
     helper_heap_free(before);
 }
 
-static void work_that_is_done_keeps_what_it_made(void **state) {
+static void finished_work_keeps_its_objects(void **state) {
     (void)state;
     profiler_tls.inside = OWN_GUARDED;
     helper_heap_begin_work(1 << 20);
@@ -184,7 +184,7 @@ int main(void) {
         cmocka_unit_test_teardown(threads_of_the_program_wait_for_no_lock, check_nothing_is_left),
         cmocka_unit_test_teardown(threads_of_ours_take_turns, check_nothing_is_left),
         cmocka_unit_test_teardown(work_has_a_ceiling_and_is_given_back, check_nothing_is_left),
-        cmocka_unit_test_teardown(work_that_is_done_keeps_what_it_made, check_nothing_is_left),
+        cmocka_unit_test_teardown(finished_work_keeps_its_objects, check_nothing_is_left),
         cmocka_unit_test_teardown(a_child_goes_on, check_nothing_is_left),
         cmocka_unit_test_teardown(nothing_is_served_before_a_malloc_of_the_programs,
                                   check_nothing_is_left),

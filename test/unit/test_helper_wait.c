@@ -64,7 +64,7 @@ static int end(void **state) {
     return 0;
 }
 
-static void where_nothing_is_served_nothing_is_asked(void **state) {
+static void an_empty_set_makes_no_call(void **state) {
     (void)state;
     assert_true(served_next_poll(&set) == UINT64_MAX);
     assert_false(served_poll(&set));
@@ -100,7 +100,7 @@ static void remove_other(void *arg, int descriptor, unsigned ready) {
 }
 
 /* The first to be served closes the second, and opens another that gets its number. */
-static void a_number_that_is_used_again_is_asked_again(void **state) {
+static void a_reused_descriptor_is_polled_again(void **state) {
     (void)state;
     const struct served_descriptor one = {first[0], POLLIN, remove_other, &set};
     const struct served_descriptor other = counted(second[0]);
@@ -117,7 +117,7 @@ static void a_number_that_is_used_again_is_asked_again(void **state) {
 }
 
 /* Somebody has closed it: it would be ready for ever. */
-static void what_is_closed_is_served_no_more(void **state) {
+static void a_closed_descriptor_is_served_no_more(void **state) {
     (void)state;
     const int copy = dup(first[0]);
     const struct served_descriptor one = counted(copy);
@@ -284,7 +284,7 @@ static void a_helper_sleeps_until_it_is_woken(void **state) {
     assert_int_equal(sleeps, 3);
 }
 
-static void what_was_served_is_forgotten_with_its_thread(void **state) {
+static void descriptors_are_forgotten_with_their_thread(void **state) {
     (void)state;
     const struct served_descriptor one = counted(first[0]);
     assert_true(helper_wait_watch_fd(&one));
@@ -298,10 +298,10 @@ static void what_was_served_is_forgotten_with_its_thread(void **state) {
 int main(void) {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(where_nothing_is_served_nothing_is_asked),
+        TEST(an_empty_set_makes_no_call),
         TEST(who_is_ready_is_served),
-        TEST(a_number_that_is_used_again_is_asked_again),
-        TEST(what_is_closed_is_served_no_more),
+        TEST(a_reused_descriptor_is_polled_again),
+        TEST(a_closed_descriptor_is_served_no_more),
         TEST(there_is_room_for_so_many),
         TEST(rounds_grow_while_nothing_is_ready),
         TEST(a_request_ends_the_wait),
@@ -310,7 +310,7 @@ int main(void) {
         TEST(a_wake_on_the_way_to_a_sleep_is_not_lost),
         TEST(a_last_request_on_the_way_to_a_sleep_is_not_lost),
         TEST(a_helper_sleeps_until_it_is_woken),
-        TEST(what_was_served_is_forgotten_with_its_thread),
+        TEST(descriptors_are_forgotten_with_their_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static void short_waits_elsewhere_change_nothing(void **state) {
 }
 
 /* Within two minutes, however long it was before. */
-static void what_was_long_ago_counts_no_more(void **state) {
+static void waits_of_long_ago_count_no_more(void **state) {
     (void)state;
     uint64_t now = 0;
     for (int i = 0; i < 100; i++)
@@ -71,7 +71,7 @@ int main(void) {
         cmocka_unit_test_setup(one_that_works_is_not, begin),
         cmocka_unit_test_setup(nor_is_one_that_waits_for_data_or_a_lock, begin),
         cmocka_unit_test_setup(short_waits_elsewhere_change_nothing, begin),
-        cmocka_unit_test_setup(what_was_long_ago_counts_no_more, begin),
+        cmocka_unit_test_setup(waits_of_long_ago_count_no_more, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static void they_take_the_place_of_their_native_frame(void **state) {
     assert_true(nest.walked.frames[7] == nest.returns[2]);
 }
 
-static void a_frame_of_which_nothing_is_told_stays(void **state) {
+static void a_frame_without_a_function_of_the_language_stays(void **state) {
     (void)state;
     struct told told = told_of(2);
     told.frames.list = list_none;
@@ -126,7 +126,7 @@ static void the_depth_holds_for_all(void **state) {
     assert_true(nest.walked.frames[3] == frame_interned(1, 0, 1));
 }
 
-static void what_is_left_stands_behind_a_cut_walk(void **state) {
+static void remaining_functions_follow_a_truncated_walk(void **state) {
     (void)state;
     struct told told = told_of(3);
     const struct nest nest = nested(&told, MAX_FRAMES, true);
@@ -139,9 +139,9 @@ static void what_is_left_stands_behind_a_cut_walk(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_take_the_place_of_their_native_frame),
-        cmocka_unit_test(a_frame_of_which_nothing_is_told_stays),
+        cmocka_unit_test(a_frame_without_a_function_of_the_language_stays),
         cmocka_unit_test(the_depth_holds_for_all),
-        cmocka_unit_test(what_is_left_stands_behind_a_cut_walk),
+        cmocka_unit_test(remaining_functions_follow_a_truncated_walk),
     };
     assert_true(modules_start(&modules));
     return cmocka_run_group_tests(tests, NULL, NULL);

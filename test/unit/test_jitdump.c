@@ -161,7 +161,7 @@ static void a_file_name_that_is_no_text_is_none(void **state) {
     jitdump_close(&dump);
 }
 
-static void what_is_no_dump_is_not_read(void **state) {
+static void files_that_are_no_dumps_are_not_read(void **state) {
     (void)state;
     static const uint32_t heads[][4] = {{0x4454694A, 1, 40, EM_X86_64}, /* the other byte order */
                                         {0x4A695444, 2, 40, EM_X86_64},
@@ -237,7 +237,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_file_is_read_on, make_file, close_file),
         cmocka_unit_test_setup_teardown(code_that_was_moved_has_no_lines, make_file, close_file),
         cmocka_unit_test_setup_teardown(a_file_name_that_is_no_text_is_none, make_file, close_file),
-        cmocka_unit_test_setup_teardown(what_is_no_dump_is_not_read, make_file, close_file),
+        cmocka_unit_test_setup_teardown(files_that_are_no_dumps_are_not_read, make_file,
+                                        close_file),
         cmocka_unit_test_setup_teardown(records_that_lie_end_it, make_file, close_file),
         cmocka_unit_test_setup_teardown(the_file_is_found_by_its_marker, make_file, close_file),
     };

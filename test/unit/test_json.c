@@ -293,7 +293,7 @@ static void escapes(void **state) {
                   "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5");
 }
 
-static void what_is_no_utf8_is_replaced(void **state) {
+static void invalid_utf8_is_replaced(void **state) {
     (void)state;
     assert_string("a\xff"
                   "b",
@@ -396,7 +396,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_of_every_message), cmocka_unit_test(fields_are_separated),
         cmocka_unit_test(a_chosen_default_is_said),     cmocka_unit_test(escapes),
-        cmocka_unit_test(what_is_no_utf8_is_replaced),  cmocka_unit_test(doubles),
+        cmocka_unit_test(invalid_utf8_is_replaced),     cmocka_unit_test(doubles),
         cmocka_unit_test(base64_has_padding),           cmocka_unit_test(nesting_is_bounded),
     };
     if (argc > 1 && strcmp(argv[1], "transcode") == 0)

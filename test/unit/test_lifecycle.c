@@ -115,7 +115,7 @@ static bool lock_is_open(void) {
 
 /* --- the end --- */
 
-static void an_end_asks_for_a_last_cycle_and_stops_capture(void **state) {
+static void an_end_requests_a_last_cycle_and_stops_capture(void **state) {
     (void)state;
     fake_sleep.while_asleep = is_done;
     lifecycle_end();
@@ -259,7 +259,7 @@ static void behind_the_last_thread_a_last_cycle_is_made(void **state) {
     assert_int_equal(state_now(&process_state), STATE_ENDED);
 }
 
-static void only_what_has_lived_long_enough_sends(void **state) {
+static void only_a_process_that_lived_long_enough_sends(void **state) {
     (void)state;
     assert_false(lifecycle_may_send());
     become_due();
@@ -297,7 +297,7 @@ static void a_child_gets_a_helper_when_it_has_lived(void **state) {
     assert_null(atomic_load(&capture.want_helper));
 }
 
-static void nobody_else_and_nothing_late_gets_a_helper(void **state) {
+static void vfork_children_and_ending_processes_get_no_helper(void **state) {
     (void)state;
     become_a_child();
     become_due();
@@ -439,7 +439,7 @@ static void a_process_that_was_declined_stays_as_it_is(void **state) {
 int main(void) {
 #define TEST(name, begin) cmocka_unit_test_setup(name, begin)
     const struct CMUnitTest tests[] = {
-        TEST(an_end_asks_for_a_last_cycle_and_stops_capture, begin_at_work),
+        TEST(an_end_requests_a_last_cycle_and_stops_capture, begin_at_work),
         TEST(a_process_ends_once, begin_at_work),
         TEST(an_end_waits_no_longer_than_the_setting, begin_at_work),
         TEST(other_ends_wait_until_one_moment, begin_at_work),
@@ -449,10 +449,10 @@ int main(void) {
         TEST(a_child_of_vfork_ends_without_us, begin_at_work),
         TEST(an_interval_timer_rests_meanwhile, begin_at_work),
         TEST(behind_the_last_thread_a_last_cycle_is_made, begin_at_work),
-        TEST(only_what_has_lived_long_enough_sends, begin),
+        TEST(only_a_process_that_lived_long_enough_sends, begin),
         TEST(a_fork_keeps_the_helper_and_the_modules_still, begin_at_work),
         TEST(a_child_gets_a_helper_when_it_has_lived, begin_at_work),
-        TEST(nobody_else_and_nothing_late_gets_a_helper, begin_at_work),
+        TEST(vfork_children_and_ending_processes_get_no_helper, begin_at_work),
         TEST(a_child_that_ends_first_gets_one_for_its_last_export, begin_at_work),
         TEST(a_child_that_ends_at_once_gets_none, begin_at_work),
         TEST(a_child_of_a_process_that_ends_lives, begin_at_work),

@@ -175,7 +175,7 @@ static void a_socket_is_its_users_alone(void **state) {
 }
 
 /* As `otelprof ps` finds it. */
-static void its_descriptor_says_where_it_is(void **state) {
+static void its_descriptor_has_the_path(void **state) {
     char link[64];
     char path[LISTEN_PATH] = "";
     (void)state;
@@ -199,7 +199,7 @@ static void a_dead_socket_is_replaced(void **state) {
     }
 }
 
-static void what_is_no_socket_stays(void **state) {
+static void a_file_that_is_no_socket_stays(void **state) {
     (void)state;
     fclose(fopen(address.path, "w"));
     assert_int_equal(listen_socket_open(&first, &address), -EEXIST);
@@ -287,7 +287,7 @@ static void a_socket_aside_that_listens_stays(void **state) {
 }
 
 /* Whatever else somebody has there. */
-static void what_has_another_name_stays(void **state) {
+static void files_with_other_names_stay(void **state) {
     static const char *const names[] = {".otelprof-1",    ".otelprof--1",   ".otelprof-1-",
                                         ".otelprof-1-0x", ".otelprof-1-0g", ".otelprof-x-1",
                                         "otelprof-1-0",   "old.sock",       ".otelprof-1 1",
@@ -304,7 +304,7 @@ static void become_another(void) {
     other_user = true;
 }
 
-static void what_is_no_socket_of_this_user_stays(void **state) {
+static void files_that_are_no_sockets_of_this_user_stay(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) {
         const struct timespec old[2] = {{1, 0}, {1, 0}};
@@ -419,16 +419,16 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(a_socket_is_its_users_alone),
-        TEST(its_descriptor_says_where_it_is),
+        TEST(its_descriptor_has_the_path),
         TEST(a_dead_socket_is_replaced),
-        TEST(what_is_no_socket_stays),
+        TEST(a_file_that_is_no_socket_stays),
         TEST(a_live_socket_stays),
         TEST(a_name_has_a_bound),
         TEST(a_socket_that_was_left_aside_is_removed),
         TEST(a_socket_that_is_new_is_not_taken_for_left),
         TEST(a_socket_aside_that_listens_stays),
-        TEST(what_has_another_name_stays),
-        TEST(what_is_no_socket_of_this_user_stays),
+        TEST(files_with_other_names_stay),
+        TEST(files_that_are_no_sockets_of_this_user_stay),
         TEST(so_many_names_are_searched),
         TEST(a_process_that_slept_before_it_listened_tries_again),
         TEST(a_socket_that_does_not_listen_yet_is_not_taken_for_a_dead_one),

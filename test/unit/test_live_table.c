@@ -100,7 +100,7 @@ static void live_table_is_sifted(void **state) {
     assert_int_equal(live_table_bytes_live(&table), 0);
 }
 
-static void live_table_says_when_it_is_full(void **state) {
+static void a_full_live_table_refuses_objects(void **state) {
     (void)state;
     struct live_table table;
     size_t taken = 0;
@@ -274,7 +274,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(live_table_behaves_like_an_array),
         cmocka_unit_test(live_table_is_sifted),
-        cmocka_unit_test(live_table_says_when_it_is_full),
+        cmocka_unit_test(a_full_live_table_refuses_objects),
         cmocka_unit_test(live_table_between_threads),
         cmocka_unit_test(each_live_object_goes_once),
         cmocka_unit_test(handlers_find_nothing_half_done),

@@ -148,7 +148,7 @@ static void another_object_is_none(void **state) {
     assert_null(name_at(0));
 }
 
-static void what_has_gone_is_none(void **state) {
+static void an_unmapped_object_has_no_symbols(void **state) {
     (void)state;
     void *const behind = (char *)object + PAGES * PAGE_BYTES;
     const Elf64_Dyn hash = object->dynamic[HASH];
@@ -294,7 +294,7 @@ int main(void) {
         TEST(names_are_read_from_memory),
         TEST(addresses_may_be_the_files),
         TEST(another_object_is_none),
-        TEST(what_has_gone_is_none),
+        TEST(an_unmapped_object_has_no_symbols),
         TEST(sizes_that_lie_are_refused),
         TEST(strings_and_symbols_that_lie_name_nothing),
         TEST(data_has_no_names),

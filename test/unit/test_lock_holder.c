@@ -68,7 +68,7 @@ static void a_mutex_names_its_holder(void **state) {
     }
 }
 
-static void one_of_c11_says_so_too(void **state) {
+static void a_mutex_of_c11_has_its_holder(void **state) {
     (void)state;
     mtx_t mutex;
     assert_int_equal(mtx_init(&mutex, mtx_plain), thrd_success);
@@ -172,7 +172,7 @@ static void a_thread_that_waits_for_its_own_mutex_is_its_holder(void **state) {
     }
 }
 
-static void what_does_not_say_has_no_holder(void **state) {
+static void locks_without_an_owner_field_have_no_holder(void **state) {
     (void)state;
     uint32_t words[16];
     for (int i = 0; i < 16; i++)
@@ -199,7 +199,7 @@ static void memory_that_is_gone_has_no_holder(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mutex_names_its_holder),
-        cmocka_unit_test(one_of_c11_says_so_too),
+        cmocka_unit_test(a_mutex_of_c11_has_its_holder),
         cmocka_unit_test(only_one_that_counts_or_complains_is_given_again),
         cmocka_unit_test(a_lock_whose_owner_died_causes_no_wait),
         cmocka_unit_test(a_ceiling_is_no_holder),
@@ -207,7 +207,7 @@ int main(void) {
         cmocka_unit_test(a_futex_with_inheritance_names_its_holder),
         cmocka_unit_test(a_lock_handed_to_its_waiter_has_no_holder),
         cmocka_unit_test(a_thread_that_waits_for_its_own_mutex_is_its_holder),
-        cmocka_unit_test(what_does_not_say_has_no_holder),
+        cmocka_unit_test(locks_without_an_owner_field_have_no_holder),
         cmocka_unit_test(memory_that_is_gone_has_no_holder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

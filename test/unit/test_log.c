@@ -62,7 +62,7 @@ static void a_level_silences_those_behind_it(void **state) {
 }
 
 /* Whoever is first; and again when it was over. */
-static void what_concerns_all_is_said_once_by_forked_processes(void **state) {
+static void a_message_for_a_tree_is_logged_once_by_forked_processes(void **state) {
     (void)state;
     int status = -1;
     struct log log = log_to_file(LOG_DEBUG);
@@ -178,7 +178,7 @@ static void log_to_fifo(void) {
     log_info(&log, "x");
 }
 
-static void a_pipe_that_nobody_reads_does_not_hang_the_program(void **state) {
+static void a_pipe_without_a_reader_does_not_hang_the_program(void **state) {
     (void)state;
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -220,14 +220,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_level_has_its_name),
         cmocka_unit_test(a_level_silences_those_behind_it),
-        cmocka_unit_test(what_concerns_all_is_said_once_by_forked_processes),
+        cmocka_unit_test(a_message_for_a_tree_is_logged_once_by_forked_processes),
         cmocka_unit_test(every_conversion),
         cmocka_unit_test(errno_is_left_alone),
         cmocka_unit_test(only_the_owner_may_read_the_file),
         cmocka_unit_test(a_symbolic_link_is_not_followed),
         cmocka_unit_test(a_reader_that_has_gone_does_not_end_the_program),
         cmocka_unit_test(a_pending_signal_of_the_program_is_kept),
-        cmocka_unit_test(a_pipe_that_nobody_reads_does_not_hang_the_program),
+        cmocka_unit_test(a_pipe_without_a_reader_does_not_hang_the_program),
         cmocka_unit_test(a_file_in_place_of_stderr_stays_empty),
     };
     return cmocka_run_group_tests(tests, start, stop);

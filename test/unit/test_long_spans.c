@@ -55,7 +55,7 @@ static void a_span_is_known_by_both_of_its_ids(void **state) {
     span_table_close(&table);
 }
 
-static void what_says_no_time_says_nothing(void **state) {
+static void samples_without_a_time_are_ignored(void **state) {
     (void)state;
     struct span_table table = {0};
     see(&table, 1, 0, 0);
@@ -78,7 +78,7 @@ static void many_are_distinguished(void **state) {
     span_table_close(&table);
 }
 
-static void what_was_seen_last_before_a_moment_is_forgotten(void **state) {
+static void spans_last_seen_before_a_moment_are_forgotten(void **state) {
     (void)state;
     struct span_table table = {0};
     for (uint64_t i = 1; i <= 1000; i++)
@@ -108,7 +108,7 @@ static void a_full_table_refuses_and_counts(void **state) {
     span_table_close(&table);
 }
 
-static void a_full_table_forgets_first_what_is_not_of_the_interval(void **state) {
+static void a_full_table_forgets_spans_of_earlier_intervals_first(void **state) {
     (void)state;
     struct span_table table = {0};
     span_table_begin(&table, 0);
@@ -244,7 +244,7 @@ static void without_a_bound_nothing_is_remembered(void **state) {
     assert_null(spans.table.entries);
 }
 
-static void what_finds_no_room_is_counted(void **state) {
+static void spans_without_room_are_counted(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(quiet);
     static struct sample_context contexts[SPANS_MOST + 2];
@@ -267,7 +267,7 @@ static void what_finds_no_room_is_counted(void **state) {
 /* --- in an export --- */
 
 /* Named for those who ask before, so that what is left has its own link. */
-static void what_is_left_keeps_its_link(void **state) {
+static void remaining_samples_keep_their_links(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(quiet);
     struct profile_exporter exporter = open_exporter(&api);
@@ -298,19 +298,19 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_span_lasts_from_its_first_sample_to_its_last),
         cmocka_unit_test(a_span_is_known_by_both_of_its_ids),
-        cmocka_unit_test(what_says_no_time_says_nothing),
+        cmocka_unit_test(samples_without_a_time_are_ignored),
         cmocka_unit_test(many_are_distinguished),
-        cmocka_unit_test(what_was_seen_last_before_a_moment_is_forgotten),
+        cmocka_unit_test(spans_last_seen_before_a_moment_are_forgotten),
         cmocka_unit_test(a_full_table_refuses_and_counts),
-        cmocka_unit_test(a_full_table_forgets_first_what_is_not_of_the_interval),
+        cmocka_unit_test(a_full_table_forgets_spans_of_earlier_intervals_first),
         cmocka_unit_test(samples_of_long_spans_alone_are_left),
         cmocka_unit_test(a_span_may_pass_from_thread_to_thread),
         cmocka_unit_test(a_span_goes_on_in_the_next_interval),
         cmocka_unit_test(a_span_that_is_silent_for_a_minute_is_forgotten),
         cmocka_unit_test(it_is_remembered_for_as_long_as_the_bound),
         cmocka_unit_test(without_a_bound_nothing_is_remembered),
-        cmocka_unit_test(what_finds_no_room_is_counted),
-        cmocka_unit_test(what_is_left_keeps_its_link),
+        cmocka_unit_test(spans_without_room_are_counted),
+        cmocka_unit_test(remaining_samples_keep_their_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

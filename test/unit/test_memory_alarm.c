@@ -65,7 +65,7 @@ static void the_nearest_level_counts(void **state) {
     assert_string_equal(limit.of, "the control group");
 }
 
-static void what_slows_the_group_down_is_a_limit(void **state) {
+static void memory_high_is_a_limit(void **state) {
     (void)state;
     make_group("h", 1000, 360);
     say("h", "memory.high", 400 * mib);
@@ -232,7 +232,7 @@ int main(void) {
         cmocka_unit_test(of_a_small_limit_more_is_left),
         cmocka_unit_test(pages_of_files_raise_no_alarm),
         cmocka_unit_test(the_nearest_level_counts),
-        cmocka_unit_test(what_slows_the_group_down_is_a_limit),
+        cmocka_unit_test(memory_high_is_a_limit),
         cmocka_unit_test(the_older_version_has_other_names),
         cmocka_unit_test(no_limit_is_never_near),
         cmocka_unit_test(a_limit_of_the_process_is_one),

@@ -57,7 +57,7 @@ static void the_older_version_has_other_names(void **state) {
     assert_int_equal(memory_room_in(mount, "4:memory:/there/is/none\n3:cpu:/\n"), 350000);
 }
 
-static void what_is_no_number_is_no_limit(void **state) {
+static void a_text_that_is_no_number_is_no_limit(void **state) {
     (void)state;
     make_group("a", "many\n", "-3\n");
     make_group(".", "max\n", "0\n");
@@ -65,7 +65,7 @@ static void what_is_no_number_is_no_limit(void **state) {
 }
 
 /* A client of a port must not have the process killed for memory. */
-static void windows_take_a_part_of_what_is_left(void **state) {
+static void windows_take_a_part_of_the_remaining_memory(void **state) {
     (void)state;
     const uint64_t mebibyte = 1 << 20;
     assert_int_equal(windows_most_bytes(0, UINT64_MAX), 64 * mebibyte);
@@ -82,8 +82,8 @@ int main(void) {
         cmocka_unit_test(pages_of_files_are_as_good_as_free),
         cmocka_unit_test(the_mount_may_be_of_the_group),
         cmocka_unit_test(the_older_version_has_other_names),
-        cmocka_unit_test(what_is_no_number_is_no_limit),
-        cmocka_unit_test(windows_take_a_part_of_what_is_left),
+        cmocka_unit_test(a_text_that_is_no_number_is_no_limit),
+        cmocka_unit_test(windows_take_a_part_of_the_remaining_memory),
     };
     return cmocka_run_group_tests(tests, make_mount, remove_mount);
 }

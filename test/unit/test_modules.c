@@ -57,7 +57,7 @@ static void no_signal_ends_the_process_under_the_lock(void **state) {
     assert_false(sigismember(&mask, SIGTERM));
 }
 
-static void what_was_there_at_the_start_is_fixed(void **state) {
+static void objects_from_the_start_are_fixed(void **state) {
     (void)state;
     struct cfi_tables tables;
     void *library;
@@ -135,7 +135,7 @@ static int start(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_signal_ends_the_process_under_the_lock),
-        cmocka_unit_test(what_was_there_at_the_start_is_fixed),
+        cmocka_unit_test(objects_from_the_start_are_fixed),
         cmocka_unit_test(unloading_waits_for_readers_and_keeps_new_ones_away),
         cmocka_unit_test(unloading_waits_no_longer_than_a_moment),
     };

@@ -49,7 +49,7 @@ static void a_file_that_ends_before_its_last_segment_is_not_whole(void **state) 
     unlink(path);
 }
 
-static void of_what_is_no_object_the_loader_says_so(void **state) {
+static void other_files_are_left_to_the_loader(void **state) {
     (void)state;
     assert_true(object_file_is_whole("/proc/self/exe"));
     assert_true(object_file_is_whole("/nowhere"));
@@ -61,7 +61,7 @@ static void of_what_is_no_object_the_loader_says_so(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_that_ends_before_its_last_segment_is_not_whole),
-        cmocka_unit_test(of_what_is_no_object_the_loader_says_so),
+        cmocka_unit_test(other_files_are_left_to_the_loader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

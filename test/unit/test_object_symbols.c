@@ -21,7 +21,7 @@ static const struct link_map *libc(void) {
     return object;
 }
 
-static void it_defines_what_the_loader_finds_in_it(void **state) {
+static void definitions_are_those_that_the_loader_finds(void **state) {
     (void)state;
     for (int i = 0; i < IN_LIBC; i++) {
         struct symbol symbol = {.name = in_libc[i]};
@@ -32,14 +32,14 @@ static void it_defines_what_the_loader_finds_in_it(void **state) {
     }
 }
 
-static void what_it_only_refers_to_it_does_not_define(void **state) {
+static void a_reference_is_no_definition(void **state) {
     (void)state;
     assert_false(object_symbols_defines(libc(), "_dl_find_object_of_nobody"));
     assert_false(object_symbols_defines(libc(), "__tls_get_addr")); /* the loader's */
     assert_false(object_symbols_defines(object_symbols_own(), "dladdr1"));
 }
 
-static void what_was_found_stays(void **state) {
+static void a_found_address_stays(void **state) {
     (void)state;
     struct symbol symbols[] = {{.name = "malloc", .address = &symbols}, {.name = "free"}};
     object_symbols_find_all(libc(), symbols, 2);
@@ -104,7 +104,7 @@ static void the_default_version_is_found_without_a_gnu_hash_table(void **state) 
     assert_ptr_equal(two.address, made.symbols[NEW].st_value);
 }
 
-static void an_indirect_function_is_what_its_resolver_says(void **state) {
+static void an_indirect_function_is_its_resolvers_result(void **state) {
     (void)state;
     const struct link_map object = made_object();
     struct symbol indirect = {.name = "indirect"};
@@ -112,7 +112,7 @@ static void an_indirect_function_is_what_its_resolver_says(void **state) {
     assert_ptr_equal(indirect.address, (void *)(uintptr_t)answered);
 }
 
-static void what_no_linker_would_take_is_not_found(void **state) {
+static void hidden_symbols_are_not_found(void **state) {
     (void)state;
     const struct link_map object = made_object();
     assert_false(object_symbols_defines(&object, "hidden"));
@@ -139,12 +139,12 @@ static void the_next_symbol_is_the_loader_s(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_defines_what_the_loader_finds_in_it),
-        cmocka_unit_test(what_it_only_refers_to_it_does_not_define),
-        cmocka_unit_test(what_was_found_stays),
+        cmocka_unit_test(definitions_are_those_that_the_loader_finds),
+        cmocka_unit_test(a_reference_is_no_definition),
+        cmocka_unit_test(a_found_address_stays),
         cmocka_unit_test(the_default_version_is_found_without_a_gnu_hash_table),
-        cmocka_unit_test(an_indirect_function_is_what_its_resolver_says),
-        cmocka_unit_test(what_no_linker_would_take_is_not_found),
+        cmocka_unit_test(an_indirect_function_is_its_resolvers_result),
+        cmocka_unit_test(hidden_symbols_are_not_found),
         cmocka_unit_test(our_own_object_is_the_one_that_this_is_in),
         cmocka_unit_test(the_next_symbol_is_the_loader_s),
     };

@@ -26,7 +26,7 @@ static struct object_tables libcurl(void) {
     return tables;
 }
 
-static void a_library_says_who_it_is_and_what_it_needs(void **state) {
+static void a_library_has_its_soname_and_its_needed_libraries(void **state) {
     const struct object_tables tables = libcurl();
     (void)state;
     assert_non_null(strstr(object_tables_soname(&tables), "libcurl"));
@@ -52,7 +52,7 @@ static void a_reference_is_found_by_its_name(void **state) {
     assert_null(object_tables_refer(&tables, none));
 }
 
-static void what_is_read_only_can_be_written_between_unlock_and_lock(void **state) {
+static void read_only_tables_can_be_written_between_unlock_and_lock(void **state) {
     const struct object_tables tables = libcurl();
     (void)state;
     volatile uintptr_t *const slot = object_tables_import(&tables, "recv");
@@ -102,7 +102,7 @@ static void a_section_outside_of_the_segments_is_none(void **state) {
 }
 
 /* Of several the loader keeps the last; sizes and offsets lead nowhere. */
-static void what_leads_out_of_the_object_is_not_followed(void **state) {
+static void offsets_outside_the_object_are_not_followed(void **state) {
     const ElfW(Dyn)
         entries[] = {{DT_FINI, {1}},       {DT_STRTAB, {256}},     {DT_STRSZ, {sizeof memory}},
                      {DT_SONAME, {8}},     {DT_NEEDED, {1 << 30}}, {DT_JMPREL, {512}},
@@ -124,13 +124,13 @@ static void what_leads_out_of_the_object_is_not_followed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_library_says_who_it_is_and_what_it_needs),
+        cmocka_unit_test(a_library_has_its_soname_and_its_needed_libraries),
         cmocka_unit_test(a_reference_is_found_by_its_name),
         cmocka_unit_test(an_import_is_where_the_loader_has_put_the_function),
-        cmocka_unit_test(what_is_read_only_can_be_written_between_unlock_and_lock),
+        cmocka_unit_test(read_only_tables_can_be_written_between_unlock_and_lock),
         cmocka_unit_test(a_section_without_an_end_is_none),
         cmocka_unit_test(a_section_outside_of_the_segments_is_none),
-        cmocka_unit_test(what_leads_out_of_the_object_is_not_followed),
+        cmocka_unit_test(offsets_outside_the_object_are_not_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,7 @@ static void *wait_with_contexts(void *unused) {
     return unused;
 }
 
-static void what_a_waiting_thread_publishes_is_read(void **state) {
+static void the_context_of_a_waiting_thread_is_read(void **state) {
     pthread_t thread;
     (void)state;
     start(&thread, wait_with_contexts);
@@ -88,7 +88,7 @@ static void what_a_waiting_thread_publishes_is_read(void **state) {
     end(thread);
 }
 
-static void what_it_says_itself_goes_first(void **state) {
+static void a_programs_own_context_goes_first(void **state) {
     static const uint8_t trace[] = "its own trace id";
     pthread_t thread;
     (void)state;
@@ -185,8 +185,8 @@ static void no_half_of_a_label_is_read(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_waiting_thread_publishes_is_read),
-        cmocka_unit_test(what_it_says_itself_goes_first),
+        cmocka_unit_test(the_context_of_a_waiting_thread_is_read),
+        cmocka_unit_test(a_programs_own_context_goes_first),
         cmocka_unit_test(a_thread_that_is_gone_does_no_harm),
         cmocka_unit_test(no_mixture_of_two_spans_is_read),
         cmocka_unit_test(no_half_of_a_label_is_read),

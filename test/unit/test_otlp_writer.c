@@ -125,7 +125,7 @@ static void attributes_of_the_dictionary(void **state) {
     release(request);
 }
 
-static void what_a_stack_is_made_of(void **state) {
+static void parts_of_a_stack(void **state) {
     (void)state;
     struct otlp_writer *const w = otlp_writer_open();
     const int32_t attribute = otlp_attribute_string(w, "key", "value");
@@ -227,7 +227,7 @@ int main(void) {
         cmocka_unit_test(tables_begin_with_nothing),
         cmocka_unit_test(the_resource_and_the_scope),
         cmocka_unit_test(attributes_of_the_dictionary),
-        cmocka_unit_test(what_a_stack_is_made_of),
+        cmocka_unit_test(parts_of_a_stack),
         cmocka_unit_test(one_sample_for_each_identity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,7 @@ static int close_heap(void **state) {
 
 /* --- the tests --- */
 
-static void objects_keep_what_is_in_them(void **state) {
+static void objects_keep_their_content(void **state) {
     (void)state;
     for (int i = 0; i < 300000; i++) {
         do_something(0);
@@ -130,7 +130,7 @@ static void objects_keep_what_is_in_them(void **state) {
 }
 
 /* One free run is left, and all of it goes back to the kernel. */
-static void what_is_given_back_is_joined(void **state) {
+static void freed_runs_are_joined(void **state) {
     (void)state;
     bool zeroed;
     for (int i = 0; i < 20000; i++)
@@ -168,7 +168,7 @@ static void there_is_a_ceiling(void **state) {
     assert_true(page_heap_give(&heap, some));
 }
 
-static void what_is_no_object_is_refused(void **state) {
+static void addresses_of_no_object_are_refused(void **state) {
     (void)state;
     bool zeroed;
     char *const small = page_heap_take(&heap, 100, 1, 0, &zeroed);
@@ -207,7 +207,7 @@ static void abandoned_work_is_given_back_alone(void **state) {
 }
 
 /* A forked child's, if a thread that it lacks was at it. */
-static void what_is_frozen_stays(void **state) {
+static void frozen_objects_stay(void **state) {
     (void)state;
     static struct object frozen[SLOTS];
     for (int i = 0; i < 5000; i++)
@@ -232,12 +232,12 @@ static void what_is_frozen_stays(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        OF_A_HEAP(objects_keep_what_is_in_them),
-        OF_A_HEAP(what_is_given_back_is_joined),
+        OF_A_HEAP(objects_keep_their_content),
+        OF_A_HEAP(freed_runs_are_joined),
         OF_A_HEAP(there_is_a_ceiling),
-        OF_A_HEAP(what_is_no_object_is_refused),
+        OF_A_HEAP(addresses_of_no_object_are_refused),
         OF_A_HEAP(abandoned_work_is_given_back_alone),
-        OF_A_HEAP(what_is_frozen_stays),
+        OF_A_HEAP(frozen_objects_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

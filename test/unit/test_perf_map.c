@@ -80,7 +80,7 @@ static void lines_are_read_on(void **state) {
     perf_map_close(&map);
 }
 
-static void what_is_no_line_is_left_out(void **state) {
+static void malformed_lines_are_left_out(void **state) {
     (void)state;
     static const char lines[] =
         "\n \n1000\n1000 10\n1000 10 \n1000  10\n 1000 10 x\nx 10 x\n1000 y x\n0x 0x x\n"
@@ -212,7 +212,7 @@ static void a_map_without_end_ends(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(lines_are_read_on, clean),
-        cmocka_unit_test_teardown(what_is_no_line_is_left_out, clean),
+        cmocka_unit_test_teardown(malformed_lines_are_left_out, clean),
         cmocka_unit_test_teardown(a_line_without_end_costs_itself, clean),
         cmocka_unit_test_teardown(a_new_file_is_read_anew, clean),
         cmocka_unit_test_teardown(a_line_that_changed_names_nothing, clean),

@@ -42,7 +42,7 @@ static void a_difference_of_the_heap_is_between_two_moments(void **state) {
 }
 
 /* An export of nothing at all is not sent: that which was there at the begin is gone. */
-static void what_no_export_mentions_after_the_begin_was_freed(void **state) {
+static void objects_that_no_later_export_mentions_were_freed(void **state) {
     const struct harvest_sample before[] = {live(frames_a, 3, 300)};
     (void)state;
     begin();
@@ -132,7 +132,7 @@ static void a_difference_that_lacks_a_moment_is_not_written(void **state) {
 static struct http_request request;
 
 /* The export that begins its time is the first of two moments. */
-static void a_window_takes_what_is_there_at_its_begin(void **state) {
+static void a_window_takes_the_state_at_its_begin(void **state) {
     const struct harvest_sample before[] = {live(frames_a, 3, 300)};
     const struct harvest_sample after[] = {live(frames_a, 1, 100)};
     const struct harvest_sample *const exports[] = {before, after};
@@ -159,11 +159,11 @@ static void a_window_takes_what_is_there_at_its_begin(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_difference_of_the_heap_is_between_two_moments),
-        cmocka_unit_test(what_no_export_mentions_after_the_begin_was_freed),
+        cmocka_unit_test(objects_that_no_later_export_mentions_were_freed),
         cmocka_unit_test(a_difference_without_moments_begins_with_its_time),
         cmocka_unit_test(a_difference_counts_threads_by_their_stacks),
         cmocka_unit_test(a_difference_that_lacks_a_moment_is_not_written),
-        cmocka_unit_test(a_window_takes_what_is_there_at_its_begin),
+        cmocka_unit_test(a_window_takes_the_state_at_its_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "serve/window.h"
 #include "summed_exports.h"
 
-static void what_is_of_a_time_adds_up_and_of_a_moment_holds_until_the_next(void **state) {
+static void times_add_up_and_the_last_moment_holds(void **state) {
     const struct harvest_sample first[] = {allocated(frames_a, 2, 100), live(frames_a, 2, 100)};
     const struct harvest_sample second[] = {allocated(frames_b, 1, 7), live(frames_a, 1, 50)};
     (void)state;
@@ -52,7 +52,7 @@ static void threads_are_distinguished_by_ids_and_cpu_time_by_names_alone(void **
     end(sum);
 }
 
-static void it_is_compressed_and_says_what_it_lacks(void **state) {
+static void the_result_is_compressed_and_has_its_drops(void **state) {
     const struct harvest_sample samples[] = {cpu(frames_a, 30000000)};
     static uint8_t unpacked[1 << 16];
     const struct pprof_times times = {.unix_nano = 5, .duration_nano = 6};
@@ -111,7 +111,7 @@ static int64_t count_of(const struct pprof_sum *sum, const char *function, uint6
     return 0;
 }
 
-static void a_full_sum_goes_on_for_what_it_knows_and_stays_whole(void **state) {
+static void a_full_sum_counts_on_for_known_stacks_and_stays_whole(void **state) {
     (void)state;
     struct pprof_sum *const sum = pprof_sum_open(PPROF_PROFILE);
     add_some(sum, 0, MANY, NULL);
@@ -181,7 +181,7 @@ static void a_window_without_length_ends_with_the_next_export(void **state) {
     window_close(window);
 }
 
-static void what_comes_before_a_window_begins_is_not_in_it(void **state) {
+static void exports_before_a_window_are_not_in_it(void **state) {
     static const uint8_t message[] = {1, 2, 3};
     (void)state;
     struct window *const window = window_open(&request, WINDOW_OTLP, 100);
@@ -207,16 +207,16 @@ static void exports_of_a_window_have_a_bound(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_of_a_time_adds_up_and_of_a_moment_holds_until_the_next),
+        cmocka_unit_test(times_add_up_and_the_last_moment_holds),
         cmocka_unit_test(each_export_counts_by_its_own_period),
         cmocka_unit_test(threads_are_distinguished_by_ids_and_cpu_time_by_names_alone),
-        cmocka_unit_test(it_is_compressed_and_says_what_it_lacks),
-        cmocka_unit_test(a_full_sum_goes_on_for_what_it_knows_and_stays_whole),
+        cmocka_unit_test(the_result_is_compressed_and_has_its_drops),
+        cmocka_unit_test(a_full_sum_counts_on_for_known_stacks_and_stays_whole),
         cmocka_unit_test(code_of_a_file_is_the_same_when_it_gets_a_name),
         cmocka_unit_test(a_full_sum_knows_code_that_gets_a_name),
         cmocka_unit_test(a_window_begins_and_ends_with_exports),
         cmocka_unit_test(a_window_without_length_ends_with_the_next_export),
-        cmocka_unit_test(what_comes_before_a_window_begins_is_not_in_it),
+        cmocka_unit_test(exports_before_a_window_are_not_in_it),
         cmocka_unit_test(exports_of_a_window_have_a_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static void withdraw(struct header *header) {
 
 static struct log quiet = {.level = LOG_NONE};
 
-static void what_is_published_is_followed(void **state) {
+static void a_published_context_is_followed(void **state) {
     (void)state;
     struct process_context context = {.log = &quiet};
     struct attribute_set set = {.count = 0};
@@ -101,7 +101,7 @@ static void what_is_published_is_followed(void **state) {
 }
 
 /* Found first while it is being written, or at a place of another kind. */
-static void what_is_not_ready_is_waited_for(void **state) {
+static void an_unfinished_context_is_awaited(void **state) {
     (void)state;
     struct process_context context = {.log = &quiet};
     struct attribute_set set = {.count = 0};
@@ -126,7 +126,7 @@ static void what_is_not_ready_is_waited_for(void **state) {
 }
 
 /* It is found where it is now, even when no time is left for searching. */
-static void what_has_moved_is_searched_for(void **state) {
+static void a_moved_context_is_found(void **state) {
     (void)state;
     struct process_context context = {.log = &quiet};
     struct attribute_set set = {.count = 0};
@@ -166,7 +166,7 @@ static void names_of_keys_are_there_while_they_are_published(void **state) {
 }
 
 /* A thread has keys by index: one search at once, and none in vain after that. */
-static void what_must_be_there_is_searched_for_once(void **state) {
+static void an_expected_context_is_searched_for_once(void **state) {
     (void)state;
     struct process_context context = {.log = &quiet, .no_search_before = UINT64_MAX};
     struct attribute_set set = {.count = 0};
@@ -216,7 +216,7 @@ static void *write_always(void *arg) {
     return NULL;
 }
 
-static void what_is_half_written_is_not_taken(void **state) {
+static void a_half_written_context_is_not_taken(void **state) {
     (void)state;
     enum { TEXTS = 8, READS = 300 };
     static const char *const keys[TEXTS] = {"1", "2", "3", "4", "5", "6", "7", "8"};
@@ -339,7 +339,7 @@ static void the_operator_may_leave_a_value_empty(void **state) {
     resource_close(resource);
 }
 
-static void what_the_operator_hides_stays_hidden(void **state) {
+static void redacted_values_stay_hidden(void **state) {
     (void)state;
     static const char *const environment[] = {"OTEL_PROFILER_REDACT=/secret/*", NULL};
     static const char *const keys[] = {"process.executable.name", "process.executable.path"};
@@ -362,16 +362,16 @@ static void what_the_operator_hides_stays_hidden(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mappings_are_known_by_their_names),
-        cmocka_unit_test(what_is_published_is_followed),
-        cmocka_unit_test(what_is_not_ready_is_waited_for),
-        cmocka_unit_test(what_has_moved_is_searched_for),
+        cmocka_unit_test(a_published_context_is_followed),
+        cmocka_unit_test(an_unfinished_context_is_awaited),
+        cmocka_unit_test(a_moved_context_is_found),
         cmocka_unit_test(names_of_keys_are_there_while_they_are_published),
-        cmocka_unit_test(what_must_be_there_is_searched_for_once),
-        cmocka_unit_test(what_is_half_written_is_not_taken),
+        cmocka_unit_test(an_expected_context_is_searched_for_once),
+        cmocka_unit_test(a_half_written_context_is_not_taken),
         cmocka_unit_test(garbage_is_logged_once),
         cmocka_unit_test(the_operator_wins_over_the_application),
         cmocka_unit_test(the_operator_may_leave_a_value_empty),
-        cmocka_unit_test(what_the_operator_hides_stays_hidden),
+        cmocka_unit_test(redacted_values_stay_hidden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static const char *text_of(const struct attribute_set *set, const char *key) {
     return found ? found->value.text : NULL;
 }
 
-static void what_is_published_is_read(void **state) {
+static void the_published_context_is_read(void **state) {
     (void)state;
     struct process_context context = {.log = &quiet};
     struct attribute_set set = {.count = 0};
@@ -71,7 +71,7 @@ static void an_attribute_may_be_a_list(void **state) {
     opentelemetry__proto__common__v1__key_value__free_unpacked(read, NULL);
 }
 
-static void what_is_too_long_is_refused(void **state) {
+static void a_value_too_long_is_refused(void **state) {
     (void)state;
     static char text[CONTEXT_PUBLICATION_BYTES + 1];
     memset(text, 'x', sizeof text - 1);
@@ -101,9 +101,9 @@ static void a_child_has_its_own(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_published_is_read),
+        cmocka_unit_test(the_published_context_is_read),
         cmocka_unit_test(an_attribute_may_be_a_list),
-        cmocka_unit_test(what_is_too_long_is_refused),
+        cmocka_unit_test(a_value_too_long_is_refused),
         cmocka_unit_test(a_child_has_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ static void a_name_may_contain_anything(void **state) {
     assert_int_equal(stat.exit_status, 1792);
 }
 
-static void a_process_that_nobody_has_waited_for_is_dead(void **state) {
+static void a_zombie_is_dead(void **state) {
     (void)state;
     struct process_stat stat;
     const pid_t child = fork();
@@ -44,7 +44,7 @@ static void a_process_that_nobody_has_waited_for_is_dead(void **state) {
     assert_false(process_stat_read_of(child, &stat));
 }
 
-static void what_is_cut_short_is_not_believed(void **state) {
+static void a_truncated_stat_is_refused(void **state) {
     (void)state;
     struct process_stat stat;
     assert_false(process_stat_parse("", &stat));
@@ -57,8 +57,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_this_process),
         cmocka_unit_test(a_name_may_contain_anything),
-        cmocka_unit_test(a_process_that_nobody_has_waited_for_is_dead),
-        cmocka_unit_test(what_is_cut_short_is_not_believed),
+        cmocka_unit_test(a_zombie_is_dead),
+        cmocka_unit_test(a_truncated_stat_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void it_is_in_small_pages(void **state) {
 }
 
 /* Four calls in all, and one mapping. */
-static void parts_lie_in_what_was_mapped_ahead(void **state) {
+static void parts_lie_in_the_mapping_made_ahead(void **state) {
     (void)state;
     profiler_memory_map_ahead(3 * PAGE, 0);
     char *const first = profiler_memory_part(PAGE);
@@ -103,7 +103,7 @@ static void a_limit_of_memory_bounds_all_tables(void **state) {
 }
 
 /* An emulator may say yes to MADV_WIPEONFORK and do nothing. */
-static void a_child_empties_what_the_kernel_has_not(void **state) {
+static void a_child_empties_memory_that_the_kernel_did_not_wipe(void **state) {
     (void)state;
     char *const memory = profiler_memory_map(PAGE);
     assert_non_null(memory);
@@ -120,10 +120,11 @@ static void a_child_empties_what_the_kernel_has_not(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(it_is_in_small_pages),
-                                       cmocka_unit_test(parts_lie_in_what_was_mapped_ahead),
-                                       cmocka_unit_test(a_table_is_writable_where_it_was_opened),
-                                       cmocka_unit_test(a_limit_of_memory_bounds_all_tables),
-                                       cmocka_unit_test(a_child_empties_what_the_kernel_has_not)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_in_small_pages),
+        cmocka_unit_test(parts_lie_in_the_mapping_made_ahead),
+        cmocka_unit_test(a_table_is_writable_where_it_was_opened),
+        cmocka_unit_test(a_limit_of_memory_bounds_all_tables),
+        cmocka_unit_test(a_child_empties_memory_that_the_kernel_did_not_wipe)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,7 +135,7 @@ static void labels_are_a_stack(void **state) {
 }
 
 /* The span, and attributes, of another source. */
-static void labels_are_added_to_what_is_there(void **state) {
+static void labels_are_added_to_the_attributes_of_another_source(void **state) {
     (void)state;
     memset(&read_context, 0, sizeof read_context);
     memcpy(read_context.attributes, "\1\1k1", 4);
@@ -155,7 +155,7 @@ static void labels_are_added_to_what_is_there(void **state) {
 }
 
 /* The table of samples compares words. */
-static void what_is_behind_the_last_label_is_zero(void **state) {
+static void bytes_behind_the_last_label_are_zero(void **state) {
     (void)state;
     program_context_push(own, "key", "value");
     assert_string_equal(read_labels(CONTEXT_READ), "key=value");
@@ -413,8 +413,8 @@ int main(void) {
         cmocka_unit_test_setup(a_mixture_of_two_spans_is_none, begin),
         cmocka_unit_test_setup(a_change_shows_no_other_sources_span, begin),
         cmocka_unit_test_setup(labels_are_a_stack, begin),
-        cmocka_unit_test_setup(labels_are_added_to_what_is_there, begin),
-        cmocka_unit_test_setup(what_is_behind_the_last_label_is_zero, begin),
+        cmocka_unit_test_setup(labels_are_added_to_the_attributes_of_another_source, begin),
+        cmocka_unit_test_setup(bytes_behind_the_last_label_are_zero, begin),
         cmocka_unit_test_setup(a_label_that_does_not_fit_is_not_there, begin),
         cmocka_unit_test_setup(more_labels_than_fit_stay_balanced, begin),
         cmocka_unit_test_setup(an_event_loop_switches_contexts, begin),

@@ -93,7 +93,7 @@ static void on_a_thread(void *(*run)(void *), void *argument) {
     pthread_join(thread, NULL);
 }
 
-static void each_answer_is_the_kernels(void **state) {
+static void each_result_is_the_kernels(void **state) {
     static struct answer theirs[CALLS];
     static struct answer ours[CALLS];
     (void)state;
@@ -164,7 +164,7 @@ static void *finds_what_was_set_before(void *unused) {
     return unused;
 }
 
-static void what_was_set_before_us_is_the_programs(void **state) {
+static void a_stack_from_before_us_is_the_programs(void **state) {
     (void)state;
     on_a_thread(finds_what_was_set_before, NULL);
 }
@@ -207,7 +207,7 @@ static void *sets_one_for_a_child_alone(void *unused) {
     return unused;
 }
 
-static void what_a_child_of_vfork_sets_is_its_own(void **state) {
+static void a_vfork_childs_stack_is_its_own(void **state) {
     (void)state;
     on_a_thread(sets_one_for_a_child_alone, NULL);
 }
@@ -232,11 +232,11 @@ static void a_stack_that_was_taken_away_is_set_by_the_next_signal(void **state) 
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_answer_is_the_kernels),
+        cmocka_unit_test(each_result_is_the_kernels),
         cmocka_unit_test(a_thread_that_runs_on_its_stack_keeps_it),
-        cmocka_unit_test(what_was_set_before_us_is_the_programs),
+        cmocka_unit_test(a_stack_from_before_us_is_the_programs),
         cmocka_unit_test(a_stack_set_behind_us_stays),
-        cmocka_unit_test(what_a_child_of_vfork_sets_is_its_own),
+        cmocka_unit_test(a_vfork_childs_stack_is_its_own),
         cmocka_unit_test(a_stack_that_was_taken_away_is_set_by_the_next_signal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,7 +228,7 @@ static void of_a_long_table_the_beginning_has_lines(void **state) {
 
 /* --- what cannot be told --- */
 
-static void what_cannot_be_read_has_no_number(void **state) {
+static void unreadable_code_objects_have_no_number(void **state) {
     (void)state;
     struct python_functions *const functions = new_functions();
     char *const gone = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -274,7 +274,7 @@ static void a_string_of_another_kind_is_no_name(void **state) {
     end(functions);
 }
 
-static void any_number_may_be_asked_for(void **state) {
+static void any_number_can_be_looked_up(void **state) {
     (void)state;
     struct python_functions *const functions = new_functions();
     struct named_frame named;
@@ -291,7 +291,7 @@ static void any_number_may_be_asked_for(void **state) {
     end(functions);
 }
 
-static void a_full_table_takes_no_more_and_keeps_what_it_has(void **state) {
+static void a_full_table_refuses_functions_and_keeps_its_own(void **state) {
     (void)state;
     struct python_functions *const functions = new_functions();
     static struct python_pages pages;
@@ -487,11 +487,11 @@ int main(void) {
         cmocka_unit_test(names_of_every_width_are_utf8),
         cmocka_unit_test(long_names_keep_their_start_and_files_their_end),
         cmocka_unit_test(of_a_long_table_the_beginning_has_lines),
-        cmocka_unit_test(what_cannot_be_read_has_no_number),
+        cmocka_unit_test(unreadable_code_objects_have_no_number),
         cmocka_unit_test(sizes_that_cannot_be_are_refused),
         cmocka_unit_test(a_string_of_another_kind_is_no_name),
-        cmocka_unit_test(any_number_may_be_asked_for),
-        cmocka_unit_test(a_full_table_takes_no_more_and_keeps_what_it_has),
+        cmocka_unit_test(any_number_can_be_looked_up),
+        cmocka_unit_test(a_full_table_refuses_functions_and_keeps_its_own),
         cmocka_unit_test(pages_are_copied_once_in_a_walk),
         cmocka_unit_test(parts_that_go_while_they_are_read_are_no_fault),
         cmocka_unit_test(many_threads_get_one_number_for_one_function),

@@ -37,7 +37,7 @@ static void tables_that_make_no_sense_are_not_taken(void **state) {
 
 /* --- reading --- */
 
-static void only_what_is_there_is_read(void **state) {
+static void only_mapped_memory_is_read(void **state) {
     const size_t page = 4096;
     uint8_t *const pages =
         mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -63,7 +63,7 @@ static void only_what_is_there_is_read(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_that_make_no_sense_are_not_taken),
-        cmocka_unit_test(only_what_is_there_is_read),
+        cmocka_unit_test(only_mapped_memory_is_read),
     };
     fill_tables();
     return cmocka_run_group_tests(tests, NULL, NULL);

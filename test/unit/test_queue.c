@@ -40,7 +40,7 @@ static void compression_can_be_undone(void **state) {
 }
 
 /* What a receiver sends may be anything. */
-static void what_is_damaged_or_too_long_is_not_unpacked(void **state) {
+static void damaged_or_too_long_data_is_not_unpacked(void **state) {
     (void)state;
     enum { SIZE = 1000 };
     static const uint8_t no_content[] = {0x28, 0xb5, 0x2f, 0xfd}; /* zstd's magic number */
@@ -79,7 +79,7 @@ static void a_full_queue_loses_the_oldest(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compression_can_be_undone),
-        cmocka_unit_test(what_is_damaged_or_too_long_is_not_unpacked),
+        cmocka_unit_test(damaged_or_too_long_data_is_not_unpacked),
         cmocka_unit_test(a_full_queue_loses_the_oldest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,7 +162,7 @@ void *dlopen(const char *path, int flags) {
 }
 
 /* A look at what is loaded goes on in the loader with other things. */
-static void a_library_that_is_opened_in_a_look_leaves_a_fork_waiting(void **state) {
+static void a_library_that_opens_while_modules_are_listed_leaves_a_fork_waiting(void **state) {
     (void)state;
     const char *why;
     helper.release_path = helper.flush_path = "/proc/self/exe";
@@ -395,14 +395,14 @@ static void a_copy_waits_for_no_helper_where_there_is_none(void **state) {
 
 /* --- in the child --- */
 
-static void a_child_of_a_helper_outside_is_told_so(void **state) {
+static void a_child_of_a_helper_outside_is_recognised(void **state) {
     (void)state;
     assert_true(quiesce_lock_close_to_fork(true));
     assert_true(quiesce_lock_after_fork());
     assert_true(is_open());
 }
 
-static void a_child_of_a_helper_inside_is_told_so(void **state) {
+static void a_child_of_a_helper_inside_is_recognised(void **state) {
     (void)state;
     assert_true(quiesce_lock_enter());
     assert_false(quiesce_lock_close_to_fork(true));
@@ -411,7 +411,7 @@ static void a_child_of_a_helper_inside_is_told_so(void **state) {
     assert_null(helper.kept);
 }
 
-static void a_child_keeps_what_is_whole(void **state) {
+static void a_child_keeps_whole_libraries(void **state) {
     (void)state;
     atomic_store(&helper.waits, true);
     assert_true(quiesce_lock_close_to_fork(true));
@@ -435,7 +435,7 @@ static void a_child_keeps_nothing_of_a_process_without_its_helper(void **state) 
     assert_null(helper.kept);
 }
 
-static void a_child_begins_as_if_nobody_had_waited(void **state) {
+static void a_child_begins_without_waiting_threads(void **state) {
     (void)state;
     assert_true(quiesce_lock_enter());
     assert_false(quiesce_lock_close_to_fork(true));
@@ -465,7 +465,7 @@ int main(void) {
         TEST(a_helper_inside_is_waited_for_within_the_time),
         TEST(a_fork_waits_20_ms_and_once_in_vain),
         TEST(a_fork_waits_for_libraries_that_are_being_loaded),
-        TEST(a_library_that_is_opened_in_a_look_leaves_a_fork_waiting),
+        TEST(a_library_that_opens_while_modules_are_listed_leaves_a_fork_waiting),
         TEST(a_fork_waits_for_no_helper_that_waits_for_it),
         TEST(a_fork_keeps_the_helper_out_until_it_is_over),
         TEST(a_fork_within_a_fork_waits_for_nothing),
@@ -480,12 +480,12 @@ int main(void) {
         TEST(a_copy_is_made_beside_a_helper_that_has_begun_and_waits),
         TEST(a_copy_waits_half_a_second),
         TEST(a_copy_waits_for_no_helper_where_there_is_none),
-        TEST(a_child_of_a_helper_outside_is_told_so),
-        TEST(a_child_of_a_helper_inside_is_told_so),
-        TEST(a_child_keeps_what_is_whole),
+        TEST(a_child_of_a_helper_outside_is_recognised),
+        TEST(a_child_of_a_helper_inside_is_recognised),
+        TEST(a_child_keeps_whole_libraries),
         TEST(a_child_keeps_nothing_of_a_helper_at_work),
         TEST(a_child_keeps_nothing_of_a_process_without_its_helper),
-        TEST(a_child_begins_as_if_nobody_had_waited),
+        TEST(a_child_begins_without_waiting_threads),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -250,7 +250,7 @@ static void success_with_garbage(void **state) {
     assert_string_equal(outcome.log, "");
 }
 
-static void what_is_no_http_is_tried_again(void **state) {
+static void responses_that_are_no_http_are_tried_again(void **state) {
     (void)state;
     static const char zeroes[100];
     static const struct {
@@ -281,7 +281,7 @@ int main(void) {
         cmocka_unit_test(no_words_are_shown_where_the_url_has_a_secret),
         cmocka_unit_test(retry_after),
         cmocka_unit_test(success_with_garbage),
-        cmocka_unit_test(what_is_no_http_is_tried_again),
+        cmocka_unit_test(responses_that_are_no_http_are_tried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static struct span_seen seen_under(const uint8_t *span_id, bool span_times, uint
     return seen.when;
 }
 
-static void when_a_span_was_sampled_is_recorded_if_somebody_asks(void **state) {
+static void times_of_spans_are_recorded_on_request(void **state) {
     (void)state;
     static const uint8_t span_id[SPAN_ID_BYTES] = {2};
     const uint64_t before = monotonic_nano();
@@ -150,7 +150,7 @@ static void exhaust_memory(void) {
         continue;
 }
 
-static void what_finds_no_room_is_counted(void **state) {
+static void samples_without_room_are_counted(void **state) {
     (void)state;
     exhaust_memory();
     struct sample sample = {.kind = SAMPLE_CPU, .values = {[MEASURED_NANO] = 5}};
@@ -227,11 +227,10 @@ static int start(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_stack_is_recorded_to_its_end, begin, end),
-        cmocka_unit_test_setup_teardown(when_a_span_was_sampled_is_recorded_if_somebody_asks, begin,
-                                        end),
+        cmocka_unit_test_setup_teardown(times_of_spans_are_recorded_on_request, begin, end),
         cmocka_unit_test_setup_teardown(a_wait_counts_from_its_beginning, begin, end),
         cmocka_unit_test_setup_teardown(profiler_time_has_no_frames, begin, end),
-        cmocka_unit_test_setup_teardown(what_finds_no_room_is_counted, begin, end),
+        cmocka_unit_test_setup_teardown(samples_without_room_are_counted, begin, end),
         cmocka_unit_test_setup_teardown(the_remainder_is_recorded_under_the_start_routine, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_sampled_thread_keeps_its_remainder, begin, end),

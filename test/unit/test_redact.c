@@ -59,7 +59,7 @@ static void both_names_go_if_one_fits(void **state) {
     assert_string_equal(line.file, "");
 }
 
-static void what_cannot_be_read_goes(void **state) {
+static void names_that_cannot_be_demangled_are_redacted(void **state) {
     (void)state;
     const char *const mangled = "_ZN5vault4openEv";
     assert_string_equal(redacted("other", mangled, mangled, "").function, REDACTED);
@@ -199,7 +199,7 @@ int main(void) {
         cmocka_unit_test(names),
         cmocka_unit_test(paths),
         cmocka_unit_test(both_names_go_if_one_fits),
-        cmocka_unit_test(what_cannot_be_read_goes),
+        cmocka_unit_test(names_that_cannot_be_demangled_are_redacted),
         cmocka_unit_test(nothing_of_it_is_in_a_message),
         cmocka_unit_test(nothing_of_it_is_on_the_console),
     };

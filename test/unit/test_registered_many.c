@@ -72,7 +72,7 @@ static void memory_is_used_again(void **state) {
     assert_int_equal(atomic_load(&tables.refused), 0);
 }
 
-static void what_is_too_much_is_refused(void **state) {
+static void sections_beyond_the_bound_are_refused(void **state) {
     (void)state;
     enum { BEYOND = 10 };
     static uint8_t sections[REGISTERED_MOST + BEYOND][64];
@@ -219,7 +219,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_thousand_are_found),
         cmocka_unit_test(memory_is_used_again),
-        cmocka_unit_test(what_is_too_much_is_refused),
+        cmocka_unit_test(sections_beyond_the_bound_are_refused),
         cmocka_unit_test(tables_come_and_go_under_readers),
         cmocka_unit_test(a_forked_child_has_them),
         cmocka_unit_test(a_child_of_a_change_believes_none),

@@ -168,7 +168,7 @@ static void a_removed_rule_is_nowhere_kept(void **state) {
     drop(s[1].bytes);
 }
 
-static void what_is_registered_again_replaces_the_first(void **state) {
+static void a_second_registration_replaces_the_first(void **state) {
     (void)state;
     static struct section s;
     struct rule rule;
@@ -204,7 +204,7 @@ static void functions_of_all_sizes_are_found(void **state) {
     assert_int_equal(atomic_load(&tables.refused), 0);
 }
 
-static void what_is_near_is_known_while_it_is_registered(void **state) {
+static void a_near_section_is_known_while_it_is_registered(void **state) {
     (void)state;
     static struct section s;
     describe(&s, 0x200000000000, 4096);
@@ -313,9 +313,9 @@ int main(void) {
         cmocka_unit_test(code_is_walked_while_its_entry_is_registered),
         cmocka_unit_test(nothing_of_the_compilers_is_read_later),
         cmocka_unit_test(a_removed_rule_is_nowhere_kept),
-        cmocka_unit_test(what_is_registered_again_replaces_the_first),
+        cmocka_unit_test(a_second_registration_replaces_the_first),
         cmocka_unit_test(functions_of_all_sizes_are_found),
-        cmocka_unit_test(what_is_near_is_known_while_it_is_registered),
+        cmocka_unit_test(a_near_section_is_known_while_it_is_registered),
         cmocka_unit_test(functions_need_not_be_sorted),
         cmocka_unit_test(code_that_is_gone_is_not_read),
         cmocka_unit_test(loaded_objects_are_left_alone),

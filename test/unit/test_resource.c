@@ -50,7 +50,7 @@ static void count_attributes(const char *const *environment, size_t *ours, size_
     resource_close((struct resource *)(uintptr_t)exporter.resource);
 }
 
-static void what_identifies_is_sent_and_the_rest_on_demand(void **state) {
+static void identifying_attributes_are_sent_and_others_on_demand(void **state) {
     (void)state;
     size_t ours;
     size_t describing;
@@ -74,7 +74,7 @@ static void what_identifies_is_sent_and_the_rest_on_demand(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_identifies_is_sent_and_the_rest_on_demand),
+        cmocka_unit_test(identifying_attributes_are_sent_and_others_on_demand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,7 +118,7 @@ static void a_truncated_response_yields_nothing(void **state) {
 }
 
 /* In protobuf: partial_success { rejected_profiles: 2, error_message: "too old" }. */
-static void a_cut_message_says_nothing(void **state) {
+static void a_truncated_message_is_ignored(void **state) {
     (void)state;
     static const char whole[] = "\x0a\x0b\x08\x02\x12\x07too old";
     const struct partial_success result = read_as(false, whole, sizeof whole - 1);
@@ -179,7 +179,7 @@ int main(void) {
         cmocka_unit_test(messages_are_kept_as_they_are),
         cmocka_unit_test(garbage_yields_nothing),
         cmocka_unit_test(a_truncated_response_yields_nothing),
-        cmocka_unit_test(a_cut_message_says_nothing),
+        cmocka_unit_test(a_truncated_message_is_ignored),
         cmocka_unit_test(deep_responses_are_refused),
         cmocka_unit_test(a_long_message_is_cut_between_characters),
         cmocka_unit_test(the_content_type_decides),

@@ -82,7 +82,7 @@ static void see_when(void *arg, const struct sample *sample) {
     of[sample->context->span_id[0]] = *sample->seen;
 }
 
-static void a_context_tells_when_its_samples_were_taken(void **state) {
+static void a_context_has_the_times_of_its_samples(void **state) {
     (void)state;
     static struct chunk_pool pool;
     static const struct sample_context contexts[] = {
@@ -165,7 +165,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_samples_are_merged),
         cmocka_unit_test(stack_copies_come_back_whole),
-        cmocka_unit_test(a_context_tells_when_its_samples_were_taken),
+        cmocka_unit_test(a_context_has_the_times_of_its_samples),
         cmocka_unit_test(memory_is_bounded_and_comes_back),
         cmocka_unit_test(no_chunk_has_two_owners),
     };

@@ -69,7 +69,7 @@ static void without_a_free_signal_nothing_is_sampled(void **state) {
 
 /* --- giving it away --- */
 
-static void what_the_program_takes_it_gets_as_it_was(void **state) {
+static void a_signal_that_the_program_takes_is_as_it_was(void **state) {
     (void)state;
     sampler.believed.sa_handler = SIG_DFL;
     assert_true(sampler_give_signal_away(SIGPROF));
@@ -163,7 +163,7 @@ static void no_handler_runs_while_the_signal_is_moved(void **state) {
 }
 
 /* The thread that was at it is in the parent alone. */
-static void a_child_that_nobody_knows_of_does_not_wait(void **state) {
+static void a_child_without_the_moving_thread_does_not_wait(void **state) {
     (void)state;
     atomic_store(&sampler.moving, true);
     sampler.pid = getpid() + 1;
@@ -195,7 +195,7 @@ static void a_handler_set_past_us_stays(void **state) {
     assert_int_equal(atomic_load(&sampler.taken), 1);
 }
 
-static void the_program_sees_what_it_believes(void **state) {
+static void the_program_sees_its_own_action(void **state) {
     (void)state;
     sampler.believed.sa_handler = SIG_IGN;
     assert_ptr_equal(sampler_action_seen(&kernel.actions[SIGPROF]).sa_handler, SIG_IGN);
@@ -280,7 +280,7 @@ static void start_helper(bool calm) {
     (void)calm;
 }
 
-static void a_sample_has_the_next_malloc_ask_for_a_helper(void **state) {
+static void a_sample_makes_the_next_malloc_request_a_helper(void **state) {
     (void)state;
     profiler_tls.alloc_left = UINT64_MAX;
     assert_true(deliver(SI_TIMER, sampler.timers.mark));
@@ -296,7 +296,7 @@ int main(void) {
         cmocka_unit_test_setup(the_signal_of_the_settings_is_taken, begin),
         cmocka_unit_test_setup(a_signal_in_use_is_not_taken, begin),
         cmocka_unit_test_setup(without_a_free_signal_nothing_is_sampled, begin),
-        cmocka_unit_test_setup(what_the_program_takes_it_gets_as_it_was, begin_sampled),
+        cmocka_unit_test_setup(a_signal_that_the_program_takes_is_as_it_was, begin_sampled),
         cmocka_unit_test_setup(where_no_other_is_free_sampling_ends, begin_sampled),
         cmocka_unit_test_setup(one_thread_moves_the_signal_at_a_time, begin_sampled),
         cmocka_unit_test_setup(the_program_takes_the_signal_behind_any_number_of_changes,
@@ -304,10 +304,10 @@ int main(void) {
         cmocka_unit_test_setup(a_signal_that_was_taken_meanwhile_is_given_away_once, begin_sampled),
         cmocka_unit_test_setup(the_end_waits_for_a_change, begin_sampled),
         cmocka_unit_test_setup(no_handler_runs_while_the_signal_is_moved, begin_sampled),
-        cmocka_unit_test_setup(a_child_that_nobody_knows_of_does_not_wait, begin_sampled),
+        cmocka_unit_test_setup(a_child_without_the_moving_thread_does_not_wait, begin_sampled),
         cmocka_unit_test_setup(code_that_we_do_not_see_meets_an_unnamed_signal, begin_sampled),
         cmocka_unit_test_setup(a_handler_set_past_us_stays, begin_sampled),
-        cmocka_unit_test_setup(the_program_sees_what_it_believes, begin_sampled),
+        cmocka_unit_test_setup(the_program_sees_its_own_action, begin_sampled),
         cmocka_unit_test_setup(at_the_end_nothing_is_left, begin_sampled),
         cmocka_unit_test_setup(while_a_timer_goes_on_the_handler_stays, begin_sampled),
         cmocka_unit_test_setup(a_child_is_not_in_the_middle_of_a_move, begin_sampled),
@@ -315,7 +315,7 @@ int main(void) {
         cmocka_unit_test_setup(time_of_ours_is_not_the_programs, begin_sampled),
         cmocka_unit_test_setup(a_signal_that_is_not_ours_is_passed_on, begin_sampled),
         cmocka_unit_test_setup(no_sample_is_taken_within_ours_or_at_the_end, begin_sampled),
-        cmocka_unit_test_setup(a_sample_has_the_next_malloc_ask_for_a_helper, begin_sampled),
+        cmocka_unit_test_setup(a_sample_makes_the_next_malloc_request_a_helper, begin_sampled),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -121,7 +121,7 @@ static void who_begins_during_a_change_follows_it_at_its_first_sample(void **sta
 }
 
 /* The thread that wrote them was to turn the timers off, or on, and is not in the child. */
-static void a_child_forked_during_a_change_follows_what_is_written(void **state) {
+static void a_child_forked_during_a_change_follows_the_written_settings(void **state) {
     (void)state;
     write_settings(false, 100);
     thread_table_reset(&threads);
@@ -201,7 +201,7 @@ int main(void) {
         cmocka_unit_test_setup(a_thread_follows_a_new_frequency_at_its_next_sample, begin_sampled),
         cmocka_unit_test_setup(who_begins_during_a_change_follows_it_at_its_first_sample,
                                begin_sampled),
-        cmocka_unit_test_setup(a_child_forked_during_a_change_follows_what_is_written,
+        cmocka_unit_test_setup(a_child_forked_during_a_change_follows_the_written_settings,
                                begin_sampled),
     };
     return cmocka_run_group_tests(tests, start, NULL);

@@ -30,7 +30,7 @@ static bool is_handled_by_us(void) {
     return kernel.actions[SIGPROF].sa_sigaction == signal_entry;
 }
 
-static void what_its_tracer_sends_a_thread_was_held_back(void **state) {
+static void a_signal_that_the_tracer_sends_is_a_delayed_one(void **state) {
     (void)state;
     assert_true(is_ours(SI_USER, TRACER));
     assert_true(is_ours(SI_KERNEL, 0));
@@ -79,7 +79,7 @@ static void nor_behind_a_filter_that_may_kill(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_its_tracer_sends_a_thread_was_held_back, begin_traced),
+        cmocka_unit_test_setup(a_signal_that_the_tracer_sends_is_a_delayed_one, begin_traced),
         cmocka_unit_test_setup(it_may_have_been_held_back_since_before_the_timer_went,
                                begin_traced),
         cmocka_unit_test_setup(under_a_tracer_the_handler_stays_to_the_end, begin_traced),

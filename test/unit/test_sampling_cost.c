@@ -86,7 +86,7 @@ static void the_clock_is_no_part_of_the_price(void **state) {
     assert_true(is_about(now[SAMPLING_ALLOCATIONS].cpu_nano, MANY * (2300.0 + 800.0 / 10)));
 }
 
-static void what_samples_stand_for_is_told(void **state) {
+static void the_weights_of_samples_are_reported(void **state) {
     (void)state;
     sampling_weigh(&thread->costs[WORK_ALLOCATION], 2.6, 1000.2);
     sampling_weigh(&thread->costs[WORK_ALLOCATION], 1, 24);
@@ -116,7 +116,7 @@ static void one_in_eight_is_measured_and_never_the_first(void **state) {
 }
 
 /* A program that does each kind of work in a rhythm does not choose what is measured. */
-static void what_is_measured_follows_no_rhythm(void **state) {
+static void measured_samples_follow_no_rhythm(void **state) {
     (void)state;
     int even = 0;
     int all = 0;
@@ -147,9 +147,9 @@ int main(void) {
         cmocka_unit_test_setup(a_price_may_change, begin),
         cmocka_unit_test_setup(frees_belong_to_allocations_and_are_no_samples, begin),
         cmocka_unit_test_setup(the_clock_is_no_part_of_the_price, begin),
-        cmocka_unit_test_setup(what_samples_stand_for_is_told, begin),
+        cmocka_unit_test_setup(the_weights_of_samples_are_reported, begin),
         cmocka_unit_test_setup(one_in_eight_is_measured_and_never_the_first, begin),
-        cmocka_unit_test_setup(what_is_measured_follows_no_rhythm, begin),
+        cmocka_unit_test_setup(measured_samples_follow_no_rhythm, begin),
         cmocka_unit_test_setup(a_forked_child_begins_anew, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,7 +89,7 @@ static void an_early_export_moves_nothing(void **state) {
 }
 
 /* At whatever moment it ends, and beside the exports at its regular moments. */
-static void an_end_that_nobody_sees_costs_a_fifth_at_most(void **state) {
+static void an_end_without_exit_loses_a_fifth_at_most(void **state) {
     (void)state;
     const uint64_t loaded = start + UINT64_C(1020000000);
     uint64_t random = 4711;
@@ -130,7 +130,7 @@ int main(void) {
         cmocka_unit_test(too_late_for_the_first_it_is_due_at_once),
         cmocka_unit_test(a_phase_is_kept),
         cmocka_unit_test(an_early_export_moves_nothing),
-        cmocka_unit_test(an_end_that_nobody_sees_costs_a_fifth_at_most),
+        cmocka_unit_test(an_end_without_exit_loses_a_fifth_at_most),
         cmocka_unit_test(the_shortest_interval_works),
         cmocka_unit_test(seeds_differ),
     };

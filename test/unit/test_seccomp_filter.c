@@ -121,7 +121,7 @@ static int asked_of_the_kernel(const struct sock_fprog *program) {
     return answer;
 }
 
-static void filters_answer_as_in_the_kernel(void **state) {
+static void filters_decide_as_in_the_kernel(void **state) {
     (void)state;
     struct seccomp_data call = {.nr = SYS_getppid, .arch = AUDIT_ARCH_X86_64};
     memcpy(call.args, arguments, sizeof arguments);
@@ -274,7 +274,7 @@ static void the_helper_is_spared_where_no_call_of_its_kills(void **state) {
     assert_true(helper_spared(SECCOMP_RET_ERRNO | 1, SYS_socket));
 }
 
-static void answers_are_spared_where_no_call_for_them_kills(void **state) {
+static void evaluation_ends_early_where_no_call_kills(void **state) {
     (void)state;
     static const int calls[] = {SYS_accept4, SYS_epoll_wait, SYS_epoll_ctl, SYS_ppoll, SYS_sendmsg};
     struct sock_filter filter[8];
@@ -322,7 +322,7 @@ static void the_helper_follows_where_all_of_its_calls_pass(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_helper_follows_where_all_of_its_calls_pass),
-        cmocka_unit_test(filters_answer_as_in_the_kernel),
+        cmocka_unit_test(filters_decide_as_in_the_kernel),
         cmocka_unit_test(threads_are_spared_where_no_call_of_theirs_kills),
         cmocka_unit_test(each_of_the_values_that_we_pass_is_tried),
         cmocka_unit_test(each_flag_that_we_pass_is_tried),
@@ -330,7 +330,7 @@ int main(void) {
         cmocka_unit_test(a_timer_may_kill_where_no_thread_can_come),
         cmocka_unit_test(calls_that_the_helper_can_do_without_may_fail_and_not_kill),
         cmocka_unit_test(the_helper_is_spared_where_no_call_of_its_kills),
-        cmocka_unit_test(answers_are_spared_where_no_call_for_them_kills),
+        cmocka_unit_test(evaluation_ends_early_where_no_call_kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static void compressed(void **state) {
     stop_server();
 }
 
-static void retried_when_asked_to(void **state) {
+static void retried_on_request(void **state) {
     (void)state;
     const char *const answers[] = {later, ok, NULL};
     start_server(answers);
@@ -215,7 +215,7 @@ static void the_end_is_too_early(void **state) {
 }
 
 /* It sleeps itself for so long at least, on however busy a machine, and the export is lost then. */
-static void an_end_gives_who_never_answered_a_fifth_of_a_second(void **state) {
+static void an_end_gives_a_silent_receiver_a_fifth_of_a_second(void **state) {
     (void)state;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
@@ -237,7 +237,7 @@ static void an_end_gives_who_never_answered_a_fifth_of_a_second(void **state) {
     close(hangs);
 }
 
-static void what_is_left_is_counted(void **state) {
+static void unsent_samples_are_counted(void **state) {
     (void)state;
     struct sender *const sender = open_for(1, NULL);
     add(sender, 5);
@@ -266,14 +266,14 @@ int main(void) {
         cmocka_unit_test(fewer_than_no_profiles_cannot_be_rejected),
         cmocka_unit_test(a_warning_with_success),
         cmocka_unit_test(compressed),
-        cmocka_unit_test(retried_when_asked_to),
+        cmocka_unit_test(retried_on_request),
         cmocka_unit_test(refused_for_good),
         cmocka_unit_test(redirects_are_not_followed),
         cmocka_unit_test(no_receiver_is_waited_for_at_the_end),
         cmocka_unit_test(the_end_cuts_a_delay_short),
         cmocka_unit_test(the_end_is_too_early),
-        cmocka_unit_test(an_end_gives_who_never_answered_a_fifth_of_a_second),
-        cmocka_unit_test(what_is_left_is_counted),
+        cmocka_unit_test(an_end_gives_a_silent_receiver_a_fifth_of_a_second),
+        cmocka_unit_test(unsent_samples_are_counted),
         cmocka_unit_test(a_closed_lock_is_respected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

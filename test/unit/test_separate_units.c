@@ -77,7 +77,7 @@ static void parts_may_be_read_in_any_order(void **state) {
     close_parts(&parts, &sections);
 }
 
-static void what_is_there_is_not_read_again(void **state) {
+static void inflated_parts_are_not_read_again(void **state) {
     (void)state;
     struct section_parts parts;
     struct elf_sections sections;
@@ -197,7 +197,7 @@ static bool is_read_as_a_whole(const char *how) {
     return is_whole;
 }
 
-static void a_unit_alone_says_what_the_whole_says(void **state) {
+static void a_unit_alone_has_the_lines_of_the_whole(void **state) {
     (void)state;
     assert_false(is_read_as_a_whole("-falign-functions=4"));
     assert_false(is_read_as_a_whole("-falign-functions=4 -gz=zlib"));
@@ -271,10 +271,10 @@ static void unused_units_take_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_may_be_read_in_any_order),
-        cmocka_unit_test(what_is_there_is_not_read_again),
+        cmocka_unit_test(inflated_parts_are_not_read_again),
         cmocka_unit_test(many_parts_cost_no_more_than_a_few_times_the_section),
         cmocka_unit_test(a_part_that_cannot_be_inflated_is_none),
-        cmocka_unit_test(a_unit_alone_says_what_the_whole_says),
+        cmocka_unit_test(a_unit_alone_has_the_lines_of_the_whole),
         cmocka_unit_test(units_that_lead_into_others_are_read_with_them),
         cmocka_unit_test(the_image_takes_no_huge_pages),
         cmocka_unit_test(unused_units_take_no_memory),

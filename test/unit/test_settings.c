@@ -123,7 +123,7 @@ static void a_piece_that_begins_is_counted(void **state) {
 }
 
 /* "Off" is no gap that ends, and still no longer than the bound. */
-static void without_a_sample_to_come_settings_are_looked_at(void **state) {
+static void without_a_next_sample_settings_are_still_read(void **state) {
     (void)state;
     countdown_set(&thread, COUNTDOWN_NEVER);
     assert_int_equal(profiler_tls.alloc_left, COUNTDOWN_MOST);
@@ -218,7 +218,7 @@ static void time_while_off_is_not_charged(void **state) {
 }
 
 /* Threads that begin while it is off; clocks that cannot be read. */
-static void what_is_charged_never_wraps(void **state) {
+static void charged_time_never_wraps(void **state) {
     (void)state;
     charge_pause(&thread, 0);
     assert_int_equal(charged_nano(&thread, 700), 0);
@@ -239,11 +239,11 @@ int main(void) {
         TEST(a_gap_ends_after_its_bytes),
         TEST(a_long_gap_ends_after_its_bytes),
         TEST(a_piece_that_begins_is_counted),
-        TEST(without_a_sample_to_come_settings_are_looked_at),
+        TEST(without_a_next_sample_settings_are_still_read),
         TEST(several_events_wait_at_one_threshold),
         TEST(sums_are_unbiased_across_changes),
         TEST(time_while_off_is_not_charged),
-        TEST(what_is_charged_never_wraps),
+        TEST(charged_time_never_wraps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

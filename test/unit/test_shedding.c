@@ -27,7 +27,7 @@ static double machine_percent(const char *before, const char *after) {
     return load_percent(&first, &second);
 }
 
-static void what_is_neither_idle_nor_waits_for_disks_is_busy(void **state) {
+static void all_time_but_idle_and_iowait_is_busy(void **state) {
     (void)state;
     /*  user nice system idle iowait irq softirq steal guest guest_nice */
     assert_true(machine_percent("cpu  100 0 0 100 0 0 0 0 50 0\ncpu0 9\n",
@@ -37,7 +37,7 @@ static void what_is_neither_idle_nor_waits_for_disks_is_busy(void **state) {
     assert_true(machine_percent("cpu  0 0 0 7\n", "cpu  3 0 0 8\n") == 75);
 }
 
-static void what_says_nothing_is_not_known(void **state) {
+static void malformed_files_give_no_load(void **state) {
     (void)state;
     struct load load;
     assert_false(load_parse_machine("", &load));
@@ -128,7 +128,7 @@ static void another_group_has_no_past(void **state) {
     assert_true(load_percent(&before, &anew) < 0);
 }
 
-static void what_is_no_limit_is_none(void **state) {
+static void malformed_limits_are_none(void **state) {
     (void)state;
     static const char *const limits[] = {"max 100000\n", "0 100000\n", "100000 0\n", "many\n",
                                          "\n"};
@@ -176,7 +176,7 @@ static void it_goes_on_when_load_has_fallen_for_a_while(void **state) {
     assert_true(shedding_follow(&shedding, 81));
 }
 
-static void what_is_not_known_is_not_busy(void **state) {
+static void an_unknown_load_is_not_busy(void **state) {
     (void)state;
     struct shedding shedding = at_threshold(80);
     assert_false(shedding_follow(&shedding, -1));
@@ -206,7 +206,7 @@ static void without_a_threshold_it_goes_on_at_once(void **state) {
 }
 
 /* Profiling is turned off, and on again. */
-static void what_would_not_be_sampled_anyway_is_not_shed(void **state) {
+static void a_profiler_that_is_off_sheds_nothing(void **state) {
     (void)state;
     struct shedding shedding = at_threshold(80);
     shedding_idle(&shedding, true);
@@ -229,19 +229,19 @@ static void what_would_not_be_sampled_anyway_is_not_shed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_neither_idle_nor_waits_for_disks_is_busy),
-        cmocka_unit_test(what_says_nothing_is_not_known),
+        cmocka_unit_test(all_time_but_idle_and_iowait_is_busy),
+        cmocka_unit_test(malformed_files_give_no_load),
         cmocka_unit_test(a_group_counts_against_its_limit),
         cmocka_unit_test(the_busiest_level_counts),
         cmocka_unit_test(the_machine_may_be_busier),
         cmocka_unit_test(the_older_version_has_other_names),
         cmocka_unit_test(another_group_has_no_past),
-        cmocka_unit_test(what_is_no_limit_is_none),
+        cmocka_unit_test(malformed_limits_are_none),
         cmocka_unit_test(one_poll_above_turns_off),
         cmocka_unit_test(it_goes_on_when_load_has_fallen_for_a_while),
-        cmocka_unit_test(what_is_not_known_is_not_busy),
+        cmocka_unit_test(an_unknown_load_is_not_busy),
         cmocka_unit_test(without_a_threshold_it_goes_on_at_once),
-        cmocka_unit_test(what_would_not_be_sampled_anyway_is_not_shed),
+        cmocka_unit_test(a_profiler_that_is_off_sheds_nothing),
     };
     return cmocka_run_group_tests(tests, make_mount, remove_mount);
 }

@@ -36,14 +36,14 @@ static void nothing_begins_a_line_or_commands_the_terminal(void **state) {
     assert_string_equal(shown("\xff\xc3", 100), "\\xff\\xc3");
 }
 
-static void what_was_shown_stays_as_it_is(void **state) {
+static void shown_text_is_shown_unchanged(void **state) {
     (void)state;
     char once[100];
     strcpy(once, shown("a\nb\x1b\xff", sizeof once));
     assert_string_equal(shown(once, sizeof once), once);
 }
 
-static void what_is_too_long_is_cut(void **state) {
+static void long_text_is_cut(void **state) {
     (void)state;
     assert_string_equal(shown("abcdefgh", 8), "abcdefgh");
     assert_string_equal(shown("abcdefghi", 8), "abcde...");
@@ -65,8 +65,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ordinary_text_is_shown_as_it_is),
         cmocka_unit_test(nothing_begins_a_line_or_commands_the_terminal),
-        cmocka_unit_test(what_was_shown_stays_as_it_is),
-        cmocka_unit_test(what_is_too_long_is_cut),
+        cmocka_unit_test(shown_text_is_shown_unchanged),
+        cmocka_unit_test(long_text_is_cut),
         cmocka_unit_test(a_slice_is_read_no_further),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

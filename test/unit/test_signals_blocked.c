@@ -121,7 +121,7 @@ static int sleeps_for(int number, bool of_thread) {
     return sleeps - slept;
 }
 
-static void what_nobody_takes_is_taken_after_a_bound(void **state) {
+static void a_pending_signal_is_taken_after_a_bound(void **state) {
     (void)state;
     const int slept = sleeps_for(SIGUSR2, false);
     assert_true(slept > 0);
@@ -154,7 +154,7 @@ static void ask_no_more(void) {
     atomic_store(&signals_shared.giving_way, 1);
 }
 
-static void who_gives_way_asks_no_more_where_a_filter_comes(void **state) {
+static void a_waiting_thread_makes_no_call_behind_a_new_filter(void **state) {
     (void)state;
     while_asleep = ask_no_more;
     assert_int_equal(sleeps_for(SIGRTMIN + 1, false), 1);
@@ -165,7 +165,7 @@ static void who_gives_way_asks_no_more_where_a_filter_comes(void **state) {
     atomic_store(&signals_shared.giving_way, 0);
 }
 
-static void what_was_blocked_before_is_not_waited_for(void **state) {
+static void signals_blocked_before_are_not_awaited(void **state) {
     (void)state;
     signal_mask before;
     assert_true(signal_block(SIGUSR1, &before));
@@ -206,10 +206,10 @@ static void an_expiry_that_was_pending_is_the_profilers_time(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_thread_that_was_chosen_has_its_signal, begin),
-        cmocka_unit_test_setup(what_nobody_takes_is_taken_after_a_bound, begin),
+        cmocka_unit_test_setup(a_pending_signal_is_taken_after_a_bound, begin),
         cmocka_unit_test_setup(nothing_is_waited_for_that_is_no_other_threads, begin),
-        cmocka_unit_test_setup(who_gives_way_asks_no_more_where_a_filter_comes, begin),
-        cmocka_unit_test_setup(what_was_blocked_before_is_not_waited_for, begin),
+        cmocka_unit_test_setup(a_waiting_thread_makes_no_call_behind_a_new_filter, begin),
+        cmocka_unit_test_setup(signals_blocked_before_are_not_awaited, begin),
         cmocka_unit_test_setup(an_expiry_that_was_pending_is_the_profilers_time, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 
 enum { PAGE = 4096 };
 
-static void test_what_is_mapped_is_readable(void **state) {
+static void test_mapped_memory_is_readable(void **state) {
     char *const pages = mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     (void)state;
     assert_ptr_not_equal(pages, MAP_FAILED);
@@ -56,7 +56,7 @@ static void test_in_a_sandbox_nothing_is_readable(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_mapped_is_readable),
+        cmocka_unit_test(test_mapped_memory_is_readable),
         cmocka_unit_test(test_in_a_sandbox_nothing_is_readable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

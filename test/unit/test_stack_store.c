@@ -62,7 +62,7 @@ static void stack_store_turns(void **state) {
 }
 
 /* As long as somebody is in the old arena, nothing of it goes. */
-static void stack_store_waits_for_who_is_in(void **state) {
+static void an_arena_with_a_reader_is_kept(void **state) {
     (void)state;
     uint64_t frames[100] = {0};
     assert_true(stack_store_start(&turned));
@@ -87,7 +87,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stack_store_keeps_each_stack_once),
         cmocka_unit_test(stack_store_turns),
-        cmocka_unit_test(stack_store_waits_for_who_is_in),
+        cmocka_unit_test(an_arena_with_a_reader_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void malformed_references_are_refused(void **state) {
         assert_int_equal(substitute(cases[i], variable, out, sizeof out), SUBSTITUTION_MALFORMED);
 }
 
-static void what_does_not_fit_is_too_long(void **state) {
+static void a_result_that_does_not_fit_is_too_long(void **state) {
     (void)state;
     char out[6];
     assert_int_equal(substitute("${STRING_VALUE}", variable, out, 6), SUBSTITUTED);
@@ -112,7 +112,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(references_are_replaced_as_the_specification_has_it),
         cmocka_unit_test(malformed_references_are_refused),
-        cmocka_unit_test(what_does_not_fit_is_too_long),
+        cmocka_unit_test(a_result_that_does_not_fit_is_too_long),
         cmocka_unit_test(plain_scalars_have_the_types_of_yaml),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static void functions_alone(void **state) {
     symbolizer_close(s);
 }
 
-static void what_no_symbol_covers_has_no_name(void **state) {
+static void an_address_that_no_symbol_covers_has_no_name(void **state) {
     (void)state;
     struct symbol_line lines[MAX_SYMBOL_LINES];
     struct symbolizer *s;
@@ -376,7 +376,7 @@ static void unused_files_are_closed(void **state) {
 }
 
 /* The same addresses in one file and in another that came after it was closed. */
-static void what_comes_later_has_names_of_its_own(void **state) {
+static void a_later_file_has_names_of_its_own(void **state) {
     (void)state;
     enum { FILES = 600 };
     struct symbol_line lines[MAX_SYMBOL_LINES];
@@ -440,7 +440,7 @@ int main(void) {
         cmocka_unit_test(names_lines_and_inlined_functions),
         cmocka_unit_test(a_function_has_its_public_name),
         cmocka_unit_test(functions_alone),
-        cmocka_unit_test(what_no_symbol_covers_has_no_name),
+        cmocka_unit_test(an_address_that_no_symbol_covers_has_no_name),
         cmocka_unit_test(a_symbol_without_a_size_names_no_other_code),
         cmocka_unit_test(an_address_of_data_has_its_variables_name),
         cmocka_unit_test(many_variables_are_named_in_several_exports),
@@ -452,7 +452,7 @@ int main(void) {
         cmocka_unit_test(no_descriptor_is_open_between_exports),
         cmocka_unit_test(hash_of_the_file),
         cmocka_unit_test(unused_files_are_closed),
-        cmocka_unit_test(what_comes_later_has_names_of_its_own),
+        cmocka_unit_test(a_later_file_has_names_of_its_own),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }

@@ -61,7 +61,7 @@ static bool is_timed(void) {
 }
 
 /* Two of the interval's three seconds are gone with the first: opening the file, and its line. */
-static void what_there_is_no_time_for_is_named_in_the_next_export(void **state) {
+static void functions_without_time_are_named_in_the_next_export(void **state) {
     (void)state;
     struct symbol_line lines[MAX_SYMBOL_LINES];
     char path[PATH_MAX];
@@ -136,7 +136,7 @@ static int line_at(struct symbolizer *s, const struct harvest_module *module, ui
     return lines[0].line;
 }
 
-static void what_was_inflated_goes_with_the_export(void **state) {
+static void inflated_sections_are_freed_with_the_export(void **state) {
     (void)state;
     enum { LITTLE = 512 << 10, INFLATED = 1 << 20 };
     char path[PATH_MAX];
@@ -170,8 +170,8 @@ static void what_was_inflated_goes_with_the_export(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_inflated_goes_with_the_export),
-        cmocka_unit_test(what_there_is_no_time_for_is_named_in_the_next_export),
+        cmocka_unit_test(inflated_sections_are_freed_with_the_export),
+        cmocka_unit_test(functions_without_time_are_named_in_the_next_export),
         cmocka_unit_test(without_memory_to_open_a_file_nothing_is_named),
         cmocka_unit_test(without_memory_for_lines_there_are_names),
     };

@@ -122,7 +122,7 @@ static void attributes_beyond_one_copy_are_whole(void **state) {
 }
 
 /* What is compared with other contexts is the same for the same record, whatever was there. */
-static void what_is_behind_the_attributes_is_zero(void **state) {
+static void bytes_behind_the_attributes_are_zero(void **state) {
     static const uint8_t zeros[8];
     struct bytes record = usual();
     (void)state;
@@ -300,7 +300,7 @@ static void memory_that_is_gone_is_survived(void **state) {
 }
 
 /* No system call for what lies in the variable's own block: here the kernel would say no. */
-static void what_is_known_is_not_asked_for(void **state) {
+static void known_memory_needs_no_system_call(void **state) {
     const struct bytes record = usual();
     const uintptr_t pointer = (uintptr_t)record.at;
     static uint8_t room[FOREIGN_COPY_BYTES];
@@ -351,7 +351,7 @@ static void a_record_of_a_file_that_is_cut_short_is_no_fault(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_valid_record_is_read),
-        cmocka_unit_test(what_is_behind_the_attributes_is_zero),
+        cmocka_unit_test(bytes_behind_the_attributes_are_zero),
         cmocka_unit_test(attributes_beyond_one_copy_are_whole),
         cmocka_unit_test(a_record_of_a_file_that_is_cut_short_is_no_fault),
         cmocka_unit_test(no_pointer_is_no_context),
@@ -367,7 +367,7 @@ int main(void) {
         cmocka_unit_test(attributes_that_are_not_there_are_wrong),
         cmocka_unit_test(garbage_is_survived),
         cmocka_unit_test(memory_that_is_gone_is_survived),
-        cmocka_unit_test(what_is_known_is_not_asked_for),
+        cmocka_unit_test(known_memory_needs_no_system_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

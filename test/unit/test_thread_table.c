@@ -85,7 +85,7 @@ static int end(void **state) {
 
 /* --- generations --- */
 
-static void what_was_recorded_is_visited_once(void **state) {
+static void samples_are_visited_once(void **state) {
     (void)state;
     struct thread_state *const thread = begin_thread(1);
     struct thread_state *const other = begin_thread(2);
@@ -205,7 +205,7 @@ static void sweep(uint32_t limit) {
     thread_table_sweep(&threads, limit, is_gone);
 }
 
-static void what_an_ended_thread_recorded_is_visited(void **state) {
+static void samples_of_an_ended_thread_are_visited(void **state) {
     (void)state;
     struct thread_state *const thread = begin_thread(ENDED);
     assert_true(record(thread, 7));
@@ -291,13 +291,13 @@ static void threads_without_a_slot_are_counted(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(what_was_recorded_is_visited_once),
+        TEST(samples_are_visited_once),
         TEST(a_harvest_flips_the_generation),
         TEST(an_owner_inside_is_waited_for),
         TEST(an_owner_that_stays_inside_is_skipped_until_it_has_left),
         TEST(a_table_that_was_left_behind_goes_before_the_next),
         TEST(harvests_lose_nothing),
-        TEST(what_an_ended_thread_recorded_is_visited),
+        TEST(samples_of_an_ended_thread_are_visited),
         TEST(a_slot_has_nothing_of_the_thread_before),
         TEST(a_thread_keeps_its_slot_until_the_kernel_forgets_it),
         TEST(a_sweep_checks_no_more_slots_than_requested),

@@ -21,7 +21,7 @@ static struct thread_variable numbered(uint64_t number) {
                                     (int64_t)number, number, number, number};
 }
 
-static void what_was_set_is_there(void **state) {
+static void set_variables_are_found(void **state) {
     static struct thread_variables variables;
     const struct thread_variable list[] = {numbered(1), numbered(2)};
     struct thread_variable variable;
@@ -164,7 +164,7 @@ static void change_in_two_parts(void (*handler)(void)) {
     run_with_handler(change, list);
 }
 
-static void a_handler_that_meets_a_change_finds_what_was_there(void **state) {
+static void a_handler_that_interrupts_a_change_finds_the_old_list(void **state) {
     (void)state;
     change_in_two_parts(read_changed);
     assert_seen(1, 2);
@@ -175,7 +175,7 @@ static void a_handler_that_meets_a_change_finds_what_was_there(void **state) {
 }
 
 /* The thread that was writing is in the parent alone. */
-static void a_child_finds_what_was_there(void **state) {
+static void a_child_forked_during_a_change_finds_the_old_list(void **state) {
     const struct thread_variable later[] = {numbered(6), numbered(7)};
     (void)state;
     change_in_two_parts(leave_the_change);
@@ -257,7 +257,7 @@ static void *has_its_own(void *unused) {
     return NULL;
 }
 
-static void what_is_not_wanted_takes_no_place(void **state) {
+static void unwanted_variables_take_no_place(void **state) {
     (void)state;
     assert_ptr_equal(find_by_thread(CONTEXT_ALL & ~CONTEXT_THREAD), NULL);
 }
@@ -371,13 +371,13 @@ static void each_module_has_a_generation(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_set_is_there),
+        cmocka_unit_test(set_variables_are_found),
         cmocka_unit_test(no_entry_is_read_half),
         cmocka_unit_test(a_table_that_stays_is_not_written),
-        cmocka_unit_test(a_handler_that_meets_a_change_finds_what_was_there),
-        cmocka_unit_test(a_child_finds_what_was_there),
+        cmocka_unit_test(a_handler_that_interrupts_a_change_finds_the_old_list),
+        cmocka_unit_test(a_child_forked_during_a_change_finds_the_old_list),
         cmocka_unit_test(a_reader_that_two_changes_overtake_reads_again),
-        cmocka_unit_test(what_is_not_wanted_takes_no_place),
+        cmocka_unit_test(unwanted_variables_take_no_place),
         cmocka_unit_test(the_variable_of_each_thread_is_found),
         cmocka_unit_test(a_search_that_finds_the_same_writes_nothing),
         cmocka_unit_test(a_module_that_there_is_not_has_no_block),

@@ -88,7 +88,7 @@ static void a_group_counts_as_others_but_roots(void **state) {
     assert_false(opens(in("group/file")));
 }
 
-static void what_another_user_owns_is_not_opened(void **state) {
+static void files_of_another_user_are_not_opened(void **state) {
     (void)state;
     if (geteuid() != 0)
         skip();
@@ -180,7 +180,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_where_others_cannot_write),
         cmocka_unit_test(a_group_counts_as_others_but_roots),
-        cmocka_unit_test(what_another_user_owns_is_not_opened),
+        cmocka_unit_test(files_of_another_user_are_not_opened),
         cmocka_unit_test(links_are_followed_by_the_same_rule),
         cmocka_unit_test(the_file_that_is_mapped_is_opened),
         cmocka_unit_test(a_pipe_or_a_device_is_never_opened),

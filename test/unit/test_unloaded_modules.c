@@ -74,7 +74,7 @@ static void each_is_named_in_its_intervals(void **state) {
 
 /* A program may load one library again and again: it is remembered once, but not where another was
  * between. */
-static void what_comes_back_at_once_is_one(void **state) {
+static void a_library_that_is_loaded_again_at_once_is_one(void **state) {
     (void)state;
     struct harvest_module forgotten;
     for (uint64_t i = 1; i < 5000; i += 2)
@@ -135,7 +135,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(each_is_named_in_its_intervals),
-        TEST(what_comes_back_at_once_is_one),
+        TEST(a_library_that_is_loaded_again_at_once_is_one),
         TEST(another_build_at_its_path_is_another),
         TEST(the_oldest_is_forgotten_and_said_to_be),
     };

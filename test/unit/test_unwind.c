@@ -378,7 +378,7 @@ static uint32_t frames_above(const char *return_address) {
     return unwind.count - 1;
 }
 
-static void what_follows_no_call_is_no_caller(void **state) {
+static void an_address_behind_no_call_is_no_caller(void **state) {
     (void)state;
     assert_int_equal(frames_above(behind_a_call), 1);
     assert_int_equal(frames_above(behind_no_call), 0);
@@ -443,7 +443,7 @@ int main(void) {
         cmocka_unit_test(through_signal_handlers),
         cmocka_unit_test(through_handlers_on_another_stack),
         cmocka_unit_test(an_odd_frame_is_finished_by_the_helper),
-        cmocka_unit_test(what_follows_no_call_is_no_caller),
+        cmocka_unit_test(an_address_behind_no_call_is_no_caller),
         cmocka_unit_test(a_smashed_frame_pointer_is_not_followed),
         cmocka_unit_test(wrong_cfi_is_not_followed),
     };

@@ -22,7 +22,7 @@ static void assert_as_libc(uint32_t seconds) {
     assert_int_equal(timegm(&bundled), moment);
 }
 
-static void what_is_not_of_these_years_is_refused(void **state) {
+static void years_out_of_range_are_refused(void **state) {
     (void)state;
     struct tm fields;
     assert_null(bundled_gmtime_r(&(time_t){-1}, &fields));
@@ -40,6 +40,6 @@ static void dates_are_those_of_libc(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(dates_are_those_of_libc),
-                                       cmocka_unit_test(what_is_not_of_these_years_is_refused)};
+                                       cmocka_unit_test(years_out_of_range_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,14 +15,14 @@ static bool is_set(void *context) {
     return atomic_load((_Atomic bool *)context);
 }
 
-static void what_is_over_is_not_waited_for(void **state) {
+static void a_condition_that_holds_is_not_awaited(void **state) {
     (void)state;
     int left = 0;
     assert_true(wait_until_ms(is_zero_after_count_down, &left, 0));
     assert_int_equal(left, -1);
 }
 
-static void it_is_looked_at_again_until_it_is_over(void **state) {
+static void a_condition_is_checked_until_it_holds(void **state) {
     (void)state;
     int left = 3;
     assert_true(wait_until_ms(is_zero_after_count_down, &left, 1000 * 1000));
@@ -48,7 +48,7 @@ static void it_gives_up_past_its_time_and_not_before(void **state) {
     assert_true(monotonic_nano() - before >= TIMEOUT_MS * NANO_PER_MILLI);
 }
 
-static void errno_is_what_it_was(void **state) {
+static void errno_is_unchanged(void **state) {
     (void)state;
     errno = ENOENT;
     assert_false(wait_until_ms(is_set, &(_Atomic bool){false}, 1));
@@ -69,7 +69,7 @@ static void another_thread_ends_it(void **state) {
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-static void what_is_left_is_rounded_up(void **state) {
+static void the_remaining_time_is_rounded_up(void **state) {
     (void)state;
     assert_int_equal(milliseconds_until(0), 0);
     assert_int_equal(milliseconds_until(monotonic_nano()), 0);
@@ -79,13 +79,13 @@ static void what_is_left_is_rounded_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_over_is_not_waited_for),
-        cmocka_unit_test(it_is_looked_at_again_until_it_is_over),
+        cmocka_unit_test(a_condition_that_holds_is_not_awaited),
+        cmocka_unit_test(a_condition_is_checked_until_it_holds),
         cmocka_unit_test(turns_are_counted_and_not_timed),
         cmocka_unit_test(it_gives_up_past_its_time_and_not_before),
-        cmocka_unit_test(errno_is_what_it_was),
+        cmocka_unit_test(errno_is_unchanged),
         cmocka_unit_test(another_thread_ends_it),
-        cmocka_unit_test(what_is_left_is_rounded_up),
+        cmocka_unit_test(the_remaining_time_is_rounded_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static void a_contention_has_two_values_and_no_stack_of_the_holder(void **state)
     free(export.protobuf.bytes);
 }
 
-static void a_thread_says_its_state_and_since_when(void **state) {
+static void a_thread_has_its_state_and_its_begin(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(everything);
     const struct harvest_sample samples[] = {waiting(SAMPLE_THREAD, 7, &held_lock, 1, 0),
@@ -284,7 +284,7 @@ static void add_parts(struct profile_exporter *exporter, const struct merge *mer
     free(export.protobuf.bytes);
 }
 
-static void what_is_too_large_goes_in_parts(void **state) {
+static void large_exports_go_in_parts(void **state) {
     (void)state;
     enum { COUNT = 60 };
     static const enum sample_kind kinds[] = {SAMPLE_OFF_CPU, SAMPLE_SCHED_DELAY, SAMPLE_LOCK,
@@ -325,7 +325,7 @@ static void json_has_the_same(void **state) {
     free(export.json.bytes);
 }
 
-static void tables_say_what_was_waited_for_and_leave_idle_threads_out(void **state) {
+static void tables_have_the_reasons_and_leave_idle_threads_out(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(everything);
     struct harvest_sample samples[] = {waiting(SAMPLE_OFF_CPU, 7, &held_lock, 3e9, 0),
@@ -349,16 +349,16 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_waiter_names_the_lock_and_its_holder),
         cmocka_unit_test(a_contention_has_two_values_and_no_stack_of_the_holder),
-        cmocka_unit_test(a_thread_says_its_state_and_since_when),
+        cmocka_unit_test(a_thread_has_its_state_and_its_begin),
         cmocka_unit_test(the_awaited_object_distinguishes_samples),
         cmocka_unit_test(time_on_a_processor_is_no_wait),
         cmocka_unit_test(names_of_holders_are_redacted),
         cmocka_unit_test(a_lock_of_an_object_has_its_place_for_a_name),
         cmocka_unit_test(a_holders_stack_is_bounded),
         cmocka_unit_test(beyond_the_limit_idle_threads_go_first),
-        cmocka_unit_test(what_is_too_large_goes_in_parts),
+        cmocka_unit_test(large_exports_go_in_parts),
         cmocka_unit_test(json_has_the_same),
-        cmocka_unit_test(tables_say_what_was_waited_for_and_leave_idle_threads_out),
+        cmocka_unit_test(tables_have_the_reasons_and_leave_idle_threads_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static void a_lasting_wait_is_recorded_under_its_stack(void **state) {
     give_back();
 }
 
-static void each_harvest_has_what_passed_since_the_one_before(void **state) {
+static void each_harvest_has_the_time_since_the_one_before(void **state) {
     (void)state;
     begin_waiting();
     const uint64_t begun_ns = waiting.state->wall.begun_ns;
@@ -306,7 +306,7 @@ static void waits_that_no_poll_saw_are_recorded_without_a_stack(void **state) {
     thread_table_give_back(&threads, self);
 }
 
-static void a_slot_says_what_is_waited_for_and_where_from(void **state) {
+static void a_slot_has_the_reason_and_the_caller(void **state) {
     (void)state;
     waiting.in_hook = true;
     begin_waiting();
@@ -458,7 +458,7 @@ static void nothing_is_polled_unless_a_type_needs_it(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_lasting_wait_is_recorded_under_its_stack, begin),
-        cmocka_unit_test_setup(each_harvest_has_what_passed_since_the_one_before, begin),
+        cmocka_unit_test_setup(each_harvest_has_the_time_since_the_one_before, begin),
         cmocka_unit_test_setup(a_finished_wait_is_recorded_with_its_stack, begin),
         cmocka_unit_test_setup(span_times_of_a_wait_are_recorded_if_requested, begin),
         cmocka_unit_test_setup(a_stop_of_the_process_is_no_wait, begin),
@@ -468,7 +468,7 @@ int main(void) {
         cmocka_unit_test_setup(waits_while_off_are_never_recorded, begin),
         cmocka_unit_test_setup(waits_until_the_types_go_off_are_recorded, begin),
         cmocka_unit_test_setup(waits_that_no_poll_saw_are_recorded_without_a_stack, begin),
-        cmocka_unit_test_setup(a_slot_says_what_is_waited_for_and_where_from, begin),
+        cmocka_unit_test_setup(a_slot_has_the_reason_and_the_caller, begin),
         cmocka_unit_test_setup(without_proc_a_slot_is_believed, begin),
         cmocka_unit_test_setup(without_proc_and_slot_a_wait_is_recorded_at_the_end, begin),
         cmocka_unit_test_setup(a_slot_that_was_left_by_a_jump_is_not_believed, begin),
