@@ -14,7 +14,7 @@ REGISTER = re.compile(
 # Instructions. What names a symbol (a label, .weak, .symver) is no architecture's.
 ASSEMBLER = re.compile(r"\basm\s+volatile|__asm__\s+(?:volatile|goto)|\bnaked\b")
 # A file, and what it may say: an example of a value.
-ALLOWED = {"common/resource_attributes.def": "amd64"}
+ALLOWED = {"common/resource_attributes.def": "amd64", "shim/flush/encode/emulated_program.c": '"x86_64"'}
 
 
 def folders(arch):

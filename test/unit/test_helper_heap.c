@@ -41,6 +41,31 @@ static void each_object_is_in_the_filter(void **state) {
     assert_false(helper_heap_holds(&helper_heap));
 }
 
+/* The parent's helper had reserved the heap's addresses, and had not opened their counters yet. */
+static void a_child_forked_while_the_heap_is_opened_opens_its_own(void **state) {
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct page_runs *const runs = &helper_heap.pages.runs;
+        memset(&helper_heap, 0, sizeof helper_heap);
+        helper_heap_prepare(true, 1 << 20);
+        if (!page_runs_open(runs, 64 << 20, 8 << 20))
+            _exit(1);
+        const uint32_t reserved = runs->limit;
+        helper_heap_after_fork();
+        if (!helper_heap_serves() || runs->limit == reserved)
+            _exit(2);
+        char *const object = helper_heap_take(100, 1);
+        _exit(object && helper_heap_holds(object) &&
+                      address_filter_may_hold(&allocation_path.filter, object)
+                  ? 0
+                  : 3);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 enum { THREADS = 4, OBJECTS = 20000 };
 
 static char *objects[THREADS][OBJECTS];
@@ -181,6 +206,8 @@ static void nothing_is_served_before_a_malloc_of_the_programs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(each_object_is_in_the_filter, check_nothing_is_left),
+        cmocka_unit_test_teardown(a_child_forked_while_the_heap_is_opened_opens_its_own,
+                                  check_nothing_is_left),
         cmocka_unit_test_teardown(threads_of_the_program_wait_for_no_lock, check_nothing_is_left),
         cmocka_unit_test_teardown(threads_of_ours_take_turns, check_nothing_is_left),
         cmocka_unit_test_teardown(work_has_a_ceiling_and_is_given_back, check_nothing_is_left),

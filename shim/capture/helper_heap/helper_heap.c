@@ -78,6 +78,8 @@ void helper_heap_prepare(bool malloc_is_profilers, uint64_t queue_bytes) {
 
 static bool open_pages(size_t bytes) {
     struct page_runs *const runs = &helper_heap.pages.runs;
+    if (runs->base) /* this child was forked while its parent opened the heap */
+        page_runs_close(runs);
     if (!page_runs_open(runs, bytes, FILTER_PAGE_SERVES))
         return false;
     const bool is_counted = allocation_path_may_count(runs->base, bytes);
@@ -87,7 +89,8 @@ static bool open_pages(size_t bytes) {
 }
 
 /* Opens the heap. Only the helper does so, because it creates the other profiler threads through
- * its libraries.
+ * its libraries. The size is stored last: a child that is forked before has no heap, because the
+ * filter's counters of the heap's addresses may still be read-only.
  */
 static bool open_heap(void) {
     struct helper_heap *const h = &helper_heap;
@@ -102,7 +105,7 @@ static bool open_heap(void) {
 }
 
 static bool is_open(void) {
-    return helper_heap.pages.runs.base != NULL;
+    return atomic_load_explicit(&helper_heap.size, memory_order_relaxed) != 0;
 }
 
 bool helper_heap_serves(void) {
