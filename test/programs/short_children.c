@@ -1,13 +1,14 @@
-/* Has COUNT children, one after the other, that compute: short_children WAY COUNT MILLISECONDS. A
- * child is made and ends by WAY:
+/* Has COUNT children, one after the other, that compute: short_children WAY COUNT MILLISECONDS.
+ * Prints its id, and the CPU time of its children by the kernel's account, in nanoseconds. It
+ * computes itself, too, so that it has something to export. A child is made and ends by WAY:
+ *
  *   exits      is forked, ends by _exit
  *   killed     is forked, ends by SIGKILL
  *   execs      is forked, runs this program as "short_children computes 1 MILLISECONDS"
  *   spawned    is made by posix_spawn, runs the same
- *   garbage    is forked once the profiler shares memory with it, overwrites that, computes and
- * ends between    is forked, forks a child that runs the same, waits for it, computes and ends Then
- * prints its id, and the CPU time of its children by the kernel's account, in nanoseconds, and
- * ends. */
+ *   garbage    is forked once the profiler shares memory with it, overwrites that memory
+ *   between    is forked, forks a child that runs the same, waits for it, and computes
+ */
 #include "cpu_work.h"
 
 #include <signal.h>
@@ -101,6 +102,7 @@ int main(int argc, char **argv) {
         if (child < 0 || waitpid(child, NULL, 0) != child)
             return 1;
     }
+    WORK_FOR(20 * NS_PER_MS);
     struct rusage used;
     getrusage(RUSAGE_CHILDREN, &used);
     printf("%d %llu\n", (int)getpid(),
