@@ -119,7 +119,7 @@ stack_t program_stack_disabled(struct own_signal_stack *stack) {
 }
 
 bool program_stack_is_under(const struct own_signal_stack *stack, uintptr_t sp) {
-    stack_t present;
+    stack_t present = {.ss_flags = SS_DISABLE};
     uint32_t i = 0;
     while (i < PROGRAM_SETTINGS && !program_stack_has(&stack->settings[i], sp))
         i++;
