@@ -158,9 +158,12 @@ static void begin_own(const struct descriptor_table *table) {
 }
 
 void child_ledger_begin(const struct descriptor_table *table) {
-    if (children.stale)
-        profiler_memory_unmap(children.stale, sizeof *children.stale);
+    /* forgotten first: another thread may fork in between, and the child must not unmap it again */
+    struct ledger *const stale = children.stale;
     children.stale = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    if (stale)
+        profiler_memory_unmap(stale, sizeof *stale);
     if (!children.ancestor) {
         children.entry = NO_ENTRY;
         children.ancestor = open_ancestors();
@@ -175,6 +178,14 @@ static bool take_at(struct ledger *ledger, uint32_t i, uint32_t pid) {
     return atomic_compare_exchange_strong(&ledger->entries[i].pid, &free_entry, pid);
 }
 
+/* The id is stored last: the next process that takes the entry finds it empty. */
+static void free_entry(struct ledger_entry *entry) {
+    atomic_store(&entry->exported_nano, 0);
+    atomic_store(&entry->started, 0);
+    atomic_store(&entry->parent, 0);
+    atomic_store(&entry->pid, 0);
+}
+
 static uint32_t take_entry(struct ledger *ledger, uint32_t pid) {
     const uint32_t used = atomic_load(&ledger->used);
     for (uint32_t i = 0; i < used && i < ENTRIES; i++)
@@ -184,21 +195,27 @@ static uint32_t take_entry(struct ledger *ledger, uint32_t pid) {
     return i < ENTRIES && take_at(ledger, i, pid) ? i : NO_ENTRY;
 }
 
+/* Returns the CPU time of children since the process's own exec. */
+static uint64_t childrens_nano(void) {
+    const uint64_t waited = waited_nano();
+    return waited > children.nano_at_start ? waited - children.nano_at_start : 0;
+}
+
 /* Returns the CPU time that the process's exports cover after the next one: its own since the
  * profiler's start, and its children's, which they or this process account for. */
 static uint64_t accounted_nano(void) {
     const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     const uint64_t own = used > helper.start_cpu_nano ? used - helper.start_cpu_nano : 0;
-    return own + waited_nano() - children.nano_at_start;
+    return own + childrens_nano();
 }
 
 /* Frees the entry of a process that has another parent by now: that one waits for it. */
 void child_ledger_report(void) {
     struct ledger *const ledger = children.ancestor;
-    const uint32_t parent = (uint32_t)syscall(SYS_getppid);
     struct process_stat stat;
     if (!ledger || !process_stat_read(&stat))
         return;
+    const uint32_t parent = stat.parent;
     if (children.entry == NO_ENTRY) {
         children.entry = take_entry(ledger, stat.pid);
         children.parent = parent;
@@ -213,7 +230,7 @@ void child_ledger_report(void) {
     atomic_store(&entry->exported_nano, accounted_nano());
     if (parent == children.parent)
         return;
-    atomic_store(&entry->pid, 0);
+    free_entry(entry);
     children.ancestor = NULL;
     profiler_memory_unmap(ledger, sizeof *ledger);
 }
@@ -246,38 +263,40 @@ static bool is_gone(const struct ledger_entry *entry) {
 
 /* A process between the entry's and this one must be gone, too. If that one has exported, its own
  * entry contains this one. */
-static bool counts(const struct ledger *ledger, uint32_t parent) {
-    return parent == (uint32_t)getpid() || !has_entry(ledger, parent);
+static bool counts(const struct ledger *ledger, uint32_t parent, uint32_t own) {
+    return parent == own || !has_entry(ledger, parent);
 }
 
-static void count_entry(struct ledger *ledger, struct ledger_entry *entry, bool of_child) {
+/* An entry without a parent was never completed, or is of another pid namespace. It is freed
+ * without being counted. */
+static void count_entry(struct ledger *ledger, struct ledger_entry *entry, uint32_t own,
+                        bool of_child) {
+    const uint32_t pid = atomic_load(&entry->pid);
     const uint32_t parent = atomic_load(&entry->parent);
-    const bool is_child = parent == (uint32_t)getpid();
-    if (!atomic_load(&entry->pid) || !parent || is_child != of_child || !is_gone(entry) ||
-        (!is_child && is_there(parent)))
+    const bool is_child = parent == own;
+    if (!pid || is_child != of_child)
         return;
-    if (counts(ledger, parent))
+    if (parent ? !is_gone(entry) || (!is_child && is_there(parent)) : is_there(pid))
+        return;
+    if (parent && counts(ledger, parent, own))
         children.exported_nano += atomic_load(&entry->exported_nano);
-    atomic_store(&entry->exported_nano, 0);
-    atomic_store(&entry->parent, 0);
-    atomic_store(&entry->pid, 0);
+    free_entry(entry);
 }
 
 /* Children come last: the entry of one is needed to judge those of its children. */
-static void count_entries(struct ledger *ledger) {
+static void count_entries(struct ledger *ledger, uint32_t own) {
     for (int of_child = 0; of_child <= 1; of_child++)
         for (uint32_t i = 0; i < used_of(ledger); i++)
-            count_entry(ledger, &ledger->entries[i], of_child);
+            count_entry(ledger, &ledger->entries[i], own, of_child);
 }
 
 /* Returns the time of this process's children that exported before it had a ledger of its own. */
-static uint64_t exported_above(void) {
+static uint64_t exported_above(uint32_t own) {
     const struct ledger *const ledger = children.ancestor;
     uint64_t nano = 0;
     for (uint32_t i = 0; ledger && i < used_of(ledger); i++) {
         const struct ledger_entry *const entry = &ledger->entries[i];
-        if (atomic_load(&entry->pid) && atomic_load(&entry->parent) == (uint32_t)getpid() &&
-            is_gone(entry))
+        if (atomic_load(&entry->pid) && atomic_load(&entry->parent) == own && is_gone(entry))
             nano += atomic_load(&entry->exported_nano);
     }
     return nano;
@@ -285,11 +304,11 @@ static uint64_t exported_above(void) {
 
 /* The total is read first: a child that is waited for meanwhile is then subtracted too early, which
  * the next count corrects; the other order would count it as lost. */
-static void count_lost(void) {
-    const uint64_t total = waited_nano() - children.nano_at_start;
+static void count_lost(uint32_t own) {
+    const uint64_t total = childrens_nano();
     for (uint32_t i = 0; i < children.own_count; i++)
-        count_entries(children.own[i]);
-    const uint64_t exported = children.exported_nano + exported_above();
+        count_entries(children.own[i], own);
+    const uint64_t exported = children.exported_nano + exported_above(own);
     const uint64_t lost = total > exported ? total - exported : 0;
     if (lost <= atomic_load(&capture.short_child_nano))
         return;
@@ -302,5 +321,5 @@ void child_ledger_poll(void) {
     struct process_stat stat;
     child_ledger_report();
     if (children.own_count && !children.is_unknown && process_stat_read(&stat))
-        count_lost();
+        count_lost(stat.pid);
 }

@@ -7,8 +7,9 @@
 #include <sys/types.h>
 
 struct process_stat {
-    uint32_t pid; /* id in the pid namespace that /proc was mounted for */
-    bool is_dead; /* the process has ended, and its parent has not waited for it */
+    uint32_t pid;    /* id in the pid namespace that /proc was mounted for */
+    uint32_t parent; /* the parent's id there; 0: it has none there */
+    bool is_dead;    /* the process has ended, and its parent has not waited for it */
     /* start in ticks of 10 ms since boot: no later process of this pid has the same */
     uint64_t started;
     uint32_t threads; /* number of threads; includes an ended main thread */

@@ -156,8 +156,9 @@ static int program_stack_set(struct own_signal_stack *own, const stack_t *wanted
     const bool blocked = signals_block(&before);
     const int error = kernel_exchange(wanted, NULL) == 0 ? 0 : errno;
     if (!error) {
-        const stack_t ours =
-            own_signal_stack_setting(own, place_for_next(own, present, as_kept(wanted)));
+        stack_t ours = own_signal_stack_setting(own, place_for_next(own, present, as_kept(wanted)));
+        if (own_signal_stack_has(own, sp)) /* else the next frame would begin at its top */
+            ours.ss_flags &= ~STACK_DISARMS;
         (void)kernel_exchange(&ours, NULL);
     }
     if (blocked)

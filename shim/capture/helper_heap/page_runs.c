@@ -2,6 +2,8 @@
 
 #include "kernel/profiler_memory.h"
 
+#include <stdatomic.h>
+
 enum {
     READY_STEP = 256, /* pages that become usable at a time: a mebibyte */
     RUNS_TRIED = 32,  /* number of runs tried in a list in which some are too short */
@@ -42,13 +44,19 @@ bool page_runs_open(struct page_runs *runs, size_t bytes, size_t alignment) {
         return false;
     }
     *runs = (struct page_runs){
-        .base = base, .pages = pages, .alignment = alignment, .limit = limit, .ceiling = limit};
+        .pages = pages, .alignment = alignment, .limit = limit, .ceiling = limit};
+    atomic_signal_fence(memory_order_seq_cst); /* a child forked in between has no range */
+    runs->base = base;
     return true;
 }
 
+/* The range is forgotten first: a child that is forked in between must not unmap it again. */
 void page_runs_close(struct page_runs *runs) {
-    profiler_memory_unmap(runs->base, (size_t)runs->limit * PAGE_BYTES);
-    profiler_memory_unmap(runs->pages, table_bytes(runs->limit));
+    const struct page_runs closed = *runs;
+    runs->base = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    profiler_memory_unmap(closed.base, (size_t)closed.limit * PAGE_BYTES);
+    profiler_memory_unmap(closed.pages, table_bytes(closed.limit));
     *runs = (struct page_runs){.base = NULL};
 }
 
