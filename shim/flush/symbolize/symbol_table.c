@@ -239,9 +239,10 @@ static bool find_covering(const struct symbol_table *table, const struct elf_fil
             break;
         if (!read_symbol(table, file, at, &symbol))
             continue;
-        const uint64_t size = symbol.st_size ? symbol.st_size : LABEL_BYTES;
-        if (address - symbol.st_value < size && (!found->end || rank_of(&symbol) > found->rank))
-            *found = (struct symbol){symbol.st_value, symbol.st_value + size, at, rank_of(&symbol)};
+        /* less than `address`, too, where a damaged size leads beyond the end of all addresses */
+        const uint64_t end = symbol.st_value + (symbol.st_size ? symbol.st_size : LABEL_BYTES);
+        if (address < end && (!found->end || rank_of(&symbol) > found->rank))
+            *found = (struct symbol){symbol.st_value, end, at, rank_of(&symbol)};
     }
     return found->end;
 }
