@@ -19,6 +19,7 @@ FAMILIES = 2  # of comparisons: self and total
 POWER = 0.8  # with which the smallest visible change is found
 SHARES = (0.5, 0.1, 0.01)  # of the total: what that change is computed for
 ALIKE = 0.9  # of the largest gain: callers gain about what their callee gains
+MOST_LOG_RATIO = 3.0  # of a visible change: beyond it the normal approximation means nothing
 NO_SAMPLE = 1e-6  # what rounding leaves of none
 
 
@@ -141,7 +142,10 @@ def _deviance(observed, expected):
 
 
 def _weights(before, after, whole_before, whole_after):
-    """Value per sample on both sides; where there is no sample, as much as on the other side."""
+    """Value per sample on both sides; where there is no sample, as much as on the other side. None: there is no
+    value, which subtraction can leave of very large numbers."""
+    if not whole_before.weight or not whole_after.weight or not (before.weight or after.weight):
+        return None
     scale = whole_before.weight / whole_after.weight
     return before.weight or after.weight * scale, after.weight or before.weight / scale
 
@@ -177,6 +181,8 @@ def share_test(before, after, whole_before, whole_after, least):
         return ratio, 1.0
     own = _weights(before, after, whole_before, whole_after)
     rest = _weights(rest_before, rest_after, whole_before, whole_after)
+    if not own or not rest:
+        return ratio, 1.0
     odds = bound * (own[0] / rest[0]) / (own[1] / rest[1])  # of samples instead of values
     both = before.samples + after.samples
     # the likeliest table with these odds and these sums: the smaller root of a quadratic equation
@@ -195,6 +201,8 @@ def rate_test(before, after, whole_before, whole_after, exposures, least):
     if bound is None:
         return ratio, 1.0
     own = _weights(before, after, whole_before, whole_after)
+    if not own:
+        return ratio, 1.0
     expected = exposures[0] / own[0], bound * exposures[1] / own[1]
     both = before.samples + after.samples
     return ratio, _p(_deviance((before.samples, after.samples), [both * it / sum(expected) for it in expected]))
@@ -282,15 +290,17 @@ def _innermost(found, pairs, divisors, are_shares):
     return min(alike, key=lambda it: (gain(it) < 0, round(size(it), 9), it.frame))
 
 
-def _by_total(sides, exposures, least):
-    """One after the other: the stacks through a function that is found are taken out before the others are looked at
-    again. So a caller is named only for what its named callees do not explain."""
+def _by_total(sides, exposures, least, leaves, by_self):
+    """One after the other: the stacks through a function that is found are taken out before the others are compared
+    again. So a caller is named only for what its named callees do not explain. A function without callees is taken
+    out where it changes as its self time, which has named it, does; it is not named again."""
     before, after = sides
     named = []
     while len(named) < MOST_CHANGES and min(before.whole.samples, after.whole.samples) >= 1:
         pairs = _pairs(before.cells, after.cells)
         wholes = before.whole, after.whole
-        found = _changes(pairs, _test(wholes, exposures, least))
+        significant = _changes(pairs, _test(wholes, exposures, least))
+        found = [it for it in significant if it.frame not in leaves or it.relative * by_self.get(it.frame, 0) > 0]
         if not found:
             break
         change = _innermost(found, pairs, exposures or [whole.value for whole in wholes], not exposures)
@@ -298,19 +308,21 @@ def _by_total(sides, exposures, least):
         named.append(change)
         for side in sides:
             side.take_out(change.frame)
-    return named
+    return [it for it in named if it.frame not in leaves]
 
 
 def visible(share, samples, compared, is_rate, least):
     """The smallest relative change of a function with this share of the total that is named with the chance POWER, as
     the first of so many functions; None if it has too few samples to be compared."""
     parts = [share * count for count in samples]
-    if not compared or sum(parts) < LEAST_SAMPLES or min(parts) <= 0:
+    if not compared or sum(parts) < LEAST_SAMPLES or min(parts) < 1:
         return None
     rest = [] if is_rate else [(1 - share) * count for count in samples]
     error = math.sqrt(sum(1 / count for count in parts + rest))
     normal = NormalDist()
     distance = normal.inv_cdf(1 - CERTAINTY / FAMILIES / compared / 2) + normal.inv_cdf(POWER)
+    if distance * error > MOST_LOG_RATIO:
+        return None
     return least * math.exp(distance * error) - 1
 
 
@@ -330,7 +342,7 @@ def compare(before, after, least, exposures=None):
         for frame in {**sides[0], **sides[1]}
         if all(total.cells.get(frame, NOTHING) == side.get(frame, NOTHING) for side, total in zip(sides, totals))
     }
-    by_total = [it for it in _by_total(totals, exposures, least) if it.frame not in leaves]
+    by_total = _by_total(totals, exposures, least, leaves, {it.frame: it.relative for it in changes})
     samples = tuple(whole.samples for whole in wholes)
     return Comparison(
         [*changes, *by_total],

@@ -148,6 +148,27 @@ def test_a_function_whose_callees_got_slower_is_named(exposures):
         assert "fast" not in {it.frame.name for it in found}
 
 
+@pytest.mark.parametrize("exposures", [None, (1, 1)], ids=["share", "time"])
+@pytest.mark.parametrize("leaf", ["Bf", "Zf"])
+def test_a_leaf_of_the_same_size_hides_no_change(leaf, exposures):
+    """One caller got slower by what the other got faster: their common callee has not changed."""
+    before = {(leaf, "A", "main"): 1000, (leaf, "Bx", "main"): 1000, ("o", "main"): 5000}
+    after = {(leaf, "A", "main"): 2000, (leaf, "Bx", "main"): 500, ("o", "main"): 5000}
+    found = compare(calling(before), calling(after), LEAST, exposures).changes
+    assert "Bx" in {it.frame.name for it in found}
+
+
+@pytest.mark.parametrize("exposures", [None, (1, 1)], ids=["share", "time"])
+def test_any_numbers_are_compared(exposures):
+    """One sample beside thousands, and sums near the largest number that a file can have."""
+    draw = random.Random(22)
+    assert not any(visible for _, visible in compare(profile({"f": 1}), profile({"f": 1000}), LEAST, exposures).visible)
+    for _ in range(50):
+        sides = [calling({(f"f{draw.randrange(4)}", f"g{draw.randrange(3)}", "main"): draw.choice([1, 10**9, 9 * 10**14])
+                          for _ in range(14)}) for _ in range(2)]
+        compare(*sides, LEAST, exposures)
+
+
 def test_callers_are_not_named_for_what_a_named_callee_explains():
     before = {("f", "g", "h", "main"): 4000, ("i", "h", "main"): 4000, ("j", "main"): 4000}
     found = compare(calling(before), calling({**before, ("f", "g", "h", "main"): 6000}), LEAST).changes
