@@ -3,7 +3,7 @@
 import pytest
 from profiled import EXACT_CPU, START_NS
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.system
 
 # Children of this test live too short for an export, its programs do not.
 LIFETIME = {"OTEL_PROFILER_MIN_LIFETIME": "400", "OTEL_PROFILER_CPU_FREQUENCY": "1000"}
