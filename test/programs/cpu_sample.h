@@ -4,8 +4,10 @@
  * time is that function's. The timers themselves go on.
  *
  * The kernel lists a process's timers in /proc/self/timers, with the signal, its value and the
- * thread of each. A thread without such a timer is not sampled: then nothing is sent. Needs
- * /proc; its calls are bare instructions, which neither hooks nor stacks show. */
+ * thread of each. A thread without such a timer is not sampled: then nothing is sent, nor under a
+ * small RLIMIT_SIGPENDING, which all processes of a user share: without room the kernel sends the
+ * signal alone, without what describes it, and another signal of that number ends the program.
+ * Needs /proc; its calls are bare instructions, which neither hooks nor stacks show. */
 #ifndef TEST_CPU_SAMPLE_H
 #define TEST_CPU_SAMPLE_H
 
@@ -20,12 +22,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Describes a signal of the calling thread's timer as the kernel sends it, and the timer's id.
  * Returns false if the thread has no timer. */
 __attribute__((noinline, unused)) static bool describe_timer(siginfo_t *expiry, int *id) {
     enum { ROOM = 1 << 20 }; /* a timer has some 100 bytes; for threads with small stacks, too */
+    enum { LEAST_PENDING = 1000 };
+    struct rlimit pending = {0, 0};
     char owner[32];
     unsigned long value;
     size_t length = 0;
@@ -34,6 +39,9 @@ __attribute__((noinline, unused)) static bool describe_timer(siginfo_t *expiry, 
     long got;
     snprintf(owner, sizeof owner, "notify: signal/tid.%ld\n",
              bare_call(SYS_gettid, 0, 0, 0, 0, 0, 0));
+    if (bare_call(SYS_prlimit64, 0, RLIMIT_SIGPENDING, 0, (long)&pending, 0, 0) != 0 ||
+        pending.rlim_cur < LEAST_PENDING)
+        return false;
     const long file =
         bare_call(SYS_openat, AT_FDCWD, (long)"/proc/self/timers", O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (file < 0)
