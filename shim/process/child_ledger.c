@@ -21,6 +21,7 @@
 enum {
     ENTRIES = 4096, /* children at once that have exported; further ones count as lost */
     PATH_BYTES = 64,
+    MOST_SEARCHES = 4, /* before exports */
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
     OWN_LEDGERS = 4,
 };
@@ -49,6 +50,8 @@ IN_FIRST_PAGE static struct child_ledger {
     struct file_identity marker; /* of the last */
     struct ledger *ancestor;     /* NULL: none */
     struct ledger *stale;        /* a mapping inherited from further above */
+    uint32_t searches;           /* for the ancestor's ledger, so far */
+    bool is_adopted;             /* the process has another parent than at its first report */
     bool is_unknown;             /* a table had no ledger, so children may have exported unseen */
     bool has_start;
     uint64_t nano_at_start; /* of children, before the process's own exec */
@@ -80,6 +83,8 @@ void child_ledger_after_fork(void) {
     children.own_count = 0;
     children.marker.known = false;
     children.is_unknown = false;
+    children.searches = 0;
+    children.is_adopted = false;
     children.has_start = true;
     children.nano_at_start = 0;
     children.exported_nano = 0;
@@ -157,6 +162,14 @@ static void begin_own(const struct descriptor_table *table) {
     children.is_unknown |= !made;
 }
 
+static void search_ancestor(void) {
+    if (children.ancestor || children.is_adopted)
+        return;
+    children.searches++;
+    children.entry = NO_ENTRY;
+    children.ancestor = open_ancestors();
+}
+
 void child_ledger_begin(const struct descriptor_table *table) {
     /* forgotten first: another thread may fork in between, and the child must not unmap it again */
     struct ledger *const stale = children.stale;
@@ -164,10 +177,7 @@ void child_ledger_begin(const struct descriptor_table *table) {
     atomic_signal_fence(memory_order_seq_cst);
     if (stale)
         profiler_memory_unmap(stale, sizeof *stale);
-    if (!children.ancestor) {
-        children.entry = NO_ENTRY;
-        children.ancestor = open_ancestors();
-    }
+    search_ancestor();
     begin_own(table);
 }
 
@@ -210,7 +220,7 @@ static uint64_t accounted_nano(void) {
 }
 
 /* Frees the entry of a process that has another parent by now: that one waits for it. */
-void child_ledger_report(void) {
+static void report(void) {
     struct ledger *const ledger = children.ancestor;
     struct process_stat stat;
     if (!ledger || !process_stat_read(&stat))
@@ -231,8 +241,15 @@ void child_ledger_report(void) {
     if (parent == children.parent)
         return;
     free_entry(entry);
+    children.is_adopted = true;
     children.ancestor = NULL;
     profiler_memory_unmap(ledger, sizeof *ledger);
+}
+
+/* The ancestor's helper may have started later than this one. */
+void child_ledger_report(void) {
+    search_ancestor();
+    report();
 }
 
 /* --- the parent's part --- */
@@ -319,7 +336,9 @@ static void count_lost(uint32_t own) {
 /* Without /proc no process can state what it has exported, so nothing is counted as lost. */
 void child_ledger_poll(void) {
     struct process_stat stat;
-    child_ledger_report();
+    if (children.searches < MOST_SEARCHES)
+        search_ancestor();
+    report();
     if (children.own_count && !children.is_unknown && process_stat_read(&stat))
         count_lost(stat.pid);
 }

@@ -8,7 +8,8 @@
  * It learns that time from a ledger, a sealed memfd of the parent's helper: the file that marks
  * its table of descriptors. A forked child inherits the mapping, so that it needs no right to open
  * anything. A child that has called exec searches /proc for its nearest ancestor with a helper, and
- * opens the file there, which needs the same right as a debugger's reading. Before each harvest a
+ * opens the file there, which needs the same right as a debugger's reading; it searches at its
+ * start, before its first exports, and at its end. Before each harvest a
  * child's helper stores its CPU time, and that of its own children, in one entry. When the child is
  * gone, its parent's helper subtracts the entry and frees it. Until then the kernel's total does
  * not contain the child, either.

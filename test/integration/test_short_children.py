@@ -3,7 +3,7 @@
 import pytest
 from profiled import EXACT_CPU, START_NS
 
-pytestmark = pytest.mark.system
+pytestmark = pytest.mark.fast
 
 # Children of this test live too short for an export, its programs do not.
 LIFETIME = {"OTEL_PROFILER_MIN_LIFETIME": "400", "OTEL_PROFILER_CPU_FREQUENCY": "1000"}
@@ -37,6 +37,13 @@ def test_cpu_time_of_children_that_export_is_not_counted_as_lost(run, program, w
     assert used >= LONG * 300e6
     for instance in [parent, *children]:
         assert instance.short_child_ns <= (2 * LONG if instance is parent else 1) * START_NS
+
+
+def test_a_child_whose_helper_starts_before_its_parents_is_not_counted_as_lost(run, program):
+    outcome = run([program("short_children"), "early", "1", "300"], env={**EXACT_CPU, "OTEL_PROFILER_MIN_LIFETIME": "1500"})
+    parent, children, used = instances_of(outcome)
+    assert len(children) == 1 and used >= 300e6
+    assert parent.short_child_ns <= 2 * START_NS
 
 
 def test_a_child_that_overwrites_what_it_shares_changes_only_this_count(run, program):

@@ -6,6 +6,8 @@
  *   killed     is forked, ends by SIGKILL
  *   execs      is forked, runs this program as "short_children computes 1 MILLISECONDS"
  *   spawned    is made by posix_spawn, runs the same
+ *   early      is made by posix_spawn, exports at once, and waits for the memory that its parent
+ *              shares with children before it computes
  *   garbage    is forked once the profiler shares memory with it, overwrites that memory
  *   between    is forked, forks a child that runs the same, waits for it, and computes
  */
@@ -24,6 +26,7 @@
 extern char **environ;
 
 static char *computes[] = {NULL, "computes", "1", NULL, NULL};
+static char *waits[] = {NULL, "waits", "1", NULL, NULL};
 
 NOIPA static void child_computes(uint64_t milliseconds) {
     WORK_FOR(milliseconds * NS_PER_MS);
@@ -41,11 +44,12 @@ NOIPA static void child_forks(void) {
     (void)waitpid(child, NULL, 0);
 }
 
-/* Calls `found` for the memory that the profiler shares with children. */
-static bool find_shared(void (*found)(char *start, size_t size)) {
+/* Calls `found` for the memory that a process's profiler shares with children. */
+static bool find_shared_of(pid_t pid, void (*found)(char *start, size_t size)) {
     char line[512];
     bool has = false;
-    FILE *const maps = fopen("/proc/self/maps", "r");
+    snprintf(line, sizeof line, "/proc/%d/maps", (int)pid);
+    FILE *const maps = fopen(line, "r");
     while (maps && fgets(line, sizeof line, maps)) {
         char *after;
         const uintptr_t start = strtoull(line, &after, 16);
@@ -58,6 +62,10 @@ static bool find_shared(void (*found)(char *start, size_t size)) {
     if (maps)
         fclose(maps);
     return has;
+}
+
+static bool find_shared(void (*found)(char *start, size_t size)) {
+    return find_shared_of(getpid(), found);
 }
 
 static void leave_alone(char *start, size_t size) {
@@ -85,8 +93,13 @@ int main(int argc, char **argv) {
     if (argc != 4)
         return 2;
     const uint64_t milliseconds = strtoull(argv[3], NULL, 10);
-    computes[0] = argv[0];
-    computes[3] = argv[3];
+    computes[0] = waits[0] = argv[0];
+    computes[3] = waits[3] = argv[3];
+    if (strcmp(argv[1], "waits") == 0)
+        while (!find_shared_of(getppid(), leave_alone))
+            usleep(1000);
+    if (strcmp(argv[1], "waits") == 0)
+        argv[1] = computes[1];
     if (strcmp(argv[1], "computes") == 0) {
         child_computes(milliseconds);
         return 0;
@@ -95,8 +108,12 @@ int main(int argc, char **argv) {
         usleep(1000);
     for (int i = 0; i < atoi(argv[2]); i++) {
         pid_t child = -1;
+        if (strcmp(argv[1], "early") == 0)
+            (void)setenv("OTEL_PROFILER_MIN_LIFETIME", "0", 1);
         if (strcmp(argv[1], "spawned") == 0)
             (void)posix_spawn(&child, computes[0], NULL, NULL, computes, environ);
+        else if (strcmp(argv[1], "early") == 0)
+            (void)posix_spawn(&child, waits[0], NULL, NULL, waits, environ);
         else if ((child = fork()) == 0)
             live(argv[1], milliseconds);
         if (child < 0 || waitpid(child, NULL, 0) != child)
