@@ -10,9 +10,8 @@
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
-/* Makes a bare call, because another preload may replace readlink(). Reads the link by this thread,
- * because /proc/self has no executable once the main thread has ended. */
-static size_t read_link(const char *link, char *path, size_t size) {
+/* Makes a bare call, because another preload may replace readlink(). */
+size_t program_link(const char *link, char *path, size_t size) {
     const long length =
         bare_syscall(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, (long)size - 1, 0, 0);
     const size_t fits = length > 0 && (size_t)length < size - 1 ? (size_t)length : 0;
@@ -43,7 +42,7 @@ static bool read_mapped_path(void *arg, const struct process_mapping *mapping) {
     char *const dash = number_write(link + sizeof folder - 1, 16, mapping->start);
     *dash = '-';
     *number_write(dash + 1, 16, mapping->end) = 0;
-    program->length = read_link(link, program->path, program->size);
+    program->length = program_link(link, program->path, program->size);
     if (program->length)
         return true;
     /* null in a sandbox without such a folder; the kept part of the line may lack the end of the
@@ -62,8 +61,8 @@ static bool read_mapped_path(void *arg, const struct process_mapping *mapping) {
 size_t program_path(char *path, size_t size) {
     struct mapped_program program = {getauxval(AT_PHDR), path, size, 0};
     path[0] = 0;
-    if (!program_is_run_by_loader())
-        return read_link("/proc/thread-self/exe", path, size);
+    if (!program_is_run_by_loader()) /* /proc/self has no executable after the main thread's end */
+        return program_link("/proc/thread-self/exe", path, size);
     (void)process_maps_visit(read_mapped_path, &program);
     return program.length;
 }

@@ -14,6 +14,10 @@
 /* Returns true if the dynamic loader was started as a program. Makes no system call. */
 bool program_is_run_by_loader(void);
 
+/* Writes the absolute path that a link of /proc leads to. Returns its length; 0, and "", if the
+ * link cannot be read, or its path does not fit. */
+size_t program_link(const char *link, char *path, size_t size);
+
 /* Writes the absolute path of the program's file. Returns its length; 0, and "", if it is unknown
  * or does not fit. */
 size_t program_path(char *path, size_t size);

@@ -12,8 +12,8 @@ static bool is_one_of(const char *const *names, size_t count, const char *name) 
     return false;
 }
 
-/* Excludes qemu-system-ARCH, qemu-img and others of the family, which emulate no program. */
-static bool is_qemu_user(const char *executable) {
+/* qemu-system-ARCH, qemu-img and others of the family emulate no program. */
+bool emulates_a_program(const char *executable) {
     static const char family[] = "qemu-";
     static const char *const guests[] = {
         "aarch64",      "aarch64_be", "alpha",  "arm",      "armeb",       "cris",
@@ -43,7 +43,7 @@ static const char *next_argument(const char *argument, const char *end) {
 
 const char *emulated_program(const char *executable, const char *arguments, size_t size) {
     const char *const end = arguments + size;
-    if (size == 0 || end[-1] != 0 || !is_qemu_user(executable))
+    if (size == 0 || end[-1] != 0 || !emulates_a_program(executable))
         return NULL;
     const char *argument = next_argument(arguments, end);
     while (argument < end && argument[0] == '-') {

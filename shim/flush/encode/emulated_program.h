@@ -6,7 +6,11 @@
 #ifndef OTELPROF_EMULATED_PROGRAM_H
 #define OTELPROF_EMULATED_PROGRAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+/* Returns true if a process of this file is qemu-user's. */
+bool emulates_a_program(const char *executable);
 
 /* Returns the program's path as qemu got it, which lies in `arguments`, or NULL. `executable`: the
  * path of the process's file. `arguments`: `size` bytes as /proc/self/cmdline has them. */

@@ -77,6 +77,8 @@ static bool resource_read_text(const char *path, char *text, size_t size) {
 
 /* Returns the program that the process emulates, in `text`, or `path` if it emulates none. */
 static const char *program_of(const char *path, char *text, size_t size) {
+    if (!emulates_a_program(path))
+        return path;
     memset(text, 0, size); /* arguments that do not fit end in the buffer's last byte */
     if (!resource_read_text("/proc/thread-self/cmdline", text, size))
         return path;

@@ -6,10 +6,10 @@
 #include "capture/symbols/definition.h"
 #include "capture/symbols/next_symbol.h"
 #include "capture/symbols/object_symbols.h"
+#include "program_path.h"
 #include "text_numbers.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
@@ -214,13 +214,6 @@ static bool is_child_of_chromium(const struct log *log, char *const *arguments) 
 
 /* --- emulated by qemu-user --- */
 
-/* Returns 0 if the link cannot be read. */
-static size_t read_link(const char *link, char *path, size_t size) {
-    const long length =
-        bare_syscall(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, (long)size, 0, 0);
-    return length > 0 ? (size_t)length : 0;
-}
-
 /* Distinguishes a program that QEMU emulates from one in an emulated machine, where the two links
  * are the kernel's own and are equal. qemu-user replaces the first by the guest's program, and
  * passes on the second, which leads to qemu. Without /proc: an emulated machine's kernel maps a
@@ -234,11 +227,10 @@ static bool is_emulated_alone(void) {
     char *const end = number_write(link + sizeof tasks - 1, 10,
                                    (uint64_t)bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0));
     memcpy(end, "/exe", sizeof "/exe");
-    const size_t process_length = read_link("/proc/self/exe", process, sizeof process);
-    const size_t thread_length = read_link(link, thread, sizeof thread);
-    if (process_length == 0 || thread_length == 0)
+    if (!program_link("/proc/self/exe", process, sizeof process) ||
+        !program_link(link, thread, sizeof thread))
         return getauxval(AT_SYSINFO_EHDR) == 0;
-    return process_length != thread_length || memcmp(process, thread, thread_length) != 0;
+    return strcmp(process, thread) != 0;
 }
 
 /* qemu's own process, which the kernel knows by the same number, has the preload and the CPU time,
