@@ -93,8 +93,9 @@ static uint32_t place_for(struct own_signal_stack *stack, uint32_t present, stac
     return place;
 }
 
-/* The same before `sigaltstack()` changes `kernels`. Where the first setting stands for a later
- * one, handlers that have begun meanwhile restore that one. */
+/* Returns the place for a setting by which sigaltstack() replaces the present one, `kernels`. If
+ * the first place stands for a later setting, handlers that have begun since restore that setting.
+ */
 static uint32_t place_for_next(struct own_signal_stack *stack, const stack_t *kernels,
                                stack_t kept) {
     const uint32_t present =

@@ -53,7 +53,7 @@ struct budget {
     uint64_t least_interval;
     uint64_t least_lock_interval;
     double peaks[BUDGET_MINUTES]; /* most processors that the program used in a window, by minute */
-    double bursts[BUDGET_MINUTES]; /* likewise, in a stretch */
+    double bursts[BUDGET_MINUTES]; /* most that it used in one stretch, by minute */
     struct budget_window window;   /* the present one */
     uint64_t minute_nano;          /* elapsed part of the newest of these minutes */
     double lowered_at;             /* greatest burst at the last lowering */
