@@ -39,6 +39,19 @@ static void set(const struct user_regs_struct *registers) {
     require(ptrace(PTRACE_SETREGS, thread, NULL, registers) == 0, "PTRACE_SETREGS");
 }
 
+/* Stops the thread behind the instruction of a system call, whose bytes call_in() runs again. A
+ * thread that computes is let go on, and stopped anew. */
+static void stop_in_call(void) {
+    struct user_regs_struct registers;
+    require(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) == 0, "PTRACE_INTERRUPT");
+    await_stop();
+    for (get(&registers); (long)registers.orig_rax < 0; get(&registers)) {
+        require(ptrace(PTRACE_CONT, thread, NULL, NULL) == 0, "PTRACE_CONT");
+        require(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) == 0, "PTRACE_INTERRUPT");
+        await_stop();
+    }
+}
+
 /* The thread stands behind the instruction of a system call. */
 static long call_in(const struct user_regs_struct *at, long number, long first, long second) {
     struct user_regs_struct registers = *at;
@@ -129,8 +142,7 @@ int main(int argc, char **argv) {
     thread = (pid_t)atoi(argv[2]);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     require(ptrace(PTRACE_SEIZE, thread, NULL, PTRACE_O_TRACESYSGOOD) == 0, "PTRACE_SEIZE");
-    require(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) == 0, "PTRACE_INTERRUPT");
-    await_stop();
+    stop_in_call();
     list_descriptors(argv[1]);
     replace_all((pid_t)atoi(argv[1]));
     while (follow_call(&enters))

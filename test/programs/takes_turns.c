@@ -10,6 +10,7 @@
 /* flags: -no-pie */
 #define _GNU_SOURCE
 #include "awaits_export.h"
+#include "cpu_sample.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -50,11 +51,16 @@ static void *load(const char *name) {
     return library;
 }
 
+/* Charges to itself what the thread used before, and what the blocks cost, each of which is
+ * sampled: the library's function takes its own sample before it allocates them. */
 static void *work_in(void *library, const char *name, int milliseconds, int blocks) {
     void *(*work)(int, int);
     void *const symbol = dlsym(library, name);
     memcpy(&work, &symbol, sizeof work);
-    return work(milliseconds, blocks);
+    TAKE_CPU_SAMPLE();
+    void *const list = work(milliseconds, blocks);
+    TAKE_CPU_SAMPLE();
+    return list;
 }
 
 static uintptr_t place_of(void *library) {
@@ -74,6 +80,7 @@ int main(int argc, char **argv) {
     const int between = strcmp(argv[2], "between") == 0;
     while (!dl_iterate_phdr(find_exporter, NULL))
         usleep(10000);
+    cpu_samples_hold();
     void *const a = load("turn_a.so");
     const uintptr_t place = place_of(a);
     kept[0] = work_in(a, "work_of_a", 30, 2000);

@@ -64,8 +64,14 @@ static struct {
     int clock_reads;
 } on;
 
+/* The calling thread stands for the helper, which is recognised by a name that this one has not: it
+ * has used no CPU time, however long the test's start took. */
 static long read_clock(const long a[6]) {
     struct timespec *const now = (struct timespec *)a[1];
+    if ((clockid_t)a[0] == cpu_clock_of((uint32_t)getpid())) {
+        *now = timespec_of(0);
+        return 0;
+    }
     if ((clockid_t)a[0] != cpu_clock_of(atomic_load(&other.tid)))
         return real_syscall(SYS_clock_gettime, a);
     *now = timespec_of(other.cpu_nano);
