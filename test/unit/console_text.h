@@ -1,4 +1,4 @@
-/* What the console's exporter writes of what the fake capture side has. */
+/* Runs the console exporter over the samples of the fake capture side, for tests of its text. */
 #ifndef OTELPROF_TEST_CONSOLE_TEXT_H
 #define OTELPROF_TEST_CONSOLE_TEXT_H
 

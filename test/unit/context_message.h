@@ -1,4 +1,5 @@
-/* Messages that an application publishes about itself, made of OpenTelemetry's own. */
+/* Builds messages as an application publishes them about itself, from OpenTelemetry's own
+ * messages. */
 #ifndef OTELPROF_TEST_CONTEXT_MESSAGE_H
 #define OTELPROF_TEST_CONTEXT_MESSAGE_H
 
@@ -56,7 +57,7 @@ static struct message *message_with(const char *key, const char *text) {
     return message_of(&key, &value, 1);
 }
 
-/* An attribute of the message itself: ProcessContext {2: attribute}. */
+/* Appends an attribute of the message itself: ProcessContext {2: attribute}. */
 static void append(struct message *message, const char *key, AnyValue *value) {
     KeyValue pair;
     uint8_t *const at = message->bytes + message->size;
@@ -71,7 +72,7 @@ static void append(struct message *message, const char *key, AnyValue *value) {
     message->size += 4 + size;
 }
 
-/* Names of keys by index; NULL: a number stands in the name's place. */
+/* Builds a message with names of keys by index. Where a name is NULL, a number takes its place. */
 static struct message *message_of_names(const char *schema, const char *const *names,
                                         size_t count) {
     static struct message message;

@@ -1,4 +1,4 @@
-/* Exports made of a fake capture's samples, and read back. */
+/* Exports the samples of a fake capture side, and decodes the messages. */
 #ifndef OTELPROF_TEST_DECODED_EXPORT_H
 #define OTELPROF_TEST_DECODED_EXPORT_H
 
@@ -38,7 +38,7 @@ static struct harvest_sample cpu(const uint64_t *frames, uint64_t nano) {
 
 static const char *const quiet[] = {"OTEL_PROFILER_SYMBOLS=none", NULL};
 
-/* One interval of what the fake has. The caller closes the writer. */
+/* Exports one interval of the samples that the fake has. The caller closes the writer. */
 static inline struct encoded_export export_listed(struct profile_exporter *exporter,
                                                   const struct capture_api *api) {
     struct merge merge = {.items = {0}};

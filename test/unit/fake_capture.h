@@ -1,5 +1,5 @@
-/* A capture side for tests of the flush side: hands over the samples it was given, counts what is
- * dropped, keeps the quiesce lock open, and never sleeps long. */
+/* Stands for the capture side in tests of the flush side: it hands over the samples that the test
+ * gives, counts what is dropped, keeps the quiesce lock open, and never sleeps long. */
 #ifndef OTELPROF_TEST_FAKE_CAPTURE_H
 #define OTELPROF_TEST_FAKE_CAPTURE_H
 
@@ -10,7 +10,7 @@
 
 static struct {
     struct config config;
-    unsigned off; /* of config.types: not profiled at present */
+    unsigned off; /* types of config.types that are not profiled at present */
     struct log log;
     struct origin origin;
     const struct harvest_sample *samples;
@@ -18,23 +18,23 @@ static struct {
     const struct harvest_module *modules;
     size_t module_count;
     uint64_t dropped[DROP_REASON_COUNT];
-    int request; /* what wait() answers */
+    int request; /* is returned by wait() */
     void *suspended;
     bool lock_closed;
-    int lock_depth; /* must be 0 whenever somebody sleeps */
+    int lock_depth; /* must be 0 whenever a thread sleeps */
     int answered;
     int slept_in_lock;
-    struct settings_values settings; /* the last that were asked for */
-    int settings_refused;            /* so many times */
-    uint64_t grown_interval;         /* of allocations; 0: 4096 */
-    bool paused;                     /* by the program */
+    struct settings_values settings; /* the last settings that were requested */
+    int settings_refused;            /* the number of requests to refuse */
+    uint64_t grown_interval;         /* the interval of allocations; 0: 4096 */
+    bool paused;                     /* sampling is paused by the program */
     enum log_level log_level;
     uint32_t exports_wanted;
     uint32_t exports_made;
-    int exports_ended[2]; /* failed, delivered */
+    int exports_ended[2]; /* counts of exports: failed, delivered */
     struct heap_peak_facts peak;
     struct sampling_cost costs[SAMPLINGS];
-    uint64_t helper_nano; /* CPU time, more than at the begin */
+    uint64_t helper_nano; /* is added to the helper's CPU time */
 } fake;
 
 static void fake_harvest(harvest_visit *visit, void *arg) {

@@ -1,5 +1,5 @@
-/* Time and sleep that a test decides: the clock goes on by sleeping alone, and while a thread
- * sleeps there happens what the test wants. So nothing here depends on the machine's load. */
+/* Lets a test decide about time and sleep: the clock advances by sleeping alone, and while a thread
+ * sleeps the test runs what it wants. So nothing here depends on the machine's load. */
 #ifndef OTELPROF_TEST_FAKE_SLEEP_H
 #define OTELPROF_TEST_FAKE_SLEEP_H
 
@@ -9,12 +9,12 @@
 #include <linux/futex.h>
 #include <stdatomic.h>
 
-enum { MOST_SLEEPS = 1000000 }; /* of one test: nobody sleeps for ever */
+enum { MOST_SLEEPS = 1000000 }; /* bound of one test: no thread sleeps for ever */
 
 static struct {
     _Atomic uint64_t now_nano; /* CLOCK_MONOTONIC */
     _Atomic int sleeps;
-    void (*_Atomic while_asleep)(void); /* what others do in each sleep; NULL: nothing */
+    void (*_Atomic while_asleep)(void); /* what other threads do during each sleep; NULL: nothing */
 } fake_sleep;
 
 static void fake_sleep_reset(void) {
@@ -38,7 +38,7 @@ static uint64_t nano_of(const struct timespec *time) {
     return (uint64_t)time->tv_sec * NANO_PER_SECOND + (uint64_t)time->tv_nsec;
 }
 
-/* Whoever is not woken sleeps until the deadline. */
+/* Lets a thread that is not woken sleep until its deadline. */
 static long fake_futex_wait(const _Atomic uint32_t *word, uint32_t value, uint64_t deadline) {
     if (atomic_load(word) != value)
         return refuse_syscall(EAGAIN);
@@ -53,7 +53,7 @@ static long fake_futex_wait(const _Atomic uint32_t *word, uint32_t value, uint64
 static long fake_nanosleep(const struct timespec *time) {
     atomic_fetch_add(&fake_sleep.now_nano, nano_of(time));
     sleep_once();
-    return refuse_syscall(EINTR); /* a signal came at its end */
+    return refuse_syscall(EINTR); /* the sleep is ended by a signal */
 }
 
 static long fake_clock(clockid_t clock, struct timespec *time) {

@@ -1,4 +1,5 @@
-/* A kernel of the test's own: syscall() in place of libc's, for all that is linked to the test. */
+/* Replaces the kernel by the test's own: all code that is linked to the test calls this syscall()
+ * in place of libc's. */
 #ifndef OTELPROF_TEST_FAKE_SYSCALL_H
 #define OTELPROF_TEST_FAKE_SYSCALL_H
 
@@ -7,10 +8,10 @@
 #include <errno.h>
 #include <stdarg.h>
 
-/* The test's: what a call does. -1 and errno where it fails. */
+/* Does what a system call does; the test defines the function. Returns -1 with errno on failure. */
 static long fake_syscall(long number, const long a[6]);
 
-/* For calls that the test leaves as they are. */
+/* Passes calls on that the test leaves as they are. */
 static long real_syscall(long number, const long a[6]) {
     return bare_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

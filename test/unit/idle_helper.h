@@ -1,5 +1,5 @@
-/* A process whose helper does nothing by itself: its thread ends at once. What a helper would do is
- * set by the test, or happens while another thread sleeps (fake_sleep.h). */
+/* Makes a process whose helper does nothing by itself: its thread ends at once. The test sets what
+ * a helper would have done, or lets that happen while another thread sleeps (fake_sleep.h). */
 #ifndef OTELPROF_TEST_IDLE_HELPER_H
 #define OTELPROF_TEST_IDLE_HELPER_H
 
@@ -31,7 +31,7 @@ static void *end_at_once(void *unused) {
     return unused;
 }
 
-/* In place of libc's pthread_create(). */
+/* Replaces libc's pthread_create(). */
 static int create_idle_thread(pthread_t *id, const pthread_attr_t *attributes, void *(*run)(void *),
                               void *argument) {
     (void)run, (void)argument;
@@ -41,7 +41,7 @@ static int create_idle_thread(pthread_t *id, const pthread_attr_t *attributes, v
     return pthread_create(id, attributes, end_at_once, NULL);
 }
 
-/* Before each test: no helper yet, and nothing is sampled. */
+/* Runs before each test: there is no helper yet, and nothing is sampled. */
 static void begin_without_helper(void) {
     memset(&helper_threads, 0, sizeof helper_threads);
     fake_sleep_reset();
@@ -59,7 +59,7 @@ static void begin_without_helper(void) {
     profiler_tls.is_profiler_thread = false;
 }
 
-/* The helper waits for its time. */
+/* Starts a helper that waits for its time. */
 static void start_idle_helper(void) {
     assert_true(helper_start());
     atomic_store(&helper.tid, ENDED);
@@ -69,14 +69,14 @@ static void become_due(void) {
     fake_sleep.now_nano += (uint64_t)MIN_LIFETIME_MS * NANO_PER_MILLI;
 }
 
-/* It has loaded its libraries. */
+/* Starts a helper that has loaded its libraries. */
 static void start_working_helper(void) {
     start_idle_helper();
     become_due();
     atomic_store(&helper.state, HELPER_WORKS);
 }
 
-/* Since it has begun to work. */
+/* Returns the time slept since the helper began to work. */
 static uint64_t milliseconds_slept_at_work(void) {
     return milliseconds_slept() - MIN_LIFETIME_MS;
 }

@@ -1,4 +1,5 @@
-/* A folder that stands for the kernel's, such as a mounted hierarchy of control groups. */
+/* Makes a folder that stands for one of the kernel's, such as a mounted hierarchy of control
+ * groups. */
 #ifndef OTELPROF_TEST_MOUNT_FOLDER_H
 #define OTELPROF_TEST_MOUNT_FOLDER_H
 
@@ -9,7 +10,7 @@
 
 static char mount[] = "/tmp/otelprof-mount-XXXXXX";
 
-/* Names are below it. */
+/* Writes a file; its name is relative to the folder. */
 
 static void write_file(const char *name, const char *text) {
     char path[512];
@@ -26,7 +27,7 @@ static void make_folder(const char *name) {
     assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
 }
 
-/* Around all tests of a program. */
+/* Runs before all tests of a program. */
 
 static int make_mount(void **state) {
     (void)state;

@@ -1,4 +1,4 @@
-/* Settings parsed from an environment that a test gives, and the warnings that came of it. */
+/* Parses settings from an environment that a test gives, and keeps the warnings. */
 #ifndef OTELPROF_TEST_PARSED_CONFIG_H
 #define OTELPROF_TEST_PARSED_CONFIG_H
 

@@ -1,4 +1,4 @@
-/* Frames of Python as each version lays them out, in hand-made memory, and a walk over them. */
+/* Lays out frames of Python in hand-made memory as each version does, and walks over them. */
 #ifndef OTELPROF_TEST_PYTHON_LAYOUT_H
 #define OTELPROF_TEST_PYTHON_LAYOUT_H
 
@@ -10,7 +10,7 @@
 static const struct version {
     uint32_t number;
     uint64_t *table;
-} versions[] = {{0x030b02f0, of_3_13}, /* no table is looked at */
+} versions[] = {{0x030b02f0, of_3_13}, /* the table of offsets is not read */
                 {0x030c01f0, of_3_13},
                 {0x030d00f0, of_3_13},
                 {0x030e0af0, of_3_14},
@@ -23,13 +23,13 @@ enum {
     SLOT_BYTES = 512,
     SLOTS = 6000,
     UNITS = 40,
-    CALLED_AT = 7, /* every frame's instruction, in code units */
+    CALLED_AT = 7, /* the position of every frame's instruction, in code units */
     TYPE_SLOT = 1,
     THREAD_SLOT = 2,
     ROOM = 64,
 };
-static _Alignas(4096) uint8_t memory[SLOTS][SLOT_BYTES]; /* the interpreter's, */
-static _Alignas(4096) uint8_t loops[64][SLOT_BYTES]; /* and the C stack: higher is further out */
+static _Alignas(4096) uint8_t memory[SLOTS][SLOT_BYTES]; /* memory of the interpreter */
+static _Alignas(4096) uint8_t loops[64][SLOT_BYTES];     /* the C stack: higher is further out */
 static uint32_t used;
 static uint32_t functions_left;
 static struct python python;
@@ -51,7 +51,7 @@ static void set_byte(uintptr_t address, uint32_t offset, uint8_t value) {
     *(uint8_t *)(address + offset) = value;
 }
 
-/* The number is the code's slot. */
+/* Stands for the lookup of a function: the number is the slot of its code. */
 uint32_t python_function(struct python_functions *functions, const struct python_offsets *offsets,
                          struct python_reader *reader, uintptr_t code) {
     (void)functions;
@@ -91,21 +91,21 @@ static uintptr_t make_frame(uintptr_t code, uintptr_t previous) {
     return frame;
 }
 
-/* A run of the interpreter's loop, of which the next one inwards is to be told, and so on. */
+/* Describes a run of the interpreter's loop. A run refers to the next outer one. */
 struct run {
-    uintptr_t at;    /* on the C stack */
-    uintptr_t last;  /* its first frame's, outermost */
-    uintptr_t first; /* innermost */
+    uintptr_t at;    /* address on the C stack */
+    uintptr_t last;  /* the run's first frame, the outermost */
+    uintptr_t first; /* the run's innermost frame */
 };
 
-/* A run of `count` functions that is called by `outer`, or by nobody. The codes are numbered from
- * the outermost. */
+/* Makes a run of `count` functions that is called by `outer`, or by no other run. The codes are
+ * numbered from the outermost. */
 static struct run make_run(uint32_t place, uint32_t count, const struct run *outer) {
     const struct python_offsets *const o = &python.offsets;
     struct run run = {.at = (uintptr_t)loops[place]};
     const uintptr_t before = outer ? outer->first : 0;
     uintptr_t frame = before;
-    if (o->first_entry_owner) { /* of 3.12 beside the _PyCFrame */
+    if (o->first_entry_owner) { /* 3.12 has this frame beside the _PyCFrame */
         const uintptr_t entry = run.at + (o->cframe ? 64 : 0);
         set(entry, o->previous, before);
         set_byte(entry, o->owner, o->first_entry_owner);
@@ -141,7 +141,7 @@ static void enter(const struct run *run) {
 struct walked {
     uint64_t frames[ROOM];
     uint32_t count;
-    uint32_t groups; /* that listed something */
+    uint32_t groups; /* number of groups with functions */
     uint32_t tried;
     uint32_t doubts;
 };

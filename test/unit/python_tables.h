@@ -1,4 +1,4 @@
-/* What `_PyRuntime` begins with, word by word: of 3.13.0 as built from source, of Debian's 3.14.10
+/* Holds the first words of `_PyRuntime`: of 3.13.0 as built from source, and of Debian's 3.14.10
  * and 3.15.2. */
 #ifndef OTELPROF_TEST_PYTHON_TABLES_H
 #define OTELPROF_TEST_PYTHON_TABLES_H

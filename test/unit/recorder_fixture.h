@@ -1,5 +1,5 @@
-/* What recording works on, for tests of the capture side: threads, the modules of this process, and
- * an unwinder of them. No thread begins by itself. */
+/* Sets up what recording needs, for tests of the capture side: threads, the modules of this
+ * process, and an unwinder of their code. No thread begins by itself. */
 #ifndef OTELPROF_TEST_RECORDER_FIXTURE_H
 #define OTELPROF_TEST_RECORDER_FIXTURE_H
 
@@ -15,14 +15,14 @@ static const struct unwinder unwinder = {
     .modules = &modules, .rules = &rules, .generated = &generated};
 static struct settings settings;
 static struct context_reader contexts;
-static struct python python; /* there is none */
+static struct python python; /* no interpreter is there */
 static struct recorder recorder = {.threads = &threads,
                                    .unwinder = &unwinder,
                                    .contexts = &contexts,
                                    .settings = &settings,
                                    .python = &python};
 
-/* All types, and the most that samples can have. */
+/* Publishes settings with all types and the deepest samples. */
 static struct settings_values set_most(uint32_t depth) {
     const struct settings_values most = {.on = true,
                                          .types = (1u << PROFILE_WORDS) - 1,
@@ -35,14 +35,14 @@ static struct settings_values set_most(uint32_t depth) {
     return most;
 }
 
-/* Once, before the first test. */
+/* Sets the recorder up once, before the first test. */
 static bool recorder_is_ready(uint32_t depth) {
     (void)set_most(depth);
     thread_table_init(&threads, depth);
     return modules_start(&modules);
 }
 
-/* A slot as thread_begin() leaves it, on the main thread's stack; NULL: no memory. */
+/* Returns a slot as thread_begin() leaves it, on the main thread's stack; NULL: no memory. */
 static struct thread_state *begin_thread(uint32_t tid) {
     struct thread_state *const thread = thread_table_take(&threads);
     if (!thread)

@@ -1,5 +1,5 @@
-/* The sampler of a process with two threads, against a kernel of our own: actions of signals, and
- * timers. */
+/* Sets up the sampler of a process with two threads, against a kernel of our own: actions of
+ * signals, and timers. */
 #ifndef OTELPROF_TEST_SAMPLER_FIXTURE_H
 #define OTELPROF_TEST_SAMPLER_FIXTURE_H
 
@@ -26,9 +26,10 @@ static struct {
         int signal;
     } timers[TIMERS];
     int created;
-    bool keeps_timers; /* a sandbox: nothing deletes or stops one */
-    long ended;        /* the id of a thread that the kernel knows no more; 0: there is none */
-    void (*meanwhile)(long number, const long a[6]); /* NULL, or what happens at each call */
+    bool keeps_timers; /* a sandbox: no call deletes or stops a timer */
+    long ended;        /* the id of a thread that has ended for the kernel; 0: no such thread */
+    /* NULL, or what another thread does at each call */
+    void (*meanwhile)(long number, const long a[6]);
 } kernel;
 
 static int fake_sigaction(int number, const struct sigaction *action, struct sigaction *old) {
@@ -41,7 +42,7 @@ static int fake_sigaction(int number, const struct sigaction *action, struct sig
     return 0;
 }
 
-/* In place of those that find the C library's. */
+/* Replaces the code that finds the C library's functions. */
 static const struct next_calls calls = {.sigaction = fake_sigaction};
 
 const struct next_calls *next_calls(void) {
@@ -118,7 +119,7 @@ static int begin(void **state) {
     return 0;
 }
 
-/* And the process's in reserve. */
+/* Adds the process's timer, in reserve, to the timers of the two threads. */
 enum { ALL_TIMERS = 3 };
 
 static int begin_sampled(void **state) {
@@ -149,8 +150,8 @@ static void here(ucontext_t *context) {
     getcontext(context);
 }
 
-/* Used: the linker knows a section with marked functions only where there is one. Not by a jump:
- * getcontext() returns to this function. */
+/* Is marked as used: the linker knows a section with marked functions only where there is one. The
+ * call is no jump: getcontext() returns to this function. */
 __attribute__((used)) PROFILER_TIME static void in_work_of_ours(ucontext_t *context) {
     getcontext(context);
     __asm__ volatile("" : : : "memory");
@@ -171,7 +172,7 @@ static bool deliver(int code, const void *mark) {
     return deliver_at(here, code, mark);
 }
 
-/* Once, before the first test. */
+/* Runs once, before the first test. */
 static int start(void **state) {
     (void)state;
     return recorder_is_ready(DEPTH) ? 0 : -1;

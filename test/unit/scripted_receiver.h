@@ -1,4 +1,5 @@
-/* A receiver on a real socket whose answers a test gives, and a sender that sends to it. */
+/* Runs a receiver on a real socket, with responses that a test gives, and a sender that sends to
+ * it. */
 #ifndef OTELPROF_TEST_SCRIPTED_RECEIVER_H
 #define OTELPROF_TEST_SCRIPTED_RECEIVER_H
 
@@ -13,14 +14,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A server that gives its prepared answers in turn, the last one for ever, and keeps the last
+/* Is a server that sends its prepared responses in turn, the last one for ever, and keeps the last
  * request. */
 static struct server {
     int listener;
     int port;
     pthread_t thread;
     const char *const *answers;
-    size_t first_size; /* of the first answer, which may have NULs; 0: it is a string */
+    /* size of the first response, which may have NULs; 0: the response is a string */
+    size_t first_size;
     _Atomic int requests;
     _Atomic bool stop;
     char last[65536];
@@ -88,7 +90,8 @@ static void stop_server(void) {
 
 static struct capture_api api;
 
-/* `user`: what stands before the host; `headers`: as OTEL_EXPORTER_OTLP_HEADERS has them. */
+/* Opens a sender. `user` is what stands before the host; `headers` has the form of
+ * OTEL_EXPORTER_OTLP_HEADERS. */
 static struct sender *open_with(const char *user, const char *query, const char *headers,
                                 const char *more) {
     static char endpoint[256];

@@ -1,4 +1,4 @@
-/* Sums for pprof of exports that a test makes of samples. */
+/* Sums up exports for pprof that a test makes of samples. */
 #ifndef OTELPROF_TEST_SUMMED_EXPORTS_H
 #define OTELPROF_TEST_SUMMED_EXPORTS_H
 
@@ -21,7 +21,7 @@ static void end(struct pprof_sum *sum) {
     symbolizer_close(exporter.symbolizer);
 }
 
-/* One export of these samples, added. */
+/* Adds one export of these samples to the sum. */
 static void add(struct pprof_sum *sum, const struct harvest_sample *samples, size_t count) {
     fake.samples = samples;
     fake.sample_count = count;

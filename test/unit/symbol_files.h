@@ -1,5 +1,5 @@
-/* Files with symbols, made with the compiler and stripped, split and packed in the ways that
- * distributions do. */
+/* Makes files with symbols by the compiler, and strips, splits and packs them as distributions
+ * do. */
 #ifndef OTELPROF_TEST_SYMBOL_FILES_H
 #define OTELPROF_TEST_SYMBOL_FILES_H
 

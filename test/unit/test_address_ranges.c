@@ -1,4 +1,4 @@
-/* Ranges of addresses against a naive twin: apart, nested and overlapping. */
+/* Compares ranges of addresses with a naive twin: separate, nested and overlapping ranges. */
 #include "unit.h"
 
 #include "poisson.h"
@@ -10,7 +10,7 @@ struct naive {
     uint64_t low, high;
 };
 
-/* The one that begins last of those around the address. */
+/* Returns the range that begins last among those around the address. */
 static int naive_find(const struct naive *all, uint64_t address) {
     int found = -1;
     for (int i = 0; i < RANGES; i++)
@@ -36,7 +36,7 @@ static void behave_like_an_array(void **state) {
             uint64_t value;
             const int expected = naive_find(all, address);
             assert_int_equal(address_ranges_find(&ranges, address, &value), expected >= 0);
-            if (expected >= 0) /* of those that begin together any will do */
+            if (expected >= 0) /* of ranges with one beginning, any will do */
                 assert_true(all[value].low == all[expected].low && address < all[value].high);
         }
         address_ranges_free(&ranges);

@@ -1,5 +1,5 @@
-/* What profiling may cost (OTEL_PROFILER_MAX_OVERHEAD): the rates that keep it, step by step, in
- * programs whose costs follow a model. */
+/* Tests what profiling may cost (OTEL_PROFILER_MAX_OVERHEAD): the rates that keep the budget, step
+ * by step, in programs whose costs follow a model. */
 #include "unit.h"
 
 #include "clock.h"
@@ -10,13 +10,13 @@
 static const uint64_t SECOND = NANO_PER_SECOND;
 enum { PERCENT = 10000 }; /* in millionths */
 
-/* A program: what it does in a second, and what it costs to look at it. */
+/* Models a program: what it does in a second, and what profiling it costs. */
 struct program {
     double processors;
-    double helper; /* of a processor */
-    double tick;   /* CPU samples a second at most */
+    double helper; /* share of a processor */
+    double tick;   /* the most CPU samples a second */
     double cpu_price;
-    double objects; /* allocated in a second, of two sizes in equal numbers */
+    double objects; /* objects allocated in a second, of two sizes in equal numbers */
     double sizes[2];
     double alloc_price;
     double contentions;
@@ -54,7 +54,7 @@ static struct sampling_cost cost_of_allocations(const struct program *p, double 
     return cost_of(samples, p->alloc_price, 2 * each, each * (p->sizes[0] + p->sizes[1]));
 }
 
-/* What a stretch of that length sees at those settings. */
+/* Returns the overhead that is seen in `nano` ns at those settings. */
 static struct overhead run(const struct program *p, uint64_t nano,
                            const struct settings_values *at) {
     const double seconds = (double)nano / 1e9;
@@ -72,7 +72,7 @@ static struct overhead run(const struct program *p, uint64_t nano,
                            p->contentions * p->delay * seconds)}};
 }
 
-/* Percent of the program's CPU time. */
+/* Returns the overhead in percent of the program's CPU time. */
 static double share(const struct overhead *seen) {
     double cost = (double)seen->helper_nano;
     for (int i = 0; i < SAMPLINGS; i++)
@@ -104,7 +104,7 @@ static bool is_as_set(const struct state *s) {
            s->now.lock_interval == s->set.lock_interval;
 }
 
-/* --- it falls --- */
+/* --- rates fall --- */
 
 static void costly_rates_fall_at_once_to_the_budget(void **state) {
     (void)state;
@@ -153,7 +153,7 @@ static void a_fiftieth_over_it_is_tolerated_and_a_tenth_is_not(void **state) {
     }
 }
 
-/* Timers expire on the tick: to lower 4000 Hz to 2000 would change nothing. */
+/* Timers expire on the tick, so a fall from 4000 Hz to 2000 would change nothing. */
 static void a_frequency_above_the_tick_falls_below_it(void **state) {
     (void)state;
     struct program dear = {.processors = 2, .tick = 250, .cpu_price = 100000};
@@ -198,7 +198,7 @@ static void costly_types_share_the_rest_of_the_budget(void **state) {
     assert_true(fabs(share(&s.seen) - 1) < 0.3);
 }
 
-/* What it takes is taken off; but sampling keeps a half. */
+/* Subtracts the helper's cost from the budget, but leaves a half to sampling. */
 static void the_helper_goes_first(void **state) {
     (void)state;
     static const double helpers[][2] = {{0.004, 0.6}, {0.02, 0.5}};
@@ -230,7 +230,7 @@ static void rates_keep_their_bounds(void **state) {
     assert_int_equal(s.now.cpu_frequency, BUDGET_LEAST_FREQUENCY);
     assert_int_equal(s.now.alloc_interval, BUDGET_LONGEST_INTERVAL);
     assert_int_equal(s.now.lock_interval, BUDGET_LONGEST_LOCK_INTERVAL);
-    s = begin(PERCENT / 100, settings(3, UINT64_C(1) << 30)); /* set beyond them */
+    s = begin(PERCENT / 100, settings(3, UINT64_C(1) << 30)); /* rates set beyond their limits */
     s.set.lock_interval = s.now.lock_interval = UINT64_C(3000000000);
     for (int i = 0; i < 10; i++)
         pass(&s, &p, SECOND, false);
@@ -260,7 +260,7 @@ static void default_rates_are_not_lowered(void **state) {
         struct program p = busy;
         p.processors = processors[i];
         p.helper = 0.001;
-        p.cpu_price = 20000; /* python3 with deep stacks */
+        p.cpu_price = 20000; /* the price for python3 with deep stacks */
         p.objects = 1e6 * processors[i];
         struct state s = begin(PERCENT, settings(99, 524288));
         for (int step = 0; step < 50; step++)
@@ -269,7 +269,7 @@ static void default_rates_are_not_lowered(void **state) {
     }
 }
 
-/* The first samples are dear: 5 ms of them are no reason. */
+/* The first samples are dear: 5 ms spent on them are no reason to lower rates. */
 static void a_burst_is_no_reason(void **state) {
     (void)state;
     struct program p = {
@@ -278,12 +278,12 @@ static void a_burst_is_no_reason(void **state) {
     pass(&s, &p, SECOND, false);
     assert_true(share(&s.seen) > 3);
     assert_true(is_as_set(&s));
-    pass(&s, &p, SECOND, false); /* but one that goes on is */
+    pass(&s, &p, SECOND, false); /* a burst that goes on is a reason */
     pass(&s, &p, SECOND, false);
     assert_false(is_as_set(&s));
 }
 
-/* --- it rises --- */
+/* --- rates rise --- */
 
 static void rates_rise_slowly_after_an_interval_without_a_fall(void **state) {
     (void)state;
@@ -294,9 +294,9 @@ static void rates_rise_slowly_after_an_interval_without_a_fall(void **state) {
     const uint64_t lowered = s.now.alloc_interval;
     assert_true(lowered > 4096);
     p.objects = 0;
-    pass(&s, &p, SECOND, false); /* no interval ends */
+    pass(&s, &p, SECOND, false); /* no interval ends here */
     assert_int_equal(s.now.alloc_interval, lowered);
-    pass(&s, &p, 10 * SECOND, true); /* it fell in this one */
+    pass(&s, &p, 10 * SECOND, true); /* the rate fell in this interval */
     assert_int_equal(s.now.alloc_interval, lowered);
     for (uint64_t before = lowered; !is_as_set(&s); before = s.now.alloc_interval) {
         pass(&s, &p, 10 * SECOND, true);
@@ -327,7 +327,8 @@ static void rates_return_where_the_program_does_four_times_as_much(void **state)
         pass(&s, &p, 10 * SECOND, true);
     assert_false(is_as_set(&s));
     p.objects = 100;
-    p.processors = 0.3; /* three times the tenth of a processor that it had a budget for */
+    /* the program uses three times the tenth of a processor that the budget was for */
+    p.processors = 0.3;
     pass(&s, &p, SECOND, false);
     assert_int_not_equal(s.change, BUDGET_RETURNS);
     p.processors = 0.5;
@@ -354,7 +355,7 @@ static void cpu_time_of_minutes_ago_counts(void **state) {
     assert_false(is_as_set(&s));
 }
 
-/* As one does that other processes keep from running. */
+/* A program that other processes keep from running uses less likewise. */
 static void a_program_that_uses_half_of_what_it_used_has_half_of_the_budget(void **state) {
     (void)state;
     struct program p = busy;
@@ -370,8 +371,8 @@ static void a_program_that_uses_half_of_what_it_used_has_half_of_the_budget(void
     }
 }
 
-/* A program that begins on two processors goes on with a third of one: the budget is a share of
- * what it uses then. */
+/* Runs a program that begins on two processors and goes on with a third of one: the budget is a
+ * share of what the program uses at the time. */
 static void a_burst_of_the_program_enlarges_the_budget_of_its_own_time_alone(void **state) {
     (void)state;
     struct program p = busy;

@@ -1,4 +1,4 @@
-/* When it is looked at what profiling costs, and what becomes of the rates then. */
+/* Tests when the cost of profiling is measured, and how the rates change then. */
 #include "unit.h"
 
 #include "control/control.h"
@@ -7,7 +7,7 @@
 
 static const uint64_t SECOND = NANO_PER_SECOND;
 
-/* CLOCK_MONOTONIC goes on where a test says so. */
+/* Is CLOCK_MONOTONIC, which advances where a test says so. */
 static uint64_t now_nano = 1000000000000;
 
 static long fake_syscall(long number, const long a[6]) {
@@ -31,7 +31,7 @@ static void without_lowered_rates_no_poll_is_planned(void **state) {
     control_close(control);
 }
 
-/* Dear samples before the first look, and in every second from then on. */
+/* Makes samples dear before the first check, and in every second from then on. */
 static struct control *open_dear(struct capture_api *api, const char *const *environment) {
     *api = fake_capture(environment);
     fake.costs[SAMPLING_ALLOCATIONS] = (struct sampling_cost){20000000, 20000, 20000, 2000000};
@@ -58,12 +58,12 @@ static void costly_first_rates_are_checked_soon(void **state) {
     control_close(control);
 }
 
-/* A forked child's capture side has the rates that its parent's were lowered to. */
+/* Gives the child's capture side the rates that its parent's were lowered to. */
 static void a_child_begins_at_the_rates_that_are_set(void **state) {
     (void)state;
     struct capture_api api = fake_capture((const char *const[]){NULL});
     struct control *control = control_open(&api);
-    assert_int_equal(fake.settings.alloc_interval, 0); /* told nothing */
+    assert_int_equal(fake.settings.alloc_interval, 0); /* capture has received no settings */
     control_close(control);
     api = fake_capture((const char *const[]){"OTEL_PROFILER_ALLOC_INTERVAL=1", NULL});
     assert_true(api.harvest.period(ALLOC_INTERVAL) > 1);
@@ -131,7 +131,7 @@ static void the_start_of_the_helper_is_not_its_share_of_an_interval(void **state
     control_close(control);
 }
 
-/* Time goes by in which samples cost a fifth of it, or nothing; what is due is done. */
+/* Lets time pass in which samples cost a fifth of it, or nothing; then does what is due. */
 static void go_by(struct control *control, uint64_t nano, bool are_dear) {
     now_nano += nano;
     if (are_dear) {
@@ -157,7 +157,7 @@ static void a_client_that_sets_another_rate_again_and_again_puts_nothing_off(voi
     control_close(control);
 }
 
-/* A dear rate is set shortly before a look that finds cheap ones. */
+/* Sets a dear rate shortly before a check that finds cheap samples. */
 static void a_costly_rate_set_shortly_before_a_check_is_checked_again(void **state) {
     (void)state;
     struct capture_api api = fake_capture((const char *const[]){NULL});
@@ -173,7 +173,7 @@ static void a_costly_rate_set_shortly_before_a_check_is_checked_again(void **sta
     control_close(control);
 }
 
-/* Else the exporter's thread would look again and again without an end. */
+/* Keeps the exporter's thread from checking again and again without end. */
 static void a_lifted_limit_ends_the_checks(void **state) {
     (void)state;
     static const char freely[] = "OTEL_PROFILER_MAX_OVERHEAD=none";

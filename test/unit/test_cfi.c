@@ -1,11 +1,12 @@
-/* From bytes to a rule, for tables that no linker writes but a broken file may have. */
+/* Tests the step from bytes to a rule, for tables that no linker writes but a broken file may
+ * have. */
 #include "unit.h"
 
 #include "unwind/cfi.h"
 
 enum { FUNCTION = 64, BYTES = 256 };
 
-/* Tables of one function, which begins 64 bytes before them. */
+/* Holds the tables of one function, which begins 64 bytes before them. */
 struct tables {
     uint8_t bytes[BYTES];
     size_t size;
@@ -21,7 +22,8 @@ static void put_32(struct tables *t, int32_t value) {
     put(t, &value, sizeof value);
 }
 
-/* `align`: the data alignment factor in `align_size` bytes; `code`: the function's instructions. */
+/* Makes tables: `align` is the data alignment factor in `align_size` bytes, `code` the function's
+ * instructions. */
 static struct tables make(const char *align, size_t align_size, const char *code, size_t size) {
     struct tables t = {.size = 0};
     put(&t, "\1\x1b\3\x3b\0\0\0\0", 8);
@@ -44,7 +46,7 @@ static struct tables make(const char *align, size_t align_size, const char *code
     return t;
 }
 
-/* The rule within the function, with the tables `shift` bytes behind an aligned address. */
+/* Returns the rule within the function, with the tables `shift` bytes behind an aligned address. */
 static struct rule rule_of(const struct tables *t, size_t shift) {
     _Alignas(8) uint8_t place[BYTES + 8];
     memcpy(place + shift, t->bytes, t->size);
@@ -65,8 +67,8 @@ static void tables_need_not_be_aligned(void **state) {
     }
 }
 
-/* Offsets beyond 64 bits are nonsense; they are counted modulo 2^64, and what is no rule then is
- * none. */
+/* Counts offsets beyond 64 bits, which are nonsense, modulo 2^64. A result that cannot be a rule
+ * gives no rule. */
 static void offsets_wrap(void **state) {
     (void)state;
     static const char least[] = "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x7f";
@@ -83,7 +85,8 @@ static void offsets_wrap(void **state) {
     assert_int_equal(rule_of(&t, 0).cfa_offset, -2);
 }
 
-/* What SBCL's call_into_lisp says of itself: it has pushed the frame of another stack as its own.
+/* Reads what SBCL's call_into_lisp says of itself: it has pushed the frame of another stack as its
+ * own.
  */
 static void the_frame_above_a_saved_rbp_is_a_rule(void **state) {
     (void)state;
@@ -102,7 +105,7 @@ static int32_t offset_after(const char *code, size_t size) {
     return rule.cfa_offset;
 }
 
-/* The address that is asked for is 4 bytes behind the function's beginning. */
+/* Requests a rule for the address 4 bytes behind the function's beginning. */
 static void a_row_holds_from_its_first_byte_on(void **state) {
     (void)state;
     assert_int_equal(offset_after("\x0e\x10\x44\x0e\x20", 5), 32);
@@ -114,7 +117,7 @@ static void a_remembered_row_is_recalled(void **state) {
     (void)state;
     assert_int_equal(offset_after("\x0e\x10\x0a\x0e\x40\x0b", 6), 16);
     assert_int_equal(offset_after("\x0a\x0e\x10\x0a\x0e\x40\x0b\x0b", 8), 8);
-    const struct tables t = make("\x78", 1, "\x0e\x10\x0b", 3); /* none is remembered */
+    const struct tables t = make("\x78", 1, "\x0e\x10\x0b", 3); /* no state was remembered before */
     assert_int_equal(rule_of(&t, 0).cfa_kind, RULE_EXPRESSION);
 }
 

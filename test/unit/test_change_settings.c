@@ -1,4 +1,5 @@
-/* Settings of the capture side as a whole, changed: what the helper harvests and exports then. */
+/* Tests a change of the whole capture side's settings: what the helper harvests and exports
+ * then. */
 #include "unit.h"
 
 #include "capture.h"
@@ -19,7 +20,7 @@ static const struct config config = {.max_stack_depth = DEPTH,
 static struct log quiet;
 static struct capture_api api;
 
-/* Without the sampling signal, and with a heap, though malloc is not ours here. */
+/* Starts without the sampling signal, and with a heap, though malloc is not ours here. */
 static int start(void **state) {
     (void)state;
     struct config without = config;
@@ -73,10 +74,11 @@ static void rates_are_those_that_were_set(void **state) {
     assert_int_not_equal(settings_version(&capture.settings), version);
     assert_int_equal(api.harvest.period(CPU_PERIOD), 1000000);
     assert_int_equal(api.harvest.period(ALLOC_INTERVAL), 4096);
-    assert_int_equal(capture.heap.logged_interval, 4096); /* it has not grown: nothing to be said */
+    /* nothing is logged */
+    assert_int_equal(capture.heap.logged_interval, 4096);
 }
 
-/* An interval that has grown with the live heap stays until another is set. */
+/* Keeps an interval that has grown with the live heap until another interval is set. */
 static void a_change_of_something_else_leaves_the_interval(void **state) {
     (void)state;
     atomic_store(&capture.heap.interval, 64);
@@ -85,8 +87,8 @@ static void a_change_of_something_else_leaves_the_interval(void **state) {
     heap_set_interval(&capture.heap, config.alloc_interval);
 }
 
-/* As another thread of the parent was changing them: of what is wanted nothing is published yet,
- * and the interval has grown with the live heap. */
+/* Forks while another thread of the parent changes the settings: the new ones are not published
+ * yet, and the interval has grown with the live heap. */
 static void a_child_has_the_settings_that_were_wanted_last(void **state) {
     (void)state;
     atomic_store(&capture.heap.interval, 1 << 20);
@@ -131,7 +133,7 @@ static void a_thread_follows_a_version_once(void **state) {
     assert_true(capture_follow_settings(profiler_tls.thread));
 }
 
-/* What is known of it then is not what is live. */
+/* The objects that were known at that time are not those that are live now. */
 static void live_objects_are_in_no_harvest_while_the_type_is_off(void **state) {
     (void)state;
     struct live_object object;
@@ -148,7 +150,7 @@ static void live_objects_are_in_no_harvest_while_the_type_is_off(void **state) {
     assert_true(heap_forget(&capture.heap, (void *)AT, &object));
     set(true, config.types);
     harvest();
-    assert_int_equal(seen.of[SAMPLE_LIVE], 1); /* the one that has not been freed */
+    assert_int_equal(seen.of[SAMPLE_LIVE], 1); /* the object that has not been freed */
 }
 
 static void a_type_that_is_off_records_nothing(void **state) {
@@ -169,7 +171,7 @@ static void a_type_that_is_off_records_nothing(void **state) {
     assert_true(profiler_tls.thread->beyond > UINT64_MAX / 2);
 }
 
-/* Time until it was turned off is told at the end, time since is not. */
+/* Records the time until the type was turned off at the end, and no time since then. */
 static void the_last_harvest_has_no_time_while_it_was_off(void **state) {
     (void)state;
     struct thread_state *const thread = profiler_tls.thread;
@@ -186,7 +188,7 @@ static void the_last_harvest_has_no_time_while_it_was_off(void **state) {
     assert_true(seen.nano == 1000);
 }
 
-/* A configuration file is read while the program runs. */
+/* Reads a configuration file while the program runs. */
 static void a_pause_outlasts_other_changes(void **state) {
     (void)state;
     assert_true(capture_pause(true));

@@ -1,5 +1,5 @@
-/* A context that its thread changes while another thread reads it. safe_read() is the test's: what
- * the thread does then comes in the middle of a read, or behind it. */
+/* Tests a context that its thread changes while another thread reads it. The test replaces
+ * safe_read(), so the thread's change comes in the middle of a read, or behind it. */
 #include "unit.h"
 
 #include "arch_machine.h"
@@ -10,10 +10,10 @@ enum { RECORD_BYTES = 28, VALID = 24, HALF = 12 };
 
 static struct modules modules;
 static struct context_reader reader = {.sources = CONTEXT_ALL, .modules = &modules};
-static __thread const uint8_t *published; /* as otel_thread_ctx_v1 */
+static __thread const uint8_t *published; /* stands for otel_thread_ctx_v1 */
 static uint8_t record[RECORD_BYTES];
-static size_t changes_at; /* so many bytes of the next read of the record come before the change; 0:
-                             none comes */
+/* bytes of the next read of the record that come before the change; 0: no change comes */
+static size_t changes_at;
 
 static void fill(uint8_t with) {
     memset(record, with, VALID);

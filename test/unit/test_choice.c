@@ -1,4 +1,4 @@
-/* Which programs are profiled: by name, by path, by the name they were started by. */
+/* Tests which programs are profiled: by name, by path, by the name they were started by. */
 #include "unit.h"
 
 #include "process/eligibility/choice.h"
@@ -38,7 +38,7 @@ static void the_default_list(void **state) {
         {"/tini", "/tini", CHOICE_EXCLUDED_BY_DEFAULT},
         {"/opt/tini-static-amd64", "/opt/tini-static-amd64", CHOICE_EXCLUDED_BY_DEFAULT},
         {"/usr/bin/dumb-init", "dumb-init", CHOICE_EXCLUDED_BY_DEFAULT},
-        /* people's own programs, whatever they are called */
+        /* users' own programs, whatever their names */
         {"/usr/lib/systemd/systemd", "/sbin/init", CHOICE_EXCLUDED_BY_DEFAULT},
         {"/lib/systemd/systemd-journald", "/lib/systemd/systemd-journald",
          CHOICE_EXCLUDED_BY_DEFAULT},

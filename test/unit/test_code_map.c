@@ -1,4 +1,4 @@
-/* Pieces of code that take each other's place, against a naive twin: the last one is there. */
+/* Compares pieces of code that replace each other with a naive twin: the last piece is found. */
 #include "unit.h"
 
 #include "poisson.h"
@@ -26,7 +26,7 @@ static void check(struct code_map *map, const struct piece *all, int count) {
     }
 }
 
-/* In one batch, in several, and in batches of one. */
+/* Adds the pieces in one batch, in several, and in batches of one. */
 static void the_last_piece_is_there(void **state) {
     (void)state;
     uint64_t random = 7;
@@ -62,7 +62,7 @@ static void ranges_without_code_are_left_out(void **state) {
     code_map_free(&map);
 }
 
-/* Many more than a batch, and no two overlap. */
+/* Adds many more pieces than a batch holds, of which no two overlap. */
 static void pieces_without_end_end(void **state) {
     (void)state;
     struct code_map map = {0};

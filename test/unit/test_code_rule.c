@@ -1,4 +1,4 @@
-/* Instructions, and the rules that are made of them. */
+/* Tests the decoding of instructions, and the rules that follow from them. */
 #include "unit.h"
 
 #include "arch_instruction.h"

@@ -1,4 +1,5 @@
-/* OTEL_PROFILER_CONDITION: what is one, and whether it holds in an interval. */
+/* Tests OTEL_PROFILER_CONDITION: which texts are conditions, and whether one holds in an
+ * interval. */
 #include "unit.h"
 
 #include "condition.h"
@@ -113,12 +114,12 @@ static void it_holds_above_a_bound(void **state) {
         {{80, 512, 0}, {79, 513}, true},
         {{80, 512, 0}, {81, 511}, true},
         {{80, 512, 0}, {79, 511}, false},
-        /* what is not known holds, where it counts */
+        /* a value that is not known holds, where it counts */
         {{80, 0, 0}, {-1, 0}, true},
         {{0, 512, 0}, {0, -1}, true},
         {{80, 0, 0}, {0, -1}, false},
         {{0, 512, 0}, {-1, 0}, false},
-        /* how long spans last is asked of samples, not of the interval */
+        /* the length of spans is a condition on samples, not on the interval */
         {{0, 0, 1000}, {1e9, 1e9}, false},
         {{80, 0, 1000}, {81, 0}, true},
         {{80, 0, 1000}, {79, 0}, false},
@@ -149,7 +150,7 @@ static struct export_condition opened(struct capture_api *api, const char *varia
     return export_condition_open(api);
 }
 
-/* The length of the interval is said, so nothing depends on how fast this machine is. */
+/* Passes the length of the interval, so nothing depends on how fast this machine is. */
 static void cpu_time_counts_from_one_export_to_the_next(void **state) {
     (void)state;
     struct capture_api api;
@@ -164,7 +165,7 @@ static void cpu_time_counts_from_one_export_to_the_next(void **state) {
     assert_true(condition.holds);
 }
 
-/* Another program, in the same process. */
+/* Stands for an exec of another program in the same process. */
 static void cpu_time_from_before_an_exec_is_in_no_interval(void **state) {
     (void)state;
     struct capture_api api;
@@ -191,7 +192,7 @@ static void the_profilers_own_time_is_not_the_programs(void **state) {
     assert_false(condition.holds);
 }
 
-/* It was set while the program runs: where the interval began nobody looked. */
+/* Sets a condition while the program runs: the values at the interval's begin were not read. */
 static void an_interval_without_a_known_beginning_is_exported(void **state) {
     (void)state;
     struct capture_api api;

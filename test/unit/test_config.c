@@ -1,4 +1,5 @@
-/* The parser of the environment: precedence, defaults, and one exact warning per wrong value. */
+/* Tests the parser of the environment: precedence, defaults, and one exact warning per wrong
+ * value. */
 #include "unit.h"
 
 #include "parsed_config.h"
@@ -187,7 +188,7 @@ static void signals(void **state) {
     (void)state;
     static const struct {
         const char *text;
-        int number; /* 0: it is refused */
+        int number; /* 0: the text is refused */
     } cases[] = {
         {"SIGPROF", SIGPROF},
         {"SIGRTMIN", 34},
@@ -408,7 +409,7 @@ static void lists_of_pairs_are_checked(void **state) {
     assert_string_equal(c.headers, "a=%20");
 }
 
-/* However little room is left: nobody else says so. */
+/* Checks the list however little room is left: no other code reports a wrong pair. */
 static void a_long_list_of_pairs_is_checked(void **state) {
     (void)state;
     static char entry[sizeof buffer] = "OTEL_EXPORTER_OTLP_HEADERS=novalue";

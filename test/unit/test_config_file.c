@@ -1,4 +1,4 @@
-/* Configuration files: which lines are taken, and what is said of the others. */
+/* Tests configuration files: which lines are taken, and what is logged about the others. */
 #include "unit.h"
 
 #include "config_file.h"
@@ -65,7 +65,7 @@ static void a_value_is_itself(void **state) {
     assert_entry("OTEL_SERVICE_NAME=\xc3\xa4", "OTEL_SERVICE_NAME=\xc3\xa4");
 }
 
-/* As in the environment, the first of the entries counts. */
+/* Puts the last line first: as in the environment, the first entry of a name counts. */
 static void the_last_line_comes_first(void **state) {
     (void)state;
     static const char text[] = "OTEL_LOG_LEVEL=1\nOTEL_LOG_LEVEL=2\nOTEL_LOG_LEVEL=3\n";
@@ -85,7 +85,7 @@ static void both_forms_of_a_name_are_keys(void **state) {
     assert_int_equal(t.said, 1);
 }
 
-/* No value is repeated: it may be a secret. */
+/* Repeats no value in the log: a value may be a secret. */
 static void a_wrong_line_is_reported_with_file_and_number(void **state) {
     (void)state;
 #define REFUSED(text, message) assert_refused(text, sizeof text - 1, "/x.conf, line " message)

@@ -1,4 +1,4 @@
-/* Contentions: what is sampled stands for all there were, is bounded, and says which lock. */
+/* Tests contentions: samples stand for all contentions, are bounded, and name the lock. */
 #include "unit.h"
 
 #include "clock.h"
@@ -77,17 +77,17 @@ static int end(void **state) {
 static const struct hook_caller caller = {.stack_pointer = 16, .frame_pointer = 32, .pc = 48};
 static pthread_mutex_t lock;
 
-/* A contention whose lock was held by HOLDER. */
+/* Makes a contention whose lock was held by HOLDER. */
 __attribute__((noinline)) static void contend(void) {
     lock.__data.__owner = HOLDER;
     const struct contention contention = contention_begin(&recorder, &caller, WAIT_LOCK, &lock);
     contention_end(&recorder, &contention);
 }
 
-/* --- how often --- */
+/* --- the rate of samples --- */
 
-/* Of `count` contentions of `delay` ns, one each `gap` ns from `*now` on: what the samples stand
- * for. */
+/* Makes `count` contentions of `delay` ns, one each `gap` ns from `*now` on. Returns what the
+ * samples stand for. */
 static double sampled(uint64_t *now, int count, uint64_t delay, uint64_t gap) {
     double stands_for = 0;
     for (int i = 0; i < count; i++, *now += gap)
@@ -102,7 +102,7 @@ static void samples_stand_for_all_whatever_their_delay(void **state) {
     uint64_t now = NANO_PER_SECOND;
     for (size_t i = 0; i < sizeof delays / sizeof *delays; i++) {
         const int count = 400000;
-        /* few enough a second for the interval to stay */
+        /* the rate is low enough for the interval to stay */
         const double expected = sampled(&now, count, delays[i], 100 * NANO_PER_MILLI);
         const double p = delays[i] < INTERVAL ? (double)delays[i] / INTERVAL : 1;
         const double deviation = sqrt(count * (1 - p) / p);
@@ -147,7 +147,8 @@ static void the_interval_comes_back_when_they_are_few_again(void **state) {
     assert_int_equal(thread->contention.interval, INTERVAL);
 }
 
-/* Of contentions for two seconds, with the settings published anew after each of them, or not. */
+/* Makes contentions for two seconds, with the settings published again after each of them, or
+ * not. */
 static int samples_in_two_seconds(bool changes) {
     enum { DELAY = 1000000, GAP = 10000 };
     uint64_t now = NANO_PER_SECOND;
@@ -172,7 +173,7 @@ static void pauses_do_not_restart_the_bound(void **state) {
     assert_int_equal(samples_in_two_seconds(true), samples);
 }
 
-/* A client that sets two intervals in turns, 16 times a second. */
+/* Acts as a client that sets two intervals in turns, 16 times a second. */
 static void other_intervals_do_not_restart_the_bound(void **state) {
     (void)state;
     enum { DELAY = 50000, GAP = 10000, SECONDS = 20, TURN = 6000 };
@@ -251,7 +252,7 @@ static void work_of_the_profilers_own_is_not_measured(void **state) {
     profiler_tls.thread = NULL;
     contend();
     profiler_tls.thread = thread;
-    atomic_store(&thread->tid, 0); /* as in a copy that no fork handler has seen */
+    atomic_store(&thread->tid, 0); /* as in a copy of the process that no fork handler has seen */
     contend();
     atomic_store(&thread->tid, TID);
     harvest();
@@ -259,7 +260,7 @@ static void work_of_the_profilers_own_is_not_measured(void **state) {
     assert_int_equal(atomic_load(&thread->wait_slot.sequence), 0);
 }
 
-/* A handler that runs during the wait may fork: in the child this thread is another slot's. */
+/* Forks in a handler that runs during the wait: in the child this thread has another slot. */
 static void another_slot_than_before_is_left_as_it_is(void **state) {
     (void)state;
     set_lock_interval(1);
@@ -271,7 +272,7 @@ static void another_slot_than_before_is_left_as_it_is(void **state) {
     assert_int_equal(seen.samples, 0);
 }
 
-/* A handler that runs during the wait may give up the right to make system calls. */
+/* Gives up the right to make system calls in a handler that runs during the wait. */
 static void a_thread_that_has_left_meanwhile_records_nothing(void **state) {
     (void)state;
     set_lock_interval(1);
@@ -293,7 +294,7 @@ static void errno_and_floats_stay_as_they_were(void **state) {
         assert_int_equal(errno, 55);
         assert_int_equal(fetestexcept(FE_ALL_EXCEPT), 0);
     }
-    set_lock_interval(100000); /* some are sampled, by weights that are no whole numbers */
+    set_lock_interval(100000); /* some are sampled, with weights that are not whole numbers */
     for (int i = 0; i < 10000; i++) {
         feclearexcept(FE_ALL_EXCEPT);
         contend();

@@ -1,4 +1,5 @@
-/* What an application says about itself: plain values are taken, within bounds, and nothing else.
+/* Tests what an application publishes about itself: plain values are taken, within bounds, and
+ * nothing else.
  */
 #include "unit.h"
 
@@ -94,12 +95,12 @@ static void a_set_has_an_end(void **state) {
         attributes_set_text(&set, key, "v");
     }
     assert_int_equal(set.count, MAX_ATTRIBUTES);
-    attributes_set_int(&set, "k0", 4); /* one that is there can change still */
+    attributes_set_int(&set, "k0", 4); /* an existing attribute can still change */
     assert_int_equal(attributes_find(&set, "k0")->value.integer, 4);
     attributes_clear(&set);
 }
 
-/* Lists in lists, as deep as they fit: a decoder that follows them needs a stack as deep. */
+/* Nests lists in lists, as deep as they fit: a decoder that follows them needs a stack as deep. */
 static void depth_is_no_way_to_the_end_of_the_stack(void **state) {
     (void)state;
     static uint8_t nested[CONTEXT_PAYLOAD_BYTES - 64];
@@ -136,7 +137,7 @@ static void depth_is_no_way_to_the_end_of_the_stack(void **state) {
     assert_int_equal(set.count, 0);
 }
 
-/* --- the names of keys --- */
+/* as attributes of the resource they do not count */
 
 static void names_keep_their_places(void **state) {
     (void)state;

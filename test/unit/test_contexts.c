@@ -1,5 +1,5 @@
-/* What contexts of threads become: a link and labels, of which nothing stands twice, nothing is
- * hidden in vain, and nothing is left behind in the dictionary. */
+/* Tests what an export makes of threads' contexts: a link and labels. No entry is listed twice, no
+ * sample is missing without need, and no unused entry is left in the dictionary. */
 #include "unit.h"
 
 #include "console_text.h"
@@ -11,7 +11,7 @@ static const char trace[] = "trace id, 16 by";
 
 static struct key_names names;
 
-/* The labels of one context alone; those of the last call are gone. */
+/* Holds the labels of one context; a call replaces those of the call before. */
 static struct merge named;
 
 static const struct exported_context *name_one(const struct sample_context *context,
@@ -234,7 +234,7 @@ static const Profile *first_profile(const Request *request) {
     return request->resource_profiles[0]->scope_profiles[0]->profiles[0];
 }
 
-/* Of no sample it is "". */
+/* Returns the value of a sample's attribute, "" where the sample has none. */
 static const char *attribute_of(const Request *request, size_t sample, const char *key) {
     const Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary *const d =
         request->dictionary;
@@ -269,7 +269,8 @@ static void labels_become_attributes_of_the_sample(void **state) {
     release(request);
 }
 
-/* A receiver may hold us to one sample for a stack, a link and a set of attributes. */
+/* Merges them because a receiver may require one sample for a stack, a link and a set of
+ * attributes. */
 static void contexts_that_differ_in_nothing_exported_are_one_sample(void **state) {
     (void)state;
     static const char *const hiding[] = {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_REDACT=user",
@@ -294,7 +295,7 @@ static void contexts_that_differ_in_nothing_exported_are_one_sample(void **state
     release(request);
 }
 
-/* Nor do they use up the places of OTEL_PROFILER_MAX_SAMPLES. */
+/* Labels that are not sent use up no places of OTEL_PROFILER_MAX_SAMPLES. */
 static void labels_that_are_not_sent_divide_no_samples(void **state) {
     (void)state;
     static const char *const choices[][4] = {
@@ -400,7 +401,7 @@ static void contexts_merged_into_other_leave_no_orphans(void **state) {
     release(request);
 }
 
-/* Each half lists the links and labels of its own samples, and no others. */
+/* Lists in each half the links and labels of its own samples, and no others. */
 static void a_divided_interval_leaves_no_orphans(void **state) {
     (void)state;
     make_spans();

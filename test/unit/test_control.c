@@ -1,5 +1,5 @@
-/* What is profiled at present: the configuration, requests and recordings, composed into what
- * capture is told. */
+/* Tests what is profiled at present: the settings for capture are composed of the configuration,
+ * requests and recordings. */
 #include "unit.h"
 
 #include "config_kind.h"
@@ -48,7 +48,7 @@ static struct settings_values in_force(void) {
 
 /* --- the list --- */
 
-/* The columns that both lists have. */
+/* Checks the columns that both lists have. */
 static void the_list_agrees_with_the_configurations(void **state) {
     (void)state;
     static const struct {
@@ -104,7 +104,7 @@ static void every_variable_is_listed_as_the_environment_has_it(void **state) {
                                 "OTEL_PROFILER_CONDITION=none\n");
 }
 
-/* As the live heap does: a sample of an allocation stands for so much. */
+/* Lets the interval grow as the live heap does: a sample of an allocation stands for more bytes. */
 static void an_interval_that_has_grown_is_listed_as_it_is(void **state) {
     (void)state;
     assert_true(set("OTEL_PROFILER_ALLOC_INTERVAL=8192"));
@@ -113,7 +113,7 @@ static void an_interval_that_has_grown_is_listed_as_it_is(void **state) {
     assert_non_null(strstr(list(), "OTEL_PROFILER_ALLOC_INTERVAL=131072\n"));
 }
 
-/* otelprof_stop() goes before all settings, which are what they were when it is over. */
+/* Puts otelprof_stop() before all settings, which are unchanged when the pause is over. */
 static void a_profiler_that_the_program_stopped_is_listed_as_off(void **state) {
     (void)state;
     assert_non_null(strstr(list(), "OTEL_PROFILER_START=on\n"));
@@ -140,7 +140,7 @@ static void percentages_are_written_as_they_are_read(void **state) {
     }
 }
 
-/* What is told can be sent back. */
+/* Sends the list back as a request. */
 static void a_list_is_a_request_that_changes_nothing(void **state) {
     (void)state;
     const struct settings_values before = in_force();
@@ -168,7 +168,7 @@ static void a_request_changes_the_named_settings_alone(void **state) {
     assert_int_equal(in_force().cpu_frequency, 500);
 }
 
-/* As in a configuration file: test_config_file.c. */
+/* Parses a line as in a configuration file: test_config_file.c. */
 static void a_line_is_parsed_as_in_a_file(void **state) {
     (void)state;
     assert_true(set("; a comment\n \t; one more\r\n\tOTEL_PROFILER_CPU_FREQUENCY\t=\t500\t\r\n"));
@@ -178,7 +178,8 @@ static void a_line_is_parsed_as_in_a_file(void **state) {
     assert_int_equal(in_force().cpu_frequency, 500);
 }
 
-/* Nothing follows the heap's height otherwise, and an old peak would be exported as today's. */
+/* Turns the heap on as well: nothing else follows its height, and an old peak would be exported as
+ * today's. */
 static void with_the_peak_comes_the_heap(void **state) {
     (void)state;
     static const char *const environment[] = {"OTEL_PROFILER_TYPES=cpu,heap_peak", NULL};
@@ -243,7 +244,7 @@ static void a_wrong_line_spoils_a_request(void **state) {
     assert_false(control_set(control, "OTEL_PROFILER_START=o\0f", 23, problem));
 }
 
-/* For HEAD, which may ask for settings as GET does. */
+/* Serves HEAD, which may carry settings as GET does. */
 static void lines_are_checked_without_a_change(void **state) {
     static const char right[] = "OTEL_PROFILER_CPU_FREQUENCY=999\nOTEL_PROFILER_TYPES=heap";
     static const char wrong[] = "OTEL_PROFILER_CPU_FREQUENCY=999\nOTEL_NOTHING=1";
@@ -254,12 +255,13 @@ static void lines_are_checked_without_a_change(void **state) {
     assert_non_null(strstr(problem, "line 2"));
     assert_int_equal(in_force().cpu_frequency, 99);
     assert_int_equal(in_force().types, before);
-    for (int i = 0; i < 20; i++) /* nor is it one of the recordings, of which there may be 16 */
+    /* nor does it count among the recordings, of which there may be 16 */
+    for (int i = 0; i < 20; i++)
         assert_true(control_check(control, right, sizeof right - 1, problem));
     assert_int_not_equal(record(right), 0);
 }
 
-/* Whatever is in it, the problem is a whole sentence. */
+/* Reports the problem in a whole sentence, whatever is in the line. */
 static void a_long_line_is_reported_shortened(void **state) {
     (void)state;
     static char text[70000];
@@ -345,13 +347,13 @@ static void of_several_the_finest_holds(void **state) {
     assert_int_equal(in_force().cpu_frequency, 999);
     control_record_end(control, first);
     assert_int_equal(in_force().cpu_frequency, 500);
-    assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=700")); /* of a request beside it */
+    assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=700")); /* set by a request beside the recording */
     assert_int_equal(in_force().cpu_frequency, 700);
     control_record_end(control, second);
     assert_int_equal(in_force().cpu_frequency, 700);
 }
 
-/* What is off is not turned on by who asks for something else. */
+/* Leaves a type off that the recording does not request. */
 static void a_recording_turns_on_its_own_type_alone(void **state) {
     (void)state;
     static const char *const environment[] = {"OTEL_PROFILER_START=off", NULL};
@@ -392,7 +394,7 @@ static void unchanged_settings_are_not_passed_to_capture(void **state) {
     control_poll(control, NANO_PER_SECOND);
     assert_int_equal(fake.settings.cpu_frequency, 0);
     assert_true(control_next_poll(control) == UINT64_MAX);
-    assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=99")); /* as it is */
+    assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=99")); /* the value that it has already */
     assert_int_equal(fake.settings.cpu_frequency, 0);
 }
 
@@ -401,7 +403,7 @@ static void wait_until(uint64_t moment) {
         ;
 }
 
-/* Where there is no threshold nobody wakes up for it. */
+/* Wakes up for a threshold only where one is set. */
 static void a_threshold_is_polled_once_a_second(void **state) {
     (void)state;
     assert_true(control_next_poll(control) == UINT64_MAX);
@@ -409,15 +411,15 @@ static void a_threshold_is_polled_once_a_second(void **state) {
     assert_true(set("OTEL_PROFILER_CPU_THRESHOLD=100"));
     assert_in_range(control_next_poll(control), before + NANO_PER_SECOND,
                     monotonic_nano() + NANO_PER_SECOND);
-    assert_false(control_sheds(control)); /* more than all is never */
+    assert_false(control_sheds(control)); /* a threshold above 100 % is never reached */
     assert_true(set("OTEL_PROFILER_CPU_THRESHOLD="));
     assert_true(control_next_poll(control) == UINT64_MAX);
 }
 
-/* It is in force when capture has been told, and soon. */
+/* Lets them be in force once capture has taken them, soon after. */
 static void settings_that_capture_refuses_are_tried_again(void **state) {
     (void)state;
-    assert_true(set("OTEL_PROFILER_MAX_OVERHEAD=none")); /* which looks a second later */
+    assert_true(set("OTEL_PROFILER_MAX_OVERHEAD=none")); /* whose check comes a second later */
     fake.settings_refused = 2;
     const uint64_t now = monotonic_nano();
     assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=500"));
@@ -430,7 +432,7 @@ static void settings_that_capture_refuses_are_tried_again(void **state) {
     control_poll_again(control);
     assert_int_equal(fake.settings_refused, 0);
     const uint64_t next = control_next_poll(control);
-    assert_true(next >= due + 100 * NANO_PER_MILLI); /* later each time */
+    assert_true(next >= due + 100 * NANO_PER_MILLI); /* the delay grows each time */
     wait_until(next);
     control_poll(control, NANO_PER_SECOND); /* at an export, too */
     assert_int_equal(in_force().cpu_frequency, 500);

@@ -1,5 +1,5 @@
-/* The watched file: what holds is what it says now, and only if nobody else can have written it.
- * Two users: run by root it gives files to the other with chown. */
+/* Tests the watched file: its present lines hold, and only if no other user can have written them.
+ * Needs two users: run by root, the test gives files to the other user with chown. */
 #include "unit.h"
 
 #include "control/control_file.h"
@@ -51,7 +51,7 @@ static int end(void **state) {
     return system(command);
 }
 
-/* What has been logged since the last call. */
+/* Returns what has been logged since the last call. */
 static const char *said(void) {
     static char text[8192];
     FILE *const read = fopen(log_path, "r");
@@ -71,7 +71,7 @@ static bool sets(enum settable settable) {
     return file.overlay.has & (1u << settable);
 }
 
-/* --- what it says --- */
+/* --- its lines --- */
 
 static void its_lines_hold(void **state) {
     (void)state;
@@ -98,7 +98,7 @@ static void a_wrong_line_is_said_and_the_others_hold(void **state) {
     assert_non_null(strstr(text, ":3: OTEL_PROFILER_TYPES=\"cpu,threads\" has a type that was not "
                                  "in OTEL_PROFILER_TYPES when the program started; the line"));
     assert_false(control_file_poll(&file));
-    assert_string_equal(said(), ""); /* once */
+    assert_string_equal(said(), ""); /* the line is logged once */
 }
 
 static void many_wrong_lines_are_few_warnings(void **state) {
@@ -134,14 +134,15 @@ static void a_removed_line_no_longer_holds(void **state) {
     (void)said();
     assert_true(control_file_poll(&file));
     assert_int_equal(file.overlay.has, 0);
-    assert_true(says("debug: OTEL_PROFILER_CONTROL_FILE: ")); /* nothing is wrong */
+    assert_true(says("debug: OTEL_PROFILER_CONTROL_FILE: ")); /* the log has no warning */
     assert_false(control_file_poll(&file));
-    put("OTEL_PROFILER_START=off\n"); /* it comes back */
+    put("OTEL_PROFILER_START=off\n"); /* the file comes back */
     assert_true(control_file_poll(&file));
     assert_true(sets(SETTABLE_start));
 }
 
-/* As Kubernetes does: the file keeps its name, and "..data" leads to another folder. */
+/* Writes a version as Kubernetes does: the file keeps its name, and "..data" leads to another
+ * folder. */
 static void write_version(const char *name, const char *text) {
     char at[160];
     snprintf(at, sizeof at, "%s/%s", folder, name);
@@ -208,7 +209,7 @@ static void a_file_of_another_is_refused(void **state) {
 
 static void files_that_are_no_text_are_refused(void **state) {
     (void)state;
-    assert_int_equal(mkfifo(path, 0600), 0); /* and nothing waits for its other end */
+    assert_int_equal(mkfifo(path, 0600), 0); /* opening does not wait for the fifo's other end */
     refused("is no regular file");
     unlink(path);
     put("x");
@@ -228,8 +229,8 @@ static void a_relative_path_is_refused(void **state) {
     assert_int_equal(chdir("/"), 0);
 }
 
-/* A ConfigMap's folder may be written by everybody, by its mode, and is mounted read-only. In a
- * child, which has mounts of its own. */
+/* Checks a ConfigMap's folder, whose mode lets every user write, and which is mounted read-only.
+ * Runs in a child, which has mounts of its own. */
 static int look_at_mount(unsigned long more) {
     if (unshare(CLONE_NEWNS) != 0 || mount("", "/", "", MS_REC | MS_PRIVATE, "") != 0)
         return 77;
@@ -254,7 +255,7 @@ static void a_read_only_mount_vouches_for_its_folder(void **state) {
     put("OTEL_PROFILER_START=off\n");
     assert_int_equal(chmod(folder, 0777), 0);
     if (geteuid() != 0 || seen_in_child(0) == 77)
-        return; /* no mounts can be made here */
+        return; /* this machine allows no mounts here */
     assert_int_equal(seen_in_child(MS_RDONLY), 1);
     assert_int_equal(seen_in_child(MS_NOSUID), 0);
     (void)control_file_poll(&file);

@@ -1,4 +1,4 @@
-/* The search for OpenTelemetry's C++ API in what is loaded. */
+/* Tests the search for OpenTelemetry's C++ API in what is loaded. */
 #include "unit.h"
 
 #include "process/cpp_name_search.h"

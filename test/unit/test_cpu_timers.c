@@ -1,4 +1,5 @@
-/* CPU timers, against a kernel of our own: between any two calls of one thread another may act. */
+/* Tests CPU timers against a kernel of our own: between any two calls of one thread another may
+ * act. */
 #include "unit.h"
 
 #include "clock.h"
@@ -22,9 +23,9 @@ static struct {
     } timers[TIMERS];
     int created;
     int programs;                /* the signal that the program has taken; 0: none */
-    bool refuses;                /* a timer, because of RLIMIT_SIGPENDING */
+    bool refuses;                /* refuses a timer, because of RLIMIT_SIGPENDING */
     bool keeps;                  /* a sandbox: no timer is deleted */
-    bool interval_runs;          /* ITIMER_PROF */
+    bool interval_runs;          /* ITIMER_PROF runs */
     void (*within_create)(void); /* what another thread does before the call returns */
     void (*within_set)(void);
     void (*within_getitimer)(void);
@@ -81,7 +82,7 @@ static long setitimer_fake(const struct itimerval *value, struct itimerval *befo
 
 static long fake_syscall(long number, const long a[6]) {
     switch (number) {
-    case SYS_mmap: /* of the table of threads */
+    case SYS_mmap: /* memory of the table of threads */
         return real_syscall(number, a);
     case SYS_timer_create:
         return create((const struct sigevent *)a[1], (int *)a[2]);
@@ -132,7 +133,7 @@ static int begin(void **state) {
     return 0;
 }
 
-/* Of the thread: the process's is the one in reserve. */
+/* Counts the thread's timers: the process's timer is the one in reserve. */
 static int running(int signal) {
     int count = 0;
     for (int id = 0; id < TIMERS; id++)
@@ -195,8 +196,8 @@ static void a_thread_that_starts_meanwhile_has_a_timer(void **state) {
 
 /* --- a timer begins while the program takes the signal ---
  *
- * From then on the signal has the program's action, or ends the process by default: its expiry is
- * one too many, however soon the timer is deleted. The kernel here refuses to arm it. */
+ * From then on the signal has the program's action, or ends the process by default. Each expiry is
+ * one too many, however soon the timer is deleted. The kernel here refuses to arm the timer. */
 
 static void take_signal(void) {
     (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
@@ -228,7 +229,7 @@ static void nor_does_the_helper(void **state) {
 static void turn_off(void);
 static void turn_on(void);
 
-/* At the end of the process, which does not wait for ever until it may move the timers. */
+/* Ends the process, which does not wait for ever until it may move the timers. */
 static void nor_a_thread_that_another_arms(void **state) {
     (void)state;
     turn_off();
@@ -244,7 +245,7 @@ static void pause_where_no_timer_is_deleted(void) {
     pause_thread();
 }
 
-/* A timer that could only be stopped can still be armed. */
+/* A timer that could only be stopped could still be armed. */
 static void nor_a_thread_that_pauses_where_no_timer_is_deleted(void **state) {
     (void)state;
     end_thread();
@@ -254,8 +255,8 @@ static void nor_a_thread_that_pauses_where_no_timer_is_deleted(void **state) {
     assert_int_equal(running(SIGPROF), 0);
 }
 
-/* The last resort, where the kernel refuses all others. It is nobody's by its number, so it may be
- * armed too late, but then it is disarmed at once. */
+/* Uses the interval timer, the last resort, where the kernel refuses all others. No number marks it
+ * as ours, so it may be armed too late, but then it is disarmed at once. */
 static void nor_does_the_interval_timer_go_on(void **state) {
     (void)state;
     end_thread();
@@ -303,12 +304,12 @@ static void the_process_timer_stops_too(void **state) {
     atomic_store(&timers.process, PROCESS_TIMER_POSIX);
     turn_off();
     assert_false(kernel.timers[reserve].runs);
-    assert_true(kernel.timers[reserve].exists); /* it could not be had again */
+    assert_true(kernel.timers[reserve].exists); /* the kernel would not give another timer */
     assert_int_equal(atomic_load(&timers.process), PROCESS_TIMER_OFF);
 }
 
-/* The kernel gave it to another thread before it was stopped: as a signal that is not ours it would
- * end the process. */
+/* The kernel may have given an expiry to another thread before the timer was stopped: as a signal
+ * that is not ours it would end the process. */
 static void the_last_expiry_of_the_interval_timer_is_ours(void **state) {
     (void)state;
     siginfo_t info = {.si_signo = SIGPROF, .si_code = SI_KERNEL};

@@ -1,4 +1,5 @@
-/* The crash guard's judgement: which starts have failed, by their record, a clock and who lives. */
+/* Tests the crash guard's judgement: which starts have failed, by their record, a clock and the
+ * processes that live. */
 #include "unit.h"
 
 #include "clock.h"
@@ -38,7 +39,7 @@ static struct crash_start start_of(uint64_t executable, uint64_t pid, int64_t at
     return start;
 }
 
-/* As a process does at its start. */
+/* Starts as a process does. */
 static enum crash_verdict starts(uint64_t executable, uint64_t pid, int64_t at) {
     const struct crash_start own = start_of(executable, pid, at);
     const enum crash_verdict verdict = crash_record_judge(&record, &own, look);
@@ -84,7 +85,7 @@ static void three_failed_starts_are_followed_by_an_hour_alone(void **state) {
 
 static void it_is_said_once_an_hour(void **state) {
     (void)state;
-    for (int64_t hour = 0; hour < 40; hour++) { /* more than there are pauses */
+    for (int64_t hour = 0; hour < 40; hour++) { /* more hours than there are pauses */
         fail_three_times(hour * 4000);
         assert_int_equal(starts(APP, 1, hour * 4000 + 10), CRASH_FAILS);
         assert_int_equal(starts(APP, 2, hour * 4000 + 10), CRASH_LEFT_ALONE);

@@ -1,4 +1,4 @@
-/* Labels of the custom-labels libraries, as they leave them and as they should not. */
+/* Reads labels of the custom-labels libraries, as they leave them and as they should not. */
 #include "unit.h"
 
 #include "context/custom_labels.h"

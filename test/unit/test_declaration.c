@@ -1,5 +1,5 @@
-/* OpenTelemetry's declarative configuration: what each key does, and what is said where a file is
- * wrong. */
+/* Tests OpenTelemetry's declarative configuration: what each key does, and what is logged where a
+ * file is wrong. */
 #include "unit.h"
 
 #include "declare/declaration.h"
@@ -71,7 +71,7 @@ static void write_file(const char *at, const char *text, size_t size) {
     close(descriptor);
 }
 
-/* What was logged since the last reading. */
+/* Returns what was logged since the last call. */
 static const char *said(void) {
     static char text[16384];
     const int descriptor = open(log_path, O_RDONLY);
@@ -168,7 +168,7 @@ static enum log_level level_of(const char *word) {
     return level;
 }
 
-/* A line of severity n is said if the level is n or less. */
+/* Logs a line of severity n if the level is n or less. */
 static void log_levels_are_those_of_severities(void **state) {
     (void)state;
     assert_int_equal(level_of("trace4"), LOG_DEBUG);
@@ -341,7 +341,7 @@ static void a_file_that_is_no_configuration_refuses_the_process(void **state) {
     assert_string_equal(said(), "");
 }
 
-/* The second might be what turns the profiler off, or what is to be hidden. */
+/* Refuses because the second meaning might turn the profiler off, or name what is to be hidden. */
 static void a_file_that_can_be_read_in_two_ways_refuses_the_process(void **state) {
     (void)state;
 #define OURS(lines) HEAD "distribution:\n  otelprof:\n" lines
@@ -403,7 +403,7 @@ static void a_file_that_cannot_be_read_refuses_the_process(void **state) {
     rmdir(path);
 }
 
-/* Without a clock for it, less. */
+/* Refuses by size: parsing a large file takes long, and no clock bounds it. */
 static void a_large_file_is_not_read(void **state) {
     (void)state;
     static char text[(1 << 20) + 1];

@@ -1,4 +1,4 @@
-/* What a file claims is compared with what it can be, before memory or time is spent on it. */
+/* Tests that a file's claims are compared with what is possible, before memory or time is spent. */
 #include "unit.h"
 
 #include "symbolize/elf_file.h"
@@ -13,8 +13,8 @@
 
 enum { FUNCTIONS = 3, MANY = 1000, CONTENT_BYTES = 64 << 10, TEXT = 1, STRINGS, TABLE, EXTRA };
 
-/* A file in memory, as small as it can be: an executable section, three functions and a further
- * section, `EXTRA`, that tests make of what they like. */
+/* Holds a file in memory, as small as possible: an executable section, three functions, and a
+ * section, `EXTRA`, that tests fill as they like. */
 struct file {
     Elf64_Ehdr header;
     Elf64_Sym symbols[FUNCTIONS + 1];
@@ -63,7 +63,7 @@ static int forget_file(void **state) {
     return 0;
 }
 
-/* The file's bytes are copied, for who opens them owns them. */
+/* Opens a copy of the file's bytes: the opener owns the bytes. */
 static bool opens_with(size_t more) {
     void *const bytes = calloc(1, sizeof *file + more);
     memcpy(bytes, file, sizeof *file);
@@ -111,7 +111,7 @@ static void one_symbol_table_is_read_once(void **state) {
 
 enum { LARGE = 1500000, STEP = 7919 /* no divisor of LARGE */, LOOKED_UP = 1000 };
 
-/* Makes the table of symbols that of so many functions, in no order; the caller frees it. */
+/* Fills the table of symbols with so many functions, in no order; the caller frees the table. */
 static Elf64_Sym *many_symbols(void) {
     Elf64_Sym *const symbols = calloc(LARGE, sizeof *symbols);
     assert_non_null(symbols);
@@ -154,7 +154,8 @@ static void more_than_a_million_symbols_have_their_names(void **state) {
     expect_every_name();
 }
 
-/* Beyond 2 GiB lie the table of symbols and the headers; debug information takes the rest. */
+/* Puts the table of symbols and the headers beyond 2 GiB, where debug information takes the
+ * rest. */
 static void a_program_of_two_gigabytes_has_names(void **state) {
     (void)state;
     static const uint64_t place = (uint64_t)21 << 27;
@@ -184,10 +185,10 @@ static void a_program_of_two_gigabytes_has_names(void **state) {
 
 static void sections_without_number_are_not_looked_at(void **state) {
     (void)state;
-    file->header.e_shnum = 60000; /* more than there are bytes of */
+    file->header.e_shnum = 60000; /* more headers than there are bytes for */
     assert_false(opens());
     file->header.e_shnum = 1025;
-    file->header.e_shoff = 0; /* there are bytes of so many */
+    file->header.e_shoff = 0; /* there are bytes for so many headers */
     assert_false(opens());
     file->header.e_shnum = 0;
     assert_false(opens());
@@ -199,7 +200,7 @@ static void a_name_that_does_not_end_is_none(void **state) {
     assert_true(opens());
     assert_string_equal(name_of(1), "one");
     assert_string_equal(name_of(3), "");
-    file->sections[STRINGS].sh_size = CONTENT_BYTES; /* it ends, but is too long */
+    file->sections[STRINGS].sh_size = CONTENT_BYTES; /* the string ends, but is too long */
     file->content[21 + MAX_SYMBOL_NAME] = 0;
     assert_true(opens());
     assert_string_equal(name_of(3), "");
@@ -224,7 +225,7 @@ static void tables_beyond_the_file_or_too_large_are_not_read(void **state) {
 
 enum { PACKED_AT = 1024, ZDEBUG_HEAD = 12, ZSTD = 2 };
 
-/* Compressed debug information of that size, which claims to become so much. */
+/* Adds compressed debug information of `packed` bytes that claims to become `size` bytes. */
 static void claim_as(uint32_t type, size_t packed, uint64_t size) {
     Elf64_Chdr *const header = (Elf64_Chdr *)(void *)(file->content + PACKED_AT);
     *header = (Elf64_Chdr){.ch_type = type, .ch_size = size};
@@ -239,7 +240,7 @@ static void claim(size_t packed, uint64_t size) {
     claim_as(ELFCOMPRESS_ZLIB, packed, size);
 }
 
-/* The same in the form of old linkers. */
+/* Adds such debug information in the form of old linkers. */
 static void claim_zdebug(size_t packed, uint64_t size) {
     char *const head = file->content + PACKED_AT;
     memcpy(file->content + 200, ".zdebug_info", 13);
@@ -322,7 +323,7 @@ static const struct form {
     {ZDEBUG_HEAD, pack_by_zlib, claim_zdebug},
 };
 
-/* Reads the section as it is described now. */
+/* Reads the section as its header describes it now. */
 static bool inflates_to(const uint8_t *plain, size_t size) {
     uint8_t out[1024];
     assert_true(opens());
@@ -343,7 +344,7 @@ static void a_size_that_lies_inflates_to_nothing(void **state) {
         const size_t packed = form->pack(to, plain, sizeof plain);
         form->claim(packed, sizeof plain + 1);
         assert_false(inflates_to(plain, sizeof plain));
-        form->claim(packed - 1, sizeof plain); /* it ends early */
+        form->claim(packed - 1, sizeof plain); /* the data ends early */
         assert_true(form->pack == pack_by_zlib || !inflates_to(plain, sizeof plain));
         form->claim(packed, sizeof plain);
         assert_true(inflates_to(plain, sizeof plain));
@@ -371,7 +372,7 @@ static bool finds_debug_file(const char *module_name) {
     return elf_sections_are_open(&opened.parts[PART_DEBUG]);
 }
 
-/* The sums agree: it is the holes, or the size, that they are refused for. */
+/* Makes a file whose sums agree: it is refused for its holes, or for its size. */
 static void a_debug_file_of_holes_costs_nothing(void **state) {
     (void)state;
     strcpy(folder, "/tmp/otelprof-bounds-XXXXXX");

@@ -1,4 +1,4 @@
-/* Which program a process of qemu-user's emulates, by its arguments. */
+/* Tests which program a process of qemu-user emulates, by its arguments. */
 #include "unit.h"
 
 #include "encode/emulated_program.h"
@@ -31,7 +31,7 @@ static void arguments_without_a_program_name_none(void **state) {
     assert_null(PROGRAM_OF(qemu, "qemu-x86_64\0-L"));
     assert_null(PROGRAM_OF(qemu, "qemu-x86_64\0-L\0/sys"));
     assert_null(emulated_program(qemu, "", 0));
-    assert_null(emulated_program(qemu, "qemu\0app", 8)); /* cut */
+    assert_null(emulated_program(qemu, "qemu\0app", 8)); /* the arguments are cut */
 }
 
 int main(void) {

@@ -1,4 +1,5 @@
-/* The turn of the first end of the process: its thread, the signal held for it, and a child. */
+/* Tests the turn of the first end of the process: its thread, the signal held for it, and a
+ * child. */
 #include "unit.h"
 
 #include "process/end_turn.h"

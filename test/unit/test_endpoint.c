@@ -1,4 +1,4 @@
-/* Where exports go: endpoints of HTTP, gRPC and sockets, and what becomes of wrong ones. */
+/* Tests where exports go: endpoints of HTTP, gRPC and sockets, and what becomes of wrong ones. */
 #include "unit.h"
 
 #include "parsed_config.h"
@@ -103,7 +103,7 @@ static void a_socket_is_an_endpoint_of_http(void **state) {
     }
 }
 
-/* Without a scheme of its own: other variables ask for TLS, and "insecure" has the last word. */
+/* Leaves the scheme out: other variables request TLS, and "insecure" has the last word. */
 static void tls_through_a_socket_is_asked_for(void **state) {
     (void)state;
 #define V(rest) "OTEL_EXPORTER_OTLP_" rest
@@ -144,7 +144,7 @@ static void tls_through_a_socket_is_asked_for(void **state) {
     }
 }
 
-/* Never in the clear because there was no room for the name of a file. */
+/* Never sends in the clear because there was no room for the name of a file. */
 static void tls_was_asked_for_even_if_the_name_is_lost(void **state) {
     (void)state;
     static char certificate[sizeof buffer + 64] = "OTEL_EXPORTER_OTLP_CERTIFICATE=/";
@@ -174,7 +174,7 @@ static void a_socket_whose_path_is_too_long_is_refused(void **state) {
                                    "http://localhost:4318");
 }
 
-/* Whatever the room, an endpoint is complete or the default, and nothing is written behind it. */
+/* Gives a complete endpoint or the default, whatever the room, and writes nothing behind it. */
 static void an_endpoint_fits_or_is_refused(void **state) {
     (void)state;
     static const char *const texts[] = {"http://a:1", "unix:/run/x.sock", "a:1"};
@@ -237,7 +237,7 @@ static void an_endpoint_that_does_not_fit_is_said_to_be_too_long(void **state) {
     assert_string_equal(config.endpoint, "http://localhost:4318/v1development/profiles");
 }
 
-/* There must be something that mappings are added to. */
+/* Adds the mappings to an object that must be there. */
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endpoints),

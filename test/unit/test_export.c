@@ -1,5 +1,5 @@
-/* From samples to the encoded message: merging, values, limits, and the same bytes for the same
- * input. */
+/* Tests the way from samples to the encoded message: merging, values, limits, and the same bytes
+ * for the same input. */
 #include "unit.h"
 
 #include "decoded_export.h"
@@ -97,8 +97,8 @@ static void five_profiles_in_order(void **state) {
 
 /* --- the live heap --- */
 
-/* How many profiles of the live heap an interval of `count` samples has, and how many of these are
- * of nothing. */
+/* Counts the profiles of the live heap in an interval of `count` samples, and those of them that
+ * are empty. */
 static void snapshots(struct profile_exporter *exporter, const struct capture_api *api,
                       const struct harvest_sample *samples, size_t count, size_t *all,
                       size_t *empty) {
@@ -149,7 +149,7 @@ static void an_emptied_heap_is_said_once(void **state) {
     }
 }
 
-/* What is missing in a merge for want of memory is not gone. */
+/* Counts a heap as unknown if memory was too short to merge it, and not as empty. */
 static void a_heap_that_is_not_known_is_not_empty(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(quiet);
@@ -161,7 +161,7 @@ static void a_heap_that_is_not_known_is_not_empty(void **state) {
     struct merge nothing = {.items = {0}};
     profile_export_begin(&exporter, &nothing, false);
     assert_int_equal(exporter.emptied, 0);
-    fake.off = PROFILE_HEAP; /* turned off meanwhile */
+    fake.off = PROFILE_HEAP; /* turned off during the interval */
     profile_export_begin(&exporter, &nothing, true);
     assert_int_equal(exporter.emptied, 0);
     fake.off = 0;
@@ -182,7 +182,7 @@ static int64_t attribute(const Request *request, const Profile *profile, const c
     return -1;
 }
 
-/* It is told in each export, and the live heap beside it may be empty. */
+/* Sends the peak in each export, though the live heap beside it may be empty. */
 static void a_peak_says_when_it_was_and_how_high(void **state) {
     (void)state;
     const char *const environment[] = {"OTEL_PROFILER_SYMBOLS=none",
@@ -245,7 +245,7 @@ static void the_smallest_become_other(void **state) {
     free(export.protobuf.bytes);
 }
 
-/* Two threads, whose samples are merged in some order of values. */
+/* Sorts the samples of two threads, which are merged in some order of values. */
 static void samples_go_by_thread_and_value(void **state) {
     (void)state;
     enum { COUNT = 40 };
@@ -276,7 +276,7 @@ static void samples_go_by_thread_and_value(void **state) {
     free(export.protobuf.bytes);
 }
 
-/* Locations that many stacks have come first, and stacks still name the right ones. */
+/* Puts locations that many stacks have first; stacks still name the right locations. */
 static void locations_go_by_use(void **state) {
     (void)state;
     enum { COUNT = 300, DEPTH = 3 };
@@ -322,7 +322,7 @@ static void nothing_is_sent_without_samples(void **state) {
     assert_null(export.protobuf.bytes);
 }
 
-/* Ids and times apart, which are masked here, equal input gives equal bytes. */
+/* Masks ids and times: beyond these, equal input gives equal bytes. */
 static void equal_input_gives_equal_bytes(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(quiet);

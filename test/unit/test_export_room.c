@@ -1,10 +1,11 @@
-/* Under a limit of memory an export is made only if there is room for one like the last. */
+/* Tests that under a limit of memory an export is made only if there is room for one like the
+ * last. */
 #include "unit.h"
 
 #include "fake_capture.h"
 
-int otelprof_flush_main(const struct capture_api *api); /* found by its name otherwise */
-uint64_t memory_room(void);                             /* in the place of flush's own */
+int otelprof_flush_main(const struct capture_api *api); /* the product finds it by name */
+uint64_t memory_room(void); /* replaces the function of the flush side */
 
 enum { MANY = 4000, DEPTH = 32, ROOM = 4 << 20 };
 
@@ -12,7 +13,7 @@ static uint64_t frames[MANY][DEPTH];
 static struct harvest_sample samples[MANY];
 static int harvests;
 
-/* Of the first export there is enough for any. */
+/* Leaves the first export enough memory for any. */
 uint64_t memory_room(void) {
     return harvests ? ROOM : UINT64_MAX;
 }
@@ -22,7 +23,7 @@ static void counted_harvest(harvest_visit *visit, void *arg) {
     fake_harvest(visit, arg);
 }
 
-/* Until there were two harvests, or two exports were put off. */
+/* Waits until two harvests were made, or two exports were put off. */
 static int wait_for_two(uint64_t deadline) {
     (void)fake_wait(deadline);
     return harvests == 2 || fake.dropped[DROP_MEMORY] == 2 ? REQUEST_ABANDON : REQUEST_TIMEOUT;

@@ -1,4 +1,4 @@
-/* otlp_file: a record is in the file as a whole or not at all, whatever the file is. */
+/* Tests otlp_file: a record is in the file as a whole or not at all, whatever the file is. */
 #include "unit.h"
 
 #include "export/append_file.h"
@@ -31,7 +31,7 @@ static int remove_folder(void **state) {
     return chdir("/") == 0 ? system(command) : -1;
 }
 
-/* The file's content, in `content`; "(none)" if there is no file. */
+/* Reads the file into `content`; "(none)" if there is no file. */
 static const char *read_back(const char *path) {
     FILE *const file = fopen(path, "r");
     if (!file)
@@ -126,7 +126,7 @@ static void count_signal(int number) {
     signals++;
 }
 
-/* The kernel takes what fits below the limit, and refuses the rest with a signal. */
+/* Sets a limit: the kernel writes what fits below it, and refuses the rest with a signal. */
 static void what_does_not_fit_is_cut_off(void **state) {
     (void)state;
     static char large[5000];
@@ -162,7 +162,7 @@ static struct file_export *open_export(const char *const *environment) {
 static void lines_in_a_named_file(void **state) {
     (void)state;
     struct file_export *const file = open_export(plain);
-    assert_int_equal(chdir("/"), 0); /* as daemons do */
+    assert_int_equal(chdir("/"), 0); /* daemons do so */
     file_export_write(file, "{\"a\":1}", 7, 10);
     file_export_write(file, "{}", 2, 10);
     assert_int_equal(chdir(folder), 0);
@@ -224,7 +224,7 @@ static int lines_in_log(void) {
     return lines;
 }
 
-/* As on a nearly full disk, which takes the small exports and refuses the large ones. */
+/* Acts as a nearly full disk, which takes the small exports and refuses the large ones. */
 static void coming_and_going_is_not_told_for_ever(void **state) {
     (void)state;
     const char *const environment[] = {"OTEL_PROFILER_FILE=changing/profiles", NULL};
@@ -273,7 +273,7 @@ static const char *const to_output[] = {"OTEL_PROFILER_FILE=stdout", NULL};
 static int saved_output;
 static int pipe_ends[2];
 
-/* Standard output becomes a pipe; cmocka's own words wait until it is back. */
+/* Makes standard output a pipe; cmocka's own output waits until the file is back. */
 static struct file_export *open_on_pipe(void) {
     fflush(stdout);
     saved_output = dup(1);
@@ -313,7 +313,7 @@ static void a_line_larger_than_the_pipe(void **state) {
     pthread_create(&reader, NULL, take_all, &taken);
     file_export_write(file, line, SIZE, 1);
     const uint64_t dropped = fake.dropped[DROP_FILE];
-    dup2(saved_output, 1); /* the last writer goes */
+    dup2(saved_output, 1); /* closes the last writer */
     pthread_join(reader, NULL);
     restore_output();
     assert_int_equal(dropped, 0);
@@ -363,7 +363,7 @@ static void a_reader_that_is_gone_is_no_signal(void **state) {
     file_export_close(file);
 }
 
-/* The program has opened a file of its own, which got number 1. */
+/* Opens a file as the program does, which gets descriptor 1. */
 static void another_file_on_the_descriptor_is_left_alone(void **state) {
     (void)state;
     struct file_export *const file = open_on_pipe();

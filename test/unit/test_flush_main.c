@@ -1,15 +1,15 @@
-/* The flush side as a whole, for one cycle: what an export says of its time. */
+/* Runs the flush side as a whole, for one cycle, and reads the times in the export. */
 #include "unit.h"
 
 #include "fake_capture.h"
 
 #include <unistd.h>
 
-int otelprof_flush_main(const struct capture_api *api); /* found by its name otherwise */
+int otelprof_flush_main(const struct capture_api *api); /* the product finds it by name */
 
 static const uint64_t second = NANO_PER_SECOND;
 
-/* The number behind `"name":"`. */
+/* Returns the number behind `"name":"`. */
 static uint64_t number_in(const char *json, const char *name) {
     char wanted[64];
     snprintf(wanted, sizeof wanted, "\"%s\":\"", name);
@@ -27,7 +27,8 @@ static void suspend_first(const struct capture_api *api) {
     fake.request = REQUEST_STOP;
 }
 
-/* Of a process that began `age` ago, by the steady clock; `json` takes the one export. */
+/* Exports once for a process that began `age` ago, by the steady clock; `json` receives the
+ * export. */
 static void run_once(uint64_t start_unix, uint64_t age, char *json, size_t size) {
     static const uint64_t frame = 4096;
     static const struct harvest_sample sample = {.kind = SAMPLE_CPU,
@@ -60,7 +61,7 @@ static void run_once(uint64_t start_unix, uint64_t age, char *json, size_t size)
     unlink(path);
 }
 
-/* However the wall clock was set since the start, forwards or back. */
+/* Sets the wall clock forwards or back after the start. */
 static void the_first_interval_is_what_the_steady_clock_measured(void **state) {
     (void)state;
     static char json[65536];
@@ -84,8 +85,8 @@ static void what_is_suspended_goes_on_with_its_interval(void **state) {
     assert_true(number_in(json, "timeUnixNano") == start);
 }
 
-/* `request`: what is asked of a flush side that does not get the quiesce lock; how much it writes
- * of it. */
+/* Makes `request` to a flush side that does not get the quiesce lock. Returns how many bytes the
+ * flush side logs. */
 static off_t log_bytes_without_lock(int request) {
     const char *const environment[] = {"OTEL_PROFILES_EXPORTER=otlp", NULL};
     char path[] = "/tmp/test_flush_main.XXXXXX";
@@ -107,10 +108,11 @@ static off_t log_bytes_without_lock(int request) {
 static void an_end_in_the_middle_of_the_start_is_no_lack_of_memory(void **state) {
     (void)state;
     assert_int_equal(log_bytes_without_lock(REQUEST_ABANDON), 0);
-    assert_true(log_bytes_without_lock(REQUEST_TIMEOUT) > 0); /* or the test shows nothing */
+    /* otherwise the test would show nothing */
+    assert_true(log_bytes_without_lock(REQUEST_TIMEOUT) > 0);
 }
 
-/* Without the request it would be due within the hour. */
+/* Waits for an export that would be due within the hour without the request. */
 static int wait_until_made(uint64_t deadline) {
     assert_true(deadline <= monotonic_nano() + 2 * second || fake.exports_made == 7);
     (void)fake_wait(deadline);
@@ -139,7 +141,8 @@ static void an_export_that_the_program_wants_is_made_at_once(void **state) {
     api.start_nano = monotonic_nano();
     assert_int_equal(otelprof_flush_main(&api), 0);
     assert_int_equal(fake.exports_made, 7);
-    assert_int_equal(fake.exports_ended[0] + fake.exports_ended[1], 2); /* and the last */
+    /* the requested export and the last one */
+    assert_int_equal(fake.exports_ended[0] + fake.exports_ended[1], 2);
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
-/* Stacks and code that nobody describes: fibres, code made at run time, gaps in an object's unwind
- * information. */
+/* Tests stacks and code without a description: fibres, code made at run time, gaps in an object's
+ * unwind information. */
 #include "unit.h"
 
 #include "arch_context.h"
@@ -84,9 +84,10 @@ static void a_fibre_is_walked_to_its_end(void **state) {
 
 /* --- the ends of stacks that others lay out (stack_end.h) --- */
 
-/* What boost.context does, and what Go does, with neither: a stack is entered by enter_by_*(top),
- * which comes back when the function on it calls leave_stack(). None of it has unwind information,
- * and what is like Go's is in the middle of a block that has none. */
+/* Does what boost.context does, and what Go does, without either: a stack is entered by
+ * enter_by_*(top), which returns when the function on the stack calls leave_stack(). None of this
+ * code has unwind information, and the code that is like Go's is in the middle of a block without
+ * any. */
 void enter_by_trampoline(void *top);
 void enter_as_goroutine(void *top);
 void leave_stack(void);
@@ -148,7 +149,7 @@ __asm__(".text\n"
 
 void walk_on_fibre(void) {
     walk_here();
-    sink++; /* no tail call */
+    sink++; /* prevents a tail call */
 }
 
 static char *fibre_memory(void) {
@@ -172,7 +173,8 @@ static void a_goroutine_that_calls_c_on_the_threads_stack_is_whole(void **state)
     assert_true(fibre.frames[3] == (uintptr_t)goroutine_calls - 1);
 }
 
-/* Registers and stack as they would be in the C code that on_thread_stack calls, had it no frame.
+/* Sets registers and stack as they would be in the C code that on_thread_stack calls, without a
+ * frame of its own.
  */
 static enum unwind_end walk_behind_c(uint64_t *frames, uint32_t *count, uintptr_t rbp) {
     uint64_t registers[REGISTER_COUNT] = {0};
@@ -188,8 +190,8 @@ static enum unwind_end walk_behind_c(uint64_t *frames, uint32_t *count, uintptr_
     return end;
 }
 
-/* rbp is any number in code without frame pointers: it leads to another stack only if that looks
- * like one. */
+/* Code without frame pointers holds any number in rbp. The walk follows it to another stack only if
+ * that memory looks like one. */
 static void a_frame_pointer_to_no_stack_is_not_followed(void **state) {
     (void)state;
     uint64_t frames[MAX_FRAMES];
@@ -202,14 +204,14 @@ static void a_frame_pointer_to_no_stack_is_not_followed(void **state) {
     assert_int_equal(walk_behind_c(frames, &count, (uintptr_t)other), UNWIND_TRUNCATED);
     assert_int_equal(count, 2);
     other[0] = (uintptr_t)(other + 4);
-    other[1] = (uintptr_t)goroutine_calls + 3; /* behind no call */
+    other[1] = (uintptr_t)goroutine_calls + 3; /* no call precedes this address */
     assert_int_equal(walk_behind_c(frames, &count, (uintptr_t)other), UNWIND_TRUNCATED);
     assert_int_equal(count, 2);
     assert_int_equal(walk_behind_c(frames, &count, 64), UNWIND_TRUNCATED);
     assert_int_equal(count, 2);
 }
 
-/* As Go's crosscall2 does, through which C calls Go. */
+/* Pushes a frame twice as Go's crosscall2 does, through which C calls Go. */
 static void a_frame_that_was_pushed_twice_is_one(void **state) {
     (void)state;
     uint64_t frames[MAX_FRAMES];
@@ -227,7 +229,7 @@ static void a_frame_that_was_pushed_twice_is_one(void **state) {
     assert_true(frames[2] == (uintptr_t)goroutine_calls - 1);
 }
 
-/* As Go preempts: its handler lets the interrupted code "call" a function. */
+/* Preempts as Go does: its handler makes the interrupted code "call" a function. */
 static void a_call_that_a_signal_handler_put_in_is_returned_from(void **state) {
     (void)state;
     uint64_t frames[MAX_FRAMES];
@@ -246,7 +248,7 @@ static void a_call_that_a_signal_handler_put_in_is_returned_from(void **state) {
     assert_true(frames[2] == (uintptr_t)goroutine_calls - 1);
 }
 
-/* The memory above the stack pointer is not there: what a wild stack pointer would look like. */
+/* Leaves no memory above the stack pointer, as a wild stack pointer would. */
 static void a_stack_that_ends_in_nothing_is_left(void **state) {
     (void)state;
     char *const memory =
@@ -279,7 +281,7 @@ static void readable_memory_is_distinguished_from_unreadable(void **state) {
     assert_int_equal(errno, 77);
 }
 
-/* --- code that nobody describes, stepped through --- */
+/* --- code without a description, stepped through --- */
 
 /* outer: push rbp; mov rbp, rsp; push rbx; sub rsp, 24; call inner; add rsp, 24; pop rbx; pop rbp;
  *        ret
@@ -295,7 +297,7 @@ void call_with_trap(uintptr_t code);
 static void step_through(uintptr_t code);
 
 static struct {
-    uintptr_t code; /* being stepped through */
+    uintptr_t code; /* address of the code that is stepped through */
     uint64_t caller[MAX_FRAMES];
     uint32_t caller_count;
     unsigned steps;
@@ -303,7 +305,7 @@ static struct {
     unsigned first_wrong;
 } step;
 
-/* The frames of the code itself at `offset`, innermost first. */
+/* Lists the frames of the code itself at `offset`, innermost first. */
 static uint32_t expected_frames(uintptr_t offset, uint64_t frames[3]) {
     uint32_t count = 0;
     frames[count++] = step.code + offset;
@@ -346,7 +348,7 @@ static void on_trap(int number, siginfo_t *info, void *context) {
         step.first_wrong = (unsigned)offset;
 }
 
-/* In assembler, so that its unwind information is right at each instruction. */
+/* Is written in assembler, so that its unwind information is right at each instruction. */
 __asm__(".text\n"
         ".type call_with_trap, @function\n"
         "call_with_trap:\n"
@@ -370,8 +372,8 @@ __asm__(".text\n"
         "    .cfi_endproc\n"
         ".size call_with_trap, . - call_with_trap\n");
 
-/* The code has room on the stack that it does not fill: what calls before it have left there may
- * be a return address, and one on top of the stack is believed. */
+/* Clears room on the stack that the code reserves and does not fill: earlier calls may have left a
+ * return address there, and the walk believes one on top of the stack. */
 __attribute__((noinline)) static void clear_stack_below(void) {
     volatile uint64_t words[512];
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -406,7 +408,7 @@ static void code_made_at_run_time_is_crossed(void **state) {
     step_through((uintptr_t)memory);
 }
 
-/* The same, as a block without unwind information in the middle of an object. */
+/* Runs the same code as a block without unwind information in the middle of an object. */
 extern const uint8_t code_in_a_gap[];
 __asm__(".text\n"
         "    .skip 20000, 0xcc\n"
@@ -422,8 +424,8 @@ static void a_block_of_generated_code_in_an_object_is_crossed(void **state) {
     step_through((uintptr_t)code_in_a_gap);
 }
 
-/* A return address is believed only behind a call: the same code, entered by a jump that left
- * something else on the stack. */
+/* Believes a return address only behind a call: enters the same code by a jump that left something
+ * else on the stack. */
 static void a_return_address_behind_no_call_is_not_followed(void **state) {
     (void)state;
     uint64_t words[64];
@@ -433,7 +435,7 @@ static void a_return_address_behind_no_call_is_not_followed(void **state) {
     for (int round = 0; round < 100000; round++) {
         for (int i = 0; i < 64; i++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
-            /* near the code, and in the stack, but nothing that was ever called */
+            /* addresses near the code, and in the stack, which no call ever left there */
             words[i] = i % 2 ? (uintptr_t)words + (random >> 55 << 3)
                              : (uintptr_t)code_in_a_gap + 20000 + 64 + (random >> 54);
         }
@@ -445,7 +447,8 @@ static void a_return_address_behind_no_call_is_not_followed(void **state) {
         registers[REGISTER_PC] = (uintptr_t)code_in_a_gap + 4;
         const enum unwind_end end = unwind_walk(&unwinder, registers, &walk);
         assert_int_not_equal(end, UNWIND_COMPLETE);
-        for (uint32_t i = 1; i < walk.count; i++) { /* whatever it took, a call precedes it */
+        /* a call precedes each address, whatever path the walk took */
+        for (uint32_t i = 1; i < walk.count; i++) {
             const uint8_t *const next = (const uint8_t *)walk.frames[i] + 1;
             assert_true(next[-5] == 0xe8 || memchr(next - 7, 0xff, 6));
         }

@@ -1,5 +1,6 @@
-/* Names of generated code as runtimes write them. Those of CPython 3.12, .NET 8 and perf-map-agent
- * were composed from the formats that these document, and not seen in a file of theirs. */
+/* Parses names of generated code as runtimes write them. The names of CPython 3.12, .NET 8 and
+ * perf-map-agent follow the formats that these document; they come from no file of these
+ * runtimes. */
 #include "unit.h"
 
 #include "symbolize/generated_name.h"
@@ -92,7 +93,7 @@ static void names_are_those_of_the_runtime(void **state) {
         read_example(&examples[i]);
 }
 
-/* Each beginning, and each end, of a name is a name that is read. */
+/* Reads each beginning and each end of a name as a name. */
 static void a_name_that_was_cut_is_read(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
@@ -100,7 +101,8 @@ static void a_name_that_was_cut_is_read(void **state) {
         for (size_t size = 1; size <= length; size++) {
             struct arena arena = {0};
             struct generated_name name;
-            char *const cut = strndup(examples[i].text, size); /* its end is that of the block */
+            /* the block ends where the name ends */
+            char *const cut = strndup(examples[i].text, size);
             generated_name_read(&arena, cut, examples[i].runtime, &name);
             assert_true(name.line.function[0]);
             generated_name_read(&arena, examples[i].text + length - size, examples[i].runtime,

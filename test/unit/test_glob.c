@@ -1,4 +1,5 @@
-/* Globs: the cases that one would look up, and agreement with fnmatch() on random ones. */
+/* Tests globs: the cases that a reader would look up, and agreement with fnmatch() on random
+ * ones. */
 #include "unit.h"
 
 #include "glob.h"
@@ -52,7 +53,7 @@ static void usual_patterns(void **state) {
             fail_msg("\"%s\" and \"%s\"", cases[i].pattern, cases[i].text);
 }
 
-/* Many stars must not take exponential time: naively, this one outlives the universe. */
+/* Takes no exponential time for many stars: a naive matcher would outlive the universe. */
 static void many_stars(void **state) {
     (void)state;
     char text[2001];

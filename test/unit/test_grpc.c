@@ -1,4 +1,5 @@
-/* gRPC's wrapping of messages and what its answers mean, down to garbage at the end of a page. */
+/* Tests gRPC's wrapping of messages and the meaning of its responses, down to garbage at the end of
+ * a page. */
 #include "unit.h"
 
 #include "export/grpc_response.h"
@@ -121,7 +122,7 @@ static void codes_of_http(void **state) {
         assert_int_equal(grpc_code_of_http(cases[i].status), cases[i].code);
 }
 
-/* --- answers --- */
+/* --- responses --- */
 
 static void take(struct grpc_response *response, const char *line) {
     grpc_response_take_line(response, line, strlen(line));
@@ -230,7 +231,8 @@ static void messages(void **state) {
 
 /* --- details --- */
 
-/* google.rpc.Status {code 8, message "full"} with the details named, made by Python's protobuf. */
+/* Is google.rpc.Status {code 8, message "full"} with the details named, made by Python's
+ * protobuf. */
 #define FULL     "CAgSBGZ1bGwa"
 #define INFO     "HlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mb"
 #define HELP     "KwojdHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLkhlbHAS"
@@ -266,7 +268,7 @@ static void retry_info(void **state) {
         {OTHER, false, 0},
         {CUT, false, 0},
         {"", false, 0},
-        {"CAgSBGZ1bGw=", false, 0}, /* no details */
+        {"CAgSBGZ1bGw=", false, 0}, /* without details */
         {QUARTER "=", false, 0},
         {QUARTER "===", false, 0},
         {QUARTER "," QUARTER, false, 0},
@@ -292,7 +294,7 @@ static void details_without_end_are_none(void **state) {
     assert_false(response_with_details(base64).has_retry_info);
 }
 
-/* Lines end where their page ends, and what is behind it cannot be read. */
+/* Puts a line at the end of a page; memory behind it cannot be read. */
 static char *at_end_of_page(const char *line, size_t size) {
     static char *page;
     const size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
@@ -304,8 +306,8 @@ static char *at_end_of_page(const char *line, size_t size) {
     return memcpy(page + page_size - size, line, size);
 }
 
-/* Each line cut at each length, then many with bytes replaced: all are survived, and what comes out
- * is text that ends and a code that exists. */
+/* Cuts each line at each length, then replaces bytes in many. Each parse ends, and gives a text
+ * that ends and a code that exists. */
 static void garbage_is_survived(void **state) {
     (void)state;
     static const char *const lines[] = {

@@ -1,5 +1,5 @@
-/* The harvest: what threads recorded, and what is live, is handed over whole, under the right
- * names, and what was lost is counted. The clocks and the memory are the test's own. */
+/* Tests the harvest: it hands over all that threads recorded and all that is live, under the right
+ * names, and counts what was lost. The test provides the clocks and the memory. */
 #include "unit.h"
 
 #include "capture.h"
@@ -24,8 +24,8 @@ enum {
 /* --- the machine --- */
 
 static struct {
-    uint64_t now_nano; /* of the coarse clock */
-    uint64_t cpu_nano; /* of every thread that is asked for by its id */
+    uint64_t now_nano; /* time of the coarse clock */
+    uint64_t cpu_nano; /* CPU time of every thread whose clock is read by its id */
     bool has_no_memory;
 } machine;
 
@@ -120,7 +120,7 @@ static int begin(void **state) {
 static struct {
     int count;
     struct {
-        struct harvest_sample sample; /* its pointers are no good any more */
+        struct harvest_sample sample; /* its pointers are not valid any more */
         char name[THREAD_NAME_BYTES];
         uint64_t leaf;
         char span[SPAN_ID_BYTES];
@@ -217,7 +217,7 @@ static void an_ended_thread_has_the_name_that_it_left(void **state) {
     (void)state;
     record(thread, ENDED, 1);
     record_name_of(thread, ENDED, "worker");
-    record(thread, 0, 1); /* threads that are told apart no more */
+    record(thread, 0, 1); /* threads are not distinguished any more */
     assert_int_equal(harvest(), 2);
     assert_string_equal(name_seen_of(ENDED), "worker");
     assert_string_equal(name_seen_of(0), "");
@@ -310,7 +310,7 @@ static void the_last_harvest_has_the_time_that_no_sample_covers(void **state) {
     assert_int_equal(rest->tid, gettid());
     assert_int_equal(seen.of[0].leaf, (uintptr_t)start_routine);
     assert_string_equal(seen.of[0].name, "busy");
-    thread->start_routine = NULL; /* as the main thread has none */
+    thread->start_routine = NULL; /* like the main thread */
     harvest();
     assert_int_equal(seen.of[0].leaf, getauxval(AT_ENTRY));
 }
@@ -321,11 +321,11 @@ static void no_time_is_accounted_for_twice(void **state) {
     atomic_store(&capture.last_harvest, true);
     machine.cpu_nano = 5000;
     thread->last_cpu_nano = 5000;
-    atomic_store(&ended->retired, true); /* it has told of its own */
+    atomic_store(&ended->retired, true); /* the thread has recorded its own remainder */
     sampler.on = true;
     assert_int_equal(harvest(), 0);
     thread->last_cpu_nano = 0;
-    sampler.on = false; /* CPU time is not asked for */
+    sampler.on = false; /* CPU time is not profiled */
     assert_int_equal(harvest(), 0);
 }
 
@@ -385,7 +385,7 @@ static void *run(void *name) {
 
 static void an_unregistered_thread_is_counted_once(void **state) {
     (void)state;
-    /* ours are no threads of the program's, whether exports arrive or not */
+    /* profiler threads are not the program's, whether exports arrive or not */
     static const char *const names[] = {"unseen", "otelprof", "otelprof unsent"};
     enum { OTHERS = sizeof names / sizeof *names };
     pthread_t others[OTHERS];
@@ -396,11 +396,11 @@ static void an_unregistered_thread_is_counted_once(void **state) {
     pthread_barrier_wait(&all_run);
     machine.cpu_nano = 9999999;
     harvest();
-    assert_int_equal(dropped(DROP_UNKNOWN_THREAD), 0); /* it has hardly run */
+    assert_int_equal(dropped(DROP_UNKNOWN_THREAD), 0); /* the thread has hardly run */
     machine.cpu_nano = 10000000;
     harvest();
     harvest();
-    assert_int_equal(dropped(DROP_UNKNOWN_THREAD), 1); /* and none of ours */
+    assert_int_equal(dropped(DROP_UNKNOWN_THREAD), 1); /* no profiler thread is counted */
     pthread_barrier_wait(&all_may_end);
     for (int i = 0; i < OTHERS; i++)
         pthread_join(others[i], NULL);
@@ -410,7 +410,7 @@ static void an_unregistered_thread_is_counted_once(void **state) {
 
 /* --- modules --- */
 
-/* Of libc, and loaded by nobody else. */
+/* Is a library of libc's own that no other object loads. */
 static const char library_name[] = "libanl.so.1";
 static const char other_library_name[] = "libutil.so.1";
 
@@ -436,8 +436,9 @@ static void modules_are_those_of_the_last_harvest(void **state) {
     assert_false(module_seen(library_name)->unloaded);
     const struct harvest_module *const loaded = module_seen(library_name);
     dlclose(library);
-    (void)modules_refresh(&capture.modules);             /* as our dlclose() does */
-    assert_non_null(strstr(loaded->path, library_name)); /* until the next harvest */
+    (void)modules_refresh(&capture.modules); /* our dlclose() does so */
+    /* the module is kept until the next harvest */
+    assert_non_null(strstr(loaded->path, library_name));
 }
 
 static void an_unloaded_library_keeps_its_names_and_loses_its_rules(void **state) {
@@ -459,7 +460,7 @@ static void an_unloaded_library_keeps_its_names_and_loses_its_rules(void **state
     assert_int_equal(rule_cache_generation(&capture.rules), generation + 1);
 }
 
-/* --- the other questions --- */
+/* --- other functions of the interface --- */
 
 static void a_period_is_the_present_one(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
-/* The live heap: its table and its filter say the same, whoever interrupts whom, and its bound is
- * kept by a longer interval. */
+/* Tests the live heap: its table and its filter agree, whatever interrupts what, and a longer
+ * interval keeps its bound. */
 #include "unit.h"
 
 #include "kernel/stepped_memory.h"
@@ -43,7 +43,7 @@ static size_t counters_in_use(void) {
     return used;
 }
 
-/* Nothing is live, whatever a test has left. */
+/* Begins with no live objects, whatever a test has left. */
 static int empty(void **state) {
     (void)state;
     heap_after_fork(&heap);
@@ -56,7 +56,7 @@ static int empty(void **state) {
     return 0;
 }
 
-/* --- coming, while a sieve lets nothing stay --- */
+/* --- an object is added while another thread removes each object --- */
 
 static _Atomic bool is_over;
 static _Atomic int siftings;
@@ -79,8 +79,8 @@ static void *sift(void *arg) {
     return arg;
 }
 
-/* A counter that comes after its object is taken back before it is there: it then stays for ever,
- * or takes a neighbour's place, whose free is missed. */
+/* Counts an object before it is inserted: if it were counted afterwards, its removal might come
+ * first. Its address would then count for ever, or displace a neighbour's, whose free is missed. */
 static void the_filter_knows_an_object_before_the_table(void **state) {
     (void)state;
     pthread_t other;
@@ -103,7 +103,7 @@ static void an_address_is_counted_once(void **state) {
     (void)state;
     struct live_object object;
     heap_sample(&heap, (void *)4096, 1);
-    heap_sample(&heap, (void *)4096, 1); /* freed behind our back meanwhile */
+    heap_sample(&heap, (void *)4096, 1); /* the object was freed without a call of ours */
     assert_int_equal(counters_in_use(), 1);
     assert_true(heap_forget(&heap, (void *)4096, &object));
     assert_int_equal(counters_in_use(), 0);
@@ -122,7 +122,7 @@ static void turn_stack_store(void) {
     stack_store_flip(&heap.stacks, carry_nothing, NULL);
 }
 
-/* Meanwhile the store has turned twice: the reference is one into the same arena again. */
+/* Flips the store twice meanwhile: the reference is one into the same arena again. */
 static void an_object_that_is_put_back_has_its_own_stack(void **state) {
     (void)state;
     struct live_object object;
@@ -138,7 +138,8 @@ static void an_object_that_is_put_back_has_its_own_stack(void **state) {
     assert_int_equal(recorder.dropped[DROP_BUSY], 1);
 }
 
-/* Whoever has left makes no system call of ours, and nothing is live in a heap that has stopped. */
+/* Puts nothing back: a thread that has left makes no system call of ours, and nothing is live in a
+ * heap that has stopped. */
 static void nothing_is_put_back_at_the_end(void **state) {
     (void)state;
     struct live_object object;
@@ -156,7 +157,7 @@ static void nothing_is_put_back_at_the_end(void **state) {
 
 /* --- stacks --- */
 
-/* Each still has its own when the store has turned. */
+/* Checks that each object still has its own stack when the store has flipped. */
 static void stacks_are_carried_over(void **state) {
     (void)state;
     struct live_object object;
@@ -176,7 +177,8 @@ static void check_weight(void *arg, const struct live_object *object) {
     *(double *)arg += object->objects;
 }
 
-/* As many as would have been sampled at the new interval, each of the weight that it has there. */
+/* Keeps as many objects as would have been sampled at the new interval, each with its weight
+ * there. */
 static void beyond_the_bound_the_interval_grows(void **state) {
     (void)state;
     double objects = 0;
@@ -185,7 +187,7 @@ static void beyond_the_bound_the_interval_grows(void **state) {
     assert_int_equal(heap.live.count, MAX_LIVE);
     assert_int_equal(heap_interval(&heap), 1);
     heap_sample(&heap, (void *)((MAX_LIVE + 1) * (uintptr_t)GRANULE), OBJECT);
-    assert_true(heap_interval(&heap) >= 2 * OBJECT); /* twice what is live, by the bound */
+    assert_true(heap_interval(&heap) >= 2 * OBJECT); /* twice the live bytes, by the bound */
     assert_true(heap_interval(&heap) < 8 * OBJECT);
     assert_in_range(heap.live.count, 1, MAX_LIVE - 1);
     assert_int_equal(counters_in_use(), heap.live.count);
@@ -194,7 +196,7 @@ static void beyond_the_bound_the_interval_grows(void **state) {
     assert_false(atomic_load(&heap.subsampling));
 }
 
-/* What is drawn next has the new mean. */
+/* Draws the next gap with the new mean. */
 static void a_gap_is_of_the_present_interval(void **state) {
     (void)state;
     uint64_t sum = 0;
@@ -222,7 +224,7 @@ static void insert_directly(uintptr_t number) {
     heap_peak_grew(&heap.peak, live_table_bytes_live(&heap.live));
 }
 
-/* More stacks than the bound has objects. */
+/* Makes more stacks than the bound has objects. */
 static void stacks_without_room_in_the_peak_are_counted(void **state) {
     (void)state;
     int visited = 0;
@@ -232,7 +234,7 @@ static void stacks_without_room_in_the_peak_are_counted(void **state) {
     assert_int_equal(visited, MAX_LIVE + 10);
     assert_int_equal(heap_peak_of(&heap)->count, MAX_LIVE);
     assert_int_equal(recorder.dropped[DROP_PEAK_FULL], 10);
-    heap_visit(&heap, count_visited, &visited); /* it is no higher */
+    heap_visit(&heap, count_visited, &visited); /* the peak is no higher */
     assert_int_equal(recorder.dropped[DROP_PEAK_FULL], 10);
 }
 
@@ -255,7 +257,7 @@ static void a_sampled_object_is_part_of_the_peak(void **state) {
     assert_true(stack_store_at(&heap.stacks, stack)->frame_count >= 2);
 }
 
-/* A new peak wakes the helper, which finds out when to look, and looks. */
+/* A new peak wakes the helper, which computes when to read the heap, and reads it. */
 static void a_new_peak_wakes_the_helper(void **state) {
     (void)state;
     assert_true(heap_next_poll(&heap) == UINT64_MAX);
@@ -280,7 +282,7 @@ static void live_bytes_are_those_of_the_table(void **state) {
 
 /* --- fork --- */
 
-/* In the child the thread that was at it is not there. */
+/* Forks while another thread changes an object; in the child that thread does not exist. */
 static void a_resized_object_weighs_as_before(void **state) {
     (void)state;
     struct live_object object = {.objects = 2.5, .size = 10, .bytes = 25};

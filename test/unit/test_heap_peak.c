@@ -1,5 +1,5 @@
-/* The live heap at its peak: who is woken, what is kept of it, and when it is read, by a clock that
- * the test decides. */
+/* Tests the live heap at its peak: when the helper is woken, what is kept, and when it is read, by
+ * a clock that the test sets. */
 #include "unit.h"
 
 #include "kernel/stepped_memory.h"
@@ -31,7 +31,7 @@ static void ring(void) {
 static uint64_t now;
 static uint64_t reading_takes;
 
-/* Asked before and after the table is read. */
+/* Is read before and after the table. */
 static uint64_t clock_of_test(void) {
     const uint64_t told = now;
     now += reading_takes;
@@ -93,7 +93,7 @@ static void a_small_heap_does_not_wake_the_helper(void **state) {
     assert_true(heap_peak_next_poll(&peak) <= now);
 }
 
-/* A helper that is busy is not woken more often than this. */
+/* Wakes a busy helper no more often than this. */
 static void each_five_percent_wake_once(void **state) {
     (void)state;
     for (uint64_t bytes = PEAK_FIRST_BYTES; bytes < 10 * (uint64_t)PEAK_FIRST_BYTES; bytes += 64)
@@ -167,7 +167,7 @@ static void only_a_higher_one_replaces_it(void **state) {
     assert_int_equal(sums_of(2)->bytes, 3 * (uint64_t)PEAK_FIRST_BYTES);
 }
 
-/* An object that is freed, and one that takes its place elsewhere, may both be found. */
+/* Finds both an object that is freed and one that takes its place elsewhere. */
 static void objects_that_were_never_live_at_once_are_no_peak(void **state) {
     (void)state;
     const uint64_t bytes = 4 * (uint64_t)PEAK_FIRST_BYTES;
@@ -182,7 +182,7 @@ static void objects_that_were_never_live_at_once_are_no_peak(void **state) {
     assert_int_equal(peak.kept.bytes, bytes);
 }
 
-/* Most of it is freed while it is read. */
+/* Frees most of the peak while it is read. */
 static void the_rest_of_a_higher_peak_does_not_replace_it(void **state) {
     (void)state;
     const struct live_object left = {.objects = 1, .bytes = PEAK_FIRST_BYTES, .stack = 2};
@@ -200,13 +200,13 @@ static void the_rest_of_a_higher_peak_does_not_replace_it(void **state) {
 static void a_visit_for_another_reason_is_kept(void **state) {
     (void)state;
     const struct live_object object = {.objects = 1, .bytes = 10, .stack = 1};
-    assert_false(heap_peak_begin(&peak, &live)); /* there is nothing */
-    come(0, 1, 10);                              /* too little to wake anybody */
+    assert_false(heap_peak_begin(&peak, &live)); /* the heap is empty */
+    come(0, 1, 10);                              /* too little to wake the helper */
     assert_true(heap_peak_begin(&peak, &live));
     heap_peak_add(&peak, &object);
     assert_true(heap_peak_end(&peak));
     assert_int_equal(sums_of(1)->bytes, 10);
-    assert_false(heap_peak_begin(&peak, &live)); /* no more than was kept */
+    assert_false(heap_peak_begin(&peak, &live)); /* no higher than the peak that was kept */
 }
 
 /* Each object counts, whether or not its stack had room. */
@@ -220,7 +220,7 @@ static void stacks_beyond_the_bound_are_left_out(void **state) {
     assert_int_equal(peak.kept.left_out, 20);
     assert_int_equal(peak.kept.bytes, (FEW + 20) * (uint64_t)PEAK_FIRST_BYTES);
     now += UINT64_C(1000) * MILLI;
-    assert_false(look()); /* what is left out is no growth */
+    assert_false(look()); /* objects that were left out are no growth */
 }
 
 /* --- when it is read --- */
@@ -261,7 +261,7 @@ static void vanishing_peaks_are_polled_ever_more_rarely(void **state) {
     assert_int_equal(heap_peak_next_poll(&peak), now + 10 * MILLI);
 }
 
-/* Less than 5 % at a time, so that nobody rings. */
+/* Grows by less than 5 % at a time, so that no allocation wakes the helper. */
 static void a_growing_peak_is_polled_again(void **state) {
     (void)state;
     come(0, 1, 100 * (uint64_t)PEAK_FIRST_BYTES);
@@ -275,7 +275,7 @@ static void a_growing_peak_is_polled_again(void **state) {
         assert_true(look());
     }
     now = heap_peak_next_poll(&peak);
-    assert_false(look()); /* it has not grown */
+    assert_false(look()); /* the heap has not grown */
     assert_true(heap_peak_next_poll(&peak) == UINT64_MAX);
     assert_int_equal(alarms, 1);
 }
@@ -322,7 +322,7 @@ static void stacks_of_freed_objects_are_carried_over(void **state) {
     }
 }
 
-/* Stacks of live objects have taken four fifths, before it is the peak's turn. */
+/* Fills four fifths with stacks of live objects, before the stacks of the peak are kept. */
 static void fill_and_carry(void *lost) {
     for (uint64_t i = 0; i < STACK_STORE_BYTES / 5 * 4 / (400 * sizeof(uint64_t)); i++)
         assert_int_not_equal(keep_stack(2000 + i, 400), STACK_NONE);

@@ -1,5 +1,5 @@
-/* What the application's threads ask of the helper: a place aside, and the end. There is no helper
- * at work here; what it does happens while the others sleep. */
+/* Tests what the application's threads request of the helper: to be suspended, and to end. No
+ * helper works here; the test does a helper's work while the others sleep. */
 #include "unit.h"
 
 #include "idle_helper.h"
@@ -7,7 +7,7 @@
 #include "process/quiesce_lock.h"
 #include "symbols/next.h"
 
-/* In place of those that find the C library's. */
+/* Replaces the code that finds the C library's functions. */
 static const struct next_calls calls = {.pthread_create = create_idle_thread};
 
 const struct next_calls *next_calls(void) {
@@ -36,7 +36,7 @@ static int begin_at_work(void **state) {
     return 0;
 }
 
-/* As the life of the process does it (lifecycle.c). */
+/* Ends the helper as the life of the process does (lifecycle.c). */
 static void finish(void) {
     atomic_store(&process_state.now, STATE_ENDED);
     helper_finish(TIMEOUT_MS);
@@ -88,7 +88,7 @@ static void before_it_loads_it_ends_and_another_begins(void **state) {
 
 static void one_thread_alone_joins_it(void **state) {
     (void)state;
-    assert_false(atomic_exchange(&helper.joined, true)); /* by another */
+    assert_false(atomic_exchange(&helper.joined, true)); /* joined by another thread */
     assert_false(helper_suspend_waiting());
     pthread_join(helper.thread, NULL);
 }
@@ -114,11 +114,11 @@ static void a_helper_that_does_not_respond_stays(void **state) {
     (void)state;
     assert_false(helper_suspend_working(TIMEOUT_MS));
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
-    assert_int_equal(requested(), REQUEST_TIMEOUT); /* it is not asked any more */
+    assert_int_equal(requested(), REQUEST_TIMEOUT); /* no further request is made */
     assert_int_equal(atomic_load(&helper.state), HELPER_WORKS);
 }
 
-/* On another thread, while this one waits. */
+/* Calls exit() on another thread, while this one waits. */
 static void exit_meanwhile(void) {
     atomic_store(&helper.request, REQUEST_STOP);
     atomic_store(&helper.state, HELPER_DONE);
@@ -144,7 +144,7 @@ static void a_suspended_helper_is_resumed(void **state) {
     assert_true(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
     helper_resume(QUIESCE_GONE);
     assert_int_equal(helper_threads.created, 3);
-    helper_resume(QUIESCE_GONE); /* it runs */
+    helper_resume(QUIESCE_GONE); /* the helper runs */
     assert_int_equal(helper_threads.created, 3);
 }
 
@@ -165,7 +165,7 @@ static void only_a_helper_of_this_process_is_suspended(void **state) {
     assert_int_equal(fake_sleep.sleeps, 0);
 }
 
-/* It is a thread still. */
+/* The helper's thread still exists. */
 static void a_helper_at_rest_ends_and_is_not_resumed(void **state) {
     (void)state;
     is_done();
@@ -195,7 +195,7 @@ static void loading_is_waited_for_half_a_second(void **state) {
     (void)state;
     helper_load_early();
     assert_int_equal(milliseconds_slept(), 500);
-    assert_int_equal(atomic_load(&helper.early), EARLY_ASKED); /* it may come still */
+    assert_int_equal(atomic_load(&helper.early), EARLY_ASKED); /* the library may still be loaded */
 }
 
 static void before_paths_lead_elsewhere_it_loads_and_is_gone(void **state) {
@@ -211,7 +211,7 @@ static void before_paths_lead_elsewhere_it_loads_and_is_gone(void **state) {
 static void where_paths_lead_elsewhere_a_busy_helper_ends(void **state) {
     (void)state;
     assert_false(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
-    assert_int_equal(atomic_load(&helper.leave_at), 0); /* the call has its outcome beside it */
+    assert_int_equal(atomic_load(&helper.leave_at), 0); /* the helper is not ordered to leave */
     atomic_store(&helper.early, EARLY_DONE);
     assert_false(helper_quiesce(QUIESCE_LOADED, TIMEOUT_MS));
     assert_int_not_equal(atomic_load(&helper.leave_at), 0);
@@ -287,7 +287,7 @@ static void libraries_that_outlive_the_exit_are_not_waited_for(void **state) {
 
 static void a_helper_at_rest_is_joined_once(void **state) {
     (void)state;
-    assert_false(helper_join()); /* it is at work */
+    assert_false(helper_join()); /* the helper is at work */
     is_done();
     assert_true(helper_join());
     assert_int_equal(requested(), REQUEST_ABANDON);
@@ -301,7 +301,7 @@ static void behind_the_last_thread_the_helper_ends(void **state) {
     helper_leave(TIMEOUT_MS);
     assert_int_equal(requested(), REQUEST_STOP);
     assert_int_equal(helper_threads.created, 1);
-    assert_false(helper_join()); /* it is gone */
+    assert_false(helper_join()); /* the helper has ended */
 }
 
 static void a_late_helper_is_outlived_by_another_thread(void **state) {
@@ -337,9 +337,9 @@ static void a_child_has_no_helper_and_may_have_one(void **state) {
     atomic_store(&process_state.now, STATE_CHILD);
     assert_int_equal(atomic_load(&helper.state), HELPER_NONE);
     assert_int_equal(requested(), REQUEST_TIMEOUT);
-    assert_null(helper.suspended); /* the parent's samples */
+    assert_null(helper.suspended); /* samples of the parent */
     assert_false(atomic_load(&capture.last_harvest));
-    assert_false(helper_is_due()); /* its life begins */
+    assert_false(helper_is_due()); /* the child's life begins */
     assert_true(helper_start());
     assert_int_equal(helper_threads.created, 2);
 }

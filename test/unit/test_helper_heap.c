@@ -1,4 +1,4 @@
-/* The helper's heap between threads: those of the program give back and read, and never wait. */
+/* Tests the helper's heap between threads: threads of the program free and read, and never wait. */
 #include "unit.h"
 
 #include "allocator/allocation_path.h"
@@ -25,7 +25,7 @@ static int check_nothing_is_left(void **state) {
 
 /* --- the tests --- */
 
-/* free() looks into it before anything else. */
+/* Reads the filter before anything else, as free() does. */
 static void each_object_is_in_the_filter(void **state) {
     static const size_t sizes[] = {1, 2000, 3 << 20, 40 << 20};
     (void)state;
@@ -70,7 +70,7 @@ enum { THREADS = 4, OBJECTS = 20000 };
 
 static char *objects[THREADS][OBJECTS];
 
-/* As another thread of ours, which is in the middle of a change. */
+/* Acts as another profiler thread, which is in the middle of a change. */
 static void hold_the_lock(void) {
     atomic_store(&helper_heap.lock, 1);
 }
@@ -79,7 +79,7 @@ static void release_the_lock(void) {
     atomic_store(&helper_heap.lock, 0);
 }
 
-/* With the lock taken for good: a thread that asked for it would never end. */
+/* Keeps the lock for good: a thread that waited for it would never end. */
 static void *free_as_the_program(void *which) {
     char **const mine = which;
     for (int i = 0; i < OBJECTS; i++) {
@@ -179,7 +179,7 @@ static void go_on(void) {
     helper_heap_free(kept);
 }
 
-/* Another thread of ours has the lock; in the child there is no such thread. */
+/* Leaves the lock to another profiler thread; in the child there is no such thread. */
 static void a_child_goes_on(void **state) {
     (void)state;
     kept = helper_heap_take(100, 1);

@@ -1,4 +1,4 @@
-/* The helper's wait: a request ends it at once, and descriptors are served meanwhile. */
+/* Tests the helper's wait: a request ends it at once, and descriptors are served meanwhile. */
 #include "unit.h"
 
 #include "capture/kernel/futex.h"
@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-/* Of the helper: instead of each sleep it is counted. */
+/* Is set for the helper: each of its sleeps is counted instead of slept. */
 static bool watches_sleeps;
 static uint32_t before_sleep; /* a request of another thread, within the call that would sleep */
 static int sleeps;
@@ -85,7 +85,7 @@ static void who_is_ready_is_served(void **state) {
     served_serve(&set);
     assert_int_equal(calls, 1);
     assert_int_equal(last_descriptor, second[0]);
-    served_serve(&set); /* once for each look */
+    served_serve(&set); /* polls each descriptor once */
     assert_int_equal(calls, 1);
     say(first);
     served_remove(&set, first[0]);
@@ -116,7 +116,7 @@ static void a_reused_descriptor_is_polled_again(void **state) {
     assert_int_equal(calls, 2);
 }
 
-/* Somebody has closed it: it would be ready for ever. */
+/* Closes the descriptor in another thread: poll() would report it ready for ever. */
 static void a_closed_descriptor_is_served_no_more(void **state) {
     (void)state;
     const int copy = dup(first[0]);
@@ -140,7 +140,7 @@ static void there_is_room_for_so_many(void **state) {
     assert_false(served_add(&set, &another));
 }
 
-/* 1, 2, 4 ... 100 ms, and 1 ms again when something was ready. */
+/* Polls after 1, 2, 4 ... 100 ms, and after 1 ms again when something was ready. */
 static void rounds_grow_while_nothing_is_ready(void **state) {
     (void)state;
     const struct served_descriptor one = counted(first[0]);
@@ -221,11 +221,11 @@ static void a_descriptor_is_served_within_the_wait(void **state) {
     assert_int_equal(helper_wait_for_request(UINT64_MAX, is_served), REQUEST_TIMEOUT);
     assert_int_equal(pthread_join(other, NULL), 0);
     assert_int_equal(calls, 1);
-    assert_true(quiesce_lock_close(0)); /* it is left */
+    assert_true(quiesce_lock_close(0)); /* the lock is left */
     quiesce_lock_leave();
 }
 
-/* Just before the helper sleeps. */
+/* Makes the request just before the helper sleeps. */
 static bool request_now(void) {
     request(REQUEST_STOP);
     return false;
@@ -240,9 +240,9 @@ static void a_request_goes_before_a_descriptor(void **state) {
     assert_int_equal(calls, 0);
 }
 
-/* Something is to be done from the second question on, of which the helper is told between its
- * first look and its sleep: a library was loaded, the program wants an export or has started
- * sampling again, the heap is at its peak. */
+/* Has work for the helper from the second check on. The helper is notified between its first check
+ * and its sleep: a library was loaded, the program wants an export or has started sampling again,
+ * the heap is at its peak. */
 static bool is_late(void) {
     if (++questions == 1)
         helper_wake();
@@ -257,7 +257,7 @@ static void a_wake_on_the_way_to_a_sleep_is_not_lost(void **state) {
     assert_int_equal(sleeps, 0);
 }
 
-/* Before the wait, while the last cycle was made, or within it. */
+/* Makes the request before the wait, during the last cycle, or within the wait. */
 static void a_last_request_on_the_way_to_a_sleep_is_not_lost(void **state) {
     (void)state;
     helper.stop_handed_over = true;
@@ -276,7 +276,7 @@ static bool is_fourth(void) {
     return ++questions == 4;
 }
 
-/* Without one it does sleep, and asks anew after each. */
+/* Lets the helper sleep without a request, and check again after each sleep. */
 static void a_helper_sleeps_until_it_is_woken(void **state) {
     (void)state;
     watches_sleeps = true;

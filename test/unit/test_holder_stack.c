@@ -1,5 +1,5 @@
-/* Who is told to hold the mutex that a thread waits for, in the course of a wait. The test is the
- * helper, and writes into the mutex what glibc would. */
+/* Tests which thread is reported to hold the mutex that a thread waits for, in the course of a
+ * wait. The test is the helper, and writes into the mutex what glibc would. */
 #include "unit.h"
 
 #include "waiting_thread.h"
@@ -11,7 +11,7 @@ static struct log logged;
 static pthread_mutex_t mutex;
 
 static struct {
-    uint32_t by_another; /* samples of the wait, by who is told to hold the mutex */
+    uint32_t by_another; /* samples of the wait, by the thread that is reported to hold the mutex */
     uint32_t by_itself;
     uint32_t without_holder;
 } told;
@@ -65,7 +65,7 @@ static int start(void **state) {
     return recorder_is_ready(DEPTH) ? 0 : -1;
 }
 
-/* Its slot says that it waits until its hook has returned. */
+/* Its slot shows a wait until its hook has returned. */
 static void a_thread_that_got_the_mutex_did_not_wait_for_itself(void **state) {
     (void)state;
     mutex.__data.__owner = ANOTHER;

@@ -1,4 +1,4 @@
-/* What tells two samples apart, from the table of a thread to the message. */
+/* Tests what distinguishes two samples, from the table of a thread to the message. */
 #include "unit.h"
 
 #include "decoded_export.h"
@@ -49,7 +49,7 @@ static void a_context_is_kept_once(void **state) {
                      COUNT * (56 + 8) + 56 + 56 + 6 * 8);
 }
 
-/* Its link and the types of its frames cost nothing. */
+/* Adds nothing for its link and the types of its frames. */
 static void a_sample_takes_56_bytes_and_8_for_a_frame(void **state) {
     (void)state;
     enum { COUNT = 100, FRAMES = 5 };
@@ -76,7 +76,7 @@ static struct capture_api start(struct harvest_sample *samples, size_t count) {
     return api;
 }
 
-/* The one request that the fake's samples make. */
+/* Returns the one request that the fake's samples make. */
 static Request *exported(const struct capture_api *api) {
     struct profile_exporter exporter = open_exporter(api);
     const struct encoded_export export = export_once(&exporter, api);
@@ -125,17 +125,17 @@ static void a_sample_keeps_its_link(void **state) {
     release(request);
 }
 
-/* --- frames --- */
+/* the last address of 47 bits */
 
 static void an_address_is_a_native_frame_as_it_is(void **state) {
     (void)state;
     static const uint64_t addresses[] = {0,
                                          1,
                                          0x401000,
-                                         0x7fffffffffff,     /* the last of 47 bits */
+                                         0x7fffffffffff,     /* the last of 56 */
                                          0xffffffffffffff,   /* and of 56 */
                                          0xffffffffff600000, /* vsyscall */
-                                         0x8000000000000000, /* nobody's */
+                                         0x8000000000000000, /* an address of no source */
                                          UINT64_MAX};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
         assert_true(frame_is_address(addresses[i]));

@@ -1,4 +1,4 @@
-/* Who waits for work, and hardly does anything else. */
+/* Tests which threads wait for work, and hardly do anything else. */
 #include "unit.h"
 
 #include "clock.h"
@@ -50,14 +50,14 @@ static void short_waits_elsewhere_change_nothing(void **state) {
     }
 }
 
-/* Within two minutes, however long it was before. */
+/* Forgets waits within two minutes, however long they were. */
 static void waits_of_long_ago_count_no_more(void **state) {
     (void)state;
     uint64_t now = 0;
     for (int i = 0; i < 100; i++)
         assert_true(waits(WAIT_COND, QUEUE, 10, now += 10));
     assert_false(waits(WAIT_SLEEP, ELSEWHERE, 10, now += 10));
-    now += 110; /* of work */
+    now += 110; /* 110 ns of work */
     assert_false(waits(WAIT_COND, QUEUE, 1, now += 1));
     bool is_idle = false;
     for (int i = 0; i < 60; i++)

@@ -1,4 +1,4 @@
-/* A stack that was finished later, with an interpreter's frames in it. */
+/* Tests a stack that was finished later, with an interpreter's frames in it. */
 #include "unit.h"
 
 #include "encode/interpreted_stack.h"
@@ -7,7 +7,7 @@
 #define AT(n) (UINT64_C(127) << FRAME_SOURCE_SHIFT | (n))
 enum { MOST = 32 };
 
-/* leaf, odd, f, loop, g, loop, main: each with 0x10 of the stack. */
+/* Lists leaf, odd, f, loop, g, loop, main; each takes 0x10 of the stack. */
 static const uint64_t frames[] = {0xa00, 0xb00, 0xc00, 0xe00, 0xd00, 0xe00, 0xf00};
 static const uint64_t stack_pointers[] = {0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70};
 static const struct native_stack native = {frames, stack_pointers, 7};

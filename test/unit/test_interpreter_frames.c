@@ -1,4 +1,4 @@
-/* Frames of an interpreter in the place of the native ones that run them. */
+/* Tests that frames of an interpreter replace the native frames that run them. */
 #include "unit.h"
 
 #include "arch_machine.h"
@@ -16,7 +16,7 @@ static struct rule_cache rules;
 static _Atomic uintptr_t generated;
 static struct unwinder unwinder = {.modules = &modules, .rules = &rules, .generated = &generated};
 
-/* Two functions for each native frame. */
+/* Lists two functions for each native frame. */
 struct told {
     struct interpreter_frames frames;
     uintptr_t at[MAX_GROUPS];
@@ -32,7 +32,7 @@ static void list_two(struct interpreter_frames *frames, struct unwind *unwind) {
     frames->at = told->next < told->count ? told->at[told->next] : 0;
 }
 
-/* Finds that the function is none when it has been written down. */
+/* Finds that the function does not exist when it has been recorded. */
 static void list_none(struct interpreter_frames *frames, struct unwind *unwind) {
     unwind->frames[unwind->count] = frame_interned(1, 1, 1);
     frames->at = 0;
@@ -60,7 +60,7 @@ static struct stack_range whole_stack(void) {
     return (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
 }
 
-/* Each has a word on the stack by which it is found. */
+/* Marks each level by a word on the stack, by which it is found. */
 struct nest {
     struct told *told;
     uint32_t depth;

@@ -1,4 +1,5 @@
-/* The list of the GDB JIT interface: the test is a compiler that reports two functions, and lies.
+/* Tests the list of the GDB JIT interface: the test is a compiler that reports two functions, and
+ * lies.
  */
 #include "unit.h"
 
@@ -17,7 +18,7 @@ static const uint64_t LINKED = 0x700000002000;
 
 struct image {
     Elf64_Ehdr head;
-    Elf64_Shdr sections[4]; /* none, code, symbols, names */
+    Elf64_Shdr sections[4]; /* empty, code, symbols, names */
     Elf64_Sym symbols[4];
     char names[24];
 };
@@ -29,7 +30,7 @@ struct entry {
     uint64_t size;
 };
 
-/* What a reader looks for in a module, by this name. */
+/* Is what a reader searches a module for, by this name. */
 struct descriptor {
     uint32_t version;
     uint32_t action;
@@ -131,8 +132,8 @@ static void a_list_in_a_circle_ends(void **state) {
     jit_objects_close(&objects);
 }
 
-/* 8,192 times a thousand tables of 4 MiB, of which no symbol is a function's: without a bound on
- * what is read in all, that takes hours. */
+/* Lists 8,192 times a thousand tables of 4 MiB without a function's symbol: without a bound on all
+ * that is read, this takes hours. */
 static void objects_are_read_up_to_a_size(void **state) {
     (void)state;
     enum { TABLES = 1000, TABLE = 4 << 20 };
@@ -152,15 +153,15 @@ static void objects_are_read_up_to_a_size(void **state) {
                                    .sh_size = TABLE};
     entries[1] = (struct entry){&entries[1], NULL, bytes, size};
     assert_false(read_list(&objects));
-    assert_string_equal(name_at(&objects, CODE), "first"); /* what was before it */
+    assert_string_equal(name_at(&objects, CODE), "first"); /* the list before this one */
     make_list(NULL);
-    assert_true(read_list(&objects)); /* the next time anew */
+    assert_true(read_list(&objects)); /* the next time it is read again */
     assert_string_equal(name_at(&objects, LINKED), "first");
     jit_objects_close(&objects);
     free(bytes);
 }
 
-/* Whatever is changed in it: nothing ends, and nothing that is not there is read. */
+/* Changes bytes of the list: the reader never ends the process, and never reads unmapped memory. */
 static void a_list_that_lies_names_nothing(void **state) {
     (void)state;
     struct jit_objects objects = {0};
@@ -207,7 +208,7 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *arg) {
     return 1;
 }
 
-/* Ours is in no table of exports, as that of a library that has LLVM in it. */
+/* Finds a list that is in no table of exports, as in a library that has LLVM in it. */
 static void the_list_is_found_in_a_module(void **state) {
     (void)state;
     static char path[4096];
@@ -217,7 +218,7 @@ static void the_list_is_found_in_a_module(void **state) {
     dl_iterate_phdr(find_program, &modules[1]);
     assert_true(jit_objects_read(&objects, modules, 2));
     assert_string_equal(name_at(&objects, CODE), "first");
-    __jit_debug_descriptor.first = NULL; /* and is not looked for again */
+    __jit_debug_descriptor.first = NULL; /* the list is not searched for again */
     strcpy(path, "/nowhere");
     assert_true(jit_objects_read(&objects, modules, 2));
     assert_string_equal(name_at(&objects, CODE), "");

@@ -1,4 +1,5 @@
-/* Jitdump files: records of all sorts, files that grow, and how the process's own is found. */
+/* Tests jitdump files: records of all sorts, files that grow, and how the process's own is
+ * found. */
 #include "unit.h"
 
 #include "symbolize/jitdump.h"
@@ -54,7 +55,7 @@ static void put_line(uint64_t address, uint32_t line, const char *path) {
     put(path, strlen(path) + 1);
 }
 
-/* Of code at `address`: lines 10, 11 of a.c, 20 of b.c, each two bytes. */
+/* Writes lines for code at `address`: lines 10, 11 of a.c, 20 of b.c, each two bytes. */
 static void lines(uint64_t address) {
     const uint64_t fields[] = {address, 3};
     put_head(LINES, sizeof fields + 48 + 5 + 2 + 5);
@@ -100,7 +101,7 @@ static void code_has_names_and_lines(void **state) {
     assert_line(&dump, 0x2001, "/a.c", 10);
     assert_line(&dump, 0x2003, "/a.c", 11);
     assert_line(&dump, 0x200f, "/b.c", 20);
-    assert_line(&dump, 0x3000, "", 0); /* the lines were of another */
+    assert_line(&dump, 0x3000, "", 0); /* the lines belonged to another function */
     jitdump_close(&dump);
 }
 
@@ -113,13 +114,13 @@ static void a_file_is_read_on(void **state) {
     load(0x1008, 16, "later");
     lines(0x1000);
     move(0x1000, 0x5000, 16);
-    move(0x9000, 0xa000, 16); /* of nothing */
+    move(0x9000, 0xa000, 16); /* moves no code */
     assert_int_equal(read_it(&dump), JITDUMP_READ);
     assert_string_equal(name_at(&dump, 0x1007), "one");
     assert_string_equal(name_at(&dump, 0x1008), "later");
     assert_string_equal(name_at(&dump, 0x500f), "one");
     assert_string_equal(name_at(&dump, 0xa000), "");
-    put_head(LOAD, 100); /* the rest is to come */
+    put_head(LOAD, 100); /* the rest of the record comes later */
     put("half", 4);
     assert_int_equal(read_it(&dump), JITDUMP_READ);
     assert_int_equal(read_it(&dump), JITDUMP_READ);
@@ -182,7 +183,7 @@ static void records_that_lie_end_it(void **state) {
     (void)state;
     struct jitdump dump;
     jitdump_init(&dump);
-    put_head(LOAD, 0); /* shorter than one */
+    put_head(LOAD, 0); /* shorter than a record */
     put_head(MOVE, 8);
     put("12345678", 8);
     put_head(LINES, 8);
@@ -197,7 +198,7 @@ static void records_that_lie_end_it(void **state) {
     jitdump_close(&dump);
 }
 
-/* As runtimes show perf where it is. */
+/* Maps a marker as runtimes do to show perf where the file is. */
 static void the_file_is_found_by_its_marker(void **state) {
     (void)state;
     char path[64];
@@ -212,18 +213,18 @@ static void the_file_is_found_by_its_marker(void **state) {
     load(0x1000, 16, "one");
     void *const data = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0);
     assert_true(data != MAP_FAILED);
-    assert_false(jitdump_scan(&dump, getpid())); /* not as code */
+    assert_false(jitdump_scan(&dump, getpid())); /* the marker is not mapped as code */
     void *const marker = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
     assert_true(marker != MAP_FAILED);
     assert_false(jitdump_scan(&dump, getpid() + 1));
     assert_true(jitdump_scan(&dump, getpid()));
     assert_int_equal(jitdump_read(&dump), JITDUMP_RESTARTED);
     assert_string_equal(name_at(&dump, 0x1000), "one");
-    munmap(marker, 4096); /* it has not ended by that */
+    munmap(marker, 4096); /* the dump does not end with its marker */
     load(0x2000, 16, "two");
     assert_int_equal(jitdump_read(&dump), JITDUMP_READ);
     assert_string_equal(name_at(&dump, 0x2000), "two");
-    unlink(path); /* another's file at the path */
+    unlink(path); /* another file at the path */
     close(open(path, O_RDWR | O_CREAT, 0644));
     assert_int_equal(jitdump_read(&dump), JITDUMP_NONE);
     assert_true(chmod(path, 0666) == 0 && unlink(path) == 0);

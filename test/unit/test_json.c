@@ -1,7 +1,8 @@
-/* OTLP's JSON: every field of every message, the edges of every type, and the reading of answers.
+/* Tests OTLP's JSON: every field of every message, the edges of every type, and the reading of
+ * responses.
  *
- * `test_json transcode` is no test but a tool of test_json.py: protobuf on its input, JSON on its
- * output. */
+ * `test_json transcode` is no test but a tool of test_json.py: it reads protobuf and writes
+ * JSON. */
 #include "unit.h"
 
 #include "export/response.h"
@@ -24,8 +25,8 @@ typedef Opentelemetry__Proto__Common__V1__AnyValue AnyValue;
 typedef Opentelemetry__Proto__Common__V1__ArrayValue ArrayValue;
 typedef Opentelemetry__Proto__Profiles__V1development__Sample Sample;
 
-/* A message with this one field set: to two items where it is a list, integers at their limit,
- * bytes to fb ff. The names are OTLP's, not made by the code under test. */
+/* Holds a message with this one field set: to two items where the field is a list, integers at
+ * their limit, bytes to fb ff. The names are OTLP's, not made by the code under test. */
 static const struct field_case {
     const char *message;
     const char *field;
@@ -127,7 +128,7 @@ static ProtobufCMessage *new_message(const ProtobufCMessageDescriptor *descripto
     return message;
 }
 
-/* Writes the field's extreme value to `at`; returns its size there. */
+/* Writes the field's extreme value to `at`; returns its size. */
 static size_t set_value(const ProtobufCFieldDescriptor *field, void *at) {
     const int32_t i32 = INT32_MIN;
     const uint32_t u32 = UINT32_MAX;
@@ -209,7 +210,7 @@ static const char *expected_json(const char *message, const char *field) {
     return NULL;
 }
 
-/* What a message reaches, each once. The messages built here live to the end of the process. */
+/* Checks each message that this one reaches, once. The messages live to the end of the process. */
 static void check_all(const ProtobufCMessageDescriptor *descriptor,
                       const ProtobufCMessageDescriptor **seen, size_t *count, size_t *checked) {
     for (size_t i = 0; i < *count; i++)
@@ -344,7 +345,7 @@ static void base64_has_padding(void **state) {
     }
 }
 
-/* Values in lists in values ..., each pair two messages deep. */
+/* Nests values in lists in values ..., each pair two messages deep. */
 static bool can_nest(size_t pairs) {
     AnyValue *const values = calloc(pairs + 1, sizeof *values);
     ArrayValue *const lists = calloc(pairs + 1, sizeof *lists);

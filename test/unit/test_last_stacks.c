@@ -1,4 +1,4 @@
-/* Where threads were last seen running: known between harvests and across them. */
+/* Tests where threads were last seen running: known between harvests and across them. */
 #include "unit.h"
 
 #include "recorder_fixture.h"
@@ -13,7 +13,7 @@ static void see(void *arg, const struct sample *sample) {
     ++*(int *)arg;
 }
 
-/* As harvest.c does it; how many records there were. */
+/* Harvests as harvest.c does; returns how many records there were. */
 static int harvest(void) {
     int count = 0;
     last_stacks_keep(&stacks, recorder.threads);
@@ -34,7 +34,7 @@ static void record(struct thread_state *thread, enum sample_kind kind, uint64_t 
     assert_true(thread_record(&threads, thread, &sample));
 }
 
-/* 0: there is none. */
+/* Returns the innermost frame; 0: there is none. */
 static uint64_t leaf_of(const struct thread_state *thread) {
     struct sample stack;
     if (!last_stack_of(&threads, thread, &stack))
@@ -54,7 +54,7 @@ static void the_last_cpu_sample_counts(void **state) {
     record(thread, SAMPLE_CPU, 2);
     assert_int_equal(leaf_of(thread), 2);
     record(thread, SAMPLE_ALLOC, 3);
-    record(thread, SAMPLE_CPU, 0); /* the profiler's own */
+    record(thread, SAMPLE_CPU, 0); /* the profiler's own work */
     assert_int_equal(leaf_of(thread), 2);
     record(thread, SAMPLE_CPU, 1);
     assert_int_equal(leaf_of(thread), 1);

@@ -1,11 +1,11 @@
-/* What we have in place of libc's functions answers as libc's do. */
+/* Tests that our replacements of libc's functions return what libc's do. */
 #include "unit.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
 
-/* Renamed in a copy of the object: test/Makefile. */
+/* Is renamed in a copy of the object: test/Makefile. */
 size_t own_strnlen(const char *text, size_t most);
 char *own_stpcpy(char *to, const char *from);
 char *own_strchr(const char *text, int wanted);

@@ -1,7 +1,7 @@
-/* What libc is told of the helper (libc_threads.h): that it is not there, only while the kernel
- * counts no other thread, or the helper's, and that sleeps and stays asleep. libc would take and
- * leave its locks, and the loader's, without a wake, and the thread that waits for one would wait
- * for ever. The kernel's count is the test's. */
+/* Tests what libc believes about the helper (libc_threads.h): that no such thread exists, only
+ * while the kernel counts no other thread, or the helper's, and that one sleeps and stays asleep.
+ * Otherwise libc would take and leave its locks, and the loader's, without waking a waiter, which
+ * would then wait for ever. The test provides the kernel's count. */
 #include "unit.h"
 
 #include "idle_helper.h"
@@ -12,7 +12,7 @@
 
 #include <sys/prctl.h>
 
-/* --- in place of libc's and our own, for all that is linked to this test --- */
+/* --- replacements of libc's functions and our own, for all that is linked to this test --- */
 
 static struct {
     void (*prepare)(void);
@@ -63,7 +63,7 @@ const struct next_calls *next_library_calls(void) {
     return &calls;
 }
 
-/* Counts what the helper calls on a thread of its own, by what it says of itself meanwhile. */
+/* Counts the helper's calls on a thread of its own, by the helper's state meanwhile. */
 void *__libc_malloc(size_t size); /* NOLINT(bugprone-reserved-identifier) */
 static _Atomic int calls_while_it_waits, calls_while_it_works;
 
@@ -75,8 +75,8 @@ void *malloc(size_t size) {
 }
 
 static struct {
-    unsigned counted; /* by the kernel */
-    bool single;      /* libc's belief */
+    unsigned counted; /* threads that the kernel counts */
+    bool single;      /* what libc believes */
 } threads;
 
 void libc_threads_finish_init(void) {
@@ -101,7 +101,7 @@ static int start(void **state) {
 
 static int begin(void **state) {
     (void)state;
-    atomic_store(&process_state.now, STATE_LEFT); /* in whose child no end has begun */
+    atomic_store(&process_state.now, STATE_LEFT); /* no end has begun in its child */
     fork_handlers.in_child();
     begin_without_helper();
     atomic_store(&capture.has_handlers, true);
@@ -111,7 +111,7 @@ static int begin(void **state) {
     return 0;
 }
 
-/* The kernel has a thread of that id: this one. */
+/* Makes a thread of that id exist for the kernel: this one. */
 static void helper_is_there(void) {
     atomic_store(&helper.tid, (uint32_t)gettid());
 }
@@ -123,7 +123,7 @@ static int begin_at_work(void **state) {
     return 0;
 }
 
-/* It waits for its time, which does not come before the end. */
+/* Begins a wait for a time that does not come before the end. */
 static int begin_waiting(void **state) {
     begin(state);
     start_idle_helper();
@@ -151,7 +151,7 @@ static void come_to_rest_and_leave(void) {
     atomic_store(&helper.leave_at, 1);
 }
 
-/* The kernel counts it still: it may be anywhere in libc. */
+/* The kernel still counts the helper, which may be anywhere in libc. */
 static void libc_stays_threaded_while_the_helper_leaves(void **state) {
     (void)state;
     fake_sleep.while_asleep = come_to_rest_and_leave;
@@ -159,7 +159,7 @@ static void libc_stays_threaded_while_the_helper_leaves(void **state) {
     assert_false(threads.single);
 }
 
-/* A thread of the program's, or of a library that the helper has used. */
+/* Adds a thread of the program's, or of a library that the helper has used. */
 static void libc_stays_threaded_beside_another_thread(void **state) {
     (void)state;
     atomic_store(&helper.tid, ENDED);
@@ -189,7 +189,7 @@ static void libc_stays_threaded_with_a_late_helper(void **state) {
     assert_false(threads.single);
 }
 
-/* An exit handler ends the last thread: so does the helper, and calls libc. */
+/* An exit handler ends the last thread. The helper does so as well, and calls libc. */
 static bool believed_while_it_ends;
 
 static void end_for_good(void) {
@@ -216,13 +216,13 @@ static void it_is_kept_out_to_the_end(void **state) {
     assert_true(threads.single);
     assert_int_equal(fake_sleep.sleeps, 0);
     assert_int_equal(requested(), REQUEST_TIMEOUT);
-    fork_handlers.prepare(); /* of an exit handler */
+    fork_handlers.prepare(); /* fork in an exit handler */
     fork_handlers.in_parent();
     assert_int_equal(fake_sleep.sleeps, 0);
     assert_false(quiesce_lock_close(0));
     assert_true(helper_is_at_rest());
     fork_handlers.prepare();
-    fork_handlers.in_child(); /* which has a life of its own */
+    fork_handlers.in_child(); /* the child has a life of its own */
     assert_true(quiesce_lock_close(0));
 }
 
@@ -238,7 +238,7 @@ static void behind_the_closed_lock_it_ends_when_it_is_to_leave(void **state) {
     assert_int_equal(fake_sleep.sleeps, 1);
 }
 
-/* It may hold the loader's lock, which exit() wants. */
+/* The helper may hold the loader's lock, which exit() needs. */
 static void libc_stays_threaded_while_the_helper_is_in_a_library(void **state) {
     (void)state;
     assert_true(quiesce_lock_enter());
@@ -278,7 +278,7 @@ static void a_helper_that_has_just_begun_is_waited_for(void **state) {
     assert_int_equal(fake_sleep.sleeps, 1);
 }
 
-/* --- its thread, when the process has ended around it --- */
+/* --- the helper's thread, when the process has ended around it --- */
 
 static void the_process_ends_and_its_time_comes(void) {
     if (fake_sleep.sleeps > 1) {
@@ -286,30 +286,31 @@ static void the_process_ends_and_its_time_comes(void) {
         return;
     }
     atomic_store(&process_state.now, STATE_ENDED);
-    atomic_store(&helper.state, HELPER_LEAVES); /* as helper_finish() leaves it */
+    atomic_store(&helper.state, HELPER_LEAVES); /* helper_finish() leaves this state */
     become_due();
 }
 
 static void its_thread_does_not_end_by_itself(void **state) {
     (void)state;
     pthread_t thread;
-    helper.shares = true; /* there is nobody to share with */
+    helper.shares = true; /* no other thread is left */
     helper_main_begins();
-    atomic_store(&helper.joined, true); /* by this test */
+    atomic_store(&helper.joined, true); /* this test has joined */
     fake_sleep.while_asleep = the_process_ends_and_its_time_comes;
     assert_int_equal(pthread_create(&thread, NULL, helper_main, NULL), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(fake_sleep.sleeps, 2); /* it has slept on when its time had come */
+    assert_int_equal(fake_sleep.sleeps, 2); /* the helper has slept on when its time had come */
     assert_int_equal(atomic_load(&helper.state), HELPER_DONE);
 }
 
-/* Outside of the quiesce lock: a fork that has closed it would find the helper at rest. */
+/* Calls malloc outside of the quiesce lock: a fork that has closed the lock would find the helper
+ * at rest. */
 static void it_calls_malloc_when_it_waits_no_more(void **state) {
     (void)state;
     pthread_t thread;
     helper.shares = true;
     helper.release_path = helper.flush_path = "/nowhere/libotelprof-flush.so";
-    atomic_store(&helper.initialised, true); /* by a parent */
+    atomic_store(&helper.initialised, true); /* a parent has initialised it */
     atomic_store(&helper.joined, true);
     atomic_store(&calls_while_it_waits, 0);
     atomic_store(&calls_while_it_works, 0);

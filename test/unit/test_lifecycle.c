@@ -1,5 +1,5 @@
-/* The life of the profiler in a process: its ends, its forks and its leaving, each once and in
- * order. The helper does nothing by itself (idle_helper.h). */
+/* Tests the life of the profiler in a process: its ends, its forks and its leaving, each once and
+ * in order. The helper does nothing by itself (idle_helper.h). */
 #include "unit.h"
 
 #include "idle_helper.h"
@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/time.h>
 
-/* --- in place of libc's, for all that is linked to this test --- */
+/* --- replacements of libc's functions, for all that is linked to this test --- */
 
 static struct {
     void (*prepare)(void);
@@ -79,7 +79,7 @@ static int start(void **state) {
     return state_now(&process_state) == STATE_ARMED ? 0 : -1;
 }
 
-/* As fork() calls them, in the child. */
+/* Calls the handlers as fork() does in the child. */
 static void become_a_child(void) {
     fork_handlers.prepare();
     fork_handlers.in_child();
@@ -87,7 +87,7 @@ static void become_a_child(void) {
 
 static int begin(void **state) {
     (void)state;
-    atomic_store(&process_state.now, STATE_LEFT); /* in whose child no end has begun */
+    atomic_store(&process_state.now, STATE_LEFT); /* no end has begun in its child */
     fork_handlers.in_child();
     begin_without_helper();
     memset(&interval_timer, 0, sizeof interval_timer);
@@ -149,7 +149,7 @@ static void an_end_waits_no_longer_than_the_setting(void **state) {
 
 enum { MOMENT_MS = TIMEOUT_MS + 1000 }; /* LAST_MOMENT_MS */
 
-static uint64_t slept_by_others; /* milliseconds, since the first end has begun */
+static uint64_t slept_by_others; /* milliseconds, since the first end began */
 
 static void *end_in_thread(void *unused) {
     lifecycle_end_at_once();
@@ -164,7 +164,7 @@ static void end_on_another_thread(void) {
 }
 
 static void two_ends_come(void) {
-    atomic_store(&fake_sleep.while_asleep, NULL); /* none comes while they sleep */
+    atomic_store(&fake_sleep.while_asleep, NULL); /* no further end comes while they sleep */
     end_on_another_thread();
     assert_int_equal(slept_by_others, MOMENT_MS);
     end_on_another_thread();
@@ -178,7 +178,7 @@ static void other_ends_wait_until_one_moment(void **state) {
     assert_int_equal(state_now(&process_state), STATE_ENDED);
 }
 
-/* Each is in a signal handler, or an exit handler. */
+/* Runs each end in a signal handler, or an exit handler. */
 static void ends_come_on_the_same_thread(void) {
     atomic_store(&fake_sleep.while_asleep, NULL);
     lifecycle_end_at_once();
@@ -233,7 +233,7 @@ static void a_child_of_vfork_ends_without_us(void **state) {
     assert_int_equal(state_now(&process_state), STATE_ARMED);
 }
 
-/* It may expire of our last export, and has no handler any more. */
+/* The timer may expire during our last export, and has no handler any more. */
 static void an_interval_timer_rests_meanwhile(void **state) {
     (void)state;
     interval_timer.left.it_value.tv_sec = 5;
@@ -245,7 +245,7 @@ static void an_interval_timer_rests_meanwhile(void **state) {
     atomic_store(&capture.uses_interval_timers, true);
     fake_sleep.while_asleep = is_done;
     lifecycle_end();
-    assert_int_equal(interval_timer.calls, 3); /* two stopped, one started again */
+    assert_int_equal(interval_timer.calls, 3); /* stopped twice, started again once */
     assert_int_equal(interval_timer.left.it_value.tv_sec, 5);
 }
 
@@ -289,7 +289,7 @@ static void a_child_gets_a_helper_when_it_has_lived(void **state) {
     void (*const want_helper)(bool) = atomic_load(&capture.want_helper);
     assert_non_null(want_helper);
     want_helper(true);
-    assert_int_equal(helper_threads.created, 1); /* the parent's */
+    assert_int_equal(helper_threads.created, 1); /* the parent's helper */
     become_due();
     want_helper(true);
     assert_int_equal(helper_threads.created, 2);
@@ -316,7 +316,7 @@ static void a_child_that_ends_first_gets_one_for_its_last_export(void **state) {
     (void)state;
     become_a_child();
     lifecycle_end();
-    assert_int_equal(helper_threads.created, 1); /* it has not lived long enough */
+    assert_int_equal(helper_threads.created, 1); /* the child has not lived long enough */
     begin_at_work(state);
     become_a_child();
     become_due();
@@ -326,7 +326,7 @@ static void a_child_that_ends_first_gets_one_for_its_last_export(void **state) {
     assert_int_equal(requested(), REQUEST_STOP);
 }
 
-/* It may be in the middle of anything. */
+/* The child may be in the middle of anything. */
 static void a_child_that_ends_at_once_gets_none(void **state) {
     (void)state;
     become_a_child();
@@ -352,7 +352,7 @@ static void a_child_waits_for_no_end_of_its_parents(void **state) {
     lifecycle_end();
     become_a_child();
     const uint64_t slept = milliseconds_slept_at_work();
-    end_on_another_thread(); /* it has no helper */
+    end_on_another_thread(); /* the child has no helper */
     assert_int_equal(slept_by_others, slept);
     assert_int_equal(state_now(&process_state), STATE_ENDED);
 }
@@ -410,10 +410,10 @@ static void a_process_that_leaves_has_nothing_of_ours(void **state) {
     assert_int_equal(state_now(&process_state), STATE_LEFT);
     assert_true(lifecycle_is_out());
     assert_true(atomic_load(&capture_is_off));
-    assert_false(helper_join()); /* it is gone */
+    assert_false(helper_join()); /* the helper has ended */
     const int sleeps = fake_sleep.sleeps;
     lifecycle_end();
-    fork_handlers.prepare(); /* it forks as it would without us */
+    fork_handlers.prepare(); /* the process forks as without a profiler */
     assert_true(lock_is_open());
     assert_int_equal(fake_sleep.sleeps, sleeps);
 }

@@ -1,4 +1,4 @@
-/* Where a process may answer. */
+/* Tests where a process may listen. */
 #include "unit.h"
 
 #include "serve/listen_address.h"
@@ -32,7 +32,7 @@ static void a_process_can_have_a_path_of_its_own(void **state) {
 static void a_path_has_bounds(void **state) {
     char text[LISTEN_PATH + 64] = "unix:/";
     (void)state;
-    memset(text + 6, 'x', LISTEN_PATH - 2); /* with its `/` and the NUL it fits */
+    memset(text + 6, 'x', LISTEN_PATH - 2); /* with its `/` and the NUL the text fits */
     assert_null(parse(text));
     assert_int_equal(strlen(address.path), LISTEN_PATH - 1);
     text[LISTEN_PATH + 4] = 'x';

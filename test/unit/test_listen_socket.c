@@ -1,5 +1,5 @@
-/* Two processes are to listen at one path at the same moment: one of them does. What the second
- * does between two steps of the first happens within calls that the test has in place of libc's. */
+/* Tests two processes that want to listen at one path at the same moment: one of them does. The
+ * second acts between two steps of the first, within calls that replace libc's. */
 #include "unit.h"
 
 #include "fake_syscall.h"
@@ -19,14 +19,14 @@ static char folder[] = "/tmp/otelprof-listen-XXXXXX";
 static struct listen_address address = {.is_unix = true};
 static struct listen_socket first, second;
 
-/* What the second process does at such a moment, once. */
+/* Is what the second process does at such a moment, once. */
 static void (*before_listen)(void);
 static void (*after_bind)(void);
 static void (*after_refusal)(void);
 static void (*before_rename)(void);
-static bool knows_no_flags; /* the file system: of renameat2(2) */
-static bool other_user;     /* than the one whose files these are */
-static int entries_to_come; /* of a large folder, before those that are there */
+static bool knows_no_flags; /* the file system knows no flags of renameat2(2) */
+static bool other_user;     /* the process has another user than the files */
+static int entries_to_come; /* entries of a large folder, listed before the real ones */
 
 static void happen(void (**what)(void)) {
     void (*const now)(void) = *what;
@@ -107,7 +107,7 @@ static int files(void) {
     return count;
 }
 
-/* Closed sockets leave no file. */
+/* Checks that closed sockets leave no file. */
 static int end(void **state) {
     (void)state;
     listen_socket_close(&first);
@@ -131,10 +131,10 @@ static int new_connection(void) {
     return connection;
 }
 
-/* Whether a connection to the path comes to it. */
+/* Returns whether a connection to the path reaches the socket. */
 static bool is_found(const struct listen_socket *it) {
     for (int taken; (taken = accept(it->descriptor, NULL, NULL)) >= 0;)
-        close(taken); /* of processes that have checked the path */
+        close(taken); /* connections of processes that have checked the path */
     const int connection = new_connection();
     const int taken = accept(it->descriptor, NULL, NULL);
     close(connection);
@@ -174,7 +174,7 @@ static void a_socket_is_its_users_alone(void **state) {
     assert_int_equal(files(), 1);
 }
 
-/* As `otelprof ps` finds it. */
+/* Compares the descriptor's path as `otelprof ps` does. */
 static void its_descriptor_has_the_path(void **state) {
     char link[64];
     char path[LISTEN_PATH] = "";
@@ -223,12 +223,12 @@ static void a_name_has_a_bound(void **state) {
     assert_int_equal(files(), 1);
 }
 
-/* --- what processes that were killed have left --- */
+/* --- sockets that killed processes have left --- */
 
 static char left_path[LISTEN_PATH];
 
-/* A socket of that name, of so many seconds ago; nobody listens at it, unless `descriptor` is to be
- * kept. */
+/* Leaves a socket of that name, with an age in seconds; no process listens at it, unless
+ * `descriptor` is to be kept. */
 static void leave(const char *name, int seconds, int *descriptor) {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     struct timespec times[2];
@@ -247,7 +247,7 @@ static void leave(const char *name, int seconds, int *descriptor) {
     assert_int_equal(utimensat(AT_FDCWD, left_path, times, 0), 0);
 }
 
-/* Whether it is there once another process has listened in the folder. */
+/* Returns whether the file is there once another process has listened in the folder. */
 static bool outlives_another(void) {
     struct stat status;
     assert_int_equal(listen_socket_open(&first, &address), 0);
@@ -268,7 +268,7 @@ static void a_socket_that_was_left_aside_is_removed(void **state) {
     assert_int_equal(files(), 0);
 }
 
-/* Its process may be between bind(2) and listen(2), for all that can be seen. */
+/* Its process may be between bind(2) and listen(2): no other process can see the difference. */
 static void a_socket_that_is_new_is_not_taken_for_left(void **state) {
     (void)state;
     leave(".otelprof-1-0", 5, NULL);
@@ -286,7 +286,7 @@ static void a_socket_aside_that_listens_stays(void **state) {
     assert_int_equal(unlink(left_path), 0);
 }
 
-/* Whatever else somebody has there. */
+/* Puts other files into the folder. */
 static void files_with_other_names_stay(void **state) {
     static const char *const names[] = {".otelprof-1",    ".otelprof--1",   ".otelprof-1-",
                                         ".otelprof-1-0x", ".otelprof-1-0g", ".otelprof-x-1",
@@ -323,7 +323,7 @@ static void files_that_are_no_sockets_of_this_user_stay(void **state) {
     }
 }
 
-/* A folder of any size costs no more than that. */
+/* Bounds what a folder of any size costs. */
 static void so_many_names_are_searched(void **state) {
     (void)state;
     leave(".otelprof-1-0", 3600, NULL);
@@ -342,7 +342,8 @@ static void slept_for_a_minute(void) {
     closedir(there);
 }
 
-/* Another process has taken it for one that was left: it tries again, as where the place is taken.
+/* Another process has removed the socket as a dead one: the first tries again, as where the place
+ * is taken.
  */
 static void a_process_that_slept_before_it_listened_tries_again(void **state) {
     (void)state;
@@ -363,7 +364,7 @@ static void a_socket_that_does_not_listen_yet_is_not_taken_for_a_dead_one(void *
     assert_second_alone_is_there();
 }
 
-/* Both have seen that the process whose socket is there has ended. */
+/* Both processes have seen that the owner of the socket has ended. */
 static void the_later_of_two_heirs_leaves_the_place_to_the_earlier(void **state) {
     (void)state;
     leave_dead_socket();
@@ -372,7 +373,7 @@ static void the_later_of_two_heirs_leaves_the_place_to_the_earlier(void **state)
     assert_second_alone_is_there();
 }
 
-/* Also where nothing was there. */
+/* Holds also where no socket was there. */
 static void a_process_that_comes_behind_the_last_check_keeps_the_place(void **state) {
     for (int i = 0; i < 2; i++) {
         begin(state);
@@ -401,7 +402,7 @@ static void a_file_that_comes_behind_the_last_check_stays(void **state) {
     assert_int_equal(files(), 1);
 }
 
-/* It sees so by itself, and leaves what has its name. */
+/* The earlier notices its loss, and leaves the file that has its name. */
 static void where_names_are_simply_replaced_the_earlier_is_lost(void **state) {
     (void)state;
     knows_no_flags = true;

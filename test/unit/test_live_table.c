@@ -1,4 +1,5 @@
-/* The table of live objects: beside an array, at its bound, between threads and signal handlers. */
+/* Compares the table of live objects with an array, fills it to its bound, and shares it between
+ * threads and signal handlers. */
 #include "unit.h"
 
 #include "kernel/stepped_memory.h"
@@ -112,7 +113,7 @@ static void a_full_live_table_refuses_objects(void **state) {
     }
     assert_true(taken > MAX_LIVE && taken < 4 * MAX_LIVE);
     assert_int_equal(taken, table.count);
-    /* a full table still gives back, and then takes again */
+    /* a full table still removes objects, and then takes new ones */
     struct live_object object;
     size_t removed = 0;
     for (uintptr_t i = 1; i <= 4 * MAX_LIVE; i++)
@@ -120,7 +121,7 @@ static void a_full_live_table_refuses_objects(void **state) {
     assert_int_equal(removed, taken);
 }
 
-enum { KEPT = 6000 }; /* of each thread: three levels are in use */
+enum { KEPT = 6000 }; /* objects of each thread: three levels are in use */
 
 static struct live_table shared_live;
 
@@ -153,7 +154,7 @@ static void live_table_between_threads(void **state) {
     assert_true(live_table_start(&shared_live, MAX_LIVE));
     for (uintptr_t i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, churn, (void *)((i + 1) << 20));
-    for (int i = 0; i < 100; i++) /* the harvest, meanwhile: every object whole */
+    for (int i = 0; i < 100; i++) /* meanwhile the harvest reads: every object is whole */
         live_table_visit(&shared_live, check_object, NULL);
     for (int i = 0; i < 4; i++) {
         void *wrong;
@@ -162,7 +163,7 @@ static void live_table_between_threads(void **state) {
     }
 }
 
-/* --- objects that two want at once --- */
+/* --- objects that two threads remove at once --- */
 
 enum { RACES = 200000 };
 
@@ -186,7 +187,8 @@ static void count_sifted(void *arg, const struct live_object *object) {
     atomic_fetch_add((_Atomic uint64_t *)arg, 1);
 }
 
-/* Two threads that free the same objects, and one that sifts them: each object goes once. */
+/* Frees the same objects in two threads, while a third removes some of them: each object goes
+ * once. */
 static void each_live_object_goes_once(void **state) {
     (void)state;
     pthread_t threads[2];

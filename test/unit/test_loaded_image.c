@@ -1,5 +1,5 @@
-/* A stand-in for an object's file, made of what is in memory: of an object that lies, or goes away,
- * nothing is made, and nothing is read or freed that is not ours. */
+/* Tests a stand-in for an object's file, made of memory. No file is made of an object that lies or
+ * goes away, and no foreign memory is read or freed. */
 #include "unit.h"
 
 #include "symbolize/elf_file.h"
@@ -12,8 +12,8 @@
 
 enum { PAGES = 4, PAGE_BYTES = 4096, SYMBOLS = 4, FIRST_HASHED = 2, BUCKETS = 2 };
 
-/* An object as the loader leaves it, two functions long; its addresses in the file are those from
- * `object` on, and what is behind it is nobody's. */
+/* Holds an object as the loader leaves it, two functions long; its addresses in the file begin at
+ * `object`, and memory behind it belongs to no object. */
 struct object {
     Elf64_Ehdr header;
     Elf64_Phdr segments[2];
@@ -96,7 +96,7 @@ static int unmap_object(void **state) {
     return munmap(object, PAGES * PAGE_BYTES);
 }
 
-/* The name at `offset` into the code; "" = none, NULL = no file. */
+/* Returns the name at `offset` into the code; "" = none, NULL = no file. */
 static const char *name_at(size_t offset) {
     static char name[MAX_SYMBOL_NAME];
     struct elf_file file;
@@ -128,7 +128,7 @@ static void names_are_read_from_memory(void **state) {
     assert_names();
 }
 
-/* Some loaders leave the file's addresses as they are. */
+/* Leaves the file's addresses in the object, as some loaders do. */
 static void addresses_may_be_the_files(void **state) {
     (void)state;
     object->dynamic[SYMTAB].d_un.d_ptr = offsetof(struct object, symbols);
@@ -137,8 +137,8 @@ static void addresses_may_be_the_files(void **state) {
     assert_names();
 }
 
-/* Everything was read, and then it is not the object that was asked for: what was made for it is
- * given back once. */
+/* Reads everything, and then finds that the object is not the requested one: what was made for it
+ * is freed once. */
 static void another_object_is_none(void **state) {
     (void)state;
     object->note.id[7]++;
@@ -158,7 +158,7 @@ static void an_unmapped_object_has_no_symbols(void **state) {
             continue;
         object->dynamic[i].d_un.d_ptr = (uintptr_t)behind;
         assert_null(name_at(0));
-        object->dynamic[i].d_un.d_ptr = (uintptr_t)behind - 4; /* a part of it is there */
+        object->dynamic[i].d_un.d_ptr = (uintptr_t)behind - 4; /* a part of the table is there */
         assert_null(name_at(0));
         object->dynamic[i] = there;
     }
@@ -218,7 +218,8 @@ static void sizes_that_lie_are_refused(void **state) {
     assert_names();
 }
 
-/* A file is made of these, in which no name ends or begins outside of it. */
+/* Makes a file of these strings and symbols, in which no name ends or begins outside of the
+ * file. */
 static void strings_and_symbols_that_lie_name_nothing(void **state) {
     (void)state;
     object->symbols[2].st_name = UINT32_MAX;
@@ -234,7 +235,7 @@ static void strings_and_symbols_that_lie_name_nothing(void **state) {
     assert_string_equal(name_at(100), "");
 }
 
-/* Data is never what an address of code is named after. */
+/* Names an address of code never after data. */
 static void data_has_no_names(void **state) {
     (void)state;
     object->symbols[2].st_info = STT_NOTYPE;
@@ -250,7 +251,7 @@ static uint32_t hash_of(const char *name) {
     return hash;
 }
 
-/* Both in one chain, which both buckets begin. */
+/* Puts both symbols into one chain, which both buckets begin. */
 static void make_hash(void) {
     for (int i = 0; i < BUCKETS; i++)
         object->hash.bucket[i] = FIRST_HASHED;
@@ -273,7 +274,7 @@ static void a_symbol_is_found_by_its_name(void **state) {
 static void a_table_of_hashes_that_lies_finds_nothing(void **state) {
     (void)state;
     make_hash();
-    object->hash.chain[1] &= ~1u; /* it goes on into what is behind */
+    object->hash.chain[1] &= ~1u; /* the chain goes on into memory behind it */
     assert_int_equal(loaded_image_symbol(&module, "third"), 0);
     object->hash.bucket[0] = object->hash.bucket[1] = UINT32_MAX;
     assert_int_equal(loaded_image_symbol(&module, "first"), 0);

@@ -1,4 +1,4 @@
-/* Who holds a lock: read from locks that glibc itself has made and taken. */
+/* Tests which thread holds a lock: read from locks that glibc itself has made and taken. */
 #include "unit.h"
 
 #include "wait/lock_holder.h"
@@ -110,8 +110,8 @@ static void a_lock_whose_owner_died_causes_no_wait(void **state) {
     pthread_mutex_destroy(&mutex);
 }
 
-/* The kernel lets root and others with such a right alone have it, so it is written by hand: as
- * glibc's pthread_mutex_init and its lock leave it. */
+/* Writes the mutex by hand as glibc's pthread_mutex_init and its lock leave it: the kernel allows
+ * this kind only to root and other privileged users. */
 static void a_ceiling_is_no_holder(void **state) {
     (void)state;
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -140,14 +140,14 @@ static void a_futex_with_inheritance_names_its_holder(void **state) {
     (void)state;
     uint32_t word = 0;
     if (syscall(SYS_futex, &word, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0) != 0)
-        word = tid(); /* as the kernel would */
+        word = tid(); /* the kernel would write so */
     assert_int_equal(holder_of(&word, LOCK_PI_FUTEX), tid());
     word |= FUTEX_WAITERS;
     assert_int_equal(holder_of(&word, LOCK_PI_FUTEX), tid());
 }
 
-/* The kernel writes down whom it wakes (FUTEX_UNLOCK_PI); glibc writes the owner when that thread
- * runs. */
+/* Acts as the kernel, which writes down the thread that it wakes (FUTEX_UNLOCK_PI); glibc writes
+ * the owner when that thread runs. */
 static void a_lock_handed_to_its_waiter_has_no_holder(void **state) {
     (void)state;
     pthread_mutex_t mutex;
@@ -189,7 +189,7 @@ static void memory_that_is_gone_has_no_holder(void **state) {
         mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(memory != MAP_FAILED);
     munmap(memory + page, page);
-    /* its first words are there */
+    /* the lock's first words are mapped */
     assert_int_equal(lock_holder(WAIT_LOCK, (uintptr_t)memory + page - 16, 1), 0);
     munmap(memory, page);
     assert_int_equal(lock_holder(WAIT_LOCK, (uintptr_t)memory, 1), 0);

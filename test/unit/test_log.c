@@ -23,7 +23,7 @@ static struct log log_to_file(enum log_level level) {
     return log;
 }
 
-/* What is in the file, behind "libotelprof[PID] "; "" if nothing was written. */
+/* Returns the file's text behind "libotelprof[PID] "; "" if nothing was written. */
 static const char *written(char text[4096]) {
     char prefix[64];
     const int file = open(path, O_RDONLY);
@@ -61,7 +61,7 @@ static void a_level_silences_those_behind_it(void **state) {
         }
 }
 
-/* Whoever is first; and again when it was over. */
+/* The first process logs the message; it is logged again once its cause was gone. */
 static void a_message_for_a_tree_is_logged_once_by_forked_processes(void **state) {
     (void)state;
     int status = -1;
@@ -122,7 +122,7 @@ static void a_symbolic_link_is_not_followed(void **state) {
     assert_int_equal(access(target, F_OK), -1);
 }
 
-/* The status of a child that does `work`. The alarm only turns a hang into a failure. */
+/* Returns the status of a child that does `work`. The alarm only turns a hang into a failure. */
 static int in_child(void (*work)(void)) {
     int status;
     const pid_t child = fork();
@@ -155,7 +155,7 @@ static void a_reader_that_has_gone_does_not_end_the_program(void **state) {
     assert_int_equal(in_child(log_to_pipe_without_reader), 0);
 }
 
-/* A SIGPIPE of the program's own that waits is still there afterwards. */
+/* Checks that a pending SIGPIPE of the program's own is still there afterwards. */
 static void log_with_sigpipe_pending(void) {
     sigset_t set;
     sigemptyset(&set);

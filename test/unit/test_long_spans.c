@@ -1,5 +1,5 @@
-/* How long spans last, over threads and intervals; and what is left of an interval of those that
- * last longer than a bound. */
+/* Tests how long spans last, over threads and intervals; and which samples of an interval remain:
+ * those of spans that last longer than a bound. */
 #include "unit.h"
 
 #include "control/long_spans.h"
@@ -42,7 +42,7 @@ static void a_span_lasts_from_its_first_sample_to_its_last(void **state) {
     assert_int_equal(length(&table, 1), 0);
 }
 
-/* Two traces may have one span id. */
+/* Holds two traces that have one span id. */
 static void a_span_is_known_by_both_of_its_ids(void **state) {
     (void)state;
     struct span_table table = {0};
@@ -85,7 +85,7 @@ static void spans_last_seen_before_a_moment_are_forgotten(void **state) {
         see(&table, i, 1, 1000 + i);
     assert_int_equal(span_table_forget(&table, 1901), 900);
     assert_int_equal(table.count, 100);
-    assert_true(table.places < 1000); /* with its memory */
+    assert_true(table.places < 1000); /* the table gives its memory back */
     for (uint64_t i = 1; i <= 1000; i++)
         assert_int_equal(length(&table, i), i <= 900 ? 0 : 999 + i);
     assert_int_equal(span_table_forget(&table, 1901), 0);
@@ -93,7 +93,7 @@ static void spans_last_seen_before_a_moment_are_forgotten(void **state) {
     span_table_close(&table);
 }
 
-/* Those of the interval are more than are followed: what is over the bound is lost, and counted. */
+/* Sees more spans in the interval than are followed: a span over the bound is lost, and counted. */
 static void a_full_table_refuses_and_counts(void **state) {
     (void)state;
     struct span_table table = {0};
@@ -102,7 +102,7 @@ static void a_full_table_refuses_and_counts(void **state) {
         see(&table, i, 100, 200);
     assert_int_equal(table.count, SPANS_MOST);
     assert_int_equal(table.lost, 7);
-    see(&table, 1, 100, 300); /* the others go on */
+    see(&table, 1, 100, 300); /* the other spans go on */
     assert_int_equal(length(&table, 1), 200);
     assert_int_equal(length(&table, SPANS_MOST + 7), 0);
     span_table_close(&table);
@@ -144,7 +144,8 @@ static struct merge merged(const struct capture_api *api, const struct harvest_s
     return merge;
 }
 
-/* The interval [begun, begun + 10 s), with these samples: how many are left of them. */
+/* Exports the interval [begun, begun + 10 s) with these samples; returns how many of them
+ * remain. */
 static size_t left_of(struct long_spans *spans, uint64_t bound, uint64_t begun,
                       const struct harvest_sample *samples, size_t count) {
     const struct capture_api api = fake_capture(quiet);
@@ -177,7 +178,8 @@ static void samples_of_long_spans_alone_are_left(void **state) {
     long_spans_close(&spans);
 }
 
-/* Of neither thread it would be so long; and what says no time is of it as well. */
+/* Lasts long on two threads together, and on neither alone; a sample without a time belongs to the
+ * span as well. */
 static void a_span_may_pass_from_thread_to_thread(void **state) {
     (void)state;
     const struct sample_context context = span(1);
@@ -201,7 +203,7 @@ static void a_span_goes_on_in_the_next_interval(void **state) {
     long_spans_close(&spans);
 }
 
-/* It sleeps without a sample for a minute, and then for longer. */
+/* Leaves the span without a sample for a minute, and then for longer. */
 static void a_span_that_is_silent_for_a_minute_is_forgotten(void **state) {
     (void)state;
     const struct sample_context context = span(1);
@@ -220,7 +222,7 @@ static void a_span_that_is_silent_for_a_minute_is_forgotten(void **state) {
     long_spans_close(&spans);
 }
 
-/* A bound of five minutes would never be reached otherwise. */
+/* Remembers a span for the bound: a bound of five minutes would never be reached otherwise. */
 static void it_is_remembered_for_as_long_as_the_bound(void **state) {
     (void)state;
     const struct sample_context context = span(1);
@@ -266,7 +268,8 @@ static void spans_without_room_are_counted(void **state) {
 
 /* --- in an export --- */
 
-/* Named for those who ask before, so that what is left has its own link. */
+/* Names the contexts twice: for clients before samples are removed, and again, so that those that
+ * remain have their own link. */
 static void remaining_samples_keep_their_links(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(quiet);
@@ -286,7 +289,7 @@ static void remaining_samples_keep_their_links(void **state) {
         profile_export(&exporter, &merge, export_part_whole(&merge), 1000, 3000);
     otlp_writer_close(export.writer);
     Request *const request = decode(&export);
-    assert_int_equal(request->dictionary->n_link_table, 2); /* the first is that of none */
+    assert_int_equal(request->dictionary->n_link_table, 2); /* the first link is the empty one */
     assert_memory_equal(request->dictionary->link_table[1]->span_id.data, of_long.span_id, 8);
     release(request);
     free(export.protobuf.bytes);

@@ -1,5 +1,5 @@
-/* An export before memory runs out: how near a limit is, by files like the kernel's, and when that
- * is worth an export. */
+/* Tests an export before memory runs out: how near a limit is, by files like the kernel's, and when
+ * this is worth an export. */
 #include "unit.h"
 
 #include "control/memory_alarm.h"
@@ -23,7 +23,7 @@ static void make_group(const char *name, uint64_t limit_mib, uint64_t usage_mib)
     say(name, "memory.current", usage_mib * mib);
 }
 
-/* Three digits of it. */
+/* Returns three digits of the nearness. */
 static unsigned nearness_of(const char *groups) {
     return (unsigned)(1000 * memory_limit_of_groups(mount, groups).nearness + 0.5);
 }
@@ -38,7 +38,7 @@ static void nine_tenths_of_a_limit_are_near(void **state) {
     assert_int_equal(nearness_of("0::/a\n"), 500);
 }
 
-/* An export takes megabytes, whatever the limit is. */
+/* Leaves more of a small limit: an export takes megabytes, whatever the limit is. */
 static void of_a_small_limit_more_is_left(void **state) {
     (void)state;
     make_group("a", 48, 36);
@@ -149,7 +149,8 @@ static void nothing_is_polled_without_the_type(void **state) {
     assert_true(opened().next == 0);
 }
 
-/* As while a machine is too busy (OTEL_PROFILER_CPU_THRESHOLD), or OTEL_PROFILER_START=off. */
+/* Reads nothing while a machine is too busy (OTEL_PROFILER_CPU_THRESHOLD), or with
+ * OTEL_PROFILER_START=off. */
 static void while_nothing_is_sampled_nothing_is_read(void **state) {
     (void)state;
     struct memory_alarm alarm = opened();
@@ -186,13 +187,13 @@ static void it_exports_again_after_a_fall(void **state) {
     struct memory_alarm alarm = opened();
     assert_true(follows(&alarm, 1));
     now += 100 * second;
-    assert_false(follows(&alarm, 0.96)); /* no fall */
+    assert_false(follows(&alarm, 0.96)); /* memory has not fallen */
     assert_false(follows(&alarm, 1));
     assert_false(follows(&alarm, 0.94));
     assert_true(follows(&alarm, 1));
 }
 
-/* It falls and rises each second, for an hour. */
+/* Usage falls and rises each second, for an hour. */
 static void a_process_at_its_limit_exports_ever_more_rarely(void **state) {
     (void)state;
     struct memory_alarm alarm = opened();
@@ -205,7 +206,7 @@ static void a_process_at_its_limit_exports_ever_more_rarely(void **state) {
     now += 1000 * second;
     (void)follows(&alarm, 0.5);
     assert_true(follows(&alarm, 1));
-    assert_true(alarm.not_before == now + 10 * second); /* as at first */
+    assert_true(alarm.not_before == now + 10 * second); /* as long as at first */
 }
 
 static bool follows_pressure(struct memory_alarm *alarm, uint64_t hits, uint64_t stalled) {
@@ -218,7 +219,7 @@ static bool follows_pressure(struct memory_alarm *alarm, uint64_t hits, uint64_t
 static void a_process_that_is_held_up_exports_earlier(void **state) {
     (void)state;
     struct memory_alarm alarm = opened();
-    assert_false(follows_pressure(&alarm, 5, 7000000)); /* so far */
+    assert_false(follows_pressure(&alarm, 5, 7000000)); /* the pressure so far */
     assert_false(follows_pressure(&alarm, 5, 7000000 + 99000));
     assert_true(follows_pressure(&alarm, 5, 7000000 + 200000));
     alarm = opened();

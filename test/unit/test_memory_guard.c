@@ -1,4 +1,5 @@
-/* Work that finds no memory, or has no end, is left; the helper goes on, and has lost nothing. */
+/* Tests that work without memory, or without an end, is abandoned; the helper goes on, and has lost
+ * nothing. */
 #include "unit.h"
 
 #include "clock.h"
@@ -9,7 +10,7 @@
 
 #include <signal.h>
 
-/* --- the clock: the sampler's, elsewhere --- */
+/* --- the sampler's clock, which is defined elsewhere in the product --- */
 
 static struct cpu_timers timers;
 
@@ -40,7 +41,7 @@ static int become_the_helper(void **state) {
     return helper_heap_serves() && memory_guard_is_timed() ? 0 : -1;
 }
 
-/* As it was before, whatever was left. */
+/* Checks that the state is as before, whatever was abandoned. */
 static int check_nothing_is_left(void **state) {
     sigset_t mask;
     (void)state;
@@ -52,7 +53,7 @@ static int check_nothing_is_left(void **state) {
     return 0;
 }
 
-/* --- where work may be left --- */
+/* --- code that may be abandoned --- */
 
 __attribute__((section("library"), noinline)) static void spin(uint64_t turns) {
     for (uint64_t i = 0; i < turns; i++)
@@ -103,7 +104,7 @@ static void work_without_end_is_left(void **state) {
 static void eat_memory(void *taken) {
     for (;;) {
         if (!helper_heap_take(1000, 1))
-            memory_guard_leave(); /* as malloc does */
+            memory_guard_leave(); /* malloc does so */
         ++*(int *)taken;
     }
 }
@@ -118,7 +119,7 @@ static void work_that_eats_memory_is_left(void **state) {
     }
 }
 
-/* What is not on the list may hold a lock: it is left when it comes out. */
+/* Spins in code that is not on the list and may hold a lock: it is abandoned when it returns. */
 static void spin_elsewhere(void *done) {
     const uint64_t end = thread_cpu_nano() + 4 * little.cpu_nano;
     while (thread_cpu_nano() < end)
@@ -145,7 +146,7 @@ static void measure_for_long(void *done) {
     *(bool *)done = true;
 }
 
-/* A malloc of the program's may be what calls them, under its lock. */
+/* A malloc of the program's may call these functions, under its lock. */
 static void functions_for_strings_are_left_where_malloc_is_ours(void **state) {
     (void)state;
     const size_t size = 16 << 20;

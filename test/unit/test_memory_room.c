@@ -1,4 +1,4 @@
-/* What limits of control groups leave, read from folders like the kernel's. */
+/* Tests what limits of control groups leave, read from folders like the kernel's. */
 #include "unit.h"
 
 #include "control/memory_room.h"
@@ -40,7 +40,7 @@ static void pages_of_files_are_as_good_as_free(void **state) {
     assert_int_equal(memory_room_in(mount, "0::/f\n"), 400000);
 }
 
-/* As in a container that has its own group mounted, but not its own namespace of them. */
+/* Mounts as in a container that has its own group mounted, but not its own namespace of groups. */
 static void the_mount_may_be_of_the_group(void **state) {
     (void)state;
     make_group(".", "1000000\n", "300000\n");
@@ -64,7 +64,7 @@ static void a_text_that_is_no_number_is_no_limit(void **state) {
     assert_true(memory_room_in(mount, "0::/a\nnonsense\n:\n::\n0::a") == UINT64_MAX);
 }
 
-/* A client of a port must not have the process killed for memory. */
+/* Limits windows: a client of a port must not have the process killed for memory. */
 static void windows_take_a_part_of_the_remaining_memory(void **state) {
     (void)state;
     const uint64_t mebibyte = 1 << 20;

@@ -1,5 +1,5 @@
-/* Unwind tables of libraries that come and go: what was there at the start is fixed, and nothing is
- * unmapped under a reader. */
+/* Tests unwind tables of libraries that come and go: what was there at the start is fixed, and
+ * nothing is unmapped under a reader. */
 #include "unit.h"
 
 #include "unwind/modules.h"
@@ -15,7 +15,7 @@
 
 static struct modules modules;
 
-/* A library of libc's own that nothing needs at the start. */
+/* Is a library of libc's own that nothing needs at the start. */
 static const char *const library_path = "/usr/lib/x86_64-linux-gnu/gconv/ISO8859-1.so";
 
 static uintptr_t load(void **library) {
@@ -28,9 +28,9 @@ static uintptr_t load(void **library) {
 }
 
 static atomic_int looks;
-static atomic_int open_looks; /* of these, in which a signal could have come */
+static atomic_int open_looks; /* scans of the loader's list during which a signal could have come */
 
-/* In front of libc's: under the lock, the loader is looked at. */
+/* Precedes libc's function: checks signals while the loader's list is read under the lock. */
 int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data) {
     int (*real)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
     void *const next = dlsym(RTLD_NEXT, "dl_iterate_phdr");
@@ -42,7 +42,7 @@ int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *d
     return real(visit, data);
 }
 
-/* Its handler would wait for the helper, and the helper for the lock. */
+/* A signal's handler would wait for the helper, and the helper for the lock. */
 static void no_signal_ends_the_process_under_the_lock(void **state) {
     sigset_t mask;
     (void)state;
@@ -104,7 +104,7 @@ static void unloading_waits_for_readers_and_keeps_new_ones_away(void **state) {
     modules_begin_unload(&modules);
     assert_int_equal(atomic_load(&read_to_the_end), 1);
     assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_CHANGING);
-    /* what cannot go may be read; and whoever unloads cannot unmap while it reads */
+    /* a module that cannot go may be read; an unloading thread cannot unmap it meanwhile */
     assert_int_equal(modules_open(&modules, (uintptr_t)load, 0, &tables), MODULES_FOUND);
     assert_int_equal(modules_open(&modules, loaded, 1, &tables), MODULES_FOUND);
     modules_close(&modules, &tables);

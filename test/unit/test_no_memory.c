@@ -1,5 +1,5 @@
-/* What becomes of an interval when memory runs out at any one moment and is there again: what is
- * kept is right, what is lost is counted, and an export is whole or none. */
+/* Tests what becomes of an interval when memory runs out at any one moment and is there again: what
+ * is kept is right, what is lost is counted, and an export is whole or not made. */
 #include "unit.h"
 
 #include "encode/contexts.h"
@@ -13,7 +13,7 @@
 void *__libc_malloc(size_t size);               /* NOLINT(bugprone-reserved-identifier) */
 void *__libc_realloc(void *block, size_t size); /* NOLINT(bugprone-reserved-identifier) */
 
-/* Calls until one fails; below 0: none does. */
+/* Is the number of calls until one fails; below 0: no call fails. */
 static int calls_left = -1;
 
 static bool runs_out(void) {
@@ -32,7 +32,7 @@ void *realloc(void *block, size_t size) {
 
 enum { STACKS = 9000, DEPTH = 20, ROUNDS = 2 };
 
-/* What a stack accounts for in one round: no other has as much. */
+/* Returns the value of a stack in one round: no two stacks have the same. */
 static uint64_t worth_of(uint64_t number) {
     return 1000000 + number;
 }
@@ -49,7 +49,7 @@ static void visit_all(harvest_visit *visit, void *arg) {
     }
 }
 
-/* Returns what is kept. */
+/* Returns the sum of what is kept. */
 static uint64_t check_items(const struct merge *merge) {
     static bool seen[STACKS];
     uint64_t kept = 0;
@@ -105,7 +105,7 @@ static void visit_contexts(harvest_visit *visit, void *arg) {
     }
 }
 
-/* Returns how many labels there are; those that are there are their own sample's. */
+/* Returns how many labels there are, and checks that each belongs to its sample. */
 static uint64_t check_contexts(const struct merge *merge) {
     uint64_t labels = 0;
     for (size_t i = 0; i < merge->items.count; i++) {

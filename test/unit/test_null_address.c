@@ -1,5 +1,6 @@
-/* free(NULL) and realloc(NULL, n) come to the live table where the address filter's counter of NULL
- * is in use by another address. The empty slot's mark is the address 0: that is not an object. */
+/* Tests that free(NULL) and realloc(NULL, n) find no object. They reach the live table where
+ * another address uses the filter's counter of NULL, and the table marks an empty slot by the
+ * address 0. */
 #include "unit.h"
 
 #include "heap/live_table.h"

@@ -1,4 +1,4 @@
-/* A shared object whose file was cut short is told before the loader maps it. */
+/* Tests that a shared object whose file was cut short is recognised before the loader maps it. */
 #include "unit.h"
 
 #include "process/object_file.h"
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of our own executable, which is an object like others. */
+/* Reads our own executable, which is an object like others. */
 static off_t end_of_segments(FILE *file) {
     ElfW(Ehdr) header;
     off_t end = 0;

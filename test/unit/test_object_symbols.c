@@ -1,4 +1,4 @@
-/* What objects define, read from their tables, beside what the loader says. */
+/* Tests what objects define, read from their tables, and compares with the loader's results. */
 #include "unit.h"
 
 #include "symbols/next_symbol.h"
@@ -35,7 +35,7 @@ static void definitions_are_those_that_the_loader_finds(void **state) {
 static void a_reference_is_no_definition(void **state) {
     (void)state;
     assert_false(object_symbols_defines(libc(), "_dl_find_object_of_nobody"));
-    assert_false(object_symbols_defines(libc(), "__tls_get_addr")); /* the loader's */
+    assert_false(object_symbols_defines(libc(), "__tls_get_addr")); /* a symbol of the loader */
     assert_false(object_symbols_defines(object_symbols_own(), "dladdr1"));
 }
 
@@ -47,7 +47,7 @@ static void a_found_address_stays(void **state) {
     assert_ptr_equal(symbols[1].address, dlsym(RTLD_NEXT, "free"));
 }
 
-/* --- made by hand: what no compiler here makes --- */
+/* --- objects made by hand, which no compiler here makes --- */
 
 static int answered(void) {
     return 42;
@@ -61,7 +61,7 @@ enum { OLD = 1, NEW, HIDDEN, INDIRECT, THREAD_LOCAL, UNDEFINED, NO_HASH_SYMBOLS 
 
 static struct {
     ElfW(Sym) symbols[NO_HASH_SYMBOLS];
-    uint32_t hash[2]; /* buckets, symbols: as much as is read of DT_HASH */
+    uint32_t hash[2]; /* buckets, symbols: all that is read of DT_HASH */
     uint16_t versions[NO_HASH_SYMBOLS];
     ElfW(Dyn) dynamic[6];
 } made;
@@ -83,7 +83,7 @@ static struct link_map made_object(void) {
     made.symbols[INDIRECT] = symbol_of(12, (void *)(uintptr_t)resolver, STT_GNU_IFUNC, STV_DEFAULT);
     made.symbols[THREAD_LOCAL] = symbol_of(21, &thread, STT_TLS, STV_DEFAULT);
     made.symbols[UNDEFINED] = symbol_of(28, NULL, STT_FUNC, STV_DEFAULT);
-    made.symbols[UNDEFINED].st_value = 1; /* as executables that are not position independent */
+    made.symbols[UNDEFINED].st_value = 1; /* as in executables that are not position independent */
     made.hash[1] = NO_HASH_SYMBOLS;
     made.versions[OLD] = 0x8000 | 2;
     made.versions[NEW] = 3;

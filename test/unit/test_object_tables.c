@@ -1,4 +1,4 @@
-/* What objects say of themselves, read and changed in place, and tables that say what is not so. */
+/* Tests an object's tables, read and changed in place, and tables whose contents are wrong. */
 #include "unit.h"
 
 #include "libraries/object_tables.h"
@@ -20,7 +20,7 @@ static int find_libcurl(struct dl_phdr_info *info, size_t size, void *arg) {
 static struct object_tables libcurl(void) {
     struct dl_phdr_info info = {0};
     struct object_tables tables;
-    assert_non_null(curl_version()); /* linkers leave out a library that nothing is used of */
+    assert_non_null(curl_version()); /* linkers leave out a library that no code uses */
     assert_int_equal(dl_iterate_phdr(find_libcurl, &info), 1);
     assert_true(object_tables_open(&tables, &info));
     return tables;
@@ -40,11 +40,13 @@ static void an_import_is_where_the_loader_has_put_the_function(void **state) {
     const uintptr_t *const slot = object_tables_import(&tables, "recv");
     assert_non_null(slot);
     assert_ptr_equal((void *)*slot, dlsym(RTLD_DEFAULT, "recv"));
-    assert_null(object_tables_import(&tables, "curl_global_init")); /* it is its own */
+    /* the library defines this symbol itself */
+    assert_null(object_tables_import(&tables, "curl_global_init"));
 }
 
 static void a_reference_is_found_by_its_name(void **state) {
-    static const char *const two[] = {"curl_global_init", "recv", NULL}; /* the first is its own */
+    /* the first is the library's own */
+    static const char *const two[] = {"curl_global_init", "recv", NULL};
     static const char *const none[] = {"curl_global_init", "rec", "recvv", NULL};
     const struct object_tables tables = libcurl();
     (void)state;
@@ -101,7 +103,7 @@ static void a_section_outside_of_the_segments_is_none(void **state) {
     assert_false(object_tables_open(&tables, &info));
 }
 
-/* Of several the loader keeps the last; sizes and offsets lead nowhere. */
+/* Takes the last of several entries, as the loader does; sizes and offsets lead nowhere. */
 static void offsets_outside_the_object_are_not_followed(void **state) {
     const ElfW(Dyn)
         entries[] = {{DT_FINI, {1}},       {DT_STRTAB, {256}},     {DT_STRSZ, {sizeof memory}},

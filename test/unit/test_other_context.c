@@ -1,4 +1,4 @@
-/* What another thread works for: whole or nothing, whatever it does meanwhile. */
+/* Tests the context of another thread: read whole or not at all, whatever that thread does. */
 #include "unit.h"
 
 #include "arch_machine.h"
@@ -13,7 +13,7 @@ enum { LOOKS = 20000 };
 
 static struct modules modules;
 static struct context_reader reader = {.sources = CONTEXT_ALL, .modules = &modules};
-static __thread const uint8_t *published; /* as otel_thread_ctx_v1 */
+static __thread const uint8_t *published; /* stands for otel_thread_ctx_v1 */
 static struct sample_context context;
 
 static struct thread {
@@ -59,9 +59,9 @@ static void assert_label(const char *key, const char *value) {
     assert_int_equal(at, context.attribute_bytes);
 }
 
-/* --- one that waits --- */
+/* --- a thread that waits --- */
 
-static const uint8_t record[28] = "trace of a record" /* and span */ "span id";
+static const uint8_t record[28] = "trace of a record" /* trace and span */ "span id";
 
 static void *wait_with_contexts(void *unused) {
     static uint8_t valid[28];
@@ -100,7 +100,7 @@ static void a_programs_own_context_goes_first(void **state) {
 }
 
 static void a_thread_that_is_gone_does_no_harm(void **state) {
-    const size_t size = (size_t)1 << 20; /* what lies beside it may be mapped */
+    const size_t size = (size_t)1 << 20; /* memory beside it may be mapped */
     uint8_t *const gone = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     (void)state;
     assert_ptr_not_equal(gone, MAP_FAILED);
@@ -109,7 +109,7 @@ static void a_thread_that_is_gone_does_no_harm(void **state) {
     assert_int_equal(look(NULL), CONTEXT_WRONG);
 }
 
-/* --- one that runs --- */
+/* --- a thread that runs --- */
 
 static void fill(uint8_t bytes[static 24], uint8_t with) {
     memset(bytes, with, 24);
@@ -162,13 +162,13 @@ static void *push_and_pop(void *unused) {
     return unused;
 }
 
-/* Keys without a letter take no place; the others have their own value. */
+/* A key without a letter takes no place; each other key has its own value. */
 static void no_half_of_a_label_is_read(void **state) {
     struct context_attribute label = {.key = NULL};
     pthread_t thread;
     (void)state;
     start(&thread, push_and_pop);
-    other.pointer = thread_pointer(); /* which publishes nothing */
+    other.pointer = thread_pointer(); /* the thread publishes nothing */
     for (int i = 0; i < LOOKS; i++) {
         if (look(other.own) != CONTEXT_READ)
             continue;

@@ -1,5 +1,5 @@
-/* What the writer has written, read by the decoder that is generated from proto/: each field under
- * its own number, zeroes where they must be said, and one sample for each identity. */
+/* Reads what the writer has written with the decoder that is generated from proto/: each field
+ * under its own number, zeroes where they must be written, and one sample for each identity. */
 #include "unit.h"
 
 #include "otlp_writer.h"
@@ -59,7 +59,7 @@ static void tables_begin_with_nothing(void **state) {
     release(request);
 }
 
-/* A field that can be absent says a zero, too. */
+/* Writes a field that can be absent even if it is zero. */
 static void the_resource_and_the_scope(void **state) {
     (void)state;
     struct otlp_writer *const w = otlp_writer_open();

@@ -1,4 +1,5 @@
-/* The signal stacks that sampled threads have from us: one for each slot, with a guard below it. */
+/* Tests the signal stacks that the profiler gives to sampled threads: one for each slot, with a
+ * guard below it. */
 #include "unit.h"
 
 #include "record/own_signal_stacks.h"
@@ -38,7 +39,7 @@ static void each_slot_has_its_own(void **state) {
         assert_int_equal(own_signal_stacks_take(i)->high, tops[i]);
 }
 
-/* A handler learns which thread it is on so. */
+/* Finds the stack as a handler does to learn which thread it is on. */
 static void an_address_leads_to_its_stack(void **state) {
     (void)state;
     for (uint32_t i = 0; i < NEIGHBOURS; i++) {
@@ -53,7 +54,8 @@ static void an_address_leads_to_its_stack(void **state) {
         memset(&context, 0, sizeof context);
         assert_null(own_signal_stacks_of(&context));
         ucontext_t *const on_it = (ucontext_t *)(void *)(stack->high - 2 * sizeof context);
-        memset(on_it, 0, sizeof *on_it); /* a handler there has changed the kernel's setting */
+        /* a handler on the stack has changed the kernel's setting */
+        memset(on_it, 0, sizeof *on_it);
         assert_ptr_equal(own_signal_stacks_of(on_it), stack);
         assert_true(own_signal_stacks_include(stack));
         assert_false(own_signal_stacks_include((void *)((uintptr_t)stack + 1)));
@@ -82,7 +84,7 @@ static void many_threads_share_their_guards(void **state) {
     assert_false(ends_by_segv(own_signal_stacks_take(FIRST_UNGUARDED + 2)->low - 1));
 }
 
-/* As forks do, one within the other. */
+/* Takes stacks as forks do, one within the other. */
 static void a_thread_keeps_its_stack_in_another_slot(void **state) {
     (void)state;
     struct own_signal_stack *const first = own_signal_stacks_take(20);
@@ -110,7 +112,7 @@ static void a_stack_without_a_slot_is_not_given_away(void **state) {
     assert_ptr_equal(own_signal_stacks_take(UNUSED + 100), present);
     struct own_signal_stack *const other = own_signal_stacks_take(20);
     assert_non_null(other);
-    own_signal_stacks_exchange(21, own_signal_stacks_take(21)); /* in another one's */
+    own_signal_stacks_exchange(21, own_signal_stacks_take(21)); /* as in a child of another slot */
     assert_ptr_equal(own_signal_stacks_take(20), present);
     assert_ptr_equal(own_signal_stacks_take(UNUSED + 100), other);
 }

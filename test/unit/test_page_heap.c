@@ -1,5 +1,5 @@
-/* The helper's allocator against a model of it: random calls, every byte of every object checked.
- * Behind what is usable lies memory that nobody may touch. */
+/* Compares the helper's allocator with a model of it: random calls, every byte of every object
+ * checked. Memory behind the usable range must not be touched. */
 #include "unit.h"
 
 #include "helper_heap/page_heap.h"
@@ -26,7 +26,7 @@ static uint32_t draw(uint32_t below) {
     return (uint32_t)(seed >> 20) % below;
 }
 
-/* Most are small, some have pages of their own, few are large. */
+/* Draws sizes: most are small, some have pages of their own, few are large. */
 static size_t draw_size(void) {
     switch (draw(8)) {
     case 0:
@@ -129,7 +129,7 @@ static void objects_keep_their_content(void **state) {
     assert_int_equal(heap.runs.used, 0);
 }
 
-/* One free run is left, and all of it goes back to the kernel. */
+/* Leaves one free run, which goes back to the kernel as a whole. */
 static void freed_runs_are_joined(void **state) {
     (void)state;
     bool zeroed;
@@ -186,7 +186,8 @@ static void addresses_of_no_object_are_refused(void **state) {
     assert_true(page_heap_give(&heap, small));
 }
 
-/* Other threads of ours take and give meanwhile: what is theirs stays, also where work had been. */
+/* Lets other profiler threads allocate and free meanwhile: their objects stay, also where the
+ * abandoned work had been. */
 static void abandoned_work_is_given_back_alone(void **state) {
     (void)state;
     for (uint32_t work = 1; work < 60; work++) {
@@ -206,7 +207,7 @@ static void abandoned_work_is_given_back_alone(void **state) {
     assert_int_equal(heap.runs.used, 0);
 }
 
-/* A forked child's, if a thread that it lacks was at it. */
+/* Keeps the objects of a forked child if a thread that it lacks was changing the heap. */
 static void frozen_objects_stay(void **state) {
     (void)state;
     static struct object frozen[SLOTS];

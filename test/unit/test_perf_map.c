@@ -1,5 +1,6 @@
-/* Perf maps: lines of all sorts, files that grow, shrink and are written anew, and files of others.
- * Run by root it makes the other user's file with chown; by another user that part is left out. */
+/* Tests perf maps: lines of all sorts, files that grow, shrink and are written again, and files of
+ * other users. Run by root, the test makes the other user's file with chown; by another user that
+ * part is left out. */
 #include "unit.h"
 
 #include "symbolize/perf_map.h"
@@ -49,7 +50,7 @@ static void replace(const char *text) {
     write_at(O_TRUNC, text, strlen(text));
 }
 
-/* Reads on, and asks. */
+/* Reads on, and returns the name. */
 static const char *name_at(struct perf_map *map, uint64_t address) {
     static char name[MAX_GENERATED_NAME];
     uint32_t number;
@@ -71,7 +72,7 @@ static void lines_are_read_on(void **state) {
     assert_string_equal(name_at(&map, 0x1010), "");
     assert_string_equal(name_at(&map, 0x200f), "a b  c");
     append("00 8 half");
-    assert_string_equal(name_at(&map, 0x3000), ""); /* it may go on */
+    assert_string_equal(name_at(&map, 0x3000), ""); /* the line may go on */
     append(" a line\n0000000000001008\t0000000000000010  later\n");
     assert_string_equal(name_at(&map, 0x3007), "half a line");
     assert_string_equal(name_at(&map, 0x1007), "one");
@@ -119,10 +120,10 @@ static void a_new_file_is_read_anew(void **state) {
     perf_map_init(&map);
     append("1000 10 one\n2000 10 two\n");
     assert_string_equal(name_at(&map, 0x2000), "two");
-    replace("1000 10 eins\n"); /* shorter */
+    replace("1000 10 eins\n"); /* shorter than before */
     assert_string_equal(name_at(&map, 0x1000), "eins");
     assert_string_equal(name_at(&map, 0x2000), "");
-    replace("3000 10 drei\n4000 10 vier\n5000 10 fuenf\n"); /* longer, by the same inode */
+    replace("3000 10 drei\n4000 10 vier\n5000 10 fuenf\n"); /* longer, with the same inode */
     assert_string_equal(name_at(&map, 0x1000), "");
     assert_string_equal(name_at(&map, 0x3000), "drei");
     assert_string_equal(name_at(&map, 0x5000), "fuenf");
@@ -134,7 +135,7 @@ static void a_new_file_is_read_anew(void **state) {
     perf_map_close(&map);
 }
 
-/* The end of what was read is the same: only the line itself tells. */
+/* Keeps the end of what was read: only the line itself shows the change. */
 static void a_line_that_changed_names_nothing(void **state) {
     (void)state;
     static const char end[] = "3000 10 a line that is longer than what is remembered of an end, "
@@ -146,7 +147,7 @@ static void a_line_that_changed_names_nothing(void **state) {
     assert_string_equal(name_at(&map, 0x1000), "one");
     write_at(0, "9000 10 six\n", 12);
     assert_string_equal(name_at(&map, 0x1000), "");
-    assert_string_equal(name_at(&map, 0x9000), "six"); /* noticed by that */
+    assert_string_equal(name_at(&map, 0x9000), "six"); /* a change that this name reveals */
     perf_map_close(&map);
 }
 
@@ -176,7 +177,7 @@ static void only_our_own_file_is_read(void **state) {
     assert_false(is_read());
     unlink(path);
     unlink(other);
-    assert_int_equal(mkfifo(path, 0644), 0); /* nobody writes: to open it must not wait */
+    assert_int_equal(mkfifo(path, 0644), 0); /* no process writes to it: to open it must not wait */
     assert_false(is_read());
     unlink(path);
     assert_int_equal(mkdir(path, 0755), 0);
@@ -189,7 +190,7 @@ static void only_our_own_file_is_read(void **state) {
     }
 }
 
-/* Some are read at a time; those beyond the bound never are, and that is said once. */
+/* Reads some lines at a time, never those beyond the bound, and logs that once. */
 static void a_map_without_end_ends(void **state) {
     (void)state;
     enum { LINES = 700000 };

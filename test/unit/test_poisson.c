@@ -1,4 +1,4 @@
-/* The arithmetic of sampling, against libm and against its own promises. */
+/* Tests the arithmetic of sampling against libm and against its own promises. */
 #include "unit.h"
 
 #include "poisson.h"
@@ -25,7 +25,7 @@ static void an_interval_of_one_takes_everything(void **state) {
     assert_true(poisson_weight(1, 1) == 1);
 }
 
-/* A million gaps: the mean is within five standard errors of what was asked for. */
+/* Draws a million gaps: their mean is within five standard errors of the requested one. */
 static void mean_gap(void **state) {
     (void)state;
     uint64_t random = 12345;
@@ -38,8 +38,8 @@ static void mean_gap(void **state) {
     assert_true(fabs(sum / count - mean - 0.5) < 5 * mean / sqrt(count));
 }
 
-/* What the hook does, for sizes far below, near and far above the interval: the estimate of objects
- * is within five standard errors of the truth. */
+/* Draws as the hook does, for sizes far below, near and far above the interval: the estimate of
+ * objects is within five standard errors of the truth. */
 static void weights_are_unbiased(void **state) {
     (void)state;
     static const uint64_t sizes[] = {16, 4096, 524288, 4 << 20};

@@ -1,4 +1,4 @@
-/* Differences for pprof: a sum of a time, less what was there at its begin. */
+/* Tests differences for pprof: the sum of a time, less what was there at its begin. */
 #include "unit.h"
 
 #include "encode/compress.h"
@@ -18,7 +18,8 @@ static int64_t value_of(const struct pprof_sum *sum, const uint64_t *frames, siz
     return all;
 }
 
-/* What is live is that of the end less that of the begin; what was allocated before is left out. */
+/* Subtracts what was live at the begin from what is live at the end; leaves out what was allocated
+ * before. */
 static void a_difference_of_the_heap_is_between_two_moments(void **state) {
     const struct harvest_sample before[] = {allocated(frames_a, 9, 900), live(frames_a, 3, 300)};
     const struct harvest_sample amid[] = {allocated(frames_b, 1, 7), live(frames_a, 3, 300),
@@ -41,7 +42,8 @@ static void a_difference_of_the_heap_is_between_two_moments(void **state) {
     end(sum);
 }
 
-/* An export of nothing at all is not sent: that which was there at the begin is gone. */
+/* An empty export is not sent: objects that were live at the begin, and are in no later export, are
+ * gone. */
 static void objects_that_no_later_export_mentions_were_freed(void **state) {
     const struct harvest_sample before[] = {live(frames_a, 3, 300)};
     (void)state;
@@ -53,7 +55,7 @@ static void objects_that_no_later_export_mentions_were_freed(void **state) {
     end(sum);
 }
 
-/* Nothing of before the begin is taken for a kind that is of a time alone. */
+/* Subtracts nothing for a kind that counts a time alone. */
 static void a_difference_without_moments_begins_with_its_time(void **state) {
     const struct harvest_sample samples[] = {cpu(frames_a, 10000000)};
     const struct pprof_times times = {.unix_nano = 5, .duration_nano = 6};
@@ -72,12 +74,12 @@ static void a_difference_without_moments_begins_with_its_time(void **state) {
     assert_non_null(bytes);
     size = decompress(bytes, size, unpacked, sizeof unpacked);
     assert_true(size > 0);
-    assert_null(memmem(unpacked, size, "incomplete", 10)); /* what it missed was before */
+    assert_null(memmem(unpacked, size, "incomplete", 10)); /* what the sum missed came before */
     free(bytes);
     end(sum);
 }
 
-/* A thread's id, and for how long it waits, would make each of two moments another sample. */
+/* A thread's id and the length of its wait would make two samples of one thread in two moments. */
 static void a_difference_counts_threads_by_their_stacks(void **state) {
     struct harvest_sample samples[] = {
         {.kind = SAMPLE_THREAD,
@@ -98,7 +100,7 @@ static void a_difference_counts_threads_by_their_stacks(void **state) {
     struct pprof_sum *const sum = pprof_sum_open_difference(PPROF_GOROUTINE);
     add(sum, samples, 2);
     pprof_sum_begin(sum);
-    samples[0].tid = 9; /* one has ended, and another is where it was */
+    samples[0].tid = 9; /* one thread has ended, and another is in its place */
     samples[1].frames = frames_a;
     add(sum, samples, 2);
     assert_int_equal(value_of(sum, frames_a, 0), 1);
@@ -107,7 +109,8 @@ static void a_difference_counts_threads_by_their_stacks(void **state) {
     end(sum);
 }
 
-/* Whatever it was that was missed: with the end alone all would seem to have been freed. */
+/* Writes nothing, whatever was missed: with the end alone all objects would seem to have been
+ * freed. */
 static void a_difference_that_lacks_a_moment_is_not_written(void **state) {
     const struct harvest_sample samples[] = {live(frames_a, 3, 300)};
     const struct pprof_times times = {.unix_nano = 5, .duration_nano = 6};
@@ -131,7 +134,7 @@ static void a_difference_that_lacks_a_moment_is_not_written(void **state) {
 
 static struct http_request request;
 
-/* The export that begins its time is the first of two moments. */
+/* Takes the export that begins its time as the first of two moments. */
 static void a_window_takes_the_state_at_its_begin(void **state) {
     const struct harvest_sample before[] = {live(frames_a, 3, 300)};
     const struct harvest_sample after[] = {live(frames_a, 1, 100)};

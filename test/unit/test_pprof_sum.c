@@ -1,4 +1,4 @@
-/* Sums over exports for pprof, and the windows that take them. */
+/* Tests sums over exports for pprof, and the windows that take them. */
 #include "unit.h"
 
 #include "encode/compress.h"
@@ -72,10 +72,10 @@ static void the_result_is_compressed_and_has_its_drops(void **state) {
     end(sum);
 }
 
-enum { MANY = 150000 }; /* stacks: more than there is room for */
+enum { MANY = 150000 }; /* more stacks than there is room for */
 
-/* An export of stacks of one frame each, in a file with a build id, from number `first` on, and a
- * sample of 1 for each. The code of the first has a name, or is not named yet. */
+/* Adds an export of stacks of one frame each, in a file with a build id, from number `first` on,
+ * with a sample of 1 for each. The first frame has a name, or has none yet. */
 static void add_some(struct pprof_sum *sum, uint64_t first, size_t count, const char *name) {
     static const struct otlp_profile_type type = {"samples", "count", "cpu", "nanoseconds", 10};
     static const uint8_t id[16];
@@ -135,7 +135,7 @@ static void code_of_a_file_is_the_same_when_it_gets_a_name(void **state) {
     assert_int_equal(pprof_sum_count(sum), 2);
     assert_int_equal(count_of(sum, "better", 1), 2);
     assert_int_equal(count_of(sum, "", 2), 2);
-    add_some(sum, 0, 1, NULL); /* and does not lose it */
+    add_some(sum, 0, 1, NULL); /* the sum does not lose the name */
     assert_int_equal(count_of(sum, "better", 1), 3);
     pprof_sum_close(sum);
 }
@@ -158,11 +158,11 @@ static void a_window_begins_and_ends_with_exports(void **state) {
     (void)state;
     struct window *const window = window_open(&request, WINDOW_PPROF, 100);
     assert_int_equal(window->state, WINDOW_BEGINS);
-    assert_int_equal(window_wants(window), 0); /* an export at once */
+    assert_int_equal(window_wants(window), 0); /* the window wants an export at once */
     window_end_export(window, 1000, 5000);
     assert_int_equal(window->state, WINDOW_TAKES);
     assert_int_equal(window_wants(window), 1100);
-    window_end_export(window, 1050, 5050); /* another's */
+    window_end_export(window, 1050, 5050); /* the end of another export */
     assert_int_equal(window->state, WINDOW_TAKES);
     window_end_export(window, 1101, 5101);
     assert_int_equal(window->state, WINDOW_DONE);

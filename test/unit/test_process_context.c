@@ -1,4 +1,5 @@
-/* What an application publishes about itself: read while it is there and whole, and never trusted.
+/* Tests what an application publishes about itself: read while it is there and whole, and never
+ * trusted.
  */
 #include "unit.h"
 
@@ -12,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* --- where it is --- */
+/* --- the place of the context --- */
 
 static void mappings_are_known_by_their_names(void **state) {
     (void)state;
@@ -80,7 +81,7 @@ static void a_published_context_is_followed(void **state) {
     assert_string_equal(text_in(&set, "k"), "first");
     assert_false(process_context_update(&context, &set));
 
-    header->published_nano = 0; /* it is writing */
+    header->published_nano = 0; /* a write is in progress */
     header->payload_size = (uint32_t)message_with("other", "second")->size;
     assert_false(process_context_update(&context, &set));
     assert_string_equal(text_in(&set, "k"), "first");
@@ -100,7 +101,7 @@ static void a_published_context_is_followed(void **state) {
     attributes_clear(&set);
 }
 
-/* Found first while it is being written, or at a place of another kind. */
+/* Finds the context first while it is being written, or at a place of another kind. */
 static void an_unfinished_context_is_awaited(void **state) {
     (void)state;
     struct process_context context = {.log = &quiet};
@@ -125,7 +126,7 @@ static void an_unfinished_context_is_awaited(void **state) {
     attributes_clear(&set);
 }
 
-/* It is found where it is now, even when no time is left for searching. */
+/* Finds the context at its present place, even when no time is left for searching. */
 static void a_moved_context_is_found(void **state) {
     (void)state;
     struct process_context context = {.log = &quiet};
@@ -165,7 +166,7 @@ static void names_of_keys_are_there_while_they_are_published(void **state) {
     process_context_clear(&context);
 }
 
-/* A thread has keys by index: one search at once, and none in vain after that. */
+/* A thread has keys by index: one search follows at once, and none in vain after that. */
 static void an_expected_context_is_searched_for_once(void **state) {
     (void)state;
     struct process_context context = {.log = &quiet, .no_search_before = UINT64_MAX};
@@ -183,7 +184,7 @@ static void an_expected_context_is_searched_for_once(void **state) {
     withdraw(header);
     assert_true(process_context_update(&context, &set));
 
-    context.no_search_before = UINT64_MAX; /* it was found since: another may be */
+    context.no_search_before = UINT64_MAX; /* found since: another context may follow */
     header = publish(message_with("k", "v"));
     process_context_expect(&context);
     assert_true(process_context_update(&context, &set));
@@ -192,7 +193,7 @@ static void an_expected_context_is_searched_for_once(void **state) {
     attributes_clear(&set);
 }
 
-/* A publisher that writes all the time, every text of one letter and that the same in all. */
+/* Is a publisher that writes all the time; every text consists of one letter, the same in all. */
 struct writer {
     struct header *header;
     struct message *message;
@@ -202,7 +203,7 @@ struct writer {
 static void *write_always(void *arg) {
     struct writer *const writer = arg;
     uint8_t *const bytes = writer->message->bytes;
-    char letter = 'x'; /* as long_text() has it */
+    char letter = 'x'; /* long_text() begins with it */
     for (uint64_t time = 2; !__atomic_load_n(&writer->ended, __ATOMIC_ACQUIRE); time++) {
         const char next = letter == 'x' ? 'y' : 'x';
         __atomic_store_n(&writer->header->published_nano, 0, __ATOMIC_SEQ_CST);
@@ -271,7 +272,7 @@ static void garbage_is_logged_once(void **state) {
         header->payload = wrong[i].payload;
         header->payload_size = wrong[i].payload_size;
         header->published_nano = 2 * i + 2;
-        assert_true(process_context_update(&context, &set)); /* what was said before is gone */
+        assert_true(process_context_update(&context, &set)); /* what was published before is gone */
         assert_int_equal(set.count, 0);
         assert_false(process_context_update(&context, &set));
     }
@@ -326,7 +327,7 @@ static void the_operator_wins_over_the_application(void **state) {
     resource_close(resource);
 }
 
-/* Some want to say so; and what is detected may be nobody's business. */
+/* Some operators want to set it; a detected value may have to stay private. */
 static void the_operator_may_leave_a_value_empty(void **state) {
     (void)state;
     static const char *const environment[] = {

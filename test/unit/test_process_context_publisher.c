@@ -1,4 +1,5 @@
-/* What we publish about a process is what our own reader reads, and is gone when it is taken back.
+/* Tests that our own reader reads what we publish about a process, and that it is gone when it is
+ * taken back.
  */
 #include "unit.h"
 
@@ -76,7 +77,7 @@ static void a_value_too_long_is_refused(void **state) {
     static char text[CONTEXT_PUBLICATION_BYTES + 1];
     memset(text, 'x', sizeof text - 1);
     assert_int_equal(payload_of("k", text), 0);
-    text[300] = 0; /* its size takes two bytes */
+    text[300] = 0; /* the text's size takes two bytes */
     assert_true(payload_of("k", text) > 300);
     assert_false(process_context_publish(&publication, payload, sizeof payload + 1));
     assert_false(process_context_is_published());

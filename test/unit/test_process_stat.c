@@ -1,4 +1,4 @@
-/* What the kernel says of a process: its file, read and made up. */
+/* Tests what the kernel reports about a process: its file, a real one and invented ones. */
 #include "unit.h"
 
 #include "process/process_stat.h"

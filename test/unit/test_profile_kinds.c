@@ -1,12 +1,12 @@
-/* The list of what is profiled holds together: what the exporter, the console and `otelprof` take
- * for granted about profile_kinds.def. */
+/* Tests that the list of profiles is consistent: what the exporter, the console and `otelprof`
+ * assume about profile_kinds.def. */
 #include "unit.h"
 
 #include "harvest.h"
 
 #include <string.h>
 
-enum { MAX_SAMPLE_ATTRIBUTES = 16 }; /* their sets are bits of an unsigned */
+enum { MAX_SAMPLE_ATTRIBUTES = 16 }; /* sets of attributes are bits of an unsigned */
 
 static void every_kind_has_one_or_two_values(void **state) {
     (void)state;

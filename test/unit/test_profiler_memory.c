@@ -1,12 +1,12 @@
-/* Memory of our own, as the kernel sees it. */
+/* Tests memory of the profiler's own, as the kernel reports it. */
 #include "unit.h"
 
 #include "kernel/profiler_memory.h"
 #include "kernel/stepped_memory.h"
 
-enum { PAGE = 65536 }; /* the largest that a kernel has */
+enum { PAGE = 65536 }; /* the largest page size of a kernel */
 
-/* The flags that /proc/self/smaps tells of the mapping that begins at `memory`. */
+/* Reads the flags of the mapping that begins at `memory` from /proc/self/smaps. */
 static void read_flags(const void *memory, char *flags, int size) {
     char line[256];
     bool here = false;
@@ -24,7 +24,7 @@ static void read_flags(const void *memory, char *flags, int size) {
     fclose(maps);
 }
 
-/* A table of 8 MiB of which a few bytes are used is to cost a few pages, not four huge ones. */
+/* Keeps a table of 8 MiB of which a few bytes are used in a few pages, not four huge ones. */
 static void it_is_in_small_pages(void **state) {
     (void)state;
     const size_t size = 8 << 20;
@@ -38,7 +38,7 @@ static void it_is_in_small_pages(void **state) {
     profiler_memory_unmap(memory, size);
 }
 
-/* Four calls in all, and one mapping. */
+/* Makes four calls in all, and one mapping. */
 static void parts_lie_in_the_mapping_made_ahead(void **state) {
     (void)state;
     profiler_memory_map_ahead(3 * PAGE, 0);
@@ -62,7 +62,8 @@ static bool is_writable(const void *memory) {
     return strstr(flags, " wr") != NULL;
 }
 
-/* The rule of vm.overcommit_memory=2: what is private and writable is charged, touched or not. */
+/* Follows the rule of vm.overcommit_memory=2: private writable memory is charged, touched or
+ * not. */
 static void a_table_is_writable_where_it_was_opened(void **state) {
     (void)state;
     const size_t size = 16 << 20;
@@ -84,7 +85,7 @@ static void a_table_is_writable_where_it_was_opened(void **state) {
     profiler_memory_unmap(start, size);
 }
 
-/* As under a control group that leaves four steps of this table to the process. */
+/* Runs under a control group that leaves four steps of this table to the process. */
 static void a_limit_of_memory_bounds_all_tables(void **state) {
     (void)state;
     const size_t size = 16 << 20;
@@ -102,7 +103,7 @@ static void a_limit_of_memory_bounds_all_tables(void **state) {
     profiler_memory_unmap(start, size);
 }
 
-/* An emulator may say yes to MADV_WIPEONFORK and do nothing. */
+/* An emulator may return success for MADV_WIPEONFORK and do nothing. */
 static void a_child_empties_memory_that_the_kernel_did_not_wipe(void **state) {
     (void)state;
     char *const memory = profiler_memory_map(PAGE);

@@ -1,5 +1,5 @@
-/* What a program says of a thread is what a sample of it gets: all of it, or nothing of what is
- * being changed. */
+/* Tests that a sample of a thread gets what the program set for the thread: all of it, or nothing
+ * of what is being changed. */
 #include "unit.h"
 
 #include "arch_machine.h"
@@ -21,7 +21,7 @@ static int begin(void **state) {
     return own ? 0 : -1;
 }
 
-/* "key=value key=value" */
+/* Returns the labels as "key=value key=value". */
 static const char *labels(void) {
     static char text[2 * CONTEXT_ATTRIBUTE_BYTES];
     struct context_attribute attribute;
@@ -66,7 +66,7 @@ static void a_span_is_set_and_cleared(void **state) {
     assert_int_equal(program_context_read(own, &read_context), CONTEXT_NONE);
 }
 
-/* Any word of one and the rest of the other. */
+/* Mixes any word of one span with the rest of the other. */
 static void a_mixture_of_two_spans_is_none(void **state) {
     (void)state;
     static const uint8_t other[TRACE_ID_BYTES] = "another trace";
@@ -94,8 +94,8 @@ struct record {
     uint8_t rest[3];
 };
 
-/* A thread that works for one span of the program's, and then for another, never worked for the one
- * that an instrumentation has published meanwhile. */
+/* A thread that works for one span of the program's, and then for another, never worked for the
+ * span that an instrumentation has published meanwhile. */
 static void a_change_shows_no_other_sources_span(void **state) {
     static __thread const struct record *variable;
     static const struct record published = {{1}, {9}, 1, {0}};
@@ -134,7 +134,7 @@ static void labels_are_a_stack(void **state) {
     assert_int_equal(program_context_read(own, &read_context), CONTEXT_NONE);
 }
 
-/* The span, and attributes, of another source. */
+/* Sets the span, and attributes, of another source. */
 static void labels_are_added_to_the_attributes_of_another_source(void **state) {
     (void)state;
     memset(&read_context, 0, sizeof read_context);
@@ -149,7 +149,7 @@ static void labels_are_added_to_the_attributes_of_another_source(void **state) {
     read_context.attribute_bytes = 0;
     for (int i = 0; i < CONTEXT_ATTRIBUTES - 1; i++, read_context.attribute_bytes += 4)
         memcpy(read_context.attributes + read_context.attribute_bytes, "\1\1k1", 4);
-    assert_true(program_context_add_labels(own, &read_context)); /* in the last place */
+    assert_true(program_context_add_labels(own, &read_context)); /* labels take the last place */
     assert_false(program_context_add_labels(own, &read_context));
     assert_int_equal(read_context.attribute_bytes, 4 * (CONTEXT_ATTRIBUTES - 1) + 5);
 }
@@ -164,7 +164,7 @@ static void bytes_behind_the_last_label_are_zero(void **state) {
         assert_int_equal(read_context.attributes[i], 0);
 }
 
-/* And is counted, and pops as any other; the older one of its key is not true any more. */
+/* Counts the label, which pops as any other; the older value of its key is not valid any more. */
 static void a_label_that_does_not_fit_is_not_there(void **state) {
     (void)state;
     char long_text[PROGRAM_TEXT_BYTES + 2];
@@ -237,7 +237,7 @@ static void an_event_loop_switches_contexts(void **state) {
     assert_string_equal(read_labels(CONTEXT_READ), "request=first");
 }
 
-/* It is the program's memory: each byte of it may be anything. */
+/* Fills the context with bytes at random: it is the program's memory. */
 static void a_context_of_garbage_is_an_empty_one(void **state) {
     (void)state;
     struct program_content whole = {0};
@@ -298,7 +298,7 @@ static void set_all(uint8_t name) {
     program_context_set_span(own, ids, ids + 16);
 }
 
-/* As a handler of the program's does, with looks of ours in between. */
+/* Changes the context as a handler of the program's does, and reads it in between. */
 static void change_and_restore(void) {
     uint8_t before[24];
     look();
@@ -311,7 +311,7 @@ static void change_and_restore(void) {
     look();
 }
 
-enum { TRAP_FLAG = 0x100 }; /* of the processor: it interrupts after each instruction */
+enum { TRAP_FLAG = 0x100 }; /* of the processor: a trap after each instruction */
 
 static volatile unsigned instructions;
 static volatile unsigned interrupted_at;
@@ -353,7 +353,7 @@ static void change_span(uint8_t name, struct program_content *other) {
     expect_span(name);
 }
 
-/* At every `stride`th instruction, until there is no such instruction any more. */
+/* Interrupts at every `stride`th instruction, until no such instruction is left. */
 static void interrupt(void (*change)(uint8_t name, struct program_content *other),
                       unsigned stride) {
     struct program_content other = {0};

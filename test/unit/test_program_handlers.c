@@ -1,5 +1,5 @@
-/* The program's actions of signals are its own again once threads get no signal stacks, whatever
- * it sets meanwhile. */
+/* Tests that the program's actions of signals are its own again once threads get no signal stacks,
+ * whatever it sets meanwhile. */
 #include "unit.h"
 
 #include "cpu/program_handlers.h"
@@ -14,7 +14,7 @@ enum { NUMBER = SIGUSR1 };
 static struct {
     struct sigaction action;
     const struct sigaction *programs; /* set by another thread before a call */
-    int calls_before;                 /* the one that comes then */
+    int calls_before;                 /* the number of calls before that change */
 } kernel;
 
 static int fake_sigaction(int number, const struct sigaction *action, struct sigaction *old) {
@@ -70,7 +70,7 @@ static void a_handler_is_the_programs_again(void **state) {
     assert_int_equal(sigismember(&kernel.action.sa_mask, SIGCHLD), 0);
 }
 
-/* Before the action is read, and between that and setting it. */
+/* Sets the action before it is read, and between reading and setting it. */
 static void what_another_thread_sets_meanwhile_stays(void **state) {
     static const struct sigaction others[] = {
         {.sa_handler = second, .sa_flags = SA_RESTART},

@@ -1,5 +1,5 @@
-/* sigaltstack() where the kernel has a stack of ours: each answer is the one that the kernel gives
- * to a thread without. */
+/* Tests sigaltstack() where the kernel has a stack of ours: each result is the one that the kernel
+ * gives to a thread without such a stack. */
 #include "unit.h"
 
 #include "cpu/program_stack.h"
@@ -109,7 +109,7 @@ static void each_result_is_the_kernels(void **state) {
 
 /* --- on the stack itself --- */
 
-static struct answer on_stack[2]; /* of setting another, and of asking */
+static struct answer on_stack[2]; /* after setting another stack, and after a query */
 static stack_function *asked;
 static ucontext_t outside;
 static ucontext_t inside;
@@ -120,7 +120,7 @@ static void ask_on_stack(void) {
     on_stack[1].error = asked(NULL, &on_stack[1].old) == 0 ? 0 : errno;
 }
 
-/* By a context: no handler runs there, and the kernel looks at the stack pointer alone. */
+/* Switches by a context: no handler runs there, and the kernel checks the stack pointer alone. */
 static void *run_on_stack(void *function) {
     const stack_t own = {.ss_sp = rooms[0], .ss_size = ROOM};
     asked = *(stack_function **)function;
@@ -147,7 +147,7 @@ static void a_thread_that_runs_on_its_stack_keeps_it(void **state) {
     }
 }
 
-/* --- what is there before us, behind us, and beside us --- */
+/* --- stacks set before us, behind us, and beside us --- */
 
 static stack_t in_room(size_t bytes) {
     return (stack_t){.ss_sp = rooms[0], .ss_size = bytes};
@@ -169,7 +169,7 @@ static void a_stack_from_before_us_is_the_programs(void **state) {
     on_a_thread(finds_what_was_set_before, NULL);
 }
 
-/* A stack that the program has set by a system call of its own stays, until libc's function sets
+/* Keeps a stack that the program has set by a system call of its own, until libc's function sets
  * another one. */
 static void *keeps_a_stack_set_behind_us(void *unused) {
     const stack_t behind = in_room(ROOM);
@@ -193,7 +193,7 @@ static void a_stack_set_behind_us_stays(void **state) {
     on_a_thread(keeps_a_stack_set_behind_us, NULL);
 }
 
-/* A child of vfork() runs in our memory, which its parent goes on with. */
+/* Runs in a child of vfork(), which shares our memory with its parent. */
 static void *sets_one_for_a_child_alone(void *unused) {
     const stack_t childs = in_room(ROOM);
     stack_t old;

@@ -1,5 +1,6 @@
-/* Functions of Python by hand-made code objects: what is kept of them, and told; what they must not
- * be mistaken for. test/differential/python_names.py asks real interpreters. */
+/* Tests functions of Python by hand-made code objects: what is kept and reported of them, and what
+ * they must not be mistaken for. test/differential/python_names.py compares with real
+ * interpreters. */
 #include "unit.h"
 
 #include "frames/python_functions.h"
@@ -11,7 +12,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-/* As 3.11 has them. */
+/* Lists the offsets as 3.11 has them. */
 static const struct python_offsets offsets = {
     .type = 8,
     .var_size = 16,
@@ -109,7 +110,7 @@ static void end(struct python_functions *functions) {
 static struct code code;
 static struct code twin;
 
-/* --- what is told --- */
+/* --- what is reported --- */
 
 static void functions_have_name_file_and_lines(void **state) {
     (void)state;
@@ -153,7 +154,7 @@ static void equal_functions_are_one_and_others_are_not(void **state) {
     end(functions);
 }
 
-/* Another function's name where that of one that is gone stood, with every address as it was. */
+/* Puts another function's name where a former one was, with every address as before. */
 static void a_reused_address_is_another_function(void **state) {
     (void)state;
     struct python_functions *const functions = new_functions();
@@ -166,7 +167,7 @@ static void a_reused_address_is_another_function(void **state) {
         assert_string_equal(name_of(functions, number, 0).function, name);
         before = number;
     }
-    code.words[0] = 0; /* nobody refers to it: it is not taken on trust, but can be read */
+    code.words[0] = 0; /* no reference is left: the object is not trusted, but can be read */
     assert_int_equal(number_of(functions, &code), before);
     end(functions);
 }
@@ -226,7 +227,7 @@ static void of_a_long_table_the_beginning_has_lines(void **state) {
     end(functions);
 }
 
-/* --- what cannot be told --- */
+/* --- what cannot be reported --- */
 
 static void unreadable_code_objects_have_no_number(void **state) {
     (void)state;
@@ -313,7 +314,7 @@ static void a_full_table_refuses_functions_and_keeps_its_own(void **state) {
     end(functions);
 }
 
-/* What is copied stays as it was copied until it is forgotten, and goes over the ends of pages. */
+/* Keeps a copy until it is forgotten, and copies across the ends of pages. */
 static void pages_are_copied_once_in_a_walk(void **state) {
     (void)state;
     enum { PAGE = 4096, MANY = 3 * PYTHON_PAGES };
@@ -341,8 +342,8 @@ static void pages_are_copied_once_in_a_walk(void **state) {
     munmap(memory, MANY * PAGE);
 }
 
-/* Another thread closes and opens the memory all the time: no moment lies between a check and the
- * read. */
+/* Closes and opens the memory all the time on another thread: no moment lies between a check and
+ * the read. */
 static void *opens_and_closes(void *arg) {
     const uintptr_t place = (uintptr_t)arg;
     while (!atomic_load(&has_read_enough)) {
@@ -458,16 +459,16 @@ static void a_forked_child_begins_anew(void **state) {
 static void lines_are_read_in_every_form(void **state) {
     (void)state;
     static const uint8_t table[] = {
-        0x80 | 0 << 3 | 0,  0x12,                      /* short: the same line */
-        0x80 | 12 << 3 | 1, 3,    4,                   /* two lines on, two instructions */
-        0x80 | 15 << 3 | 0,                            /* no line */
-        0x80 | 13 << 3 | 0, 0x05,                      /* two lines back: sign in the lowest bit */
-        0x80 | 14 << 3 | 7, 0x48, 0x03, 0x01, 0x01, 2, /* 100 on: two bytes */
+        0x80 | 0 << 3 | 0,  0x12,    /* short: the same line */
+        0x80 | 12 << 3 | 1, 3,    4, /* two lines on, two instructions */
+        0x80 | 15 << 3 | 0,          /* no line */
+        0x80 | 13 << 3 | 0, 0x05,    /* two lines back: the sign is in the lowest bit */
+        0x80 | 14 << 3 | 7, 0x48, 0x03, 0x01, 0x01, 2, /* 100 lines on: two bytes */
         0x80 | 10 << 3 | 0, 1,    2,
     };
     static const int lines[] = {50, 52, 52, 0, 50, 150, 150, 150, 150, 150, 150, 150, 150, 150, 0};
     for (uint32_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        /* 0x48 has six bits, 0x03 those above: 8 + 3 * 64 = 200, 100 lines */
+        /* 0x48 has six bits, 0x03 has those above: 8 + 3 * 64 = 200, which is 100 lines */
         assert_int_equal(python_line(table, sizeof table, 50, i), lines[i]);
     }
     for (uint32_t size = 0; size < sizeof table; size++)

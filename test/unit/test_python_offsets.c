@@ -1,4 +1,5 @@
-/* What is taken of an interpreter's own table of offsets, and what is read of its memory. */
+/* Tests what is taken from an interpreter's own table of offsets, and what is read of its
+ * memory. */
 #include "python_tables.h"
 
 #include "frames/python_reader.h"
@@ -14,7 +15,8 @@ static void tables_that_make_no_sense_are_not_taken(void **state) {
     assert_int_equal(offsets.current_frame, 72);
     assert_int_equal(offsets.owner, 70);
     assert_int_equal(offsets.string_wide, 56);
-    assert_false(python_offsets_find(0x030d01f0, of_3_13, &offsets)); /* the table is another's */
+    /* the table belongs to another version */
+    assert_false(python_offsets_find(0x030d01f0, of_3_13, &offsets));
     assert_false(python_offsets_find(0x030f00b4, of_3_15, &offsets)); /* a beta */
     assert_false(python_offsets_find(0x031000f0, of_3_15, &offsets));
     assert_false(python_offsets_find(0x030a00f0, of_3_13, &offsets));

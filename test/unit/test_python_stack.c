@@ -1,8 +1,8 @@
-/* Frames of Python in hand-made memory, as each version lays it out: what is listed, and what is
- * not believed. test/integration/test_python_frames.py asks real interpreters. */
+/* Tests frames of Python in hand-made memory, as each version lays them out: what is listed, and
+ * what is not believed. test/integration/test_python_frames.py compares with real interpreters. */
 #include "python_layout.h"
 
-/* --- what is there --- */
+/* --- frames that are there --- */
 
 static void groups_are_listed_from_the_innermost_frame(void **state) {
     (void)state;
@@ -14,7 +14,8 @@ static void groups_are_listed_from_the_innermost_frame(void **state) {
         enter(&inner);
         const struct walked walked = walk();
         assert_listed(&walked, 6, 3, 0);
-        for (uint32_t i = 0; i < 6; i++) { /* each code has one slot, each frame one behind it */
+        /* each code has one slot, each frame the one behind it */
+        for (uint32_t i = 0; i < 6; i++) {
             assert_int_equal(frame_function(walked.frames[i]), THREAD_SLOT + 1 + 2 * (5 - i));
             assert_int_equal(frame_position(walked.frames[i]), CALLED_AT);
         }
@@ -47,7 +48,7 @@ static void a_run_without_functions_is_passed(void **state) {
     }
 }
 
-/* Up to 3.12: a greenlet's stack begins so, and its first run is called by nobody's frame. */
+/* Up to 3.12 a greenlet's stack begins so, and no frame calls its first run. */
 static void a_cframe_without_frames_is_no_doubt(void **state) {
     (void)state;
     FOR_EACH_VERSION {
@@ -61,7 +62,7 @@ static void a_cframe_without_frames_is_no_doubt(void **state) {
         enter(&inner);
         struct walked walked = walk();
         assert_listed(&walked, 2, 1, 0);
-        enter(&greenlet); /* which has run its last function */
+        enter(&greenlet); /* the run has finished its last function */
         walked = walk();
         assert_listed(&walked, 0, 0, 0);
     }
@@ -88,7 +89,7 @@ static void a_function_that_has_not_begun_is_at_its_beginning(void **state) {
         const uintptr_t code = slot_at(THREAD_SLOT + 1);
         enter(&run);
         set(run.last, o->instruction, code + o->code_units - 2);
-        set(run.first, o->instruction, slot_at(0)); /* in no code */
+        set(run.first, o->instruction, slot_at(0)); /* an instruction in no code */
         const struct walked walked = walk();
         assert_listed(&walked, 2, 1, 0);
         assert_int_equal(frame_position(walked.frames[1]), 0);
@@ -96,7 +97,7 @@ static void a_function_that_has_not_begun_is_at_its_beginning(void **state) {
     }
 }
 
-/* By which the interpreter calls __init__: its name is its file's, too. */
+/* The interpreter calls __init__ by this code, whose name is its file's, too. */
 static void the_interpreters_own_code_is_no_function(void **state) {
     (void)state;
     FOR_EACH_VERSION {
@@ -124,7 +125,7 @@ static void tags_of_pointers_do_not_count(void **state) {
     assert_listed(&walked, 2, 1, 0);
 }
 
-/* --- what is not believed --- */
+/* --- frames that are not believed --- */
 
 /* The native frame stays in the place of a group in doubt; the groups around it are listed. */
 static void assert_inner_is_left_out(void) {
@@ -180,7 +181,7 @@ static void a_run_that_is_not_linked_is_left_out(void **state) {
     }
 }
 
-/* What an earlier run has left there may be whole, and linked as the present one will be. */
+/* An earlier run may have left a whole frame there, linked as the present one will be. */
 static void a_frame_that_is_no_more_is_left_out(void **state) {
     (void)state;
     FOR_EACH_VERSION {
@@ -196,10 +197,10 @@ static void a_frame_that_is_no_more_is_left_out(void **state) {
         set(slot_at(THREAD_SLOT), o->frames_chunk, inner.first + 8);
         set(slot_at(THREAD_SLOT), o->frames_chunk + 8, inner.first + 4096);
         assert_inner_is_left_out();
-        set_byte(inner.first, o->owner, 1); /* a generator's */
+        set_byte(inner.first, o->owner, 1); /* the frame of a generator */
         struct walked walked = walk();
         assert_listed(&walked, 5, 2, 0);
-        set_byte(inner.first - 5, 0, 0xfe); /* which is suspended */
+        set_byte(inner.first - 5, 0, 0xfe); /* a suspended generator */
         assert_inner_is_left_out();
     }
 }
@@ -212,7 +213,7 @@ static void a_walk_of_any_memory_ends(void **state) {
         const struct run outer = make_run(9, 2, NULL);
         const struct run inner = make_run(5, 3, &outer);
         enter(&inner);
-        for (int i = 0; i < 4; i++) { /* anything may lead anywhere */
+        for (int i = 0; i < 4; i++) { /* each word may lead anywhere */
             const uintptr_t to =
                 random() % 2 ? (uintptr_t)loops[random() % 12] : slot_at((uint32_t)random() % used);
             const uint32_t offset = (uint32_t)random() % 16 * 8;
@@ -236,7 +237,7 @@ static void frames_in_a_circle_are_left(void **state) {
             set_byte(run.last, python.offsets.is_entry, 0);
         const struct walked walked = walk();
         assert_true(walked.count <= ROOM);
-        if (!python.offsets.cframe) /* there the end of the run is looked for first */
+        if (!python.offsets.cframe) /* here the walk searches for the end of the run first */
             assert_listed(&walked, 0, 0, 1);
     }
 }

@@ -1,4 +1,4 @@
-/* Which thread state is the calling thread's: found without a call into the interpreter. */
+/* Tests which thread state is the calling thread's: found without a call into the interpreter. */
 #include "unit.h"
 
 #include "frames/python_thread.h"
@@ -22,7 +22,8 @@ static uintptr_t own_state(void) {
     return python_thread_state(&python, &reader);
 }
 
-/* Two interpreters; the second's first state is another thread's, its second one is this thread's.
+/* Sets up two interpreters; the second's first state is another thread's, its second one is this
+ * thread's.
  */
 static void begin(uint32_t version, const void *table) {
     const struct python_offsets *const o = &python.offsets;
@@ -49,7 +50,7 @@ static void a_state_that_a_key_leads_to_is_found(void **state) {
     assert_int_equal(own_state(), 0);
     pthread_setspecific(key, states[1]);
     assert_int_equal(own_state(), states[1]);
-    set(runtime, python.offsets.interpreters_head, NULL); /* it has been learned */
+    set(runtime, python.offsets.interpreters_head, NULL); /* the key is known already */
     assert_int_equal(own_state(), states[1]);
     pthread_setspecific(key, NULL);
     assert_int_equal(own_state(), 0);
@@ -74,7 +75,7 @@ static void every_thread_has_its_own(void **state) {
     assert_ptr_equal(found, states[2]);
 }
 
-/* The program has ended with it, and the memory is somebody else's. */
+/* The program has ended the thread state, and its memory has another use. */
 static void a_state_of_another_thread_is_not_believed(void **state) {
     (void)state;
     setup();
@@ -82,11 +83,11 @@ static void a_state_of_another_thread_is_not_believed(void **state) {
     assert_int_equal(own_state(), states[1]);
     set(states[1], python.offsets.thread_id, (const void *)1);
     assert_int_equal(own_state(), 0);
-    pthread_setspecific(key, (void *)8); /* nothing is there */
+    pthread_setspecific(key, (void *)8); /* nothing is mapped there */
     assert_int_equal(own_state(), 0);
 }
 
-/* Finalized and begun again, Python makes another key. */
+/* Begins Python again after its end: it makes another key. */
 static void another_key_is_learned(void **state) {
     pthread_key_t other;
     (void)state;
@@ -97,14 +98,14 @@ static void another_key_is_learned(void **state) {
     pthread_setspecific(key, NULL);
     pthread_setspecific(other, states[1]);
     uintptr_t found = 0;
-    for (int i = 0; i < 64 && !found; i++) /* not at each walk */
+    for (int i = 0; i < 64 && !found; i++) /* the search does not run at each walk */
         found = own_state();
     assert_int_equal(found, states[1]);
     pthread_setspecific(other, NULL);
     assert_int_equal(pthread_key_delete(other), 0);
 }
 
-/* Of 3.11 the key keeps the first state of a thread. */
+/* The key of 3.11 keeps the first state of a thread. */
 static void the_state_that_holds_the_lock_is_meant_among_subinterpreters(void **state) {
     (void)state;
     setup();
@@ -113,13 +114,13 @@ static void the_state_that_holds_the_lock_is_meant_among_subinterpreters(void **
     set(runtime, python.offsets.lock_holder, states[2]);
     pthread_setspecific(key, states[1]);
     assert_int_equal(own_state(), states[2]);
-    set(runtime, python.offsets.lock_holder, states[0]); /* another thread holds it */
+    set(runtime, python.offsets.lock_holder, states[0]); /* another thread holds the lock */
     assert_int_equal(own_state(), states[1]);
 }
 
 static __thread void *variables[8];
 
-/* From 3.15 on. */
+/* Reads the variable, from 3.15 on. */
 static void a_state_that_a_variable_leads_to_is_found(void **state) {
     (void)state;
     setup();
@@ -130,7 +131,7 @@ static void a_state_that_a_variable_leads_to_is_found(void **state) {
     variables[2] = states[1];
     variables[5] = states[1];
     assert_int_equal(own_state(), states[1]);
-    variables[2] = NULL; /* it has let the interpreter's lock go */
+    variables[2] = NULL; /* the thread has released the interpreter's lock */
     assert_int_equal(own_state(), states[1]);
     variables[5] = NULL;
     assert_int_equal(own_state(), 0);

@@ -1,4 +1,4 @@
-/* Whose states an interpreter's are: by hand-made lists. */
+/* Tests which threads an interpreter's states belong to, by hand-made lists. */
 #include "unit.h"
 
 #include "frames/python_threads.h"
@@ -37,7 +37,8 @@ static uintptr_t find(uint32_t tid) {
     return python_threads_find(threads, &python, tid);
 }
 
-/* As a new state is: in front. The time for looking is over after some milliseconds. */
+/* Adds a state in front, as a new state is. The time for the scan is over after some
+ * milliseconds. */
 static void add(struct interpreter *interpreter, uint32_t i, uint32_t tid) {
     states[i] = (struct state){interpreter->head, tid, 1};
     interpreter->head = &states[i];
@@ -79,7 +80,7 @@ static void a_thread_that_came_later_is_found(void **state) {
     assert_int_equal(find(FIRST_TID + 1), 0);
     add(&main_interpreter, 1, FIRST_TID + 1);
     assert_ptr_equal(find_in_time(FIRST_TID + 1), &states[1]);
-    add(&main_interpreter, 2, 0); /* which has not begun */
+    add(&main_interpreter, 2, 0); /* a thread that has not begun */
     assert_int_equal(find(FIRST_TID + 2), 0);
     usleep(20000);
     assert_int_equal(find(FIRST_TID + 2), 0);
@@ -91,7 +92,7 @@ static void a_state_of_another_thread_is_not_believed(void **state) {
     (void)state;
     add(&main_interpreter, 0, FIRST_TID);
     assert_ptr_equal(find(FIRST_TID), &states[0]);
-    states[0].tid = FIRST_TID + 7; /* used again */
+    states[0].tid = FIRST_TID + 7; /* the state is used again */
     assert_int_equal(find(FIRST_TID), 0);
     assert_ptr_equal(find_in_time(FIRST_TID + 7), &states[0]);
 }

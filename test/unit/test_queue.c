@@ -1,4 +1,4 @@
-/* What waits to be sent: compressed so that it can be had back, and bounded. */
+/* Tests what waits to be sent: compressed so that it can be restored, and bounded. */
 #include "unit.h"
 
 #include "encode/compress.h"
@@ -39,7 +39,7 @@ static void compression_can_be_undone(void **state) {
     }
 }
 
-/* What a receiver sends may be anything. */
+/* Unpacks what a receiver sends, which may be anything. */
 static void damaged_or_too_long_data_is_not_unpacked(void **state) {
     (void)state;
     enum { SIZE = 1000 };

@@ -1,5 +1,5 @@
-/* Who copies or ends the process keeps the helper out meanwhile, and never waits for it for long.
- * One thread stands for both: what the other does happens while the one sleeps. */
+/* Tests that a thread that copies or ends the process keeps the helper out meanwhile, and never
+ * waits for it for long. One thread stands for both: the other acts while the first sleeps. */
 #include "unit.h"
 
 #include "capture/symbols/loader_state.h"
@@ -15,11 +15,11 @@
 enum { SOME_MS = 7, OF_A_FORK_MS = 20, OF_A_COPY_MS = 500, LONG_MS = 10000 };
 enum { NO_THREAD = 1 << 24 }; /* beyond the ids that the kernel gives (PID_MAX_LIMIT) */
 
-static int kept; /* something of the flush side's */
+static int kept; /* memory of the flush side */
 
 static int begin(void **state) {
     (void)state;
-    (void)quiesce_lock_after_fork(); /* it is open, and nobody waits */
+    (void)quiesce_lock_after_fork(); /* the lock is open, and no thread waits */
     fake_sleep_reset();
     atomic_store(&helper.state, HELPER_WORKS);
     atomic_store(&process_state.now, STATE_ARMED);
@@ -79,17 +79,17 @@ static void a_helper_that_is_abandoned_enters_no_more(void **state) {
     assert_false(quiesce_lock_enter());
     assert_int_equal(fake_sleep.sleeps, 1);
     assert_false(quiesce_lock_enter());
-    assert_int_equal(fake_sleep.sleeps, 1); /* nor does it wait again */
+    assert_int_equal(fake_sleep.sleeps, 1); /* the helper does not wait again */
 }
 
 static void close_then_open(void) {
     if (fake_sleep.sleeps == 1)
-        assert_true(quiesce_lock_close(0)); /* the helper has not taken it */
+        assert_true(quiesce_lock_close(0)); /* the helper has not taken the lock */
     else
         quiesce_lock_leave();
 }
 
-/* Otherwise a helper that is busy would be inside again before the other has woken up. */
+/* Otherwise a busy helper would be inside again before the waiting thread has woken up. */
 static void a_waiting_thread_goes_before_the_helper(void **state) {
     (void)state;
     atomic_store(&helper.lock.awaited, 1);
@@ -125,7 +125,7 @@ static void a_helper_inside_is_waited_for_within_the_time(void **state) {
     assert_false(quiesce_lock_is_awaited());
     fake_sleep.while_asleep = open_it;
     assert_true(quiesce_lock_close(SOME_MS));
-    assert_int_equal(milliseconds_slept(), SOME_MS); /* no longer than it takes */
+    assert_int_equal(milliseconds_slept(), SOME_MS); /* no longer than the helper takes */
 }
 
 static void a_fork_waits_20_ms_and_once_in_vain(void **state) {
@@ -133,12 +133,12 @@ static void a_fork_waits_20_ms_and_once_in_vain(void **state) {
     assert_true(quiesce_lock_enter());
     assert_false(quiesce_lock_close_to_fork(true));
     assert_int_equal(milliseconds_slept(), OF_A_FORK_MS);
-    quiesce_lock_open(); /* it has none to open */
+    quiesce_lock_open(); /* the thread has no lock to open */
     assert_false(quiesce_lock_close_to_fork(true));
     assert_int_equal(milliseconds_slept(), OF_A_FORK_MS);
     quiesce_lock_leave();
     assert_true(quiesce_lock_enter());
-    assert_false(quiesce_lock_close_to_fork(true)); /* it had left: it may again */
+    assert_false(quiesce_lock_close_to_fork(true)); /* the helper had left: it may enter again */
     assert_int_equal(milliseconds_slept(), 2 * OF_A_FORK_MS);
 }
 
@@ -153,7 +153,7 @@ static void a_fork_waits_for_libraries_that_are_being_loaded(void **state) {
 static int opened;
 static bool said_while_opening;
 
-/* In place of libc's: there is no such library. */
+/* Replaces libc's function: there is no such library. */
 void *dlopen(const char *path, int flags) {
     (void)path, (void)flags;
     opened++;
@@ -161,7 +161,7 @@ void *dlopen(const char *path, int flags) {
     return NULL;
 }
 
-/* A look at what is loaded goes on in the loader with other things. */
+/* The helper's scan of what is loaded continues in the loader with other work. */
 static void a_library_that_opens_while_modules_are_listed_leaves_a_fork_waiting(void **state) {
     (void)state;
     const char *why;
@@ -184,7 +184,8 @@ static int fork_from_within(struct dl_phdr_info *info, size_t size, void *unused
     return 1;
 }
 
-/* A helper that loads is waiting for whoever looks at the loader's list: here, for who forks. */
+/* A helper that loads a library waits for the thread that reads the loader's list: here, for the
+ * forking thread. */
 static void a_fork_waits_for_no_helper_that_waits_for_it(void **state) {
     (void)state;
     loader_state_learn();
@@ -203,7 +204,7 @@ static void a_fork_keeps_the_helper_out_until_it_is_over(void **state) {
     assert_true(is_open());
 }
 
-/* A handler that forks, in the middle of a fork of the thread that it interrupts. */
+/* Forks in a handler, in the middle of a fork of the thread that it interrupts. */
 static void a_fork_within_a_fork_waits_for_nothing(void **state) {
     (void)state;
     assert_true(quiesce_lock_close_to_fork(true));
@@ -247,11 +248,11 @@ static void the_second_to_fork_has_it_after_the_first(void **state) {
     sem_post(&may_wake);
     pthread_join(other, NULL);
     assert_true(outside);
-    quiesce_lock_open(); /* it is not ours any more */
+    quiesce_lock_open(); /* the lock is not ours any more */
     assert_false(is_open());
 }
 
-/* The helper is outside all the same: the first has it closed. */
+/* The helper is outside all the same: the first thread has closed the lock. */
 static void the_second_to_fork_goes_on_when_its_time_is_up(void **state) {
     (void)state;
     bool outside = false;
@@ -262,11 +263,11 @@ static void the_second_to_fork_goes_on_when_its_time_is_up(void **state) {
     assert_true(outside);
     assert_int_equal(milliseconds_slept(), OF_A_FORK_MS);
     assert_false(is_open());
-    quiesce_lock_open(); /* it is ours still */
+    quiesce_lock_open(); /* the lock is ours still */
     assert_true(is_open());
 }
 
-/* --- at rest --- */
+/* --- a helper at rest --- */
 
 static void the_kernel_has_it(void) {
     atomic_store(&helper.tid, (uint32_t)syscall(SYS_gettid));
@@ -285,7 +286,7 @@ static void its_rest_is_waited_for(void **state) {
     assert_int_equal(fake_sleep.sleeps, 5);
     assert_true(helper_is_at_rest());
     quiesce_lock_open();
-    assert_false(helper_is_at_rest()); /* nothing keeps it there */
+    assert_false(helper_is_at_rest()); /* nothing keeps the helper there */
 }
 
 static void a_helper_at_work_is_not_waited_for_for_ever(void **state) {
@@ -304,7 +305,7 @@ static void a_helper_that_is_done_is_not_waited_for(void **state) {
     atomic_store(&helper.state, HELPER_DONE);
     assert_true(quiesce_lock_close_at_rest());
     assert_int_equal(fake_sleep.sleeps, 0);
-    assert_false(helper_is_at_rest()); /* its thread ends */
+    assert_false(helper_is_at_rest()); /* the helper's thread ends */
     atomic_store(&helper.rests, true);
     assert_true(helper_is_at_rest());
 }
@@ -318,7 +319,7 @@ static void a_helper_that_waits_for_it_to_open_is_at_rest(void **state) {
     assert_true(helper_is_at_rest());
 }
 
-/* It waits, but it is asked to end, as it may be without the lock; or it has ended. */
+/* A helper that waits may be requested to end, even without the lock; or it has ended. */
 static void a_helper_that_leaves_is_not_at_rest(void **state) {
     (void)state;
     the_kernel_has_it();
@@ -337,7 +338,7 @@ static void a_helper_that_leaves_is_not_at_rest(void **state) {
     assert_true(helper_is_at_rest());
     atomic_store(&helper.tid, NO_THREAD);
     assert_false(helper_is_at_rest());
-    atomic_store(&helper.tid, 0); /* it has not begun */
+    atomic_store(&helper.tid, 0); /* the helper has not begun */
     assert_false(helper_is_at_rest());
 }
 
@@ -345,10 +346,10 @@ static void a_helper_that_has_ended_is_at_rest(void **state) {
     (void)state;
     the_kernel_has_it();
     atomic_store(&process_state.now, STATE_ENDED);
-    assert_false(helper_is_at_rest()); /* it is asked for its end, and at work */
+    assert_false(helper_is_at_rest()); /* the helper is requested to end, and at work */
     atomic_store(&helper.rests, true);
     assert_true(helper_is_at_rest());
-    atomic_store(&helper.leave_at, 1); /* it wakes up and ends its thread */
+    atomic_store(&helper.leave_at, 1); /* the helper wakes up and ends its thread */
     assert_false(helper_is_at_rest());
 }
 
@@ -378,7 +379,7 @@ static void a_copy_waits_half_a_second(void **state) {
     assert_true(quiesce_lock_enter());
     assert_true(quiesce_lock_close_to_copy(OF_A_COPY_MS));
     assert_int_equal(milliseconds_slept(), OF_A_COPY_MS);
-    quiesce_lock_open(); /* it could not be closed, and stays the helper's */
+    quiesce_lock_open(); /* the lock could not be closed, and stays the helper's */
     assert_false(is_open());
 }
 
@@ -426,7 +427,7 @@ static void a_child_keeps_nothing_of_a_helper_at_work(void **state) {
     assert_null(helper.kept);
 }
 
-/* In a process that a bare clone(2) has made: it was never whole. */
+/* Runs in a process that a bare clone(2) has made: the process was never whole. */
 static void a_child_keeps_nothing_of_a_process_without_its_helper(void **state) {
     (void)state;
     atomic_store(&helper.waits, true);
@@ -451,7 +452,7 @@ static void a_child_begins_without_waiting_threads(void **state) {
     assert_true(quiesce_lock_enter());
     assert_int_equal(fake_sleep.sleeps, 0);
     assert_false(quiesce_lock_close_to_fork(true));
-    assert_int_equal(milliseconds_slept(), OF_A_FORK_MS); /* its own first in vain */
+    assert_int_equal(milliseconds_slept(), OF_A_FORK_MS); /* the child's own first attempt fails */
 }
 
 int main(void) {

@@ -1,4 +1,4 @@
-/* Writes that a filter denies by EINTR, each time. */
+/* Tests writes that a filter denies by EINTR, each time. */
 #include "unit.h"
 
 #include "quiet_write.h"
@@ -27,7 +27,8 @@ static void deny_by_eintr(int number) {
         _exit(EXIT_FAILURE);
 }
 
-/* Returns what a write into a pipe that nothing reads returns in a child under such a filter. */
+/* Writes into a pipe that nothing reads, in a child under such a filter; returns the write's
+ * result. */
 static int written_without_reader(int denied) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);

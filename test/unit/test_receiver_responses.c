@@ -1,4 +1,5 @@
-/* What an HTTP receiver answers to one export: what becomes of the samples, and what the log says.
+/* Tests what an HTTP receiver's response to one export means: what becomes of the samples, and what
+ * is logged.
  */
 #include "unit.h"
 
@@ -10,11 +11,11 @@ enum fate { TAKEN, DROPPED, KEPT };
 struct outcome {
     enum fate fate;
     int requests;
-    uint64_t next;  /* the next try, of what is kept */
-    char log[1024]; /* "": nothing is said */
+    uint64_t next;  /* when kept samples are sent again */
+    char log[1024]; /* "": nothing is logged */
 };
 
-/* Sends once to a receiver that gives this answer. */
+/* Sends once to a receiver that gives this response. */
 static struct outcome send_to(const void *answer, size_t size, const char *user, const char *query,
                               const char *headers) {
     const char *const answers[] = {answer, ok, NULL};
@@ -90,7 +91,7 @@ static void a_status_decides(void **state) {
     }
 }
 
-/* As they are, where they can be shown: shown_text.h has the rest. */
+/* Logs the words as they are, where they can be shown: shown_text.h has the rest. */
 static void the_receivers_own_words_are_logged(void **state) {
     (void)state;
     static const struct {
@@ -123,7 +124,7 @@ static void the_receivers_own_words_are_logged(void **state) {
     }
 }
 
-/* The front says what is wrong, and the end what the limit is. */
+/* Keeps both ends: the front has the fault, and the end has the limit. */
 static void long_words_lose_their_middle(void **state) {
     (void)state;
     char body[2000] = "profile series '{label_0=";
@@ -138,10 +139,10 @@ static void long_words_lose_their_middle(void **state) {
     assert_in_range(strlen(outcome.log), 400, 600);
 }
 
-/* The scheme of an authorization is none, unless it stands alone there. */
+/* Shows the scheme of an authorization, unless the scheme stands alone in the header. */
 static void words_that_repeat_a_header_are_not_shown(void **state) {
     (void)state;
-    static char cut[4096]; /* what is read of a refusal, and the secret within its end */
+    static char cut[4096]; /* the part of a refusal that is read, and the secret within its end */
     memset(cut, 'x', sizeof cut - 10);
     memcpy(cut + sizeof cut - 10, "sEcReT/ab", 10);
     static const struct {
@@ -198,8 +199,8 @@ static void no_words_are_shown_where_the_url_has_a_secret(void **state) {
     }
 }
 
-/* Those that count are 50 seconds away at least; a delay of our own is one second at most.
- * 18446744074 seconds are 0.29, in nanoseconds modulo 2^64. */
+/* Delays that count are 50 seconds at least; a delay of our own is one second at most. 18446744074
+ * seconds are 0.29, in nanoseconds modulo 2^64. */
 static void retry_after(void **state) {
     (void)state;
     char in_an_hour[64] = "";
@@ -231,7 +232,7 @@ static void retry_after(void **state) {
     }
 }
 
-/* The status has said that the profiles are taken. */
+/* Ignores the garbage: the status has already meant that the profiles are taken. */
 static void success_with_garbage(void **state) {
     (void)state;
     static const char *const cases[] = {"\xff\xff\xff", "\x0a\xff\xff\xff\xff\x0f",

@@ -1,4 +1,4 @@
-/* Recording: every nanosecond is in one record or waits for the next; what is lost is counted. */
+/* Tests recording: every nanosecond is in one record or waits for the next; losses are counted. */
 #include "unit.h"
 
 #include "arch_machine.h"
@@ -76,8 +76,8 @@ __attribute__((noinline)) static bool record_here(struct sample *sample) {
 
 /* --- samples --- */
 
-/* What is seen of a sample that is taken under a span, or under none, while its time is asked for,
- * or not. `begun`: when its wait began; 0: it is of none. */
+/* Returns what is seen of a sample that is taken under a span, or under none, while its time is
+ * requested, or not. `begun`: when the sample's wait began; 0: the sample is of no wait. */
 static struct span_seen seen_under(const uint8_t *span_id, bool span_times, uint64_t begun) {
     static const uint8_t trace_id[TRACE_ID_BYTES] = {1};
     struct settings_values values = set_most(DEPTH);
@@ -144,7 +144,7 @@ static void profiler_time_has_no_frames(void **state) {
     assert_int_equal(seen.cpu_nano, 7);
 }
 
-/* Of no thread's: there is no memory for another table. */
+/* Takes all chunks of the pool, for no thread: no memory is left for another table. */
 static void exhaust_memory(void) {
     while (chunk_pool_take(&threads.pool, CHUNK_LIMIT) != CHUNK_NONE)
         continue;
@@ -174,7 +174,8 @@ static void the_remainder_is_recorded_under_the_start_routine(void **state) {
     assert_int_equal(seen.cpu_nano, thread->last_cpu_nano - sampled);
     assert_int_equal(seen.last.flags, SAMPLE_FLAG_UNSAMPLED);
     assert_int_equal(seen.frames[0], (uintptr_t)start_routine);
-    assert_int_equal(seen.last.tid, 0); /* it had no sample: one record for all of its like */
+    /* a thread without a sample: one record for all such threads */
+    assert_int_equal(seen.last.tid, 0);
 }
 
 static void a_sampled_thread_keeps_its_remainder(void **state) {
@@ -199,7 +200,7 @@ static void no_time_is_recorded_twice(void **state) {
     assert_int_equal(seen.samples, 0);
 }
 
-/* It waits for a sample that finds room. */
+/* Keeps the remainder due until a sample finds room. */
 static void a_remainder_that_finds_no_room_stays_due(void **state) {
     (void)state;
     exhaust_memory();

@@ -1,5 +1,5 @@
-/* Names that must not leave the process: which are hidden, and that nothing of them is in a message
- * or a table, whatever way they would have come. */
+/* Tests names that must not leave the process: which are hidden, and that no message or table has a
+ * part of them, whatever way they came. */
 #include "unit.h"
 
 #include "console_text.h"
@@ -100,7 +100,8 @@ struct capture_with_sample {
     struct capture_api api;
 };
 
-/* One sample in topmost_classified_function, of this very object, called by an interpreted one. */
+/* Takes one sample in topmost_classified_function, of this very object, called by an interpreted
+ * function. */
 static void open_capture(struct capture_with_sample *c, const char *const *environment) {
     c->module = this_object();
     c->frames[0] = (uintptr_t)topmost_classified_function;
@@ -144,7 +145,7 @@ static struct encoded_export export_with(const char *const *environment) {
     return export;
 }
 
-/* Each word is met in the clear first: else its absence would show nothing. */
+/* Finds each word in the clear first: otherwise its absence would show nothing. */
 static void nothing_of_it_is_in_a_message(void **state) {
     (void)state;
     static const char *const words[] = {"topmost_classified_function",

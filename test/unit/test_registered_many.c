@@ -1,4 +1,4 @@
-/* Many unwind tables that come and go: under readers, in forked children, within bounds. */
+/* Tests many unwind tables that come and go: under readers, in forked children, within bounds. */
 #include "unit.h"
 
 #include "unwind/modules.h"
@@ -39,7 +39,7 @@ static void ten_thousand_are_found(void **state) {
     static struct section s[COUNT / 20];
     static const uintptr_t base = 0x7e0000000000;
     struct rule rule;
-    for (uintptr_t i = 0; i < COUNT; i++) { /* some share a page */
+    for (uintptr_t i = 0; i < COUNT; i++) { /* some tables share a page */
         struct section *const section = &s[i / 20];
         if (i % 20 == 0)
             section->size = 0;
@@ -60,7 +60,7 @@ static void ten_thousand_are_found(void **state) {
     assert_int_equal(atomic_load(&tables.refused), 0);
 }
 
-/* More than all the memory that the tables may have would hold. */
+/* Registers more tables than all of their memory could hold at once. */
 static void memory_is_used_again(void **state) {
     (void)state;
     static struct section s;
@@ -96,7 +96,7 @@ static void sections_beyond_the_bound_are_refused(void **state) {
 
 static _Atomic bool over;
 
-/* Two kinds of tables come and go at the same addresses. */
+/* Registers two kinds of tables in turn at the same addresses. */
 static void *look_up(void *wrong) {
     uint64_t finds = 0;
     for (uintptr_t i = 0; !atomic_load(&over); i++) {
@@ -182,7 +182,7 @@ static bool child_finds_nothing(void) {
     return !found(0x10000001, &rule);
 }
 
-/* A change that a thread of the parent had begun. */
+/* Forks during a change that a thread of the parent had begun. */
 static void a_child_of_a_change_believes_none(void **state) {
     (void)state;
     describe_plainly(&inherited, 0x10000000, 4096, 0x40);
@@ -200,7 +200,8 @@ static void a_child_of_a_change_believes_none(void **state) {
     drop(inherited.bytes);
 }
 
-/* Whoever holds it may be what was interrupted: the program goes on, and nothing wrong is left. */
+/* Gives up: the interrupted code may hold the lock. The program goes on, and no wrong table is
+ * left. */
 static void who_cannot_wait_gives_up(void **state) {
     (void)state;
     struct rule rule;
@@ -223,7 +224,8 @@ int main(void) {
         cmocka_unit_test(tables_come_and_go_under_readers),
         cmocka_unit_test(a_forked_child_has_them),
         cmocka_unit_test(a_child_of_a_change_believes_none),
-        cmocka_unit_test(who_cannot_wait_gives_up), /* for good: it comes last */
+        /* keeps the lock for good, so this test comes last */
+        cmocka_unit_test(who_cannot_wait_gives_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Unwind tables that a JIT compiler registers: code is walked by them for as long as they are
- * registered, whatever becomes of the compiler's memory. */
+/* Tests unwind tables that a JIT compiler registers: the walker follows its code by them for as
+ * long as they are registered, whatever becomes of the compiler's memory. */
 #include "unit.h"
 
 #include "arch_machine.h"
@@ -23,7 +23,8 @@ static struct unwinder unwinder = {
 
 /* --- code without frame pointers, and its tables --- */
 
-/* push rbp; push rbx; sub rsp, 40; mov rbp, 0x7777; call rdi; add rsp, 40; pop rbx; pop rbp; ret */
+/* Is push rbp; push rbx; sub rsp, 40; mov rbp, 0x7777; call rdi; add rsp, 40; pop rbx; pop rbp;
+ * ret */
 static const uint8_t function[FUNCTION_BYTES] = {0x55, 0x53, 0x48, 0x83, 0xec, 0x28, 0x48, 0xc7,
                                                  0xc5, 0x77, 0x77, 0,    0,    0xff, 0xd7, 0x48,
                                                  0x83, 0xc4, 0x28, 0x5b, 0x5d, 0xc3};
@@ -84,7 +85,7 @@ static bool is_walked_through(const uint8_t *code) {
            walked.frames[2] - (uintptr_t)run < 128;
 }
 
-/* Whether the code itself is listed or not. */
+/* Returns whether the walk ends at `code`, whether the code itself is listed or not. */
 static bool ends_at(const uint8_t *code) {
     run(code);
     return walked.end == UNWIND_TRUNCATED &&
@@ -100,12 +101,12 @@ static void code_is_walked_while_its_section_is_registered(void **state) {
     assert_true(ends_at(code));
     add(s.bytes);
     assert_true(is_walked_through(code));
-    assert_true(is_walked_through(code)); /* by the cache */
+    assert_true(is_walked_through(code)); /* the rule comes from the cache */
     drop(s.bytes);
     assert_true(ends_at(code));
 }
 
-/* LLVM's libunwind takes the entry alone. */
+/* Registers the entry alone, as LLVM's libunwind does. */
 static void code_is_walked_while_its_entry_is_registered(void **state) {
     (void)state;
     static struct section s;
@@ -114,7 +115,7 @@ static void code_is_walked_while_its_entry_is_registered(void **state) {
     begin_section(&s);
     put_entry(&s, (uintptr_t)other, FUNCTION_BYTES, function_rules, sizeof function_rules - 1);
     put_entry(&s, (uintptr_t)code, FUNCTION_BYTES, function_rules, sizeof function_rules - 1);
-    put(&s, "\xff\xff\xff\x7f", 4); /* nothing behind it is looked at */
+    put(&s, "\xff\xff\xff\x7f", 4); /* nothing behind this entry is read */
     add(s.bytes + s.entry);
     assert_true(is_walked_through(code));
     assert_true(ends_at(other));
@@ -183,7 +184,7 @@ static void a_second_registration_replaces_the_first(void **state) {
     assert_false(found(0x20000010, &rule));
 }
 
-/* Pages of four sizes. */
+/* Finds functions in pages of four sizes. */
 static void functions_of_all_sizes_are_found(void **state) {
     (void)state;
     static struct section s;
@@ -248,7 +249,7 @@ static void code_that_is_gone_is_not_read(void **state) {
     drop(s.bytes);
 }
 
-/* They have tables of their own: an old compiler's start files register them. */
+/* Loaded objects have tables of their own: an old compiler's start files register them. */
 static void loaded_objects_are_left_alone(void **state) {
     (void)state;
     static struct section s;
@@ -257,7 +258,7 @@ static void loaded_objects_are_left_alone(void **state) {
     assert_int_equal(registered_tables_count(&tables), 0);
 }
 
-/* --- what nobody should register --- */
+/* --- registrations that are wrong --- */
 
 static void garbage_is_no_table(void **state) {
     (void)state;
@@ -283,7 +284,7 @@ static void garbage_is_no_table(void **state) {
     munmap(pages, 2 * PAGE);
 }
 
-/* Cut anywhere, at the end of what can be read: what comes before is taken. */
+/* Cuts a section anywhere, at the end of readable memory: what comes before is taken. */
 static void a_section_may_end_without_an_end(void **state) {
     (void)state;
     static struct section s;

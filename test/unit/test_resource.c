@@ -1,4 +1,4 @@
-/* Which attributes of the process an export has: by default what identifies it. */
+/* Tests which attributes of the process an export has: by default what identifies it. */
 #include "unit.h"
 
 #include "decoded_export.h"
@@ -26,7 +26,7 @@ static const struct known *known_attribute(const char *key) {
     return found;
 }
 
-/* Which attributes an export with one sample has: how many that are ours, and how many others. */
+/* Counts the attributes of an export with one sample: our own, and others. */
 static void count_attributes(const char *const *environment, size_t *ours, size_t *describing,
                              size_t *others) {
     const struct capture_api api = fake_capture(environment);

@@ -1,4 +1,4 @@
-/* What a receiver answers: read to the end of its page and no further, and shown as it is. */
+/* Tests a receiver's response: read to the end of its page and no further, and shown as it is. */
 #include "unit.h"
 
 #include "export/response.h"
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* At the end of a page, with nothing to be read behind it. */
+/* Puts the text at the end of a page, with unreadable memory behind it. */
 static char *at_the_edge(const char *text, size_t size) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *const pages =
@@ -57,7 +57,7 @@ static void responses(void **state) {
                     "\xc3\xbc\xf0\x9f\x94\xa5/\\");
 }
 
-/* The log escapes them; a NUL does not end them. */
+/* Keeps messages unchanged: the log escapes them, and a NUL does not end them. */
 static void messages_are_kept_as_they_are(void **state) {
     (void)state;
     assert_response("{\"partialSuccess\":{\"errorMessage\":\"a\\nb\\u001b[2J\\u0000c\"}}", 0,
@@ -104,7 +104,7 @@ static void garbage_yields_nothing(void **state) {
     }
 }
 
-/* Wherever it is cut, it is read to its end and no further. */
+/* Cuts the response anywhere: the parser reads to its end and no further. */
 static void a_truncated_response_yields_nothing(void **state) {
     (void)state;
     static const char whole[] = "{\"a\":[1,{\"b\":\"\\u00e9\\ud83d\\udd25\xf0\x9f\x94\xa5\"},tru\\]"
@@ -117,7 +117,7 @@ static void a_truncated_response_yields_nothing(void **state) {
         assert_int_equal(read_response(json, size).rejected_profiles, 0);
 }
 
-/* In protobuf: partial_success { rejected_profiles: 2, error_message: "too old" }. */
+/* Is in protobuf: partial_success { rejected_profiles: 2, error_message: "too old" }. */
 static void a_truncated_message_is_ignored(void **state) {
     (void)state;
     static const char whole[] = "\x0a\x0b\x08\x02\x12\x07too old";

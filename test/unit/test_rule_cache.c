@@ -1,4 +1,4 @@
-/* Rules are kept in one word each, and none outlives the library that it was for. */
+/* Tests that rules are kept in one word each, and that no rule outlives the library it was for. */
 #include "unit.h"
 
 #include "unwind/rule_cache.h"
@@ -44,11 +44,11 @@ static void invalidation_forgets_every_rule_for_good(void **state) {
     const uint64_t before = rule_cache_generation(&cache);
     rule_cache_invalidate(&cache);
     rule_cache_store(&cache, before, (struct rule_key){pc, true},
-                     rule); /* computed before the library went */
+                     rule); /* computed before the library was unloaded */
     assert_false(cached(&cache, pc, true));
 }
 
-/* Where tags repeat, rules of so long ago are not there any more. */
+/* Tags repeat: rules of the tag's former use are gone by then. */
 static void no_rule_is_left_when_its_tag_returns(void **state) {
     (void)state;
     static struct rule_cache cache;

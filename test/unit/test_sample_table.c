@@ -1,4 +1,5 @@
-/* What one thread has recorded: equal samples are one, and its memory is bounded and has one owner.
+/* Tests what one thread has recorded: equal samples are merged, and its memory is bounded and has
+ * one owner.
  */
 #include "unit.h"
 
@@ -73,10 +74,10 @@ static void stack_copies_come_back_whole(void **state) {
         assert_true(sample_table_add(&table, &pool, &sample));
     assert_int_equal(table.stack_copies, 10);
     sample_table_drain(&table, &pool, see, &seen);
-    assert_int_equal(seen.count, 10); /* never merged */
+    assert_int_equal(seen.count, 10); /* such samples are never merged */
 }
 
-/* Of all stacks of the span; and nothing of samples that do not say when they were taken. */
+/* Sums all stacks of the span, but no samples without a time. */
 static void see_when(void *arg, const struct sample *sample) {
     struct span_seen *const of = arg;
     of[sample->context->span_id[0]] = *sample->seen;

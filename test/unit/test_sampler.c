@@ -1,5 +1,5 @@
-/* The sampling signal, against a kernel of our own: it is had, given away, and never left behind
- * with the wrong action. */
+/* Tests the sampling signal against a kernel of our own: it is taken, given away, and never left
+ * behind with the wrong action. */
 #include "unit.h"
 
 #include "cpu/masked_threads.h"
@@ -9,7 +9,7 @@
 
 #include <semaphore.h>
 
-enum { LAST_FREE = 64 - 3 }; /* the last ones are left to debuggers */
+enum { LAST_FREE = 64 - 3 }; /* the last real-time signals are left to debuggers */
 
 static bool is_handled_by_us(int number) {
     return kernel.actions[number].sa_sigaction == signal_entry;
@@ -41,7 +41,7 @@ static void the_signal_of_the_settings_is_taken(void **state) {
     assert_true(sampler_uses(SIGPROF));
     assert_true(is_handled_by_us(SIGPROF));
     assert_true(kernel.actions[SIGPROF].sa_flags & SA_ONSTACK);
-    for (int number = 1; number <= 64; number++) /* libc's own, too */
+    for (int number = 1; number <= 64; number++) /* including libc's own */
         assert_int_equal(((unsigned char *)&kernel.actions[SIGPROF].sa_mask)[(number - 1) / 8],
                          0xff);
 }
@@ -89,7 +89,7 @@ static void where_no_other_is_free_sampling_ends(void **state) {
     assert_false(sampler_uses(SIGPROF));
     assert_int_equal(masked_threads_signal(), 0);
     assert_int_equal(timers_of(SIGPROF), 0);
-    assert_true(sampler_give_signal_away(SIGPROF)); /* there is none to give */
+    assert_true(sampler_give_signal_away(SIGPROF)); /* there is no signal to give */
 }
 
 static void one_thread_moves_the_signal_at_a_time(void **state) {
@@ -101,11 +101,11 @@ static void one_thread_moves_the_signal_at_a_time(void **state) {
     assert_true(sampler_uses(SIGPROF));
     assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
     assert_true(sampler_uses_when_stable(SIGPROF));
-    assert_true(atomic_load(&sampler.wait_timed_out)); /* and nobody waits again */
+    assert_true(atomic_load(&sampler.wait_timed_out)); /* no thread waits again */
 }
 
-/* Other threads stop and start sampling all the time: at each try of the thread that takes the
- * signal one of them is changing the timers. */
+/* Other threads stop and start sampling all the time: at each attempt of the thread that takes the
+ * signal, one of them is changing the timers. */
 enum { CHANGES = 100 };
 
 static int changes;
@@ -129,7 +129,7 @@ static void the_program_takes_the_signal_behind_any_number_of_changes(void **sta
     assert_false(atomic_load(&sampler.moving));
 }
 
-/* Another thread has taken the signal meanwhile: we keep the one that we moved to. */
+/* Another thread has taken the signal meanwhile: the sampler keeps the signal that it moved to. */
 static void a_signal_that_was_taken_meanwhile_is_given_away_once(void **state) {
     (void)state;
     assert_true(sampler_give_signal_away(SIGPROF));
@@ -150,7 +150,7 @@ static void the_end_waits_for_a_change(void **state) {
     assert_int_equal(timers_of(SIGPROF), 0);
 }
 
-/* A handler that leaves by siglongjmp(), or takes the signal itself, would leave it half done. */
+/* A handler that leaves by siglongjmp(), or takes the signal itself, would interrupt the move. */
 static void no_handler_runs_while_the_signal_is_moved(void **state) {
     (void)state;
     sigset_t mask;
@@ -162,7 +162,7 @@ static void no_handler_runs_while_the_signal_is_moved(void **state) {
     assert_false(sigismember(&mask, SIGALRM) || sigismember(&mask, SIGPROF));
 }
 
-/* The thread that was at it is in the parent alone. */
+/* The moving thread exists in the parent alone. */
 static void a_child_without_the_moving_thread_does_not_wait(void **state) {
     (void)state;
     atomic_store(&sampler.moving, true);
@@ -179,11 +179,11 @@ static void code_that_we_do_not_see_meets_an_unnamed_signal(void **state) {
     assert_true(is_default(SIGPROF));
     assert_true(sampler_uses(LAST_FREE));
     assert_int_equal(atomic_load(&sampler.taken), 0);
-    sampler_choose_unnamed_signal(); /* it has one */
+    sampler_choose_unnamed_signal(); /* the sampler has a signal already */
     assert_true(sampler_uses(LAST_FREE));
 }
 
-/* By a bare system call, or by libc from within. */
+/* Sets the handler by a bare system call, or by libc from within. */
 static void a_handler_set_past_us_stays(void **state) {
     (void)state;
     sampler_check_signal();
@@ -214,7 +214,7 @@ static void at_the_end_nothing_is_left(void **state) {
     assert_true(is_default(SIGPROF));
 }
 
-/* Without it the timer's signal would end the process. */
+/* Without the handler the timer's signal would end the process. */
 static void while_a_timer_goes_on_the_handler_stays(void **state) {
     (void)state;
     kernel.keeps_timers = true;
@@ -227,7 +227,7 @@ static void a_child_is_not_in_the_middle_of_a_move(void **state) {
     (void)state;
     atomic_store(&sampler.moving, true);
     sampler.pid = 0;
-    memset(kernel.timers, 0, sizeof kernel.timers); /* not inherited */
+    memset(kernel.timers, 0, sizeof kernel.timers); /* timers are not inherited */
     sampler_after_fork();
     assert_false(atomic_load(&sampler.moving));
     assert_int_equal(sampler.pid, getpid());
@@ -259,7 +259,8 @@ static void a_signal_that_is_not_ours_is_passed_on(void **state) {
     (void)state;
     assert_false(deliver(SI_TIMER, &kernel));
     assert_false(deliver(SI_USER, NULL));
-    assert_false(deliver(SI_QUEUE, sampler.timers.mark)); /* sent, with our timers' value */
+    /* a signal that was sent, with our timers' value */
+    assert_false(deliver(SI_QUEUE, sampler.timers.mark));
     assert_false(deliver(SI_KERNEL, NULL));
     assert_int_equal(seen.samples, 0);
 }
@@ -271,7 +272,8 @@ static void no_sample_is_taken_within_ours_or_at_the_end(void **state) {
     profiler_tls.inside = 0;
     assert_int_equal(thread->dropped[DROP_BUSY], 1);
     armed = false;
-    assert_true(deliver(SI_TIMER, sampler.timers.mark)); /* late; it would end the process */
+    /* a late signal; without the handler it would end the process */
+    assert_true(deliver(SI_TIMER, sampler.timers.mark));
     assert_int_equal(seen.samples, 0);
     assert_int_equal(thread->last_cpu_nano, 0);
 }

@@ -1,5 +1,6 @@
-/* Before a filter of system calls that kills for the return from a signal, threads are waited for
- * that are still in our handler. Such a thread is played by one that has the handler's mask. */
+/* Tests the wait for threads that are still in our handler, before a filter of system calls that
+ * kills for the return from a signal. Such a thread is played by one that has the handler's
+ * mask. */
 #include "unit.h"
 
 #include "cpu/sampler.h"
@@ -24,7 +25,7 @@ static struct {
     sem_t is_in;
     sem_t goes_on;
     sem_t is_out;
-    int rounds; /* in which it was waited for */
+    int rounds; /* rounds in which other threads waited for it */
 } handler;
 
 static void *be_in_handler(void *unused) {
@@ -55,7 +56,7 @@ static long fake_syscall(long number, const long a[6]) {
     return refuse_syscall(EINTR); /* a sleep that is over at once */
 }
 
-/* The linker knows the section of marked functions only where there is one. */
+/* Is marked as used: the linker knows the section of marked functions only where there is one. */
 __attribute__((used)) PROFILER_TIME static void in_work_of_ours(void) {
 }
 
@@ -93,7 +94,7 @@ static void a_thread_in_the_handler_is_waited_for(void **state) {
     assert_int_equal(handler.rounds, 1);
 }
 
-/* It would be for the whole bound. */
+/* Otherwise the wait would last to its bound. */
 static void a_thread_that_blocks_every_signal_is_not(void **state) {
     (void)state;
     wait_beside(true);
@@ -104,7 +105,7 @@ static void the_wait_has_an_end(void **state) {
     const signal_mask full = ~(signal_mask)0;
     signal_mask before = 0;
     (void)state;
-    handler.rounds = 1; /* no thread is to be let go on */
+    handler.rounds = 1; /* no thread leaves the handler in a later round */
     profiler_tls.thread = NULL;
     atomic_store(&other->tid, (uint32_t)gettid());
     assert_true(signals_change(SIG_SETMASK, &full, &before));

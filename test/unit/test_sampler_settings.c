@@ -1,4 +1,4 @@
-/* The sampler follows settings that change: off and on again, and at another frequency. */
+/* Tests that the sampler follows settings that change: off and on again, and another frequency. */
 #include "unit.h"
 
 #include "clock.h"
@@ -29,8 +29,8 @@ static void off_nothing_is_sampled_and_on_again_it_is(void **state) {
     const uint64_t before = thread->last_cpu_nano;
     change_settings(false, 100);
     assert_false(sampler_is_on());
-    assert_int_equal(timers_of(SIGPROF), 1);             /* in reserve */
-    assert_true(deliver(SI_TIMER, sampler.timers.mark)); /* late */
+    assert_int_equal(timers_of(SIGPROF), 1);             /* the timer in reserve */
+    assert_true(deliver(SI_TIMER, sampler.timers.mark)); /* a late signal */
     assert_int_equal(seen.samples, 0);
     assert_int_equal(thread->last_cpu_nano, before);
     const uint64_t charged = charged_nano(thread, thread_cpu_nano());
@@ -57,7 +57,7 @@ static void who_begins_while_it_is_off_is_sampled_later(void **state) {
 
 static struct thread_state *reused;
 
-/* The thread whose clock is just read ends, and its slot is the next thread's. */
+/* Ends the thread whose clock is just read, and gives its slot to the next thread. */
 static void reuse(long number, const long a[6]) {
     if (number != SYS_clock_gettime || (clockid_t)a[0] != cpu_clock_of((uint32_t)gettid()) ||
         reused)
@@ -83,7 +83,7 @@ static void a_pause_charges_no_thread_with_the_time_of_the_one_before_in_its_slo
 static void who_has_given_up_signals_gets_none_by_being_turned_on(void **state) {
     (void)state;
     sampler_stop_thread(other);
-    atomic_store(&other->timer, TIMER_NONE); /* as it begins */
+    atomic_store(&other->timer, TIMER_NONE); /* a thread begins so */
     other->signals_given_up = true;
     sampler_start_thread(other);
     change_settings(false, 100);
@@ -108,7 +108,8 @@ static void a_thread_follows_a_new_frequency_at_its_next_sample(void **state) {
     assert_int_equal(other->period_nano, 1000000);
 }
 
-/* Its first timer has the period before: who changes the settings has written them alone so far. */
+/* Its first timer has the old period: the thread that changes the settings has only written
+ * them. */
 static void who_begins_during_a_change_follows_it_at_its_first_sample(void **state) {
     (void)state;
     sampler_stop_thread(thread);
@@ -120,7 +121,7 @@ static void who_begins_during_a_change_follows_it_at_its_first_sample(void **sta
     assert_int_equal(thread->period_nano, 1000000);
 }
 
-/* The thread that wrote them was to turn the timers off, or on, and is not in the child. */
+/* The thread that wrote the settings was to turn the timers off, or on, and is not in the child. */
 static void a_child_forked_during_a_change_follows_the_written_settings(void **state) {
     (void)state;
     write_settings(false, 100);
@@ -176,7 +177,7 @@ static void a_sample_leaves_a_signal_to_the_thread_that_it_is_for(void **state) 
     assert_int_equal(kill(getpid(), SIGUSR1), 0);
     signals_give_way_to(&two, &sampler.timers.signal);
     kernel.meanwhile = another_thread_takes_it;
-    assert_true(deliver(SI_TIMER, sampler.timers.mark)); /* which the program blocks */
+    assert_true(deliver(SI_TIMER, sampler.timers.mark)); /* the program blocks this signal */
     profiler_tls.inside = OWN_WORK;                      /* a thread that has left makes no call */
     assert_true(deliver_at(where_nothing_is_blocked, SI_TIMER, sampler.timers.mark));
     profiler_tls.inside = 0;

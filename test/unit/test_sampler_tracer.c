@@ -1,5 +1,5 @@
-/* A tracer holds an expiry back, and delivers it as a signal of its own: whenever that comes, it is
- * no signal that ends the process. */
+/* Tests a tracer that holds an expiry back and delivers it as a signal of its own: whenever that
+ * comes, it does not end the process. */
 #include "unit.h"
 
 #include "cpu/sampler_parts.h"
@@ -10,7 +10,7 @@ enum { TRACER = 4711 };
 
 static pid_t tracer;
 
-/* In place of the one that asks /proc. */
+/* Replaces the function that reads /proc. */
 pid_t tracer_of_this_thread(void) {
     return tracer;
 }
@@ -51,7 +51,8 @@ static void it_may_have_been_held_back_since_before_the_timer_went(void **state)
     assert_true(is_ours(SI_KERNEL, 0));
 }
 
-/* The other thread's may be the tracer's to deliver. The program still sees what it believes. */
+/* The tracer may still deliver another thread's signal. The program still sees the action that it
+ * believes is set. */
 static void under_a_tracer_the_handler_stays_to_the_end(void **state) {
     (void)state;
     sampler_stop();
@@ -69,7 +70,7 @@ static void without_one_it_does_not(void **state) {
     assert_false(is_handled_by_us());
 }
 
-/* To ask who traces takes calls for which it may kill. */
+/* Finding the tracer takes system calls for which the filter may kill. */
 static void nor_behind_a_filter_that_may_kill(void **state) {
     (void)state;
     sampler_leave_pending();

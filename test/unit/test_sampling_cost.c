@@ -1,4 +1,4 @@
-/* What sampling costs: counts of each thread, and the price of those that were measured. */
+/* Tests what sampling costs: counts of each thread, and the price of the measured samples. */
 #include "unit.h"
 
 #include "record/sampling_cost.h"
@@ -21,7 +21,7 @@ static int begin(void **state) {
     thread->random = 88172645463325252u;
     costs = (struct sampling_costs){.pid = 0};
     sampling_costs_update(&costs, &table, PID, now);
-    costs.clock_nano = 0; /* as if a look at the clock were free */
+    costs.clock_nano = 0; /* as if reading the clock were free */
     return 0;
 }
 
@@ -29,7 +29,7 @@ static void look(void) {
     sampling_costs_update(&costs, &table, PID, now);
 }
 
-/* So many pieces of work, of which every tenth is measured, at that price. */
+/* Does so many pieces of work at that price; every tenth is measured. */
 static void work(enum sampling_work work, int count, uint64_t price) {
     for (int i = 0; i < count; i++) {
         sampling_add(&thread->costs[work].done, 1);
@@ -54,7 +54,7 @@ static void cost_is_the_count_times_the_measured_price(void **state) {
     assert_int_equal(now[SAMPLING_ALLOCATIONS].samples, MANY);
 }
 
-/* What is done costs what it cost then. */
+/* Counts work at the price that was valid when it was done. */
 static void a_price_may_change(void **state) {
     (void)state;
     work(WORK_ALLOCATION, MANY, 1000);
@@ -132,7 +132,7 @@ static void a_forked_child_begins_anew(void **state) {
     (void)state;
     work(WORK_ALLOCATION, MANY, 5000);
     look();
-    memset(thread->costs, 0, sizeof thread->costs); /* as the kernel leaves it */
+    memset(thread->costs, 0, sizeof thread->costs); /* the kernel leaves it so */
     sampling_costs_update(&costs, &table, PID + 1, now);
     assert_int_equal(now[SAMPLING_ALLOCATIONS].cpu_nano, 0);
     work(WORK_ALLOCATION, 100, 5000);

@@ -1,4 +1,4 @@
-/* When exports are due: spread evenly, at most one interval after the start, and always in phase.
+/* Tests when exports are due: spread evenly, at most one interval after the start, always in phase.
  */
 #include "unit.h"
 
@@ -16,7 +16,7 @@ static struct schedule begin(uint64_t late, uint64_t seed) {
     return schedule_begin(start, start + late, interval, false, &random);
 }
 
-/* A state as processes have it that were started together: see random_seed.h. */
+/* Seeds a state as processes have it that were started together: see random_seed.h. */
 static uint64_t seed_of(int process) {
     uint64_t random = (uint64_t)process * 2 + 1;
     (void)random_next(&random);
@@ -31,7 +31,7 @@ static double chi_square(const int *counts) {
     return sum;
 }
 
-/* 43.8: the 0.1 % bound for 19 degrees of freedom. The seeds are fixed, so is the outcome. */
+/* 43.8 is the 0.1 % bound for 19 degrees of freedom. The seeds are fixed, and so is the outcome. */
 static void phases_fill_the_interval(void **state) {
     (void)state;
     for (uint64_t late = 0; late <= interval; late += interval / 4) {
@@ -45,7 +45,7 @@ static void phases_fill_the_interval(void **state) {
     }
 }
 
-/* Those who missed their phase while loading fill what is left, evenly as well. */
+/* Processes that missed their phase while loading fill the remaining time, evenly as well. */
 static void the_first_is_within_one_interval(void **state) {
     (void)state;
     const uint64_t late = interval / 2;
@@ -74,7 +74,7 @@ static void a_phase_is_kept(void **state) {
     for (int i = 0; i < 100000; i++) {
         assert_int_equal((s.next - s.phase) % interval, 0);
         assert_true(s.next > last && s.next - last <= interval);
-        last = s.next + random_next(&random) % (3 * interval); /* late, and later still */
+        last = s.next + random_next(&random) % (3 * interval); /* late, and still later */
         schedule_advance(&s, last);
     }
 }
@@ -88,7 +88,7 @@ static void an_early_export_moves_nothing(void **state) {
     assert_int_equal(s.next, next);
 }
 
-/* At whatever moment it ends, and beside the exports at its regular moments. */
+/* Loses a fifth at most, whenever the process ends, and beside the exports at regular moments. */
 static void an_end_without_exit_loses_a_fifth_at_most(void **state) {
     (void)state;
     const uint64_t loaded = start + UINT64_C(1020000000);

@@ -1,4 +1,4 @@
-/* Seccomp filters tried before they are installed: the same answer as the kernel's. */
+/* Tries seccomp filters before they are installed: the result equals the kernel's. */
 #include "unit.h"
 
 #include "process/seccomp_filter.h"
@@ -41,7 +41,7 @@ static struct sock_filter some_load(void) {
         BPF_LDX | BPF_MEM,        BPF_ST,           BPF_STX,           BPF_LD | BPF_W | BPF_LEN,
         BPF_LDX | BPF_W | BPF_LEN};
     const uint16_t code = codes[some(sizeof codes / sizeof *codes)];
-    if (code == (BPF_LD | BPF_W | BPF_ABS)) /* an argument: what else there is depends on us */
+    if (code == (BPF_LD | BPF_W | BPF_ABS)) /* an argument: the other words depend on us */
         return (struct sock_filter){code, 0, 0, offsetof(struct seccomp_data, args) + 4 * some(8)};
     if (BPF_MODE(code) == BPF_MEM || BPF_CLASS(code) == BPF_ST || BPF_CLASS(code) == BPF_STX)
         return (struct sock_filter){code, 0, 0, some(2)};
@@ -53,7 +53,7 @@ static struct sock_filter some_calculation(void) {
                                           BPF_OR,  BPF_XOR, BPF_LSH, BPF_RSH, BPF_NEG};
     const uint16_t operation = operations[some(sizeof operations / sizeof *operations)];
     const bool shifts = operation == BPF_LSH || operation == BPF_RSH;
-    /* by X the kernel's own answers to a shift too far differ, and a division by 0 ends it all */
+    /* by X the kernel's results for too large shifts differ, and a division by 0 ends the filter */
     const bool by_x = !shifts && operation != BPF_DIV && operation != BPF_NEG && some(2);
     return (struct sock_filter){(uint16_t)(BPF_ALU | operation | (by_x ? BPF_X : BPF_K)), 0, 0,
                                 shifts ? some(32) : 1 + some(UINT32_MAX - 1)};
@@ -81,14 +81,16 @@ static struct sock_filter some_step(unsigned left) {
     }
 }
 
-/* Of getppid() it makes a number and refuses it with that; every other call passes. */
+/* Makes a filter that computes a number for getppid() and refuses the call with that; every other
+ * call passes. */
 static void make_filter(struct sock_filter filter[HEAD + STEPS + TAIL + 2]) {
     unsigned n = 0;
     filter[n++] =
         (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 1, 0);
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    filter[n++] = (struct sock_filter)BPF_STMT(BPF_ST, 0); /* the kernel wants it written */
+    /* memory must be written before it is read */
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_ST, 0);
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_ST, 1);
     for (unsigned left = STEPS; left > 0; left--)
         filter[n++] = some_step(left);
@@ -138,7 +140,7 @@ static void filters_decide_as_in_the_kernel(void **state) {
 
 /* --- verdicts --- */
 
-/* Of up to three calls the answer is `action`, of others they pass. */
+/* Returns `action` for up to three calls; other calls pass. */
 static struct sock_fprog refuses(struct sock_filter *filter, uint32_t action, int first, int second,
                                  int third) {
     const struct sock_filter made[] = {
@@ -187,7 +189,8 @@ static void threads_are_spared_where_no_call_of_theirs_kills(void **state) {
     }
 }
 
-/* Whether it can stay where a call kills if an argument has this value, and passes else. */
+/* Returns whether the filter can stay where a call kills if an argument has this value, and passes
+ * otherwise. */
 static bool spares_argument(bool (*spares)(const struct sock_fprog *program), int number,
                             unsigned argument, uint32_t value) {
     struct sock_filter filter[] = {
@@ -216,7 +219,7 @@ static void each_of_the_values_that_we_pass_is_tried(void **state) {
     assert_true(spares_argument(seccomp_filter_spares_thread, SYS_madvise, 2, MADV_HUGEPAGE));
 }
 
-/* Filters as sandboxes write them: a call is known, and one of its flags or options is not. */
+/* Uses filters as sandboxes write them: a call is known, and one of its flags or options is not. */
 static void each_flag_that_we_pass_is_tried(void **state) {
     (void)state;
     static const struct made {
@@ -282,7 +285,7 @@ static void evaluation_ends_early_where_no_call_kills(void **state) {
         struct sock_fprog program =
             refuses(filter, SECCOMP_RET_KILL_PROCESS, calls[i], SYS_execve, SYS_execve);
         assert_false(seccomp_filter_spares_serving(&program));
-        assert_true(seccomp_filter_spares_helper(&program)); /* which need not answer */
+        assert_true(seccomp_filter_spares_helper(&program)); /* the helper need not serve */
         program = refuses(filter, SECCOMP_RET_ERRNO | 1, calls[i], SYS_execve, SYS_execve);
         assert_true(seccomp_filter_spares_serving(&program));
     }
@@ -295,7 +298,7 @@ static void evaluation_ends_early_where_no_call_kills(void **state) {
     }
 }
 
-/* Who owns a file, what a limit is: an error tells enough. */
+/* An error suffices for calls that find the owner of a file, or a limit. */
 static void calls_that_the_helper_can_do_without_may_fail_and_not_kill(void **state) {
     (void)state;
     static const int calls[] = {SYS_readlinkat, SYS_geteuid, SYS_prlimit64, SYS_sendmmsg,

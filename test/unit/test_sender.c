@@ -1,4 +1,4 @@
-/* Sending over real HTTP to a real socket: what is accepted, retried, refused, and given up. */
+/* Sends over real HTTP to a real socket: what is accepted, retried, refused, and given up. */
 #include "unit.h"
 
 #include "scripted_receiver.h"
@@ -24,7 +24,7 @@ static struct sender *open_for(int port, const char *more) {
     return open_with("", "", "x-key=a%20b", more);
 }
 
-/* Steps until there is nothing to do, for at most ten seconds. */
+/* Steps until nothing is left to do, for at most ten seconds. */
 static void run(struct sender *sender, bool last) {
     const uint64_t end = monotonic_nano() + 10 * (uint64_t)NANO_PER_SECOND;
     while (monotonic_nano() < end) {
@@ -59,7 +59,7 @@ static void accepted(void **state) {
     stop_server();
 }
 
-/* Sends once as JSON to a receiver that gives this answer; what is said then. */
+/* Sends once as JSON to a receiver that gives this response; returns the log. */
 static void send_json(const char *answer, char log[static 1024]) {
     const char *const answers[] = {answer, ok, NULL};
     char path[] = "/tmp/test_sender.XXXXXX";
@@ -95,7 +95,7 @@ static void fewer_than_no_profiles_cannot_be_rejected(void **state) {
     assert_null(strstr(log, "-3"));
 }
 
-/* Nothing was rejected, but the receiver has something to say. */
+/* Rejects nothing, but the receiver sends a message. */
 static void a_warning_with_success(void **state) {
     (void)state;
     char log[1024];
@@ -160,7 +160,7 @@ static void no_receiver_is_waited_for_at_the_end(void **state) {
     const char *const answers[] = {ok, NULL};
     start_server(answers);
     const int port = server.port;
-    stop_server(); /* now nobody listens there */
+    stop_server(); /* now no process listens there */
     struct sender *const sender = open_for(port, NULL);
     add(sender, 5);
     add(sender, 6);
@@ -169,7 +169,7 @@ static void no_receiver_is_waited_for_at_the_end(void **state) {
     sender_close(sender);
 }
 
-/* One step after another until the transfer has failed; when the next try would be. */
+/* Steps until the transfer has failed; returns when the next attempt is due. */
 static uint64_t fail_once(struct sender *sender) {
     for (int i = 0; i < 1000; i++) {
         const uint64_t next = sender_step(sender, false);
@@ -181,7 +181,7 @@ static uint64_t fail_once(struct sender *sender) {
     return 0;
 }
 
-/* What was put off is not waited for at the end, but tried again. */
+/* Sends at the end what was put off, without waiting for its time. */
 static void the_end_cuts_a_delay_short(void **state) {
     (void)state;
     const char *const answers[] = {ok, NULL};
@@ -198,7 +198,7 @@ static void the_end_cuts_a_delay_short(void **state) {
     sender_close(sender);
 }
 
-/* A receiver that asks for more time than the end has is not asked again. */
+/* A receiver that requests a longer delay than the end has gets no further attempt. */
 static void the_end_is_too_early(void **state) {
     (void)state;
     const char *const answers[] = {much_later, ok, NULL};
@@ -214,7 +214,7 @@ static void the_end_is_too_early(void **state) {
     stop_server();
 }
 
-/* It sleeps itself for so long at least, on however busy a machine, and the export is lost then. */
+/* The end waits so long at least, on however busy a machine; then the export is lost. */
 static void an_end_gives_a_silent_receiver_a_fifth_of_a_second(void **state) {
     (void)state;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -1,5 +1,5 @@
-/* Debug information of which one unit at a time is read: it says what the whole says, and what is
- * not asked for takes no memory. */
+/* Tests debug information that is read one unit at a time: the names are those of a whole read, and
+ * units that no address needs take no memory. */
 #include "unit.h"
 
 #include "symbol_files.h"
@@ -18,7 +18,7 @@ enum { SECTION_BYTES = (4 << 20) + 123, PIECE = 5000 };
 static uint8_t plain[SECTION_BYTES];
 static uint8_t *read_to;
 
-/* An ELF file of one compressed section, in memory. */
+/* Makes an ELF file of one compressed section, in memory. */
 static void make_section(struct elf_sections *sections) {
     uLongf packed = compressBound(sizeof plain);
     const size_t start = sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Shdr);
@@ -71,7 +71,7 @@ static void parts_may_be_read_in_any_order(void **state) {
     expect_part(&parts, SECTION_BYTES - 1, 1);
     expect_part(&parts, (1 << 20) - 1, 3);
     expect_part(&parts, SECTION_BYTES, 0);
-    assert_int_equal(read_to[2 << 20], 0); /* not asked for */
+    assert_int_equal(read_to[2 << 20], 0); /* not requested */
     assert_false(section_parts_need(&parts, SECTION_BYTES, 1));
     assert_false(section_parts_need(&parts, 1, UINT64_MAX));
     close_parts(&parts, &sections);
@@ -97,7 +97,7 @@ static void many_parts_cost_no_more_than_a_few_times_the_section(void **state) {
     struct section_parts parts;
     struct elf_sections sections;
     open_parts(&parts, &sections);
-    for (uint64_t i = 1; i <= 400; i++) /* backwards, a part each */
+    for (uint64_t i = 1; i <= 400; i++) /* backwards, one part at a time */
         expect_part(&parts, SECTION_BYTES - i * SECTION_BYTES / 400, 1);
     assert_true(parts.inflated < 4 * (uint64_t)SECTION_BYTES);
     close_parts(&parts, &sections);
@@ -119,7 +119,7 @@ static void a_part_that_cannot_be_inflated_is_none(void **state) {
 
 enum { UNITS = 60, STEP = 4, LINES = 16 };
 
-/* Many units, linked by `how`; each has a function that another is inlined into. */
+/* Makes many units, linked by `how`; each has a function that another is inlined into. */
 static void make_units(const char *name, const char *how) {
     shell("for i in $(seq %d); do printf 'struct s%%d { int a_long_name_%%d; };\\n"
           "volatile int sink%%d;\\nstatic inline int in%%d(int a) { return a * %%d + sink%%d; }\\n"
@@ -161,7 +161,7 @@ static void expect_equal(const struct symbol_line *line, const struct symbol_lin
     assert_int_equal(line->start_line, other->start_line);
 }
 
-/* All code of the units, backwards. The number of addresses with lines. */
+/* Compares all code of the units, backwards. Returns the number of addresses with lines. */
 static unsigned expect_equal_lines(struct opened *one, struct opened *other, uint64_t begin,
                                    uint64_t end) {
     unsigned found = 0;
@@ -179,7 +179,7 @@ static unsigned expect_equal_lines(struct opened *one, struct opened *other, uin
     return found;
 }
 
-/* Of a file that was made so: whether all of it was read in the end. */
+/* Makes a file in this way; returns whether all of it was read in the end. */
 static bool is_read_as_a_whole(const char *how) {
     struct opened whole;
     struct opened opened;
@@ -210,7 +210,7 @@ static void units_that_lead_into_others_are_read_with_them(void **state) {
     assert_true(is_read_as_a_whole("-gdwarf-4 -fdebug-types-section"));
 }
 
-/* The kernel's part in memory of the image. */
+/* Counts the part of the image that is in memory, by the kernel. */
 static struct {
     const uint8_t *without_huge_pages;
     size_t size;
@@ -224,7 +224,7 @@ int madvise(void *address, size_t size, int advice) {
     return (int)syscall(SYS_madvise, address, size, advice);
 }
 
-/* Where the machine has them always, a page of 2 MiB would be there for each byte that is read. */
+/* Where huge pages are always on, each byte that is read would take a page of 2 MiB. */
 static void the_image_takes_no_huge_pages(void **state) {
     (void)state;
     struct opened opened;

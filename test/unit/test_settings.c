@@ -1,6 +1,6 @@
-/* Settings that change: what is published is within what the process can do, a countdown has one
- * threshold for all its events, sums stay unbiased across a change, and time while CPU time is not
- * sampled is not charged. */
+/* Tests settings that change: published settings are within what the process can do, a countdown
+ * has one threshold for all its events, sums stay unbiased across a change, and time while CPU time
+ * is not sampled is not charged. */
 #include "unit.h"
 
 #include "poisson.h"
@@ -42,7 +42,7 @@ static void each_publication_is_a_version(void **state) {
     const struct settings_values values = settings_configured(&config);
     atomic_store(&settings.version, UINT32_MAX);
     settings_publish(&settings, &values);
-    assert_int_equal(settings_version(&settings), 0); /* it wraps */
+    assert_int_equal(settings_version(&settings), 0); /* the version wraps */
     settings_publish(&settings, &values);
     assert_int_equal(settings_version(&settings), 1);
 }
@@ -58,7 +58,7 @@ static void off_is_no_type(void **state) {
     assert_int_equal(settings_types(&settings), config.types);
 }
 
-/* What was not made ready at the start is not turned on later. */
+/* A type that was not made ready at the start is not turned on later. */
 static void nothing_beyond_the_configuration_is_set(void **state) {
     (void)state;
     const struct settings_values most = {.on = true,
@@ -93,7 +93,7 @@ static void a_gap_ends_after_its_bytes(void **state) {
     assert_true(countdown_reaches_sample(&thread, 0));
 }
 
-/* In pieces, of which none is longer than the bound: its end does not move. */
+/* Splits the gap into pieces of at most the bound: its end does not move. */
 static void a_long_gap_ends_after_its_bytes(void **state) {
     (void)state;
     const uint64_t gap = 10 * COUNTDOWN_MOST + 5;
@@ -111,7 +111,7 @@ static void a_long_gap_ends_after_its_bytes(void **state) {
     assert_true(countdown_reaches_sample(&thread, 1));
 }
 
-/* Whether another function has counted the same call shows, even if what is left is as much. */
+/* Shows whether another function has counted the same call, even if what is left is as much. */
 static void a_piece_that_begins_is_counted(void **state) {
     (void)state;
     countdown_set(&thread, 10 * COUNTDOWN_MOST);
@@ -122,7 +122,7 @@ static void a_piece_that_begins_is_counted(void **state) {
     assert_int_not_equal(profiler_tls.countdowns, before);
 }
 
-/* "Off" is no gap that ends, and still no longer than the bound. */
+/* "Off" is no gap that ends, and yet no piece is longer than the bound. */
 static void without_a_next_sample_settings_are_still_read(void **state) {
     (void)state;
     countdown_set(&thread, COUNTDOWN_NEVER);
@@ -140,7 +140,7 @@ static void several_events_wait_at_one_threshold(void **state) {
     countdown_ask(&thread, COUNTDOWN_SETTINGS);
     assert_int_equal(profiler_tls.alloc_left, 0);
     assert_int_equal(thread.events, COUNTDOWN_HELPER | COUNTDOWN_SETTINGS);
-    profiler_tls.alloc_left = 990; /* the malloc that it came into */
+    profiler_tls.alloc_left = 990; /* the interrupted malloc stores this */
     countdown_ask(&thread, thread.events);
     assert_int_equal(profiler_tls.alloc_left, 0);
     countdown_set(&thread, 500);
@@ -153,8 +153,8 @@ enum { TURNS = 400000 };
 
 struct sampling {
     uint64_t random;
-    uint64_t interval; /* the present one */
-    uint64_t follows;  /* what the thread draws with */
+    uint64_t interval; /* the present interval */
+    uint64_t follows;  /* the interval that the thread draws with */
     uint64_t drawn_with;
     double objects;
 };
@@ -164,7 +164,7 @@ static void draw(struct sampling *s) {
     countdown_set(&thread, poisson_gap(&s->random, s->drawn_with));
 }
 
-/* As hooks/malloc.c and heap.c have it. */
+/* Allocates as hooks/malloc.c and heap.c do. */
 static void allocate(struct sampling *s, uint64_t size) {
     if (size < profiler_tls.alloc_left) {
         profiler_tls.alloc_left -= size;
@@ -179,9 +179,9 @@ static void allocate(struct sampling *s, uint64_t size) {
         draw(s);
 }
 
-/* The interval changes at any allocation; the thread follows where its gap ends, or is asked to by
- * its next CPU sample. The sum of the weights is the number of allocations all the same, for one
- * sequence of chance that is always the same. */
+/* Changes the interval at any allocation; the thread follows where its gap ends, or when its next
+ * CPU sample requests it. The sum of the weights is the number of allocations all the same, for one
+ * random sequence that is always the same. */
 static void sums_are_unbiased_across_changes(void **state) {
     (void)state;
     static const uint64_t intervals[] = {1, 500, 3000, 40000, 200};
@@ -211,13 +211,13 @@ static void time_while_off_is_not_charged(void **state) {
     assert_int_equal(charged_nano(&thread, 9000), 1500);
     assert_int_equal(charged_nano(&thread, 9100), 1600);
     charge_pause(&thread, 9200);
-    charge_pause(&thread, 9300); /* it is already */
+    charge_pause(&thread, 9300); /* sampling is paused already */
     charge_resume(&thread, 10000);
     charge_resume(&thread, 10500);
     assert_int_equal(charged_nano(&thread, 10100), 1800);
 }
 
-/* Threads that begin while it is off; clocks that cannot be read. */
+/* Covers threads that begin while sampling is off, and clocks that cannot be read. */
 static void charged_time_never_wraps(void **state) {
     (void)state;
     charge_pause(&thread, 0);
@@ -225,7 +225,7 @@ static void charged_time_never_wraps(void **state) {
     charge_resume(&thread, 700);
     assert_int_equal(charged_nano(&thread, 900), 200);
     assert_int_equal(charged_nano(&thread, 0), 0);
-    charge_pause(&thread, 600); /* of another thread, whose id it was */
+    charge_pause(&thread, 600); /* another thread had this id */
     assert_int_equal(charged_nano(&thread, 900), 200);
 }
 

@@ -1,5 +1,5 @@
-/* OTEL_PROFILER_CPU_THRESHOLD: how busy processors are, by files like the kernel's, and when the
- * profiler gives way. */
+/* Tests OTEL_PROFILER_CPU_THRESHOLD: how busy processors are, by files like the kernel's, and when
+ * the profiler gives way. */
 #include "unit.h"
 
 #include "control/shedding.h"
@@ -92,7 +92,7 @@ static void the_machine_may_be_busier(void **state) {
     assert_in_range((unsigned)(load_percent(&before, &after) + 0.5), 30, 30);
 }
 
-/* There limits and usage are of two controllers, mounted as one or apart. */
+/* The older version has limits and usage in two controllers, mounted as one or separately. */
 static void the_older_version_has_other_names(void **state) {
     (void)state;
     static const char *const lines[] = {"3:cpu:/g\n2:cpuacct:/g\n", "4:cpu,cpuacct:/g\n",
@@ -115,7 +115,7 @@ static void the_older_version_has_other_names(void **state) {
     }
 }
 
-/* It has been moved, or made anew under its name. */
+/* The group has been moved, or made again under its name. */
 static void another_group_has_no_past(void **state) {
     (void)state;
     make_group("h", "100000 100000\n", "5000000");
@@ -156,10 +156,10 @@ static void one_poll_above_turns_off(void **state) {
     assert_false(shedding.is_on);
     assert_true(shedding_follow(&shedding, 80.1));
     assert_true(shedding.is_on);
-    assert_false(shedding_follow(&shedding, 100)); /* nothing new */
+    assert_false(shedding_follow(&shedding, 100)); /* no change */
 }
 
-/* Below nine tenths, and for five looks in a row. */
+/* Goes on once the load was below nine tenths for five checks in a row. */
 static void it_goes_on_when_load_has_fallen_for_a_while(void **state) {
     (void)state;
     struct shedding shedding = at_threshold(80);
@@ -182,7 +182,7 @@ static void an_unknown_load_is_not_busy(void **state) {
     assert_false(shedding_follow(&shedding, -1));
     (void)shedding_follow(&shedding, 90);
     for (int i = 1; i < 5; i++)
-        assert_false(shedding_follow(&shedding, -1)); /* one look that fails says nothing */
+        assert_false(shedding_follow(&shedding, -1)); /* one failed reading means nothing */
     assert_true(shedding_follow(&shedding, -1));
     assert_false(shedding.is_on);
 }
@@ -191,7 +191,7 @@ static void without_a_threshold_it_goes_on_at_once(void **state) {
     (void)state;
     struct shedding shedding = at_threshold(80);
     (void)shedding_follow(&shedding, 90);
-    shedding_limit(&shedding, 80); /* said again */
+    shedding_limit(&shedding, 80); /* the same limit again */
     assert_true(shedding.is_on);
     const uint64_t first = shedding_nano(&shedding);
     while (shedding_nano(&shedding) <= first)
@@ -205,7 +205,7 @@ static void without_a_threshold_it_goes_on_at_once(void **state) {
     assert_false(shedding_poll(&shedding));
 }
 
-/* Profiling is turned off, and on again. */
+/* Turns profiling off, and on again. */
 static void a_profiler_that_is_off_sheds_nothing(void **state) {
     (void)state;
     struct shedding shedding = at_threshold(80);

@@ -1,4 +1,4 @@
-/* What others wrote stays within its line, whatever it is. */
+/* Tests that foreign text stays within its line, whatever it is. */
 #include "unit.h"
 
 #include "shown_text.h"
@@ -10,7 +10,7 @@ static const char *shown(const char *text, size_t room) {
     memset(result, '#', sizeof result);
     const size_t size = shown_text(result, room, text, SIZE_MAX);
     assert_true(size <= room);
-    assert_int_equal(result[size], '#'); /* nothing behind it */
+    assert_int_equal(result[size], '#'); /* nothing is written behind the text */
     result[size] = 0;
     return result;
 }

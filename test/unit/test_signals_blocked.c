@@ -1,6 +1,6 @@
-/* A signal for the whole process that the kernel has chosen another thread for. A thread that is in
- * vfork() is chosen and woken as any other, and does not run until the child lets it: so it is
- * certain that it has not come to its signal when a thread of lesser right lets signals through. */
+/* Tests a signal for the whole process that the kernel has chosen another thread for. A thread in
+ * vfork() is chosen and woken as any other, and does not run until the child lets it: so it has
+ * certainly not received its signal when a thread without that right lets signals through. */
 #include "unit.h"
 
 #include "fake_syscall.h"
@@ -16,7 +16,7 @@ enum { OURS = SIGPROF, MOST_SLEEPS = 64 };
 
 static _Atomic int32_t threads_known;
 static const _Atomic int ours = OURS;
-static _Atomic int handled_by; /* the thread's id */
+static _Atomic int handled_by; /* id of the thread that handled the signal */
 static _Atomic int handled;
 static int sleeps;
 static void (*while_asleep)(void);
@@ -63,7 +63,7 @@ static int begin(void **state) {
 enum { NOT_YET, BLOCKED, SENT, RELEASED };
 static _Atomic int stage;
 
-/* The first thread comes out of vfork(), and to its signal. */
+/* Releases the first thread from vfork(), and thus to its signal. */
 static void release_first(void) {
     atomic_store(&stage, RELEASED);
     yield_until(&handled, 1);
@@ -101,9 +101,10 @@ static void a_thread_that_was_chosen_has_its_signal(void **state) {
     assert_int_equal(sleeps, 1);
 }
 
-/* --- one thread alone, which nobody takes a signal from --- */
+/* --- one thread alone, from which no other thread takes a signal --- */
 
-/* Sends it to the process, or to the calling thread, and lets it through; how often it has slept.
+/* Sends the signal to the process, or to the calling thread, and lets it through; returns how often
+ * the thread has slept.
  */
 static int sleeps_for(int number, bool of_thread) {
     signal_mask before;
@@ -125,7 +126,8 @@ static void a_pending_signal_is_taken_after_a_bound(void **state) {
     (void)state;
     const int slept = sleeps_for(SIGUSR2, false);
     assert_true(slept > 0);
-    for (int left_out = 1; left_out <= 64; left_out *= 2) { /* how many waits, doubled each time */
+    /* the number of waits, doubled each time */
+    for (int left_out = 1; left_out <= 64; left_out *= 2) {
         const int times = left_out == 64 ? 63 : left_out * 2 - 1;
         for (int i = 0; i < times; i++)
             assert_int_equal(sleeps_for(SIGUSR2, i % 2), 0);
@@ -149,7 +151,8 @@ static void nothing_is_waited_for_that_is_no_other_threads(void **state) {
 static void ask_no_more(void) {
     while_asleep = NULL;
     assert_int_equal(signals_shared.giving_way, 1);
-    atomic_store(&signals_shared.giving_way, 0); /* of this thread: it is no other one here */
+    /* takes back the count of this thread, which is no other thread here */
+    atomic_store(&signals_shared.giving_way, 0);
     signals_ask_no_more();
     atomic_store(&signals_shared.giving_way, 1);
 }
@@ -179,7 +182,7 @@ static void signals_blocked_before_are_not_awaited(void **state) {
     assert_int_equal(handled, 1);
 }
 
-/* --- where a signal is delivered that was pending --- */
+/* --- where a pending signal is delivered --- */
 
 static bool delivered_in_profiler_time;
 

@@ -1,6 +1,6 @@
-/* The helper's unwinder over a copied stack: this program copies its own stack and registers at a
- * known place, goes on, and later asks for the frames. Every function on the way notes down its
- * return address, so the truth is known without another unwinder.
+/* Tests the helper's unwinder over a copied stack: this program copies its own stack and registers
+ * at a known place, goes on, and later requests the frames. Every function on the way notes down
+ * its return address, so the truth is known without another unwinder.
  */
 #include "unit.h"
 
@@ -82,7 +82,7 @@ static void take(void (*leaf)(void), size_t size) {
     realigned(leaf, size);
 }
 
-/* The noted chain stands in `frames` without a gap. */
+/* Finds the noted chain in `frames` without a gap. */
 static void assert_chain(const uint64_t *frames, uint32_t count, uint32_t from) {
     assert_int_equal(taken.expected_count, 3);
     for (uint32_t at = from; at + 3 <= count; at++)
@@ -168,7 +168,7 @@ static void a_signal_frame_is_crossed(void **state) {
     assert_true(slow_unwind(unwinder, &copy, frames, stack_pointers, MAX_FRAMES, &count));
     for (uint32_t i = 0; i < count; i++)
         found = found || frames[i] == taken.interrupted;
-    assert_true(found); /* as it is, not one byte before */
+    assert_true(found); /* the copy as it is, not one byte before */
     assert_chain(frames, count, 3);
 }
 
@@ -249,7 +249,7 @@ static bool nothing_may_be_opened(void) {
     return false;
 }
 
-/* As in a daemon that gave up root: /proc/self/mem is root's. */
+/* Runs as a daemon that gave up root: /proc/self/mem is root's. */
 static void no_file_of_proc_is_needed(void **state) {
     (void)state;
     uint64_t frames[MAX_FRAMES];
@@ -267,8 +267,8 @@ static void no_file_of_proc_is_needed(void **state) {
     slow_unwinder_close(other);
 }
 
-/* Code of a module without unwind information whose rbp is anything: here it points at a frame that
- * looks right and never was. */
+/* Runs code of a module without unwind information whose rbp is arbitrary: here it points at a
+ * frame that looks right and never was. */
 void call_without_cfi(void (*function)(void), void *frame);
 __asm__(".text\n"
         ".type call_without_cfi, @function\n"
@@ -293,7 +293,7 @@ static void code_without_unwind_information_is_not_guessed_through(void **state)
     for (uint32_t i = 0; i < count; i++)
         assert_int_not_equal(frames[i], never_called - 1);
     assert_false(complete);
-    assert_int_equal(count, 2); /* copy_here and the one that called it */
+    assert_int_equal(count, 2); /* copy_here and its caller */
 }
 
 /* --- set-up --- */

@@ -1,4 +1,4 @@
-/* Asking the kernel whether memory can be read. */
+/* Tests the question to the kernel whether memory can be read. */
 #include "unit.h"
 #include "unwind/stack_memory.h"
 
@@ -41,7 +41,7 @@ static void refuse_the_call(void) {
         _exit(2);
 }
 
-/* A walk must end where it cannot ask: the next page may be none. */
+/* A walk must end where it cannot check memory: the next page may not be mapped. */
 static void test_in_a_sandbox_nothing_is_readable(void **state) {
     int status;
     (void)state;

@@ -1,4 +1,5 @@
-/* The stacks of live objects: each is kept once, and moves when the store flips its arenas. */
+/* Tests the stacks of live objects: each is kept once, and moves when the store flips its
+ * arenas. */
 #include "unit.h"
 
 #include "kernel/stepped_memory.h"
@@ -33,7 +34,7 @@ static void carry_in_use(void *arg) {
         in_use[i] = stack_store_evacuate(&turned, in_use[i]);
 }
 
-/* Ten times the room, of which a thousand stacks are in use at a time. */
+/* Keeps ten times the room in stacks, of which a thousand are in use at a time. */
 static void stack_store_turns(void **state) {
     (void)state;
     uint64_t frames[10] = {0};
@@ -61,7 +62,7 @@ static void stack_store_turns(void **state) {
     }
 }
 
-/* As long as somebody is in the old arena, nothing of it goes. */
+/* Frees nothing of the old arena as long as a reader is in it. */
 static void an_arena_with_a_reader_is_kept(void **state) {
     (void)state;
     uint64_t frames[100] = {0};

@@ -1,4 +1,4 @@
-/* The state words: every pair of states in every context, against tables drawn by hand. */
+/* Tests the state words: every pair of states in every context, against tables drawn by hand. */
 #include "unit.h"
 
 #include "process/state.h"
@@ -9,7 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* From the state of the row to that of the column: c calm, s signal, h helper, y copy. */
+/* Lists moves from the state of the row to that of the column: c calm, s signal, h helper, y
+ * copy. */
 static const char *const expected[STATE_COUNT][STATE_COUNT] = {
     /*               STARTING OFF  ARMED CHILD DRAINING ENDING ENDED LEFT */
     [STATE_STARTING] = {"", "c", "c", "", "", "", "", ""},
@@ -69,7 +70,8 @@ static void the_word_of_another_process_is_taken_over_by_a_copy_alone(void **sta
                 struct state_word word = word_at(from);
                 word.owner = getppid();
                 const bool moves = contexts[i].context == IN_COPY && is_expected(from, to, i);
-                if (contexts[i].context == IN_HELPER) /* a thread of the owner, always */
+                /* Sets `from` as the state of the calling process. */
+                if (contexts[i].context == IN_HELPER)
                     continue;
                 assert_int_equal(state_move(&word, to, contexts[i].context), moves);
                 assert_int_equal(state_is_own(&word), moves);
@@ -78,7 +80,7 @@ static void the_word_of_another_process_is_taken_over_by_a_copy_alone(void **sta
 
 static struct state_word shared;
 
-/* Ends with the number of moves that succeeded. */
+/* a thread of the owner, always */
 static int move_all(void *unused) {
     (void)unused;
     static const enum state_context own[] = {IN_CALM, IN_SIGNAL};
@@ -132,10 +134,10 @@ static void one_of_many_threads_makes_a_move(void **state) {
     assert_int_equal(state_now(&shared), STATE_ENDING);
 }
 
-/* --- the helper's --- */
+/* Exits with the number of moves that succeeded. */
 
 static const char *const helpers[HELPER_STATE_COUNT][HELPER_STATE_COUNT] = {
-    /*                NONE STARTS WAITS WORKS LEAVES SUSPENDED DONE */
+    /* --- states of the helper --- */
     [HELPER_NONE] = {"y", "c", "", "", "", "", ""},
     [HELPER_STARTS] = {"y", "", "c", "h", "cs", "", "ch"},
     [HELPER_WAITS] = {"y", "", "", "h", "cs", "", "h"},

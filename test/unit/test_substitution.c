@@ -1,5 +1,5 @@
-/* What a value of a configuration file means: references to variables, by the specification's own
- * table, and types. */
+/* Tests what a value of a configuration file means: references to variables, by the specification's
+ * own table, and types. */
 #include "unit.h"
 
 #include "declare/scalar.h"

@@ -1,4 +1,4 @@
-/* Names of addresses in real files, as distributions strip, split and pack them. */
+/* Tests names of addresses in real files, as distributions strip, split and pack them. */
 #include "unit.h"
 
 #include "symbol_files.h"
@@ -42,7 +42,8 @@ static void names_lines_and_inlined_functions(void **state) {
     assert_true(chains > 0);
 }
 
-/* As it is called, not as its own file has it: one name whether debug information is read or not.
+/* Gives the name of the call, not the one in its own file: the same whether debug information is
+ * read or not.
  */
 static void a_function_has_its_public_name(void **state) {
     (void)state;
@@ -88,7 +89,8 @@ static void an_address_that_no_symbol_covers_has_no_name(void **state) {
     struct symbol_line lines[MAX_SYMBOL_LINES];
     struct symbolizer *s;
     const uint64_t hidden = address_of("full.so", "_ZL6hiddenv");
-    /* stripped of local symbols: the exported function before it must not swallow it */
+    /* a file without local symbols: the exported function before the hidden one must not swallow
+     * it */
     assert_int_equal(look_up("stripped.so", SYMBOLS_LINES, hidden + 2, lines, &s), 0);
     symbolizer_close(s);
     const uint64_t enter = address_of("full.so", "enter");
@@ -180,7 +182,7 @@ static void an_address_of_data_has_its_variables_name(void **state) {
     assert_false(variable_of("data.so", address_of("data.so", "code"), text));
 }
 
-/* A variable's address is no function's, and is asked for as what it is. */
+/* Requests a variable's address as such: it is no function's. */
 static void many_variables_are_named_in_several_exports(void **state) {
     (void)state;
     char path[PATH_MAX];
@@ -262,7 +264,7 @@ static void debug_information_packed_in_each_way_gives_lines(void **state) {
     }
 }
 
-/* Of a mapping this would be SIGBUS. */
+/* Reading a mapping of the file would raise SIGBUS here. */
 static void the_file_of_an_unloaded_library_may_be_shortened(void **state) {
     (void)state;
     char path[PATH_MAX];
@@ -324,7 +326,7 @@ static void no_descriptor_is_open_between_exports(void **state) {
     symbolizer_close(s);
 }
 
-/* htlhash, against another implementation. */
+/* Compares htlhash with another implementation. */
 static void hash_of_the_file(void **state) {
     (void)state;
     char path[PATH_MAX];
@@ -345,7 +347,8 @@ static void hash_of_the_file(void **state) {
     symbolizer_close(s);
 }
 
-/* As a program does that loads ever new libraries: none is left unnamed, and files do not stay. */
+/* Acts as a program that loads ever new libraries: none is left without a name, and files do not
+ * stay open. */
 static void unused_files_are_closed(void **state) {
     (void)state;
     enum { COPIES = 1200, AN_EXPORT = 5 };
@@ -375,7 +378,7 @@ static void unused_files_are_closed(void **state) {
     assert_int_equal(open_descriptors(), before);
 }
 
-/* The same addresses in one file and in another that came after it was closed. */
+/* Reads the same addresses in one file and in another that came after the first was closed. */
 static void a_later_file_has_names_of_its_own(void **state) {
     (void)state;
     enum { FILES = 600 };
@@ -402,7 +405,8 @@ static void a_later_file_has_names_of_its_own(void **state) {
     symbolizer_close(s);
 }
 
-/* 3,000 functions close together, and one so far away that they fall into one of the table's spans.
+/* Makes 3,000 functions close together, and one so far away that they fall into one of the table's
+ * spans.
  */
 static void every_function_of_a_large_file_is_found(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
-/* Names when memory runs out, when there is no time for all of them, and when debug information
- * must be inflated. */
+/* Tests names when memory runs out, when there is no time for all of them, and when debug
+ * information must be inflated. */
 #include "unit.h"
 
 #include "clock.h"
@@ -9,11 +9,11 @@
 
 /* --- memory that runs out --- */
 
-/* How many calls of the libraries are made before memory runs out, in the next one. */
+/* Is the number of the libraries' calls before memory runs out, in the next one. */
 static int calls_left;
 
 static bool runs_out(void (*work)(void *arg), void *arg, const struct work_budget *budget) {
-    if (budget->bytes < 2 << 20) { /* a name's, which is no library that needs memory */
+    if (budget->bytes < 2 << 20) { /* work for one name, which needs no library's memory */
         work(arg);
         return true;
     }
@@ -22,8 +22,8 @@ static bool runs_out(void (*work)(void *arg), void *arg, const struct work_budge
     return calls_left >= 0;
 }
 
-/* Names found when memory runs out in that call of the libraries, at two addresses: at the second
- * the libraries have been abandoned. */
+/* Expects `count` names of two addresses when memory runs out in that call of the libraries: at the
+ * second address the libraries have been abandoned. */
 static void expect_names(int good_calls, size_t count) {
     struct symbol_line lines[MAX_SYMBOL_LINES];
     char path[PATH_MAX];
@@ -60,7 +60,7 @@ static bool is_timed(void) {
     return true;
 }
 
-/* Two of the interval's three seconds are gone with the first: opening the file, and its line. */
+/* Uses two of the interval's three seconds for the first: opening the file, and its line. */
 static void functions_without_time_are_named_in_the_next_export(void **state) {
     (void)state;
     struct symbol_line lines[MAX_SYMBOL_LINES];
@@ -97,7 +97,7 @@ static void without_memory_for_lines_there_are_names(void **state) {
 
 /* --- debug information that must be inflated --- */
 
-/* Pages that the process has mapped, and bytes that malloc has given out. */
+/* Sums the pages that the process has mapped, and the bytes that malloc has given out. */
 static size_t mapped_bytes(void) {
     unsigned long pages = 0;
     FILE *const statm = fopen("/proc/self/statm", "r");
@@ -112,8 +112,7 @@ static size_t used_bytes(void) {
     return info.uordblks + info.hblkhd;
 }
 
-/* Five thousand functions of two lines each, in megabytes of debug information that is compressed.
- */
+/* Makes five thousand functions of two lines each, in megabytes of compressed debug information. */
 static void make_packed_file(void) {
     shell("for i in $(seq 5000); do printf "
           "'volatile int a_variable_of_long_name_%%d;\\n"
@@ -145,7 +144,8 @@ static void inflated_sections_are_freed_with_the_export(void **state) {
     const uint64_t first = address_of("inflated.so", "f10");
     const uint64_t second = address_of("inflated.so", "f20");
     struct symbolizer *const s = symbolizer_open(SYMBOLS_LINES, unguarded);
-    assert_int_equal(line_at(s, &module, first, "f10"), 0); /* not yet: it may be a short process */
+    /* not yet: the process may be a short one */
+    assert_int_equal(line_at(s, &module, first, "f10"), 0);
     for (int i = 0; i < 3; i++)
         export_is_over(s);
     const size_t used = used_bytes();
@@ -154,7 +154,7 @@ static void inflated_sections_are_freed_with_the_export(void **state) {
     export_is_over(s);
     assert_true(mapped_bytes() + INFLATED <= mapped);
     assert_true(used_bytes() <= used + LITTLE);
-    assert_int_equal(line_at(s, &module, first, "f10"), 20); /* known */
+    assert_int_equal(line_at(s, &module, first, "f10"), 20); /* the line is known */
 
     /* another address has its function at once, and its line when the first time has been paid for
      */

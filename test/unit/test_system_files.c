@@ -1,4 +1,5 @@
-/* What the system's files say about a process' surroundings: each runtime's way to write it. */
+/* Tests what the system's files report about a process' surroundings: each runtime writes its own
+ * way. */
 #include "unit.h"
 
 #include "encode/resource.h"
@@ -27,7 +28,7 @@ static void containers_by_control_group(void **state) {
         {"0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" A ".scope\n", A},
         {"0::/../docker-" A ".scope\n", A},
         {"0::/system.slice/docker-" B ".scope/kubelet/kubepods/pod1/" A "\n",
-         A}, /* one in another */
+         A}, /* one container in another */
         {"0::/\n1:cpu:/docker/" A, A},
         /* none */
         {"0::/\n", ""},
@@ -46,7 +47,7 @@ static void containers_by_control_group(void **state) {
 }
 
 #define MOUNT(root, point) "812 799 8:1 " root " " point " rw,relatime - ext4 /dev/sda1 rw\n"
-/* Their layers have names of 64 digits, too. */
+/* Are names of layers, which have 64 digits, too. */
 #define OVERLAY                                                                                    \
     "799 700 0:50 / / rw - overlay overlay rw,lowerdir=/var/lib/containers/storage/overlay/l/X,"   \
     "upperdir=/var/lib/containers/storage/overlay/" B "/diff\n"
@@ -66,7 +67,7 @@ static void containers_by_mounts(void **state) {
         {MOUNT("/var/lib/docker/containers/" A "0/hostname", "/etc/hostname"), ""},
         {MOUNT("/var/lib/docker/volumes/" A "/hostname", "/etc/hostname"), ""},
         {MOUNT("/", "/"), ""},
-        /* a pod's own, or that of its pause container */
+        /* the file of a pod, or of its pause container */
         {MOUNT("/var/lib/kubelet/pods/1/etc-hosts", "/etc/hosts")
              MOUNT("/var/lib/docker/containers/" A "/hostname", "/etc/hostname"),
          ""},
@@ -141,7 +142,7 @@ static char *file_text(const char *path) {
     return text;
 }
 
-/* Against libc, and the files of this machine. */
+/* Compares with libc, and the files of this machine. */
 static void the_resource_has_them(void **state) {
     (void)state;
     static const char *const environment[] = {NULL};
@@ -167,7 +168,7 @@ static void the_resource_has_them(void **state) {
     resource_close(resource);
 }
 
-/* Workers of a server are forked by root, and give that up. */
+/* Acts as a server whose workers are forked by root, and give root up. */
 static void the_owner_is_the_one_after_setuid(void **state) {
     (void)state;
     enum { OTHER = 65534, WITHOUT_A_NAME = 1999999999 };

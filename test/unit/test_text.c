@@ -1,5 +1,5 @@
-/* Small parsers and formatters of text: numbers, files of /proc, key=value lists, UTF-8, log lines,
- * demangling. */
+/* Tests small parsers and formatters of text: numbers, files of /proc, key=value lists, UTF-8, log
+ * lines, demangling. */
 #include "unit.h"
 
 #include "keyvalues.h"
@@ -78,7 +78,7 @@ static void numbers_are_read(void **state) {
         const char *text;
         unsigned base;
         uint64_t number;
-        int length; /* -1: none is there */
+        int length; /* -1: no number is there */
     } cases[] = {
         {"0", 10, 0, 1},
         {"18446744073709551615 x", 10, UINT64_MAX, 20},
@@ -173,7 +173,7 @@ static void long_log_lines_are_cut(void **state) {
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = 0;
     log_init(&log, LOG_INFO, path);
-    log_info(&log, "%s%s%s", text, text, text); /* each is cut, too: shown_text.h */
+    log_info(&log, "%s%s%s", text, text, text); /* each text is cut, too: shown_text.h */
     read_back(path, text, sizeof text);
     assert_int_equal(strlen(text), 1024);
     assert_int_equal(text[1023], '\n');
@@ -252,7 +252,7 @@ static void demangling(void **state) {
         assert_null(demangle(others[i]));
 }
 
-/* Each level doubles the one before: 283 bytes of name are a gigabyte of text. */
+/* Doubles the text at each level: 283 bytes of name are a gigabyte of text. */
 static void a_name_that_explodes_stays_mangled(void **state) {
     (void)state;
     char name[512] = "_Z1fISt4pairIiiE";

@@ -1,4 +1,4 @@
-/* The record of a thread's context, as its writers leave it and as they should not. */
+/* Tests the record of a thread's context, as its writers leave it and as they should not. */
 #include "unit.h"
 
 #include "context/thread_context.h"
@@ -50,7 +50,7 @@ static enum context_outcome read_by(struct foreign_memory memory, const void *re
     return thread_context_read((uintptr_t)&pointer, &memory, &context);
 }
 
-/* As it is read of another thread, and of the calling one. */
+/* Reads the record as one of another thread, and as one of the calling thread. */
 static enum context_outcome read_at(const void *record) {
     static uint8_t room[FOREIGN_COPY_BYTES];
     const enum context_outcome others =
@@ -62,7 +62,7 @@ static enum context_outcome read_at(const void *record) {
     return others;
 }
 
-/* Of a page that nothing follows, at its end: nothing behind the record is read. */
+/* Puts the record at the end of the last mapped page: nothing behind it is read. */
 static enum context_outcome read_record(const struct bytes *record) {
     char *const pages =
         mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -121,7 +121,7 @@ static void attributes_beyond_one_copy_are_whole(void **state) {
     assert_no_more(at);
 }
 
-/* What is compared with other contexts is the same for the same record, whatever was there. */
+/* Equal records need equal bytes for comparisons with other contexts, whatever was there before. */
 static void bytes_behind_the_attributes_are_zero(void **state) {
     static const uint8_t zeros[8];
     struct bytes record = usual();
@@ -184,7 +184,7 @@ static void the_last_of_a_key_wins(void **state) {
     assert_no_more(at);
 }
 
-/* Also one that has no room: an older value would be wrong. */
+/* Leaves out a value without room, too: an older value would be wrong. */
 static void a_key_whose_last_value_does_not_fit_has_none(void **state) {
     char large[255];
     struct bytes record = usual();
@@ -211,7 +211,7 @@ static void an_entry_behind_the_end_ends_the_list(void **state) {
     assert_int_equal(read_record(&record), CONTEXT_READ);
     assert_attribute(&at, 1, "whole");
     assert_no_more(at);
-    record.size -= 8; /* a key's number and nothing behind it */
+    record.size -= 8; /* a key's number without a value */
     set_size(&record);
     at = 0;
     assert_int_equal(read_record(&record), CONTEXT_READ);
@@ -249,7 +249,7 @@ static void more_than_480_bytes_are_cut(void **state) {
     assert_memory_equal(context.span_id, "span id8", 8);
 }
 
-/* A size of 65,535 is no reason to read so far. */
+/* Reads no further than the bound, even for a size of 65,535. */
 static void a_record_is_read_as_far_as_its_bound(void **state) {
     struct bytes record = usual();
     (void)state;
@@ -263,7 +263,7 @@ static void a_record_is_read_as_far_as_its_bound(void **state) {
 static void attributes_that_are_not_there_are_wrong(void **state) {
     struct bytes record = usual();
     (void)state;
-    memset(record.at + 26, 1, 2); /* 257 bytes, behind the page */
+    memset(record.at + 26, 1, 2); /* 257 bytes, ending behind the page */
     assert_int_equal(read_record(&record), CONTEXT_WRONG);
 }
 
@@ -290,7 +290,7 @@ static void memory_that_is_gone_is_survived(void **state) {
         mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     (void)state;
     assert_ptr_not_equal(page, MAP_FAILED);
-    char *const over = page + PAGE - 5; /* it begins in one page and ends in the next */
+    char *const over = page + PAGE - 5; /* the record begins in one page and ends in the next */
     memcpy(over, record.at, record.size);
     assert_int_equal(read_at(over), CONTEXT_READ);
     assert_int_equal(mprotect(page + PAGE, PAGE, PROT_NONE), 0);
@@ -299,7 +299,7 @@ static void memory_that_is_gone_is_survived(void **state) {
     assert_int_equal(read_at(over), CONTEXT_WRONG);
 }
 
-/* No system call for what lies in the variable's own block: here the kernel would say no. */
+/* Makes no system call for memory in the variable's own block: here the kernel would refuse it. */
 static void known_memory_needs_no_system_call(void **state) {
     const struct bytes record = usual();
     const uintptr_t pointer = (uintptr_t)record.at;

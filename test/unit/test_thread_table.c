@@ -1,5 +1,5 @@
-/* Each thread records without waiting, the helper takes what is whole: nothing is lost, nothing is
- * counted twice, whoever is inside and whoever has ended. */
+/* Tests that each thread records without waiting and the helper takes what is whole: nothing is
+ * lost, nothing is counted twice, whichever threads are inside or have ended. */
 #include "unit.h"
 
 #include "record/thread_table.h"
@@ -18,7 +18,7 @@ enum {
 
 static struct thread_table threads;
 
-/* --- in place of libc's: what happens while the helper waits for an owner --- */
+/* --- replacements of libc's functions, which act while the helper waits for an owner --- */
 
 static struct {
     int count;
@@ -47,7 +47,7 @@ static void see(void *arg, const struct sample *sample) {
     seen.tid = sample->tid;
 }
 
-/* The time that a harvest visits. */
+/* Returns the time that a harvest visits. */
 static uint64_t harvested(void) {
     memset(&seen, 0, sizeof seen);
     thread_table_harvest(&threads, see, NULL);
@@ -91,7 +91,7 @@ static void samples_are_visited_once(void **state) {
     struct thread_state *const other = begin_thread(2);
     assert_true(record(thread, 3) && record(thread, 3) && record(other, 4));
     assert_int_equal(harvested(), 10);
-    assert_int_equal(seen.records, 2); /* what is equal is one */
+    assert_int_equal(seen.records, 2); /* equal samples are merged */
     assert_int_equal(harvested(), 0);
     assert_true(record(thread, 5));
     assert_int_equal(harvested(), 5);
@@ -104,11 +104,11 @@ static void a_harvest_flips_the_generation(void **state) {
     assert_true(record(thread, 1));
     assert_int_equal(harvested(), 1);
     assert_int_equal(atomic_load(&thread->generation), 1);
-    assert_int_equal(atomic_load(&idle->generation), 0); /* it has nothing */
+    assert_int_equal(atomic_load(&idle->generation), 0); /* the idle thread has recorded nothing */
     assert_true(record(thread, 1));
     assert_int_equal(harvested(), 1);
     assert_int_equal(atomic_load(&thread->generation), 0);
-    assert_int_equal(yields.count, 0); /* nobody was inside */
+    assert_int_equal(yields.count, 0); /* no thread was inside */
 }
 
 static void an_owner_inside_is_waited_for(void **state) {
@@ -122,20 +122,20 @@ static void an_owner_inside_is_waited_for(void **state) {
     assert_int_equal(yields.count, 3);
 }
 
-/* It may have been interrupted there, and for long. */
+/* The owner may have been interrupted there, and for long. */
 static void an_owner_that_stays_inside_is_skipped_until_it_has_left(void **state) {
     (void)state;
     struct thread_state *const thread = begin_thread(1);
     struct thread_state *const other = begin_thread(2);
     assert_true(record(thread, 7) && record(other, 5));
     atomic_store(&thread->using, 1 + 0);
-    assert_int_equal(harvested(), 5); /* and nobody waits for it on that account */
+    assert_int_equal(harvested(), 5); /* no harvest waits for the owner because of that */
     assert_in_range(yields.count, 1, 10000);
     yields.count = 0;
     assert_int_equal(harvested(), 0);
-    assert_int_equal(yields.count, 0); /* once is enough */
+    assert_int_equal(yields.count, 0); /* one wait is enough */
     atomic_store(&thread->using, 0);
-    assert_true(record(thread, 9)); /* in the other generation */
+    assert_true(record(thread, 9)); /* recorded in the other generation */
     assert_int_equal(harvested(), 7 + 9);
     assert_int_equal(harvested(), 0);
 }
@@ -149,7 +149,7 @@ static void a_table_that_was_left_behind_goes_before_the_next(void **state) {
     assert_int_equal(harvested(), 0);
     atomic_store(&thread->using, 0);
     assert_true(record(thread, 9));
-    atomic_store(&thread->using, 1 + 0); /* again, before the helper came */
+    atomic_store(&thread->using, 1 + 0); /* used again, before the helper came */
     assert_int_equal(harvested(), 0);
     assert_int_equal(atomic_load(&thread->generation), 1);
     atomic_store(&thread->using, 0);
@@ -196,7 +196,7 @@ static void harvests_lose_nothing(void **state) {
 static int gone;
 
 static void is_gone(struct thread_state *thread) {
-    assert_int_equal(atomic_load(&thread->tid), ENDED); /* it is still its own */
+    assert_int_equal(atomic_load(&thread->tid), ENDED); /* the slot still has its own id */
     gone++;
 }
 
@@ -215,7 +215,7 @@ static void samples_of_an_ended_thread_are_visited(void **state) {
     assert_ptr_equal(next, thread);
     assert_true(record(next, 7));
     assert_int_equal(harvested(), 14);
-    assert_int_equal(seen.records, 2); /* each under its own id */
+    assert_int_equal(seen.records, 2); /* each thread under its own id */
 }
 
 static void a_slot_has_nothing_of_the_thread_before(void **state) {
@@ -276,7 +276,7 @@ static void drops_of_all_threads_are_added_up(void **state) {
     thread_table_retire(&threads, thread);
     sweep(UINT32_MAX);
     begin_thread(2);
-    assert_int_equal(dropped(DROP_BUSY), 3); /* an ended thread's stay */
+    assert_int_equal(dropped(DROP_BUSY), 3); /* the counts of an ended thread stay */
 }
 
 static void threads_without_a_slot_are_counted(void **state) {

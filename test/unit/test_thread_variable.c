@@ -1,4 +1,5 @@
-/* Thread-local variables of other objects: the table that handlers read, and finding them. */
+/* Tests thread-local variables of other objects: the table that handlers read, and the search for
+ * them. */
 #include "unit.h"
 
 #include "arch_machine.h"
@@ -82,8 +83,8 @@ static void a_table_that_stays_is_not_written(void **state) {
 
 /* --- in the middle ---
  *
- * What is read lies on two pages, of which the second cannot be read: a handler runs when the part
- * on the first one is done. */
+ * Puts the table on two pages, of which the second cannot be read: a handler runs when the part on
+ * the first page is done. */
 
 static struct {
     char *page;
@@ -122,7 +123,7 @@ static void run_with_handler(void (*run)(void *), void *argument) {
     munmap(middle.page - page_bytes(), 2 * page_bytes());
 }
 
-/* --- of a change --- */
+/* --- in the middle of a change --- */
 
 static struct thread_variables changed;
 static struct {
@@ -153,7 +154,7 @@ static void change(void *list) {
         thread_variables_set(&changed, list, 3);
 }
 
-/* From {1, 2} to {3, 4, 5}, of which the last two are on the second page. */
+/* Changes {1, 2} to {3, 4, 5}, of which the last two are on the second page. */
 static void change_in_two_parts(void (*handler)(void)) {
     const struct thread_variable before[] = {numbered(1), numbered(2)};
     map_two_pages(handler);
@@ -174,7 +175,7 @@ static void a_handler_that_interrupts_a_change_finds_the_old_list(void **state) 
     assert_int_equal(seen.met[2].source, 5);
 }
 
-/* The thread that was writing is in the parent alone. */
+/* The writing thread exists in the parent alone. */
 static void a_child_forked_during_a_change_finds_the_old_list(void **state) {
     const struct thread_variable later[] = {numbered(6), numbered(7)};
     (void)state;
@@ -186,7 +187,7 @@ static void a_child_forked_during_a_change_finds_the_old_list(void **state) {
     assert_seen(6, 7);
 }
 
-/* --- of a reader --- */
+/* --- in the middle of a read --- */
 
 static struct thread_variables *overtaken;
 
@@ -201,7 +202,7 @@ static void read_first(void *variable) {
     seen.has[0] = thread_variables_get(overtaken, 0, variable);
 }
 
-/* The half of an entry that it has copied is of another table than the rest. */
+/* The copied half of an entry belongs to another table than the rest. */
 static void a_reader_that_two_changes_overtake_reads_again(void **state) {
     enum {
         HALF = offsetof(struct thread_variables, tables[0].words[0][THREAD_VARIABLE_WORDS / 2])
@@ -220,7 +221,7 @@ static void a_reader_that_two_changes_overtake_reads_again(void **state) {
     assert_memory_equal(&variable, &last, sizeof last);
 }
 
-/* --- where a thread has its own --- */
+/* --- where a thread has its own variable --- */
 
 static uint64_t is_any(const struct dl_phdr_info *object, const char *path) {
     (void)object;
@@ -230,7 +231,7 @@ static uint64_t is_any(const struct dl_phdr_info *object, const char *path) {
 
 static struct thread_variable found[THREAD_VARIABLES];
 
-/* The executable's, which no relocation leads to. On a thread, as the helper is. */
+/* Finds the executable's variable, which no relocation leads to, on a thread as the helper is. */
 static void *find(void *wanted) {
     struct variable_search search = {.name = "otel_thread_ctx_v1",
                                      .source = is_any,
@@ -284,7 +285,7 @@ static void look_by_thread(struct context_reader *reader) {
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* What was loaded publishes nothing. */
+/* The loaded object publishes nothing. */
 static void a_search_that_finds_the_same_writes_nothing(void **state) {
     static struct modules modules;
     static struct context_reader reader = {.sources = CONTEXT_ALL, .modules = &modules};
@@ -294,7 +295,7 @@ static void a_search_that_finds_the_same_writes_nothing(void **state) {
     assert_int_equal(thread_variables_count(&reader.variables), 1);
     const uint64_t adds = reader.polling.adds--;
     look_by_thread(&reader);
-    assert_int_equal(reader.polling.adds, adds); /* it has searched */
+    assert_int_equal(reader.polling.adds, adds); /* the search has run */
     assert_int_equal(reader.variables.version, 1);
 }
 
@@ -312,7 +313,7 @@ static void a_thread_that_is_gone_has_no_block(void **state) {
     assert_int_equal(thread_variable_address_of(&variable, 4096), 0);
 }
 
-/* A vector of the test's, in place of the thread's own: what lies there is not used meanwhile. */
+/* Replaces the thread's own vector by one of the test's: no code uses the original meanwhile. */
 static uintptr_t block_in(uintptr_t vector[], uint64_t module, uint64_t generation) {
     const struct thread_variable variable = {.module = module, .generation = generation};
     uintptr_t **const place = (uintptr_t **)thread_pointer() + 1;
@@ -329,7 +330,7 @@ static uintptr_t block_in(uintptr_t vector[], uint64_t module, uint64_t generati
     return found_there;
 }
 
-/* A module's number that was another's, until the thread's vector has been brought up to date. */
+/* The number was another module's, until the thread's vector has been brought up to date. */
 static void a_block_of_another_generation_is_not_its_own(void **state) {
     uintptr_t vector[] = {2, 0, 7, 0, 0x1000, 0, 0x2000, 0};
     (void)state;

@@ -1,4 +1,5 @@
-/* Python's trampolines for perf (-X perf): a function whose frame is listed is not listed again. */
+/* Tests Python's trampolines for perf (-X perf): a function whose frame is listed is not listed
+ * again. */
 #include "unit.h"
 
 #include "decoded_export.h"
@@ -24,7 +25,7 @@ static int remove_map(void **state) {
     return unlink(path);
 }
 
-/* How many frames such a stack has when it is sent. */
+/* Returns how many frames such a stack has when it is sent. */
 static size_t sent(const uint64_t *frames, uint32_t count) {
     static const char *const none[] = {NULL};
     const struct capture_api api = fake_capture(none);

@@ -1,5 +1,6 @@
-/* Which files are read for names: two users, sticky folders, links, and files that are mapped. Run
- * by root it makes the other user's files with chown; by another user those parts are left out. */
+/* Tests which files are read for names: two users, sticky folders, links, and files that are
+ * mapped. Run by root, the test makes the other user's files with chown; by another user those
+ * parts are left out. */
 #include "unit.h"
 
 #include "files/trusted_file.h"
@@ -12,7 +13,7 @@
 
 enum { OTHER = 65534 };
 
-static char folder[64]; /* ours, in a sticky one */
+static char folder[64]; /* our own folder, inside a sticky one */
 
 static const char *in(const char *name) {
     static char paths[2][2 * PATH_MAX];
@@ -69,7 +70,7 @@ static void only_where_others_cannot_write(void **state) {
     assert_true(opens(in("plain")));
     assert_true(opens("/usr/bin/../bin/env"));
     assert_false(opens(in("open/file")));
-    assert_true(opens(in("sticky/file"))); /* ours: nobody else can replace it */
+    assert_true(opens(in("sticky/file"))); /* our own file: no other user can replace it */
     assert_false(opens(in("none")));
     assert_false(opens(in("")));
     assert_false(opens("plain"));
@@ -129,7 +130,7 @@ static bool opens_mapped(const char *path, const void *address) {
     return file >= 0;
 }
 
-/* Wherever it lies; and no longer when another is at its path. */
+/* Opens the mapped file wherever it lies, but not once another file is at its path. */
 static void the_file_that_is_mapped_is_opened(void **state) {
     (void)state;
     const int file = open(in("open/file"), O_RDONLY);
@@ -140,7 +141,7 @@ static void the_file_that_is_mapped_is_opened(void **state) {
     assert_true(opens_mapped(in("open/file"), mapped + 4095));
     assert_false(opens_mapped(in("plain"), mapped));
     assert_false(opens_mapped(in("open/file"), mapped + 4096 * 1024));
-    assert_false(opens_mapped(in("open/file"), &state)); /* no file */
+    assert_false(opens_mapped(in("open/file"), &state)); /* no such file */
     assert_int_equal(unlink(in("open/file")), 0);
     assert_false(opens_mapped(in("open/file"), mapped));
     write_file("open/file");

@@ -1,5 +1,6 @@
-/* Which object an address of a stack belongs to, when objects have taken turns in it: whatever was
- * forgotten, and whatever came and went unseen, nobody is named in another's place. */
+/* Tests which object an address of a stack belongs to, when several objects were loaded there:
+ * whatever was forgotten, and whatever came and went unseen, no object is named in another's
+ * place. */
 #include "unit.h"
 
 #include "symbolize/module_at.h"
@@ -35,7 +36,7 @@ static struct harvest_module object(const char *path, uint64_t start, uint64_t f
                                    .last_interval = last};
 }
 
-/* Its path goes away with the call, as a snapshot's does. */
+/* Frees its path after the call, as a snapshot does. */
 static bool add(const char *path, uint64_t start, uint64_t first, uint64_t last,
                 struct harvest_module *forgotten) {
     char text[16];
@@ -65,15 +66,15 @@ static void each_is_named_in_its_intervals(void **state) {
     assert_false(add("/b", 1050, 5, 9, &forgotten));
     assert_string_equal(name_at(1060, 1), "/a");
     assert_string_equal(name_at(1060, 4), "/a");
-    assert_string_equal(name_at(1060, 5), ""); /* either */
+    assert_string_equal(name_at(1060, 5), ""); /* either object */
     assert_string_equal(name_at(1010, 5), "/a");
     assert_string_equal(name_at(1060, 6), "/b");
     assert_string_equal(name_at(1060, 10), "");
     assert_string_equal(name_at(1160, 6), "");
 }
 
-/* A program may load one library again and again: it is remembered once, but not where another was
- * between. */
+/* A program may load one library again and again: it is remembered once, unless another library was
+ * loaded in between. */
 static void a_library_that_is_loaded_again_at_once_is_one(void **state) {
     (void)state;
     struct harvest_module forgotten;
@@ -103,7 +104,7 @@ static void the_oldest_is_forgotten_and_said_to_be(void **state) {
     assert_string_equal(name_at(0, 0), "");
 }
 
-/* A plugin that is built anew at its path, and loaded again at the same address. */
+/* Loads a plugin that was built again at its path, at the same address. */
 static void another_build_at_its_path_is_another(void **state) {
     (void)state;
     struct harvest_module forgotten;

@@ -1,8 +1,8 @@
-/* The walker against libunwind, at every instruction of real code.
+/* Compares the walker with libunwind, at every instruction of real code.
  *
  * The processor's trap flag raises SIGTRAP after each instruction; the handler unwinds the
- * interrupted thread twice and compares. The walker may stop early, and says so; a frame that
- * libunwind does not have is a lie.
+ * interrupted thread twice and compares. The walker may stop early, and reports so; a frame that
+ * libunwind does not have is wrong.
  */
 #define UNW_LOCAL_ONLY
 #include "unit.h"
@@ -37,7 +37,7 @@ static struct tally {
     uint64_t complete;
     uint64_t wrong;
     uint64_t crossed_signal;
-    uint64_t unfinished; /* left for the helper */
+    uint64_t unfinished; /* walks left for the helper */
     uintptr_t example;
 } tally;
 
@@ -50,7 +50,7 @@ static uint32_t oracle(ucontext_t *context, uint64_t frames[MAX_FRAMES]) {
     do {
         unw_word_t ip;
         if (count > 0)
-            exact = unw_is_signal_frame(&cursor) > 0; /* of the frame behind the trampoline */
+            exact = unw_is_signal_frame(&cursor) > 0; /* the frame behind the trampoline */
         if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0 || ip == 0)
             break;
         frames[count++] = exact ? ip : ip - 1;
@@ -88,7 +88,8 @@ static void on_trap(int number, siginfo_t *info, void *context) {
     compare(context);
 }
 
-/* In assembler, so that the unwind information is right at each of their instructions too. */
+/* Are written in assembler, so that the unwind information is right at each of their
+ * instructions. */
 void trap_on(void);
 void trap_off(void);
 #define TRAP_FUNCTION(name, operation)                                                             \
@@ -201,7 +202,7 @@ static void realigned_frames(void) {
     realigned_frame("text");
 }
 
-/* A real system call behind the vDSO's fast paths too. */
+/* Makes a real system call behind the vDSO's fast paths, too. */
 static void clocks(void) {
     struct timespec now;
     for (clockid_t clock = CLOCK_REALTIME; clock <= CLOCK_TAI; clock++)
@@ -265,9 +266,9 @@ static void through_handlers_on_another_stack(void **state) {
     assert_true(tally.crossed_signal > 100);
 }
 
-/* --- what the walker leaves to the helper --- */
+/* --- frames that the walker leaves to the helper --- */
 
-/* A frame whose CFA hangs on rbx, which the walker does not follow. */
+/* Has a frame whose CFA depends on rbx, which the walker does not follow. */
 void call_from_odd_frame(void (*function)(void *), void *argument);
 __asm__(".text\n"
         ".type call_from_odd_frame, @function\n"
@@ -364,7 +365,7 @@ extern const char not_called[];
 extern const char behind_no_call[];
 extern const char behind_a_call[];
 
-/* How many frames there are where the stack's only word is this return address. */
+/* Returns how many frames there are where the stack's only word is this return address. */
 static uint32_t frames_above(const char *return_address) {
     const uintptr_t stack[2] = {(uintptr_t)return_address, 0};
     const uint64_t registers[REGISTER_COUNT] = {
@@ -396,13 +397,14 @@ static void a_smashed_frame_pointer_is_not_followed(void **state) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         registers[REGISTER_FP] = i % 2 ? random : registers[REGISTER_SP] + (random >> 50) * 8;
         if (i % 3 == 0)
-            registers[REGISTER_PC] = random >> 17; /* nowhere: walked by frame pointers */
+            /* an address in no object: walked by frame pointers */
+            registers[REGISTER_PC] = random >> 17;
         (void)unwind_walk(&unwinder, registers, &unwind);
         assert_true(unwind.count <= MAX_FRAMES);
     }
 }
 
-/* CFI of nonsense: whatever it says, the reader stays inside its range. */
+/* Feeds nonsense as CFI: whatever it contains, the reader stays inside its range. */
 static void wrong_cfi_is_not_followed(void **state) {
     (void)state;
     uint64_t random = 11;

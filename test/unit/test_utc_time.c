@@ -1,4 +1,4 @@
-/* The date of a moment, beside libc's. */
+/* Compares the date of a moment with libc's. */
 #include "unit.h"
 
 #include "flush/export/bundled_gmtime.h"

@@ -1,4 +1,4 @@
-/* The wait for what nobody wakes us for. */
+/* Tests the wait for an event that no other thread wakes us for. */
 #include "unit.h"
 
 #include "capture/kernel/wait.h"

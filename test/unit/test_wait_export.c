@@ -1,5 +1,4 @@
-/* What samples of waiting threads say: the attributes of each kind, in protobuf, JSON and tables.
- */
+/* Tests samples of waiting threads: the attributes of each kind, in protobuf, JSON and tables. */
 #include "unit.h"
 
 #include "console_text.h"
@@ -58,7 +57,7 @@ static const Profile *profile_of(const Request *request, const char *type) {
     return NULL;
 }
 
-/* NULL: the sample does not have it. */
+/* Returns the attribute's value; NULL: the sample does not have the attribute. */
 static const Value *value_of(const Request *request, const Profile *profile, size_t sample,
                              const char *key) {
     for (size_t i = 0; i < profile->samples[sample]->n_attribute_indices; i++) {
@@ -135,7 +134,7 @@ static void a_thread_has_its_state_and_its_begin(void **state) {
     free(export.protobuf.bytes);
 }
 
-/* Waits that differ in what is waited for are samples of their own; equal ones are one. */
+/* Waits for different objects are samples of their own; equal waits are one sample. */
 static void the_awaited_object_distinguishes_samples(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(everything);
@@ -185,7 +184,7 @@ static void names_of_holders_are_redacted(void **state) {
     free(export.protobuf.bytes);
 }
 
-/* Of the fake's only object, which is a file without symbols. */
+/* Names a lock in the fake's only object, which is a file without symbols. */
 static void name_of_lock(uint64_t address, const char *const *environment, char name[static 64]) {
     const struct harvest_module module = {.load_bias = 0x7f0000000000,
                                           .start = 0x7f0000000000,
@@ -236,7 +235,7 @@ static void a_holders_stack_is_bounded(void **state) {
     free(export.protobuf.bytes);
 }
 
-/* Each thread counts for one, so there are no smallest. */
+/* Each thread counts for one, so no stack is the smallest. */
 static void beyond_the_limit_idle_threads_go_first(void **state) {
     (void)state;
     const char *const environment[] = {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_TYPES=all",

@@ -1,4 +1,5 @@
-/* Looks at a thread that waits: what is told of it, and how long. The test is the helper. */
+/* Tests polls of a thread that waits: what is recorded of its wait, and how much time. The test is
+ * the helper. */
 #include "unit.h"
 
 #include "clock.h"
@@ -17,10 +18,10 @@ static struct log logged;
 /* --- the helper --- */
 
 static struct {
-    double waited; /* of the wait, with its stack */
-    double unseen; /* without */
+    double waited; /* time of the wait, with its stack */
+    double unseen; /* time without a stack */
     double delayed;
-    unsigned flags; /* of all samples */
+    unsigned flags; /* flags of all samples */
     uint32_t kind;
     bool has_function;
     bool has_hooks_caller;
@@ -45,7 +46,8 @@ static void see(void *arg, const struct sample *sample) {
     const uintptr_t caller = (uintptr_t)waits_in_hook;
     for (uint32_t i = 0; i < sample->frame_count; i++) {
         told.has_function |= sample->frames[i] - function < 100;
-        told.has_hooks_caller |= sample->frames[i] - caller < 16; /* its first call */
+        /* the address of its first call */
+        told.has_hooks_caller |= sample->frames[i] - caller < 16;
     }
 }
 
@@ -129,7 +131,8 @@ static void a_finished_wait_is_recorded_with_its_stack(void **state) {
     assert_true(told.waited >= HEARD_MS * 1e6 && told.has_function);
 }
 
-/* Looked at twice, of a span: since it was seen there first, as long as it has certainly not left.
+/* Polls a wait under a span twice: the span's time runs from the first poll to the last moment at
+ * which the thread was certainly still there.
  */
 static void span_times_of_a_wait_are_recorded_if_requested(void **state) {
     (void)state;
@@ -208,7 +211,7 @@ static void an_unseen_wait_is_recorded_once_by_its_thread(void **state) {
     const uint64_t seen = atomic_load(&waiting.state->wall.accounted_ns);
     assert_true(seen > 0);
     assert_true(wall_take_rest(&waiting.state->wall, seen + 5) == 5);
-    look(); /* it waits still, but has told all */
+    look(); /* the wait goes on, but all of it is recorded */
     end_waiting();
     give_back();
     harvest(true);
@@ -262,7 +265,7 @@ static void turn_off_cpu_off(bool all) {
     settings_publish(&settings, &values);
 }
 
-/* Of a wait that no second look has met: all types are turned off, or that of waits alone. */
+/* Covers a wait that no second poll has met: all types are turned off, or that of waits alone. */
 static void waits_until_the_types_go_off_are_recorded(void **state) {
     (void)state;
     for (int all = 0; all < 2; all++) {
@@ -290,7 +293,7 @@ static void waits_until_the_types_go_off_are_recorded(void **state) {
     }
 }
 
-/* The calling thread runs at that moment: where it waited is not known, how long is. */
+/* The calling thread runs at that moment: its length is known, its place is not. */
 static void waits_that_no_poll_saw_are_recorded_without_a_stack(void **state) {
     (void)state;
     struct thread_state *const self = begin_thread((uint32_t)gettid());
@@ -333,8 +336,7 @@ static void without_proc_a_slot_is_believed(void **state) {
     give_back();
 }
 
-/* A handler runs while the hook's slot says that the thread waits: a look takes that time for a
- * wait, too. */
+/* Runs a handler while the hook's slot shows a wait: a poll takes that time for a wait, too. */
 static void check_work_within_a_wait(unsigned wait_ms) {
     waiting.in_hook = true;
     begin_waiting();
@@ -378,9 +380,10 @@ static void a_slot_that_was_left_by_a_jump_is_not_believed(void **state) {
     (void)state;
     waiting.in_hook = waiting.stays_parked = true;
     begin_waiting();
-    assert_int_equal(write(waiting.ends[1], "x", 1), 1); /* out of the hook */
+    /* wakes the thread, which leaves the hook */
+    assert_int_equal(write(waiting.ends[1], "x", 1), 1);
     for (int i = 0; i < MAX_POLLS && (told.kind != WAIT_IO || told.has_hooks_caller); i++) {
-        usleep(1000); /* it may be on its way still */
+        usleep(1000); /* the thread may still be on its way */
         look();
         harvest(false);
     }
@@ -390,7 +393,7 @@ static void a_slot_that_was_left_by_a_jump_is_not_believed(void **state) {
     give_back();
 }
 
-/* The kernel's file says so from now on. */
+/* Makes the kernel's file report this delay from now on. */
 static void say_delayed(const struct wait_account *account, uint64_t nano) {
     char text[64];
     char path[] = "/tmp/otelprof-delay-XXXXXX";
@@ -411,7 +414,8 @@ static void a_sleep_reported_as_delay_is_recorded_once(void **state) {
     harvest(false);
     const double before = told.waited;
     assert_true(before > 0);
-    /* as Linux says after a sleep in which it has moved the thread to another processor */
+    /* Linux reports such a value after a sleep in which it has moved the thread to another
+     * processor */
     say_delayed(wait_sampler_current_wait(&waits, waiting.state), UINT64_C(9000000000000));
     harvest(true);
     assert_true(before + told.waited + told.unseen + told.delayed <=
@@ -420,7 +424,7 @@ static void a_sleep_reported_as_delay_is_recorded_once(void **state) {
     give_back();
 }
 
-/* The thread works in between, so that it is looked at anew; it has slept before, so that there is
+/* The thread works in between, so that it is polled again; it has slept before, so that there is
  * room for a delay. */
 static void each_delay_is_recorded_once(void **state) {
     static const uint64_t more[] = {5000000, 8000000};
@@ -428,7 +432,7 @@ static void each_delay_is_recorded_once(void **state) {
     begin_waiting();
     look();
     harvest(false);
-    const uint64_t before = (uint64_t)told.delayed; /* the kernel's own */
+    const uint64_t before = (uint64_t)told.delayed; /* the kernel's own value */
     double sum = told.delayed;
     for (int i = 0; i < 2; i++) {
         say_delayed(wait_sampler_current_wait(&waits, waiting.state), before + more[i]);

@@ -1,5 +1,5 @@
-/* What an export is written with: protobuf's wire format beside the generated encoder's, and the
- * index that keeps the dictionary's items distinct. */
+/* Compares an export's encoding with protobuf: the wire format with the generated encoder's, and
+ * the index that keeps the dictionary's items distinct. */
 #include "unit.h"
 
 #include "intern.h"
@@ -67,7 +67,7 @@ static void translated_lists(void **state) {
     assert_packs_alike(&message.base, &wire);
 }
 
-/* Contents whose lengths take one to four bytes, three deep. */
+/* Nests contents whose lengths take one to four bytes, three deep. */
 static void nested(void **state) {
     (void)state;
     static const size_t sizes[] = {0, 1, 110, 127, 128, 16383, 16384, 3000000};
@@ -96,7 +96,7 @@ static void nested(void **state) {
     }
 }
 
-/* Nothing may be allocated for what cannot be held; and once is for good. */
+/* Allocates nothing for contents that cannot be held; and the failure is for good. */
 static void without_memory(void **state) {
     (void)state;
     struct wire wire = {NULL};
@@ -115,7 +115,7 @@ static void without_memory(void **state) {
 
 enum { KEYS = 20000 };
 
-/* Keys that are beginnings of one another, among them the empty one, and many that differ. */
+/* Are keys that are beginnings of one another, among them the empty one, and many that differ. */
 static size_t key_of(int number, char key[static 64]) {
     memset(key, 0, 64);
     if (number < 40)

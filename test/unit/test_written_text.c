@@ -1,4 +1,4 @@
-/* Text of others inside of JSON and HTML. */
+/* Tests foreign text inside of JSON and HTML. */
 #include "unit.h"
 
 #include "written_text.h"

@@ -1,4 +1,4 @@
-/* What every unit test includes: cmocka, in the order that it wants its headers. */
+/* Includes cmocka for every unit test, in the order that it requires of its headers. */
 #ifndef OTELPROF_TEST_UNIT_H
 #define OTELPROF_TEST_UNIT_H
 

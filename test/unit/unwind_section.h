@@ -1,4 +1,4 @@
-/* Unwind tables as a JIT compiler makes them, byte by byte. */
+/* Makes unwind tables byte by byte, as a JIT compiler does. */
 #ifndef OTELPROF_TEST_UNWIND_SECTION_H
 #define OTELPROF_TEST_UNWIND_SECTION_H
 
@@ -9,7 +9,7 @@ enum { SECTION_BYTES = 4096 };
 struct section {
     _Alignas(8) uint8_t bytes[SECTION_BYTES];
     size_t size;
-    size_t entry; /* where the last one begins */
+    size_t entry; /* offset of the last entry */
 };
 
 static inline void put(struct section *s, const void *bytes, size_t size) {
@@ -26,7 +26,7 @@ static inline void put_64(struct section *s, uint64_t value) {
     put(s, &value, sizeof value);
 }
 
-/* Its addresses are absolute. */
+/* Begins a section with absolute addresses. */
 static inline void begin_section(struct section *s) {
     s->size = 0;
     put_32(s, 20);
@@ -49,7 +49,7 @@ static inline void end_section(struct section *s) {
     put_32(s, 0);
 }
 
-/* One function, whose CFA is always at rsp + `cfa`. */
+/* Describes one function, whose CFA is always at rsp + `cfa`. */
 static inline void describe_plainly(struct section *s, uintptr_t start, uintptr_t size, char cfa) {
     const char code[] = {0x0e, cfa}; /* def_cfa_offset */
     begin_section(s);

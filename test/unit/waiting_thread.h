@@ -1,5 +1,5 @@
-/* A thread that waits for a byte, in a function of its own or in what is like a hook. `waits` is
- * what looks at it; the test starts that.
+/* Runs a thread that waits for a byte, in a function of its own or in one like a hook. `waits`
+ * samples the thread; the test starts that.
  */
 #ifndef OTELPROF_TEST_WAITING_THREAD_H
 #define OTELPROF_TEST_WAITING_THREAD_H
@@ -21,18 +21,18 @@ static struct waiting {
     struct thread_state *state;
     _Atomic bool begun;
     _Atomic bool has_worked;
-    bool in_hook;                 /* it waits in one, */
-    bool stays_parked;            /* which leaves its slot as a jump would, and waits once more */
-    const pthread_mutex_t *mutex; /* it waits for that in its hook; NULL: for a queue */
+    bool in_hook;      /* the thread waits in a hook, */
+    bool stays_parked; /* which leaves its slot marked, as a jump would, and waits once more */
+    const pthread_mutex_t *mutex; /* the mutex that its hook waits for; NULL: a queue */
 } waiting;
 
 static __attribute__((noinline)) void waits_for_a_byte(int end) {
     char byte;
     assert_int_equal(read(end, &byte, 1), 1);
-    __asm__ volatile("" : : : "memory"); /* no tail call */
+    __asm__ volatile("" : : : "memory"); /* prevents a tail call */
 }
 
-/* What a hook does: the slot has its caller, which is to be on the stack. */
+/* Does what a hook does: the slot has its caller, which is to be on the stack. */
 static __attribute__((noinline)) void hook(struct thread_state *state, int end) {
     const struct hook_caller caller = {.stack_pointer = (uintptr_t)__builtin_frame_address(0) + 16,
                                        .frame_pointer = *(uintptr_t *)__builtin_frame_address(0),
@@ -106,7 +106,7 @@ __attribute__((unused)) static void work_and_wait_on(void) {
         usleep(1000);
 }
 
-/* What the waiting thread works for, as it would say itself before it waits. */
+/* Gives the waiting thread a span, as the thread would set it itself before it waits. */
 __attribute__((unused)) static void give_span(const uint8_t *id) {
     contexts.sources = ~0u;
     waiting.state->program_context = program_context_make(waiting.state->index);
