@@ -1,4 +1,4 @@
-"""Samples of an export with all that each says of its thread, its wait and its lock."""
+"""Lists the samples of an export with all attributes: of the thread, of its wait, and of its lock."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from profiled import names_of, value_of
 class AttributedSample:
     kind: str  # the profile's sample type
     value: int
-    stack: tuple  # of names, leaf first
+    stack: tuple  # function names, leaf first
     attributes: dict  # key -> value
-    export: int  # which request of the outcome
+    export: int  # the number of the request in the outcome
 
 
 def attributed_samples(outcome, *kinds):
-    """All of those types, of all processes and exports."""
+    """Returns all samples of those types, of all processes and exports."""
     found = []
     for number, request in enumerate(outcome.requests):
         dictionary = request.dictionary

@@ -1,4 +1,4 @@
-"""A real OpenTelemetry Collector, built by test/collector/build, for the tests that send to one."""
+"""Runs a real OpenTelemetry Collector, built by test/collector/build, for the tests that send to one."""
 
 import os
 import re
@@ -22,8 +22,8 @@ def skip_without_collector():
 
 
 class Collector:
-    """Runs `config`, with `more` merged into it, which must serve its own metrics at `metrics_port`; ready when all of `listens`
-    ((host, port) or the path of a Unix socket) are."""
+    """Runs a Collector with `config` and `more` merged into it; the configuration must serve the Collector's own metrics at
+    `metrics_port`. The Collector is ready when all of `listens` are: (host, port), or the path of a Unix socket."""
 
     def __init__(self, folder, config, environment, metrics_port, listens, program=OTELCOL, more=()):
         self.log_path = folder / "collector.log"
@@ -51,7 +51,7 @@ class Collector:
         eventually(listens, f"the Collector listens at {address}", unless=lambda: self.process.poll() is not None and self.log_path.read_text())
 
     def metrics(self):
-        """Its own metrics about profiles: [(name, labels, value)]."""
+        """Returns the Collector's own metrics about profiles: [(name, labels, value)]."""
         url = f"http://127.0.0.1:{self.metrics_port}/metrics"
         with urllib.request.urlopen(url) as answer:
             text = answer.read().decode()
@@ -59,7 +59,7 @@ class Collector:
         return [(n, dict(re.findall(r'(\w+)="([^"]*)"', l)), float(v)) for n, l, v in lines]
 
     def counters(self):
-        """{name: sum over all label sets}"""
+        """Returns {name: sum over all label sets}."""
         sums = {}
         for name, _, value in self.metrics():
             sums[name] = sums.get(name, 0) + value

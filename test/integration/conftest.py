@@ -14,12 +14,11 @@ SLICE_NS = 10_000_000
 
 
 def pytest_sessionstart():
-    """What the tests start may run for two ticks at a stretch (Linux 6.12; refused before).
+    """Lets what the tests start run for two ticks at a stretch (Linux 6.12; older kernels refuse).
 
-    The kernel looks at CPU timers on its tick, of 1 to 10 ms. Tests run beside each other, and where
-    the kernel switches threads after 1.5 ms, the ticks may fall into the rivals' turns for seconds:
-    then no profiler that works by CPU timers gets a sample, and tests of where CPU time is found
-    have nothing to look at.
+    The kernel checks CPU timers on its tick, of 1 to 10 ms. Tests run beside each other. Where the kernel switches
+    threads after 1.5 ms, all ticks of some seconds may fall into turns of other programs: then no profiler that works
+    by CPU timers gets a sample, and tests of where CPU time is spent have nothing to compare.
     """
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     attributes = struct.pack("IIQiIQQQ", 48, os.SCHED_OTHER, 0, nice, 0, SLICE_NS, 0, 0)
@@ -51,7 +50,7 @@ def start(tmp_path):
 
 @pytest.fixture
 def run(start):
-    """run(command, timeout=300, ...) -> its outcome; profiled=False runs it without us."""
+    """run(command, timeout=300, ...) -> its outcome; profiled=False runs the command without the profiler."""
 
     def run_to_end(command, timeout=300, **options):
         return start(command, **options).finish(timeout)
@@ -75,8 +74,8 @@ def serve(request):
 
 @pytest.fixture
 def burn(run, program):
-    """burn(environment, milliseconds) -> the lines that the profiler said while a program burnt that
-    much, or `command` ran. The program itself must not have noticed anything."""
+    """burn(environment, milliseconds) -> the lines that the profiler logged while a program burnt that much CPU time,
+    or while `command` ran. Asserts that the program itself noticed nothing."""
 
     def profile(environment, milliseconds, command=None, timeout=300):
         burning = [program("burn"), str(milliseconds), "4"]
@@ -91,8 +90,8 @@ def burn(run, program):
 
 @pytest.fixture
 def enterable(run, program):
-    """enterable(how) skips a test where the kernel refuses that namespace to the program without us, too
-    (a container, a chroot). In CI that is a failure: nothing is skipped there."""
+    """enterable(how) skips a test where the kernel refuses that namespace to the program even without the profiler
+    (in a container, in a chroot). In CI a refusal is a failure: nothing is skipped there."""
 
     def look(how):
         said = run([program("enters_namespace"), "0", how], profiled=False).stdout.strip()

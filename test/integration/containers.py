@@ -1,6 +1,6 @@
-"""Containers as Docker and Kubernetes make them, without either: a root that is an image's files, and an OCI runtime
-(runc, crun) with Docker's own default capabilities and filter of system calls. They share the host's network, so that
-the receiver of a test is at loopback.
+"""Runs containers as Docker and Kubernetes make them, without either: a root with an image's files, and an OCI
+runtime (runc, crun) with Docker's own default capabilities and filter of system calls. Containers share the host's
+network, so that a test's receiver is at loopback.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ DEPLOY = ROOT / "scripts" / "deploy"
 BUNDLE = BUILD / "bundle"
 RULES = BUILD / "deploy" / "rules"
 LIMIT_S = 600
-# crun refuses machines that have control groups of both versions, even where it is to use none: it is shown the second's.
+# crun refuses machines that have control groups of both versions, even where it uses none: it sees version 2 alone.
 RUNTIMES = {"runc": ["runc"], "crun": ["unshare", "--mount", "sh", "-c", 'mount -t cgroup2 none /sys/fs/cgroup && exec "$@"',
                                        "sh", "crun", "--cgroup-manager=disabled"]}
 
@@ -42,7 +42,7 @@ def needs(*wanted):
 
 
 def rules(*arguments):
-    """What test/deploy answers."""
+    """Returns the output of test/deploy."""
     done = subprocess.run([RULES, *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -55,12 +55,12 @@ def docker():
 
 @dataclasses.dataclass
 class Container:
-    """What is asked for one: all else is as Docker has it."""
+    """Lists what a test requests for a container: all else is as Docker has it."""
 
-    root: Path  # the image's files
+    root: Path  # the folder with the image's files
     arguments: list
     environment: dict = dataclasses.field(default_factory=dict)
-    mounts: list = dataclasses.field(default_factory=list)  # (folder of the host, place, whether it may be written)
+    mounts: list = dataclasses.field(default_factory=list)  # (folder of the host, path in the container, whether it is writable)
     user: int = 0
     read_only: bool = False
     memory: int = 0  # bytes; 0: without a limit
@@ -69,7 +69,7 @@ class Container:
 
 
 def configuration(runtime, container, folder):
-    """The runtime's own example (`runc spec`), changed."""
+    """Returns the runtime's own example (`runc spec`), with the container's changes."""
     subprocess.run([runtime, "spec"], cwd=folder, check=True)
     config = json.loads((folder / "config.json").read_text())
     bounding = [] if container.hardened else docker()["capabilities"]
@@ -93,7 +93,8 @@ def configuration(runtime, container, folder):
 
 
 def make_mount_points(root, mounts):
-    """An image has them: runtimes that make them for two containers of one root at once get in each other's way."""
+    """Makes the mount points in the image: runtimes that make them for two containers of one root at once disturb
+    each other."""
     for mount in mounts:
         place = Path(mount["destination"])
         if len(place.parts) == 2:
@@ -118,7 +119,7 @@ class Started:
 
 
 class Starter:
-    """start(container) -> Started, in a folder of its own below `folder`."""
+    """start(container) -> Started, in a new folder below `folder`."""
 
     def __init__(self, folder, runtime):
         self.folder, self.runtime = folder, runtime
@@ -129,7 +130,7 @@ class Starter:
 
 
 def image_of_app(folder, program):
-    """The files of an image that holds glibc and the program, as /app, alone."""
+    """Makes the files of an image that holds only glibc and the program, as /app."""
     folder.mkdir(parents=True)
     needed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     for path in re.findall(r"(/\S+) \(0x", needed):
@@ -144,7 +145,7 @@ def blob(layout, descriptor):
 
 
 def image_of_bundle(folder):
-    """The files and the entrypoint of the init image that `make bundle` makes."""
+    """Returns the files and the entrypoint of the init image that `make bundle` makes."""
     (layout,) = BUNDLE.glob("*-oci")
     (descriptor,) = json.loads((layout / "index.json").read_text())["manifests"]
     manifest = json.loads(blob(layout, descriptor))
@@ -155,7 +156,7 @@ def image_of_bundle(folder):
 
 
 def image_of_dockerfile(folder):
-    """The same of the one that scripts/deploy/Dockerfile makes."""
+    """Returns the files and the entrypoint of the image that scripts/deploy/Dockerfile makes."""
     lines = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
     entrypoint = None
     for line in lines:

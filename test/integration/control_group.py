@@ -1,4 +1,4 @@
-"""Control groups of the tests' own, where this machine lets root make one."""
+"""Makes control groups for tests, where this machine lets root make one."""
 
 import contextlib
 import os
@@ -10,8 +10,8 @@ GROUPS = Path("/sys/fs/cgroup")
 
 @contextlib.contextmanager
 def control_group(limits):
-    """The words that start a command in a new group with the first of `limits` that can be set; None: none can.
-    A limit: the hierarchy's folder in GROUPS ("": version 2), the file that sets it, what is written there, and the
+    """Returns the words that start a command in a new group with the first of `limits` that can be set; None: none
+    can. A limit: the hierarchy's folder in GROUPS ("": version 2), the file that sets the limit, its value, and the
     file that takes members."""
     for hierarchy, name, text, members in limits:
         group = GROUPS / hierarchy / f"otelprof-test-{uuid.uuid4().hex[:8]}"
@@ -30,7 +30,7 @@ def control_group(limits):
 
 
 def processor_quota(percent):
-    """A group whose processes get that share of one processor."""
+    """Starts a command in a group whose processes get that share of one processor."""
     period_us = 100000
     quota = period_us * percent // 100
     return control_group([("cpu", "cpu.cfs_quota_us", str(quota), "tasks"),
@@ -38,6 +38,6 @@ def processor_quota(percent):
 
 
 def memory_limit(limit):
-    """A group whose processes may have so many bytes."""
+    """Starts a command in a group whose processes may have that many bytes."""
     return control_group([("memory", "memory.limit_in_bytes", str(limit), "cgroup.procs"),
                           ("", "memory.max", str(limit), "cgroup.procs")])

@@ -1,7 +1,7 @@
-"""A root of its own, whose /etc/ld.so.preload names a library that can be told to end its programs, and its record.
+"""Makes a root whose /etc/ld.so.preload names a library that can end its programs on request, and reads its record.
 
 TEST_ABORTS in the environment has the library end the process (test/crash/aborts.c): a process that ends so was
-profiled, one that lives was left alone.
+profiled, a process that lives was excluded.
 """
 
 import shutil
@@ -13,7 +13,7 @@ from profiled import BUILD
 
 FOLDER = "run/opentelemetry/otelprof/crash"
 ABORTED = -signal.SIGABRT
-BURNT = 7  # what burn ends with
+BURNT = 7  # status with which burn ends
 NOBODY = 65534
 MASK = 2**64 - 1
 
@@ -28,7 +28,7 @@ def hash_words(words):
 
 
 class Record:
-    """The file of one user, as crash_record.h has it."""
+    """Reads the record of one user, in the format of crash_record.h."""
 
     PAUSES, STARTS = 31, 120
     FORMAT = "<2Q" + "Qq" * PAUSES + "QQQqqqQQ" * STARTS
@@ -37,13 +37,13 @@ class Record:
         self.path = path
 
     def fields(self):
-        values = struct.unpack(self.FORMAT, self.path.read_bytes().ljust(8192, b"\0"))  # it may just be created
+        values = struct.unpack(self.FORMAT, self.path.read_bytes().ljust(8192, b"\0"))  # the file may just be created
         pauses = [list(values[2 + 2 * i:4 + 2 * i]) for i in range(self.PAUSES)]
         first = 2 + 2 * self.PAUSES
         return pauses, [list(values[first + 8 * i:first + 8 * i + 8]) for i in range(self.STARTS)]
 
     def starts(self):
-        """{pid: whether it is settled}"""
+        """Returns {pid: whether the start has succeeded}."""
         return {start[6]: start[4:6] != [0, 0] for start in self.fields()[1] if start[0]}
 
     def make_older(self, seconds):
@@ -59,7 +59,7 @@ class Record:
 
 
 class CrashRoot(Root):
-    """/app and /other are the same program twice."""
+    """Makes the root; /app and /other are the same program."""
 
     def build(self):
         super().build()
@@ -80,7 +80,8 @@ class CrashRoot(Root):
         return self.run(uid, command, **environment)
 
     def app(self, name="app", milliseconds=1, **options):
-        """Its status. Without a crash it says "burnt" and ends with 7; what it says on stderr is ours."""
+        """Runs the program and returns its status. Without a crash it prints "burnt" and ends with 7; its stderr has
+        the profiler's lines."""
         done = self.start(f"/{name}", str(milliseconds), "1", **options)
         assert (done.stdout, done.returncode) in (("burnt\n", BURNT), ("", ABORTED)), done
         self.said = done.stderr

@@ -1,5 +1,5 @@
-"""A process that answers (OTEL_PROFILER_LISTEN), and what it says: profiles in pprof's format, checked as pprof's own
-tool checks them."""
+"""Sends requests to a process that listens (OTEL_PROFILER_LISTEN), and checks its profiles as pprof's own tool checks
+them."""
 
 import gzip
 import http.client
@@ -10,7 +10,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-import profiled  # and the path of the generated messages
+import profiled  # also adds the path of the generated messages
 import pprof_pb2
 import profiles_service_pb2
 import pytest
@@ -47,7 +47,7 @@ class Answer:
         return Profile(self.body)
 
     def exports(self):
-        """Of /otlp: each message behind its length."""
+        """Splits the body of /otlp: each message follows its length."""
         assert self.status == 200, self.text
         found, rest = [], self.body
         while rest:
@@ -58,7 +58,7 @@ class Answer:
 
 
 class Process:
-    """Where one answers: a path of a socket, or a port of this machine."""
+    """Is a process that listens: at the path of a socket, or at a port of this machine."""
 
     def __init__(self, where):
         self.where = where
@@ -96,7 +96,7 @@ class Process:
 
 
 class Profile:
-    """One in pprof's format, checked. A stack is a tuple of names, leaf first."""
+    """Parses and checks a profile in pprof's format. A stack is a tuple of names, leaf first."""
 
     def __init__(self, packed):
         self.message = pprof_pb2.Profile.FromString(gzip.decompress(packed))
@@ -127,7 +127,7 @@ class Profile:
         return sum(sample.value[self.column(kind)] for sample in self.message.sample)
 
     def value_of(self, function, kind):
-        """Sum over the stacks with that function anywhere in them."""
+        """Returns the sum over the stacks with that function anywhere in them."""
         return sum(sample.value[self.column(kind)] for sample in self.message.sample if function in self.stack(sample))
 
     def labels(self, key):
@@ -136,7 +136,8 @@ class Profile:
 
 
 def check(profile):
-    """What pprof's CheckValid demands (github.com/google/pprof, profile/profile.go), and that nothing is twice."""
+    """Asserts what pprof's CheckValid demands (github.com/google/pprof, profile/profile.go), and that no entry is
+    repeated."""
     message = profile.message
     assert message.string_table[0] == "" and len(set(message.string_table)) == len(message.string_table)
     assert message.sample_type
@@ -155,11 +156,11 @@ def check(profile):
     assert len(set(identities)) == len(identities)
 
 
-# --- running ones ---
+# --- running processes ---
 
 
 class Asked:
-    """A running program and the way to it; over() ends it."""
+    """Holds a running program and its address; over() ends the program."""
 
     def __init__(self, start, path, folder, listen, environment):
         self.stop = folder / "stop"
@@ -167,7 +168,7 @@ class Asked:
         self.process = Process(folder / "socket")
 
     def until_it_says(self, pattern):
-        """On its stderr, or in its log; the match."""
+        """Waits for a line on the program's stderr, or in its log; returns the match."""
         files = (Path(self.program.err.name), Path(self.program.err.name).with_name("otelprof.log"))
 
         def said():
@@ -186,7 +187,7 @@ class Asked:
 
 @pytest.fixture
 def half_named(program, tmp_path):
-    """The program without debug information and without the name of churns()."""
+    """Builds the program without debug information and without the name of churns()."""
     path = tmp_path / "half_named"
     subprocess.run(["objcopy", "--strip-debug", "--strip-symbol=churns", program("answers"), path], check=True)
     return path
@@ -194,7 +195,7 @@ def half_named(program, tmp_path):
 
 @pytest.fixture
 def asked(start, program, tmp_path):
-    """asked(**environment) -> a process that answers at a Unix socket, all of whose types are profiled."""
+    """asked(**environment) -> a process that listens at a Unix socket, all of whose types are profiled."""
     def begin(listen=None, path=None, **environment):
         running = Asked(start, path or program("answers"), tmp_path, listen or f"unix:{tmp_path}/socket", {**ALL_TYPES, **environment})
         if listen is None:
@@ -205,7 +206,7 @@ def asked(start, program, tmp_path):
 
 @pytest.fixture
 def at_port(asked):
-    """The same at a port of this machine."""
+    """Starts such a process at a port of this machine."""
     def begin(**environment):
         running = asked(listen="127.0.0.1:0", **environment)
         running.process = Process(int(running.until_it_says(rb"listening on http://127\.0\.0\.1:(\d+)\n")[1]))
@@ -214,7 +215,7 @@ def at_port(asked):
 
 
 class Squatter:
-    """Listens at the path of a process's socket: the process asks it at each export whether the place is free."""
+    """Listens at the path of a process's socket: the process checks at each export whether the place is free."""
 
     def __init__(self, path):
         self.path = path
@@ -232,7 +233,7 @@ class Squatter:
         return True
 
     def until_asked(self, times, running):
-        """So often from now on."""
+        """Waits until the process has made that many checks from now on."""
         while self.was_asked():
             pass
         for _ in range(times):

@@ -1,7 +1,7 @@
-"""A gRPC server that answers as a test tells it to: right, wrong, cut short or not at all.
+"""Runs a gRPC server that responds as a test scripts it: right, wrong, cut short or not at all.
 
-It knows HTTP/2 (python3-h2) and nothing of gRPC but the five bytes before a message. What a script is
-says scripted_server.py; our client makes one call on a connection.
+The server knows HTTP/2 (python3-h2) and nothing of gRPC but the five bytes before a message. scripted_server.py
+explains scripts; our client makes one call on a connection.
 """
 
 import base64
@@ -23,7 +23,7 @@ import rpc_status_pb2  # noqa: E402
 HEADERS = [(":status", "200"), ("content-type", "application/grpc")]
 
 
-# --- what a script can say ---
+# --- parts of scripts ---
 
 
 def status(code, message=None, details=None):
@@ -36,7 +36,7 @@ def status(code, message=None, details=None):
 
 
 def retry_info(seconds, nanos=0, padded=False):
-    """The value of grpc-status-details-bin."""
+    """Returns the value of grpc-status-details-bin."""
     info = rpc_status_pb2.RetryInfo()
     info.retry_delay.seconds = seconds
     info.retry_delay.nanos = nanos
@@ -53,7 +53,7 @@ def wrapped(message, flag=0):
 
 
 def answer(trailers, body=wrapped(b""), headers=HEADERS):
-    """The ordinary answer: headers, a message, trailers."""
+    """Sends the ordinary response: headers, a message, trailers."""
 
     def script(exchange):
         exchange.wait_for_the_end()
@@ -86,7 +86,7 @@ class Call:
         self.ended = False
 
     def message(self):
-        """The export in it, unwrapped and decompressed."""
+        """Returns the export in the call, unwrapped and decompressed."""
         flag, size = struct.unpack(">BI", self.body[:5])
         assert size == len(self.body) - 5
         data = self.body[5:]
@@ -98,7 +98,7 @@ class Call:
 
 
 class Exchange(ScriptedExchange):
-    """One connection, on which our client makes one call."""
+    """Is one connection, on which our client makes one call."""
 
     def __init__(self, connection, takes_all):
         super().__init__(connection)
@@ -122,7 +122,7 @@ class Exchange(ScriptedExchange):
         data = self.socket.recv(65536)
         if not data:
             raise Gone
-        if self.went_away:  # what crosses our goodbye is not ours to answer
+        if self.went_away:  # a call that crosses our GOAWAY needs no response
             return
         for event in self.h2.receive_data(data):
             if isinstance(event, h2.events.RequestReceived):
@@ -163,7 +163,7 @@ class Exchange(ScriptedExchange):
 
 
 class GrpcServer(ScriptedServer):
-    """Not `takes_all`: of a body only the 65,535 bytes that a client may send unasked."""
+    """With `takes_all` false, the server receives only the 65,535 bytes of a body that a client may send at once."""
 
     def __init__(self, *scripts, takes_all=True):
         self.takes_all = takes_all

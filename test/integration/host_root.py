@@ -1,6 +1,6 @@
-"""A root of its own, where /etc/ld.so.preload names the profiler: what holds host-wide.
+"""Makes a root where /etc/ld.so.preload names the profiler, for tests of host-wide rules.
 
-It is a change of root in a mount namespace of its own, with the machine's programs in it.
+The root is entered by chroot in a new mount namespace, with the machine's programs in it.
 """
 
 import contextlib
@@ -18,7 +18,8 @@ FILES = "etc/opentelemetry/otelprof"
 
 
 class Root:
-    """A root of its own, where a setuid wrapper is and /etc/ld.so.preload names us. Python is what is profiled."""
+    """Makes a root with a setuid wrapper, whose /etc/ld.so.preload names the profiler. Python is the profiled
+    program."""
 
     SHARED = ("usr", "bin", "lib", "lib64", "sbin", "proc", "dev", "tmp")
 
@@ -66,7 +67,8 @@ class Root:
         return self.run_as(user, command, **environment)
 
     def run_as(self, user, command, outside=(), **environment):
-        """`user`: a command that becomes it, inside the root; `outside`: one that is outside of it."""
+        """Runs a command. `user`: a command that changes to the user, inside the root; `outside`: one that runs
+        outside of it."""
         given = [f"{name}={value}" for name, value in environment.items()]
         return subprocess.run(
             ["unshare", "-m", "--propagation", "private", "sh", self.script, *outside, "chroot", self.folder, *user,
@@ -78,7 +80,7 @@ class Root:
 
 @contextlib.contextmanager
 def root_of(kind):
-    """A root of this kind, for a test."""
+    """Makes a root of this kind for a test."""
     if os.getuid() != 0:
         pytest.skip("needs root, for a root of its own")
     with tempfile.TemporaryDirectory(prefix="otelprof-root-", dir="/var/tmp") as name:

@@ -1,18 +1,18 @@
-"""Sends profiles to a receiver that fails in some way, and says what must hold then."""
+"""Sends profiles to a receiver that fails in some way, and asserts what must hold then."""
 
 import re
 
 from profiled import Outcome, check_conformance, decode
 
-IN_TIME = 300  # seconds; where something waits in vain it is for longer
+IN_TIME = 300  # seconds; a test that waits in vain takes longer
 BURNT_MS = 800
 SECRET = "Bearer%20sEcReT"
 
 
 def sender(burn):
-    """send(server) -> what the profiler said while a program burnt 200 ms, or `burnt_ms` if `often`.
+    """send(server) -> the profiler's log while a program burnt 200 ms, or `burnt_ms` if `often`.
 
-    The first export comes with the end, or `often`, every 100 ms."""
+    The first export comes with the program's end, or, if `often`, every 100 ms."""
 
     def burn_for(server, often=False, command=None, url=None, burnt_ms=BURNT_MS, **environment):
         environment = {
@@ -37,7 +37,7 @@ def cpu_profile(message):
 
 
 def assert_taken_once_and_in_order(server):
-    """Of what was taken nothing came twice, and each interval begins where the one before ended."""
+    """Asserts that no accepted export came twice, and that each interval begins where the one before ended."""
     taken = [call for call in server.calls if call.taken]
     bodies = [call.body for call in taken]
     assert len(set(bodies)) == len(bodies) >= 2
@@ -53,9 +53,10 @@ def assert_taken_once_and_in_order(server):
 
 
 def assert_survived(server, said, why):
-    """Told once that the receiver was away and once that it is back; the first export came again."""
+    """Asserts that the log says once that the receiver was away and once that it is back, and that the first export
+    came again."""
     assert_taken_once_and_in_order(server)
-    first = server.calls[0].body  # as far as it was read
+    first = server.calls[0].body  # the part that was read
     assert server.taken()[0].startswith(first), "the oldest comes first"
     away = [line for line in said if "cannot be sent" in line]
     assert len(away) == 1 and re.search(why, away[0]), said

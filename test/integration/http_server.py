@@ -1,6 +1,6 @@
-"""An HTTP/1.1 server that answers as a test tells it to: right, wrong, slowly, cut short or not at all.
+"""Runs an HTTP/1.1 server that responds as a test scripts it: right, wrong, slowly, cut short or not at all.
 
-A script (scripted_server.py) writes bytes: whatever is wrong with them is meant.
+A script (scripted_server.py) writes bytes: whatever is wrong with them is intended.
 """
 
 import ssl
@@ -12,7 +12,7 @@ from waiting import eventually
 
 
 class Call:
-    """What was asked, and whether it was answered with success, so that it must not come again."""
+    """Holds a request, and whether it got a response of success, so that it must not come again."""
 
     def __init__(self, head):
         lines = head.decode("latin-1").split("\r\n")
@@ -24,7 +24,7 @@ class Call:
 
 
 def is_under_way(connection):
-    """Whether the other end, on this machine, has not read all that was said. The kernel lists both ends."""
+    """Returns whether the other end, on this machine, has yet to read sent bytes. The kernel lists both ends."""
     ours, theirs = (f":{name[1]:04X}" for name in (connection.getsockname(), connection.getpeername()))
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         _, local, remote, _, queues = line.split()[:5]
@@ -52,11 +52,11 @@ class Exchange(ScriptedExchange):
             self.rest += self.receive()
         head, _, self.rest = self.rest.partition(b"\r\n\r\n")
         self.call = Call(head)
-        self.call.body = self.rest  # what came of it
+        self.call.body = self.rest  # the part that came
         self.calls.append(self.call)
 
     def read(self):
-        """The whole request."""
+        """Reads the whole request."""
         self.read_head()
         while len(self.call.body) < int(self.call.fields["content-length"]):
             self.call.body += self.receive()
@@ -70,13 +70,13 @@ class Exchange(ScriptedExchange):
         self.say("\r\n".join(lines).encode() + b"\r\n\r\n")
 
     def reset(self):
-        """Once the client has read what was said, which a reset may overtake."""
+        """Resets the connection once the client has read all bytes, which a reset may overtake."""
         eventually(lambda: not is_under_way(self.socket), "a client that reads")
         self.break_off()
 
 
 def status(code, *fields, body=b""):
-    """The ordinary answer."""
+    """Sends the ordinary response."""
 
     def script(exchange):
         exchange.read()
@@ -101,7 +101,7 @@ class HttpServer(ScriptedServer):
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
 
     def taken(self):
-        """The bodies that were answered with success, in their order."""
+        """Returns the bodies that got a response of success, in their order."""
         return [call.body for call in self.calls if call.taken]
 
     def exchange(self, connection, script):

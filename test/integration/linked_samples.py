@@ -1,4 +1,4 @@
-"""Which samples of an export belong to which span, and which labels they carry."""
+"""Lists which samples of an export belong to which span, and which labels they carry."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from profiled import names_of
 class LinkedSample:
     trace: str  # hexadecimal digits; "": no link
     span: str
-    labels: frozenset  # of (key, value)
-    stack: tuple  # of names, leaf first
-    objects: tuple  # of files' names, leaf first
+    labels: frozenset  # pairs (key, value)
+    stack: tuple  # function names, leaf first
+    objects: tuple  # file names, leaf first
 
 
 def objects_of(dictionary, stack_index):
@@ -30,7 +30,7 @@ def labels_of(dictionary, sample):
 
 
 def linked_samples(outcome, kind="samples"):
-    """LinkedSample -> value, of all processes and exports."""
+    """Returns LinkedSample -> value, of all processes and exports."""
     found = Counter()
     for request in outcome.requests:
         dictionary = request.dictionary

@@ -1,4 +1,4 @@
-"""The containers of a Kubernetes pod, as the kubelet would ask a runtime for them (containers.py)."""
+"""Builds the containers of a Kubernetes pod, as the kubelet would request them of a runtime (containers.py)."""
 
 import re
 
@@ -15,7 +15,7 @@ def bytes_of(quantity):
 
 
 def environment_of(container):
-    """In their order: $(NAME) is what stands before."""
+    """Returns the variables in their order: $(NAME) stands for the value of an earlier variable."""
     values = {}
     for variable in container.get("env", []):
         if "valueFrom" in variable:
@@ -40,7 +40,8 @@ def container_of(pod, container, image, volumes):
 
 
 def containers_of(pod, images, folder):
-    """(init containers, containers), each {name: Container}. `images`: {image without a version: (root, entrypoint)}."""
+    """Returns (init containers, containers), each {name: Container}. `images`: {image without a version: (root,
+    entrypoint)}."""
     volumes = {}
     for volume in pod["volumes"]:
         assert "emptyDir" in volume

@@ -1,8 +1,8 @@
-"""Runs a program under the preload with a receiver on loopback, and answers questions about the
-profiles that came: what the tests of truth and harmlessness are written in.
+"""Runs a program under the preload with a receiver on loopback, and gives access to the profiles that came: the tests
+of truth and harmlessness are written with it.
 
-An Instance is one process (service.instance.id); its exports are summed up: CPU and allocations over
-all of them, the live heap from the last.
+An Instance is one process (service.instance.id). It sums its exports up: CPU and allocations over all of them, the
+live heap from the last.
 """
 
 import gzip
@@ -33,21 +33,23 @@ ARCH = platform.machine()
 SNAPSHOTS = tuple(value.type for kind in KINDS.values() if kind.is_snapshot for value in kind.values)
 NOT_WHOLE = ("otelprof.stack.truncated", "otelprof.stack.depth_cut", "otelprof.stack.unsampled")
 
-# With these, a program whose functions end by TAKE_CPU_SAMPLE() (programs/cpu_sample.h) has the CPU time of each in its
-# profile, to the period of 1 ms and to what lies between two samples: page faults, a thread's start, taking the sample. START_NS is
-# four times the most of that, 5 ms of 62 places, that a machine with a load of 65 has shown; the loader's time is no part of it.
+# With these variables, a program whose functions end by TAKE_CPU_SAMPLE() (programs/cpu_sample.h) has the CPU time of each
+# function in its profile, exact to the period of 1 ms and to the work between two samples: page faults, a thread's start,
+# taking the sample. START_NS is four times the most of that work, 5 ms of 62 places, that a machine with a load of 65 has
+# shown; the loader's time is no part of it.
 EXACT_CPU = {"OTEL_PROFILER_CPU_FREQUENCY": "1000", "OTEL_PROFILER_MIN_LIFETIME": "0"}
 START_NS = 20e6
 # Python takes its samples by this library, loaded by ctypes.PyDLL: take_cpu_sample() and hold_cpu_samples().
 TAKES_CPU_SAMPLE = BUILD / "test" / "programs" / "takes_cpu_sample.so"
-# With these, and a working directory of its own, a program may wait for an export (programs/awaits_export.h).
+# With these variables, and a working directory of its own, a program may wait for an export
+# (programs/awaits_export.h).
 AWAITED = {"OTEL_PROFILES_EXPORTER": "otlp,otlp_file", "OTEL_PROFILE_EXPORT_INTERVAL": "50", "OTEL_PROFILER_MIN_LIFETIME": "0"}
 
 PROFCHECK = BUILD / "collector" / "profcheck"
 
 
 def check_conformance(request):
-    """Every export of every test: our validator, and OpenTelemetry's checker where it is built."""
+    """Checks every export of every test: by our validator, and by OpenTelemetry's checker where it is built."""
     found = problems(request)
     assert not found, "\n".join(found[:20])
     if PROFCHECK.exists():
@@ -59,7 +61,7 @@ def check_conformance(request):
 
 
 def decode(body, content_type):
-    """A request's body. protobuf and JSON are told apart by the header alone."""
+    """Decodes a request's body. The header alone distinguishes protobuf from JSON."""
     assert content_type in ("application/x-protobuf", "application/json")
     if content_type == "application/json":
         body = decode_json(body).SerializeToString()
@@ -67,7 +69,7 @@ def decode(body, content_type):
 
 
 class Receiver(OtlpSink):
-    """Keeps every request it was sent."""
+    """Receives exports and keeps every request."""
 
     def __init__(self, port=0):
         self.requests = []
@@ -86,7 +88,7 @@ def attributes_of(resource):
 
 
 def value_of(any_value):
-    """A list of texts is one text, with `;` between its parts."""
+    """Returns an attribute's value as a text; a list of texts is joined by `;`."""
     kind = any_value.WhichOneof("value") or "string_value"
     if kind == "array_value":
         return ";".join(value_of(part) for part in any_value.array_value.values)
@@ -94,33 +96,33 @@ def value_of(any_value):
 
 
 class Instance:
-    """One process' profiles. A stack is a tuple of names, leaf first."""
+    """Holds one process' profiles. A stack is a tuple of names, leaf first."""
 
     def __init__(self, attributes):
         self.pid = attributes["process.pid"]
         self.executable = attributes["process.executable.name"]
         self.instance_id = attributes["service.instance.id"]
         self.sums = {}  # type -> {stack: value}
-        self.period = 0  # of CPU time: the latest
-        self.cpu_ns = 0  # each export's samples, by its own period
+        self.period = 0  # period of CPU time: the latest
+        self.cpu_ns = 0  # CPU time of samples, by each export's own period
         self.snapshot_times = {}
-        self.periods = {}  # by type: the latest
-        self.attributes = {}  # of samples: key -> set of values
+        self.periods = {}  # periods by type: the latest
+        self.attributes = {}  # attributes of samples: key -> set of values
         self.marked = {}  # (type, attribute that is true) -> value
         self.thread_names = set()
-        self.own_cpu_ns = 0  # of the profiler's helper thread
-        self.shed_ns = 0  # sampling was off because processors were busy
-        self.foreign_stack_ns = 0  # of samples whose stack ends on a foreign one
+        self.own_cpu_ns = 0  # CPU time of the profiler's helper thread
+        self.shed_ns = 0  # time without sampling because processors were busy
+        self.foreign_stack_ns = 0  # CPU time of samples whose stack ends on a foreign one
         self.short_child_ns = 0  # CPU time of children that ended without an export
-        self.finished_stacks = 0  # by libunwind
-        self.dropped = {}  # reason -> count, of the whole process
+        self.finished_stacks = 0  # count of stacks that libunwind finished
+        self.dropped = {}  # reason -> count of lost samples, of the whole process
 
     def add(self, dictionary, profile):
         strings = dictionary.string_table
         kind = strings[profile.sample_type.type_strindex]
         sums = self.sums.setdefault(kind, {})
         if kind in SNAPSHOTS and self.snapshot_times.get(kind) != profile.time_unix_nano:
-            sums.clear()  # those of one time are parts of one
+            sums.clear()  # profiles of one time are parts of one snapshot
             self.snapshot_times[kind] = profile.time_unix_nano
         for index in profile.attribute_indices:
             attribute = dictionary.attribute_table[index]
@@ -141,7 +143,7 @@ class Instance:
         if kind == "samples":
             self.period = profile.period
         for sample in profile.samples:
-            if not sample.values[0]:  # all that an empty snapshot says
+            if not sample.values[0]:  # an empty snapshot has this zero alone
                 continue
             stack = names_of(dictionary, sample.stack_index)
             sums[stack] = sums.get(stack, 0) + sample.values[0]
@@ -169,19 +171,20 @@ class Instance:
         return sum(self.stacks(kind).values())
 
     def value_of(self, name, kind):
-        """Sum over the stacks with the function `name` anywhere in them."""
+        """Returns the sum over the stacks with the function `name` anywhere in them."""
         return sum(value for stack, value in self.stacks(kind).items() if name in stack)
 
     def cpu_total(self):
         return self.cpu_ns
 
     def mean_gap(self):
-        """Periods that a CPU sample is worth on average: some expiries are merged into a later one."""
+        """Returns how many periods a CPU sample is worth on average: some expiries are merged into a later one."""
         expiries = self.total("samples")
         return expiries / max(1, expiries - self.dropped.get("overrun", 0))
 
     def whole_share(self):
-        """Of the CPU time: that of stacks whose outermost frame has no caller (shim/capture/unwind/stack_end.h)."""
+        """Returns the share of the CPU time in stacks whose outermost frame has no caller
+        (shim/capture/unwind/stack_end.h)."""
         samples = self.total("samples")
         lacking = sum(self.marked.get(("samples", mark), 0) for mark in NOT_WHOLE)
         return 1 - (lacking + self.stacks("samples").get(("[unknown]",), 0)) / samples if samples else 0.0
@@ -221,7 +224,7 @@ class Outcome:
         return list(found.values())
 
     def instance(self, executable):
-        """The process of that executable that used most CPU."""
+        """Returns the process of that executable that used most CPU."""
         candidates = [i for i in self.instances() if i.executable.startswith(executable)]
         assert candidates, (
             f"no profile of {executable} arrived, only of {[i.executable for i in self.instances()]}"
@@ -241,7 +244,7 @@ WITHOUT_LAUNCHER = {"OTEL_PROFILER_EXCLUDE": "python3*"}
 
 
 def under_policy(policy, priority, command, one_processor=False):
-    """The command, started under that policy, as root may: it is inherited over exec. To be run
+    """Returns the words that start a command under that policy, as root may: exec keeps the policy. Run it
     WITHOUT_LAUNCHER."""
     return ["/usr/bin/python3", "-c", LAUNCH, policy, priority, one_processor, *command]
 
@@ -254,7 +257,7 @@ class Run:
         environment = {
             k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "LD_PRELOAD"))
         }
-        # Python 3.12 counts threads at os.fork, ours too, and warns of them
+        # Python 3.12 counts the process's threads at os.fork, the profiler's too, and warns of them
         environment["PYTHONWARNINGS"] = "ignore:This process"
         if profiled:
             environment["LD_PRELOAD"] = str(LIBRARY)
@@ -263,11 +266,11 @@ class Run:
             # the tests' programs are short and many are shells: all of them are to be profiled
             environment["OTEL_PROFILER_MIN_LIFETIME"] = "100"
             environment["OTEL_PROFILER_EXCLUDE"] = "none"
-            # and what they ask for is what they get: test_max_overhead.py has those that are lowered
+            # rates must stay as the tests set them: test_max_overhead.py tests lowered rates
             environment["OTEL_PROFILER_MAX_OVERHEAD"] = "none"
             if not log_to_stderr:
                 environment["OTEL_PROFILER_LOG_FILE"] = str(scratch / "otelprof.log")
-                environment["OTEL_LOG_LEVEL"] = "info"  # what stderr would get
+                environment["OTEL_LOG_LEVEL"] = "info"  # lines that stderr would get
         environment.update(env)
 
         def limit():

@@ -1,5 +1,5 @@
-"""Stacks with frames of Python's in them, and the judge of programs/python_calls.py: whether each can be a
-stack of that program."""
+"""Parses stacks with frames of Python, and judges the stacks of programs/python_calls.py: whether each can be a stack
+of that program."""
 
 import collections
 import json
@@ -19,19 +19,19 @@ Stack = collections.namedtuple("Stack", "frames value marks")  # leaf first
 
 
 def interpreters():
-    """Debian's own, and those of pyenv that have frames of the kinds that are known: name -> command."""
+    """Returns Debian's Python, and those of pyenv that have frames of known kinds: name -> command."""
     found = {"debian": ["/usr/bin/python3"]}
     for path in sorted(PYENV.glob("3.1[1-5].*/bin/python3")):
         found[path.parent.parent.name] = [str(path)]
     return found
 
 
-# For parametrize: others than Debian's are no packages, so they are not everywhere.
+# For parametrize: only Debian's Python is a package, so the others are not everywhere.
 PYTHONS = [name if name == "debian" else pytest.param(name, marks=pytest.mark.system) for name in interpreters()]
 
 
 def stacks_of(requests, kind="samples", pid=None):
-    """All of them, of one process or of all."""
+    """Returns all stacks, of one process or of all."""
     for request in requests:
         known = {}
         for resource_profiles in request.resource_profiles:
@@ -61,7 +61,7 @@ def frames_of(dictionary, stack_index, known):
 
 
 def location_frames(dictionary, location):
-    """Code without a name, as the innards of a stripped libc are, is a frame, too."""
+    """Counts code without a name, as inside a stripped libc, as a frame, too."""
     strings = dictionary.string_table
     attributes = (dictionary.attribute_table[index] for index in location.attribute_indices)
     kinds = [a.value.string_value for a in attributes if strings[a.key_strindex] == "profile.frame.type"]
@@ -80,12 +80,12 @@ def python_frames(stack):
 
 
 def is_loop(frame):
-    """Of the interpreter: what Python's frames take the place of."""
+    """Returns whether the frame is the interpreter's own, which Python's frames replace."""
     return frame.type == "native" and bool(re.match(r"_PyEval_EvalFrameDefault\b", frame.name))
 
 
 class Judge:
-    """Of the stacks of a run of python_calls.py, in samples."""
+    """Judges the stacks of a run of python_calls.py, counted in samples."""
 
     def __init__(self, result):
         truth = json.loads(Path(result).read_text())
@@ -108,7 +108,7 @@ class Judge:
         if not frames:
             return "without", ""
         if any(name.startswith("Record.") for name in names):
-            return "outside", ""  # (it looks at any time)
+            return "outside", ""  # (a sample may come at any time)
         if "rounds" not in names:
             lost = any(frame.file.startswith("/made/") for frame in frames) and "main" not in names
             if lost and not ("otelprof.stack.truncated" in stack.marks or "otelprof.stack.depth_cut" in stack.marks):
@@ -119,11 +119,11 @@ class Judge:
             return "wrong", f"the outermost is {bottom}"
         why = self.why_impossible(frames[: names.index("rounds") + 1]) or self.why_torn(stack.frames)
         if why and any(map(is_loop, stack.frames)):
-            return "holed", ""  # the interpreter's own function stands where it did not know
+            return "holed", ""  # the walker left the interpreter's own function where it had doubts
         return ("wrong", why) if why else ("right", "")
 
     def why_impossible(self, frames):
-        """Of the frames from rounds() on: whether they were ever seen so."""
+        """Returns why the program has recorded no stack with these frames, from rounds() on; "" if it has."""
         chain = []
         for frame in reversed(frames):
             number = self.numbers.get((frame.file, frame.name, frame.start))
@@ -132,7 +132,7 @@ class Judge:
             if frame.line not in self.lines[number]:
                 return f"{frame.name} has no line {frame.line}"
             chain += (number, frame.line)
-        # a generator is made by a call of its function, which nobody is told of
+        # a call of its function makes a generator, and the program records no such call
         if chain[-2] in self.generators and chain[-1] in (0, frames[0].start):
             chain = chain[:-2]
         known = len(chain) <= 2 or tuple(chain[:-1]) in self.calls
@@ -145,7 +145,7 @@ class Judge:
 
     @staticmethod
     def why_torn(frames):
-        """Whether native functions of ours stand where they were called."""
+        """Returns why the program's native functions cannot be where they are; "" if they can."""
         python = [frame for frame in frames if frame.type == "cpython" or frame.name in ("known_burn", "known_call")]
         for inner, outer in zip(python, python[1:]):
             if inner.name == "known_burn" and not outer.name.startswith("burns_"):
@@ -158,7 +158,7 @@ class Judge:
 
 
 def stepped_stacks(path):
-    """What test/differential/python.so.c wrote: (stack, whether its walk had doubts)."""
+    """Reads the output of test/differential/python.so.c: (stack, whether its walk had doubts)."""
     with open(path) as file:
         for line in file:
             times, *rest = json.loads(line)

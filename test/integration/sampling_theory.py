@@ -1,8 +1,8 @@
-"""What Poisson sampling by bytes may be off by.
+"""Computes by how much an estimate of Poisson sampling by bytes may be wrong.
 
-An allocation of S bytes at a mean interval R is sampled with probability p = 1 - exp(-S/R) and then
-stands for 1/p objects and S/p bytes. The estimate of n such allocations has the standard error
-sqrt(n (1-p) / p) objects, S times that in bytes.
+An allocation of S bytes at a mean interval R is sampled with probability p = 1 - exp(-S/R) and then stands for 1/p
+objects and S/p bytes. The estimate of n such allocations has the standard error sqrt(n (1-p) / p) objects, S times
+that in bytes.
 """
 
 import math
@@ -10,22 +10,22 @@ from statistics import NormalDist
 
 
 def standard_error(objects, size, interval):
-    """Of the estimated number of objects."""
+    """Returns the standard error of the estimated number of objects."""
     if size == 0 or objects == 0 or interval <= 1:
         return 0.0
     p = -math.expm1(-size / interval)
     return math.sqrt(objects * (1 - p) / p)
 
 
-FEW = 20  # of what is expected to be missed: more are normal enough
+FEW = 20  # expected number of missed objects: above it the normal law is close enough
 
 
 def score_of_few_missed(objects, size, interval, measured):
-    """The error of an estimate of objects much larger than the interval, in standard errors of a
-    normal distribution that is as far out; None where many are missed.
+    """Returns the error of an estimate of objects much larger than the interval, in standard errors of an equally
+    improbable error of a normal distribution; None where many objects are missed.
 
-    The number missed is Poisson's. Of 28 objects of eight intervals each one is missed in one case of
-    a hundred, and is ten standard errors then."""
+    The number of missed objects is Poisson's. Of 28 objects of eight intervals each, one is missed in one case of a
+    hundred, which would be ten standard errors."""
     expected = objects * math.exp(-size / interval)
     if expected == 0 or expected > FEW:
         return None
@@ -35,19 +35,20 @@ def score_of_few_missed(objects, size, interval, measured):
     return NormalDist().inv_cdf(min(max(as_far, 1e-15), 1 - 1e-15))
 
 
-# Of right work, one run of all tests in a million may be refused by chance. Some forty verdicts a run are about
-# estimates; each gets a hundredth of the budget, because few samples have longer tails than the normal law.
+# Chance may refuse one run of all tests in a million. Some forty verdicts a run are about estimates; each gets a
+# hundredth of the budget, because few samples have longer tails than the normal law.
 RUN_BUDGET = 1e-6
 VERDICT_BUDGET = RUN_BUDGET / 100
 
 
 def bound(estimates=1, budget=VERDICT_BUDGET):
-    """Standard errors that no estimate may be off, where so many of them share one budget."""
+    """Returns the deviation in standard errors that no estimate may exceed, where that many estimates share one
+    budget."""
     return NormalDist().inv_cdf(1 - budget / estimates / 2)
 
 
 def most_by_chance(expected, budget):
-    """The number that a Poisson variable exceeds with a probability below the budget."""
+    """Returns the number that a Poisson variable exceeds with a probability below the budget."""
     most, probability = 0, math.exp(-expected)
     beyond = -math.expm1(-expected)
     while beyond > budget:
@@ -60,16 +61,16 @@ def most_by_chance(expected, budget):
 class Comparison:
     """Collects deviations in standard errors; `verdict` fails on what chance does not explain.
 
-    A third of the verdict's budget each: that none is too far off, that few are beyond three standard
-    errors, and that their mean is near zero. Of thirty estimates one may be off by 6.5, five may be
-    beyond three, and a bias of 1.1 standard errors in all of them is found.
+    A third of the verdict's budget goes to each check: no estimate is too far off, few are beyond three standard
+    errors, and their mean is near zero. Of thirty estimates one may be off by 6.5, five may be beyond three, and the
+    check finds a bias of 1.1 standard errors in all of them.
     """
 
     SOFT = 3
 
     def __init__(self):
         self.deviations = {}
-        self.random = []  # those whose error is more than rounding
+        self.random = []  # estimates whose error is more than rounding
         self.wrong = []
 
     def add(self, what, measured, truth, error, rounding=1.0):

@@ -1,7 +1,7 @@
-"""What the servers of http_server.py and grpc_server.py share: an accept loop that runs scripts.
+"""Holds what the servers of http_server.py and grpc_server.py share: an accept loop that runs scripts.
 
-A script is one function of an exchange, which is one connection; the server runs the scripts in turn,
-one for each connection, the last for ever.
+A script is a function of an exchange, which is one connection. The server runs the scripts in turn, one for each
+connection, the last one for ever.
 """
 
 import socket
@@ -15,22 +15,23 @@ class Gone(Exception):
 
 
 class ScriptedExchange:
-    """One connection. The subclass's receive() takes in what comes, or raises Gone."""
+    """Is one connection. The subclass's receive() reads what comes, or raises Gone."""
 
     def __init__(self, connection):
         self.socket = connection
 
     def wait_until_the_client_speaks(self):
-        """Before that it may not know that it is connected: a reset would be a connection that failed."""
+        """Waits for the client's first bytes: before that the client may not know that it is connected, and would
+        take a reset for a failed connection."""
         if not self.socket.recv(1, socket.MSG_PEEK):
             raise Gone
 
     def shut(self):
-        """What was said so far is all there is."""
+        """Closes the sending side: what was sent so far is all there is."""
         self.socket.shutdown(socket.SHUT_WR)
 
     def break_off(self):
-        """The client sees a reset connection, and maybe not what was said last."""
+        """Resets the connection; the client may not see what was sent last."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         raise Gone
 
@@ -40,13 +41,13 @@ class ScriptedExchange:
 
 
 class ScriptedServer:
-    """The subclass's exchange(connection, script) runs the script, and closes the connection.
+    """Accepts connections; the subclass's exchange(connection, script) runs the script, and closes the connection.
 
-    Not `listening`: connections are refused until listen() is called."""
+    With `listening` false, connections are refused until listen() is called."""
 
     def __init__(self, scripts, listening=True):
         self.scripts = scripts
-        self.calls = []  # in the order in which they came
+        self.calls = []  # calls in the order in which they came
         self.connections = 0
         self.failures = []
         self.thread = None
@@ -74,7 +75,7 @@ class ScriptedServer:
                 self.exchange(connection, script)
             except (Gone, ConnectionError, ssl.SSLError):
                 pass
-            except Exception as error:  # for the test to find
+            except Exception as error:  # kept for the test
                 self.failures.append(error)
 
     def stop(self):

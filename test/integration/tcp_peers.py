@@ -1,11 +1,11 @@
-"""What listens in place of a receiver, or in front of it: a proxy, and somebody of another protocol."""
+"""Listens in place of a receiver, or in front of it: a proxy, and a server of another protocol."""
 
 import socket
 import threading
 
 
 class Proxy:
-    """Connects whoever asks for a tunnel, wherever to, with `server`."""
+    """Connects every client that requests a tunnel to `server`, whatever address the client names."""
 
     def __init__(self, server):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -33,7 +33,7 @@ class Proxy:
 
 
 class OneGreeting:
-    """Says one thing to whoever connects."""
+    """Sends one greeting to every client."""
 
     def __init__(self, greeting):
         self.listener = socket.create_server(("127.0.0.1", 0))

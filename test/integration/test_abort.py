@@ -1,4 +1,4 @@
-"""abort() where the heap's peak is profiled: the last export is made, and all else is as without us."""
+"""abort() where the heap's peak is profiled: the last export is made, and all else is as without the profiler."""
 
 import ctypes
 import os
@@ -17,18 +17,18 @@ from waiting import eventually
 
 pytestmark = pytest.mark.fast
 
-PEAK_BYTES = 2000 * 3000  # what aborts.c holds
+PEAK_BYTES = 2000 * 3000  # bytes that aborts.c holds
 PEAK = {
     "OTEL_PROFILER_TYPES": "cpu,heap,heap_peak", "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILER_ALLOC_INTERVAL": "1",
     "OTEL_PROFILE_EXPORT_INTERVAL": "86400000",
 }
-LEAST_STACK = 2 * ctypes.CDLL(None).getauxval(51) + 4096  # two of the kernel's frames, AT_MINSIGSTKSZ
+LEAST_STACK = 2 * ctypes.CDLL(None).getauxval(51) + 4096  # two frames of the kernel's size, AT_MINSIGSTKSZ
 NO_CORE = {resource.RLIMIT_CORE: (0, 0)}
 
 
 @pytest.fixture
 def aborts(run, program):
-    """aborts("thread", ...) -> the outcome of that way to end; the rest as for run()."""
+    """aborts("thread", ...) -> the outcome of a program that ends that way; other arguments as for run()."""
 
     def run_through(*way, **options):
         settings = {**PEAK, **options.pop("env", {})}
@@ -57,7 +57,7 @@ def test_the_program_sees_the_default_action(aborts):
 
 
 def test_libc_has_found_a_corrupted_heap(aborts):
-    """With the lock of the program's allocator held: the helper has a heap of its own."""
+    """The program's allocator is locked: the helper has a heap of its own."""
     assert re.search(r"malloc\(\): |corrupted|invalid", aborts("corrupted").stderr)
 
 
@@ -68,7 +68,7 @@ def test_a_program_that_handles_it_is_let(aborts):
 
 
 def test_a_program_that_ignores_it_goes_on(aborts):
-    """Then libc ends the process by an action that it sets itself."""
+    """When the ignored signal is over, libc ends the process by an action that it sets itself."""
     outcome = aborts("ignored")
     assert (outcome.returncode, outcome.stdout) == (ABORTED, "went on\n")
 
@@ -76,8 +76,8 @@ def test_a_program_that_ignores_it_goes_on(aborts):
 @pytest.mark.parametrize("types", ["cpu,heap,heap_peak", "heap,heap_peak"], ids=["cpu", "heap"])
 @pytest.mark.parametrize("size", [0, LEAST_STACK - 1], ids=["least", "too-small"])
 def test_a_small_alternate_stack_has_as_much_room_as_without_us(aborts, size, types):
-    """The kernel ends a process by SIGSEGV where it has no room for a handler's frame. With CPU samples our handler
-    has a stack of ours."""
+    """The kernel ends a process by SIGSEGV where an alternate stack has no room for a handler's frame. With CPU
+    samples our handler has a stack of its own."""
     assert aborts("handler", size, profiled=False).returncode == ABORTED
     outcome = aborts("handler", size, env={"OTEL_PROFILER_TYPES": types})
     assert outcome.returncode == ABORTED, outcome.stderr
@@ -85,7 +85,7 @@ def test_a_small_alternate_stack_has_as_much_room_as_without_us(aborts, size, ty
 
 
 def test_an_exit_beside_it_does_not_change_how_the_process_ends(aborts):
-    """The export takes longer than the other thread's exit."""
+    """The export takes longer than the exit of the other thread."""
     for _ in range(5):
         outcome = aborts("beside_exit")
         assert outcome.returncode == ABORTED
@@ -112,7 +112,7 @@ def test_a_receiver_that_is_away_is_not_waited_for(aborts):
 
 
 def test_a_receiver_that_never_answers_holds_up_no_end(aborts, tmp_path):
-    """It takes the connection, and no more."""
+    """The receiver accepts the connection, and does no more."""
     code = (
         "import socket, sys\n"
         "listener = socket.create_server(('127.0.0.1', 0), backlog=64)\n"
@@ -129,7 +129,7 @@ def test_a_receiver_that_never_answers_holds_up_no_end(aborts, tmp_path):
 
 @pytest.mark.system
 def test_a_signal_from_outside_is_one_too(start, program):
-    """systemd's watchdog sends it."""
+    """systemd's watchdog sends SIGABRT from outside."""
     running = start([program("burn"), "60000", "4"], env=PEAK, limits=NO_CORE)
     eventually(lambda: cpu_seconds(running.process.pid), "0.7 s of CPU", unless=running.process.poll, holds=lambda used: used >= 0.7)
     running.process.send_signal(signal.SIGABRT)
@@ -139,7 +139,7 @@ def test_a_signal_from_outside_is_one_too(start, program):
 
 
 def test_a_program_without_memory_reports_the_largest_holders(run, program):
-    """std::terminate, of a std::bad_alloc that nobody catches."""
+    """The program ends by std::terminate, of a std::bad_alloc that no code catches."""
     limits = {**NO_CORE, resource.RLIMIT_AS: (2 << 30, 2 << 30)}
     environment = {**PEAK, "OTEL_PROFILER_ALLOC_INTERVAL": "65536"}
     outcome = run([program("runs_out_of_memory")], env=environment, limits=limits, timeout=120)
@@ -151,7 +151,7 @@ def test_a_program_without_memory_reports_the_largest_holders(run, program):
 @pytest.mark.system
 @pytest.mark.skipif(not shutil.which("gdb"), reason="needs gdb")
 def test_a_core_file_shows_the_programs_frames(program, tmp_path):
-    """The default action meets the thread where abort() has raised the signal."""
+    """The default action meets the thread where abort() has raised the signal, so the core file shows its frames."""
     with open("/proc/sys/kernel/core_pattern", encoding="ascii") as file:
         if file.read().strip() != "core":
             pytest.skip("cores go elsewhere here")
@@ -170,7 +170,7 @@ def test_a_core_file_shows_the_programs_frames(program, tmp_path):
 
 @pytest.mark.system
 def test_a_process_that_aborts_has_not_settled():
-    """The crash guard counts it, as where nothing is exported (test_crash_guard.py)."""
+    """The crash guard counts an abort as a failed start, also where nothing is exported (test_crash_guard.py)."""
     code = ("import os\n"
             "def helps(thread): return open(f'/proc/self/task/{thread}/comm').read().startswith('otelprof')\n"
             "while not any(map(helps, os.listdir('/proc/self/task'))): pass\n"

@@ -1,6 +1,7 @@
-"""A caller whose stack is 8 bytes off is served as libc serves it: hand-written assembler, old compilers, thunks.
+"""A caller whose stack pointer is off by 8 bytes is served as libc serves it: hand-written assembler, old compilers, thunks.
 
-The psABI asks for multiples of 16. libc's functions hardly ever store anything aligned on the stack, compilers do so in ours.
+The psABI requires multiples of 16. libc's functions hardly ever store anything aligned on the stack; compilers do so in our
+functions.
 """
 
 import re
@@ -21,14 +22,14 @@ STATES = {
 
 
 def ends(outcome):
-    """Number and name of each call -> how its process ended."""
+    """Returns the number and name of each call -> how its process ended."""
     assert outcome.stdout.endswith("done\n") and outcome.returncode == 0, outcome.stdout + outcome.stderr
     return dict(line.split(": ") for line in outcome.stdout.splitlines()[:-1])
 
 
 @pytest.fixture
 def plain(run, program):
-    """A few calls end the process without us, too: dlopen, for one."""
+    """Runs the calls without the profiler: a few of them end the process there, too, such as dlopen."""
     found = ends(run([program("any_stack")], profiled=False))
     assert list(found.values()).count("0") > 100
     return found
@@ -56,7 +57,7 @@ def test_the_stack_of_such_an_allocation_is_whole(run, program, plain):
 
 
 def test_hooks_that_do_not_align_their_stack_store_nothing_aligned():
-    """They are compiled without vector registers."""
+    """These hooks are compiled without vector registers."""
     for name in ("blocking", "locks", "malloc", "mask", "operator_new"):
         code = subprocess.run(["objdump", "-d", BUILD / f"obj/shim/hooks/{name}.o"], capture_output=True, text=True, check=True)
         assert "<" in code.stdout and not re.search(r"%[xyz]mm", code.stdout), name

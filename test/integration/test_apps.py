@@ -17,7 +17,7 @@ pytestmark = pytest.mark.load
 
 
 def files_of(folder):
-    """Relative path -> hash of everything a run left behind."""
+    """Returns relative path -> hash of every file that a run left behind."""
     found = {}
     for root, _, names in os.walk(folder):
         for name in names:
@@ -29,15 +29,14 @@ def files_of(folder):
 
 
 def without_pids(text):
-    """bash names the process that was killed: "job.sh: line 13: 4711 Killed"."""
+    """Removes process ids: bash names a killed process: "job.sh: line 13: 4711 Killed"."""
     return re.sub(r"(line \d+:) +\d+ ", r"\1 PID ", text)
 
 
 @pytest.fixture
 def same(run, tmp_path):
-    """same(command, prepare=None, ignore=()): runs `command` without and with the profiler, each in
-    a folder of its own but of the same name, asserts that nothing differs, and returns the profiled
-    run."""
+    """same(command, prepare=None, ignore=()): runs `command` without and with the profiler, each in a new folder with
+    the same name, asserts that nothing differs, and returns the profiled run."""
 
     def compare(command, prepare=None, ignore=(), stdin="", extra_env=None):
         outcomes = []
@@ -102,7 +101,7 @@ def test_gcc_writes_the_same_object(same):
     compiler = profiled.instance("cc1plus")
     assert compiler.cpu_total() > 1e8, "cc1plus worked for a second"
     assert compiler.total("alloc_space") > 1 << 20
-    # Debian's cc1plus is stripped, but for its dynamic symbols, which it exports for plugins
+    # Debian's cc1plus is stripped, except for the dynamic symbols that it exports for plugins
     assert any(name.startswith(("ggc_", "c_parse", "cp_", "c_", "do_")) for name in compiler.names()), (
         "functions of cc1plus by name"
     )
@@ -373,14 +372,14 @@ def until_saved(port):
 
 
 def save_at_last(port):
-    """One more save, of all that the load has left, and waits for its end."""
+    """Starts one more save, of all that the load has left, and waits for its end."""
     until_saved(port)
     ask(port, "bgsave")
     until_saved(port)
 
 
 def drive_redis(port):
-    """What a benchmark leaves behind, and the verdicts of its saves."""
+    """Returns the files that a benchmark leaves, and the verdicts of its saves."""
     eventually(lambda: subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).returncode == 0, "an answer of redis")
     load = subprocess.Popen(
         ["redis-benchmark", "-p", str(port), "-t", "set,get,lpush,lrange", "-n", "20000", "-q",

@@ -1,4 +1,4 @@
-"""What is particular to a processor lies in two folders: common/arch/NAME and shim/capture/arch/NAME."""
+"""Code for one processor is in two folders only: common/arch/NAME and shim/capture/arch/NAME."""
 
 import re
 import subprocess
@@ -6,14 +6,14 @@ import subprocess
 from profiled import ARCH, BUILD, ROOT
 
 REGISTER = re.compile(
-    r"\b[re](?:[abcd]x|[sd]i|[sb]p|ip|flags)\b"  # of the processor
+    r"\b[re](?:[abcd]x|[sd]i|[sb]p|ip|flags)\b"  # registers of the processor
     r"|\br(?:8|9|1[0-5])[dwb]?\b|\b[xyz]mm\d*\b|\bmxcsr\b|\bREG_\w+|_R[SBI]P\b"
     r"|\bgregs\b|\b\w*x86_\w*|[\"`]amd64",
     re.IGNORECASE,
 )
-# Instructions. What names a symbol (a label, .weak, .symver) is no architecture's.
+# Matches instructions. A directive that names a symbol (a label, .weak, .symver) belongs to no architecture.
 ASSEMBLER = re.compile(r"\basm\s+volatile|__asm__\s+(?:volatile|goto)|\bnaked\b")
-# A file, and what it may say: an example of a value.
+# Lists files and what they may mention: an example of a value.
 ALLOWED = {"common/resource_attributes.def": "amd64", "shim/flush/encode/emulated_program.c": '"x86_64"'}
 
 
@@ -22,7 +22,8 @@ def folders(arch):
 
 
 def sources():
-    """What is not of one architecture. otelprof.h is left out: programs have it alone, without the files beside it."""
+    """Lists the sources that must not depend on an architecture. otelprof.h is left out: programs include it alone,
+    without the files beside it."""
     paths = [path for folder in ("common", "shim") for path in sorted((ROOT / folder).rglob("*"))]
     return [path for path in paths if path.is_file() and "arch" not in path.relative_to(ROOT).parts and path.name != "otelprof.h"]
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong with the environment, one warning says so and the program runs on."""
+"""For each error in the environment, one warning is logged and the program runs on."""
 
 import os
 import json
@@ -14,7 +14,7 @@ from ports import closed_port
 
 pytestmark = pytest.mark.fast
 
-WRONG = [  # the rest of them: test_config.c, wrong_values
+WRONG = [  # test_config.c has the others: wrong_values
     ("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "ftp://localhost", "OTEL_EXPORTER_OTLP_ENDPOINT"),
     ("OTEL_PROFILER_CPU_FREQUENCY", "100000", "99"),
 ]
@@ -40,7 +40,7 @@ DEBUG = {"OTEL_LOG_LEVEL": "debug"}
 def test_wrong_value(run, program, name, value, instead):
     outcome = run([program("burn"), "20", "1"], env={name: value}, log_to_stderr=True)
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
-    # the receiver's endpoint may be what was spoilt: then nobody listens, and that may be said too
+    # a wrong value may be the receiver's endpoint: then nothing listens there, and a warning of that is allowed, too
     said = [line for line in warnings_of(outcome) if name in line]
     assert len(said) == 1, outcome.stderr
     assert value in said[0] and f"using {instead}" in said[0]
@@ -86,7 +86,7 @@ def test_missing_flush_library(run, program, library, tmp_path):
 
 
 def test_nothing_of_the_signal_is_left_when_profiling_ends(run, library, tmp_path):
-    """Without the exporter sampling stops: the program finds the signal as if we had never been."""
+    """Without the exporter sampling stops: the program finds the signal as in a process without the profiler."""
     alone = tmp_path / "libotelprof.so"
     shutil.copy(library, alone)
     code = (
@@ -102,8 +102,8 @@ def test_nothing_of_the_signal_is_left_when_profiling_ends(run, library, tmp_pat
 
 @pytest.mark.parametrize("sets_after_ms", [None, 100, 250, 400])
 def test_the_signal_is_never_seen_while_profiling_ends(run, program, library, tmp_path, sets_after_ms):
-    """Nor at any moment in between, though the thread that ends it takes half a second: a program
-    that asks for the action is told the default one, and the one that it sets stays."""
+    """The thread that ends profiling takes half a second. At no moment in between does the program see our action: a
+    query of the action returns the default, and an action that the program sets stays."""
     alone = tmp_path / "libotelprof.so"
     shutil.copy(library, alone)
     outcome = run([program("asks_action"), "1500", *([str(sets_after_ms)] if sets_after_ms else [])],
@@ -112,8 +112,8 @@ def test_the_signal_is_never_seen_while_profiling_ends(run, program, library, tm
 
 
 def test_timers_refused(run, program):
-    """A limit of no pending signals refuses every POSIX timer: the interval timer samples the process,
-    unless the program uses it itself."""
+    """Without pending signals the kernel refuses every POSIX timer: the interval timer samples the process, unless
+    the program uses it itself."""
     outcome = run(
         [program("burn"), "600", "64"],
         env=DEBUG,
@@ -136,12 +136,12 @@ def test_timers_refused_and_the_interval_timer_in_use(run, program):
     )
     assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
     assert [line for line in warnings_of(outcome) if "without stacks" in line], outcome.stderr
-    # nothing is left to sample with, but the time is not lost
+    # no timer is left to sample with, but the time is not lost
     assert outcome.instance("signal_owner").cpu_total() > 59e6
 
 
 def test_a_limit_that_makes_timers_deadly(run, program):
-    """Linux ends a process that has a CPU timer and is allowed no real-time at all."""
+    """Linux ends a process that has a CPU timer and a limit of zero on real-time CPU."""
     outcome = run(
         [program("burn"), "300", "64"],
         env=DEBUG,
@@ -178,7 +178,8 @@ def test_a_sandbox_without_timers(run, program, calls, left):
 
 @pytest.mark.parametrize("mebibytes", [8, 16, 32, 64, 128])
 def test_little_address_space(run, program, mebibytes):
-    """As much as the program needs and less than we would like: it is left alone, and debug lines say so."""
+    """The program has as much as it needs and less than the profiler wants: it is not profiled, and debug lines
+    report it."""
     limits = {resource.RLIMIT_AS: (mebibytes << 20, mebibytes << 20)}
     plain = run([program("burn"), "200", "1"], limits=limits, profiled=False)
     if plain.returncode != 7:
@@ -199,14 +200,14 @@ def test_enough_address_space(run, program):
 
 @pytest.mark.parametrize("closed", ["0", "1", "2", "012"])
 def test_closed_standard_descriptors(run, program, tmp_path, closed):
-    """The application's file gets the free number, and nobody else writes into it."""
+    """The application's file gets the free number, and no profiler code writes to it."""
     written = tmp_path / "written"
     redirect = " ".join(f"{number}>&-" for number in closed)
     outcome = run(
         ["sh", "-c", f'exec "$0" "$1" {redirect}', program("closed_stdio"), str(written)],
         env={
             "OTEL_LOG_LEVEL": "debug",
-            "OTEL_PROFILER_CPU_FREQUENCY": "0",  # there is something to be said
+            "OTEL_PROFILER_CPU_FREQUENCY": "0",  # so that there is a line to log
             "OTEL_PROFILE_EXPORT_INTERVAL": "100",
         },
         log_to_stderr=True,
@@ -261,7 +262,7 @@ def test_console_where_the_program_has_decimal_commas(run, tmp_path):
 
 
 def test_console_counts_a_function_with_its_inlined_functions(run, program):
-    """The console shows ten rows an export: both functions are the hottest of all, and all exports count."""
+    """The console shows ten rows for each export: both functions are the hottest of all, and all exports count."""
     console = {"OTEL_PROFILES_EXPORTER": "console", "OTEL_PROFILER_TYPES": "cpu"}
     outcome = run([program("inlined_work"), "1500"], env=console, log_to_stderr=True)
     row = r"^ *([0-9.]+) s +[0-9.]+% +([0-9.]+) s +[0-9.]+%  (\S+)$"
@@ -272,21 +273,21 @@ def test_console_counts_a_function_with_its_inlined_functions(run, program):
     assert own["inlined_work"] > own["has_inlined_work"] > 0, outcome.stderr
     assert own["inlined_work"] == total["inlined_work"], outcome.stderr
     both = own["has_inlined_work"] + total["inlined_work"]
-    assert total["has_inlined_work"] == pytest.approx(both, rel=0.1), outcome.stderr  # and what it calls
+    assert total["has_inlined_work"] == pytest.approx(both, rel=0.1), outcome.stderr  # and the functions that it calls
 
 
 def test_short_life_sends_when_asked(run, program):
     outcome = run([program("burn"), "30", "16"], env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
-    period = 1e9 / 99  # the rest of less than a period is never sent
+    period = 1e9 / 99  # a remainder of less than a period is never sent
     instance = outcome.instance("burn")
-    # the start and the program's own allocations are CPU time too
+    # the start and the program's own allocations are CPU time, too
     assert 30e6 - period <= instance.cpu_total()
     assert instance.cpu_of("burns_cpu") <= 30e6 + period
 
 
 @pytest.mark.parametrize("profiled", [False, True])
 def test_a_log_file_at_the_limit_of_file_sizes(run, program, tmp_path, profiled):
-    """SIGXFSZ for a line of ours would end the program."""
+    """SIGXFSZ for one of our lines would end the program."""
     log = tmp_path / "full.log"
     log.write_bytes(b"x" * 5000)
     outcome = run(

@@ -1,4 +1,4 @@
-"""What happens in a process before its main: nothing that could reach the program's own code, and little."""
+"""Before main the profiler runs nothing that could reach the program's own code, and little else."""
 
 import collections
 import glob
@@ -24,22 +24,22 @@ settings = pytest.mark.parametrize("setting", SETTINGS)
 
 @settings
 def test_no_malloc_of_the_program_is_called_before_its_main(run, program, setting):
-    """Debian's maxima brings one that its main makes ready."""
+    """Debian's maxima has a malloc of its own that its main makes ready."""
     outcome = run([program("malloc_for_main")], env=SETTINGS[setting])
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "ok\n", "")
 
 
-# --- the look-up of what is behind us ---
+# --- the look-up of functions behind ours ---
 
 COMPARES = BUILD / "test/differential/symbols.so"
-# Allocators and wrappers of libc, before us and behind us; what is not installed says nothing.
+# Lists allocators and wrappers of libc, before and behind the profiler; missing ones are passed over.
 OTHERS = [path for name in ("libjemalloc.so.2", "libtcmalloc.so.4", "libmimalloc.so.2*", "libfakeroot/libfakeroot-tcp.so",
                             "libeatmydata.so", "faketime/libfaketime.so.1", "heaptrack/libheaptrack_preload.so")
           for path in glob.glob(f"/usr/lib/x86_64-linux-gnu/{name}") + glob.glob(f"/usr/lib/{name}")]
 
 
 def differences(tmp_path, command, before=(), behind=()):
-    """Of our look-up from the loader's, for every name that any object of the program defines."""
+    """Returns how our look-up differs from the loader's, for every name that any object of the program defines."""
     report = tmp_path / "symbols"
     report.unlink(missing_ok=True)
     preload = ":".join(map(str, (*before, COMPARES, *behind)))
@@ -63,27 +63,27 @@ def test_the_next_functions_beside_other_preloads(tmp_path, other):
     assert differences(tmp_path, ["/bin/true"], behind=[other]) == []
 
 
-# --- exports that are withdrawn ---
+# --- exports that are removed ---
 
 
 @settings
 def test_withdrawn_symbols_are_ignored_by_readers_of_the_tables(run, program, setting):
-    """memray reads them by itself, and called address 0 of our library."""
+    """memray reads the tables by itself, and called address 0 of our library."""
     before = run([program("reads_symbols")], profiled=False).stdout
     outcome = run([program("reads_symbols")], env=SETTINGS[setting])
     assert outcome.stdout == f"{int(before.split()[0]) + 1} objects\n"
 
 
-# --- how much there is of it ---
+# --- how many calls there are ---
 
 OF_THE_PROGRAM = {"malloc", "free", "calloc", "realloc", "memalign", "posix_memalign", "aligned_alloc", "getenv",
                   "secure_getenv", "dlsym", "dlopen", "dlerror", "dladdr", "dlclose", "exit"}
 DATA = {"environ", "__environ", "_r_debug"}
-# They call nobody, keep no state, and no preload is known that has its own.
+# These functions call no other, keep no state, and no preload is known that defines them.
 LEAVES = {"__errno_location", "__libc_current_sigrtmax", "__libc_current_sigrtmin", "getauxval", "memchr", "memcmp",
           "memcpy", "__memcpy_chk", "memmem", "memmove", "memset", "stpcpy", "__stpcpy_chk", "strchr", "strcmp",
           "strcspn", "strlen", "strncmp", "strnlen", "strpbrk", "strrchr", "strspn", "strstr"}
-# Of libc, which another preload may stand in front of.
+# Functions of libc, which another preload may replace.
 OF_LIBC_IF_PROFILED = {
     "__cxa_at_quick_exit", "__cxa_atexit", "atexit", "__pthread_register_cancel", "__register_atfork", "__sigsetjmp",
     "dl_iterate_phdr", "getpid", "getrlimit", "gnu_get_libc_version", "madvise", "mmap", "pthread_attr_destroy",
@@ -98,7 +98,7 @@ def named(option):
 
 @pytest.fixture(scope="module")
 def counts(tmp_path_factory):
-    """A preload that counts the calls of ours of all that our library imports, or stands in front of."""
+    """Builds a preload that counts our calls of all functions that our library imports, or replaces."""
     libc = subprocess.run(["nm", "-D", "--defined-only", "/lib/x86_64-linux-gnu/libc.so.6"], capture_output=True,
                           text=True, check=True).stdout
     of_libc = {line.split()[-1].split("@")[0] for line in libc.splitlines()} - {"__libc_start_main"}
@@ -111,7 +111,8 @@ def counts(tmp_path_factory):
 
 
 def system_calls(trace, end):
-    """On the main thread, from where our constructor may begin to the line that begins with `end`."""
+    """Lists system calls on the main thread, from the first moment of our constructor to the line that begins with
+    `end`."""
     lines = [line for line in trace.read_text().splitlines() if "resumed>" not in line]
     of_main = [line.split(maxsplit=1)[1] for line in lines if line.split()[0] == lines[0].split()[0]]
     first = next(i for i, line in enumerate(of_main) if line.startswith("getpgid(1111111"))
@@ -121,7 +122,7 @@ def system_calls(trace, end):
 
 @pytest.fixture
 def before_main(run, program, counts, tmp_path):
-    """before_main(setting) -> (our calls of others' functions, our system calls), counted by name."""
+    """before_main(setting) -> (our calls of foreign functions, our system calls), counted by name."""
 
     def count(setting, command=None, end="getpgid(2222222"):
         trace = tmp_path / "trace"
@@ -136,12 +137,12 @@ def before_main(run, program, counts, tmp_path):
 
 
 def told(what):
-    """The figures of docs/overhead.md: excluded by default, excluded, disabled, profiled."""
+    """Returns the figures of docs/overhead.md: excluded by default, excluded, disabled, profiled."""
     line, = (line for line in (ROOT / "docs/overhead.md").read_text().splitlines() if line.startswith(f"| before main: {what}"))
     return [int(figure) for figure in re.findall(r"\| (\d+) ", line)]
 
 
-# openat: the folder of the configuration files, which is not there, and the kill switch until the next boot
+# openat: the folder of the configuration files, which does not exist, and the kill switch until the next boot
 @pytest.mark.parametrize("setting, expected", [("excluded", {"openat": 2, "readlinkat": 1, "mprotect": 2}),
                                                ("disabled", {"mprotect": 2})])
 def test_before_main_an_excluded_process_does_next_to_nothing(before_main, setting, expected):
@@ -159,7 +160,7 @@ def test_before_main_a_command_of_the_system_opens_the_files_of_the_host(before_
 
 
 def test_before_main_a_profiled_process_makes_the_listed_calls_alone(before_main):
-    """None of it is the program's: its malloc, its getenv, the loader."""
+    """None of these calls is the program's: its malloc, its getenv, the loader."""
     calls, system = before_main("profiled")
     others = set(calls) - LEAVES
     assert others <= OF_LIBC_IF_PROFILED

@@ -1,4 +1,4 @@
-"""Time off CPU: as long as the kernel knows, where it was spent, whatever the threads do."""
+"""Time off CPU is as long as the kernel reports, and belongs to the place of the wait, whatever the threads do."""
 
 import json
 import signal
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timing
 
 OFF_CPU = {"OTEL_PROFILER_TYPES": "off_cpu"}
 UNSAMPLED = "otelprof.stack.unsampled"
-# Of test/programs/known_waits.c: what each of its functions waits for.
+# Lists what each function of test/programs/known_waits.c waits for.
 KINDS = {
     "sleeps_here": {"sleep"},
     "polls_here": {"poll"},
@@ -25,9 +25,9 @@ KINDS = {
     "waits_for_child_here": {"process"},
     "syncs_here": {"sync", "io", "other"},
 }
-# What pthread_create and page faults wait for on a busy machine.
+# pthread_create and page faults wait for these on a busy machine.
 ANYWHERE = {"futex", "memory", "other"}
-MOST_CREATION_NS = 10e6  # that truth and account may differ by for each thread
+MOST_CREATION_NS = 10e6  # by which the program's figures and the profile's may differ for each thread
 
 
 def times_in(outcome, kinds):
@@ -48,15 +48,15 @@ def times_in(outcome, kinds):
     ids=["short", "longer_than_the_interval", "sixteen", "a_thousand"],
 )
 def test_waits_are_as_long_as_the_kernel_reports(run, program, kind, threads, rounds, ms, interval, tmp_path):
-    """What a look has met is never more than it was; with what no look has met, the threads' last moments,
-    it is never less."""
+    """Waits with a stack are never longer than the kernel reports; together with waits without a stack, the threads'
+    last moments, they are never shorter."""
     outcome = run([program("known_waits"), kind, threads, rounds, ms], cwd=tmp_path,
                   env={**OFF_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": str(interval)})
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stderr == ""
     truth = json.loads(outcome.stdout)
     told = times_in(outcome, truth)
-    # who waits in vfork until the child has begun stands in clone, which has no unwind tables
+    # a thread that waits in vfork until the child has begun is in clone, which has no unwind tables
     cut = sum(sample.value for sample in attributed_samples(outcome, "off_cpu")
               if sample.attributes.get("otelprof.stack.truncated"))
     for name, (least, most) in truth.items():
@@ -65,12 +65,12 @@ def test_waits_are_as_long_as_the_kernel_reports(run, program, kind, threads, ro
         assert sampled <= most * 1.03 + slack, (name, told, truth)
         assert everything >= least * 0.97 - slack, (name, told, truth)
         assert kinds <= KINDS[name] | ANYWHERE, (name, kinds)
-        if least > 1e9 and threads == 1:  # of many, not each is looked at each time
+        if least > 1e9 and threads == 1:  # of many threads, not each is polled each time
             assert sampled >= least / 3, (name, told, truth)
 
 
 def test_a_wait_that_never_ends_is_in_each_export(start, program, tmp_path):
-    """While it lasts, for as long as it lasts."""
+    """Each export has the part of the wait that fell into it, while the wait goes on."""
     program = start([program("known_waits"), "sleep", 3, 1, 100000], cwd=tmp_path,
                     env={**OFF_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": "300"})
     eventually(lambda: len(program.receiver.requests) >= 4, "four exports", unless=program.process.poll)
@@ -86,13 +86,13 @@ def test_a_wait_that_never_ends_is_in_each_export(start, program, tmp_path):
 
 @pytest.mark.parametrize("percent", [100, 40], ids=["one_processor", "throttled"])
 def test_cpu_waits_and_delay_are_the_time_that_a_thread_lived(run, program, percent):
-    """Of threads that work, sleep, lock, write and read, on one processor, or a part of it."""
+    """Threads that work, sleep, lock, write and read, on one processor or a part of one."""
     with processor_quota(percent) as start:
         if start is None and percent < 100:
             pytest.skip("no control group with a quota of CPU time can be made here")
         outcome = run([*(start or []), program("accounts_for_time")],
                       env={"OTEL_PROFILER_TYPES": "cpu,off_cpu,sched_delay",
-                           "OTEL_PROFILER_CPU_FREQUENCY": "4000"})  # counts are whole
+                           "OTEL_PROFILER_CPU_FREQUENCY": "4000"})  # counts of events are whole numbers
     assert outcome.returncode == 0, outcome.stderr
     period = outcome.instance("accounts_for").period
     told = {}
@@ -107,7 +107,7 @@ def test_cpu_waits_and_delay_are_the_time_that_a_thread_lived(run, program, perc
 
 
 def test_a_stop_of_the_process_is_no_wait(start, program, tmp_path):
-    """A stop that begins in a sleep of the helper, as nearly all do; at most a poll's period of it is missing."""
+    """The stop begins in a sleep of the helper, as nearly all do; at most a poll's period of the stop is charged."""
     program = start([program("known_waits"), "sleep", 1, 1, 100000], cwd=tmp_path,
                     env={**OFF_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": "700"})
     process = program.process
@@ -132,7 +132,7 @@ def test_a_stop_of_the_process_is_no_wait(start, program, tmp_path):
 
 @pytest.mark.fast
 def test_an_exit_that_waits_for_the_last_export_waits_for_the_profiler(run, program):
-    """It is not a wait of the program's: no function of it is charged."""
+    """The wait for the last export is not the program's: no function of the program is charged."""
     outcome = run([program("holder_moves")], env={**OFF_CPU, "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"})
     assert outcome.returncode == 0, outcome.stderr
     stacks = {sample.stack for sample in attributed_samples(outcome, "off_cpu")}
@@ -141,7 +141,7 @@ def test_an_exit_that_waits_for_the_last_export_waits_for_the_profiler(run, prog
 
 
 def test_a_wait_that_was_left_by_a_longjmp_is_over(run, program):
-    """From the next export on at the latest, though the thread calls nothing that would say so."""
+    """The wait is over from the next export on at the latest, though the thread makes no call that would end it."""
     outcome = run([program("leaves_wait")],
                   env={"OTEL_PROFILER_TYPES": "off_cpu,threads", "OTEL_PROFILE_EXPORT_INTERVAL": "300"})
     assert outcome.returncode == 0, outcome.stderr

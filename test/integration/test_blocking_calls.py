@@ -1,5 +1,5 @@
-"""Calls that may block are bound where they are made (bound_calls.h), where a type of profile wants to
-know of waits: no program may notice."""
+"""Calls that may block are redirected at their call sites (bound_calls.h), where a profile type measures waits: no
+program may notice."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def compiled(folder, name, source, *flags):
 
 
 def whose(outcome):
-    """{(object, function): [(whose it is now, how its memory is mapped), ...]}."""
+    """Returns {(object, function): [(the object that the entry leads to, how its memory is mapped), ...]}."""
     assert outcome.returncode == 0, outcome.stderr
     calls = {}
     for place, name, owner, rights in re.findall(r"^(\S+) (\S+) (\S+) (\S{4})$", outcome.stdout, re.M):
@@ -49,7 +49,7 @@ def test_the_table_is_read_whole():
 
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_calls_lead_to_us_however_the_program_is_bound(run, tmp_path, binding):
-    """And memory that was read-only is so again."""
+    """Memory that was read-only is read-only again."""
     source = (ROOT / "test/programs/whose_calls.c").read_text()
     program = compiled(tmp_path, "whose", source, "-rdynamic", *BINDINGS[binding])
     plain = run([program, "0"], profiled=False)
@@ -63,7 +63,8 @@ def test_calls_lead_to_us_however_the_program_is_bound(run, tmp_path, binding):
 
 
 def mapping_at(pid, offset):
-    """(first address, past the last, rights) of the mapping that has this address of libotelprof.so, and the address."""
+    """Returns (first address, past the last, rights) of the mapping that has this address of libotelprof.so, and the
+    address."""
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
     found = [(*(int(end, 16) for end in line.split()[0].split("-")), line.split()[1])
              for line in lines if line.endswith(f"/{LIBRARY.name}")]
@@ -72,7 +73,7 @@ def mapping_at(pid, offset):
 
 
 def test_the_next_functions_are_read_only_once_they_are_known(start, tmp_path):
-    """They share one mapping with what the loader has made read-only."""
+    """The pointers share one mapping with what the loader has made read-only."""
     text = subprocess.run(["nm", "-S", LIBRARY], capture_output=True, text=True, check=True).stdout
     tables = re.findall(r"^(\w+) (\w+) d (next_locks|next_blocking_calls|next_blocking_syscall)$", text, re.M)
     (relocated,) = re.findall(r"^(\w+) d _DYNAMIC$", text, re.M)
@@ -115,7 +116,7 @@ def test_calls_of_a_library_that_is_loaded_later_lead_to_us(run, program, tmp_pa
 @pytest.mark.parametrize("preload, names", [("libfaketime", ["poll", "nanosleep"]), ("libeatmydata", ["fsync"])])
 @pytest.mark.parametrize("first", [True, False])
 def test_another_preload_keeps_its_functions(run, library, tmp_path, preload, names, first):
-    """Whether it comes before us or behind us."""
+    """The other preload may come before or behind the profiler."""
     found = sorted(str(path) for path in Path("/usr/lib").rglob(f"{preload}*.so*"))
     if not found and shutil.which("faketime") is None:
         pytest.skip(f"{preload} is not installed")
@@ -129,7 +130,7 @@ def test_another_preload_keeps_its_functions(run, library, tmp_path, preload, na
     assert owners(outcome, "program")["pthread_join"] == {"libotelprof.so"}
 
 
-# A table of functions on pages that a constructor protects its own way: closed where the loader left them open, or
+# Defines a table of functions on pages that a constructor protects itself: closed where the loader left them open, or
 # open where the loader closed them.
 PROTECTED = """
 #include <poll.h>
@@ -160,7 +161,7 @@ int main(int argc, char **argv) {
 @pytest.mark.parametrize("how", ["linked", "loaded"])
 @pytest.mark.parametrize("pages", OWN_PAGES)
 def test_pages_stay_as_the_program_protects_them(run, tmp_path, pages, how):
-    """We write only where a write is allowed; what the program has opened stays open."""
+    """The profiler writes only where a write is allowed; pages that the program has opened stay open."""
     plugin = compiled(tmp_path, "libplug.so", PROTECTED % OWN_PAGES[pages], "-shared", "-fPIC", "-Wl,-z,relro")
     flags = ["-Wl,--no-as-needed", plugin, "-Wl,-rpath," + str(tmp_path)] if how == "linked" else []
     program = compiled(tmp_path, "calls_it_later", CALLS_IT_LATER, *flags)
@@ -169,7 +170,7 @@ def test_pages_stay_as_the_program_protects_them(run, tmp_path, pages, how):
 
 
 def test_every_call_answers_as_without_us(run, program):
-    """With what it returns, errno, and arguments on the stack."""
+    """The result, errno, and arguments on the stack are as without the profiler."""
     text = (ROOT / "test/programs/refused_calls.c").read_text()
     assert [name for name in CALLS if f"{name}(" not in text] == []
     plain = run([program("refused_calls")], profiled=False)
@@ -192,7 +193,7 @@ def test_calls_in_odd_places_answer_as_they_may(run, program, where):
 
 
 def test_a_call_that_was_left_by_a_jump_is_over(run, program):
-    """What the thread does after it is told under other stacks."""
+    """The thread's later work is recorded under other stacks."""
     outcome = run([program("odd_waits"), "jump"], env={**ALL, "OTEL_PROFILER_TYPES": "cpu,off_cpu"})
     told = [(sample.stack, sample.value) for sample in attributed_samples(outcome, "off_cpu")]
     assert sum(value for stack, value in told if "sleep_after_jump" in stack) > 0
@@ -215,7 +216,7 @@ EXPECTED = sum(range(1000, 1000 + len(CALLS)))
 
 @pytest.mark.parametrize("how", ["-Wl,-z,lazy", "-Wl,-z,now", "-fno-plt"])
 def test_a_library_keeps_functions_of_these_names(run, tmp_path, how):
-    """Which another library calls, of its own group, and has pointers to."""
+    """Another library calls these functions of the library's own, and has pointers to them."""
     theirs = compiled(tmp_path, "libtheirs.so", NUMBERED, "-shared", "-fPIC", "-fno-builtin", "-Wl,-soname,libtheirs.so")
     user = compiled(tmp_path, "libuser.so", ASKED + POINTERS + f"""
         int uses(void) {{ int sum = 0; for (unsigned i = 0; i < sizeof pointers / sizeof *pointers; i++)
@@ -242,7 +243,7 @@ def test_a_library_keeps_functions_of_these_names(run, tmp_path, how):
 
 
 def test_a_program_keeps_variables_of_these_names(run, tmp_path):
-    """As programs of old have them, that know neither threads nor sockets. A library reads them, too."""
+    """Old programs, which know neither threads nor sockets, have such variables. A library reads them, too."""
     taken = {"read", "write", "writev", "pthread_join", "pthread_cond_wait", "pthread_cond_timedwait", "poll"}
     names = [name for name in CALLS if name not in taken]
     declared = "".join(f"extern int {name};\n" for name in names)
@@ -261,7 +262,7 @@ def test_a_program_keeps_variables_of_these_names(run, tmp_path):
     (["no_eintr", "idle"], 18), (["no_eintr", "busy"], 18), (["no_eintr", "masked"], 24), (["waits_often", "1"], 18),
 ])
 def test_no_call_is_interrupted_by_samples_of_waits(run, program, command, calls):
-    """At 999 Hz of CPU samples and 199 looks a second. (Of io_uring_enter test_threads.py tells.)"""
+    """CPU samples come at 999 Hz and polls at 199 a second. (test_threads.py tests io_uring_enter.)"""
     outcome = run([program(command[0]), *command[1:]], env=ALL)
     lines = [line for line in outcome.stdout.splitlines() if not line.startswith("io_uring_enter")]
     assert len(lines) == calls - outcome.stdout.count("io_uring_enter")

@@ -1,4 +1,4 @@
-"""What others wrote is worked on within bounds of CPU time and memory: shim/capture/helper_heap/memory_guard.h."""
+"""Work on foreign data has bounds of CPU time and memory: shim/capture/helper_heap/memory_guard.h."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ def functions(outcome):
 
 @pytest.mark.parametrize("types", ["cpu", "cpu,alloc,heap"])
 def test_a_name_without_end_keeps_no_export_from_going(run, program, types):
-    """The demangler would take a second for the one, and for ever for the other."""
+    """The demangler would take a second for the first name, and for ever for the second."""
     program("costly_names.so")
     outcome = run([program("uses_library"), str(LIBRARY_OF_NAMES), "900"],
                   env={**OFTEN, "OTEL_PROFILER_TYPES": types, "OTEL_LOG_LEVEL": "debug"},
@@ -30,12 +30,12 @@ def test_a_name_without_end_keeps_no_export_from_going(run, program, types):
     assert len(outcome.requests) > 3
     said = [line for line in outcome.stderr.splitlines() if "more CPU time or memory than they may" in line]
     assert len(said) == 1, "once"
-    # each is tried once, however many addresses it has
+    # each name is tried once, however many addresses it has
     assert [line for line in outcome.stderr.splitlines() if "name: " in line][-1].endswith("name: 2 so far")
 
 
 def test_names_are_bounded_where_cpu_time_is_not_sampled(run, program):
-    """No signal of ours is there then until the helper wants one."""
+    """No profiling signal exists in the process until the helper needs one."""
     outcome = run([program("uses_library"), str(LIBRARY_OF_NAMES), "900"],
                   env={**OFTEN, "OTEL_PROFILER_TYPES": "alloc", "OTEL_PROFILER_ALLOC_INTERVAL": "1"})
     assert outcome.returncode == 0, outcome.stderr
@@ -51,7 +51,7 @@ echo $(($1 << 20)) > memory.current && shift && exec env LD_PRELOAD="$PRELOAD" "
 
 
 def run_in_group(run, program, library, used):
-    """Of 64 MiB, so many are used by what the control group says, in a mount namespace of its own."""
+    """Runs a command in a mount namespace where the control group reports that many used bytes of 64 MiB."""
     command = ["unshare", "-m", "sh", "-c", LIMITED, "sh", str(used), program("burn"), "1200", "10"]
     outcome = run(command, env={**OFTEN, "LD_PRELOAD": "", "PRELOAD": str(library), "OTEL_LOG_LEVEL": "debug"},
                   log_to_stderr=True)
@@ -61,7 +61,7 @@ def run_in_group(run, program, library, used):
 
 @pytest.mark.parametrize("used, named, put_off", [(40, True, False), (58, False, False), (62, False, True)])
 def test_an_export_that_would_not_fit_is_made_without_names_or_put_off(run, program, library, used, named, put_off):
-    """The kernel would end the program. What is recorded meanwhile is in the last export."""
+    """Otherwise the kernel would end the program. Samples recorded meanwhile are in the last export."""
     outcome = run_in_group(run, program, library, used)
     assert ("burns_cpu" in functions(outcome)) == named
     assert (len(outcome.requests) == 1) == put_off
@@ -79,7 +79,7 @@ while time.process_time() < end: [bytes(1000) for _ in range(100)]
 
 
 def highest_anonymous_kib(running):
-    """Memory that the kernel cannot take back by itself, looked at all the time."""
+    """Polls the memory that the kernel cannot take back by itself; returns the most."""
     highest = 0
     while running.process.poll() is None:
         text = Path(f"/proc/{running.process.pid}/status").read_text()

@@ -1,5 +1,5 @@
-"""What the Makefile promises to packagers, and to whoever changes one file. Most of it is read from what make would do
-(`make -n`)."""
+"""The Makefile keeps its promises to packagers, and to developers who change one file. Most tests read what make
+would do (`make -n`)."""
 
 import os
 import re
@@ -18,8 +18,9 @@ INHERITED = ("MAKE", "MFLAGS", "CI", "TESTS", "WERROR", "CC", "CFLAGS", "CPPFLAG
 
 
 def make(*arguments, build=None, env=None, returncode=0):
-    """The lines that make prints. In a folder of its own it is run as a user runs it: by nothing that the make and the
-    CI around us say. In the folder that was built it is run as that was built: nothing there is to be built anew."""
+    """Returns the lines that make prints. In a new folder make runs as for a user: without the variables of the
+    surrounding make and CI. In the built folder it runs with the settings of the build: nothing there needs to be
+    built."""
     environment = dict(os.environ)
     if build:
         environment = {name: value for name, value in environment.items() if not name.startswith(INHERITED)} | (env or {})
@@ -43,7 +44,7 @@ def linked(lines):
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory):
-    """What `make all` would do in a new folder, with flags given and without."""
+    """Returns what `make all` would do in a new folder, with flags given and without."""
     given = ["CPPFLAGS=-DGIVEN_CPP", "CFLAGS=-O3 -DGIVEN_C", "LDFLAGS=-Wl,-given"]
     folder = tmp_path_factory.mktemp("planned")
     return {"given": make("-n", "V=1", "all", *given, build=folder), "usual": make("-n", "V=1", "all", build=folder)}
@@ -92,7 +93,7 @@ def test_deps_and_test_install_their_packages(tmp_path):
 
 
 def test_continuous_integration_runs_every_tier(tmp_path):
-    """It runs README's command first; both commands together run what test/run runs by itself."""
+    """CI runs README's command first; both commands together run what test/run runs by itself."""
     assert re.findall(r"^make (\S+)", (ROOT / ".ci/run").read_text(), re.M) == ["test", "test-rest"]
     tiers = [make("-n", target, build=tmp_path)[-1].removeprefix("test/run ").split() for target in ("test", "test-rest")]
     assert tiers == [["unit", "fast"], ["timing", "system", "load"]]
@@ -106,7 +107,7 @@ def test_the_deterministic_tests_need_no_other_language_nor_network(tmp_path):
 
 
 def test_the_folder_of_libraries_is_a_setting(tmp_path):
-    """The command finds what was installed there."""
+    """The command finds the libraries that were installed there."""
     folders = [f"DESTDIR={tmp_path}", "PREFIX=/usr", "LIBDIR=/usr/lib/x86_64-linux-gnu"]
     make("install", *folders)
     assert (tmp_path / "usr/lib/x86_64-linux-gnu/otelprof/libotelprof.so").exists()
@@ -122,14 +123,15 @@ def test_the_folder_of_libraries_is_a_setting(tmp_path):
 
 
 def test_a_bundle_build_that_was_cut_off_leaves_make_as_it_was(tmp_path):
-    """Its libraries' sources lie there then, and have what look like lists of dependencies: Mbed TLS's is a folder."""
+    """The libraries' sources are in the folder then, with files that look like lists of dependencies: Mbed TLS's is a
+    folder."""
     (tmp_path / "bundle-build/libraries/work/mbedtls/ChangeLog.d").mkdir(parents=True)
     (tmp_path / "bundle-build/libraries/work/curl.d").write_text("not for make")
     assert make("-n", "clean", build=tmp_path)
 
 
 def test_flags_that_are_given_are_not_for_the_bundles_libraries(tmp_path):
-    """zlib without -fPIC, for one, cannot be linked into the exporter."""
+    """Without -fPIC, for example, zlib could not be linked into the exporter."""
     seen = tmp_path / "seen"
     compiler = tmp_path / "cc"
     compiler.write_text(f"#!/bin/sh\nenv >{seen}\nexit 1\n")
@@ -139,10 +141,10 @@ def test_flags_that_are_given_are_not_for_the_bundles_libraries(tmp_path):
     given = ["CFLAGS=-DZZZ", "VERSION=ZZZ", "DESTDIR=/ZZZ"]
     subprocess.run(["make", "-f", rules, f"CC={compiler}", *given], capture_output=True, check=False)
     names = {line.split("=")[0] for line in seen.read_text().splitlines() if "ZZZ" in line}
-    assert names == {"CFLAGS"}  # which the script has set by itself before it builds
+    assert names == {"CFLAGS"}  # which the script sets itself before it builds
 
 
-# --- what is built anew ---
+# --- what is rebuilt ---
 
 
 def test_changed_flags_rebuild_and_the_same_do_not(tmp_path):
@@ -153,7 +155,7 @@ def test_changed_flags_rebuild_and_the_same_do_not(tmp_path):
 
     assert rebuilt()
     assert not rebuilt()
-    assert not rebuilt(env={"CI": "true"})  # -Werror is in no object
+    assert not rebuilt(env={"CI": "true"})  # no object depends on -Werror
     for flags in ("CFLAGS=-O1", "CPPFLAGS=-DIT='\"s\"'", "LDFLAGS=-Wl,-z,now", "CC=gcc"):
         assert rebuilt(flags), flags
         assert not rebuilt(flags), flags
@@ -161,7 +163,7 @@ def test_changed_flags_rebuild_and_the_same_do_not(tmp_path):
 
 
 def test_a_change_of_the_walker_builds_its_archive_and_tests_alone():
-    """In the folder that was built: one file is compiled."""
+    """In the built folder one file is compiled."""
     source = "shim/capture/unwind/cfi.c"
     selected = ("unit", "TESTS=cfi unwind", "V=")
     make(*selected)
@@ -210,6 +212,6 @@ def test_the_page_about_tests_is_short_and_has_each_folder():
 
 
 def test_no_unit_test_compiles_a_source_of_ours_itself():
-    """It is linked to what was built for the library, with the library's flags."""
+    """Each unit test links the objects that were built for the library, with the library's flags."""
     for source in (ROOT / "test/unit").glob("*.[ch]"):
         assert not re.search(r'#\s*include\s+"[^"]+\.c"', source.read_text()), source.name

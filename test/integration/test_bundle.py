@@ -1,4 +1,4 @@
-"""`make bundle`: two objects that run wherever there is glibc, with a libcurl and a TLS library of their own."""
+"""`make bundle` makes two objects that run wherever there is glibc, with a libcurl and a TLS library of their own."""
 
 import ctypes
 import os
@@ -26,8 +26,8 @@ OLDEST_GLIBC = (2, 34)
 MOST_BYTES = 8 << 20
 CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x1000, 0x4000, 0x40000  # sched.h, sys/mount.h
 LIBC = ctypes.CDLL(None)
-NOBODY = 54321  # in no file of users
-BURN = ("1500", "20")  # of 2 MiB one run in 55 samples nothing: e^-4
+NOBODY = 54321  # a user id that no file of users has
+BURN = ("1500", "20")  # of 2 MiB one run in 55 has no sample: e^-4
 USUAL_PLACES = ("etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt", "etc/ssl/ca-bundle.pem")
 RESOURCE_FILES = ("/etc/machine-id", "/etc/os-release", "/etc/passwd")  # resource attributes are read from them
 SETTINGS = {"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"}
@@ -42,7 +42,7 @@ def output(*command):
     return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
 
 
-# --- what is in it ---
+# --- the contents ---
 
 @pytest.mark.parametrize("library", OBJECTS, ids=lambda path: path.name)
 def test_the_bundle_needs_glibc_alone(library):
@@ -57,7 +57,7 @@ def test_the_bundle_exports_no_symbol_of_its_libraries():
 
 
 def test_the_bundle_takes_no_lock_of_time_zones():
-    """Mbed TLS looks at the time of certificates."""
+    """Mbed TLS compares certificates with the time."""
     assert_no_lock_of_time_zones(*OBJECTS)
 
 
@@ -78,7 +78,7 @@ def test_the_archive_holds_the_bundle_with_its_licences():
 
 
 def test_the_bundle_names_the_versions_that_it_was_built_from():
-    """Which need not be those of scripts/bundle/sources."""
+    """The versions need not be those of scripts/bundle/sources."""
     table = (BUNDLE / "licences/sources").read_text()
     assert table == (BUILD / "bundle-build/libraries/sources").read_text()
     rows = [line.split() for line in table.splitlines() if line[0] != "#"]
@@ -131,7 +131,7 @@ def tls_receiver(certificates):
 
 
 def enter(root):
-    """As a container's runtime does: with the root's /proc, and as a user without a name."""
+    """Enters the root as a container's runtime does: with the root's /proc, and as a user without a name."""
     LIBC.unshare(CLONE_NEWNS)
     LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None)
     LIBC.mount(b"/proc", os.fsencode(root / "proc"), None, MS_REC | MS_BIND, None)
@@ -158,7 +158,7 @@ def assert_complete(requests):
 @pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
 @pytest.mark.parametrize("compression", ["gzip", "none"])
 def test_a_root_with_glibc_alone_is_profiled(root, protocol, compression):
-    """By a user that no file knows, and with names from the program's own tables."""
+    """The user is in no file, and names come from the program's own tables."""
     receiver = Receiver()
     run_in(root, receiver.url, OTEL_EXPORTER_OTLP_PROTOCOL=protocol, OTEL_EXPORTER_OTLP_COMPRESSION=compression)
     receiver.close()
@@ -185,7 +185,7 @@ def test_the_authorities_are_found_where_distributions_keep_them(root, certifica
 
 @only_root
 def test_tls_reads_no_configuration(root, certificates, tls_receiver, tmp_path):
-    """A root that others may write decides nothing of what TLS does, and no module is loaded from there."""
+    """A root that other users may write decides nothing about TLS, and no module is loaded from there."""
     shutil.copy(certificates / "ca.pem", root / "ca.pem")
     trace = tmp_path / "trace"
     values = {"LD_PRELOAD": "/bundle/libotelprof.so", "OTEL_EXPORTER_OTLP_ENDPOINT": tls_receiver.url,
@@ -212,7 +212,7 @@ def test_a_refusal_by_tls_is_one_sentence(burn, certificates, tls_receiver):
 
 @pytest.mark.parametrize("how", ["early", "late"])
 def test_the_bundle_has_a_libcurl_that_no_program_can_claim(run, program, how):
-    """The program gives its libcurl an allocator, and is profiled all the same."""
+    """The program gives its libcurl an allocator, and is still profiled."""
     page = Receiver()
     outcome = run([program("own_libcurl"), how, f"{page.url}/page", "500"], log_to_stderr=True,
                   env={"LD_PRELOAD": str(LIBRARY), "OTEL_PROFILER_MIN_LIFETIME": "0"})

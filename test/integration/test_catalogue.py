@@ -28,7 +28,8 @@ def test_same_with_and_without_us(entry, tmp_path):
 
 
 def test_a_line_of_ours_at_default_settings_is_a_difference(tmp_path):
-    """Here one setting is given, an endpoint where nobody listens: the log file keeps that from the run before."""
+    """One setting is given here, an endpoint where nothing listens: the log file would keep the line from the run
+    before."""
     code = "import time\nend = time.process_time() + 1.3\nwhile time.process_time() < end: sum(range(1000))"
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{closed_port()}"}
     entry = Program("talks", "", (), "", lambda work: work.run(["/usr/bin/python3", "-c", code], env=env))

@@ -1,4 +1,4 @@
-"""OTEL_PROFILER_EXCLUDE and INCLUDE: an excluded process does nothing at all of ours."""
+"""OTEL_PROFILER_EXCLUDE and INCLUDE: in an excluded process the profiler does nothing at all."""
 
 import re
 import shutil
@@ -11,7 +11,7 @@ from profiled import BUILD, LIBRARY
 pytestmark = pytest.mark.fast
 
 BASH_LOOP = "for ((i = 0; i < 150000; i++)); do :; done; echo done"
-# What the profiler would leave in a process: threads, timers, its signal's handler, blocked signals.
+# Lists what the profiler would leave in a process: threads, timers, its signal's handler, blocked signals.
 PYTHON_CENSUS = """
 import os, time
 end = time.process_time() + 0.3
@@ -23,7 +23,8 @@ print([line for line in status.splitlines() if line.startswith(('SigBlk', 'SigIg
 
 
 def default(**env):
-    """The tests' harness excludes nothing; an empty value is the user's unset."""
+    """Returns an environment with the product's default list of exclusions: an empty value counts as unset, and the
+    tests' harness would exclude nothing."""
     return {"OTEL_PROFILER_EXCLUDE": "", "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "debug", **env}
 
 
@@ -32,7 +33,8 @@ def said(outcome):
 
 
 def test_a_program_under_heaptrack_is_not_profiled(run, program, tmp_path):
-    """By the name of its preload, which is any library here: its file would lack what our helper wrote to it."""
+    """heaptrack is recognised by the name of its preload, which is any library here: its file would lack what our
+    helper writes to it."""
     preload = tmp_path / "libheaptrack_preload.so.1.4.0"
     shutil.copy(BUILD / "test/programs/counts_connects.so", preload)
     outcome = run([program("burn"), "200"], log_to_stderr=True, env={
@@ -84,7 +86,7 @@ def test_other_programs_are_not_excluded(run, program):
 
 
 def test_a_programs_child_is_chosen_for_itself(run):
-    """The shell is not profiled; what it starts is; and that what that starts is not."""
+    """The shell is not profiled, its child is, and the child's own child is not."""
     script = "/usr/bin/perl -e 'my $x; $x += $_ for 1..9000000; system(\"true; echo over\")'; echo end"
     outcome = run(["bash", "-c", script], env=default())
     assert outcome.stdout == "over\nend\n"
@@ -102,7 +104,7 @@ def test_an_excluded_process_is_as_without_us(run):
 
 
 def test_an_excluded_process_has_no_table(run, library):
-    """Anonymous memory grows by the library's own uninitialised data, which nobody touches."""
+    """Anonymous memory grows only by the library's own uninitialised data, which no code touches."""
     def anonymous(**options):
         text = run(["/bin/cat", "/proc/self/maps"], **options).stdout
         ranges = re.findall(r"^(\w+)-(\w+) rw-p 0+ 00:00 0 *$", text, re.M)
@@ -117,7 +119,7 @@ def test_an_excluded_process_has_no_table(run, library):
 
 
 def test_an_excluded_process_makes_few_system_calls(library, tmp_path):
-    """Beyond those of the loader: no timer, thread, signal or descriptor."""
+    """Apart from the loader's calls, there is no timer, thread, signal or descriptor."""
     def calls(env):
         log = tmp_path / "calls"
         subprocess.run(
@@ -134,13 +136,13 @@ def test_an_excluded_process_makes_few_system_calls(library, tmp_path):
     for name in forbidden:
         assert excluded.count(name) == plain.count(name), name
     assert included.count("timer_create") > 0, "the count counts"
-    # opening and mapping the library is nine; two files of the host; stderr's identity, and withdrawing exports
+    # nine calls open and map the library; two files of the host; stderr's identity, and the removal of exports
     assert len(excluded) - len(plain) <= 18
 
 
 @pytest.mark.parametrize("command", [["apt-config", "dump"], ["ls", "-l", "/usr/include"], ["find", "/etc", "-name", "*.d"]])
 def test_excluded_programs_do_as_without_us(run, command):
-    """apt is C++: its operators stay bound to ours, and only pass calls on."""
+    """apt is C++: its operators stay bound to ours, which only pass calls on."""
     plain = run(command, profiled=False)
     excluded = run(command, env=default(), log_to_stderr=True)
     assert said(excluded), "it is one of the default list"
@@ -148,7 +150,7 @@ def test_excluded_programs_do_as_without_us(run, command):
 
 
 def test_of_two_copies_the_first_profiles(run, program, tmp_path):
-    """A host's preload is one file, a service's own LD_PRELOAD another: nothing is sent twice."""
+    """A host's preload is one file, a service's own LD_PRELOAD another: no sample is sent twice."""
     for name in (LIBRARY.name, "libotelprof-flush.so"):
         shutil.copy(BUILD / name, tmp_path)
     outcome = run([program("burn"), "500"], log_to_stderr=True, env={
@@ -161,7 +163,7 @@ def test_of_two_copies_the_first_profiles(run, program, tmp_path):
 
 @pytest.mark.parametrize("make", [Path.symlink_to, lambda copy, of: shutil.copy(of, copy)], ids=["link", "copy"])
 def test_a_preload_by_another_name_is_not_taken_for_the_hosts(run, program, tmp_path, make):
-    """Host-wide, nothing is profiled that OTEL_PROFILER_INCLUDE does not name."""
+    """In a host-wide installation only programs that OTEL_PROFILER_INCLUDE names are profiled."""
     make(tmp_path / "prof.so", LIBRARY)
     make(tmp_path / "libotelprof-flush.so", LIBRARY.with_name("libotelprof-flush.so"))
     outcome = run([program("burn"), "500"], env={"LD_PRELOAD": str(tmp_path / "prof.so")})

@@ -104,7 +104,7 @@ def test_links_and_labels_pass_through_it(run, program, collector, protocol):
 
 
 def test_waits_pass_through_it(run, program, collector):
-    """Lists and numbers with a fraction, too, which no other attribute of ours has."""
+    """Lists, and numbers with a fraction, pass too; no other attribute of ours has such values."""
     profiled = run(
         [program("holds_locks")],
         env={
@@ -129,7 +129,7 @@ def test_waits_pass_through_it(run, program, collector):
 
 
 def test_receiver_that_comes_late(start, program, tmp_path):
-    """Exports are kept while nobody listens, and delivered when somebody does."""
+    """Exports are kept while no process listens, and delivered when one does."""
     folder = tmp_path / "late"
     folder.mkdir()
     port = reserved_port()

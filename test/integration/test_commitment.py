@@ -1,5 +1,5 @@
-"""What the kernel charges to a profiled process under vm.overcommit_memory=2: each private mapping that is writable,
-touched or not (mm/vma.c, accountable_mapping; MAP_NORESERVE is ignored there)."""
+"""The kernel charges a profiled process under vm.overcommit_memory=2 for each private writable mapping, touched or
+not (mm/vma.c, accountable_mapping; MAP_NORESERVE is ignored there)."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 from waiting import eventually
 
 MIB = 1 << 20
-MOST_MIB = 16  # with the helper's stack of 2 and what the loader writes to in the exporter's libraries
+MOST_MIB = 16  # with the helper's stack of 2, and the pages that the loader writes in the exporter's libraries
 SETTINGS = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "1000"}
 
 

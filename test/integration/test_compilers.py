@@ -1,5 +1,5 @@
-"""What each compiler writes about a function in a namespace is read: clang and rustc put it where gcc
-does not."""
+"""The profiler reads what each compiler writes about a function in a namespace: clang and rustc store it elsewhere
+than gcc."""
 
 import re
 import shutil
@@ -56,7 +56,7 @@ fn main() {
 
 
 def lines_of(request):
-    """Of each location: (function, file, line), the innermost first."""
+    """Returns (function, file, line) for each location, the innermost first."""
     dictionary = request.dictionary
     strings, functions = dictionary.string_table, dictionary.function_table
     for location in dictionary.location_table:
@@ -68,7 +68,7 @@ def lines_of(request):
 
 
 def body_of(name, text):
-    """The numbers of the lines from where the function is defined to where its braces end."""
+    """Returns the line numbers from the function's definition to the end of its braces."""
     first = next(i for i, line in enumerate(text) if re.search(rf"(long|fn) {name}\(", line))
     last = next(i for i in range(first, len(text)) if text[i].strip() == "}"
                 and "\n".join(text[first:i + 1]).count("{") == "\n".join(text[first:i + 1]).count("}"))
@@ -76,12 +76,12 @@ def body_of(name, text):
 
 
 def expect_inlined(outcome, source):
-    """`weighs` is found inside of `adds`, each with its file and a line of its own."""
+    """Asserts that `weighs` is inlined into `adds`, each with its file and a line of its own."""
     text = source.read_text().splitlines()
     found = []
     for request in outcome.requests:
         for lines in lines_of(request):
-            # gcc gives an inlined static function no name but its own
+            # gcc gives an inlined static function only its own name
             places = {name.split("::")[-1]: (file, line) for name, file, line in lines}
             if "weighs" in places:
                 found.append(places)
@@ -127,8 +127,8 @@ int main() {
 
 @pytest.mark.parametrize("command", ["g++ -g", "g++ -g1", "g++ -g -gsplit-dwarf", "clang++ -g", "clang++ -g1", "clang++ -g -gsplit-dwarf"])
 def test_a_function_that_the_debug_information_names_in_short_or_not_at_all(run, tmp_path, command):
-    """No compiler writes a local function's linkage name, clang's -g1 leaves functions out, and split
-    debug information is elsewhere: the symbol has the name, and the line is known all the same."""
+    """No compiler writes a local function's linkage name, clang's -g1 leaves functions out, and split debug
+    information is in another file: still the symbol has the name, and the line is known."""
     if not shutil.which(command.split()[0]):
         pytest.skip(f"{command} is missing")
     source = tmp_path / "shop.cpp"

@@ -1,4 +1,4 @@
-"""OTEL_PROFILER_CONDITION: of which intervals is exported what all of them record."""
+"""OTEL_PROFILER_CONDITION selects the intervals that are exported; each export has all of its interval."""
 
 import json
 
@@ -11,12 +11,12 @@ pytestmark = pytest.mark.timing
 
 DAY = {"OTEL_PROFILE_EXPORT_INTERVAL": "86400000", "OTEL_PROFILER_ALLOC_INTERVAL": "1"}
 NEVER = "cpu>1000000%"
-APART = 0.4e9  # nanoseconds: less than any step takes. A loaded machine may stop the profiler between its looks at two clocks
-OBJECTS = 100  # of each step of test/programs/flushes_steps.c
+APART = 0.4e9  # nanoseconds: less than any step takes. A loaded machine may stop the profiler between reading two clocks
+OBJECTS = 100  # objects of each step of test/programs/flushes_steps.c
 
 
 class Stepped:
-    """A program of steps, with an interval for each, and what was exported of them."""
+    """Runs a program of steps, with an interval for each, and keeps its exports."""
 
     def __init__(self, run, program, condition, steps, **environment):
         self.outcome = run([program("flushes_steps"), *steps],
@@ -26,13 +26,14 @@ class Stepped:
         self.instance = self.outcome.instance("flushes_steps")
 
     def intervals(self):
-        """(start, end) of what was exported."""
+        """Returns (start, end) of each export."""
         return sorted({(profile.time_unix_nano, profile.time_unix_nano + profile.duration_nano)
                        for request in self.outcome.requests for of in request.resource_profiles
                        for scope in of.scope_profiles for profile in scope.profiles if profile.duration_nano})
 
     def is_interval(self, interval, step):
-        """Whether it began with the export behind the step before, and ended with that behind this one."""
+        """Returns whether the export began with the export behind the step before, and ended with that behind this
+        step."""
         ends = ((0, self.flushes[0][0]), *self.flushes)[step:step + 2]
         return all(asked - APART <= moment <= made + APART for moment, (asked, made) in zip(interval, ends))
 
@@ -43,7 +44,7 @@ def stepped(run, program):
 
 
 def test_of_a_program_that_works_and_rests_only_the_work_is_exported(stepped):
-    """What it does at rest is in no later export, and what was left out is counted."""
+    """The work at rest is in no later export, and the skipped intervals are counted."""
     it = stepped("cpu>2%", ["work", "rest", "work", "rest", "work"])
     assert it.instance.value_of("works", "alloc_objects") - it.instance.value_of("pthread_create", "alloc_objects") == 3 * OBJECTS
     assert it.instance.value_of("rests", "alloc_objects") == 0
@@ -78,7 +79,7 @@ def test_it_holds_for_every_exporter(stepped, tmp_path):
 
 @pytest.mark.fast
 def test_the_live_heap_is_whole_where_memory_is_above_the_bound(stepped):
-    """Objects of an interval that was not exported are in the heap of the next, and not among its allocations."""
+    """Objects of an interval that was not exported are in the heap of the next export, and not among its allocations."""
     it = stepped("rss>128MiB", ["keep", "rest", "grow", "shrink", "rest"])
     assert it.instance.value_of("keeps", "inuse_objects") == OBJECTS
     assert it.instance.value_of("keeps", "alloc_objects") == 0
@@ -93,7 +94,7 @@ def test_any_of_two_is_enough(stepped):
 
 
 def allocations_beyond(process, before):
-    """How many were told, once more were than `before`."""
+    """Returns the exported allocations, once there are more than `before`."""
     return eventually(lambda: process.profile("allocs").value_of("churns", "alloc_objects"), f"more than {before} allocations",
                       holds=lambda now: now > before)
 
@@ -101,7 +102,7 @@ def allocations_beyond(process, before):
 @pytest.mark.fast
 @pytest.mark.parametrize("never", [NEVER, "span>1ms"])
 def test_a_condition_that_never_holds_exports_nothing_and_requests_get_all(asked, never):
-    """Also when an export is asked for, and at the end; and a program without spans has no long one."""
+    """This holds also when an export is requested, and at the end; a program without spans has no long span."""
     running = asked(OTEL_PROFILER_CONDITION=never, OTEL_PROFILE_EXPORT_INTERVAL="200", OTEL_PROFILER_ALLOC_INTERVAL="1")
     process = running.process
     allocations_beyond(process, allocations_beyond(process, 0))
@@ -117,7 +118,7 @@ def test_a_condition_that_never_holds_exports_nothing_and_requests_get_all(asked
 
 @pytest.mark.fast
 def test_it_changes_while_the_program_runs(asked):
-    """What was held back before is in no export that comes later."""
+    """What was held back before is in no later export."""
     running = asked(OTEL_PROFILER_CONDITION=NEVER, OTEL_PROFILER_ALLOC_INTERVAL="1", OTEL_PROFILE_EXPORT_INTERVAL="3600000")
     process = running.process
     assert process.ask("/flush", "POST").status == 200

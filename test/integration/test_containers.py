@@ -1,4 +1,5 @@
-"""The init image and an app's container under real runtimes, as docs/deployment.md has them for Docker and Kubernetes."""
+"""The init image and an app's container run under real runtimes, as docs/deployment.md has them for Docker and
+Kubernetes."""
 
 import filecmp
 import secrets
@@ -17,12 +18,12 @@ needs("runc", "crun", BUSYBOX, RULES, BUNDLE / "libotelprof-flush.so")
 
 BURN = ["/app", "1000", "20"]
 MIB = 1 << 20
-EMPTY_DIR = 0o777  # as Kubernetes makes it
+EMPTY_DIR = 0o777  # the mode that Kubernetes gives it
 PRELOAD = "/otelprof/libotelprof.so"
 
 
 def anybody():
-    """A user whom no file knows, as OpenShift gives one to each project."""
+    """Returns a user id that no file knows, as OpenShift gives to each project."""
     return 1_000_000_000 + secrets.randbelow(1_000_000)
 
 
@@ -77,7 +78,7 @@ def outcome(done, receiver):
 
 @pytest.mark.parametrize("hardened", [False, True], ids=["docker", "hardened"])
 def test_an_image_with_glibc_and_the_app_is_profiled(start, program, init_image, volume, receiver, tmp_path, hardened):
-    """Its root is read-only, its user unknown, and Docker's filter is there."""
+    """The image's root is read-only, its user unknown, and Docker's filter is active."""
     bring_profiler(start, init_image, volume, anybody())
     image = image_of_app(tmp_path / "image", program("burn"))
     done = start(app(image, BURN, volume, receiver, hardened=hardened)).finish()
@@ -88,7 +89,7 @@ def test_an_image_with_glibc_and_the_app_is_profiled(start, program, init_image,
 
 
 def test_the_dockerfile_makes_the_bundles_image(init_image, runc, program, volume, receiver, tmp_path):
-    """The same objects, started in the same way: Docker need not have built what a cluster runs."""
+    """The image has the same objects, started in the same way: a cluster need not run an image that Docker built."""
     root, entrypoint = init_image
     dockers = image_of_dockerfile(tmp_path / "dockers")
     assert dockers[1] == entrypoint
@@ -110,7 +111,7 @@ def test_two_containers_at_once_are_told_apart(start, program, init_image, volum
     profiled = outcome(done, receiver).instances()
     assert [it.executable for it in profiled] == ["app", "app"]
     assert len({it.instance_id for it in profiled}) == 2
-    if start.runtime == "runc":  # crun is run without control groups, which name the container
+    if start.runtime == "runc":  # crun is run without control groups, whose path has the container's id
         resources = [it.resource for request in receiver.requests for it in request.resource_profiles]
         assert {attributes_of(it)["container.id"] for it in resources} == {it.identity for it in containers}
     assert all(it.cpu_of("burns_cpu") > 0.6e9 for it in profiled)
@@ -127,7 +128,7 @@ def test_a_static_app_runs_as_without_us(start, init_image, volume, receiver, tm
 
 
 def test_an_app_that_needs_54_of_64_mib_is_profiled(runc, program, init_image, volume, receiver, tmp_path):
-    """At each of its exports, and at its end. The kernel ends no process of it."""
+    """The app is profiled at each of its exports, and at its end; the kernel ends no process of it."""
     bring_profiler(runc, init_image, volume, anybody())
     image = image_of_app(tmp_path / "image", program("holds_memory"))
     container = app(image, ["/app", "54", "1200"], volume, receiver, memory=64 * MIB)
@@ -139,7 +140,7 @@ def test_an_app_that_needs_54_of_64_mib_is_profiled(runc, program, init_image, v
 
 
 def test_the_limit_of_memory_is_one(runc, program, receiver, volume, tmp_path):
-    """Without us: what needs more is killed, so the test above shows something."""
+    """Without the profiler, a program that needs more is killed, so the test above shows something."""
     image = image_of_app(tmp_path / "image", program("holds_memory"))
     container = app(image, ["/app", "70", "0"], volume, receiver, memory=64 * MIB)
     container.environment = {}

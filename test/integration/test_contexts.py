@@ -1,4 +1,4 @@
-"""Samples carry the span that their thread works for: the right one or none, wherever the variable is."""
+"""Each sample carries the span that its thread works for, or none, wherever the variable is."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.system
 
 PROGRAMS = ROOT / "test" / "programs"
 SPAN = re.compile(r"span_(\d)$")
-# How the compiler has a thread-local variable be found (-ftls-model, -mtls-dialect).
+# Lists the ways in which a compiler accesses a thread-local variable (-ftls-model, -mtls-dialect).
 MODELS = {
     "general-dynamic": ["-ftls-model=global-dynamic"],
     "descriptors": ["-ftls-model=global-dynamic", "-mtls-dialect=gnu2"],
@@ -20,12 +20,12 @@ MODELS = {
 QUICK = {"OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_PROFILER_CPU_FREQUENCY": "500"}
 
 Tally = namedtuple("Tally", "right wrong without by_span")
-# The request of a sample, by its number; its thread; the spans that the stack and the link name.
+# Is a sample: the number of its request; its thread; the spans that the stack and the link name.
 Sample = namedtuple("Sample", "request thread span link value")
 
 
 def samples_of(requests, kind):
-    """Each sample of that kind whose stack names a span."""
+    """Returns each sample of that kind whose stack names a span."""
     for number, request in enumerate(requests):
         strings = request.dictionary.string_table
         for profile in (p for r in request.resource_profiles for s in r.scope_profiles for p in s.profiles):
@@ -55,7 +55,7 @@ def span_of(dictionary, stack):
 
 
 def link_of(link):
-    """0: none; -1: what no record says."""
+    """Returns the span of a link; 0: no link; -1: an id that no record has."""
     if not link.span_id:
         return 0
     span = link.span_id[-1]
@@ -79,10 +79,10 @@ def tally_of(samples):
 
 
 def tally_from_first_link(requests, kind="samples"):
-    """Of each thread what is in the requests behind the one with its own first link. A variable is found some
-    milliseconds after it has come, or whenever the helper has a turn; a handler that began before ends when its thread
-    has a turn, and another thread may have links by then. A thread that never has a link may so be late with one
-    sample: it counts from its second request behind the first link of any."""
+    """Tallies of each thread the samples in requests behind the request with the thread's own first link. A variable
+    is found some milliseconds after it was loaded, or whenever the helper runs; a handler that began before ends when
+    its thread runs, and another thread may have links by then. So a thread that never has a link may be late by one
+    sample: it counts from its second request behind the first link of any thread."""
     samples = list(samples_of(requests, kind))
     linked = [s for s in samples if s.link]
     assert linked, "no sample has a link"
@@ -94,7 +94,7 @@ def tally_from_first_link(requests, kind="samples"):
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory):
-    """build(source, name, *flags) -> the path of what gcc makes of it."""
+    """build(source, name, *flags) -> the path of what gcc makes of the source."""
     folder = tmp_path_factory.mktemp("spans")
 
     def compile_it(source, name, *flags):
@@ -111,7 +111,7 @@ def library_of(build, model):
 
 
 def program_of(build, place, model):
-    """The command, but for its arguments."""
+    """Returns the command without its arguments."""
     if place == "executable":
         return [build("works_for_spans.c", f"own-{model}", "-rdynamic", *MODELS[model])], []
     library = library_of(build, model)
@@ -121,7 +121,7 @@ def program_of(build, place, model):
 
 
 def expect_truth(outcome, least):
-    """No wrong link at all; and 99.9 % of those that could have one have one."""
+    """Asserts that no link is wrong, and that 99.9 % of the samples that could have a link have one."""
     assert outcome.returncode == 0, outcome.stderr
     everything = tally(outcome.requests)
     assert not everything.wrong
@@ -133,7 +133,7 @@ def expect_truth(outcome, least):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("place", ["executable", "linked", "loaded"])
 def test_samples_have_their_span(run, build, place, model):
-    """Both ways to write a record, and every way to find the variable."""
+    """Tries both ways to write a record, and every way to find the variable."""
     command, library = program_of(build, place, model)
     mode = "fixed" if model == "initial-exec" else "swap"
     outcome = run([*command, "2", "600", mode, *library], env=QUICK)
@@ -141,7 +141,7 @@ def test_samples_have_their_span(run, build, place, model):
 
 
 def test_a_thousand_spans_a_second_on_eight_threads(run, build):
-    """And the CPU time of each span is what the program has measured."""
+    """The CPU time of each span is also what the program has measured."""
     outcome = run([build("works_for_spans.c", "loads", "-rdynamic"), "8", "800", "swap", library_of(build, "descriptors")],
                   env=QUICK)
     expect_truth(outcome, 300)
@@ -150,7 +150,7 @@ def test_a_thousand_spans_a_second_on_eight_threads(run, build):
     total = sum(sampled.values())
     for span, microseconds in measured.items():
         share = microseconds / sum(measured.values())
-        # the kernel's ticks are 4 ms, or 10: five standard deviations of so many
+        # the kernel's ticks are 4 ms, or 10: the bound is five standard deviations of a sum of that many ticks
         assert abs(sampled[span] / total - share) < 5 * (share / (sum(measured.values()) / 10_000)) ** 0.5, (span, share)
 
 
@@ -166,7 +166,7 @@ def test_sampled_allocations_have_their_span(run, build):
 
 @pytest.mark.parametrize("model", ["general-dynamic", "descriptors"])
 def test_a_library_that_is_loaded_again_is_found_again(run, build, model):
-    """In other threads, at the same place or at another."""
+    """Other threads use the library, loaded at the same place or at another."""
     outcome = run([build("works_for_spans.c", "loads", "-rdynamic"), "2", "300", "swap", library_of(build, model), "3"],
                   env=QUICK)
     assert outcome.returncode == 0, outcome.stderr
@@ -176,7 +176,7 @@ def test_a_library_that_is_loaded_again_is_found_again(run, build, model):
 
 
 def test_a_forked_childs_samples_have_their_span(run, build):
-    """What its parent had found is where it was."""
+    """The child uses what its parent had found."""
     outcome = run([build("works_for_spans.c", "own-child", "-rdynamic"), "2", "500", "fork"], env=QUICK)
     assert outcome.returncode == 0, outcome.stderr
     by_process = {}
@@ -191,8 +191,8 @@ def test_a_forked_childs_samples_have_their_span(run, build):
 
 @pytest.mark.parametrize("publisher", ["spans.so.c", "reuses_number.c"])
 def test_the_context_of_an_unloaded_library_is_no_span(run, build, publisher):
-    """Where a publisher has the number that the library had, a thread's vector still leads to the library's memory: to
-    another variable, or, if the publisher's lies behind its end, to none."""
+    """Where a publisher has the number that the unloaded library had, a thread's vector still leads to the library's
+    memory: to another variable, or, if the publisher's is behind the end of that memory, to none."""
     dynamic = ["-shared", "-fPIC", *MODELS["general-dynamic"]]
     used = build("reuses_number.c", "libused.so", *dynamic, "-DUSED")
     second = build(publisher, f"lib-{publisher}.so", *dynamic, "-DFAR_PUBLISHER")

@@ -1,4 +1,4 @@
-"""The watched file (OTEL_PROFILER_CONTROL_FILE): real processes that follow it while they run."""
+"""Real processes follow the watched file (OTEL_PROFILER_CONTROL_FILE) while they run."""
 
 import json
 import os
@@ -14,14 +14,14 @@ pytestmark = pytest.mark.system
 
 OTHER = 65534  # a user who is neither root nor the process's
 THREADS = ("thread_0", "thread_1", "thread_2")
-PHASE_SECONDS = 0.3  # of CPU time of each thread
+PHASE_SECONDS = 0.3  # CPU time of each thread
 POLL_INTERVAL_S = 1  # seconds: control_file.c
-EDGE = 40e6  # nanoseconds that a thread's sample may belong to the phase before: a period, and the kernel's late ticks
+EDGE = 40e6  # nanoseconds of a thread's sample that may belong to the phase before: a period, and the kernel's late ticks
 READ = "debug: OTEL_PROFILER_CONTROL_FILE: "
 
 
 class Followed:
-    """A program of phases that follows a file, and its log."""
+    """Runs a program of phases that follows a file, and reads its log."""
 
     def __init__(self, start, program, tmp_path, **environment):
         self.file = tmp_path / "control"
@@ -47,14 +47,14 @@ class Followed:
                    holds=lambda found: settings.items() <= found.items())
 
     def await_looks(self, count):
-        """Before each answer the helper looks if that is due."""
+        """Requests responses: before each one the helper polls the file if that is due."""
         seconds = lambda: float(self.process.status()["profiled_seconds"])
         begun = seconds()
         eventually(seconds, f"{count} looks at the file", unless=self.program.process.poll,
                    holds=lambda now: now > begun + count * POLL_INTERVAL_S)
 
     def change(self, act, in_force):
-        """Does `act`, and waits until the profiler has said so and follows."""
+        """Does `act`, and waits until the profiler has logged the change and follows it."""
         before = len(self.lines(READ))
         act()
         self.await_lines(READ, before + 1)
@@ -78,7 +78,7 @@ class Followed:
             self.phase += 1
 
     def cpu_seconds(self):
-        """Of each of the threads."""
+        """Returns the CPU time of each of the threads."""
         pid = self.program.process.pid
         threads = [it for it in os.listdir(f"/proc/{pid}/task") if it != str(pid) and not stat_fields(pid, it)[0].startswith("otelprof")]
         assert len(threads) == len(THREADS)
@@ -101,7 +101,8 @@ class Followed:
                         for export in Outcome(0, "", "", [request]).instances()]
 
     def cpu(self, thread, phase):
-        """What samples say that it used, each by the period of its export; and what it did use."""
+        """Returns the CPU time that samples show, each by the period of its export; and the time that was really
+        used."""
         names = {thread, f"phase_{phase}"}
         sampled = sum(count * export.period for export in self.exports
                       for stack, count in export.stacks("samples").items() if names <= set(stack))
@@ -121,9 +122,10 @@ def followed(start, program, tmp_path):
 
 
 def test_every_thread_goes_off_and_on_again(followed):
-    """What starts off samples nothing until the file says so; sums are right at every frequency."""
+    """A thread that starts with sampling off records nothing until the file turns it on; sums are right at every
+    frequency."""
     it = followed(OTEL_PROFILER_START="off")
-    it.await_lines(READ, 1)  # that there is none
+    it.await_lines(READ, 1)  # the log reports that there is no file
     it.work(0)
     it.write("OTEL_PROFILER_START=on")
     it.work(2)
@@ -138,7 +140,7 @@ def test_every_thread_goes_off_and_on_again(followed):
 
 
 def test_a_change_of_frequency_keeps_the_sums(followed):
-    """Within one phase, and within one export: each sample weighs what it weighed when it was taken."""
+    """The frequency changes within one phase and one export: each sample keeps the weight of its own time."""
     it = followed(OTEL_PROFILE_EXPORT_INTERVAL="60000")
     it.await_lines(READ, 1)
     it.enter(1)
@@ -150,7 +152,7 @@ def test_a_change_of_frequency_keeps_the_sums(followed):
 
 
 def test_a_file_that_goes_sets_nothing(followed):
-    """Its settings are the configuration's again: on, here."""
+    """Settings are the configuration's again: on, here."""
     it = followed()
     it.write("OTEL_PROFILER_START=off")
     it.work(1)
@@ -162,7 +164,7 @@ def test_a_file_that_goes_sets_nothing(followed):
 
 
 def test_a_config_maps_link_is_followed(followed, tmp_path):
-    """Kubernetes writes a new folder and turns one link round; the file's own path never changes."""
+    """Kubernetes writes a new folder and changes one link; the file's own path never changes."""
     def version(name, frequency):
         (tmp_path / name).mkdir()
         (tmp_path / name / "control").write_text(f"OTEL_PROFILER_CPU_FREQUENCY={frequency}\n")
@@ -188,7 +190,7 @@ REFUSED = "warn: OTEL_PROFILER_CONTROL_FILE: "
                                    lambda file: file.parent.chmod(0o777)],
                          ids=["writable", "another's", "in an open folder"])
 def test_a_file_that_others_can_write_is_refused(followed, tmp_path, spoil):
-    """And sets nothing any more, whatever it said before. It is said once."""
+    """Such a file sets nothing any more, whatever it had before. The refusal is logged once."""
     folder = tmp_path / "folder"
     folder.mkdir()
     file = folder / "control"
@@ -225,7 +227,7 @@ def test_a_wrong_line_is_reported_once_and_the_others_hold(followed):
 
 
 def test_of_a_tree_one_process_reports_a_fault(run, tmp_path):
-    """Its children have the same file."""
+    """The children watch the same file."""
     file, log = tmp_path / "control", tmp_path / "log"
     file.write_text("nonsense\n")
     code = """

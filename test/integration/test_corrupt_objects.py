@@ -1,4 +1,4 @@
-"""Objects whose tables are damaged, and which run all the same: nobody but a profiler looks there."""
+"""Objects with damaged tables run under the profiler: no other code in the process reads these tables."""
 
 import shutil
 import struct
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
 
 
 class Object:
-    """An ELF file that is to be damaged."""
+    """Is an ELF file that a test damages."""
 
     def __init__(self, path):
         self.bytes = bytearray(path.read_bytes())
@@ -82,11 +82,11 @@ class Object:
                 for at in self.header_at(PT_LOAD)]
 
     def gap(self):
-        """An address between the first segment and the second."""
+        """Returns an address between the first segment and the second."""
         return self.loads()[0] + (GAP >> 1)
 
     def entries(self):
-        """Offsets of the pairs (function, entry) of .eh_frame_hdr, and its address."""
+        """Returns offsets of the pairs (function, entry) of .eh_frame_hdr, and its address."""
         at = next(self.header_at(PT_GNU_EH_FRAME))
         offset, address = struct.unpack_from("<QQ", self.bytes, at + 8)
         count, = struct.unpack_from("<I", self.bytes, offset + 8)

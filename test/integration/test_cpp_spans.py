@@ -1,4 +1,4 @@
-"""Programs that use OpenTelemetry's C++ API, unchanged: their samples are linked to their spans."""
+"""Unchanged programs that use OpenTelemetry's C++ API get samples that are linked to their spans."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ PLAIN = Build("plain", "g++", ("-O1",), True)
 
 
 def links_of(requests, frame):
-    """(link, how many) of the CPU samples that have the function `frame` in their stacks."""
+    """Returns (link, count) of the CPU samples that have the function `frame` in their stacks."""
     for request in requests:
         dictionary = request.dictionary
         strings = dictionary.string_table
@@ -37,7 +37,7 @@ def links_of(requests, frame):
 
 
 def spans_of(outcome, frame):
-    """How many CPU samples that have the function `frame` in their stacks are of which span (0: none)."""
+    """Counts, for each span (0: none), its CPU samples that have the function `frame` in their stacks."""
     spans = {}
     for link, count in links_of(outcome.requests, frame):
         number = int.from_bytes(link.span_id, "little")
@@ -48,7 +48,7 @@ def spans_of(outcome, frame):
 
 
 def judge(outcome):
-    """Of all samples in functions that belong to spans: those of the right span, of a wrong one, and of none."""
+    """Counts all samples in functions that belong to spans: with the right span, with a wrong one, and with none."""
     right = wrong = none = 0
     for kind in range(4):
         for number, count in spans_of(outcome, f"burns_{kind}").items():
@@ -63,14 +63,15 @@ def judge(outcome):
 
 @pytest.mark.parametrize("build", BUILDS)
 def test_each_step_is_published(run, build):
-    """Nested a hundred deep, left by exceptions, out of order, on another thread; ended threads; a forked child."""
+    """Covers spans nested a hundred deep, left by exceptions, out of order, on another thread; ended threads; a
+    forked child."""
     outcome = run([compiled("follows.cpp", build)], env=ENVIRONMENT)
     assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
 
 
 @pytest.mark.parametrize("build", BUILDS[:2])
 def test_samples_are_of_the_right_span(run, build):
-    """Eight threads that change the span a thousand times a second: none is wrong, and hardly one is missing."""
+    """Eight threads change the span a thousand times a second: no span is wrong, and hardly any is missing."""
     outcome = run([compiled("burns.cpp", build), "0.2"], env={**ENVIRONMENT, "OTEL_PROFILER_CPU_FREQUENCY": "250"}, log_to_stderr=True)
     assert outcome.stdout == "burnt in spans\n", outcome.stderr
     right, wrong, none = judge(outcome)
@@ -79,15 +80,15 @@ def test_samples_are_of_the_right_span(run, build):
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_each_copy_of_the_api_is_followed(run, compiler):
-    """An executable and a library that is loaded and unloaded twenty times, each with a copy of its own."""
-    own = ("-fno-gnu-unique",) if compiler == "g++" else ()  # or it could not be unloaded
+    """An executable, and a library that is loaded and unloaded twenty times, each have a copy of the API."""
+    own = ("-fno-gnu-unique",) if compiler == "g++" else ()  # otherwise the library could not be unloaded
     library = compiled("plugin.cpp", Build(compiler, compiler, ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", *own), True))
     outcome = run([compiled("hosts_plugins.cpp", PLAIN), str(library)], env=ENVIRONMENT)
     assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
 
 
 def test_where_memory_stays_as_it_is_nothing_is_replaced(run, tmp_path):
-    """The kernel refuses to make the table writable: said once, and the program runs on."""
+    """The kernel refuses to make the table writable: one line reports that, and the program runs on."""
     sandbox = tmp_path / "sandbox.so"
     subprocess.run(["gcc", "-shared", "-fPIC", ROOT / "test/spans/refuses_mprotect.c", "-o", sandbox], check=True)
     outcome = run([compiled("burns.cpp", FEW[0]), "0.05"], log_to_stderr=True,
@@ -98,7 +99,7 @@ def test_where_memory_stays_as_it_is_nothing_is_replaced(run, tmp_path):
 
 
 def test_without_names_of_types_nothing_is_done(run):
-    """-fno-rtti: the adaptor is not loaded, and nothing is said."""
+    """With -fno-rtti the adaptor is not loaded, and nothing is logged."""
     outcome = run([compiled("burns.cpp", Build("no-rtti", "g++", ("-O1", "-fno-rtti"), True)), "0.05"],
                   env={**ENVIRONMENT, **FOLLOWED_SOON_OR_NEVER}, log_to_stderr=True)
     assert (outcome.stdout, outcome.returncode) == ("not followed\n", 0)
@@ -107,13 +108,13 @@ def test_without_names_of_types_nothing_is_done(run):
 
 
 def test_memory_that_the_program_has_closed_is_not_read(run):
-    """Neither by the search for names nor by that for tables."""
+    """Neither the search for names nor the search for tables reads such memory."""
     outcome = run([compiled("closes.cpp", PLAIN)], env=ENVIRONMENT)
     assert (outcome.stdout, outcome.returncode) == ("ended\n", 0), outcome.stderr
 
 
 def test_the_programs_own_process_context_replaces_ours(run):
-    """A process has one context (OTEL_CTX): ours is published only as long as there is no other."""
+    """A process has one context (OTEL_CTX): the profiler publishes its own only as long as there is no other."""
     outcome = run([compiled("publishes.cpp", PLAIN)], env=ENVIRONMENT)
     assert outcome.stdout == "followed 1, contexts 1, published 1, contexts 1\n", outcome.stderr
     resource = outcome.requests[-1].resource_profiles[0].resource
@@ -130,6 +131,6 @@ def test_the_setting_turns_it_off(run):
 
 
 def test_a_program_without_the_api_does_not_load_the_adaptor(run, program):
-    """It is C++, with threads."""
+    """The program is C++, with threads."""
     outcome = run([program("thread_kinds")], env={"OTEL_LOG_LEVEL": "debug"}, log_to_stderr=True)
     assert "OpenTelemetry's C++ API" not in outcome.stderr

@@ -1,4 +1,4 @@
-"""CPU profiles against what the programs measured of themselves."""
+"""CPU profiles agree with what the programs measured of themselves."""
 
 import json
 import math
@@ -10,11 +10,12 @@ from sampling_theory import bound
 pytestmark = pytest.mark.timing
 
 PERIOD_NS = 1e9 / 99
-NOT_ALLOWED = 77  # of programs/reused_id.c
+NOT_ALLOWED = 77  # status of programs/reused_id.c
 
 
 def work_stacks(measured):
-    """What was inlined is shown within its caller; what tail-called is on no stack."""
+    """Returns the stacks of work: an inlined function is shown within its caller, a tail-called one replaces its
+    caller."""
     for stack in measured.stacks("samples"):
         assert "enter_40" not in stack
         if "inlined_helper" in stack:
@@ -28,7 +29,7 @@ def work_stacks(measured):
 @pytest.mark.fast
 @pytest.mark.parametrize("threads, rounds", [(1, 4), (4, 2), (16, 1)])
 def test_samples_have_the_time_since_the_one_before(run, program, threads, rounds):
-    """To the period of 1 ms for each burst, at whose end the only sample is."""
+    """Each burst has one sample at its end, so its time is exact to the period of 1 ms."""
     profiled = run([program("cpu_shares"), threads, rounds, "sampled"], env=EXACT_CPU)
     assert profiled.returncode == 0
     measured = profiled.instance("cpu_shares")
@@ -38,11 +39,11 @@ def test_samples_have_the_time_since_the_one_before(run, program, threads, round
 
 
 def test_shares(run, program):
-    """By the real timers: shares as sampling theory allows, total within 2 % of getrusage.
+    """With real timers, shares deviate as sampling theory allows, and the total is within 2 % of getrusage.
 
-    Bursts are 40 to 160 ms and samples carry the time since the one before, so each burst's edges
-    err by about 4 ms each (one standard deviation). Where the kernel checks timers more seldom, a
-    sample is worth more, and an edge errs by more.
+    Bursts are 40 to 160 ms and samples carry the time since the sample before, so each burst's edges err by about 4
+    ms each (one standard deviation). Where the kernel checks timers less often, a sample is worth more, and an edge
+    errs by more.
     """
     threads, rounds = 4, 5
     profiled = run([program("cpu_shares"), threads, rounds])
@@ -51,13 +52,13 @@ def test_shares(run, program):
     measured = profiled.instance("cpu_shares")
     total = measured.cpu_total()
     burnt = sum(truth["functions"].values())
-    edges = 2 * threads * rounds  # of a function
+    edges = 2 * threads * rounds  # edges of a function's bursts
     error = 100 * math.sqrt(edges) * 4e6 * measured.mean_gap() / burnt
     for name, nanoseconds in truth["functions"].items():
         share = 100 * measured.cpu_of(name) / total
         expected = 100 * nanoseconds / burnt
         assert abs(share - expected) < bound(4) * error, f"{name}: {share:.2f} % instead of {expected:.2f} %, error {error:.2f}"
-    # The helper's own CPU is in getrusage, and is not the application's; it is told apart.
+    # The helper's own CPU time is in getrusage, and is not the application's; the profile separates it.
     assert 0 < measured.own_cpu_ns <= truth["helper"] * 1.5 + 5e7
     expected = truth["rusage"] - truth["helper"]
     assert total == pytest.approx(expected, rel=0.02), (
@@ -70,7 +71,7 @@ def test_shares(run, program):
 
 @pytest.mark.system
 def test_an_id_is_given_anew(run, program):
-    """A thread that lives at the end is counted once, though one before it had its id."""
+    """A thread that lives at the end is counted once, though an earlier thread had its id."""
     done = run([program("reused_id")])
     if done.returncode == NOT_ALLOWED:
         pytest.skip("the kernel may not be told which id a thread gets")
@@ -80,7 +81,7 @@ def test_an_id_is_given_anew(run, program):
 
 
 def test_short_threads(run, program):
-    """2,000 threads that live 2 ms: most end between two ticks, none may be lost."""
+    """2,000 threads live for 2 ms: most end between two ticks, and none may be lost."""
     profiled = run([program("short_threads"), "2000"])
     truth = json.loads(profiled.stdout)
     measured = profiled.instance("short_threads")
@@ -90,7 +91,7 @@ def test_short_threads(run, program):
 
 
 def test_very_short_threads(run, program):
-    """20,000 that live 30 us, which no tick ever meets; memory follows the live ones alone."""
+    """20,000 threads live for 30 us, and no tick ever meets them; memory depends on the live threads alone."""
     profiled = run([program("short_threads"), "20000", "30"])
     truth = json.loads(profiled.stdout)
     measured = profiled.instance("short_threads")
@@ -98,7 +99,7 @@ def test_very_short_threads(run, program):
 
 
 def test_frequency_does_not_change_the_total(run, program):
-    """Above the kernel's tick rate signals come late; the clock says what they are worth."""
+    """Above the kernel's tick rate signals come late; the clock gives their worth."""
     profiled = run(
         [program("cpu_shares"), "1", "3"], env={"OTEL_PROFILER_CPU_FREQUENCY": "999"}
     )

@@ -1,4 +1,5 @@
-"""Host-wide, an executable that keeps crashing at its start is left alone, and no other (shim/process/crash_guard.h)."""
+"""In a host-wide installation, an executable that keeps crashing at its start is not profiled, and no other is
+affected (shim/process/crash_guard.h)."""
 
 import os
 import random
@@ -47,7 +48,8 @@ for process in running:
 
 @pytest.fixture(scope="module", autouse=True)
 def living():
-    """Programs that have lived since the first test of this file began: (their root, when that was, what they will come to)."""
+    """Programs that have lived since the first test of this file began: (their root, when that was, their expected
+    result)."""
     with root_of(CrashRoot) as made, ThreadPoolExecutor(1) as pool:
         began = time.monotonic()
         done = pool.submit(made.python, LIVES)
@@ -156,17 +158,17 @@ def test_crashes_among_many_that_live_are_found(root):
 
 
 def test_a_process_that_is_killed_has_failed(root):
-    """What nobody can see as clean: documented."""
+    """Nothing shows whether such an end was a clean one: this is documented."""
     for _ in range(3):
         assert root.python("import os; os.kill(os.getpid(), 9)").returncode == -signal.SIGKILL
     assert SAID in root.python("pass").stderr
 
 
 def test_processes_of_other_namespaces_have_failed_when_they_are_overdue(root):
-    """Whether they live cannot be asked."""
+    """A process cannot see whether a process of another namespace lives."""
     crash = ["/usr/bin/unshare", "-p", "--fork", "/app", "1", "1"]
     for _ in range(4):
-        assert root.start(*crash, aborts=True).returncode == -signal.SIGSEGV  # so abort() ends the first process
+        assert root.start(*crash, aborts=True).returncode == -signal.SIGSEGV  # so that abort() ends the first process
     root.record().make_older(121)
     done = root.start(*crash, aborts=True)
     assert done.returncode == BURNT and SAID in done.stderr
@@ -180,7 +182,7 @@ CHILDREN = {
 
 @pytest.mark.parametrize("child", CHILDREN.values(), ids=CHILDREN.keys())
 def test_a_childs_end_does_not_settle_its_parents_start(root, child):
-    """That of a vfork has its parent's memory."""
+    """A child of vfork has its parent's memory."""
     for _ in range(3):
         assert root.python(f"import os\n{child}\nos.abort()").returncode == ABORTED
     assert SAID in root.python("pass").stderr
@@ -211,7 +213,7 @@ def test_without_the_folder_there_is_no_guard_and_nothing_is_created(root):
     assert list(root.crash.parent.iterdir()) == []
 
 
-# --- a folder that everybody may write ---
+# --- a folder that every user may write ---
 
 SQUATTERS = {
     "file": lambda place, victim: (place.write_text("theirs"), place.chmod(0o666), os.chown(place, NOBODY, NOBODY)),
@@ -229,7 +231,7 @@ SQUATTERS = {
     ("pipe", 65533), ("folder", 0),
 ])
 def test_where_another_user_has_taken_the_name_a_program_is_left_alone(root, what, uid):
-    """It is not harmed, prints nothing, and writes nothing."""
+    """The program is not harmed, and the profiler prints and writes nothing."""
     victim = root.crash / "victim"
     victim.write_text("precious")
     os.chown(victim, uid, uid)
@@ -287,7 +289,7 @@ def test_a_folder_that_cannot_be_written_is_as_none(root, mount):
 
 
 def test_a_limit_on_the_size_of_files_ends_no_process(root):
-    """By SIGXFSZ, as the kernel has it for who writes."""
+    """The kernel sends SIGXFSZ to a process that writes beyond the limit."""
     for size in ("0", "100", "8191"):
         limited = ["/usr/bin/prlimit", f"--fsize={size}", "/app", "1", "1"]
         for _ in range(4):
@@ -308,7 +310,8 @@ def test_no_descriptor_is_left(root):
 
 
 def test_a_process_of_30_s_has_settled(living):
-    """However it ends then. It is the last test: the time goes by beside the others."""
+    """The start has succeeded, however the process ends later. This is the last test: the time passes beside the
+    others."""
     root, began, done = living
     eventually(lambda: root.record().path.exists() and list(root.record().starts().values()) == [True] * 4,
                "four starts that got through", 2 * TIMEOUT_S, unless=done.done)

@@ -1,4 +1,4 @@
-"""OTEL_CONFIG_FILE: OpenTelemetry's declarative configuration, as far as it is about profiles."""
+"""OTEL_CONFIG_FILE: the profiler follows OpenTelemetry's declarative configuration, as far as it is about profiles."""
 
 import os
 import re
@@ -38,7 +38,7 @@ def python(code):
     return ["/usr/bin/python3", "-S", "-c", BURN + code]
 
 
-# --- what it says ---
+# --- its contents ---
 
 
 def documented():
@@ -47,7 +47,7 @@ def documented():
 
 
 def test_the_example_of_the_documentation_is_followed(run, program, declare):
-    """What it says wins over the environment, which holds for the rest."""
+    """The file's settings win over the environment, which holds for the rest."""
     declared = Receiver()
     try:
         outcome = run([program("burn"), "600", "20"], log_to_stderr=True, env={
@@ -69,7 +69,7 @@ def test_the_example_of_the_documentation_is_followed(run, program, declare):
 
 
 def test_a_process_that_the_file_disables_sends_nothing(run, program, declare):
-    """Also not what was sampled before, and it leaves no timer behind."""
+    """Samples from before that are not sent either, and no timer is left behind."""
     code = "burn(0.5); print(open('/proc/self/timers').read().count('ID:'))"
     outcome = run(python(code), log_to_stderr=True, env=declare(OFF))
     assert (outcome.returncode, outcome.stdout, outcome.stderr, outcome.requests) == (0, "0\n", "", [])
@@ -94,7 +94,7 @@ def test_the_level_of_the_log_is_the_files(run, program, declare):
 
 
 def test_a_wrong_setting_is_said_once_in_a_tree_and_the_rest_holds(run, declare):
-    """Also where a process forks before it has read the file."""
+    """This holds also where a process forks before it has read the file."""
     code = "import os; pid = os.fork(); burn(0.3); pid and os.waitpid(pid, 0); print('done')"
     env = declare(HEAD + "distribution:\n  otelprof:\n    max_samples: many\n    types: cpu\n    colour: red\n")
     outcome = run(python(code), log_to_stderr=True, env=env)
@@ -107,13 +107,13 @@ def test_a_wrong_setting_is_said_once_in_a_tree_and_the_rest_holds(run, declare)
     assert all(set(instance.periods) == {"samples"} for instance in outcome.instances())
 
 
-# --- whose it is ---
+# --- its environment ---
 
 SHOP = HEAD + "resource: {attributes: [{name: service.name, value: shop}]}\n"
 
 
 def test_a_forked_child_keeps_the_configuration_of_its_parent(run, declare):
-    """It need not find the file again, nor see it."""
+    """The child need not find the file again, nor see it."""
     env = declare(SHOP)
     code = f"""
 import os
@@ -157,7 +157,7 @@ def test_a_process_that_ends_early_does_not_read_it(run, program):
 
 
 def test_it_is_read_before_the_program_changes_its_root(run, program, declare, tmp_path):
-    """And not afterwards, from that root."""
+    """After the change the file is not read from the new root."""
     env = declare(SHOP)
     jail = tmp_path / "jail"
     (jail / tmp_path.relative_to("/")).mkdir(parents=True)
@@ -167,7 +167,7 @@ def test_it_is_read_before_the_program_changes_its_root(run, program, declare, t
     assert {attributes["service.name"] for attributes in resources(outcome.requests)} == {"shop"}
 
 
-# --- what it may be ---
+# --- its kind ---
 
 
 def make(kind, path):

@@ -1,5 +1,5 @@
-"""Libraries that look for functions among their own dependencies first (RTLD_DEEPBIND), or have a C
-library of their own (dlmopen): PHP loads its extensions so, chdb (ClickHouse) itself."""
+"""Libraries that search for functions among their own dependencies first (RTLD_DEEPBIND), or have a C library of
+their own (dlmopen): PHP loads its extensions so, and chdb (ClickHouse) loads itself so."""
 
 import subprocess
 
@@ -37,7 +37,7 @@ def test_threads_and_memory_of_a_library_bound_past_us_are_profiled(run, program
 @pytest.mark.parametrize("how", ["now", "lazy", "dlmopen"])
 @pytest.mark.parametrize("where", ["constructor", "call"])
 def test_it_takes_our_signal_without_harm(run, program, how, where):
-    """Its signal(SIGPROF, SIG_DFL) must not let a timer of ours end the process."""
+    """The library's signal(SIGPROF, SIG_DFL) must not let a timer of ours end the process."""
     env = {"TAKES_SIGNAL": "yes"} if where == "constructor" else None
     outcome = load(run, program, how, "deep_takes_signal", env=env)
     assert outcome.returncode == 0, outcome.stderr
@@ -46,7 +46,7 @@ def test_it_takes_our_signal_without_harm(run, program, how, where):
 
 @pytest.mark.parametrize("how", ["now", "lazy"])
 def test_it_finds_all_as_it_is_without_us(run, program, how):
-    """A function has one address, in code and in data, and what was read-only is again."""
+    """A function has one address, in code and in data, and memory that was read-only is so again."""
     plain = load(run, program, how, "deep_pointers_agree", "deep_run", "deep_pointers_agree", profiled=False)
     profiled = load(run, program, how, "deep_pointers_agree", "deep_run", "deep_pointers_agree")
     assert "deep_pointers_agree 1\n" in plain.stdout and "r--p\n" in plain.stdout
@@ -77,7 +77,8 @@ def test_a_library_that_brings_an_allocator_keeps_it(run, program, how, tmp_path
 @pytest.mark.parametrize("tag", ["--enable-new-dtags", "--disable-new-dtags"])
 @pytest.mark.parametrize("name", ["libplug.so", "$ORIGIN/inner/libplug.so", "FOLDER/inner/libplug.so"])
 def test_a_library_is_found_where_its_caller_would_find_it(run, program, tmp_path, tag, name):
-    """By the RUNPATH or RPATH of who calls dlopen, and beside it: ours says nothing."""
+    """The loader searches the RUNPATH or RPATH of the caller of dlopen, and the caller's folder: our library must not
+    count."""
     name = name.replace("FOLDER", str(tmp_path))
     compiled(tmp_path / "inner", "libdeep.so", "int depth(void) { return 1; }\n", "-Wl,-soname,libdeep.so")
     compiled(tmp_path / "inner", "libplug.so", "int depth(void); int plugged(void) { return depth(); }\n",

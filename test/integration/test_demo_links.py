@@ -1,4 +1,4 @@
-"""scripts/demo-links: spans and profiles of a C++ server in one Collector, and the code of the slowest span."""
+"""scripts/demo-links shows spans and profiles of a C++ server in one Collector, and the code of the slowest span."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from otelprof_lib.capture_file import read_messages  # noqa: E402
 
 pytestmark = pytest.mark.system
 
-# what each kind of request is known to burn its time in
+# the function in which each kind of request burns its time
 TRUE_FUNCTION = {"/search": "shop::wildcard_match", "/thumbnail": "shop::scale_pixels", "/checkout": "shop::hash_receipt"}
 REQUESTS = 151
 TIMEOUTS = ("OTEL_PROFILER_SHUTDOWN_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_PROFILE_EXPORT_TIMEOUT")
@@ -27,7 +27,7 @@ TIMEOUTS = ("OTEL_PROFILER_SHUTDOWN_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT", "OTE
 
 @pytest.fixture(scope="module", params=["opentelemetry-cpp", "otelprof.h"])
 def demo(request, tmp_path_factory):
-    """(what it prints, its folder), for each way in which the server's spans become known."""
+    """(its output, its folder), for each way in which the profiler learns the server's spans."""
     skip_without_collector()
     uses_api = request.param == "opentelemetry-cpp"
     if uses_api:
@@ -42,7 +42,7 @@ def demo(request, tmp_path_factory):
 
 
 def spans_of(folder):
-    """{span id: (trace id, path, duration)} of what the Collector wrote."""
+    """Returns {span id: (trace id, path, duration)} of what the Collector wrote."""
     spans = {}
     for line in (folder / "traces.json").read_text().splitlines():
         for resource_spans in json.loads(line)["resourceSpans"]:
@@ -70,7 +70,7 @@ def test_the_function_of_the_slowest_span_is_the_true_one(demo):
 
 
 def test_every_sample_of_a_request_has_its_span_and_no_other(demo):
-    """The server's own functions tell whose work a sample is."""
+    """The server's own functions identify the request that a sample belongs to."""
     spans = spans_of(demo[1])
     right, missing, wrong = 0, 0, []
     for (stack, labels), value in aggregate(read_messages(demo[1] / "profiles.json"))["cpu"].samples.items():

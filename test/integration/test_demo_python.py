@@ -1,4 +1,4 @@
-"""scripts/demo-python: a Python program's functions between the interpreter and the C code that they call."""
+"""scripts/demo-python shows a Python program's functions between the interpreter and the C code that they call."""
 
 import ast
 import json
@@ -24,7 +24,7 @@ PROGRAM = ROOT / "scripts" / "interpreters" / "report.py"
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """(what it prints, its page, the stacks of its CPU time)"""
+    """(its output, its page, the stacks of its CPU time)"""
     folder = tmp_path_factory.mktemp("demo-python")
     environment = {**os.environ, **dict.fromkeys(TIMEOUTS, "120000")}
     done = subprocess.run([ROOT / "scripts" / "demo-python", folder], env=environment, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""scripts/demo-waits: a program that is slow on idle processors, and the lock that it waits for."""
+"""scripts/demo-waits shows a program that is slow on idle processors, and the lock that it waits for."""
 
 import os
 import re
@@ -22,7 +22,7 @@ TIMEOUTS = ("OTEL_PROFILER_SHUTDOWN_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT", "OTE
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """(what it prints, its profiles)"""
+    """(its output, its profiles)"""
     folder = tmp_path_factory.mktemp("demo-waits")
     environment = {**os.environ, **dict.fromkeys(TIMEOUTS, "120000")}
     done = subprocess.run([ROOT / "scripts" / "demo-waits", folder], env=environment, capture_output=True, text=True, check=False)
@@ -32,7 +32,7 @@ def demo(tmp_path_factory):
 
 
 def waits_of(profiles, thread):
-    """Seconds by kind, of those that a look has met."""
+    """Returns seconds by kind, of the waits that a poll has met."""
     sums = {}
     for (_, labels), value in profiles["off_cpu"].samples.items():
         labels = dict(labels)

@@ -1,4 +1,4 @@
-"""scripts/deploy: each file is read by what will read it, or by that one's own code, and what can run is run."""
+"""Each file of scripts/deploy is read by its consumer, or by the consumer's own code, and what can run is run."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def assert_profiled(done, receiver):
 
 
 def run_pod(pod, images, runc, receiver, folder):
-    """Its init containers to their end, then its app: the attributes of the profile's resource."""
+    """Runs a pod's init containers to their end, then its app; returns the attributes of the profile's resource."""
     init, containers = containers_of(pod, images, folder)
     for container in init.values():
         done = runc(container).finish()
@@ -64,7 +64,7 @@ def run_pod(pod, images, runc, receiver, folder):
 
 
 def assert_named(attributes):
-    """By the names of OpenTelemetry's conventions for Kubernetes."""
+    """Asserts the names of OpenTelemetry's conventions for Kubernetes."""
     assert {key: value for key, value in attributes.items() if key.startswith("k8s.")} == {
         "k8s.pod.name": DOWNWARD["metadata.name"], "k8s.pod.uid": DOWNWARD["metadata.uid"],
         "k8s.namespace.name": DOWNWARD["metadata.namespace"], "k8s.node.name": DOWNWARD["spec.nodeName"],
@@ -93,7 +93,7 @@ def test_the_deployments_pod_is_profiled(images, runc, receiver, tmp_path):
 # --- Kubernetes: kustomize ---
 
 def deployment(name, labels, **container):
-    """Of somebody who knows nothing of us, and runs restricted."""
+    """Returns the Deployment of a user who knows nothing of the profiler, and runs restricted."""
     app = {"app": name}
     security = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "labels": labels}, "spec": {
@@ -104,7 +104,7 @@ def deployment(name, labels, **container):
 
 @pytest.fixture
 def kustomized(tmp_path):
-    """kustomized(deployments) -> them, as kustomize builds them with our component."""
+    """kustomized(deployments) -> the Deployments, as kustomize builds them with our component."""
 
     def build(*deployments):
         folder = tmp_path / "kustomize"
@@ -145,7 +145,7 @@ def test_the_components_pod_is_profiled_and_runs_restricted(kustomized, images, 
 
 @pytest.fixture
 def admitted(tmp_path):
-    """admitted(pod) -> it, as the API server would keep it."""
+    """admitted(pod) -> the pod, as the API server would keep it."""
 
     def admit(spec, labels=None, annotations=None, namespace="true"):
         pod = {"apiVersion": "v1", "kind": "Pod", "spec": spec, "metadata": {
@@ -195,7 +195,7 @@ def test_the_policy_leaves_pods_for_other_machines_alone(admitted, spec):
 
 
 def test_the_policy_keeps_a_pods_own_settings(admitted):
-    """Ours comes behind another preload, and the endpoint of the pod's own wins."""
+    """Our library comes behind another preload, and the endpoint of the pod's own wins."""
     env = [{"name": "LD_PRELOAD", "value": "/lib/other.so"}, {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://mine:4318"},
            {"name": "OTEL_RESOURCE_ATTRIBUTES", "value": "team=a"}]
     spec = pod_spec(env=env, volumeMounts=[{"name": "data", "mountPath": "/data"}])
@@ -210,7 +210,8 @@ def test_the_policy_keeps_a_pods_own_settings(admitted):
 
 
 def test_the_policy_leaves_istio_proxy_alone(admitted):
-    """And what the pod's annotation names, and an LD_PRELOAD that comes from elsewhere."""
+    """The policy also leaves alone the containers that the pod's annotation names, and an LD_PRELOAD that comes from
+    elsewhere."""
     spec = pod_spec()
     elsewhere = {"name": "LD_PRELOAD", "valueFrom": {"configMapKeyRef": {"name": "preload", "key": "value"}}}
     others = [{"name": "istio-proxy", "image": "proxy"}, {"name": "cache", "image": "cache"}, {"name": "odd", "image": "odd", "env": [elsewhere]}]
@@ -231,7 +232,7 @@ def test_the_policy_profiles_a_pod_once(admitted):
 # --- Docker Compose ---
 
 def test_compose_profiles_its_app(images, runc, receiver, tmp_path):
-    """The two services of ours run; those of the Collector and of Pyroscope have Compose's schema."""
+    """Our two services run; those of the Collector and of Pyroscope follow Compose's schema."""
     project = rules("compose", DEPLOY / "compose" / "compose.yaml")
     services = project["services"]
     assert set(services) == {"otelprof", "app", "collector", "pyroscope"}
@@ -260,7 +261,7 @@ def test_compose_profiles_its_app(images, runc, receiver, tmp_path):
 # --- the Collector ---
 
 def test_the_collector_passes_profiles_on(run, program, receiver, tmp_path):
-    """A real one, by the configuration as it is but for ports of the test's own."""
+    """A real Collector runs the configuration unchanged, except for ports of the test's own."""
     skip_without_collector()
     ports = {name: reserved_port() for name in ("http", "grpc", "metrics")}
     own = [f"receivers::otlp::protocols::{name}::endpoint: 127.0.0.1:{ports[name]}" for name in ("http", "grpc")]
@@ -286,7 +287,7 @@ def test_the_collectors_configuration_is_valid_as_it_is():
 # --- systemd ---
 
 def test_the_drop_in_is_one_of_systemd(tmp_path):
-    """systemd-analyze finds nothing; a setting that it does not know is found."""
+    """systemd-analyze finds no fault; it finds a setting that systemd does not know."""
     unit = tmp_path / "shop.service"
     unit.write_text("[Service]\nExecStart=/bin/true\n")
     folder = tmp_path / "shop.service.d"
@@ -305,7 +306,7 @@ def test_the_drop_in_is_one_of_systemd(tmp_path):
 
 
 def test_the_drop_ins_variables_profile_a_program(run, program):
-    """As systemd gives them to a service, but for the library's place and the receiver."""
+    """The program gets the variables that systemd gives to a service, except for the library's path and the receiver."""
     lines = (DEPLOY / "systemd" / "otelprof.conf").read_text().splitlines()
     given = dict(line.removeprefix("Environment=").split("=", 1) for line in lines if line.startswith("Environment="))
     assert given.pop("LD_PRELOAD") == "/usr/lib/opentelemetry/otelprof/libotelprof.so"

@@ -1,7 +1,7 @@
-"""The helper thread's descriptors are its own, or it uses none.
+"""The helper thread has its own table of descriptors, or uses none.
 
-CRIU restores one descriptor table for all threads. replaces_table.c does the same to the helper by ptrace: it gives it
-the program's file under each of its numbers, and lists what the helper does with them.
+CRIU restores one descriptor table for all threads. replaces_table.c does this to the helper by ptrace: it puts the
+program's file under each number of the helper's, and lists what the helper does with them.
 """
 
 import subprocess
@@ -33,7 +33,7 @@ def files_of(thread):
 
 
 def keeps_descriptors(pid):
-    """Files of threads in /proc, and the socket that it serves."""
+    """Returns the expected descriptors: files of threads in /proc, and the socket that the helper serves."""
     helper = helper_of(pid)
     files = files_of(helper) if helper else []
     return any(it.endswith("/syscall") for it in files) and any(it.startswith("socket:") for it in files)

@@ -1,4 +1,4 @@
-"""Our unwinder against libunwind, in short; `make torture` runs test/differential/run for long."""
+"""Our unwinder agrees with libunwind, in short runs; `make torture` runs test/differential/run for long."""
 
 import functools
 import shutil
@@ -20,14 +20,14 @@ if not shutil.which("rustc"):
 STRIDES = {"libc": 2, "libstdc++": 2, "libcrypto": 4, "python": 4, "node": 60, "cc1plus": 40, "rust": 150}
 # libcrypto's hand-written assembler keeps the CFA in registers that the walker does not follow
 EXPRESSIBLE = {"libcrypto": 0.97}
-# so that each program runs longer than it takes to sample it
+# makes each program run longer than sampling it takes
 ROUNDS = {"python": 400, "cc1plus": 1, "perl": 60, "rust": 1500, "node": 150}
 LIMIT = 40000
 
 
 @pytest.mark.parametrize("name", STRIDES)
 def test_every_pc_of_many_functions(name):
-    """One step of each at every byte of the code, instruction boundaries and all."""
+    """Both make one step at every byte of the code, instruction boundaries and all."""
     tally = compare_rules(binaries()[name], STRIDES[name])
     assert tally["wrong"] == 0, "\n".join(tally["examples"])
     assert tally["functions"] > 300 and tally["pcs"] > 100000
@@ -51,21 +51,22 @@ def tally_of(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_live_samples(tally_of, name):
-    """At least 99.9 % reach the thread's start with libunwind's frames; the rest says that it does
-    not; none is wrong."""
+    """At least 99.9 % reach the thread's start with libunwind's frames; the rest is marked as incomplete; no frame is
+    wrong."""
     tally = tally_of(name)
     assert tally["wrong"] == 0, "\n".join(tally["examples"])
     assert tally["compared"] > LIMIT / 2, tally
-    if name in JIT:  # what is behind its frames nobody can check, but they must have been there
+    if name in JIT:  # nothing can check the frames behind its own, but they must have been there
         assert tally["undescribed"] > 1000, tally
         return
     assert tally["complete"] + tally["expression"] >= 0.999 * tally["compared"], tally
-    # those beneath an entry of the procedure linkage table; a burst that the loader resolves a symbol in has it in each stack
+    # the frames below an entry of the procedure linkage table; a burst in which the loader resolves a symbol has it in each
+    # stack
     assert tally["expression"] < 0.005 * tally["compared"] + 2 * BURST, tally
 
 
 def test_live_samples_are_many_and_from_all_over(tally_of):
-    """A burst that follows on the one before sees a program's first instructions only."""
+    """If bursts followed on each other, they would meet only a program's first instructions."""
     tallies = {name: tally_of(name) for name in ROUNDS}
     assert sum(tally["compared"] for tally in tallies.values()) > 150000, tallies
     assert tallies["cc1plus"]["functions"] > 200 and tallies["python"]["functions"] > 100, tallies
@@ -78,8 +79,8 @@ HIDDEN = [("c", frames, 100) for frames in FRAMES] + [
 
 @pytest.mark.parametrize("language, frames, percent", HIDDEN)
 def test_code_without_tables(tmp_path, language, frames, percent):
-    """What our walker finds without them is what libunwind finds by them, in order; what it leaves out it admits. With
-    frame pointers it finds nearly all; where there are none it may end early, and says so."""
+    """Without tables our walker finds what libunwind finds by them, in order; it marks what it leaves out. With frame
+    pointers it finds nearly all; without them it may end early, and marks that."""
     compiler = LANGUAGES[language][0][0]
     tally = compare_without_tables((language, compiler, "-O2", frames), tmp_path, 8000, percent)
     judged = tally["compared"] - tally["guessed"]

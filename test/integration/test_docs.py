@@ -1,4 +1,4 @@
-"""README, docs/ and the other pages agree with the code and with each other, and lead to what there is."""
+"""README, docs/ and the other pages agree with the code and with each other, and their links lead to existing files."""
 
 import re
 import shutil
@@ -25,7 +25,7 @@ def name_of(page):
 
 
 def assert_none(faults):
-    """With each of them, one a line: pytest shortens what it compares."""
+    """Fails with each item on a line of its own: pytest shortens what it compares."""
     assert not faults, "\n".join(["", *faults])
 
 
@@ -34,7 +34,7 @@ def joined(literals):
 
 
 def of_today(page):
-    """Its text; of the features to come without the files that they will add."""
+    """Returns the page's text; notes on features to come are left without the files that these will add."""
     return re.sub(r"^\| `.*\n", "", page.read_text(), flags=re.M) if page == NEXT else page.read_text()
 
 
@@ -74,7 +74,7 @@ def test_no_other_variable_is_named():
 
 
 def anchor_of(heading):
-    """As GitHub makes them: lower case, punctuation gone, a dash for each space."""
+    """Makes an anchor as GitHub does: lower case, no punctuation, a dash for each space."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.strip()).lower()
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
 
@@ -120,7 +120,7 @@ def test_every_file_that_is_named_without_its_folder_exists():
 
 
 def test_files_of_features_to_come_are_not_there_yet():
-    """Who builds one removes its note."""
+    """The commit that adds a feature removes its note."""
     named = re.findall(r"^\| `([\w./-]+)` \|", NEXT.read_text(), re.M)
     assert len(named) > 10
     assert [file for file in named if (ROOT / file).exists()] == []
@@ -158,7 +158,7 @@ TESTS = "\n".join(path.read_text() for folder in ("unit", "integration", "script
 
 
 def named_tests(page):
-    """(file, test in it, test alone) of each that the page names."""
+    """Returns (file, test in it, test alone) for each test that the page names."""
     return re.findall(r"`(?:test/\w+/)?(?:(test_\w+\.(?:py|c))(?:::(test_\w+))?|(test_\w+))(?=[`(])", of_today(page))
 
 
@@ -218,14 +218,15 @@ def shown(text):
 
 
 def messages(source):
-    """(level, text as the documentation shows it) of each call that logs; `write`: at a level chosen at run time."""
+    """Returns (level, text as the documentation shows it) of each call that logs; `write`: at a level chosen at run
+    time."""
     for level, literals in re.findall(rf"\blog_(write|error|warn|info|debug)\([^\"]*?{STRINGS}", source):
         if joined(literals) not in ("", "%s"):
             yield level, shown(joined(literals))
 
 
 def messages_of_settings():
-    """config.c puts its messages together from a rule that a value breaks and one of these frames."""
+    """Returns the messages that config.c composes from a rule that a value breaks and one of these frames."""
     source = (ROOT / "common" / "config.c").read_text()
     assert joined('"; using "') in source
     return {"… is not …; using …", "… is too long to keep; using …",
@@ -236,7 +237,7 @@ HOST_FILES = ("common/config_file.c", "shim/process/eligibility/host_files.c")
 
 
 def messages_of_host_files():
-    """As above, for files and their lines: those that warn, and those at level debug."""
+    """Returns such messages for files and their lines: those at level warn, and those at level debug."""
     source = "".join((ROOT / name).read_text() for name in HOST_FILES)
     warned = {"…, line … …; the line is ignored": "; the line is ignored", "… …; it is not read": "; it is not read",
               "… has more such lines; they are ignored": " has more such lines; they are ignored",

@@ -1,4 +1,4 @@
-"""The live heap of what is gone: a snapshot of nothing says so, once, wherever it is looked at."""
+"""Once nothing is live any more, an empty snapshot of the heap is exported, once, and every reader shows it."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ EXPORTS_MORE = 5  # the first has the empty snapshot, unless an interval has end
 
 
 def snapshots(messages):
-    """(time, type, its sum, samples) of each, in their order."""
+    """Returns (time, type, its sum, samples) of each snapshot, in their order."""
     found = []
     for message in messages:
         strings = message.dictionary.string_table
@@ -39,8 +39,8 @@ def snapshots(messages):
 
 @pytest.fixture
 def emptied(start, program, tmp_path):
-    """emptied(seen, **environment) -> the outcome of a program that frees its only object when
-    `seen(run)` shows that it was exported, and lives on for some exports after the empty snapshot."""
+    """emptied(seen, **environment) -> the outcome of a program that frees its only object when `seen(run)` shows that
+    the object was exported, and lives on for some exports after the empty snapshot."""
 
     def run_through(seen, **environment):
         folder = tmp_path / "told"
@@ -99,7 +99,7 @@ def test_top_shows_nothing_of_an_emptied_heap(emptied, tmp_path):
 
 
 def test_a_collector_passes_the_empty_snapshot_on(emptied, tmp_path):
-    """It drops requests without any sample."""
+    """The Collector drops requests without any sample."""
     skip_without_collector()
     folder = tmp_path / "collector"
     folder.mkdir()

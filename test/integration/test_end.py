@@ -1,4 +1,4 @@
-"""The end of a process: what of the exporter runs then, and how long it may take."""
+"""At the end of a process the exporter runs a known part of its work, for a bounded time."""
 
 import re
 from pathlib import Path
@@ -14,8 +14,8 @@ OFTEN = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "100
 
 @pytest.mark.parametrize("how", ["return", "exit", "child", "thread"])
 def test_nothing_of_the_exporters_libraries_runs_at_the_end(start, program, tmp_path, how):
-    """Their destructors and exit handlers would, on the program's thread: in the middle of what the
-    helper is at, and under locks that a signal handler of the program's may wait for."""
+    """The libraries' destructors and exit handlers would run on the program's thread: in the middle of the helper's
+    work, and under locks that a signal handler of the program's may wait for."""
     end = tmp_path / "end"
     running = start([program("forbids_exporter"), how, end], env=OFTEN)
     eventually(lambda: running.receiver.requests, "an export", unless=running.process.poll)
@@ -26,8 +26,8 @@ def test_nothing_of_the_exporters_libraries_runs_at_the_end(start, program, tmp_
 
 
 def test_fork_and_exit_wait_no_longer_than_they_say(run, program):
-    """Whatever the exporter is in, and even if it never comes out of it: what the program's thread
-    asks to wait for is seen by a preload, not measured."""
+    """The wait is bounded whatever the exporter is in, even if that never ends. A preload records the timeouts that
+    the program's thread requests; no time is measured."""
     env = {"LD_PRELOAD": f"{program('stuck_reader.so')}:{LIBRARY}", "OTEL_LOG_LEVEL": "debug",
            "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "700", **OFTEN}
     outcome = run([program("forks_and_ends")], env=env, log_to_stderr=True)
@@ -41,8 +41,8 @@ def test_fork_and_exit_wait_no_longer_than_they_say(run, program):
 
 @pytest.mark.parametrize("exporter", ["otlp", "otlp_file"])
 def test_an_end_exports_or_reports_why_not(run, program, tmp_path, exporter):
-    """At default settings, where main ends while the exporter is still being loaded, slowly, as on a
-    busy machine: of the end more than what is for a receiver that never answered is for that."""
+    """At default settings main ends while the exporter is still being loaded, slowly, as on a busy machine: the
+    exporter's own work gets more of the end's time than a receiver that never responded."""
     env = {"LD_PRELOAD": f"{LIBRARY}:{program('slow_loader.so')}", "OTEL_PROFILES_EXPORTER": exporter,
            "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "", "OTEL_LOG_LEVEL": "",
            "OTEL_PROFILER_FILE": str(tmp_path / "exports")}
@@ -53,7 +53,7 @@ def test_an_end_exports_or_reports_why_not(run, program, tmp_path, exporter):
 
 
 def test_uncovered_time_is_reported_once(run, program):
-    """In the last export, not in one that comes between the end's beginning and that."""
+    """The time is in the last export, not in one between the end's beginning and the last export."""
     env = {"LD_PRELOAD": f"{program('slow_clock.so')}:{LIBRARY}", **EXACT_CPU, **OFTEN}
     outcome = run([program("ends_slowly")], env=env)
     assert outcome.returncode == 0
@@ -63,8 +63,8 @@ def test_uncovered_time_is_reported_once(run, program):
 
 @pytest.mark.timing
 def test_an_end_without_exit_loses_little(run, program):
-    """As of Go's programs, which end by a system call of their own: they export while they are young,
-    whatever the interval is."""
+    """Go's programs, for example, end by a system call of their own: young programs export early, whatever the
+    interval is."""
     outcome = run([program("ends_unseen"), 3000], env={"OTEL_PROFILE_EXPORT_INTERVAL": "86400000"}, timeout=300)
     assert outcome.returncode == 7
     used = int(outcome.stdout)
@@ -73,7 +73,7 @@ def test_an_end_without_exit_loses_little(run, program):
 
 
 def test_a_peer_that_sends_without_end_is_given_up(serve, start, program, tmp_path):
-    """libcurl reads on for as long as there is something, and looks at no timeout meanwhile."""
+    """libcurl reads on for as long as bytes come, and checks no timeout meanwhile."""
     server = serve(OK)
     running = start([program("lowest_number"), tmp_path / "stop"], log_to_stderr=True, env={
         "LD_PRELOAD": f"{program('endless_reader.so')}:{LIBRARY}", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",

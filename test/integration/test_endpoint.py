@@ -1,4 +1,4 @@
-"""The process answers while it runs: what it says is what it exports."""
+"""A process serves requests while it runs, and its responses agree with its exports."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from waiting import TIMEOUT_S, eventually
 pytestmark = pytest.mark.system
 
 PROFILES = re.findall(r'^PPROF_KIND\(\w+, "(\w+)", "(\w+)", .*?, (AT_\w+|NOW),', (ROOT / "shim/flush/encode/pprof_kinds.def").read_text(), re.M)
-KEPT_BYTES = 1000 * 1024  # of test/programs/answers.c
+KEPT_BYTES = 1000 * 1024  # bytes that test/programs/answers.c keeps
 NOBODY = 65534
 LABEL = r'\w+="(?:[^"\\]|\\["\\n])*"'
 
@@ -49,7 +49,7 @@ def test_the_live_heap_is_exact_where_each_object_is_sampled(asked):
 
 
 def test_sums_since_the_start_are_those_of_all_exports(asked):
-    """A scraper computes differences: what is answered never falls, and is what was exported so far."""
+    """A scraper computes differences: the responses never fall, and have what was exported so far."""
     running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1")
     first = running.process.profile("allocs")
     second = running.process.profile("allocs")
@@ -76,7 +76,7 @@ def test_a_profile_of_a_time_holds_that_time_alone(asked):
 
 
 def test_responses_agree_with_exports(asked):
-    """/otlp hands out the export itself: the receiver has the same bytes."""
+    """/otlp serves the export itself: the receiver has the same bytes."""
     running = asked()
     exports = running.process.ask("/otlp").exports()
     for request in exports:
@@ -124,7 +124,7 @@ def test_a_wrong_time_is_refused(asked):
 
 
 def test_names_are_asked_for_by_any_number_of_addresses(asked):
-    """As `go tool pprof` does of each file that lacks some; any other body has its bound."""
+    """`go tool pprof` requests so the names of each file that lacks some; any other body has its bound."""
     running = asked()
     addresses = "+".join(hex(number) for number in range(0x400000, 0x410000))
     answer = running.process.ask("/debug/pprof/symbol", "POST", addresses)
@@ -211,7 +211,7 @@ def test_a_recording_raises_the_rate_and_puts_it_back(asked):
 @pytest.mark.parametrize("settings", ["OTEL_X=" + 1100 * "x", "&".join(40 * ["OTEL_PROFILER_CPU_FREQUENCY=1000"])],
                          ids=["a long one", "many"])
 def test_settings_that_have_no_room_are_refused(asked, settings):
-    """None of them is passed over in silence."""
+    """No setting is ignored without a message."""
     running = asked()
     answer = running.process.ask(f"/debug/pprof/profile?seconds=1&{settings}")
     assert answer.status == 414 and "1 KiB" in answer.text
@@ -220,7 +220,7 @@ def test_settings_that_have_no_room_are_refused(asked, settings):
 
 @pytest.mark.parametrize("more", [b"", b"\r\n"], ids=["at-once", "after-more"])
 def test_the_rate_is_put_back_when_the_recorder_goes_away(asked, more):
-    """Also where it has sent more than its request before."""
+    """This holds also where the recorder has sent more bytes than its request."""
     running = asked()
     connection = running.process.connection()
     connection.request("GET", "/debug/pprof/profile?seconds=3600&OTEL_PROFILER_CPU_FREQUENCY=1000")
@@ -231,7 +231,7 @@ def test_the_rate_is_put_back_when_the_recorder_goes_away(asked, more):
     running.over()
 
 
-# --- where it answers ---
+# --- where it listens ---
 
 
 def test_a_port_of_its_own_choice_is_said(asked):
@@ -272,7 +272,7 @@ def until_there(path):
 
 
 def test_a_socket_that_was_removed_is_made_anew(asked, tmp_path):
-    """By whoever cleans up; so is one whose folder was away for a while, which is said once."""
+    """A cleaner may have removed the socket; or its folder was away for a while, which is logged once."""
     folder = tmp_path / "run"
     folder.mkdir()
     running = asked(listen=f"unix:{folder}/socket", OTEL_PROFILE_EXPORT_INTERVAL="200", OTEL_PROFILER_LOG_FILE="")
@@ -280,7 +280,7 @@ def test_a_socket_that_was_removed_is_made_anew(asked, tmp_path):
     before = Process(folder / "socket").profile("allocs").total("alloc_space")
     (folder / "socket").unlink()
     until_there(folder / "socket")
-    while folder.exists():  # it may be made anew meanwhile
+    while folder.exists():  # the process may make the folder again meanwhile
         shutil.rmtree(folder, ignore_errors=True)
     running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .*No such file or directory; the process serves no requests\n")
     requests = running.program.receiver.requests
@@ -306,7 +306,7 @@ until(sys.argv[3])
 
 @pytest.mark.parametrize("condition", ["none", "cpu>100000%"])
 def test_sums_hold_samples_of_times_without_requests(start, tmp_path, condition):
-    """Also if exporters did not get it."""
+    """This holds also if exporters did not get the samples."""
     process = Process(tmp_path / "socket")
     told, done, stop = (tmp_path / name for name in ("told", "done", "stop"))
     running = start(["/usr/bin/python3", "-c", ALLOCATES_WHEN_TOLD, told, done, stop], log_to_stderr=True, env={
@@ -329,7 +329,7 @@ def test_sums_hold_samples_of_times_without_requests(start, tmp_path, condition)
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:4711", "unix:/nonexistent/folder/x"])
 def test_an_address_where_no_listener_is_allowed_is_warned_of(asked, listen):
-    """One that is refused as it is read (all of them: test_listen_address.c), and one that cannot be had."""
+    """One address is refused as it is parsed (test_listen_address.c has all such), and one cannot be bound."""
     running = asked(listen=listen, OTEL_PROFILER_LOG_FILE="")
     running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .*; the process serves no requests\n")
     assert running.over().returncode == 7
@@ -337,7 +337,8 @@ def test_an_address_where_no_listener_is_allowed_is_warned_of(asked, listen):
 
 @pytest.mark.parametrize("most", range(6, 13))
 def test_with_few_open_files_it_listens_or_reports_that_it_does_not(start, program, tmp_path, most):
-    """Nobody waits at a socket that is never served. (With fewer than 6 not even the log can be opened.)"""
+    """No client waits at a socket that is never served. (With fewer than 6 descriptors not even the log can be
+    opened.)"""
     stop, path = tmp_path / "stop", tmp_path / "socket"
     running = start([program("answers"), stop], limits={resource.RLIMIT_NOFILE: (most, most)},
                     env={"OTEL_PROFILER_LISTEN": f"unix:{path}", "OTEL_PROFILES_EXPORTER": "none", "OTEL_PROFILER_LOG_FILE": ""})
@@ -372,7 +373,7 @@ exec(work)
 
 @pytest.mark.parametrize("listen", ["unix", "port"])
 def test_the_processes_that_a_program_starts_print_nothing(run, tmp_path, listen):
-    """They are profiled, and do not answer where it does."""
+    """The children are profiled, and do not listen where their parent does."""
     where = f"unix:{tmp_path}/socket" if listen == "unix" else f"127.0.0.1:{reserved_port()}"
     outcome = run(["/usr/bin/python3", "-c", CHILDREN], log_to_stderr=True, env={"OTEL_PROFILER_LISTEN": where})
     assert (outcome.returncode, outcome.stderr) == (0, "")
@@ -380,7 +381,7 @@ def test_the_processes_that_a_program_starts_print_nothing(run, tmp_path, listen
 
 
 def test_a_program_with_the_same_library_does_not_answer(asked):
-    """And nobody can connect to what is not served."""
+    """No client can connect to a socket that is not served."""
     port = reserved_port()
     running = asked(listen=f"127.0.0.1:{port}", OTEL_PROFILER_LOG_FILE="", LD_PRELOAD=f"{LIBRARY}:libmicrohttpd.so.12")
     running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .* the program uses it itself; the process serves no requests\n")
@@ -400,7 +401,7 @@ def test_a_process_is_profiled_to_be_asked_alone(asked):
 
 
 def raw(process, *parts, rest=0.0):
-    """The answer to a request that is sent in these parts, with a rest after each."""
+    """Returns the response to a request that is sent in these parts, with a rest after each."""
     connection = process.connection()
     connection.connect()
     try:
@@ -416,16 +417,16 @@ def raw(process, *parts, rest=0.0):
 
 
 def test_a_request_may_take_its_time(asked):
-    """Some seconds, as over a slow tunnel."""
+    """The request takes some seconds, as over a slow tunnel."""
     answer = raw(asked().process, b"GET /status HTTP/1.1\r\n", b"Host: localhost\r\n\r\n", rest=3)
     assert answer.startswith(b"HTTP/1.1 200 ")
 
 
-# --- who is answered ---
+# --- which clients are served ---
 
 
 def test_another_user_is_refused(asked, tmp_path):
-    """Even where somebody has opened the socket's mode to all."""
+    """The user is refused even where the socket's mode allows all users."""
     running = asked()
     for part in (tmp_path, *tmp_path.parents):
         if part.stat().st_mode & 0o001 == 0:

@@ -1,4 +1,4 @@
-"""What clients may do to a process that answers: the program does not notice."""
+"""Whatever clients do to a process that listens, the program does not notice."""
 
 import concurrent.futures
 import contextlib
@@ -12,7 +12,7 @@ from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
 
-CONNECTIONS = 32  # that there may be at once: MOST_CONNECTIONS of http_server.c
+CONNECTIONS = 32  # the most at once: MOST_CONNECTIONS of http_server.c
 
 
 def test_many_clients_at_once_are_all_answered(asked):
@@ -22,7 +22,7 @@ def test_many_clients_at_once_are_all_answered(asked):
         path = ["/status", "/debug/pprof/heap", "/metrics", "/debug/pprof/profile?seconds=1", "/otlp"][number % 5]
         return running.process.ask(path).status
 
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:  # so many profiles over a time are made at once
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:  # the most profiles over a time that are made at once
         assert set(pool.map(ask, range(100))) == {200}
     assert running.over().returncode == 7
 
@@ -33,7 +33,7 @@ GARBAGE = [b"\0" * 5000, b"GET " + b"x" * 100_000, b"\r\n" * 10_000, b"GET / HTT
 
 
 def test_garbage_is_refused_and_the_next_request_answered(asked, tmp_path):
-    """All kinds at once: those that could still go on are refused when their time is over."""
+    """All kinds of garbage come at once: requests that could still go on are refused when their time is over."""
     running = asked()
 
     def send(garbage):
@@ -57,7 +57,7 @@ def try_to_connect(path):
     client.setblocking(False)
     try:
         client.connect(str(path))
-    except BlockingIOError:  # too many wait already
+    except BlockingIOError:  # too many clients wait already
         pass
     return client
 
@@ -71,7 +71,7 @@ def test_ten_thousand_connections_are_borne(asked, tmp_path):
 
 
 def test_silent_clients_do_not_keep_others_out(asked, tmp_path):
-    """More than there may be connections: those that say nothing are closed in the end."""
+    """More clients connect than connections are allowed: the silent ones are closed in the end."""
     running = asked()
     silent = [try_to_connect(tmp_path / "socket") for _ in range(CONNECTIONS + 1)]
     assert running.process.until_it_answers().status == 200
@@ -81,7 +81,7 @@ def test_silent_clients_do_not_keep_others_out(asked, tmp_path):
 
 
 def test_clients_that_drip_do_not_keep_others_out(asked, tmp_path):
-    """A byte now and then is no silence: the whole request has its time."""
+    """A byte now and then is no silence: a request as a whole has a time limit."""
     running = asked()
     clients = [try_to_connect(tmp_path / "socket") for _ in range(CONNECTIONS + 1)]
     is_over = threading.Event()
@@ -103,7 +103,7 @@ def test_clients_that_drip_do_not_keep_others_out(asked, tmp_path):
 
 
 def test_endless_windows_have_a_bound(asked):
-    """Profiles of every stack that there is, for as many as can ask."""
+    """Clients request profiles of all stacks, as many clients as can connect."""
     running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1", OTEL_PROFILE_EXPORT_INTERVAL="100")
     waiting = [running.process.connection() for _ in range(20)]
     for connection in waiting:
@@ -126,14 +126,14 @@ def test_profiles_over_a_time_leave_half_of_the_places(asked):
 
 
 def test_exports_go_on_while_clients_wait(asked):
-    """Who waits for a profile of an hour keeps nothing back."""
+    """A client that waits for a profile of an hour delays no export."""
     running = asked(OTEL_PROFILE_EXPORT_INTERVAL="200")
     waiting = [running.process.connection() for _ in range(5)]
     for connection in waiting:
         connection.request("GET", "/debug/pprof/profile?seconds=3600")
     delivered = running.process.status()["exports"]["delivered"]
     eventually(lambda: running.process.status()["exports"]["delivered"] >= delivered + 3, "three exports more")
-    assert running.over().returncode == 7  # and the end waits for none of them
+    assert running.over().returncode == 7  # and the end waits for no client
 
 
 def test_the_program_has_no_descriptor_of_it(asked):

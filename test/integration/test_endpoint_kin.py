@@ -1,4 +1,4 @@
-"""Processes of one tree that are to answer at the same place: one of them does, and that is no fault."""
+"""Of the processes of one tree that have the same address to listen at, one listens, and the others report no fault."""
 
 import calendar
 import os
@@ -33,7 +33,7 @@ wait_for(sys.argv[1 if pid else 2])
 
 @pytest.fixture(params=["unix", "port"])
 def place(request, tmp_path):
-    """(OTEL_PROFILER_LISTEN, the way there)."""
+    """Returns (OTEL_PROFILER_LISTEN, the address)."""
     if request.param == "unix":
         return f"unix:{tmp_path}/socket", Process(tmp_path / "socket")
     port = reserved_port()
@@ -70,13 +70,13 @@ class Tree:
             return None
 
     def levels(self, pid):
-        """At which it was said that a process does not answer."""
+        """Returns the levels of the lines that report that a process does not listen."""
         lines = os.pread(self.running.err.fileno(), 1_000_000, 0).decode().splitlines()
         return [line.split()[1] for line in lines if line.startswith(f"libotelprof[{pid}]") and "cannot listen" in line]
 
 
 def test_a_child_that_comes_before_its_parent_answers_until_it_ends(tree):
-    """The parent, which begins its work later, says nothing at default settings, and follows."""
+    """The parent, which begins its work later, logs nothing at default settings, and listens after the child."""
     for seconds in (2, 8, 32, 128):
         found = tree(STARTS_A_CHILD, str(1000 * seconds))
         if eventually(found.who_answers, "an answer") == found.child:
@@ -94,21 +94,22 @@ def test_a_child_that_comes_before_its_parent_answers_until_it_ends(tree):
 
 
 def since(profile):
-    """Where its sums begin, in seconds of Unix time."""
+    """Returns where its sums begin, in seconds of Unix time."""
     (comment,) = (profile.text(it) for it in profile.message.comment)
     return calendar.timegm(time.strptime(comment, "sums since %Y-%m-%dT%H:%M:%SZ"))
 
 
 @pytest.mark.parametrize("exporter", ["otlp", "none"])
 def test_a_child_answers_once_its_parent_has_ended(tree, exporter):
-    """Also where it is profiled for those who ask alone. Its sums say that they begin with its answers."""
+    """This holds also where only clients' requests have it profiled. Its sums report that they begin with its
+    listening."""
     found = tree(LEAVES_A_CHILD, "0", exporter)
     begun = time.time()
     eventually(lambda: found.levels(found.child) or found.levels(found.parent), "one says that it does not answer")
     first, second = (found.child, found.parent) if found.levels(found.parent) else (found.parent, found.child)
     assert eventually(found.who_answers, "an answer") == first
     assert since(found.process.profile("allocs")) <= begun
-    eventually(lambda: int(time.time()) > begun, "a second that begins later")  # sums say no part of one
+    eventually(lambda: int(time.time()) > begun, "a second that begins later")  # sums give whole seconds
     found.stops[0 if first == found.parent else 1].touch()
     eventually(found.who_answers, "an answer of the other", holds=lambda pid: pid == second)
     assert found.levels(second) == ["debug:"]

@@ -1,4 +1,4 @@
-"""Methods of HTTP: what each path has, and HEAD, which is GET without its body and without its work."""
+"""Each path allows its methods of HTTP; HEAD is GET without its body and without its work."""
 
 import pytest
 from endpoint import ROUTES, asked  # noqa: F401 # a fixture
@@ -20,7 +20,7 @@ def test_every_route_answers(asked):
 
 
 def bytes_of(process, method, path):
-    """All that is sent: an HTTP client passes over what an answer to HEAD must not have."""
+    """Returns all bytes of a response: an HTTP client would ignore what a response to HEAD must not have."""
     connection = process.connection()
     connection.request(method, path)
     with connection.sock.makefile("rb") as stream:
@@ -38,7 +38,7 @@ def test_head_is_get_without_a_body(asked, path):
     get, head = running.process.ask(path), running.process.ask(path, "HEAD")
     assert head.status == get.status and headers_of(head) == headers_of(get)
     assert int(head.headers["Content-Length"]) > 0
-    if path not in ("/status", "/metrics"):  # whose figures have other lengths from moment to moment
+    if path not in ("/status", "/metrics"):  # its figures have another length from moment to moment
         assert head.headers["Content-Length"] == get.headers["Content-Length"]
     assert bytes_of(running.process, "HEAD", path).partition(b"\r\n\r\n")[2] == b""
     running.over()
@@ -47,7 +47,7 @@ def test_head_is_get_without_a_body(asked, path):
 @pytest.mark.parametrize("path", ["/debug/pprof/profile", "/debug/pprof/profile?seconds=3600", "/debug/pprof/heap", "/debug/pprof/allocs?seconds=3600",
                                   "/debug/pprof/goroutine?debug=1", "/otlp", "/otlp?seconds=3600"])
 def test_head_of_a_profile_records_nothing(asked, path):
-    """Neither is an export made for it, nor does a setting change: each would show in the exports' number or last for an hour."""
+    """HEAD neither makes an export nor changes a setting: each would show in the exports' number or last for an hour."""
     running = asked(OTEL_PROFILE_EXPORT_INTERVAL="3600000")
     before = running.process.status()
     where = f"{path}{'&' if '?' in path else '?'}OTEL_PROFILER_CPU_FREQUENCY=999"

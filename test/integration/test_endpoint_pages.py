@@ -1,4 +1,4 @@
-"""pprof's pages show what a running process answers: the tool asks it by itself."""
+"""pprof's pages show the profiles of a running process: the tool requests them by itself."""
 
 import itertools
 import json
@@ -47,7 +47,7 @@ def test_its_pages_name_the_programs_functions(at_port, tmp_path, path):
 
 @pytest.mark.parametrize("name", ["go", "module"])
 def test_a_program_without_all_names_is_shown(at_port, half_named, tmp_path, name):
-    """The tool asks the process for those that are missing, and shows nothing if it is not answered."""
+    """The tool requests missing names from the process, and would show nothing without its response."""
     running = at_port(OTEL_PROFILER_ALLOC_INTERVAL="1", path=half_named)
     until_one_is_in(running.process, "heap", FUNCTIONS["heap"])
     source = f"http://127.0.0.1:{running.process.where}/debug/pprof/heap"
@@ -92,5 +92,5 @@ def test_memory_that_is_freed_in_a_time_counts_below_zero(start, program, tmp_pa
         told = json.loads(subprocess.run([TELL, folder / "heap.pb.gz"], capture_output=True, text=True, check=True).stdout)
         return dict(zip(told["Types"], told["Totals"] or [0] * 4))["inuse_space/bytes"]
 
-    # a machine that was slower than a second freed the memory later
+    # on a machine that took longer than a second the memory was freed later
     assert eventually(inuse_space, "memory that is freed in time") == -(64 << 20)

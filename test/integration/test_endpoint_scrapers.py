@@ -1,4 +1,4 @@
-"""What scrapers ask of a process and take for granted of its answers, as read in their sources (Grafana Alloy's
+"""Scrapers get from a process what they request and assume, as read in their sources (Grafana Alloy's
 pyroscope.scrape and Parca, August 2026)."""
 
 import contextlib
@@ -10,20 +10,20 @@ from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
 
-# what both ask for by default, the name that they give it, and the types that they know by that name
+# the paths that both request by default, the name that they give each, and the types that they know by that name
 SCRAPED = {
     "allocs": ("memory", {"alloc_objects:count:space:bytes", "alloc_space:bytes:space:bytes", "inuse_objects:count:space:bytes",
                           "inuse_space:bytes:space:bytes"}),
     "heap": ("memory", {"alloc_objects:count:space:bytes", "alloc_space:bytes:space:bytes", "inuse_objects:count:space:bytes",
-                        "inuse_space:bytes:space:bytes"}),  # only where a job names it
+                        "inuse_space:bytes:space:bytes"}),  # only where a job names this path
     "block": ("block", {"delay:nanoseconds:contentions:count"}),
     "mutex": ("mutex", {"contentions:count:contentions:count", "delay:nanoseconds:contentions:count"}),
-    "goroutine": ("goroutine", {"threads:count:threads:count"}),  # Go's are goroutines
+    "goroutine": ("goroutine", {"threads:count:threads:count"}),  # for Go, goroutines
     "profile?seconds=1": ("process_cpu", {"samples:count:cpu:nanoseconds", "cpu:nanoseconds:cpu:nanoseconds"}),
 }
 SINCE_START = ["allocs", "heap", "block", "mutex"]
 
-# two functions of Python that differ in nothing that has an address: one loop calls both by one line
+# two functions of Python that have no address of their own: one loop calls both by one line
 TWINS = """
 import os, sys, threading
 def make():
@@ -54,8 +54,8 @@ def test_types_have_the_names_that_scrapers_know(asked, path):
 
 @pytest.mark.parametrize("path", SCRAPED)
 def test_scrapers_accept_the_responses_as_profiles(at_port, path):
-    """Alloy takes no other type and no text, and its client would unpack what says that it is packed; Parca
-    wants ids in a row."""
+    """Alloy accepts no other media type and no text, and its client would decompress a body that is marked as
+    compressed; Parca requires consecutive ids."""
     running = at_port(OTEL_PROFILER_ALLOC_INTERVAL="1")
     answer = running.process.ask(f"/debug/pprof/{path}", headers={"Accept-Encoding": "gzip", "User-Agent": "Alloy/v1.0 (linux; docker)"})
     assert answer.status == 200 and answer.headers["Content-Type"] == "application/octet-stream"
@@ -69,7 +69,8 @@ def test_scrapers_accept_the_responses_as_profiles(at_port, path):
 
 @pytest.mark.parametrize("name", SINCE_START)
 def test_sums_since_the_start_are_of_the_moment_at_which_they_are_asked_for(asked, name):
-    """By that time they are sorted in, and refused when it is long ago; one with a duration would be a difference."""
+    """Scrapers sort profiles by that time, and refuse old ones; a profile with a duration would be taken as a
+    difference."""
     running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1")
     began = time.clock_gettime_ns(time.CLOCK_REALTIME)
     profile = running.process.profile(name)
@@ -93,7 +94,7 @@ def test_a_difference_has_its_time(asked, name):
 
 
 def test_code_without_a_name_keeps_its_address(asked, half_named):
-    """Pyroscope drops the addresses of a mapping that is said to have all functions: the frame would be gone."""
+    """Pyroscope drops the addresses of a mapping that claims to have all functions: the frame would be lost."""
     running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1", path=half_named)
 
     def mapping_of_ours(profile):
@@ -114,7 +115,7 @@ def test_code_without_a_name_keeps_its_address(asked, half_named):
 
 
 def by_identity(profile, kind):
-    """{(addresses, labels): (value, functions)}: the identity of a sample for Alloy, which subtracts by it."""
+    """Returns {(addresses, labels): (value, functions)}: the identity of a sample for Alloy, which subtracts by it."""
     column, found = profile.column(kind), {}
     for sample in profile.message.sample:
         addresses = tuple(profile.locations[index].address for index in sample.location_id)
@@ -126,7 +127,7 @@ def by_identity(profile, kind):
 
 @contextlib.contextmanager
 def twins(start, tmp_path):
-    """A running program of Python that answers."""
+    """Starts a program of Python that listens."""
     stop = tmp_path / "stop"
     environment = {"OTEL_PROFILER_LISTEN": f"unix:{tmp_path}/socket", "OTEL_PROFILER_ALLOC_INTERVAL": "1000", **ALL_TYPES}
     program = start(["/usr/bin/python3", "-c", TWINS, stop], env=environment)
@@ -138,13 +139,13 @@ def twins(start, tmp_path):
 
 
 def of_both(process, least):
-    """The allocations, once there are more of each twin than these."""
+    """Returns the allocations, once there are more of each twin than these."""
     return eventually(lambda: process.profile("allocs"), f"more allocations than {least}",
                       holds=lambda profile: all(profile.value_of(name, "alloc_space") > value for name, value in least.items()))
 
 
 def test_functions_of_python_are_told_apart_by_addresses(start, tmp_path):
-    """What Alloy subtracts is what there was in between, function by function."""
+    """The difference that Alloy computes is what was allocated in between, function by function."""
     names = ("first_twin", "second_twin")
     with twins(start, tmp_path) as process:
         before = of_both(process, dict.fromkeys(names, 0))
@@ -158,7 +159,7 @@ def test_functions_of_python_are_told_apart_by_addresses(start, tmp_path):
 
 @pytest.mark.parametrize("name", ["allocs", "block", "mutex", "goroutine"])
 def test_a_stack_stays_one_when_its_code_gets_better_names(asked, name):
-    """Debug information is read after the first answer: the code of a file is known by its build id."""
+    """Debug information is read after the first response: the code of a file is identified by its build id."""
     running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1")
     for _ in range(3):
         profile = running.process.profile(name)

@@ -9,7 +9,8 @@ OFTEN = {"OTEL_PROFILE_EXPORT_INTERVAL": "5", "OTEL_PROFILER_CPU_FREQUENCY": "10
 
 
 def test_the_environment_is_the_programs(run, program):
-    """It works with it as one that has a single thread may: setenv frees what a reader goes through."""
+    """The program changes its environment as a program with a single thread may: setenv frees memory that a reader
+    would read."""
     outcome = run([program("changes_environment"), "5000"], env=OFTEN)
     assert (outcome.stdout, outcome.returncode) == ("changed\n", 0)
     assert len(outcome.requests) > 3
@@ -17,7 +18,7 @@ def test_the_environment_is_the_programs(run, program):
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_the_helper_reads_no_environment_variable(run, program, protocol):
-    """Neither when libraries are loaded nor for a transfer, TLS and proxies included."""
+    """The helper reads none when libraries are loaded, and none for a transfer, TLS and proxies included."""
     environment = {
         **OFTEN,
         "LD_PRELOAD": f"{LIBRARY}:{program('watches_getenv.so')}",

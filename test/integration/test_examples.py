@@ -1,5 +1,5 @@
-"""The examples of docs/examples: each is built as it says, runs without the profiler, and with it the samples of a span
-lie in the function that ran for it."""
+"""Each example of docs/examples is built by its own instructions, runs without the profiler, and with it the samples
+of a span are in the function that ran for the span."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ COMPILED = {
 }
 WORK = {
     "spans.go": {IMAGES: "main.resizeImage", REPORTS: "main.writeReport"},
-    # by the library that works, under whatever name
+    # found by the library that works, under whatever name
     "spans.py": {IMAGES: "libz.so", REPORTS: "libcrypto.so"},
     "spans_asyncio.py": {IMAGES: "libz.so", REPORTS: "libcrypto.so"},
 }
@@ -41,7 +41,7 @@ def found(tool):
 
 @pytest.fixture(params=sorted(path.name for path in EXAMPLES.iterdir()))
 def example(request, tmp_path):
-    """(its name, the command that runs it)"""
+    """(the example's name, the command that runs it)"""
     source = EXAMPLES / request.param
     if source.suffix == ".py":
         return source.name, ["/usr/bin/python3", source]
@@ -55,13 +55,13 @@ def example(request, tmp_path):
 
 
 def is_work(sample):
-    """Python loads and ends libcrypto, too, which takes a moment."""
+    """Excludes the loading and unloading of libcrypto by Python, which takes a moment."""
     return not any("python" in name for name in sample.objects) or ("<module>" in sample.stack and "_find_and_load" not in sample.stack)
 
 
 def samples_of(run, command, functions):
-    """By function, of as many runs as it takes until each function was met: they work for tenths of a second, and Go's ends by a
-    system call of its own, so that what was sampled since the last export goes with it."""
+    """Returns the samples by function, of as many runs as it takes until each function was met: they work for tenths of a
+    second, and Go's example ends by a system call of its own, which loses what was sampled since the last export."""
     samples = Counter()
     for _ in range(10):
         outcome = run(command)

@@ -1,4 +1,4 @@
-"""C++ exceptions and thread cancellation are the C++ runtime's own business."""
+"""C++ exceptions and thread cancellation are handled by the C++ runtime alone."""
 
 import re
 

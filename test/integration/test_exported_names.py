@@ -1,4 +1,5 @@
-"""The exporter calls its own libraries, whatever names the program exports: the functions of such programs end it."""
+"""The exporter calls its own libraries, whatever names the program exports: a call of the program's functions would
+end the program."""
 
 import subprocess
 
@@ -37,7 +38,7 @@ def test_a_program_that_exports_the_libraries_names_is_unharmed_and_profiled(run
 
 
 def test_such_a_program_is_not_served(run, receiver, settings):
-    """libmicrohttpd is loaded later, and its constructor calls what the program has."""
+    """libmicrohttpd is loaded later, and its constructor calls functions of the program."""
     outcome = run([PROGRAM, "300"], env={**settings, "OTEL_PROFILER_LISTEN": "127.0.0.1:0"}, log_to_stderr=True)
     (line,) = outcome.stderr.splitlines()
     assert (outcome.stdout, outcome.returncode) == ("unharmed\n", 0)
@@ -46,7 +47,7 @@ def test_such_a_program_is_not_served(run, receiver, settings):
 
 
 def test_a_library_that_the_program_has_bound_to_itself_is_not_used(run, receiver, settings, tmp_path):
-    """The program's libcurl calls the program's OpenSSL: as it wants, and on its own threads alone."""
+    """The program's libcurl calls the program's OpenSSL, as intended, and on the program's own threads alone."""
     source = tmp_path / "shares.c"
     source.write_text('#include <stdlib.h>\n#include <curl/curl.h>\nint SSL_CTX_new(void) { abort(); }\n'
                       'int main(void) { for (volatile long i = 0; i < 300000000; i++); return curl_version() ? 3 : 4; }\n')

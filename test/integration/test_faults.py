@@ -1,5 +1,5 @@
-"""The profiler's own system calls and allocations fail, each place in the code once; the program
-notices nothing. `make faults` is the long form."""
+"""Each of the profiler's own system calls and allocations fails once for each place in the code; the program notices
+nothing. `make faults` is the long form."""
 
 import sys
 
@@ -32,7 +32,7 @@ def bench():
 
 @pytest.fixture(scope="module")
 def calls(bench, expected):
-    """Every system call of ours in one run of the program."""
+    """Returns every system call of the profiler in one run of the program."""
     result, found = list_calls(bench)
     assert not differences(result, expected) and not bench.invalid()
     assert len(bench.receiver.requests) >= 2, "the program's profile, and its child's"
@@ -47,7 +47,7 @@ def expect_nothing_noticed(outcomes, met):
 
 
 def test_all_our_calls_are_seen(calls):
-    """Of the constructor, of hooks, of the handler, around fork, at the end; of the helper."""
+    """The list has calls of the constructor, of hooks, of the handler, around fork, at the end; and of the helper."""
     for role, function in [
         ("app", "capture_start"), ("app", "heap_sample"), ("app", "sampler_on_signal"),
         ("app", "before_fork"), ("app", "after_fork_in_child"), ("app", "helper_finish"),
@@ -69,7 +69,7 @@ def test_each_call_is_denied(calls, expected):
 
 @pytest.fixture(scope="module")
 def allocations(bench, expected):
-    """Those of the helper thread: one of each place in the code, as they came."""
+    """Returns allocations of the helper thread: one for each place in the code, in their order."""
     result, found = list_allocations(bench)
     assert not differences(result, expected) and not bench.invalid()
     chosen = one_allocation_for_each_site(found)

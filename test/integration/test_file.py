@@ -20,7 +20,7 @@ START_S = START_NS / 1e9
 
 
 def checked(text):
-    """The exports in JSON lines, each of which must be whole."""
+    """Returns the exports in JSON lines, each of which must be whole."""
     lines = text.split(b"\n")
     assert lines.pop() == b"", "the last line is ended"
     messages = [decode_json(line) for line in lines]
@@ -134,7 +134,7 @@ def test_forked_children_have_files_of_their_own(run, program, tmp_path):
 
 
 def test_processes_share_a_file(run, program, tmp_path):
-    """Eight of them append every 20 ms: no line is torn, and none is there twice."""
+    """Eight processes append every 20 ms: no line is torn, and none is there twice."""
     file = tmp_path / "all.jsonl"
     script = "for i in 1 2 3 4 5 6 7 8; do $0 100 16 & done; wait"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -151,7 +151,7 @@ def test_processes_share_a_file(run, program, tmp_path):
 
 
 def test_a_limit_on_the_size_of_files(start, program, tmp_path):
-    """What fits is whole; the rest is told once and counted; the program gets no SIGXFSZ."""
+    """Lines that fit are whole; the others are logged once and counted; the program gets no SIGXFSZ."""
     file = tmp_path / "a.jsonl"
     running = start(
         [program("lowest_number"), tmp_path / "stop"],
@@ -166,7 +166,7 @@ def test_a_limit_on_the_size_of_files(start, program, tmp_path):
     assert 0 < file.stat().st_size <= 25000
     messages = checked(file.read_bytes())
     assert 0 < len(messages) < len(outcome.requests)
-    # a small one may still fit behind one that does not
+    # a small line may still fit behind one that does not
     told = ["cannot be written" in line for line in said(outcome)]
     assert told == [True, False] * (len(told) // 2) + [True] * (len(told) % 2) and told, outcome.stderr
     assert "OTEL_PROFILER_FILE" in outcome.stderr and "File too large" in outcome.stderr
@@ -174,7 +174,7 @@ def test_a_limit_on_the_size_of_files(start, program, tmp_path):
 
 
 def dropped(request):
-    """otelprof.dropped.file of an export."""
+    """Returns otelprof.dropped.file of an export."""
     dictionary = request.dictionary
     for profile in request.resource_profiles[0].scope_profiles[0].profiles:
         for index in profile.attribute_indices:
@@ -185,7 +185,7 @@ def dropped(request):
 
 
 def in_namespace(run, folder, mount, then, env):
-    """Runs a command with something mounted on `folder`, which nobody else sees."""
+    """Runs a command with something mounted on `folder`, which no other process sees."""
     probe = subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False)
     if probe.returncode:
         pytest.skip("mount namespaces are not allowed here")
@@ -198,7 +198,7 @@ def in_namespace(run, folder, mount, then, env):
 
 @pytest.mark.system
 def test_a_full_disk(run, program, tmp_path):
-    """A disk of 32 KiB fills up: the file has whole lines only, and it is told once."""
+    """A disk of 32 KiB fills up: the file has whole lines only, and one log line reports the fault."""
     disk = tmp_path / "disk"
     disk.mkdir()
     copy = tmp_path / "copy.jsonl"
@@ -272,8 +272,8 @@ def test_a_file_that_is_not_regular(run, program, tmp_path, kind):
 
 
 def test_a_reader_that_does_not_read(program, tmp_path):
-    """Standard output is a pipe that nobody empties: the program ends in its own time, and what was
-    recorded meanwhile comes when there is a reader."""
+    """Standard output is a pipe that no process reads: the program ends in its own time, and the samples recorded
+    meanwhile come when there is a reader."""
     environment = dict(
         os.environ, LD_PRELOAD=str(LIBRARY), **FILE, OTEL_PROFILER_FILE="stdout",
         OTEL_PROFILER_LOG_FILE=str(tmp_path / "log"),
@@ -291,7 +291,7 @@ def test_a_reader_that_does_not_read(program, tmp_path):
 
 
 def test_no_descriptor_is_open_between_two_writes(run, tmp_path):
-    """Else the program would wait in vain to see none."""
+    """Otherwise a program that waits until it sees no descriptor would wait in vain."""
     code = (
         "import os\n"
         "before = set(os.listdir('/proc/self/fd'))\n"
@@ -308,10 +308,10 @@ def test_no_descriptor_is_open_between_two_writes(run, tmp_path):
 
 
 def end_during_a_cycle(log):
-    """CPU seconds in what a process wrote whose end fell, as a rule, into an export."""
+    """Returns CPU seconds in the file of a process whose end fell, as a rule, into an export."""
     code = (
         "import os, sys, time\n"
-        "os.write(1, bytes(65536))\n"  # the pipe is full
+        "os.write(1, bytes(65536))\n"  # fills the pipe
         "def burn(seconds):\n"
         "    end = time.thread_time() + seconds\n"
         "    while time.thread_time() < end: pass\n"
@@ -337,10 +337,9 @@ def end_during_a_cycle(log):
 
 @pytest.mark.timing
 def test_an_end_during_a_cycle_is_noticed(tmp_path):
-    """The process ends while the helper is in the middle of an export (held up by a pipe): the last
-    export still follows at once, not at the next interval. Each process has an export moment of its
-    own: where it comes so early that the export is given up before the end, and says so, the case is
-    another one."""
+    """The process ends while the helper is in the middle of an export, which a full pipe delays: the last export
+    still follows at once, not at the next interval. Each process has an export moment of its own: where it comes so
+    early that the export is given up before the end, and the log reports that, the test does not apply."""
     for number in range(10):
         log = tmp_path / f"log{number}"
         seconds = end_during_a_cycle(log)
@@ -352,7 +351,7 @@ def test_an_end_during_a_cycle_is_noticed(tmp_path):
 
 @pytest.mark.parametrize("end", ["os._exit(3)", "os.kill(os.getpid(), 15)", "os.kill(os.getpid(), 9)"])
 def test_sudden_ends_leave_whole_lines(run, tmp_path, end):
-    """Each comes once an export has been written."""
+    """Each process ends once an export has been written."""
     file = tmp_path / "a.jsonl"
     code = (
         "import os, time\n"
@@ -366,7 +365,7 @@ def test_sudden_ends_leave_whole_lines(run, tmp_path, end):
     )
     assert outcome.returncode in (3, -15, -9)
     written = cpu_seconds(checked(file.read_bytes()))
-    if outcome.returncode == -9:  # nothing can be written after it
+    if outcome.returncode == -9:  # after such an end nothing can be written
         assert written > 0
     else:
         assert written == pytest.approx(int(outcome.stdout) / 1e9, abs=START_S)

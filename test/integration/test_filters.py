@@ -1,7 +1,7 @@
-"""A seccomp filter that was there before the program: what we call stays inside the usual ones.
+"""The profiler's system calls stay inside the usual seccomp filters that a program may have from its start.
 
-test/filters/ has the system calls of systemd's @system-service and of the default profiles of Docker and
-Podman; shim/process/allowed_calls.def has ours.
+test/filters/ has the system calls of systemd's @system-service and of the default profiles of Docker and Podman;
+shim/process/allowed_calls.def has ours.
 """
 
 import re
@@ -37,13 +37,13 @@ SETTINGS = {
 
 
 def calls_of_profile(name):
-    """{name: errno that it fails with, or "0"}"""
+    """Returns {name: errno with which it fails, or "0"}."""
     lines = (ROOT / "test/filters" / f"{name}.txt").read_text().splitlines()
     entries = [line.partition(":") for line in lines if not line.startswith("#")]
     return {call: errno or "0" for call, _, errno in entries}
 
 
-# systemd 252, @privileged and @resources: what a common line of units takes out of @system-service
+# systemd 252, @privileged and @resources: a common line of units removes these from @system-service
 TAKEN_OUT = """acct bpf capset chown chroot clock_settime fanotify_init fanotify_mark fchown fchownat lchown
     open_by_handle_at pivot_root quotactl quotactl_fd setdomainname setfsuid setgroups sethostname setresuid setreuid
     setuid vhangup ioprio_set mbind migrate_pages move_pages nice sched_setaffinity sched_setattr sched_setparam
@@ -54,7 +54,7 @@ COMMON = {call: max(profile.get(call, "0") for profile in PROFILES.values())
 
 
 def filter_of(calls):
-    """As in_filter.c takes it."""
+    """Formats the filter for in_filter.c."""
     return ",".join(NUMBERS[call] + (f":{errno}" if errno != "0" else "")
                     for call, errno in calls.items() if call in NUMBERS)
 
@@ -70,7 +70,7 @@ def test_every_call_of_ours_is_in_every_usual_filter():
 
 
 def test_every_call_in_the_sources_is_on_the_list():
-    """Also those that are made where there is no filter, which only these files do."""
+    """This holds also for calls that are made only where there is no filter, which only these files make."""
     asks_first = {"common/descriptors.c", "common/safe_read.c", "shim/process/helper_rights.c",
                   "shim/capture/record/own_signal_stacks.c", "common/arch/x86_64/arch_thread_base.h"}
     for folder in ("shim", "common"):
@@ -128,7 +128,7 @@ EXPORTERS = {
 }
 SEND_NOTHING = ("no receiver", "excluded", "disabled")
 LIVE_LONG = ("victim", "python3")
-# Not every program with every exporter: the helper thread exports alike, whatever program it is in, and
+# Not every program runs with every exporter: the helper thread exports alike in each program, and
 # test_the_list_is_all_that_is_needed_beside_the_programs_own runs every exporter in the program that does most.
 BEHIND_USUAL_ONES = [
     ("victim", "http"), ("python3", "grpc"), ("victim", "https"), ("python3", "file"), ("victim", "console"),
@@ -154,7 +154,7 @@ def receivers():
 
 
 class Behind:
-    """A program behind a filter; what came of it, and of its exports."""
+    """Runs a program behind a filter; keeps its outcome, and its exports."""
 
     def __init__(self, receivers, certificates, folder):
         self.receivers = receivers
@@ -183,8 +183,8 @@ class Behind:
                            *(f"{name}={value}" for name, value in settings.items()), *command], {})
 
     def exports(self, exporter):
-        """How many arrived, each of them valid."""
-        if exporter in ("https", "grpc"):  # their own tests look into them
+        """Returns how many exports arrived, each of them valid."""
+        if exporter in ("https", "grpc"):  # their own tests check the contents
             return len(self.receivers[-1].calls)
         if exporter == "file":
             requests = [decode(line.encode(), "application/json") for line in self.file.read_text().splitlines()]
@@ -201,7 +201,7 @@ def behind(receivers, certificates, tmp_path):
 
 
 def without_lines(result, exporter):
-    """stderr without what was asked for there."""
+    """Returns stderr without the lines that the test requested there."""
     if exporter != "console":
         return result
     lines = result.stderr.splitlines(keepends=True)
@@ -229,7 +229,7 @@ def test_every_exporter_and_every_program_is_behind_a_filter():
 
 @pytest.mark.parametrize("name, exporter", BEHIND_USUAL_ONES)
 def test_calls_outside_of_the_usual_filters_are_never_made(behind, name, exporter):
-    """The filter kills; with an export each time."""
+    """The filter kills, and an export is made each time."""
     assert_as_without_us(behind, COMMON, PROGRAMS[name], exporter)
     if name in LIVE_LONG and exporter not in SEND_NOTHING:
         assert behind.exports(exporter) > 0
@@ -244,8 +244,8 @@ def test_a_unit_with_system_service_and_the_default_action_lives(behind, name, e
 
 @pytest.mark.parametrize("name", ["victim", "python3"])
 def test_a_unit_without_privileged_and_resource_calls_lives(behind, name):
-    """SystemCallFilter=@system-service and SystemCallFilter=~@privileged @resources: the helper is made an
-    ordinary thread, and gives up capabilities, by calls of these two."""
+    """These two groups have the calls by which the helper becomes an ordinary thread, and gives up capabilities: the
+    unit lives without them."""
     left = {call: errno for call, errno in PROFILES["system-service"].items() if call not in TAKEN_OUT}
     assert {"capset", "sched_setscheduler"} <= set(PROFILES["system-service"]) - set(left)
     assert_as_without_us(behind, left, PROGRAMS[name], "http")
@@ -253,7 +253,7 @@ def test_a_unit_without_privileged_and_resource_calls_lives(behind, name):
 
 
 def calls_made(command, folder):
-    """The names of the system calls that a program makes without us."""
+    """Returns the names of the system calls that a program makes without the profiler."""
     report = folder / "trace"
     subprocess.run(["strace", "-f", "-qq", "-o", report, *map(str, command)], env=faults.clean_environment(),
                    check=False, capture_output=True, timeout=120)
@@ -292,7 +292,7 @@ def test_a_process_responds_behind_a_filter(behind, tmp_path, filtered):
 
 
 def test_memory_is_read_behind_a_filter_all_the_same(behind, tmp_path):
-    """Without process_vm_readv: what the application publishes as its process context goes out."""
+    """Without process_vm_readv the exports still have what the application publishes as its process context."""
     texts = {f"text__{letter}": letter * 2000 for letter in "abc"}  # more than a page
     (tmp_path / "do").write_text(f"publish memfd {payload(**texts)}\n")
     settings = {"LD_PRELOAD": LIBRARY, **behind.environment("http")}
@@ -314,7 +314,7 @@ def is_in_resource(request, texts):
 
 
 def test_stacks_are_finished_behind_a_filter_all_the_same(behind):
-    """libunwind would ask mincore, once."""
+    """libunwind would call mincore, once."""
     done = behind.run(COMMON, [BUILD / "test/programs/unusual_rule", "500"], "http")
     assert (done.stdout, done.stderr, done.status) == ("", "", 7)
     outcome = Outcome(7, "", "", list(behind.receivers[0].requests))
@@ -322,7 +322,7 @@ def test_stacks_are_finished_behind_a_filter_all_the_same(behind):
     spun, called = unusual.cpu_of("spins_unusually"), unusual.cpu_of("calls_the_unusual")
     cut = unusual.marked.get(("samples", "otelprof.stack.truncated"), 0) * unusual.period
     assert spun > 0.2e9
-    assert spun - cut <= called and called > 0.9 * spun  # what cannot be finished says so
+    assert spun - cut <= called and called > 0.9 * spun  # an unfinished stack is marked
 
 
 JOURNAL = """
@@ -342,7 +342,7 @@ sys.exit(done.returncode)
 
 @pytest.mark.parametrize("what", ["file", "journal", "pipe", "socket"])
 def test_lines_arrive_behind_a_filter(behind, tmp_path, what):
-    """Of the helper thread, which cannot borrow stderr there; but not to a socket of anybody else's."""
+    """The helper thread, which cannot borrow stderr there, writes them; but to no socket of another process."""
     settings = {"LD_PRELOAD": LIBRARY, **behind.environment("console"), "OTEL_LOG_LEVEL": "none"}
     command = [str(word) for word in (
         BUILD / "test/programs/in_filter", filter_of(COMMON), *(f"{name}={value}" for name, value in settings.items()),
@@ -371,11 +371,11 @@ TRIED = """
 int main(void) { PRINT(helper_calls) PRINT(spare_calls) PRINT(start_calls) }
 """.replace("\\\\n", "\\n")
 CHECKED = {"fcntl": 1, "madvise": 2, "setsockopt": 1, "getsockopt": 2, "sendto": 3, "socket": 1, "prlimit64": 1, "ioctl": 1,
-           "epoll_create1": 0, "memfd_create": 1, "prctl": 0}  # the argument that filters look at
+           "epoll_create1": 0, "memfd_create": 1, "prctl": 0}  # the number of the argument that filters check
 
 
 def calls_tried(folder):
-    """{(call, value of its checked argument)}"""
+    """Returns {(call, value of its checked argument)}."""
     (folder / "tried.c").write_text(TRIED)
     subprocess.run(["gcc", "-D_GNU_SOURCE", *(f"-I{ROOT / part}" for part in ("shim", "shim/process", "common", "common/arch/x86_64",
                     "shim/capture/arch/x86_64")), "-o", folder / "tried", folder / "tried.c"], check=True)
@@ -390,7 +390,7 @@ def value_of(text):
 
 
 def test_the_model_tries_each_argument_that_the_helper_passes(behind, tmp_path):
-    """Also libc's and libcurl's, by a trace of the whole process."""
+    """This holds also for libc's and libcurl's calls, by a trace of the whole process."""
     settings = {"LD_PRELOAD": LIBRARY, **behind.environment("every type")}
     report = tmp_path / "trace"
     subprocess.run(["strace", "-f", "-qq", "-X", "raw", "-o", report, *(f"-E{name}={value}" for name, value in settings.items()),

@@ -1,4 +1,4 @@
-"""Many processes and one Collector: the short form of test/fleet/run."""
+"""Many processes send to one Collector: the short form of test/fleet/run."""
 
 import sys
 

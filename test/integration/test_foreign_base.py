@@ -1,4 +1,4 @@
-"""A thread whose register for thread-local storage is not libc's (Wine, DynamoRIO): no handler of ours reads any."""
+"""No handler of ours reads thread-local storage on a thread whose register for it is not libc's (Wine, DynamoRIO)."""
 
 import pytest
 

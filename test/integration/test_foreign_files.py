@@ -1,5 +1,5 @@
-"""Another user puts files where a process of root's loaded a library from, and shortens them while
-they are read: nothing of his is taken, and nothing ends."""
+"""Another user puts files where a process of root loaded a library from, and shortens them while they are read:
+nothing of those files is used, and no process ends."""
 
 import os
 import shutil
@@ -44,7 +44,7 @@ while not os.path.exists(go):
 library.ours(ctypes.c_double(time.thread_time() + 1.5))
 """
 
-# By another user, until he is stopped.
+# Is run by another user, until the test stops it.
 ATTACK = """
 import os, sys
 path, source = sys.argv[1:]
@@ -72,7 +72,7 @@ def sticky():
 
 
 def built(folder, outer, inner, *flags):
-    """Both have their functions at the same addresses, and neither a build id."""
+    """Builds both libraries with functions at the same addresses, and without build ids."""
     (folder / f"{outer}.c").write_text(SOURCE.format(outer=outer, inner=inner))
     library = folder / f"{outer}.so"
     subprocess.run(["gcc", "-O1", "-g", "-shared", "-fPIC", "-Wl,--build-id=none", *flags, "-o", library,
@@ -81,7 +81,7 @@ def built(folder, outer, inner, *flags):
 
 
 class Attack:
-    """Another user's process that writes `source` to `path`, and shortens it, without end."""
+    """Runs another user's process that writes `source` to `path`, and shortens it, without end."""
 
     def __init__(self, path, source):
         self.process = subprocess.Popen([sys.executable, "-c", ATTACK, path, source], stdout=subprocess.PIPE,
@@ -100,7 +100,7 @@ ENVIRONMENT = {"OTEL_PROFILER_MIN_LIFETIME": "200", "OTEL_PROFILE_EXPORT_INTERVA
 
 
 def profile(start, folder, library, unlinks, attacked, source):
-    """The library's path, or that of its debug file, is attacked once it is loaded."""
+    """Attacks the library's path, or that of its debug file, once the library is loaded."""
     go = folder / "go"
     run = start(["/usr/bin/python3", "-c", PROGRAM, library, unlinks, go], env=ENVIRONMENT)
     while not Path(run.out.name).read_bytes():
@@ -116,7 +116,7 @@ def profile(start, folder, library, unlinks, attacked, source):
 @pytest.mark.skipif(os.geteuid() != 0, reason="two users are needed: run as root")
 @pytest.mark.parametrize("build_id", [False, True])
 def test_a_file_at_the_path_of_an_unlinked_library_is_not_read(start, sticky, tmp_path, monkeypatch, build_id):
-    # of a file that cannot be read, and had no build id, there is none to be told
+    # a file that cannot be read, and had no build id, cannot be reported with one
     monkeypatch.setattr(profiled, "problems", lambda r: [p for p in problems(r) if not p.endswith("no build id")])
     ours = built(tmp_path, "ours", "our_inner", *["-Wl,--build-id"] * build_id)
     theirs = built(tmp_path, "their", "their_inner")
@@ -127,7 +127,7 @@ def test_a_file_at_the_path_of_an_unlinked_library_is_not_read(start, sticky, tm
     instance = outcome.instance("python3")
     assert instance.cpu_total() > 1.0e9
     assert not {"their", "their_inner"} & instance.names()
-    if build_id:  # what is in memory is its own
+    if build_id:  # what is in memory belongs to the library
         assert instance.cpu_of("ours") > 0.5e9
 
 
@@ -150,7 +150,7 @@ def test_a_debug_file_of_another_user_is_not_read(start, sticky, tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="two users are needed: run as root")
 def test_a_library_of_another_user_has_its_names(run, sticky, tmp_path):
-    """It is the one that was loaded."""
+    """The library is the one that was loaded."""
     ours = built(tmp_path, "ours", "our_inner")
     library = sticky / "library.so"
     shutil.copy(ours, library)

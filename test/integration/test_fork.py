@@ -1,4 +1,4 @@
-"""fork: the child is an instance of its own, with nothing of its parent's."""
+"""fork makes the child an instance of its own, with nothing of its parent's."""
 
 import os
 import json
@@ -11,7 +11,7 @@ from profiled import AWAITED, EXACT_CPU, LIBRARY, ROOT, START_NS, WITHOUT_LAUNCH
 
 pytestmark = pytest.mark.fast
 
-# Of the helper's CPU time, behind its last look at that: a few milliseconds, and more on a busy machine.
+# The helper's CPU time after its last reading of that time: a few milliseconds, and more on a busy machine.
 ENCODES_AND_SENDS_NS = 100e6
 
 
@@ -99,7 +99,7 @@ def test_fork_in_a_threaded_program(run):
 
 @pytest.mark.parametrize("lifetime", ["0", "20", "60"])
 def test_forks_while_the_helper_loads_its_libraries(run, lifetime):
-    """A child must not inherit a loader in the middle of its work: it would hang in its first dlopen."""
+    """A child must not inherit a loader in the middle of its work: the child would hang in its first dlopen."""
     outcome = run(
         ["/usr/bin/python3", str(ROOT / "test/programs/fork_while_loading.py"), "60"],
         env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}, timeout=60,
@@ -108,7 +108,7 @@ def test_forks_while_the_helper_loads_its_libraries(run, lifetime):
 
 
 def test_a_child_of_a_process_without_an_exporter_does_not_wait_for_one(run, tmp_path):
-    """Its parent could not load it and samples nothing any more: there is nothing that the child could send."""
+    """Its parent could not load the exporter and samples nothing any more: the child has nothing to send."""
     library = tmp_path / LIBRARY.name
     shutil.copy(LIBRARY, library)
     code = f"""
@@ -130,7 +130,7 @@ pid and print(os.waitpid(pid, 0)[1])
 
 @pytest.mark.parametrize("mode", ["alone", "joined"])
 def test_child_of_a_thread_ends_with_that_thread(run, program, mode):
-    """It is the child's main thread and may be its last: our own must not keep the child alive."""
+    """The forking thread is the child's main thread and may be its last: the helper must not keep the child alive."""
     plain = run([program("fork_in_thread"), mode], profiled=False, timeout=120)
     assert "child ended with 0" in plain.stdout
     profiled = run([program("fork_in_thread"), mode], timeout=120, env=EXACT_CPU)
@@ -141,7 +141,7 @@ def test_child_of_a_thread_ends_with_that_thread(run, program, mode):
 
 
 def test_the_remains_of_parents_do_not_add_up(run, program, tmp_path):
-    """A process that is its parent's child, and so on, has no more memory of ours than the first."""
+    """A process after many generations of forks has no more of the profiler's memory than the first."""
     generations = 8
     profiled = run(
         [program("fork_chain"), generations], cwd=tmp_path, env={**AWAITED, "OTEL_PROFILER_ALLOC_INTERVAL": "1000"},
@@ -152,14 +152,14 @@ def test_the_remains_of_parents_do_not_add_up(run, program, tmp_path):
         assert instance.value_of("work", "alloc_space") > 0, "each names what it found"
     kibibytes = [int(line) for line in profiled.stdout.splitlines()]
     assert kibibytes[0] > 1000, "the exporter's: or the test shows nothing"
-    # what a fork in the middle of an export leaves is some hundred KiB; names read once more, too
+    # a fork in the middle of an export leaves some hundred KiB; names are read once more, too
     assert kibibytes[-1] <= kibibytes[0] + 4096, kibibytes
 
 
 @pytest.mark.parametrize("how", ["clone", "vfork", "vfork-works"])
 @pytest.mark.parametrize("lifetime", ["0", "50"])
 def test_children_without_our_thread(run, program, how, lifetime):
-    """vfork and a bare clone(2) leave our variables to a process that has no helper."""
+    """vfork and a bare clone(2) give our variables to a process that has no helper."""
     outcome = run([program("borrowed_memory"), how], env={**EXACT_CPU, "OTEL_PROFILER_MIN_LIFETIME": lifetime}, timeout=120)
     said = "allocated\n" if how == "vfork-works" else "unshared\n"
     assert (outcome.returncode, outcome.stdout) == (3, said), outcome.stderr
@@ -168,7 +168,7 @@ def test_children_without_our_thread(run, program, how, lifetime):
 
 @pytest.mark.parametrize("how", ["fork", "syscall", "clone"])
 def test_a_fork_while_the_exporter_is_in_the_loader(run, program, how):
-    """glibc does not free the loader's lock in a child: it would hang in its first dlopen."""
+    """glibc does not free the loader's lock in a child: the child would hang in its first dlopen."""
     preload = f"{LIBRARY}:{program('slow_loader.so')}"
     outcome = run([program("fork_beside_loader"), how], timeout=120,
                   env={"LD_PRELOAD": preload, "OTEL_PROFILER_MIN_LIFETIME": "0"})
@@ -184,13 +184,13 @@ def test_a_fork_waits_for_a_helper_that_is_kept_from_leaving_the_loader(run, pro
 
 
 def test_children_survive_libraries_that_are_loaded_beside_their_fork(run, program):
-    """Their loader is as another thread had it: a dlopen of our helper would end them with 127."""
+    """The children's loader is as another thread had it: a dlopen of our helper would end them with 127."""
     outcome = run([program("forks_beside_loading"), 40], env={"OTEL_PROFILER_MIN_LIFETIME": "0"}, timeout=300)
     assert (outcome.returncode, outcome.stdout) == (0, "40\n"), outcome.stderr
 
 
 def test_a_child_never_calls_a_loader_that_another_thread_was_in(run, program):
-    """It is not profiled, and both it and its parent say so."""
+    """The child is not profiled, and both the child and its parent log that."""
     command = [program("forks_in_constructor"), program("slow_constructor.so")]
     outcome = run(command, log_to_stderr=True, timeout=120,
                   env={"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "debug"})
@@ -210,7 +210,7 @@ def test_libraries_of_the_parent_serve_its_child_without_the_loader(run, program
 
 
 def test_a_lock_that_is_never_released_holds_up_one_fork_alone(run, program):
-    """The child inherits the loader's lock held: what loads something there waits for ever."""
+    """A child inherits the loader's lock held: a thread that loads a library there waits for ever."""
     outcome = run(
         [program("fork_under_lock"), 600, 40], timeout=60,
         env={"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_ALLOC_INTERVAL": "10000"},
@@ -219,7 +219,7 @@ def test_a_lock_that_is_never_released_holds_up_one_fork_alone(run, program):
 
 
 def assert_no_lock_of_time_zones(*objects):
-    """Held by our helper at a fork, it is held in the child for ever: its localtime() would hang."""
+    """If our helper held that lock at a fork, the child's copy would stay held for ever: its localtime() would hang."""
     lines = subprocess.run(["nm", "-D", "--undefined-only", *objects], check=True,
                            capture_output=True, text=True).stdout.splitlines()
     imports = {line.split()[-1].split("@")[0] for line in lines if line.strip()}
@@ -233,7 +233,7 @@ def test_no_lock_of_time_zones():
 
 @pytest.mark.parametrize("how", ["clone", "_Fork"])
 def test_a_child_that_no_fork_handler_sees(run, program, how):
-    """The kernel has emptied what capture keeps of its threads there."""
+    """The kernel has emptied there what capture keeps of its threads."""
     outcome = run([program("bare_child"), how], env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
     assert (outcome.returncode, outcome.stdout) == (0, "7\n"), outcome.stderr
 
@@ -242,8 +242,8 @@ def test_a_child_that_no_fork_handler_sees(run, program, how):
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may choose a real-time policy")
 @pytest.mark.parametrize("how", ["syscall", "clone"])
 def test_a_bare_child_before_the_helper_has_begun(run, program, how):
-    """In the copy of a thread that has not begun, libc waits for that for ever. The program has one
-    processor for itself, so that the helper begins when it waits and not before."""
+    """In a copy of a thread that has not begun, libc waits for the thread's begin for ever. The program has one
+    processor to itself, so that the helper begins when the program waits and not before."""
     command = under_policy(os.SCHED_FIFO, 5, [program("clones_at_once"), how], one_processor=True)
     outcome = run(command, env=WITHOUT_LAUNCHER)
     assert (outcome.returncode, outcome.stdout) == (0, "ended with 3\n"), outcome.stderr
@@ -254,8 +254,8 @@ WAITS = ["accept4", "epoll_wait", "recvfrom", "recvmsg", "waitpid", "setitimer"]
 
 @pytest.mark.parametrize("call", WAITS)
 def test_a_child_that_never_calls_malloc_is_profiled(run, program, call):
-    """Its helper is made in a call that a worker makes for its next piece of work: it has all of the
-    child's work by the time that a signal ends it."""
+    """A call that a worker makes for its next piece of work starts the helper: the helper has all of the child's work
+    by the time that a signal ends the child."""
     outcome = run([program("works_in_child"), call], env=EXACT_CPU)
     assert outcome.returncode == 0, outcome.stderr
     pid, used = (int(word) for word in outcome.stdout.split())
@@ -275,8 +275,8 @@ def test_a_child_that_makes_no_call_at_all_counts_its_lost_samples(run, program)
 
 
 def test_every_process_of_a_tree_has_its_cpu_time(run, program):
-    """Master, workers, and the child of one: each profile's sum is what the kernel charges that process
-    with, but for the helper's own CPU time, which is told in it up to the last export's encoding."""
+    """Each profile of master, workers, and a worker's child sums up to what the kernel charges that process with,
+    except for the helper's own CPU time, which the profile has up to the last export's encoding."""
     outcome = run([program("prefork_tree")], timeout=120, env=EXACT_CPU)
     assert outcome.returncode == 0, outcome.stderr
     instances = {i.pid: i for i in outcome.instances()}
@@ -294,7 +294,7 @@ def test_every_process_of_a_tree_has_its_cpu_time(run, program):
 
 
 def test_the_time_of_fork_belongs_to_fork(run, program):
-    """A timer that expires inside of the fork is delivered behind it, in libc's function that runs fork handlers."""
+    """A timer that expires inside of the fork is delivered after it, in libc's function that runs fork handlers."""
     preload = f"{LIBRARY}:{program('samples_in_masks.so')}"
     profiled = run([program("forks_late")], env={**EXACT_CPU, "LD_PRELOAD": preload}).instance("forks_late")
     stacks = [stack for stack in profiled.stacks("samples") if "forks" in stack]

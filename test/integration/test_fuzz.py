@@ -1,4 +1,5 @@
-"""The fuzzers on their seeds, their corpus and a fixed number of inputs made with a fixed seed; `make fuzz` explores."""
+"""The fuzzers run on their seeds, their corpus and a fixed number of inputs made with a fixed seed; `make fuzz`
+explores."""
 
 import sys
 

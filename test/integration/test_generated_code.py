@@ -1,5 +1,5 @@
-"""Code that a JIT compiler makes is walked by the unwind tables that it registers, and the C++ runtime gets
-these as without us."""
+"""The walker follows code of a JIT compiler by the unwind tables that the compiler registers, and the C++ runtime
+gets these tables as without the profiler."""
 
 import re
 import shutil
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.system
 
 
 def libllvm():
-    """What clang is linked to."""
+    """Returns the libLLVM that clang is linked to."""
     clang = shutil.which("clang")
     linked = subprocess.run(["ldd", clang], capture_output=True, text=True, check=False).stdout if clang else ""
     found = re.search(r"=> (\S*/libLLVM\S+)", linked)
@@ -23,14 +23,15 @@ needs_llvm = pytest.mark.skipif(not LLVM, reason="no libLLVM here")
 
 
 def is_whole(stack):
-    """From from_jit through the two functions, which have names where LLVM's debugger interface told them."""
+    """Returns whether the stack goes from from_jit through the two functions, which have names where LLVM's debugger
+    interface reported them."""
     inner, outer, *rest = stack[stack.index("from_jit") + 1:]
     return inner in ("jit_inner", "[anonymous]") and outer in ("jit_outer", "[anonymous]") and rest[:2] == ["run_jit", "main"]
 
 
 @needs_llvm
 def test_code_of_llvm_is_walked_by_its_tables(run, program):
-    """It uses the frame pointer for something else: without the tables no stack gets further."""
+    """The code uses the frame pointer for something else: without the tables no stack gets further."""
     done = run([program("llvm_jit"), LLVM, "1", "1500"])
     assert done.returncode == 0, done.stdout
     stacks = {stack: value for stack, value in done.instance("llvm_jit").stacks("samples").items() if "from_jit" in stack}
@@ -42,7 +43,8 @@ def test_code_of_llvm_is_walked_by_its_tables(run, program):
 
 @needs_llvm
 def test_functions_without_tables_beside_others_are_walked_by_their_instructions(run, program):
-    """LLVM writes none for what cannot throw. What is in the frame pointer there is no end of the stack, even if it is 0."""
+    """LLVM writes no tables for functions that cannot throw. The frame pointer there is no end of the stack, even if
+    it is 0."""
     done = run([program("llvm_jit"), LLVM, "1", "1500", "bare"])
     assert done.returncode == 0, done.stdout
     measured = done.instance("llvm_jit")
@@ -56,7 +58,7 @@ def test_functions_without_tables_beside_others_are_walked_by_their_instructions
 @needs_llvm
 @pytest.mark.parametrize("env", [{}, {"OTEL_PROFILER_EXCLUDE": "llvm_jit"}], ids=["profiled", "excluded"])
 def test_the_runtime_gets_the_tables_too(run, program, env):
-    """Its unwinder comes to the same frame through the code of each round, as without us."""
+    """The runtime's unwinder comes to the same frame through the code of each round, as without the profiler."""
     command = [program("llvm_jit"), LLVM, "20", "200"]
     alone = run(command, profiled=False)
     done = run(command, env=env)
@@ -66,7 +68,7 @@ def test_the_runtime_gets_the_tables_too(run, program, env):
 
 @needs_llvm
 def test_code_that_is_dropped_leaves_no_rules(run, program):
-    """Rounds reuse the addresses of the last; all of them are sampled."""
+    """Each round reuses the addresses of the last; all rounds are sampled."""
     done = run([program("llvm_jit"), LLVM, "100", "2000"], env={"OTEL_PROFILER_CPU_FREQUENCY": "999"})
     assert done.returncode == 0, done.stdout
     for stack in done.instance("llvm_jit").stacks("samples"):
@@ -75,7 +77,7 @@ def test_code_that_is_dropped_leaves_no_rules(run, program):
 
 
 def test_code_that_no_runtime_has_is_not_removed_from_one(run, program):
-    """libgcc ends a program that removes what it does not know."""
+    """libgcc ends a program that removes tables which libgcc does not know."""
     for env in ({}, {"OTEL_PROFILER_EXCLUDE": "tells_no_runtime"}):
         done = run([program("tells_no_runtime")], env=env)
         assert (done.stdout, done.returncode) == ("nobody knew of it\n", 0), done.stderr
@@ -106,7 +108,7 @@ int main(int argc, char **argv) {
 
 @pytest.mark.parametrize("linked", [[], ["-Wl,--no-as-needed", "-lgcc_s"]], ids=["alone", "beside_libgcc"])
 def test_a_library_with_functions_of_its_own_is_reported_as_without_us(run, tmp_path, linked):
-    """Those of a plug-in are its own, unless the program has libgcc's for all."""
+    """A plug-in's functions are its own, unless the program has libgcc's for all."""
     for name in ("first", "second"):
         subprocess.run(["gcc", "-x", "c", "-", "-O1", "-fPIC", "-shared", f'-DNAME="{name}"', "-o", tmp_path / f"{name}.so"],
                        input=PLUGIN, text=True, check=True)
@@ -119,6 +121,7 @@ def test_a_library_with_functions_of_its_own_is_reported_as_without_us(run, tmp_
 
 
 def test_children_forked_while_tables_are_registered_may_load_libraries(run, program):
-    """What a registration asks the loader holds a lock that no child gets anew; without us it asks nothing."""
+    """A registration that queries the loader takes a lock that no child gets anew; without the profiler there is no
+    query."""
     done = run([program("forks_beside_tables"), "1000"], env={"OTEL_PROFILER_MIN_LIFETIME": "0"}, timeout=300)
     assert (done.stdout, done.returncode) == ("1000 children ended\n", 0), done.stderr

@@ -1,4 +1,4 @@
-"""Code that a JIT compiler has made has the names that its runtime reports; nobody else can name it."""
+"""Code that a JIT compiler has made has the names that its runtime reports; no other source can name the code."""
 
 import collections
 import os
@@ -28,12 +28,12 @@ while (process.cpuUsage().user - start < 0.8e6)
 
 
 class Frames:
-    """Of all exports: CPU time by function, with what is known of the function."""
+    """Sums the CPU time of all exports by function, with what is known of the function."""
 
     def __init__(self, outcome):
         self.functions = {}  # name -> (file, start line, type)
         self.lines = set()  # (name, line)
-        self.samples = collections.Counter()  # by name: those that have it anywhere
+        self.samples = collections.Counter()  # by name: samples that have the name anywhere
         for request in outcome.requests:
             for resource_profiles in request.resource_profiles:
                 for scope_profiles in resource_profiles.scope_profiles:
@@ -50,7 +50,7 @@ class Frames:
             self.samples[None] += sample.values[0]
 
     def note(self, dictionary, location):
-        """The function's name; "" in an object."""
+        """Returns the function's name; "" in an object."""
         strings = dictionary.string_table
         if location.mapping_index or not location.lines:
             return ""
@@ -68,7 +68,7 @@ class Frames:
 
 
 class Reported:
-    """A program that has made code and waits to run it, so that a map of it can be written before."""
+    """Runs a program that has made code and waits to run it, so that a map can be written before."""
 
     def __init__(self, start, program, folder, *arguments, milliseconds=20, **env):
         self.go = folder / "go"
@@ -181,7 +181,7 @@ def test_a_map_that_another_user_can_have_written_is_not_read(reported, makes):
 
 @pytest.mark.fast
 def test_a_hostile_map_costs_its_names_alone(reported):
-    """Binary rubbish, lines without end, sizes beyond memory, and more lines than are kept."""
+    """Such a map has binary rubbish, lines without end, sizes beyond memory, and more lines than are kept."""
     one = reported(OTEL_PROFILE_EXPORT_INTERVAL="200")
     with one.map.open("wb") as file:
         file.write(os.urandom(1 << 20) + b"\n" + b"1" * (1 << 20) + b"\n0 ffffffffffffffff all\n\xff\xfe \0\n")
@@ -210,7 +210,7 @@ def test_a_map_that_changes_while_it_is_read_is_read_anew(reported):
 
 
 class Dump:
-    """A jitdump file, by its specification."""
+    """Writes a jitdump file, by its specification."""
 
     def __init__(self, pid):
         self.bytes = struct.pack("<IIIIIIQQ", 0x4A695444, 1, 40, 62, 0, pid, 0, 0)

@@ -1,7 +1,7 @@
-"""What a gRPC server may answer, and what becomes of the profiles then: sent again, or dropped.
+"""After each response of a gRPC server the profiles are sent again, or dropped, as the response requires.
 
-Here is one case of each behaviour. The tables are in test_grpc.c (codes, statuses, details, messages
-and what is none) and test_queue.c (compressed answers).
+This file has one case of each behaviour. test_grpc.c has the tables (codes, statuses, details, messages and malformed
+ones), and test_queue.c has compressed responses.
 """
 
 import gzip
@@ -28,8 +28,8 @@ SERVER = GrpcServer
 
 @pytest.fixture
 def send(burn):
-    """send(server, milliseconds) -> what the profiler said; the first export comes with the program's end,
-    unless `often`."""
+    """send(server, milliseconds) -> the profiler's log; the first export comes with the program's end, unless
+    `often`."""
 
     def burn_for(server, milliseconds=200, often=False, command=None, **environment):
         environment = {
@@ -44,7 +44,7 @@ def send(burn):
 
 
 def assert_sent_again(server, said, why):
-    """The first call once more and unchanged, and the profiler said so once."""
+    """Asserts that the first call came once more and unchanged, and that the profiler logged so once."""
     assert len(server.calls) == 2
     assert server.calls[0].body == server.calls[1].body
     check_conformance(server.calls[1].message())
@@ -152,7 +152,7 @@ def test_exhausted_with_garbage(serve, send):
 
 
 def test_the_delay_of_retry_info_is_kept(serve, send):
-    """Unavailable for a minute: without the hint the next try would come within a second."""
+    """The server is unavailable for a minute: without the hint the next attempt would come within a second."""
     server = serve(trailers_only(status(14, "busy", retry_info(60))), OK)
     said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="2000")
     assert len(said) == 1 and "UNAVAILABLE: busy" in said[0]
@@ -207,7 +207,7 @@ def zstd(data):
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd])
 def test_a_compressed_message_is_read(serve, send, pack):
-    """Nobody asked for it, but servers answer by the compression of the call."""
+    """The client did not request compression, but servers compress a response as the call was."""
     body = wrapped(pack(partial_success(2, "too old")), flag=1)
     said = send(serve(answer(status(0), body)))
     assert len(said) == 1 and "rejected 2 profiles: too old" in said[0], said
@@ -219,14 +219,14 @@ def test_a_compressed_message_without_text(serve, send):
 
 @pytest.mark.parametrize("body", [gzip.compress(bytes(1 << 20)), b""], ids=["much", "nothing"])
 def test_a_compressed_message_that_is_none(serve, send, body):
-    """The status has said that the profiles are taken: they are not sent again."""
+    """The status already means that the profiles are taken: they are not sent again."""
     server = serve(answer(status(0), wrapped(body, flag=1)))
     assert send(server, 800, often=True) == []
     assert len(server.calls) >= 3 and len({call.body for call in server.calls}) == len(server.calls)
 
 
 def test_an_announced_compression_that_is_not_used(serve, send):
-    """Each message says for itself whether it is compressed."""
+    """Each message has a mark of its own whether it is compressed."""
     body = wrapped(partial_success(2, "too old"))
     server = serve(answer(status(0), body, HEADERS + [("grpc-encoding", "gzip")]))
     said = send(server)
@@ -235,7 +235,7 @@ def test_an_announced_compression_that_is_not_used(serve, send):
 
 @pytest.mark.parametrize("name", ["UNAVAILABLE", "INVALID_ARGUMENT"])
 def test_a_compressed_message_with_an_error(serve, send, name):
-    """The status is all that counts then."""
+    """The status alone counts then."""
     body = wrapped(gzip.compress(partial_success(2, "x")), flag=1)
     server = serve(answer(status(NAMES.index(name), "no"), body, HEADERS + [("grpc-encoding", "gzip")]), OK)
     said = send(server)
@@ -246,7 +246,7 @@ def test_a_compressed_message_with_an_error(serve, send, name):
 
 
 def test_an_answer_without_end(serve, send):
-    """Read no further than 4 MiB, and not asked for again."""
+    """The response is read no further than 4 MiB, and not requested again."""
 
     def script(exchange):
         exchange.wait_for_the_end()
@@ -260,7 +260,7 @@ def test_an_answer_without_end(serve, send):
     assert_dropped(server, send(server), "its response is longer than 4 MiB")
 
 
-# --- answers that are not gRPC's ---
+# --- responses that are not gRPC's ---
 
 
 def test_missing_trailers(serve, send):
@@ -288,11 +288,11 @@ def test_a_grpc_status_counts_more_than_https(serve, send):
     assert_dropped(server, send(server), "gRPC status INVALID_ARGUMENT: bad")
 
 
-# --- answers that are cut short: the receiver may be back in a moment ---
+# --- responses that are cut short: the receiver may be back in a moment ---
 
 
 def assert_survived(server, said):
-    """The program ran on, the first call came once more, and what came later came too."""
+    """Asserts that the program ran on, that the first call came once more, and that later calls came, too."""
     assert len(server.calls) >= 3
     assert any(call.body == server.calls[0].body for call in server.calls[1:])
     assert len([line for line in said if "cannot be sent" in line]) == 1
@@ -318,7 +318,7 @@ def test_reset(serve, send, code, after):
 
 @pytest.mark.parametrize("size", [0, 3])
 def test_an_answer_that_ends_too_early(serve, send, size):
-    """Before or in the middle of its message, and as if that were all."""
+    """The response ends before or in the middle of its message, as if it were complete."""
     def script(exchange):
         exchange.wait_for_the_end()
         exchange.headers(HEADERS)
@@ -360,7 +360,7 @@ def test_going_away(serve, send):
     said = send(server, 1500, often=True)
     if said:
         return assert_survived(server, said)
-    # newer libcurl (8.14) takes that for a call that the server has not seen, and repeats it by itself
+    # newer libcurl (8.14) treats that as a call that the server has not seen, and repeats it by itself
     assert len(server.calls) >= 3
     assert [call.body for call in server.calls].count(server.calls[0].body) == 2
 
@@ -374,7 +374,7 @@ def test_a_server_that_never_answers(serve, send):
 
 @pytest.mark.parametrize("end", [True, False])
 def test_a_verdict_before_the_body_was_read(serve, send, end):
-    """Nobody waits for the rest of the body to be taken: the server has the last word."""
+    """The rest of the body is not sent: the server's response counts."""
 
     def script(exchange):
         exchange.headers(HEADERS + status(3, "too large"), end=end)
@@ -401,7 +401,7 @@ def test_a_status_before_the_connection_ends(serve, send):
 
 @pytest.mark.parametrize("size", [20000, 2000000])
 def test_headers_without_end(serve, send, size):
-    """More than any server needs: libcurl may refuse, and nothing of ours may break."""
+    """The headers are more than any server needs: libcurl may refuse them, and nothing of ours may break."""
     server = serve(trailers_only([("x-long", "x" * 4000)] * (size // 4000) + status(14, "m" * 4000)), OK)
     said = send(server, 1500, often=True)
     assert len([line for line in said if "cannot be sent" in line]) == 1

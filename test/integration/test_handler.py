@@ -1,5 +1,5 @@
-"""Between entering and leaving our handler nobody allocates, locks or enters the loader: watched
-instruction by instruction by a tracer (test/programs/watch_handler.c)."""
+"""Between entering and leaving our handler no thread allocates, locks or enters the loader: a tracer watches each
+instruction (test/programs/watch_handler.c)."""
 
 import os
 import subprocess
@@ -11,14 +11,14 @@ from profiled import BUILD, LIBRARY
 pytestmark = [pytest.mark.load, pytest.mark.hard]
 
 SIGPROF = 27
-UNNAMED = 61  # SIGRTMAX-3: what is taken beside dlmopen
+UNNAMED = 61  # SIGRTMAX-3: the signal that is taken beside dlmopen
 CLOCK_GETTIME, RT_SIGRETURN, RT_SIGPROCMASK, TIMER_SETTIME, MMAP, MUNMAP, MADVISE, RT_SIGPENDING = (
     228, 15, 14, 223, 9, 11, 28, 127
 )
-# Leaf functions of libc: none allocates, locks or waits.
+# Lists leaf functions of libc: none allocates, locks or waits.
 LEAVES = ("__errno_location", "clock_gettime", "__restore_rt", "syscall", "mmap", "madvise", "memcpy",
           "memset", "memcmp", "__mem", "__mmap", "__madvise",
-          "munmap", "__munmap")  # two threads may map the same table: one of them gives it back
+          "munmap", "__munmap")  # two threads may map the same table: one of them unmaps its copy
 
 # glibc's lock-free look-up, documented for use in handlers, under the names that symbol tables give it.
 FIND_OBJECT = {"_dl_find_object", "__GI__dl_find_object", "_dl_find_object_slow"}
@@ -63,7 +63,7 @@ def is_expected(file, function, loader):
 
 
 def expect_harmless(seen, loader=frozenset()):
-    """Nothing but our own code, leaf functions of libc, and of the loader what is named."""
+    """Asserts that only our own code runs, leaf functions of libc, and the named functions of the loader."""
     strange = {(file, function) for file, function in seen.calls if not is_expected(file, function, loader)}
     assert not strange, seen.output
     assert {file for file, _ in seen.locks} <= {"libotelprof.so"}, "a lock of somebody else's"
@@ -86,8 +86,8 @@ def test_the_handler_is_harmless(program, arguments, status):
 
 @pytest.mark.parametrize("program, count, number", [("throw_deep", 60, SIGPROF), ("dlopen_storm", 200, UNNAMED)])
 def test_beside_the_loader_and_exceptions(program, count, number):
-    """What was not there at the start, or is no code at all (return addresses that an exception has
-    overwritten), is looked up in the one way that is made for it, and nothing else of the loader."""
+    """Code that was not there at the start, or is no code at all (return addresses that an exception has
+    overwritten), is searched by the one function of the loader that is made for handlers, and by no other."""
     for seconds in (4, 12, 36):  # on a busy machine few signals come within a second
         seen = watch(LIBRARY, count, BUILD / "test/torture" / program, str(seconds), number=number)
         assert seen.status == 0

@@ -1,5 +1,5 @@
-"""With every allocation sampled, the profiles are the program's own books, to the byte: random calls
-of every entry point on eight threads, under four allocators. test/heap/run is the long form."""
+"""With every allocation sampled, the profiles equal the program's own books, to the byte: random calls of every entry
+point on eight threads, under four allocators. test/heap/run is the long form."""
 
 import re
 import sys
@@ -21,7 +21,7 @@ OTHERS = [name for name in ALLOCATORS if name != "libc"]
 
 @pytest.fixture(autouse=True)
 def sound_allocator(request):
-    """One that breaks the program without us has nothing to tell of us."""
+    """Skips an allocator that breaks the program without the profiler."""
     name = request.node.callspec.params.get("allocator") if hasattr(request.node, "callspec") else None
     if name == "mimalloc" and not allocators.stands_alone(name, random_heap(CALLS, 1, name)):
         pytest.skip("this mimalloc breaks the program without us, too")
@@ -46,7 +46,7 @@ def test_other_seeds(seed, tmp_path):
 
 
 def test_a_large_interval_goes_in_parts(tmp_path):
-    """Of which none is larger than asked for; together they are the whole, once."""
+    """No part is larger than requested; together they are the whole, once."""
     whole, _ = run_random_heap(CALLS // 4, 5, "libc", tmp_path)
     parts, _ = run_random_heap(CALLS // 4, 5, "libc", tmp_path,
                                environment={"OTEL_PROFILER_MAX_PROFILE_SIZE": "10000"})
@@ -57,7 +57,7 @@ def test_a_large_interval_goes_in_parts(tmp_path):
 
 @pytest.mark.parametrize("allocator", OTHERS)
 def test_an_allocator_before_us_is_reported_once(allocator, tmp_path):
-    """Its functions are the program's, not ours: nothing is seen, and nothing is claimed."""
+    """The allocator's functions are the program's, not ours: no allocation is seen, and the profile claims none."""
     result, _ = run_random_heap(CALLS, 1, allocator, tmp_path, ours_first=False)
     assert result.returncode == 0, result.stderr
     told = [line for line in result.log.splitlines() if re.search(r"malloc|allocat", line)]

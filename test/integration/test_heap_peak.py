@@ -1,4 +1,4 @@
-"""The live heap at its peak, of programs whose peak is known."""
+"""The live heap at its peak is exported as programs with a known peak have it."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from profiled import attributes_of, value_of
 from sampling_theory import bound, standard_error
 
-HOLD_MS = 1500  # the helper needs some 100 ms to see the last of a peak
+HOLD_MS = 1500  # the helper needs some 100 ms to read the last peak
 GOOD_OBJECTS, GOOD_BYTES = 500, 2000
 HIGH_BYTES = 3000
 EXACT = {"OTEL_PROFILER_ALLOC_INTERVAL": "1"}
@@ -15,7 +15,7 @@ EXACT = {"OTEL_PROFILER_ALLOC_INTERVAL": "1"}
 
 @pytest.fixture
 def peaks(run, program):
-    """peaks(hold, threads, rest, **environment) -> what the program says, and its outcome."""
+    """peaks(hold, threads, rest, **environment) -> the program's output, and its outcome."""
 
     def run_through(hold, threads, rest, **environment):
         settings = {
@@ -30,14 +30,14 @@ def peaks(run, program):
 
 
 def process_with(outcome, function):
-    """The program is the one with `rise_high`, the child that it forks the one with `rise_in_child`."""
+    """Returns the process with that function: the program has `rise_high`, its forked child `rise_in_child`."""
     found = [instance for instance in outcome.instances() if function in instance.names()]
     assert len(found) == 1
     return found[0]
 
 
 def peak_profiles(outcome, instance):
-    """(type, sum, attributes) of each, in their order."""
+    """Returns (type, sum, attributes) of each, in their order."""
     found = []
     for request in outcome.requests:
         strings = request.dictionary.string_table
@@ -57,7 +57,7 @@ def peak_profiles(outcome, instance):
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_the_highest_of_several_peaks_is_reported(peaks, threads):
-    """It is gone before the last export."""
+    """The highest peak is over before the last export."""
     told, outcome = peaks("export", threads, 0, **EXACT)
     program = process_with(outcome, "rise_high")
     assert program.value_of("rise_high", "peak_space") == told["high"]
@@ -71,7 +71,7 @@ def test_the_highest_of_several_peaks_is_reported(peaks, threads):
 
 @pytest.mark.timing
 def test_a_peak_is_within_five_percent_of_the_highest_that_was_seen(peaks):
-    """It is gone long before the only export: the helper is woken by it, and reads it meanwhile."""
+    """The peak is over long before the only export: the helper is woken by the peak, and reads the heap meanwhile."""
     told, outcome = peaks(HOLD_MS, 2, 0, **EXACT)
     program = process_with(outcome, "rise_high")
     for kind, total, known in peak_profiles(outcome, program):
@@ -81,7 +81,7 @@ def test_a_peak_is_within_five_percent_of_the_highest_that_was_seen(peaks):
 
 
 def test_a_peak_that_was_not_read_in_time_has_its_height(peaks):
-    """It lasts for no time at all: what is kept may be anything below, and how high it was is said."""
+    """The peak lasts for no time at all: the kept heap may be anything below, and the export gives the peak's height."""
     told, outcome = peaks(0, 1, 0, **EXACT)
     program = process_with(outcome, "keep_for_good")
     totals = {kind: total for kind, total, _ in peak_profiles(outcome, program)}
@@ -130,7 +130,7 @@ def test_without_the_word_there_is_no_peak(peaks):
 
 
 def test_mappings_that_change_their_size_are_in_the_peak_as_they_are(run, program):
-    """One that had become larger was in it with the size that it began with, one that had lost its beginning with that, too."""
+    """A mapping that had become larger counts with its first size, and so does one that had lost its beginning."""
     settings = {"OTEL_PROFILER_TYPES": "heap,heap_peak,mmap", "OTEL_PROFILER_MIN_LIFETIME": "0", **EXACT}
     outcome = run([program("resizes_mappings")], env=settings)
     told = int(outcome.stdout)

@@ -1,4 +1,5 @@
-"""The allocators' own stress, sampled as often as it goes: alignment, contents, and stress-ng."""
+"""The allocators' own stress tests pass while as many allocations as possible are sampled: alignment, contents,
+stress-ng."""
 
 import shutil
 import sys
@@ -48,7 +49,7 @@ def test_stress_ng_verifies(stressor, tmp_path):
          "OTEL_PROFILER_MIN_LIFETIME": "100"},
         tmp_path,
     )
-    said = (result.stdout + result.stderr).replace("failed: 0", "")  # as newer ones count
+    said = (result.stdout + result.stderr).replace("failed: 0", "")  # newer versions count so
     assert result.returncode == 0, said
     assert "successful run completed" in said, said
     assert "fail" not in said, said

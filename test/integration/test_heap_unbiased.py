@@ -1,5 +1,5 @@
-"""Sizes from 8 B to 64 MiB, some runs at each interval: the mean errors are what chance explains.
-test/heap/unbiased.py is the long form."""
+"""For sizes from 8 B to 64 MiB, in some runs at each interval, chance explains the mean errors. test/heap/unbiased.py
+is the long form."""
 
 import sys
 

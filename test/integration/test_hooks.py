@@ -1,4 +1,4 @@
-"""Each function that we stand in front of is once in shim/hooks/hooked.def, and is what that says."""
+"""Each function that the profiler replaces has one row in shim/hooks/hooked.def, and agrees with it."""
 
 import re
 import subprocess
@@ -11,20 +11,20 @@ from profiled import BUILD, LIBRARY, ROOT
 pytestmark = pytest.mark.fast
 
 HOOKS = ROOT / "shim/hooks"
-# What signal-safety(7) lets a handler call, as far as we stand in front of it.
+# Lists what signal-safety(7) lets a handler call, of the functions that the profiler replaces.
 ASYNC_SIGNAL_SAFE = {
     "_Exit", "_exit", "fork", "pthread_sigmask", "recvfrom", "recvmsg", "setgid", "setuid", "sigaction", "signal",
     "sigprocmask", "sigset", "waitpid",
 }
-# What test_objects.py lets capture ask of libc, and no handler may.
+# Matches what test_objects.py lets capture call of libc, and no handler may call.
 NOT_FOR_A_HANDLER = re.compile(
     r"dl_iterate_phdr|dlsym|dlerror|atexit|__cxa_.*atexit|__register_atfork|pthread_(attr|mutex|detach|join)\w*|readlink|"
     r"getrlimit|mprotect|_?setjmp|longjmp"
 )
-# libc declares these with arguments that vary, which our part takes as they come.
+# libc declares these with variable arguments, which our functions take as they come.
 VARIADIC = {"clone", "prctl", "syscall"}
 UNDECLARED = {"__libc_start_main", "__longjmp_chk", "__ppoll_chk", "__sigaction", "__xpg_sigpause", "bsd_signal", "capset"}
-# libgcc's, which has no header for them.
+# Names the functions of libgcc, which has no header for them.
 UNDECLARED_FAMILY = "generated_code"
 
 
@@ -37,11 +37,11 @@ def rows():
 
 ROWS = rows()
 FUNCTIONS = [row for row in ROWS if row.name]
-# Files of hooks that nothing is exported of (bound_calls.h).
+# Lists files of hooks that export nothing (bound_calls.h).
 BOUND_AT_CALL_SITES = {"blocking", "locks"}
-# Withdrawn at start where they are not needed (own_exports.h).
+# Lists the exports that are removed at start where they are not needed (own_exports.h).
 WITHDRAWN = {row.name for row in FUNCTIONS if row.family in ("operator_new", "mmap")}
-# What programs may call.
+# Lists functions that programs may call.
 CALLS = {f"otelprof_{name}" for name in
          re.findall(r"^OTELPROF_(?:DOES\(|GIVES\([^,]+, [^,]+, )(\w+),", (ROOT / "shim/otelprof.h").read_text(), re.M)}
 EXPORTED = {row.name for row in FUNCTIONS} | CALLS
@@ -101,7 +101,7 @@ def number(version):
 
 
 def test_the_versions_of_each_symbol_are_those_of_glibc():
-    """As far as the libc that is installed here knows them; the default one stands last."""
+    """This is tested for versions that the installed libc knows; the default version is the last."""
     found = {}
     for name in nm("/lib/x86_64-linux-gnu/libc.so.6", "-D", "--defined-only"):
         plain, sign, version = name.partition("@")
@@ -116,7 +116,7 @@ def test_the_versions_of_each_symbol_are_those_of_glibc():
 
 
 def test_the_signatures_are_those_that_libc_declares(tmp_path):
-    """And the system calls exist."""
+    """The system calls exist, too."""
     headers = ("dlfcn grp malloc poll pthread sched signal stdlib sys/capability threads unistd sys/epoll sys/mman sys/prctl "
                "sys/select sys/signalfd sys/socket sys/syscall sys/time sys/wait")
     source = tmp_path / "signatures.c"
@@ -138,5 +138,5 @@ def test_the_signatures_are_those_that_libc_declares(tmp_path):
 
 @pytest.mark.parametrize("row", [row for row in FUNCTIONS if row.next == "FAMILY"], ids=lambda row: row.name)
 def test_a_family_resolves_its_own_next_functions(row):
-    """By its name, which stands in the family's own object."""
+    """A next function is found by its name, which is in the family's own object."""
     assert row.name.encode() + b"\0" in object_of(row.family).read_bytes()

@@ -1,4 +1,4 @@
-"""/etc/opentelemetry/otelprof: the kill switch and the configuration files, in a root of its own."""
+"""/etc/opentelemetry/otelprof has the kill switch and the configuration files; the tests use a root of their own."""
 
 import json
 import os
@@ -16,7 +16,7 @@ FILE = "OTEL_PROFILES_EXPORTER=otlp_file", "OTEL_PROFILER_FILE=/open/export"
 
 
 def run(root, uid=0, **environment):
-    """What is said; whether profiles were exported to the file of FILE."""
+    """Returns the log; whether profiles were exported to the file of FILE."""
     export = root.folder / "open/export"
     export.unlink(missing_ok=True)
     done = root.run(uid, PYTHON, **environment)
@@ -49,7 +49,7 @@ def threads_with_one_descriptor_left(root):
 
 @pytest.mark.parametrize("where", [FILES, "run/opentelemetry/otelprof"])
 def test_the_kill_switch_is_seen_with_one_descriptor_left(root, where):
-    """The loader needs one itself: with less no program starts."""
+    """The loader needs a descriptor itself: without any no program starts."""
     root.configure(*INCLUDED)
     switch = root.folder / where / "disabled"
     switch.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def test_the_kill_switch_is_seen_with_one_descriptor_left(root, where):
 
 
 def test_host_files_that_cannot_be_opened_disable_profiling(root):
-    """For want of descriptors; where there are none, they say nothing."""
+    """Too few descriptors are left to open the files; files that do not exist cause no message."""
     root.configure("OTEL_SDK_DISABLED=true")
     assert threads_with_one_descriptor_left(root) == ("Threads:\t1\n", "", 0)
     shutil.rmtree(root.folder / "etc/opentelemetry")
@@ -73,7 +73,7 @@ def test_the_kill_switch_counts_whoever_owns_it(root):
 
 
 def test_the_kill_switch_counts_in_a_folder_that_is_a_link(root):
-    """From which no setting is read."""
+    """No setting is read from such a folder."""
     (root.folder / FILES).rename(root.folder / "etc/elsewhere")
     (root.folder / FILES).symlink_to("../elsewhere")
     environment = {"LD_PRELOAD": "/prof/libotelprof.so", "OTEL_PROFILES_EXPORTER": "otlp_file", "OTEL_PROFILER_FILE": "/open/export",
@@ -87,7 +87,7 @@ def test_the_kill_switch_counts_in_a_folder_that_is_a_link(root):
 
 
 def service(root, uid=0, **environment):
-    """service.name as it was exported, or None; and what was said."""
+    """Returns service.name as it was exported, or None; and the log."""
     said, exported = run(root, uid, **environment)
     if not exported:
         return None, said
@@ -117,7 +117,7 @@ def test_the_last_line_of_the_last_file_counts_and_the_environment_before_all(ro
 
 
 def made_untrusted(folder):
-    """{name of a file: what is wrong with it}"""
+    """Makes {name of a file: what is wrong with it}."""
     wrong = {"10-theirs": "does not belong to root", "20-group": "can be written by others than root",
              "25-others": "can be written by others than root", "30-link": "is a symbolic link, which is not followed",
              "40-pipe": "is no regular file", "45-folder": "is no regular file", "50-large": "is larger than 16384 bytes"}
@@ -154,7 +154,7 @@ def test_a_file_that_another_than_root_can_have_written_is_not_read(root, uid):
 @pytest.mark.parametrize("which", ["", "conf.d"])
 @pytest.mark.parametrize("how", ["owner", "mode"])
 def test_a_folder_that_another_than_root_can_write_is_not_read(root, which, how):
-    """Under LD_PRELOAD, where the environment alone may have a process profiled."""
+    """The process is preloaded by LD_PRELOAD, where the environment alone may enable profiling."""
     root.configure(name("main"))
     root.configure(name("more"), name="conf.d/10.conf")
     folder = root.folder / FILES / which
@@ -176,7 +176,7 @@ def test_a_link_to_the_folder_is_not_followed(root):
 
 
 def test_other_users_do_without_roots_private_files(root):
-    """A file with a secret: that is not reported."""
+    """Such a file may hold a secret: its refusal is not logged."""
     root.configure(*INCLUDED, *FILE)
     root.configure(name("secret"), name="conf.d/10.conf").chmod(0o600)
     assert service(root, 0) == ("secret", "")
@@ -211,7 +211,7 @@ def test_the_files_that_were_read_are_said_at_level_debug(root):
 
 
 def test_of_too_many_files_the_last_are_read(root):
-    """They are what others set before is overridden by."""
+    """Later files override earlier ones."""
     root.configure(*INCLUDED, *FILE)
     for number in range(40):
         root.configure(name(f"of {number}"), name=f"conf.d/{number:02}.conf")

@@ -1,4 +1,5 @@
-"""/etc/ld.so.preload names the profiler: who is profiled, and whose word counts. As two real users, in a root of its own."""
+"""Where /etc/ld.so.preload names the profiler, rules decide which processes are profiled, and whose settings count.
+The tests use two real users, in a root of their own."""
 
 import os
 import re
@@ -41,7 +42,7 @@ def run(root, uid=NOBODY, command=PYTHON, setpriv=(), **environment):
     return done.stderr
 
 
-# --- who is profiled ---
+# --- which processes are profiled ---
 
 
 @pytest.mark.parametrize("uid", [0, NOBODY])
@@ -62,7 +63,7 @@ def test_host_wide_exclude_wins_over_include(root, receiver, lines):
 
 
 def test_host_wide_the_machines_own_services_are_never_profiled(root, receiver):
-    """By the name of the executable, and by that of a script in the system's folders."""
+    """A service is recognised by the name of the executable, and by that of a script in the system's folders."""
     root.configure("OTEL_PROFILER_INCLUDE=*", "OTEL_PROFILER_EXCLUDE=none", to(receiver), ALWAYS)
     for name in ("sshd", "containerd-shim-runc-v2", "bash", "systemd"):
         copy = root.folder / "prof" / name
@@ -76,7 +77,7 @@ def test_host_wide_the_machines_own_services_are_never_profiled(root, receiver):
 
 
 def test_host_wide_a_command_of_the_system_makes_no_call_of_ours(root):
-    """With files that would have it profiled: none is looked for."""
+    """The command is given files that would enable its profiling: it reads none."""
     root.configure("OTEL_PROFILER_INCLUDE=*", "OTEL_PROFILER_EXCLUDE=none")
     root.run(NOBODY, ["/usr/bin/strace", "-f", "-o", "/open/trace", "/usr/bin/true"])
     trace = (root.folder / "open/trace").read_text()
@@ -84,7 +85,7 @@ def test_host_wide_a_command_of_the_system_makes_no_call_of_ours(root):
 
 
 def test_host_wide_a_program_that_no_file_includes_reads_nothing_more(root):
-    """Every process of the machine pays for what is asked: its name, its rights, what exec gave it."""
+    """Every process of the machine pays for these calls: its name, its rights, what exec gave it."""
     root.configure("OTEL_PROFILER_INCLUDE=")
     for environment in ({}, {"OTEL_SERVICE_NAME": "x"}):
         root.run(NOBODY, ["/usr/bin/strace", "-o", "/open/trace", *PYTHON], **environment)
@@ -93,7 +94,7 @@ def test_host_wide_a_program_that_no_file_includes_reads_nothing_more(root):
         assert not re.search(r'"/proc/self/exe"|environ|capget', trace)
 
 
-# --- whose word counts ---
+# --- whose settings count ---
 
 
 @pytest.mark.parametrize("uid", [0, NOBODY])
@@ -150,7 +151,7 @@ NET_RAW = 1 << 13
 
 
 def with_right(root, path, right):
-    """A copy of a program that has a right which NOBODY lacks."""
+    """Makes a copy of a program that has a right which NOBODY lacks."""
     copy = root.folder / "prof" / os.path.basename(path)
     shutil.copy(path, copy)
     copy.chmod({"setuid": 0o4755, "setgid": 0o2755}.get(right, 0o755))
@@ -175,7 +176,7 @@ def test_the_child_of_a_program_with_capabilities_is_as_roots(root, receiver, ot
 
 
 def test_the_child_of_a_setgid_program_writes_no_file(root):
-    """With the rights of a group, where the folder would let it."""
+    """The program has the rights of a group that may write to the folder."""
     root.configure(*INCLUDED)
     (root.folder / "secret").chmod(0o770)
     wrapper = with_right(root, "/usr/bin/python3", "setgid")
@@ -191,7 +192,7 @@ def test_the_child_of_a_setgid_program_writes_no_file(root):
 
 @pytest.mark.parametrize("uid", [0, NOBODY])
 def test_host_wide_no_process_listens_where_the_environment_names(root, uid):
-    """Nor does it make a socket there; where root's files say so, it does."""
+    """The process makes no socket there; where root's files name the address, it does."""
     root.configure(*INCLUDED)
     said = run(root, uid, OTEL_PROFILER_LISTEN="unix:/open/socket", OTEL_PROFILER_LISTEN_CONTROL="true", OTEL_LOG_LEVEL="debug")
     assert "OTEL_PROFILER_LISTEN" in said and "listening on" not in said
@@ -208,7 +209,7 @@ def test_host_wide_files_are_those_of_the_configuration_files(root, uid):
 
 
 def test_host_wide_the_environments_exporter_writes_no_file_of_its_own_name(root):
-    """Into the working directory; to standard output it may."""
+    """No file appears in the working directory; the exporter may write to standard output."""
     root.configure(*INCLUDED)
     said = run(root, command=["/usr/bin/env", "-C", "/open", *PYTHON], OTEL_PROFILES_EXPORTER="otlp_file")
     assert "export files, OTEL_CONFIG_FILE, OTEL_PROFILER_CONTROL_FILE and OTEL_PROFILER_LISTEN are refused" in said

@@ -1,5 +1,5 @@
-"""What may keep the profiler from its HTTP receiver: nobody listens, names, certificates; and the headers that
-the user gives to the request."""
+"""Faults of the connection keep profiles from an HTTP receiver: no listener, names, certificates. Headers of the
+user's are sent."""
 
 import re
 import subprocess
@@ -22,11 +22,11 @@ def send(burn):
     return sender(burn)
 
 
-# --- nobody there ---
+# --- no listener ---
 
 
 def test_connection_refused(serve, send, start, program):
-    """Refused for a while; then somebody listens there."""
+    """The connection is refused for a while; then a receiver listens there."""
     server = serve(OK, listening=False)
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": server.url, "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
     running = start([program("burn"), str(BURNT_MS), "4"], env=environment, log_to_stderr=True)
@@ -45,14 +45,14 @@ def test_connection_refused_to_the_end(serve, send):
 
 
 def test_a_name_that_is_none(send):
-    """A label of 64 characters, which no name server is asked for."""
+    """A label of 64 characters is invalid: no name server is queried."""
     said = send(None, often=True, url="http://" + "x" * 64 + ".example:4318")
     assert len(said) == 1 and "Could not resolve host" in said[0], said
 
 
 def test_a_name_service_that_hangs(run, program):
-    """Transfers are given up while somebody of libcurl's still waits for the name service: neither a fork
-    nor the end waits with them."""
+    """Transfers are given up while a thread of libcurl still waits for the name service: neither a fork nor the end
+    waits with it."""
     code = "import os\nfor _ in range(100):\n    if os.fork() == 0: os._exit(0)\n    os.wait()\n    sum(range(1000000))\n"
     environment = {
         "LD_PRELOAD": f"{LIBRARY}:{program('slow_resolver.so')}",
@@ -115,7 +115,7 @@ WRONG = {"expired": "expired", "of another host": "no alternative certificate su
 
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_certificate(serve, send, certificates, kind):
-    """Not one byte of a profile or a header goes to a receiver that may be somebody else."""
+    """Not one byte of a profile or a header goes to a receiver that may be another."""
     server = serve(OK, tls=(certificates / f"{kind}.pem", certificates / "server.key"))
     said = send(server, often=True, OTEL_EXPORTER_OTLP_CERTIFICATE=str(certificates / "ca.pem"))
     assert server.connections >= 1 and server.calls == []

@@ -1,9 +1,8 @@
-"""What may go wrong between the profiler and an HTTP receiver, and what becomes of the profiles then:
-sent again, or dropped with one line. With the receiver back, every interval that still waits arrives
-once and in order; and the program under test does, says and ends as it would have without.
+"""After each fault between the profiler and an HTTP receiver the profiles are sent again, or dropped with one line.
 
-Here is one case of each behaviour. test_receiver_responses.c has the tables: every status, every kind of
-words and of secrets in them, every Retry-After, and answers that are none.
+With the receiver back, every interval that still waits arrives once and in order; and the program under test does,
+prints and ends as it would without the profiler. This file has one case of each behaviour. test_receiver_responses.c
+has the tables: every status, every kind of words and of secrets in them, every Retry-After, and malformed responses.
 """
 
 import re
@@ -18,9 +17,9 @@ from profiled import check_conformance, profiles_service_pb2
 
 pytestmark = pytest.mark.system
 
-# A transfer that hangs is given up while the program still works: at the end there is no other try.
+# A transfer that hangs is given up while the program still works: at the end there is no other attempt.
 GIVEN_UP = {"OTEL_EXPORTER_OTLP_TIMEOUT": "1500", "burnt_ms": 3000}
-LIMIT = 4 << 20  # the specification's, for answers
+LIMIT = 4 << 20  # the specification's limit for responses
 
 SERVER = HttpServer
 
@@ -54,7 +53,7 @@ def test_status_that_may_be_retried(serve, send):
     assert len(said) == 2 and "(HTTP status 429: later)" in said[0] and "being sent again" in said[1], said
 
 
-# what Pyroscope says: the labels, which are long, before the limit
+# what Pyroscope responds: the labels, which are long, before the limit
 LABELS = ", ".join(f'label_{number}="{"v" * 40}"' for number in range(31))
 
 
@@ -63,7 +62,7 @@ LABELS = ", ".join(f'label_{number}="{"v" * 40}"' for number in range(31))
     ("no such token: sEcReT!", ": its words repeat a header and are not shown"),
 ])
 def test_the_receivers_own_words_are_reported(serve, send, body, words):
-    """Bounded, without the middle; never a header of ours."""
+    """The words are bounded, without their middle; no header of ours is in them."""
     server = serve(status(400, "Content-Type: text/plain", body=body.encode()))
     said = send(server)
     if words:
@@ -74,7 +73,8 @@ def test_the_receivers_own_words_are_reported(serve, send, body, words):
 
 
 def test_secrets_in_the_url_are_not_logged(serve, send):
-    """Neither as it stands there nor as it was sent: where there may be a secret, no word is shown."""
+    """A secret is logged neither as it is in the URL nor as it was sent: where there may be a secret, no word is
+    shown."""
 
     def script(exchange):
         exchange.read()
@@ -116,7 +116,7 @@ def test_retry_after(serve, send):
 
 
 def test_retry_after_that_is_none(serve, send):
-    """As if it were not there; a date that has passed is that of a receiver whose clock is slow."""
+    """Such a Retry-After counts as absent; a past date is that of a receiver whose clock is slow."""
     server = serve(status(503, "Retry-After: Wed, 21 Oct 2015 07:28:00 GMT"), OK)
     said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="10000")
     assert len(server.calls) == 2
@@ -130,7 +130,7 @@ def test_retry_after_that_is_long(serve, send):
     assert len(said) == 1 and "HTTP status 503" in said[0]
 
 
-# --- no answer, or slowly ---
+# --- no response, or a slow one ---
 
 
 def hang(exchange):
@@ -158,21 +158,21 @@ def test_no_answer(serve, send):
 
 
 def test_no_answer_at_the_end(serve, send):
-    """The end is held up no longer than the variable says, and what is lost with it is said once."""
+    """The end waits no longer than the variable's value, and the loss is logged once."""
     server = serve(hang)
     said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="300")
     assert len(said) == 1 and "not done within 300 ms (OTEL_PROFILER_SHUTDOWN_TIMEOUT)" in said[0], said
 
 
 def test_no_response_at_the_end_from_a_receiver_that_never_responded(serve, send):
-    """At default settings less of the end is for a receiver than for what is the exporter's own work."""
+    """At default settings a receiver gets less of the end's time than the exporter's own work."""
     server = serve(hang)
     said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="")
     assert len(said) == 1 and re.search("no response before the end|not done within 2000 ms", said[0]), said
 
 
 def test_a_connection_that_no_server_accepts(serve, send):
-    """In the kernel's queue it is established; nobody reads."""
+    """The connection is established in the kernel's queue; no process accepts it."""
     server = serve(OK, listening=False)
     server.listener.listen(16)
     said = send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="300", OTEL_PROFILER_SHUTDOWN_TIMEOUT="2000")
@@ -185,7 +185,7 @@ def test_a_head_that_comes_too_slowly(serve, send):
 
 
 def test_a_body_that_comes_too_slowly(serve, send):
-    """The status has said that the profiles are taken: they are not sent twice."""
+    """The status already means that the profiles are taken: they are not sent twice."""
     server = serve(dribble_body, OK)
     assert send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="3000") == []
     assert_taken_once_and_in_order(server)
@@ -214,7 +214,7 @@ def test_reset(serve, send, when):
 
 @pytest.mark.parametrize("code", [200, 400])
 def test_reset_within_the_answer(serve, send, code):
-    """The status is there: it counts, whatever became of the rest."""
+    """The status has come: it counts, whatever became of the rest."""
 
     def script(exchange):
         exchange.read()
@@ -233,13 +233,13 @@ def test_reset_within_the_answer(serve, send, code):
 
 
 def test_a_verdict_before_the_body_was_read(serve, send):
-    """Larger than what the sockets' buffers hold: it is not sent to its end."""
+    """The body is larger than the sockets' buffers: the client does not send it to its end."""
 
     def script(exchange):
         exchange.read_head()
         exchange.head(413, "Connection: close")
         exchange.shut()
-        is_over.wait()  # and reads nothing until then
+        is_over.wait()  # and reads nothing until the test is over
 
     is_over = threading.Event()
     server = serve(script)
@@ -256,7 +256,7 @@ def test_a_verdict_before_the_body_was_read(serve, send):
 
 @pytest.mark.parametrize("code", [200, 503])
 def test_a_huge_answer(serve, send, code):
-    """Read no further than 4 MiB; the status counts, and a retry would only bring the same again."""
+    """The response is read no further than 4 MiB; the status counts, and a retry would only bring the same again."""
     sent = []
 
     def script(exchange):
@@ -324,7 +324,7 @@ def test_an_answer_that_is_no_http(serve, send):
 
 
 def test_a_head_without_end(serve, send):
-    """The status is there, again; what follows is cut off."""
+    """The status has come here, too; what follows is cut off."""
 
     def script(exchange):
         exchange.read()
@@ -337,11 +337,11 @@ def test_a_head_without_end(serve, send):
     assert len(said) == 2 and len(server.calls) == 2, said
 
 
-# --- somewhere else ---
+# --- another address ---
 
 
 def test_a_redirect_is_not_followed(serve, send):
-    """Whoever answers there would be given the credentials."""
+    """A redirect would give the credentials to another server."""
     elsewhere = serve(OK)
     server = serve(status(307, f"Location: {elsewhere.url}/v1development/profiles"))
     assert_dropped(server, send(server), "(HTTP status 307)")

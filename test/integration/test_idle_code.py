@@ -1,4 +1,4 @@
-"""The exporter's libraries are not resident between exports, and what others wrote into them is."""
+"""Pages of the exporter's libraries are not resident between exports, unless other code wrote into them."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ OFTEN = {"OTEL_PROFILE_EXPORT_INTERVAL": "1000"}
 
 
 def file_pages(pid):
-    """Library -> KiB of its mappings' resident pages that are the file's."""
+    """Returns library -> KiB of its mappings' resident pages that are the file's."""
     found = {}
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
         head = re.match(r"[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+ *(.*)", line)
@@ -26,7 +26,7 @@ def file_pages(pid):
 
 
 def when(condition, pid):
-    """The first file_pages() for which the condition holds."""
+    """Returns the first file_pages() for which the condition holds."""
     return eventually(lambda: file_pages(pid), "other resident pages", holds=condition)
 
 
@@ -41,7 +41,7 @@ def test_code_of_the_exporter_is_given_back(start):
 
 
 def test_code_that_the_program_uses_too_stays(start, program):
-    """It was there before the exporter."""
+    """The program has loaded the libraries before the exporter."""
     late = dict(OFTEN, OTEL_PROFILER_MIN_LIFETIME="2000")
     running = start(["/usr/bin/python3", "-c", "import ssl, time; time.sleep(100)"], env=late)
     pages = when(is_idle, running.process.pid)

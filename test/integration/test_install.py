@@ -1,4 +1,4 @@
-"""`make install` beside programs that run: nothing that they have mapped, or will load, is touched."""
+"""`make install` beside running programs changes no file that they have mapped, or will load."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ def install(destination):
 
 
 def test_uninstalling_removes_all_that_installing_brought(tmp_path):
-    """The manual pages and the header too."""
+    """The manual pages and the header are removed, too."""
     done = install(tmp_path)
     assert done.wait(120) == 0, done.stderr.read()
     brought = {str(path.relative_to(tmp_path / "usr")) for path in tmp_path.rglob("*") if not path.is_dir()}
@@ -32,7 +32,7 @@ def test_uninstalling_removes_all_that_installing_brought(tmp_path):
 @pytest.mark.skipif(not own_machine.can_be_made() and os.environ.get("CI") != "true", reason="needs root's right to a mount namespace")
 @pytest.mark.parametrize("ours", [True, False], ids=["what is removed", "another copy"])
 def test_uninstalling_disables_a_host_that_uses_the_installation(ours):
-    """Each program's loader would report a missing object."""
+    """Otherwise the loader of each program would report a missing object."""
     machine = own_machine.Machine()
     try:
         make = ("make", "-s", "-C", ROOT, f"BUILD={os.path.relpath(BUILD, ROOT)}", "PREFIX=/srv/local")
@@ -49,7 +49,7 @@ def test_uninstalling_disables_a_host_that_uses_the_installation(ours):
 
 
 def test_no_exec_dies_of_an_installation_beside_it(tmp_path):
-    """One in a hundred did, of a library that was written in its place."""
+    """One in a hundred died when a library was overwritten in place."""
     folder = tmp_path / "usr/lib/otelprof"
     first = install(tmp_path)
     assert first.wait(120) == 0, first.stderr.read()
@@ -75,7 +75,7 @@ def test_no_exec_dies_of_an_installation_beside_it(tmp_path):
 
 
 def test_installations_at_once_leave_a_whole_release(tmp_path):
-    """Each has a folder of its own until it is renamed; what is damaged is replaced."""
+    """Each installation has a folder of its own until it is renamed; a damaged release is replaced."""
     folder = tmp_path / "usr/lib/otelprof"
     for damaged in (None, "libotelprof-flush.so", "libotelprof-cpp.so", "libotelprof.so"):
         if damaged:
@@ -90,7 +90,7 @@ def test_installations_at_once_leave_a_whole_release(tmp_path):
 
 
 def test_a_running_process_loads_the_exporter_of_its_own_build(start, program, tmp_path):
-    """Also when the name that it was preloaded by leads to another release by then."""
+    """This holds also when the name that it was preloaded by leads to another release by then."""
     folder = tmp_path / "usr/lib/otelprof"
     installed = install(tmp_path)
     assert installed.wait(120) == 0, installed.stderr.read()
@@ -108,7 +108,7 @@ def test_a_running_process_loads_the_exporter_of_its_own_build(start, program, t
 
 
 def test_a_removed_release_keeps_its_name(start, program, tmp_path):
-    """By the folder that it had, not by one that there never was."""
+    """The release is found by its own folder, not by one that never existed."""
     release = next(line.split('"')[1] for line in (BUILD / "release.h").read_text().splitlines())
     (tmp_path / release).mkdir()
     for name in ("libotelprof.so", "libotelprof-flush.so", "libotelprof-cpp.so"):
@@ -128,7 +128,7 @@ def test_a_removed_release_keeps_its_name(start, program, tmp_path):
 
 @pytest.mark.parametrize("kept", [4096, 100_000, 200_000])
 def test_an_exporter_that_was_copied_in_part_ends_no_program(run, program, tmp_path, kept):
-    """As a full disk leaves it: the loader would map what is not there."""
+    """A full disk leaves such a file: the loader would map pages that do not exist."""
     shutil.copy(LIBRARY, tmp_path)
     text = LIBRARY.with_name("libotelprof-flush.so").read_bytes()
     (tmp_path / "libotelprof-flush.so").write_bytes(text[:kept])
@@ -139,7 +139,7 @@ def test_an_exporter_that_was_copied_in_part_ends_no_program(run, program, tmp_p
 
 
 def test_an_exporter_of_another_build_is_refused(run, program, tmp_path):
-    """Whatever its structs look like: nothing of it is called."""
+    """The exporter's structs may differ: none of its functions is called."""
     shutil.copy(LIBRARY, tmp_path)
     text = LIBRARY.with_name("libotelprof-flush.so").read_bytes()
     release = next(line.split('"')[1] for line in (BUILD / "release.h").read_text().splitlines())

@@ -1,4 +1,4 @@
-"""What we write as JSON is, to OpenTelemetry's own decoder, the message that we write as protobuf."""
+"""OpenTelemetry's own decoder reads our JSON as the message that we write as protobuf."""
 
 import json
 import os
@@ -30,11 +30,11 @@ ID_BYTES = {"trace_id": 16, "span_id": 8, "profile_id": 16}
 REFERENCES = ("key_strindex", "string_value_strindex")
 
 
-# --- messages with everything in them ---
+# --- messages with every field ---
 
 
 class Maker:
-    """Fills messages at random, every field of them."""
+    """Fills every field of a message at random."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -48,7 +48,7 @@ class Maker:
         return self.random.choice([*edges, self.random.randint(low, high)])
 
     def real(self):
-        # no NaN, which equals nothing
+        # without NaN, which equals nothing
         edges = [0.1, -0.0, 1e22, 5e-324, 1.7976931348623157e308, float("inf"), float("-inf")]
         return self.random.choice([*edges, self.random.gauss(0, 1e6), self.random.random()])
 
@@ -115,7 +115,7 @@ def transcode(message):
 
 
 def upstream(kind, data):
-    """The message as OpenTelemetry's decoder understands it."""
+    """Returns the message as OpenTelemetry's decoder understands it."""
     if not PDATA.exists():
         if os.environ.get("CI") == "true":
             pytest.fail("test/collector/pdata is not built: Go 1.26 or newer is missing")
@@ -163,7 +163,7 @@ def test_references_have_upstreams_names():
 
 
 def split(data):
-    """The messages of a file with lengths."""
+    """Splits a file with lengths into its messages."""
     while data:
         (size,) = struct.unpack_from(">I", data)
         yield data[4 : 4 + size]

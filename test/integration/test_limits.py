@@ -1,4 +1,4 @@
-"""Whatever a program is limited to, it gets all of that, and does what it does without us."""
+"""Whatever limits a program has, it gets all of them, and does what it does without the profiler."""
 
 import os
 import re
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.system
 MiB, KiB = 1 << 20, 1 << 10
 NOBODY = 65534
 
-# Few of each are enough for the program, and some are not.
+# Some of these limits suffice for the program, and some do not.
 LIMITS = [
     *(("NOFILE", count) for count in (9, 10, 12)),
-    # threads under way in the address space that is left decide, below 28 MiB and around 140
+    # threads in progress in the remaining address space decide the outcome below 28 MiB and around 140
     *(("AS", size * MiB) for size in (28, 32, 48, 64, 96, 300, 500, 639, 640)),
     *(("DATA", size * MiB) for size in (32, 64, 128, 199, 200)),
     *(("STACK", size * KiB) for size in (32, 64, 128, 192, 256, 512, 1024)),
@@ -43,7 +43,7 @@ def with_limit(name, value):
 
 
 def expect_the_same(bench, prepare, arguments=(), **environment):
-    """Under the profiler and without; returns what is the same."""
+    """Runs the program under the profiler and without; returns the common outcome."""
     bench.start_over()
     command = [*victim(), *arguments]
     plain = run(command, {}, prepare)
@@ -65,8 +65,8 @@ def test_limited(bench, name, value):
 
 @pytest.mark.parametrize("count", range(4, 9))
 def test_few_descriptors(bench, count):
-    """The helper may hold the last ones for a moment, as a thread of the program could; then opening a
-    file fails in the program. Everything else is as it would be."""
+    """The helper may hold the last descriptors for a moment, as a thread of the program could; then opening a file
+    fails in the program. Everything else is as without the profiler."""
     bench.start_over()
     prepare = with_limit("NOFILE", count)
     plain = run(victim(), {}, prepare)
@@ -84,11 +84,11 @@ def everybody_may_enter(path):
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become a user who has no other process")
 @pytest.mark.parametrize("processes", [1, 2, 5, 8])
 def test_few_processes(bench, processes):
-    """A helper that cannot be created is no harm. (One that takes the last place that the program
-    would have needed is: 3 and 4.)"""
+    """A helper that cannot be created does no harm. (A helper that takes the last place that the program would have
+    needed does: 3 and 4.)"""
 
     def prepare():
-        nobody_else = 1000000 + os.getpid()  # the processes of one user count together, of other tests, too
+        nobody_else = 1000000 + os.getpid()  # all processes of one user count together, those of other tests, too
         with_limit("NPROC", processes)()
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)

@@ -1,4 +1,5 @@
-"""Locks: how often one was taken when a thread wanted it, for how long the thread waited, and who held it."""
+"""Lock profiles count how often a lock was taken when a thread wanted it, how long the thread waited, and which
+thread held it."""
 
 import re
 import shutil
@@ -17,7 +18,7 @@ sys.path.insert(0, str(ROOT / "test" / "heap"))
 from heap import random_heap  # noqa: E402
 
 TYPES = {"OTEL_PROFILER_TYPES": "lock"}
-# Of test/programs/holds_locks.c: those whose holder the lock itself does not say.
+# Functions of test/programs/holds_locks.c that wait for locks which do not name their holder.
 SILENT = {"behind_reader", "spinning", "word"}
 
 RUST = """
@@ -98,7 +99,7 @@ def test_a_contention_names_its_lock_and_the_holder(held):
 
 
 def test_a_lock_that_is_free_or_the_threads_own_is_no_contention(held):
-    """Recursive and error-checking mutexes among them, and read-write locks that others read."""
+    """This covers recursive and error-checking mutexes, and read-write locks that other threads read."""
     outcome, _ = held
     names = {name for sample in attributed_samples(outcome, "contentions") for name in sample.stack}
     assert not names & {"takes_free_locks", "takes_own_locks"}
@@ -107,7 +108,7 @@ def test_a_lock_that_is_free_or_the_threads_own_is_no_contention(held):
 @pytest.mark.parametrize("hook, most", [("lock_pthread_mutex_lock", 4), ("lock_mtx_lock", 4),
                                         ("lock_pthread_rwlock_rdlock", 4), ("lock_pthread_rwlock_wrlock", 4)])
 def test_a_free_lock_costs_a_load_and_a_jump(hook, most):
-    """No frame, no call, no word of the thread's: so it may be called from anywhere."""
+    """The hook uses no frame, no call, and no memory of the thread's: so it may be called from anywhere."""
     command = ["objdump", "-d", "--no-show-raw-insn", f"--disassemble={hook}", LIBRARY]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     code = [line.split("\t")[1] for line in text.splitlines() if line.startswith(" ") and "\t" in line]
@@ -124,7 +125,7 @@ def test_without_the_type_no_contention_is_reported(run, program, types):
 
 
 def contentions_of(outcome):
-    """(function, lock) -> how often it was waited for."""
+    """Returns (function, lock) -> number of waits."""
     found = Counter()
     for sample in attributed_samples(outcome, "contentions"):
         function = next(name for name in sample.stack if name.startswith("waits_for_")).removeprefix("waits_for_")
@@ -142,7 +143,7 @@ def test_locks_of_c_plus_plus_are_reported_and_its_semaphores_are_none(run, prog
 
 @pytest.mark.system
 def test_a_mutex_of_rust_is_a_lock(run, tmp_path):
-    """Its futex is waited for as Drepper's paper has it, by syscall()."""
+    """Its futex is waited for by syscall(), as in Drepper's paper."""
     if not shutil.which("rustc"):
         pytest.skip("there is no rustc, so no lock of Rust is LOOKED AT")
     (tmp_path / "locks.rs").write_text(RUST)
@@ -153,7 +154,7 @@ def test_a_mutex_of_rust_is_a_lock(run, tmp_path):
 
 
 def test_a_futex_that_counts_is_no_lock(run, program):
-    """When its count has come to what waiters of locks expect."""
+    """The futex's count has come to the value that waiters of locks expect."""
     outcome = run([program("counts_wakes")], env={"OTEL_PROFILER_TYPES": "off_cpu,lock"})
     assert outcome.returncode == 0, outcome.stderr
     kinds = {sample.attributes["otelprof.wait.kind"] for sample in attributed_samples(outcome, "off_cpu")
@@ -164,12 +165,12 @@ def test_a_futex_that_counts_is_no_lock(run, program):
 
 @pytest.mark.parametrize("types", ["off_cpu,lock", "all"])
 def test_the_first_export_after_a_deadlock_shows_stacks_locks_and_holders(run, program, types):
-    # no export comes by itself before the one that the program asks for
+    # no export comes by itself before the one that the program requests
     env = {"OTEL_PROFILER_TYPES": types, "OTEL_PROFILE_EXPORT_INTERVAL": "86400000"}
     outcome = run([program("deadlocks")], env=env)
     assert outcome.returncode == 0, outcome.stderr
     left, right, own = outcome.stdout.split()
-    # a wait may have begun before its holder's did: that part of it is told without the holder's stack
+    # a wait may have begun before its holder's: that part of the wait is recorded without the holder's stack
     seen = sorted(attributed_samples(outcome, "off_cpu"), key=lambda sample: "otelprof.lock.holder.stack" in sample.attributes)
     first = {name: sample.attributes for sample in seen if sample.export == 0 for name in sample.stack}
     for wants, lock, holder, stack in (
@@ -184,7 +185,7 @@ def test_the_first_export_after_a_deadlock_shows_stacks_locks_and_holders(run, p
 
 
 def test_locks_inside_an_allocator_are_taken_as_without_us(run):
-    """jemalloc with one arena for eight threads: our part runs inside of malloc."""
+    """jemalloc has one arena for eight threads: our hooks run inside of malloc."""
     command = random_heap(50_000, 1, "jemalloc")
     plain = run(command, profiled=False)
     assert plain.returncode == 0, plain.stderr
@@ -196,7 +197,8 @@ def test_locks_inside_an_allocator_are_taken_as_without_us(run):
 
 @pytest.mark.parametrize("mode", ["results", "in_handler", "leaves_handler", "forks_in_wait", "cancelled", "in_vfork"])
 def test_waits_end_as_they_do_without_us(run, program, mode):
-    """In handlers, in children of fork and vfork, left by a jump, cancelled; errno and results."""
+    """Waits end in handlers, in children of fork and vfork, by a jump, by cancellation; with the same errno and
+    results."""
     plain = run([program("locks_oddly"), mode], profiled=False)
     assert plain.returncode == 0
     profiled = run([program("locks_oddly"), mode], env={

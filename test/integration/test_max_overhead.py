@@ -1,4 +1,4 @@
-"""OTEL_PROFILER_MAX_OVERHEAD: rates that would cost too much are lowered, and sums stay right."""
+"""OTEL_PROFILER_MAX_OVERHEAD lowers rates that would cost too much, and sums stay right."""
 
 import json
 import math
@@ -11,15 +11,15 @@ from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.timing
 
-SIZES = range(16, 1016)  # of test/programs/allocates_much.c, each as often
-# not to cost too much itself, and to have its rates looked at often
+SIZES = range(16, 1016)  # sizes in test/programs/allocates_much.c, each as often
+# these settings keep the process cheap, and have its rates checked often
 DEAR = {"OTEL_PROFILER_MAX_OVERHEAD": "1", "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_CPU_FREQUENCY": "4000",
         "OTEL_PROFILER_SYMBOLS": "functions", "OTEL_PROFILE_EXPORT_INTERVAL": "1000"}
 THREADS = 2
 
 
 class Running:
-    """A program that allocates much, and answers; over() ends it."""
+    """Runs a program that allocates much, and listens; over() ends it."""
 
     def __init__(self, start, program, folder, environment):
         self.stop = folder / "stop"
@@ -50,8 +50,8 @@ def dear(start, program, tmp_path):
 
 
 def largest_error(objects, weigh, interval):
-    """Standard error of a sum over objects of those sizes, each as often, if all were sampled at that interval: of less
-    where a smaller one held for a time."""
+    """Returns the standard error of a sum over objects of those sizes, each as often, if all were sampled at that
+    interval; a smaller interval for a part of the time would make it smaller."""
     variances = [weigh(size)**2 / math.expm1(size / interval) for size in SIZES]
     return math.sqrt(objects * sum(variances) / len(variances))
 
@@ -85,7 +85,7 @@ def test_the_period_is_the_one_in_force(dear):
         exported = Outcome(0, "", "", running.process.ask("/otlp").exports()).instance("allocates_much")
         return before, exported, running.interval()
 
-    # it may change with the export itself
+    # the interval may change with the export itself
     _, exported, after = eventually(intervals_around_an_export, "one interval before and behind an export",
                                     holds=lambda found: found[0] == found[2])
     assert exported.periods["alloc_space"] == exported.periods["inuse_space"] == after > 1
@@ -106,7 +106,7 @@ def test_cost_is_reported(dear):
 
 
 def test_without_a_limit_the_set_rates_hold(dear):
-    """And a limit can be set, and lifted, while the program runs."""
+    """A limit can also be set, and lifted, while the program runs."""
     running = dear(OTEL_PROFILER_MAX_OVERHEAD="none")
     running.until(lambda status: float(status["sampling_cpu_seconds"]["alloc"]) > 0.1)
     assert running.interval() == 1
@@ -118,14 +118,14 @@ def test_without_a_limit_the_set_rates_hold(dear):
     running.over()
 
 
-# for so long that there are several exports, on the fastest machine, too
+# long enough for several exports, on the fastest machine, too
 BUSY = "import time\nwhile time.process_time() < 3: sum(len(str(i)) for i in range(1000))"
 
 
 @pytest.mark.parametrize("command", [["/usr/bin/python3", "-c", BUSY],
                                      [BUILD / "test/programs/cpu_shares", "4", "3"]], ids=["python", "threads"])
 def test_default_rates_are_left_alone(run, command):
-    """In programs that are busy, with one thread and with several."""
+    """This holds in busy programs with one thread and with several."""
     outcome = run(command, log_to_stderr=True, env={
         "OTEL_PROFILER_MAX_OVERHEAD": "1", "OTEL_LOG_LEVEL": "debug", "OTEL_PROFILE_EXPORT_INTERVAL": "500"})
     assert outcome.returncode == 0, outcome.stderr

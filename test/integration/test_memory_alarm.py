@@ -22,7 +22,7 @@ def until_it_exports(running):
 
 
 def test_a_process_that_the_kernel_kills_has_exported_its_peak(start, program, tmp_path):
-    limit, held = 400, 372  # nine tenths are 360
+    limit, held = 400, 372  # nine tenths of the limit are 360
     with memory_limit(limit * MIB) as words:
         if not words:
             pytest.skip("no control group with a limit of memory can be made here")
@@ -48,7 +48,7 @@ def test_a_limit_of_the_process_is_reported_too(start, program, tmp_path):
 
 
 def test_intervals_are_whole_with_an_early_export(start, program, tmp_path):
-    """Each begins where the one before has ended."""
+    """Each interval begins where the one before has ended."""
     running = start([program("fills_memory"), str(1 << 14), tmp_path / "go"], env={**PEAK, "OTEL_PROFILER_TYPES": "alloc,heap,heap_peak"},
                     limits={**NO_CORE, resource.RLIMIT_AS: (2048 * MIB, 2048 * MIB)})
     until_it_exports(running)

@@ -1,4 +1,4 @@
-"""Allocation and live-heap profiles against what the programs counted of themselves."""
+"""Allocation and live-heap profiles agree with what the programs counted of themselves."""
 
 import json
 
@@ -14,10 +14,10 @@ MIB = 1024 * KIB
 
 
 def compare(profiled, name, interval):
-    """Every site of the program, four values each."""
+    """Compares every site of the program, by four values each."""
     truth = json.loads(profiled.stdout.splitlines()[-1])
     measured = profiled.instance(name)
-    # objects and bytes of a site are one draw scaled by its size: judged once, both shown
+    # objects and bytes of a site are one random draw, scaled by its size: judged once, both shown
     drawn = {"allocated": Comparison(), "live": Comparison()}
     for site, t in truth.items():
         error = standard_error(t["objects"], t["size"], interval)
@@ -69,7 +69,7 @@ ALLOCATORS = {"libc": "", **allocators.PATHS}
     [(1, 200_000, ""), (1, 200_000, "1"), (512 * KIB, 150 * MIB, "")],
 )
 def test_every_operator_new(run, program, library, interval, bytes_per_site, allocator, bind_now):
-    """Once each, whether operator new is the allocator's own or calls malloc."""
+    """Each allocation counts once, whether operator new is the allocator's own or calls malloc."""
     profiled = run(
         [program("new_delete"), str(bytes_per_site)],
         env={
@@ -85,8 +85,8 @@ def test_every_operator_new(run, program, library, interval, bytes_per_site, all
 
 @pytest.mark.parametrize("max_live", [64, 1000])
 def test_too_many_live_objects_make_the_interval_grow(run, program, max_live):
-    """Nothing is forgotten: what stays stands for more, and the sums are as good as if the interval
-    had been the last one from the start."""
+    """No object is forgotten: those that are kept stand for more, and the sums are as good as if the interval had
+    been the last one from the start."""
     profiled = run(
         [program("alloc_sites"), str(20 * MIB), "1"],
         env={
@@ -101,7 +101,7 @@ def test_too_many_live_objects_make_the_interval_grow(run, program, max_live):
     period = profiled.instance("alloc_sites").periods["inuse_space"]
     assert period > 256
     assert f"one sample now stands for {period} bytes" in profiled.stderr
-    # a site has too few samples then for the normal law; all of them together have enough
+    # each site has too few samples then for the normal law; all of them together have enough
     truth, measured = json.loads(profiled.stdout), profiled.instance("alloc_sites")
     for kind, counted in (("alloc_space", "objects"), ("inuse_space", "live_objects")):
         expected = sum(t[counted] * t["size"] for t in truth.values())
@@ -123,7 +123,7 @@ def test_live_objects_have_their_age(run, program):
 
 
 def test_harvests_in_between_lose_nothing(run, program):
-    """Exports every 50 ms: allocations are the sum of all, the live heap is the last."""
+    """With exports every 50 ms, allocations are the sum of all exports, the live heap is the last."""
     profiled = run(
         [program("alloc_sites"), str(20 * MIB), "1"],
         env={
@@ -160,14 +160,14 @@ def test_operators_that_are_not_needed_are_withdrawn(run, program, profiled):
 
 @pytest.mark.parametrize("allocator", ["libc", "jemalloc"])
 def test_mappings_of_the_program(run, program, library, allocator):
-    """Exact where asked for; what the allocator maps for itself is not counted twice."""
+    """Exact where requested; mappings that the allocator makes for itself are not counted twice."""
     env = {"LD_PRELOAD": f"{library}:{ALLOCATORS[allocator]}", "OTEL_PROFILER_ALLOC_INTERVAL": "1",
            "OTEL_PROFILER_MIN_LIFETIME": "0"}
     outcome = run([program("maps_memory")], env={**env, "OTEL_PROFILER_TYPES": "alloc,heap,mmap"})
     truth = json.loads(outcome.stdout)
     measured = outcome.instance("maps_memory")
 
-    def of_mappings(kind):  # tmpfile() allocates below the same function
+    def of_mappings(kind):  # tmpfile() allocates below this function
         return sum(value for stack, value in measured.stacks(kind).items() if stack[0] == "anonymous")
 
     assert of_mappings("alloc_space") == truth["allocated"]
@@ -181,13 +181,14 @@ def test_mappings_of_the_program(run, program, library, allocator):
 
 @pytest.mark.parametrize("name", ["own_malloc", "wraps_malloc"])
 def test_the_next_functions_of_a_program_with_its_own_malloc(run, program, name):
-    """libc's, as without us: what it does not bring itself once came back to us for ever."""
+    """The functions are libc's, as without the profiler: a function that the program lacks once led back to our hook,
+    for ever."""
     outcome = run([program(name)])
     assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
 
 
 def test_an_allocator_that_was_not_made_for_threads_is_left_alone(run, program):
-    """The helper's libraries would call it, beside the program."""
+    """The helper's libraries would call the allocator beside the program."""
     outcome = run([program("unthreaded_malloc")], env={"OTEL_PROFILE_EXPORT_INTERVAL": "100",
                                                        "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "debug"},
                   log_to_stderr=True)
@@ -199,8 +200,8 @@ def test_an_allocator_that_was_not_made_for_threads_is_left_alone(run, program):
     "name, lifetime, within", [("fork_small_objects", "1000", 1), ("failing_sites", "0", 0.12)]
 )
 def test_only_allocations_that_the_gap_ends_at_are_sampled(run, program, name, lifetime, within):
-    """Not what comes first behind a CPU sample of a child without a helper, nor what comes behind an
-    allocation that failed in place of a sample. There are some 50 samples, and some 4,600."""
+    """Not sampled are the first allocation after a CPU sample of a child without a helper, and the allocation after
+    one that failed in place of a sample. There are some 50 samples, and some 4,600."""
     outcome = run([program(name)], env={"OTEL_PROFILER_ALLOC_INTERVAL": "65536",
                                         "OTEL_PROFILER_MIN_LIFETIME": lifetime})
     allocated = int(outcome.stdout)

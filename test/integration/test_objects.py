@@ -13,8 +13,8 @@ pytestmark = pytest.mark.fast
 
 FLUSH = BUILD / "libotelprof-flush.so"
 CPP = BUILD / "libotelprof-cpp.so"
-# What the capture side may ask of libc. A call that may lock or allocate on an application's thread
-# does not get in unnoticed.
+# Lists what the capture side may call of libc. A call that may lock or allocate on an application's thread cannot be
+# added unnoticed.
 CALM_ONLY = {
     "dl_iterate_phdr", "dlsym", "dlerror", "atexit", "__cxa_at_quick_exit", "__cxa_atexit",
     "__register_atfork", "pthread_attr_init", "pthread_attr_destroy", "pthread_attr_getstacksize",
@@ -24,8 +24,8 @@ CALM_ONLY = {
     "environ", "__environ", "sigpending", "_r_debug", "mprotect", "dup2", "pthread_detach", "pthread_join",
     "pthread_setcancelstate", "pthread_getcpuclockid",
     "gnu_get_libc_version", "clock_getres",
-    "abort",  # operator new without a C++ library
-    "_setjmp", "longjmp", "__longjmp_chk",  # the helper's guard
+    "abort",  # called by operator new without a C++ library
+    "_setjmp", "longjmp", "__longjmp_chk",  # called by the helper's guard
 }
 ANYWHERE = {
     "clock_gettime", "mmap", "munmap", "madvise", "syscall", "memcpy", "memmove", "memset", "memcmp",
@@ -55,23 +55,24 @@ def test_the_preloaded_object_needs_libc_alone():
 
 
 def test_the_exporter_exports_the_functions_that_the_helper_calls():
-    """What libotelprof.so exports: test_hooks.py."""
+    """test_hooks.py lists the exports of libotelprof.so."""
     assert symbols(FLUSH, "--defined-only") == {"otelprof_flush_main", "otelprof_flush_release"}
 
 
 def test_the_adaptor_for_cpp_needs_libc_alone():
-    """It is loaded into programs whose C++ library may be linked into them."""
+    """The adaptor is loaded into programs whose C++ library may be linked into them."""
     assert re.findall(r"NEEDED.*\[(.*)\]", tool("readelf", "-dW", str(CPP))) == ["libc.so.6"]
     assert symbols(CPP, "--defined-only") == {"otelprof_cpp_scan", "otelprof_cpp_release", "otel_thread_ctx_v1"}
 
 
 def test_the_adaptor_for_cpp_stays():
-    """The program's tables name its functions: dlclose() leaves it where it is."""
+    """The program's tables point to functions of the adaptor: dlclose() must leave it in place."""
     assert "NODELETE" in tool("readelf", "-dW", str(CPP))
 
 
 def test_the_adaptors_variables_need_no_static_room():
-    """Programs may have none left when it is loaded; what it has is found by its name (OTEP 4947)."""
+    """Programs may have no static room left when the adaptor is loaded; its variable is found by its name (OTEP
+    4947)."""
     relocations = tool("readelf", "-rW", str(CPP))
     assert "TPOFF64" not in relocations
     assert re.search(r"(TLSDESC|DTPMOD64).* otel_thread_ctx_v1 ", relocations)
@@ -80,8 +81,8 @@ def test_the_adaptors_variables_need_no_static_room():
 
 
 def test_nothing_is_exported_that_libc_lacks():
-    """`if (&symbol)` on a weak symbol must stay false where it was. (The rest is withdrawn:
-    test_memory_truth.py; a registration of unwind tables with nobody does nothing: test_generated_code.py.)"""
+    """`if (&symbol)` on a weak symbol must stay false where it was. (The other exports are removed:
+    test_memory_truth.py; a registration of unwind tables without a runtime does nothing: test_generated_code.py.)"""
     libc = symbols("/lib/x86_64-linux-gnu/libc.so.6", "--defined-only")
     tables = {name for name in EXPORTED if re.fullmatch(r"__(de)?register_frame\w*", name)}
     assert EXPORTED - WITHDRAWN - libc == CALLS | tables and len(tables) == 9
@@ -103,7 +104,7 @@ def test_only_initial_exec_tls():
 
 
 def test_code_at_the_very_beginning_of_a_segment(run, program):
-    """Whether there is a call before it is not looked for where nothing is mapped."""
+    """The walker searches for a call before an address only where memory is mapped."""
     outcome = run([program("first_in_segment")])
     assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
     assert outcome.instance("first_in_segment").cpu_of("runs_first") > 1e8
@@ -120,7 +121,7 @@ def test_hardening(path):
 
 @pytest.mark.parametrize("path", [LIBRARY, FLUSH, CPP])
 def test_the_soname_has_a_version(path):
-    """The major one: what is linked to another does not start with this one."""
+    """The soname has the major version: a program that is linked to another does not start with this library."""
     version = re.search(r"^VERSION := (\d+)\.", (ROOT / "Makefile").read_text(), re.M)[1]
     (soname,) = re.findall(r"SONAME.*\[(.*)\]", tool("readelf", "-dW", str(path)))
     assert soname == f"{path.name}.{version}"
@@ -128,7 +129,7 @@ def test_the_soname_has_a_version(path):
 
 @pytest.mark.parametrize("path", [LIBRARY, FLUSH, CPP])
 def test_control_flow_protection_is_not_claimed(path):
-    """Neither by the property nor by marks in the code: no test of ours has run under it."""
+    """Neither the property nor marks in the code claim it: no test of ours has run under such protection."""
     assert not re.search(r"IBT|SHSTK", tool("readelf", "-nW", str(path)))
     for name in ("otelprof_version", "otelprof_flush_main", "otelprof_cpp_scan"):
         if name in symbols(path, "--defined-only"):
@@ -137,10 +138,11 @@ def test_control_flow_protection_is_not_claimed(path):
 
 @pytest.mark.system
 def test_two_folders_make_the_same_objects(tmp_path):
-    """Byte by byte, debug information too, with flags as distributions give them: nothing records where they were built.
+    """Both are equal byte by byte, debug information too, with flags as distributions give them: nothing records where they
+    were built.
 
-    The commands for all objects are the same but for the folder, which they name in prefix maps alone. One library is built
-    by them, and so are the sources that protoc-c generates: what the same command makes of the same source is the same."""
+    The commands for all objects are the same except for the folder, which they name in prefix maps alone. One library is
+    built by them, and so are the sources that protoc-c generates: the same command makes the same of the same source."""
     planned, made = [], []
     for name in ("one", "a-folder-further-down/two"):
         folder = tmp_path / name
@@ -178,7 +180,7 @@ def headers():
 
 
 def see(header):
-    """The folders that the Makefile gives to what lies there."""
+    """Returns the include folders that the Makefile gives to the sources beside the header."""
     world = header.split("/")[1]
     if world == "flush":
         return ["shim/flush"]
@@ -189,7 +191,7 @@ def see(header):
 
 
 def test_each_header_compiles_alone(tmp_path):
-    """One compiler for all headers that are compiled with the same folders; the message has each that fails."""
+    """One compiler run covers all headers that are compiled with the same folders; the message names each that fails."""
     together = {}
     for header in headers():
         source = tmp_path / (header.replace("/", "+") + ".c")

@@ -1,5 +1,5 @@
-"""What the last Collector before OTLP 1.10 makes of our profiles, as docs/deployment.md says it: samples have other
-field numbers there, and the same names."""
+"""The last Collector before OTLP 1.10 treats our profiles as docs/deployment.md says: samples have other field
+numbers there, and the same names."""
 
 import json
 import re
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.system
 
 OLD = BUILD / "collector" / "otelcol-0.147"
 MEBIBYTES = 4
-OBJECTS = MEBIBYTES + 1  # what `burn` allocates, and its last of 3,000 bytes
+OBJECTS = MEBIBYTES + 1  # objects that `burn` allocates, and its last of 3,000 bytes
 BYTES = (MEBIBYTES << 20) + 3000
 
 
@@ -45,7 +45,7 @@ def old_collector(tmp_path):
 
 @pytest.fixture
 def send(run, program, old_collector):
-    """send(protocol, ...) -> what the profiler said while a program burnt."""
+    """send(protocol, ...) -> the profiler's log while a program burnt."""
 
     def burn(protocol, **environment):
         port = old_collector.ports["grpc" if protocol == "grpc" else "http"]
@@ -71,7 +71,7 @@ def send(run, program, old_collector):
      ("grpc", "heap", "gRPC status INTERNAL: .*wrong wireType")],
 )
 def test_protobuf_is_refused_and_never_garbled(old_collector, send, protocol, types, why):
-    """Once said; nothing that was refused is sent again, and nothing of it is taken."""
+    """One line reports it; nothing that was refused is sent again, and nothing of it is accepted."""
     said = send(protocol, OTEL_PROFILER_TYPES=types)
     assert len(said) == 1 and re.search(rf"refused profiles \({why}.*\); they are dropped", said[0]), said
     sums = old_collector.counters()
@@ -79,7 +79,7 @@ def test_protobuf_is_refused_and_never_garbled(old_collector, send, protocol, ty
 
 
 def allocated(text):
-    """The sum of each profile's values, in the order of the message."""
+    """Returns the sum of each profile's values, in the order of the message."""
     profiles = re.split(r"^Profile #", text, flags=re.M)[1:]
     return [sum(int(v) for v in re.findall(r"Values: \[(\d+)\]", profile)) for profile in profiles]
 
@@ -88,5 +88,5 @@ def test_json_is_taken_with_its_values(old_collector, send):
     assert send("http/json", OTEL_PROFILER_TYPES="alloc", OTEL_PROFILE_EXPORT_INTERVAL="86400000") == []
     old_collector.stop()
     objects, space = allocated(old_collector.log_path.read_text())
-    assert OBJECTS <= objects < 2 * OBJECTS + 100  # libc's own are few
+    assert OBJECTS <= objects < 2 * OBJECTS + 100  # libc's own objects are few
     assert BYTES <= space < 2 * BYTES

@@ -1,8 +1,8 @@
-"""A library built here and carried to where glibc is older: the loader must put up with it, and where
-what we build upon is missing nothing happens.
+"""A library that is built here and carried to a host with an older glibc must load there, and where functions that
+the profiler needs are missing it does nothing.
 
-What older programs lack (before glibc 2.34 libdl and libpthread were libraries of their own, which a
-program may do without) is taken away by renaming it in a copy of our library."""
+Older programs lack some libraries (before glibc 2.34 libdl and libpthread were libraries of their own, which a
+program may do without). The test removes their functions by renaming them in a copy of our library."""
 
 import re
 import shutil
@@ -14,8 +14,8 @@ from profiled import ARCH, BUILD, LIBRARY
 pytestmark = pytest.mark.system
 
 BUNDLED = BUILD / "bundle" / LIBRARY.name
-MUSL = f"/lib/ld-musl-{ARCH}.so.1"  # its loader is its C library
-# Where libc.so.6 had what it is asked for long ago: 2.17 is of 2012.
+MUSL = f"/lib/ld-musl-{ARCH}.so.1"  # this loader is its C library
+# The newest version that libc.so.6 must have: 2.17 is of 2012.
 NEWEST = (2, 17)
 FROM_OTHER_LIBRARIES = {
     "__pthread_register_cancel", "__pthread_unregister_cancel", "__pthread_unwind_next",
@@ -51,7 +51,7 @@ def library(request):
 
 
 def undefined(library):
-    """(name, kind, version) of all that is to be found elsewhere."""
+    """Returns (name, kind, version) of all symbols that other objects must define."""
     lines = subprocess.run(["nm", "-D", "--undefined-only", library], capture_output=True, text=True,
                            check=True).stdout.splitlines()
     for line in lines:
@@ -71,7 +71,7 @@ def test_functions_that_libc_had_in_other_libraries_are_weak(library):
 
 
 def test_musl_has_all_that_must_be_there(library):
-    """Its loader ends each program that preloads an object with one name too many: `Error relocating`, status 127."""
+    """musl's loader ends each program that preloads an object with one name too many: `Error relocating`, status 127."""
     listed = subprocess.run(["nm", "-D", "--defined-only", MUSL], capture_output=True, text=True, check=True).stdout
     there = {line.split()[-1] for line in listed.splitlines()}
     assert {"malloc", "pthread_create"} <= there
@@ -79,12 +79,12 @@ def test_musl_has_all_that_must_be_there(library):
 
 
 def without(tmp_path, names):
-    """Our library beside its exporter, referring to something else than `names`."""
+    """Copies our library and its exporter, and replaces `names` in the copy by other names."""
     image = LIBRARY.read_bytes()
     for name in names:
         plain = b"\0" + name.encode() + b"\0"
         assert plain in image, name
-        # in .dynstr (.strtab is behind), where another name may be the end of this one
+        # in .dynstr (.strtab is behind it), where another name may be the end of this one
         image = image.replace(plain, b"\0?" + plain[2:], 1)
     copy = tmp_path / LIBRARY.name
     copy.write_bytes(image)

@@ -14,12 +14,13 @@ pytestmark = pytest.mark.system
 
 INTERVAL = 0.02
 SLACK_BYTES = 2 << 20
-FIRST_DELAY, LAST_DELAY = 1.0, 60.0  # shim/flush/export/sender.c; each with jitter down to its half
-ATTEMPTS = 3  # in vain; the one after them gets through: 3.5 to 7 s after the first, 175 intervals and more
+FIRST_DELAY, LAST_DELAY = 1.0, 60.0  # from shim/flush/export/sender.c; jitter shortens each by up to half
+ATTEMPTS = 3  # failed attempts; the one after them succeeds: 3.5 to 7 s after the first, 175 intervals and more
 
 
 class ReceiverThatCounts(Receiver):
-    """Records how many attempts there were when the first export came, and when that was: its sender waits for the response."""
+    """Records how many attempts there were when the first export came, and when that was: its sender waits for the
+    response."""
 
     def __init__(self, port, attempts):
         self.attempts = attempts
@@ -33,7 +34,7 @@ class ReceiverThatCounts(Receiver):
 
 
 def attempts_allowed(seconds):
-    """How many connections the shortest back-off allows in so much time, the first at once."""
+    """Returns how many connections the shortest back-off allows in that time, the first at once."""
     allowed, delay, at = 0, FIRST_DELAY, 0.0
     while at <= seconds:
         allowed += 1
@@ -49,7 +50,7 @@ def resident_bytes(pid):
 
 
 def intervals_of(requests):
-    """(start, end, ids of the profiles) of each export, in order of arrival; nanoseconds."""
+    """Returns (start, end, ids of the profiles) of each export, in order of arrival; nanoseconds."""
     found = []
     for request in requests:
         profiles = [
@@ -62,7 +63,7 @@ def intervals_of(requests):
     return found
 
 
-# A queue that is full for most of the time (an export of 500 stacks has 5 kB), and one that has room for all.
+# a queue that is full for most of the time (an export of 500 stacks has 5 kB), and one that has room for all
 @pytest.mark.parametrize(
     "compression, bound, stacks, full", [("gzip", 256 << 10, 500, True), ("none", 64 << 20, 20, False)]
 )

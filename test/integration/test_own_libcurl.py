@@ -1,7 +1,7 @@
-"""A program's libcurl is what it is without us: its first initialisation, its allocator, its transfers.
+"""A program's libcurl behaves as without the profiler: its first initialisation, its allocator, its transfers.
 
-A process has one libcurl. What a program sets before the first initialisation (curl_global_init_mem) has no
-effect after it, and the program then frees by its allocator what another gave out: these programs abort.
+A process has one libcurl. What a program sets before the first initialisation (curl_global_init_mem) has no effect
+after it. A program that then frees by its allocator the memory of another one aborts.
 """
 
 import pytest
@@ -28,7 +28,7 @@ sys.exit(status)
 
 @pytest.fixture
 def page():
-    """What the programs transfer: any answer will do."""
+    """Serves what the programs transfer: any response will do."""
     server = OtlpSink()
     yield f"{server.url}/page"
     server.close()
@@ -83,7 +83,8 @@ def test_what_is_not_sent_for_the_programs_allocator_is_counted(use, tmp_path):
 
 
 def test_a_library_that_is_loaded_late_and_gives_libcurl_an_allocator_is_left_alone(run, page):
-    """Its transfers work, although we have initialised libcurl before; then nothing is sent any more."""
+    """Its transfers work, although the profiler has initialised libcurl before; then the profiler sends nothing any
+    more."""
     command = ["/usr/bin/python3", "-S", "-c", LATE, BUILD / "test/programs/own_libcurl.so", page]
     assert_undisturbed(run(command, profiled=False), USED)
     outcome = run(command, env=AT_THE_END, log_to_stderr=True)
@@ -93,7 +94,7 @@ def test_a_library_that_is_loaded_late_and_gives_libcurl_an_allocator_is_left_al
 
 
 def test_between_two_transfers_of_ours_libcurl_is_not_initialised(use):
-    """So a call that no table shows has its effect, too."""
+    """So a program's initialisation has its effect, even one that no table shows."""
     assert_undisturbed(use("looks_up_libcurl", "late", {}, profiled=False), USED)
     outcome = use("looks_up_libcurl", "late", AT_THE_END)
     assert_undisturbed(outcome, USED)

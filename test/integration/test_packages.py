@@ -1,4 +1,4 @@
-"""The packages of the bundle: what is in them, and that installing, upgrading and removing them harms nothing."""
+"""The packages of the bundle have what they should, and installing, upgrading and removing them harms nothing."""
 
 import hashlib
 import io
@@ -28,7 +28,7 @@ ARCHIVES = (DEB, RPM, IMAGE.with_name(f"{IMAGE.name}.tar"), BUNDLE / f"{TREE.nam
 RELEASED = re.search(r"^RELEASED := (\S+)", (ROOT / "Makefile").read_text(), re.M)[1]
 DATE = int(output("date", "-u", "-d", RELEASED, "+%s"))
 FOLDER, SETTINGS = "usr/lib/opentelemetry/otelprof", "etc/opentelemetry/otelprof"
-# what `otelprof host` and the packages' scripts run
+# the commands that `otelprof host` and the packages' scripts run
 COMMANDS = "sh stat mkdir chmod ln mv rm rmdir cat id readlink mktemp sync cp ls env true".split()
 OUR_LINE = "/run/opentelemetry/otelprof/$LIB/libotelprof.so\n"
 
@@ -51,7 +51,7 @@ def contents(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-# --- what is in them ---
+# --- the contents ---
 
 @pytest.fixture(scope="module")
 def newer(tmp_path_factory):
@@ -68,7 +68,7 @@ def newer(tmp_path_factory):
 
 
 def test_packages_built_twice_are_the_same_bytes(newer, tmp_path):
-    """In another folder, of files of another time, under another umask, in another time zone and language."""
+    """The second build has another folder, file times, umask, time zone and language."""
     tree = tmp_path / "other"
     shutil.copytree(newer.with_name("tree"), tree, copy_function=shutil.copyfile)
     for path in [tree, *tree.rglob("*")]:
@@ -157,8 +157,8 @@ def test_lintian_finds_no_error(tmp_path):
 
 @needs("rpmlint")
 def test_rpmlint_finds_no_error():
-    """But that nobody has signed it, that it names no group, which distributions want no more, and that the 32-bit object
-    needs no library."""
+    """Excluded are: a missing signature, a missing group, which distributions do not want any more, and the 32-bit
+    object, which needs no library."""
     done = subprocess.run(["rpmlint", RPM], capture_output=True, text=True, check=False)
     assert set(re.findall(r": E: (\S+)", done.stdout)) <= {"no-signature", "no-group-tag", "shared-library-without-dependency-information"}, done.stdout
     assert "1 packages" in done.stdout
@@ -224,14 +224,14 @@ def test_the_image_describes_itself():
 
 @pytest.fixture
 def unpacked(tmp_path):
-    """The image's files, by a tool that knows nothing of how it was made."""
+    """Unpacks the image's files, by a tool that knows nothing of how it was made."""
     subprocess.run(["umoci", "unpack", "--image", f"{IMAGE}:{VERSION}", tmp_path / "image"], check=True, capture_output=True)
     return tmp_path / "image/rootfs"
 
 
 @needs("umoci")
 def test_the_image_copies_the_bundle_into_a_volume(unpacked, tmp_path):
-    """Under a runtime, by a user without a name or a right, from a root that nobody may write."""
+    """The image runs under a runtime, as a user without a name or a right, from a read-only root."""
     containers.needs("runc", containers.RULES)
     volume = tmp_path / "volume"
     volume.mkdir()
@@ -248,7 +248,7 @@ def test_the_image_copies_the_bundle_into_a_volume(unpacked, tmp_path):
 
 
 def test_the_images_cp_is_all_that_can_run_in_it():
-    """And needs no library."""
+    """cp needs no library."""
     with tarfile.open(fileobj=io.BytesIO(gzipped_layer())) as tar:
         entries = {entry.name: entry for entry in tar}
     assert [name for name in entries if not name.startswith("otelprof")] == ["bin", "bin/cp", "target"]
@@ -272,7 +272,7 @@ def blob(descriptor):
 
 @pytest.fixture
 def root(tmp_path):
-    """A shell, coreutils and glibc."""
+    """Makes a root with a shell, coreutils and glibc."""
     folder = tmp_path / "root"
     for name in ("usr/bin", "usr/lib", "usr/lib64", "usr/sbin", "etc", "tmp", "dev", "proc", "run", "var/lib/dpkg/info", "var/lib/dpkg/updates"):
         (folder / name).mkdir(parents=True)
@@ -291,7 +291,8 @@ def root(tmp_path):
 
 
 class Dpkg:
-    """Its own dependencies are looked at; that this machine's tools are missing in the root is not."""
+    """Runs dpkg with the package's own dependencies; those on this machine's tools, which the root lacks, are
+    ignored."""
 
     newer = f"otelprof_{VERSION}.1_amd64.deb"
 
@@ -314,7 +315,7 @@ class Dpkg:
 
 
 class Rpm(Dpkg):
-    """A fresh list of packages has no glibc in it."""
+    """Runs rpm: a new database of packages has no glibc in it."""
 
     newer = f"otelprof-{VERSION}.1.x86_64.rpm"
 
@@ -343,7 +344,7 @@ def run_in(root, *command):
 
 
 def arm(root):
-    """What `otelprof host enable` leaves, and a line that is not ours."""
+    """Leaves the files that `otelprof host enable` leaves, and a line that is not ours."""
     links = root / "run/opentelemetry/otelprof"
     for folder in ("lib", "lib64", "lib/x86_64-linux-gnu"):
         (links / folder).mkdir(parents=True, exist_ok=True)
@@ -353,7 +354,7 @@ def arm(root):
 
 
 def files_of(root):
-    """But the package managers' own."""
+    """Returns all files except the package managers' own."""
     return {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.relative_to(root).as_posix().startswith("var/")}
 
 
@@ -379,7 +380,7 @@ def test_removing_leaves_nothing(root, manager):
     packages.install()
     packages.remove()
     packages.forget()
-    # folders that other packages bring on every system
+    # folders that other packages install on every system
     shared = {"usr/include", "usr/share", "usr/share/doc", "usr/share/licenses", "usr/lib/systemd", "usr/lib/systemd/system"}
     assert {name for name in files_of(root) - before - shared if not name.startswith("usr/share/man")} == set()
 
@@ -399,7 +400,7 @@ def test_removing_disarms_first(root, manager):
 @only_root
 @both
 def test_removing_disarms_by_the_packages_own_command(root, manager):
-    """Another one is found before it."""
+    """Another command of that name comes before it in the PATH."""
     packages = manager(root)
     packages.install()
     arm(root)
@@ -456,7 +457,7 @@ def test_an_upgrade_leaves_a_host_armed(root, manager, newer):
 @only_root
 @both
 def test_an_upgrade_verifies_an_armed_host_again(root, manager, newer):
-    """try-restart: a unit that is not active, because nobody has enabled the host, stays so."""
+    """The script uses try-restart: a unit that is not active, because the host is not enabled, stays so."""
     (root / "run/systemd/system").mkdir(parents=True)
     (root / "usr/bin/systemctl").write_text('#!/bin/sh\necho "$@" >> /asked\n')
     (root / "usr/bin/systemctl").chmod(0o755)
@@ -487,7 +488,7 @@ def test_a_running_process_keeps_its_exporter_through_an_upgrade(start, program,
 
 @only_root
 def test_a_running_process_refuses_the_exporter_of_another_build(start, program, root, newer):
-    """A package has no folder for each release: the old exporter is gone by then."""
+    """A package has no folder for each release: after the upgrade the old exporter is gone."""
     Dpkg(root).install()
     library = root / FOLDER / "libotelprof.so"
     running = start([program("burn"), "3000", "1"], log_to_stderr=True, env={"LD_PRELOAD": str(library), "OTEL_PROFILER_MIN_LIFETIME": "2000"})

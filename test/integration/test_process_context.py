@@ -1,5 +1,5 @@
-"""What the application publishes about itself (OTEP 4719) is in the resource for as long as it is
-published, whatever is published, and whoever wrote nonsense there."""
+"""What the application publishes about itself (OTEP 4719) is in the resource for as long as it is published, and no
+content or writer, however wrong, does harm."""
 
 import itertools
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.system
 
 
 def payload(**attributes):
-    """ProcessContext {1: Resource}, as hexadecimal digits."""
+    """Returns ProcessContext {1: Resource}, as hexadecimal digits."""
     resource = resource_pb2.Resource()
     for key, value in attributes.items():
         kind = {str: "string_value", bool: "bool_value", int: "int_value", float: "double_value"}[type(value)]
@@ -32,7 +32,7 @@ class Program:
         self.requests = running.receiver.requests
 
     def do(self, line):
-        """When it returns, that has been done."""
+        """Returns when the program has done it."""
         new = self.folder / "new"
         new.write_text(line + "\n")
         new.rename(self.folder / "do")
@@ -46,7 +46,7 @@ class Program:
         return attributes_of(self.requests[-1].resource_profiles[0].resource) if self.requests else {}
 
     def wait_for_resource(self, **attributes):
-        """Exports come until one has these attributes; None: has none of that name."""
+        """Waits until an export has these attributes; None: has no attribute of that name."""
         wanted = {key.replace("__", "."): value for key, value in attributes.items()}
         self.wait_for(lambda: self.requests and self.resource(), f"a resource with {wanted}",
                       holds=lambda found: found and all(found.get(key) == value for key, value in wanted.items()))
@@ -80,7 +80,7 @@ def begin(start, program, tmp_path):
 
 
 def names_anonymous_memory():
-    """CONFIG_ANON_VMA_NAME of the kernel, which Linux has since 5.17; of shared memory since 6.2."""
+    """Returns whether the kernel has CONFIG_ANON_VMA_NAME, which Linux has since 5.17; for shared memory since 6.2."""
     import ctypes
     import mmap
 
@@ -145,7 +145,7 @@ GARBAGE = {
 
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_garbage(begin, kind):
-    """Told once, to who asks for debug lines; exports go on without, and what is right again is taken again."""
+    """A debug line reports it once; exports go on without the context, and a valid context is used again."""
     program = begin(OTEL_LOG_LEVEL="debug")
     program.do("publish memfd " + payload(deployment="blue"))
     program.wait_for_resource(deployment="blue")

@@ -1,4 +1,4 @@
-"""What programs may call (shim/otelprof.h): its truth with the preload, its silence without."""
+"""The calls of shim/otelprof.h work with the preload, and do nothing without it."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def in_span(span, **labels):
 
 @pytest.fixture
 def calls(run, program):
-    """calls(part, ...) -> the outcome of that part of the program"""
+    """calls(part, ...) -> the outcome of that part of the program."""
     def run_part(part, **options):
         outcome = run([program("program_calls"), part], **options)
         assert (outcome.returncode, outcome.stderr) == (0, "")
@@ -35,7 +35,7 @@ def calls(run, program):
 
 
 def contexts_of(outcome, function):
-    """{(trace, span, labels)} of the samples that have the function on their stack."""
+    """Returns {(trace, span, labels)} of the samples that have the function on their stack."""
     return {(sample.trace, sample.span, sample.labels) for sample in linked_samples(outcome) if function in sample.stack}
 
 
@@ -49,7 +49,7 @@ def test_scopes_nest_and_restore_the_one_before(calls):
 
 
 def test_labels_that_do_not_fit_are_counted_and_none_is_wrong(calls):
-    """16 of the first 20 fit; each is hidden by a newer one of its key, which does not."""
+    """16 of the first 20 fit; each is hidden by a newer label of its key, which does not fit."""
     outcome = calls("too_many")
     instance = outcome.instance("program_calls")
     assert contexts_of(outcome, "in_too_many") == {NONE}
@@ -58,7 +58,7 @@ def test_labels_that_do_not_fit_are_counted_and_none_is_wrong(calls):
 
 
 def test_labels_go_with_the_span_of_another_source(calls):
-    """And a span of the program's own goes first."""
+    """A span that the program sets goes before the other source's."""
     outcome = calls("beside")
     published = (b"another trace  \0".hex(), b"span  9\0".hex())
     label = frozenset({("tenant", "own")})
@@ -68,7 +68,7 @@ def test_labels_go_with_the_span_of_another_source(calls):
 
 
 def test_each_thread_has_a_context_of_its_own(calls):
-    """Also one whose place was a thread's that ended with a span."""
+    """This holds also for a thread that takes the place of a thread which ended with a span."""
     outcome = calls("threads")
     expected = {in_span(bytes([ord("t"), number, 0, 0, 0, 0, 0, 1]).hex(), worker=f"worker-{number}") for number in range(1, 5)}
     assert contexts_of(outcome, "in_thread") == expected
@@ -84,7 +84,8 @@ def test_a_forked_thread_goes_on_with_its_context(calls):
 
 
 def test_a_handler_may_call_at_any_instruction(calls):
-    """It interrupts changes of the program's; samples of both have their own span or, in the middle of a change, none."""
+    """The handler interrupts changes of the program's; samples of both have their own span or, in the middle of a
+    change, none."""
     outcome = calls("handler")
     assert contexts_of(outcome, "in_handler") == {in_span(SPAN_2, tenant="handler")}
     samples = linked_samples(outcome)
@@ -163,7 +164,7 @@ def test_a_receiver_that_is_away_makes_no_flush_succeed(run, program):
 
 @pytest.mark.parametrize("env", [{}, {"OTEL_PROFILER_CONTEXT": "none"}, {"OTEL_SDK_DISABLED": "true"}])
 def test_calls_do_no_harm_at_any_time(calls, env):
-    """Before our constructor, at exit, where nothing is profiled."""
+    """Calls come before our constructor, at exit, and where nothing is profiled."""
     assert calls("everywhere", env=env).stdout == ""
 
 
@@ -228,7 +229,7 @@ def said_by(command, preloaded):
     return done.stdout
 
 
-# Each compiler with each standard, and each kind of program by both families and in both languages.
+# each compiler with each standard, and each kind of program by both families and in both languages
 @pytest.mark.parametrize("compiler, standard, kind", [
     ("gcc", "c99", "PIE"), ("gcc", "c11", "not PIE"), ("clang", "c99", "static"), ("clang", "c11", "static PIE"),
     ("g++", "c++11", "without PLT"), ("g++", "c++20", "PIE"), ("clang++", "c++11", "not PIE"), ("clang++", "c++20", "static"),
@@ -250,7 +251,7 @@ def test_the_header_works_with_the_usual_flags(tmp_path, compiler, options):
 
 
 def test_a_shared_library_may_call(tmp_path):
-    """Linked so that nothing may stay undefined but what is weak."""
+    """The library is linked so that only weak symbols may stay undefined."""
     library, host = tmp_path / "libcalls.so", tmp_path / "host.c"
     compiled(tmp_path, "gcc", SOURCE.replace("int main", "int calls(void);\nint calls"), "-fPIC", "-shared", "-Wl,-z,defs",
              "-Wno-missing-prototypes").rename(library)

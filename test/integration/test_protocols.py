@@ -1,5 +1,5 @@
-"""Ways to a receiver, to a real Collector: every pair of a protocol, a compression, a security and an
-address, each way by a process of its own whose allocations are known to the byte."""
+"""Exports reach a real Collector in each way: every pair of a protocol, a compression, a security and an address
+occurs, each way in a process of its own whose allocations are known to the byte."""
 
 import itertools
 import json
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.system
 HOSTS = {"ipv4": "127.0.0.1", "ipv6": "::1"}
 SECURITY = ("plain", "tls", "mtls")
 PROTOCOLS = {"http": "http/protobuf", "json": "http/json", "grpc": "grpc"}
-TRANSPORTS = {"http": "http", "json": "http", "grpc": "grpc"}  # as the Collector has them
+TRANSPORTS = {"http": "http", "json": "http", "grpc": "grpc"}  # as the Collector names them
 PLACES = [(s, h) for s in SECURITY for h in (*HOSTS, "unix")]
 COMPRESSIONS = ("none", "gzip", "zstd")
 WAYS = [
@@ -34,13 +34,13 @@ WAYS = [
     ("json", "none", ("mtls", "unix")),
     ("json", "gzip", ("plain", "ipv6")),
     ("json", "zstd", ("tls", "ipv4")),
-    # HTTP/2 is agreed on in another way over a socket, with TLS and without
+    # a socket agrees on HTTP/2 in another way, with TLS and without
     ("grpc", "gzip", ("tls", "unix")),
     ("grpc", "none", ("mtls", "unix")),
     ("http", "none", ("plain", "unix")),
 ]
 MEBIBYTES = 64
-OBJECTS = MEBIBYTES + 1  # what `burn` allocates, and its last of 3,000 bytes
+OBJECTS = MEBIBYTES + 1  # objects that `burn` allocates, and its last of 3,000 bytes
 BYTES = (MEBIBYTES << 20) + 3000
 
 
@@ -50,7 +50,7 @@ def name_of(way):
 
 
 def make_certificates(folder):
-    """An authority, and a server's and a client's certificate by it."""
+    """Makes an authority, and a server's and a client's certificate signed by it."""
 
     def openssl(*arguments):
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
@@ -64,7 +64,7 @@ def make_certificates(folder):
 
 
 class Places:
-    """The receivers of one Collector: a place for each security and host, both protocols at each."""
+    """Lists the receivers of one Collector: a place for each security and host, with both protocols at each."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -135,7 +135,7 @@ class Places:
 
 
 def burn(folder, environment):
-    """Runs the program to its end; returns what the profiler said."""
+    """Runs the program to its end; returns the profiler's log."""
     folder.mkdir()
     environment = {
         "OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_PROFILER_ALLOC_INTERVAL": "1",
@@ -149,7 +149,7 @@ def burn(folder, environment):
 
 @pytest.fixture(scope="module")
 def sent(tmp_path_factory):
-    """Every way once, and those that must fail, to one Collector; what came of it."""
+    """Sends to one Collector in each way once, and in the ways that must fail; keeps the outcomes."""
     skip_without_collector()
     folder = tmp_path_factory.mktemp("ways")
     places = Places(folder)
@@ -185,7 +185,7 @@ def without_scheme(places):
 
 
 def insecure_socket(places):
-    """The word "insecure" wins over certificates that are there for other endpoints."""
+    """The word "insecure" wins over certificates that are set for other endpoints."""
     environment = {
         **places.environment(("http", "none", ("mtls", "unix"))),
         **places.environment(("http", "none", ("plain", "unix"))),
@@ -194,7 +194,7 @@ def insecure_socket(places):
     places.said["insecure-socket"] = burn(places.folder / "insecure-socket", environment)
 
 
-# Who cannot be trusted, or trusts nobody here, by each protocol and kind of address.
+# Lists the untrusted peers, by each protocol and kind of address.
 NOT_TRUSTED = {
     f"{who}-{protocol}-{host}": (who, protocol, host)
     for who in ("stranger", "nobody", "unasked")
@@ -204,8 +204,8 @@ NOT_TRUSTED = {
 
 
 def not_trusted(places, who, protocol, host):
-    """A server by an authority that is not trusted (named, or the system's), and a client without a
-    certificate."""
+    """Lists a server signed by an authority that is not trusted (a named one, or the system's), and a client without
+    a certificate."""
     environment = places.environment((protocol, "none", ("mtls" if who == "nobody" else "tls", host)))
     if who == "stranger":
         environment["OTEL_EXPORTER_OTLP_CERTIFICATE"] = str(places.folder / "client.pem")
@@ -290,5 +290,5 @@ def test_an_untrusted_receiver_gets_nothing(sent, name):
     assert name not in sent.messages
     (line,) = sent.said[name].splitlines()
     where = r"/\S+\.sock" if host == "unix" else r"127\.0\.0\.1:\d+/\S+"
-    why = "" if who == "nobody" else "SSL certificate problem: "  # the refusal may get lost with the connection
+    why = "" if who == "nobody" else "SSL certificate problem: "  # the refusal may be lost with the connection
     assert re.search(rf"warn: profiles cannot be sent to {where} \({why}.+\); trying again", line)

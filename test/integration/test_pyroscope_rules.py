@@ -1,5 +1,5 @@
-"""What we send is taken by Pyroscope, and is called there as docs/profiles.md says: its rules, written
-down in test/lib/pyroscope_rules.py, are applied to real exports."""
+"""Pyroscope accepts our exports, and names them as docs/profiles.md says: its rules, written down in
+test/lib/pyroscope_rules.py, are applied to real exports."""
 
 import re
 
@@ -40,7 +40,7 @@ def test_defaults_and_eight_attributes_of_a_users_own_are_accepted(churn):
         assert refusals(request) == []
         for _, _, labels in series(request):
             own = [name for name, _ in labels if name.startswith("own.attribute.")]
-            missing = set(IDENTIFYING) - {name for name, _ in labels}  # there is no container here
+            missing = set(IDENTIFYING) - {name for name, _ in labels}  # no container is here
             assert len(own) == 8
             most = max(most, len(labels) + len(missing))
     assert len(IDENTIFYING) == 15
@@ -48,7 +48,7 @@ def test_defaults_and_eight_attributes_of_a_users_own_are_accepted(churn):
 
 
 def test_all_that_is_detected_and_eight_more_would_not_be(churn):
-    """The rules are those that refuse: without them the test above would say nothing."""
+    """The rules do refuse exports: otherwise the test above would show nothing."""
     outcome = churn(OTEL_RESOURCE_ATTRIBUTES=EIGHT, OTEL_PROFILER_RESOURCE="full")
     assert any("label names; limit 30" in why for request in outcome.requests for why in refusals(request))
     sent = {key for r in outcome.requests for p in r.resource_profiles for key in attributes_of(p.resource)}
@@ -73,7 +73,7 @@ def test_every_profile_has_its_name_in_the_documentation():
 
 
 def test_pyroscopes_refusal_of_too_many_labels_is_reported(serve, burn):
-    """A server that refuses by these rules, in Pyroscope's words: the limit reaches the log."""
+    """A server refuses by these rules, in Pyroscope's words: the limit reaches the log."""
     said = []
 
     def script(exchange):
@@ -95,7 +95,7 @@ def test_pyroscopes_refusal_of_too_many_labels_is_reported(serve, burn):
 
 
 def test_a_scope_holds_all_profiles(churn):
-    """One scope for each request, whatever differs between its profiles: docs/profiles.md says why."""
+    """Each request has one scope, whatever differs between its profiles: docs/profiles.md gives the reason."""
     for request in churn().requests:
         (resource_profiles,) = request.resource_profiles
         (scope_profiles,) = resource_profiles.scope_profiles

@@ -1,4 +1,4 @@
-"""Functions of Python around code that the walker cannot follow: libunwind finishes those stacks."""
+"""Stacks with functions of Python around code that the walker cannot follow are finished by libunwind."""
 
 import pytest
 from profiled import ROOT
@@ -23,4 +23,4 @@ def test_stacks_that_are_finished_later_keep_their_functions_of_python(run):
             named += stack.value * (names == ["encrypts", "main", "<module>"])
     assert finished > 100
     assert named > 0.98 * finished, f"{named} of {finished}"
-    assert within > 0.95 * total, f"{within} of {total}"  # those of which no copy could be kept, too
+    assert within > 0.95 * total, f"{within} of {total}"  # includes stacks of which no copy could be kept

@@ -1,4 +1,4 @@
-"""Python's functions in the stacks of a program that loads Python while it runs."""
+"""Python's functions are in the stacks of a program that loads Python while it runs."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ CPU_ONLY = {**EXACT_CPU, "OTEL_PROFILER_TYPES": "cpu"}
 
 
 def libraries():
-    """Debian's, and pyenv's, which need to be told where their library of Python is: path -> environment."""
+    """Returns Debian's libpython, and pyenv's, which need the path of their library: path -> environment."""
     found = {path: {} for path in Path("/usr/lib").glob("*-linux-gnu/libpython3.1[1-5].so.1.0")}
     found.update((path, {"PYTHONHOME": str(path.parent.parent)}) for path in PYENV.glob("*/lib/libpython3.1[1-5].so.1.0"))
     return found
@@ -24,7 +24,7 @@ LIBRARIES = libraries()
 
 
 def chosen_samples(outcome):
-    """Those that the program takes: of each, its functions of Python, innermost first."""
+    """Returns the samples that the program takes: for each, its functions of Python, innermost first."""
     return [tuple(frame.name for frame in python_frames(stack)) for stack in stacks_of(outcome.requests)
             if any(frame.name == "getppid" for frame in stack.frames)]
 
@@ -36,7 +36,8 @@ def test_there_is_a_library():
 @pytest.mark.parametrize("library", [path if path.is_relative_to("/usr") else pytest.param(path, marks=pytest.mark.system)
                                      for path in LIBRARIES], ids=str)
 def test_a_python_that_is_loaded_late_is_seen_wherever_it_runs(run, library):
-    """On the main thread, in a subinterpreter, on a thread of the program's; and again, finalized and loaded anew."""
+    """Python runs on the main thread, in a subinterpreter, on a thread of the program's; and again, finalized and
+    reloaded."""
     outcome = run([PROGRAM, library], env=CPU_ONLY | LIBRARIES[library])
     assert outcome.returncode == 0, outcome.stderr
     assert sorted(chosen_samples(outcome)) == sorted((f"runs_{run}", "<module>") for run in RUNS)

@@ -1,4 +1,4 @@
-"""Python's functions in the stacks of Python programs, against what the programs know of themselves."""
+"""Python's functions in the stacks of Python programs agree with what the programs know of themselves."""
 
 import json
 import re
@@ -15,11 +15,12 @@ SHARES = PROGRAMS / "python_shares.py"
 CALLS = PROGRAMS / "python_calls.py"
 ALL = interpreters()
 CPU_ONLY = {**EXACT_CPU, "OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_MAX_STACK_DEPTH": "512"}
-SECONDS = 0.4  # of CPU time
-SLACK_NS = 5e6  # two periods, and what the interpreter does between two samples
+SECONDS = 0.4  # seconds of CPU time
+SLACK_NS = 5e6  # two periods, and the interpreter's work between two samples
 
 HOT = {number for number, line in enumerate(SHARES.read_text().splitlines(), 1) if line.endswith("# hot")}
-# What each function of python_shares.py has called where it takes its sample, innermost first: frames of that file.
+# Lists what each function of python_shares.py has called where it takes its sample, innermost first: frames of that
+# file.
 INNER = {
     "calls_10": [], "calls_20": ["sampled"], "calls_30": ["Worker.work"], "calls_40": [],
     "generators_10": ["numbers"], "generators_20": ["numbers", "delegates"],
@@ -33,7 +34,8 @@ INNER = {
 
 
 def way_of(stack):
-    """Which function of INNER the stack is of, with the frames of the program inside of it; None before it begins."""
+    """Returns the function of INNER that the stack belongs to, with the program's frames inside of it; None before it
+    begins."""
     frames = [frame for frame in python_frames(stack) if frame.file == str(SHARES)]
     names = [frame.name for frame in frames]
     way = next((name for name in names if name in INNER), None)
@@ -41,15 +43,15 @@ def way_of(stack):
 
 
 def judge_whole(stack):
-    """It goes from the first native function through Python to what takes the sample, and has no loop of the interpreter
-    where Python's frames are."""
+    """Asserts that the stack goes from the first native function through Python to the function that takes the
+    sample, and has no loop of the interpreter where Python's frames are."""
     assert stack.frames[0].name == "take_cpu_sample" and stack.frames[-1].type == "native", stack
     assert not any(key.startswith("otelprof.stack.") for key in stack.marks), stack
     assert not any(map(is_loop, stack.frames)), stack
 
 
 def judge_shares(outcome, threads):
-    """All that a function burnt is on the line where it takes its sample, below all that it has called."""
+    """Asserts that all time of a function is on the line where it takes its sample, below all that it has called."""
     counts = dict.fromkeys(INNER, 0)
     for stack in stacks_of(outcome.requests):
         found = way_of(stack)
@@ -81,8 +83,8 @@ def test_shares_of_four_threads(run):
 
 @pytest.mark.parametrize("name", PYTHONS)
 def test_no_frame_is_invented(run, tmp_path, name):
-    """Every stack is one that sys._getframe() has seen, in a program that calls in all of Python's ways, wherever a real
-    timer meets it."""
+    """Every stack is one that sys._getframe() has returned, in a program that calls in all of Python's ways, wherever
+    a real timer interrupts it."""
     result = tmp_path / "calls.json"
     outcome = run([*ALL[name], CALLS, "7", str(SECONDS), "2", LIBRARY, result], env=CPU_ONLY)
     assert outcome.returncode == 0, outcome.stderr
@@ -114,7 +116,7 @@ print(sys.getrefcount(object()))
 
 
 def test_it_costs_the_program_nothing_else(run):
-    """No word, no other result: PYTHONDEVMODE and -W error would tell."""
+    """Output and results are equal: PYTHONDEVMODE and -W error would report more."""
     command = [*ALL["debian"], "-X", "dev", "-W", "error", "-c", QUIET, TAKES_CPU_SAMPLE]
     plain, with_us = run(command, profiled=False), run(command, env=CPU_ONLY)
     assert (plain.returncode, plain.stdout, plain.stderr) == (with_us.returncode, with_us.stdout, with_us.stderr)
@@ -124,7 +126,7 @@ def test_it_costs_the_program_nothing_else(run):
 
 @pytest.mark.parametrize("name", [PYTHONS[0], *PYTHONS[1:][-1:]])
 def test_no_frame_is_invented_between_two_instructions(run, tmp_path, name):
-    """The same where the interpreter is just at a store of a call or a return: at every instruction of bursts."""
+    """This holds also where the interpreter is just at a store of a call or a return: at every instruction of bursts."""
     result, stacks = tmp_path / "calls.json", tmp_path / "stacks.json"
     outcome = run([*ALL[name], CALLS, "11", str(SECONDS), "1", LIBRARY, result], profiled=False,
                   env={"LD_PRELOAD": f"{LIBRARY} {STEPPER}", "PYTHON_STACKS": str(stacks)})

@@ -1,5 +1,5 @@
-"""Functions of Python by name, file and line, as the interpreter itself has them: its library's code objects in the
-memory of each interpreter that is here."""
+"""Functions of Python have the names, files and lines that the interpreter itself has: compared for code objects of
+its library in the memory of each installed interpreter."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from profiled import BUILD, ROOT
 pytestmark = pytest.mark.fast
 
 OTHERS = sorted(Path.home().glob(".pyenv/versions/3.1[1-9].*/bin/python3"))
-SHARE = 60  # of the library's files: one in so many
+SHARE = 60  # of the library's files, one in that many is compared
 
 
 @pytest.mark.parametrize("python", [sys.executable, *OTHERS], ids=str)

@@ -1,4 +1,4 @@
-"""Functions of Python in the stacks of threads that wait, and of memory: with their files and lines."""
+"""Stacks of waiting threads, and of memory, have functions of Python with their files and lines."""
 
 import pytest
 from profiled import ROOT
@@ -16,7 +16,8 @@ ALL = interpreters()
 
 
 def innermost_of(requests, kind, names):
-    """{function: {(its line, the program's functions that called it)}} of those functions, where they are innermost."""
+    """Returns {function: {(its line, the program's functions that called it)}} for those functions, where they are
+    innermost."""
     found = {}
     for stack in stacks_of(requests, kind):
         innermost, *others = python_frames(stack) or [None]
@@ -27,13 +28,13 @@ def innermost_of(requests, kind, names):
 
 
 def written(names):
-    """The same, as the program's text has it."""
+    """Returns such a table as the program's text has it."""
     return {name: {(LINES[name], ("main", "<module>") if name in CALLED_BY_MAIN else ())} for name in names}
 
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_waits_and_memory_name_functions_of_python(start, python):
-    """Of other threads, which stand still when they are looked at, as of one's own."""
+    """Threads are blocked when they are read, both other threads and the caller."""
     program = start([*ALL[python], PROGRAM],
                     env={"OTEL_PROFILER_TYPES": "off_cpu,threads,alloc,heap", "OTEL_PROFILE_EXPORT_INTERVAL": "200"})
 

@@ -1,4 +1,5 @@
-"""A program that qemu emulates: qemu's own process, which has the preload, too, reports it alone, by the program's name."""
+"""A program that qemu emulates is reported by qemu's own process, which has the preload, too: alone, and by the
+program's name."""
 
 import sys
 

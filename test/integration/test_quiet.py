@@ -1,4 +1,5 @@
-"""Programs that print nothing print nothing with us; what an operator must know is said, once in a process tree.
+"""A program that prints nothing prints nothing with the profiler; faults that an operator must know of are logged,
+once in a process tree.
 
 common/log.h has the rule for the level of a line.
 """
@@ -20,12 +21,12 @@ IN_TIME = 300
 
 
 def on_no_network():
-    """Nobody listens at the default endpoint there. Others than root take the machine's."""
+    """Runs where no process listens at the default endpoint. Users other than root use the machine's network."""
     ctypes.CDLL(None).unshare(CLONE_NEWNET)
 
 
 def run(command, profiled=True, limits=(), network=True, **environment):
-    """At default settings, but for `environment`: standard error, and the program's status."""
+    """Runs at default settings, with `environment` added; returns standard error, and the program's status."""
 
     def prepare():
         if not network:
@@ -42,11 +43,11 @@ def run(command, profiled=True, limits=(), network=True, **environment):
 
 
 def of(text, said):
-    """The lines with that text which are seen at default settings."""
+    """Returns the lines with that text which are logged at default settings."""
     return [line for line in said.splitlines() if text in line and "debug: " not in line]
 
 
-# --- nothing ---
+# --- nothing is logged ---
 
 PROGRAMS = {
     "works for longer than a second": (["burn", "1300", "4"], []),
@@ -62,7 +63,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_at_default_settings_stderr_is_as_without_us(program, kind):
-    """Whatever the program does and is, and although nobody takes its profiles."""
+    """This holds whatever the program does, although no receiver takes its profiles."""
     (name, *arguments), limits = PROGRAMS[kind]
     command = [program(name), *arguments]
     plain = run(command, profiled=False, limits=limits, network=False)
@@ -87,11 +88,11 @@ def test_an_absent_receiver_at_the_default_endpoint_is_logged_at_debug(program):
 
 
 def test_files_that_a_sandbox_hides_are_no_fault_of_the_installation():
-    """landlock: the file is there, and its mode lets us read it."""
+    """landlock hides the file: it is there, and its mode would let us read it."""
     code = (
         "import ctypes, os\n"
         "libc = ctypes.CDLL(None, use_errno=True)\n"
-        "handled = ctypes.c_uint64(1 << 2 | 1 << 3)\n"  # to read files and folders
+        "handled = ctypes.c_uint64(1 << 2 | 1 << 3)\n"  # rights to read files and folders
         "rules = libc.syscall(444, ctypes.byref(handled), ctypes.c_size_t(8), 0)\n"
         "assert rules >= 0 and libc.prctl(38, 1, 0, 0, 0) == 0 and libc.syscall(446, rules, 0) == 0\n"
         "try: open('/etc/passwd')\n"
@@ -106,7 +107,7 @@ def test_files_that_a_sandbox_hides_are_no_fault_of_the_installation():
     assert "debug: " in said and "cannot be loaded" in said
 
 
-# --- what must be known ---
+# --- faults are logged ---
 
 
 def test_an_endpoint_that_is_set_and_takes_nothing_is_reported(program):
@@ -118,7 +119,7 @@ def test_an_endpoint_that_is_set_and_takes_nothing_is_reported(program):
 
 
 def test_workers_of_one_program_report_a_missing_receiver_once():
-    """Whichever of them is first: what it has said is known to all."""
+    """Whichever worker is first: its line counts for all."""
     workers = "import os\nfor _ in range(6):\n    if os.fork() == 0: break\nelse:\n    for _ in range(6): os.wait()\n"
     said, _ = run(["/usr/bin/python3", "-c", f"import time\ntime.sleep(0.3)\n{workers}" + BURN.format(0.5)],
                   OTEL_PROFILER_MIN_LIFETIME="100", OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{closed_port()}")
@@ -145,21 +146,21 @@ def test_programs_that_a_program_starts_do_not_repeat_its_report():
 
 
 def test_a_wrong_setting_is_reported_once_for_a_tree(program):
-    """By what starts it, although that is a program which is excluded."""
+    """The process that starts the tree logs the fault, even if it is an excluded program."""
     burn = f"{program('burn')} 20 1"
     said, _ = run(["sh", "-c", f"{burn}; {burn}; sh -c '{burn}; :'; ls >&2; :"], OTEL_PROFILER_CPU_FREQUENCY="often")
     assert len(of("OTEL_PROFILER_CPU_FREQUENCY", said)) == 1, said
 
 
 def test_a_wrong_setting_of_a_child_alone_is_reported(program):
-    """The shell's own setting was right, and what it sets for the program is not."""
+    """The shell's own setting was right, and the one that it sets for the program is wrong."""
     burn = f"{program('burn')} 20 1"
     said, _ = run(["sh", "-c", f"OTEL_PROFILER_CPU_FREQUENCY=often {burn}; :"], OTEL_PROFILER_CPU_FREQUENCY="99")
     assert len(of("OTEL_PROFILER_CPU_FREQUENCY", said)) == 1, said
 
 
 def test_a_wrong_setting_is_reported_by_a_child_where_the_root_cannot(program, tmp_path):
-    """A static program (docker-init is one) loads nothing that could."""
+    """A static program (docker-init is one) loads nothing that could log."""
     source = tmp_path / "starts.c"
     source.write_text("#include <sys/wait.h>\n#include <unistd.h>\nint main(int c, char **v) {\n"
                       "    int status = c;\n    if (vfork() == 0) { execv(v[1], v + 1); _exit(1); }\n"
@@ -179,7 +180,7 @@ WRONG_LATER = {
 
 @pytest.mark.parametrize("name", WRONG_LATER)
 def test_a_setting_that_is_used_late_is_reported_once_for_a_tree(program, name):
-    """By the program that starts others, not by those."""
+    """The program that starts the others logs it, and they do not."""
     receiver = Receiver()
     code = f"{BURN.format(0.5)}import subprocess, sys\nsys.exit(subprocess.run(['{program('burn')}', '300', '4']).returncode)"
     try:
@@ -212,7 +213,7 @@ def test_a_log_file_gets_the_wrong_settings_too(program, tmp_path):
 
 
 def test_a_log_file_hears_nothing_of_excluded_programs(tmp_path):
-    """Each of them would open it, and they come by the thousand."""
+    """Each excluded program would open the file, and such programs start by the thousand."""
     log = tmp_path / "log"
     assert run(["ls", "/"], OTEL_PROFILER_LOG_FILE=str(log)) == ("", 0)
     assert not log.exists()

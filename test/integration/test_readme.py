@@ -1,4 +1,5 @@
-"""What the README says under "Turn it on" and "Turn it off" is run as it stands there, but for names of images and paths."""
+"""The commands that the README has under "Turn it on" and "Turn it off" are run unchanged, except for names of images
+and paths."""
 
 import argparse
 import json
@@ -21,7 +22,7 @@ MOST_LINES = 5
 TEXT = (ROOT / "README.md").read_text()
 SETTINGS = {"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"}
 BURN = ["1000", "20"]
-NO_SERVER = "http://127.0.0.1:9"  # the port of `discard`, which nobody has
+NO_SERVER = "http://127.0.0.1:9"  # the port of `discard`, where no process listens
 
 needs("runc", "kubectl", "unshare", "nsenter", RULES, BUNDLE / "libotelprof-flush.so")
 
@@ -31,13 +32,13 @@ def section(title):
 
 
 def blocks(title):
-    """Of a section: [the commands of a block], lines that end in a backslash joined."""
+    """Returns for each block of a section its commands; lines that end in a backslash are joined."""
     return [[line.split("  #")[0].strip() for line in block.replace("\\\n", "").splitlines()]
             for block in re.findall(r"```sh\n(.*?)```", section(title), re.S)]
 
 
 def command_of(title, begin):
-    """The one command of a section with these words in it."""
+    """Returns the one command of a section with these words in it."""
     (command,) = [line for block in blocks(title) for line in block if begin in line]
     return command
 
@@ -84,7 +85,7 @@ def test_one_program_is_turned_off(program, receiver, library):
 # --- one container ---
 
 def parsed(command):
-    """`docker run`: those of its options that the README has."""
+    """Parses `docker run`: those of its options that the README has."""
     options = argparse.ArgumentParser()
     options.add_argument("--rm", action="store_true")
     options.add_argument("--user", type=int, default=0)
@@ -136,7 +137,7 @@ def test_one_container_is_turned_off(docker_run, receiver):
 
 @pytest.fixture
 def host(program):
-    """A machine of the test's own, with two programs of one shop."""
+    """Makes a machine of the test's own, with two programs of one shop."""
     made = Machine()
     for name in ("shop-server", "other"):
         shutil.copy(program("burn"), made.path(f"/srv/{name}"))
@@ -150,7 +151,7 @@ def run_on(host, command):
 
 
 def profiled_on(host):
-    """Which of the two programs are profiled, and the other runs as ever."""
+    """Returns which of the two programs are profiled; the other runs as before."""
     names = []
     for name in ("shop-server", "other"):
         receiver = Receiver()
@@ -174,7 +175,7 @@ def test_one_host_is_turned_on(host):
 
 
 def test_one_host_is_turned_off(host):
-    """By one file, and without a trace by the command that is named beside it."""
+    """One file turns it off, and the command beside it does so without a trace."""
     turned_on(host)
     run_on(host, command_of("Turn it off", "touch "))
     assert profiled_on(host) == []
@@ -198,7 +199,7 @@ def test_kubectl_knows_the_commands():
 
 
 def test_one_cluster_is_turned_on_and_off(tmp_path):
-    """The labels that the commands set on a namespace are those that the policy asks for."""
+    """The labels that the commands set on a namespace are those that the policy selects."""
     namespace = tmp_path / "namespace.json"
     namespace.write_text(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
     pod = tmp_path / "pod.json"

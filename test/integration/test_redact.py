@@ -1,4 +1,4 @@
-"""OTEL_PROFILER_REDACT: what a name fits is in nothing that leaves the process, in any exporter."""
+"""OTEL_PROFILER_REDACT hides a name that fits: no exporter lets it leave the process."""
 
 import shutil
 import textwrap
@@ -9,14 +9,14 @@ from profiled import EXACT_CPU, TAKES_CPU_SAMPLE, attributes_of
 
 pytestmark = pytest.mark.fast
 
-PERIOD_NS = 1e6  # by EXACT_CPU: a sample is rounded to it
+PERIOD_NS = 1e6  # EXACT_CPU's period: each sample is rounded to it
 # a function, another's source file, the executable with its thread, and the service called after it
 HIDDEN = ("burn_40", "burn_30", "cpu_shares")
 GLOBS = "*burn_4*, burn_30 ,*cpu_sh*"
 
 
 def everything(request):
-    """The message as it is sent; protobuf keeps strings as they are."""
+    """Returns the message as it is sent; protobuf keeps strings as they are."""
     return request.SerializeToString()
 
 
@@ -37,13 +37,13 @@ def test_nothing_of_it_is_sent(shares):
     (instance,) = hidden.instances()
     assert instance.executable == "[REDACTED]"
     assert instance.threads() == {"[REDACTED]"}
-    # the rest is there, and the sums with it
+    # the other functions are there, and so are the sums
     assert instance.cpu_of("burn_20") == pytest.approx(2 * 8e6, abs=2 * PERIOD_NS)
     assert instance.cpu_of("[REDACTED]") == pytest.approx(2 * (12e6 + 16e6), abs=4 * PERIOD_NS)
 
 
 def test_a_path_hides_the_command_too(run, program):
-    """However the program was called: a relative path does not fit a glob of its folder."""
+    """This holds however the program was called: a relative path does not fit a glob of its folder."""
     path = Path(program("cpu_shares"))
     outcome = run(
         [f"{path.parent.name}/{path.name}", "1", "1", "sampled"], cwd=path.parent.parent,
@@ -75,7 +75,7 @@ def test_nothing_of_it_is_in_the_file(shares, tmp_path, form):
 
 
 def test_both_names_of_a_cxx_function(run, program):
-    """Fitted by the readable name alone, the mangled one goes too."""
+    """If the readable name alone fits, the mangled one is hidden, too."""
     def names(**env):
         outcome = run([program("throw_across"), "300"], env={"OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_MIN_LIFETIME": "0", **env})
         return b"".join(everything(request) for request in outcome.requests)
@@ -138,7 +138,8 @@ def sent(run, folder, name, text, command, **env):
     pytest.param("payroll.js", PAYROLL_JS, ("node", "--perf-basic-prof", "--interpreted-frames-native-stack"), marks=pytest.mark.system),
 ])
 def test_functions_of_interpreters_and_jit_compilers(run, tmp_path, name, text, command):
-    """By their names and by their file, which no executable has: in CPU time, allocations, waits and holders of locks."""
+    """They are hidden by their names and by their file, which no executable has: in CPU time, allocations, waits and
+    holders of locks."""
     if not shutil.which(command[0]):
         pytest.skip(f"no {command[0]}")
     clear = sent(run, tmp_path, name, text, command)

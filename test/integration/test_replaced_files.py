@@ -1,4 +1,4 @@
-"""A program that outlives its files: what an upgrade leaves running has its names all the same."""
+"""A program that outlives its files, as after an upgrade, has its names all the same."""
 
 import shutil
 from pathlib import Path

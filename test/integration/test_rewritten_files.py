@@ -1,4 +1,4 @@
-"""A library that was unloaded is its owner's: the file may be written anew, shorter, or unmounted."""
+"""The file of an unloaded library belongs to its owner: it may be written again, shorter, or unmounted."""
 
 import subprocess
 
@@ -19,7 +19,7 @@ void works(double seconds) {
 }
 """
 
-# The file is copied over the one that is there, as `cp` does: it stays the same file.
+# Copies a file over an existing one, as `cp` does: it stays the same file.
 PROGRAM = """
 import _ctypes, ctypes, shutil, sys, time
 for build in sys.argv[2:]:

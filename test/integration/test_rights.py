@@ -1,4 +1,4 @@
-"""The helper has no more than the program has, and is in the way of nothing that it gives up."""
+"""The helper has no more rights than the program, and hinders no change of rights."""
 
 import os
 from pathlib import Path
@@ -12,12 +12,12 @@ from waiting import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(os.getuid() != 0, reason="only root has what these programs give up")]
 
-# The helper has loaded its libraries and has sent an export when the program calls.
+# With these settings the helper has loaded its libraries and has sent an export when the program calls.
 OLD = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "150"}
 
 
 def helper_status(process):
-    """Of the helper's thread, once it has given up what it starts with."""
+    """Reads the status of the helper's thread, once the helper has given up its first rights."""
     def found():
         for task in Path(f"/proc/{process}/task").iterdir():
             lines = (task / "status").read_text().splitlines()
@@ -49,7 +49,7 @@ def empty_root(tmp_path):
 
 @pytest.mark.parametrize("how, before", [("chroot", "0"), ("pivot_root", "300")])
 def test_private_users_with_a_root_of_its_own(run, program, empty_root, how, before):
-    """As systemd starts a service: status 217 where a second thread is in the way."""
+    """systemd starts a service so: status 217 where a second thread is in the way."""
     outcome = run([program("private_users"), str(empty_root), how, before, "300"], env=OLD)
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "", "")
     assert outcome.instance("private_users").cpu_total() > 0
@@ -67,7 +67,7 @@ CHANGES_USER = [
 
 @pytest.mark.parametrize("command", CHANGES_USER, ids=" ".join)
 def test_a_program_that_keeps_capabilities_on_its_thread_may_change_its_user(run, command):
-    """libc ends a process in which one thread may and another may not: the helper is gone meanwhile."""
+    """libc ends a process in which one thread may change its user and another may not: the helper is gone meanwhile."""
     plain = run(command, profiled=False)
     assert plain.returncode == 0, plain.stderr
     outcome = run(command, env={**OLD, "OTEL_PROFILER_EXCLUDE": "none"})
@@ -81,7 +81,7 @@ def test_the_user_is_changed_at_any_age(run, program, before):
     assert outcome.instance("gives_up").cpu_of("burns_after") > 0
 
 
-# Each way, and each kind of right at both ages.
+# each way, and each kind of right, at both ages
 GIVEN_UP = [
     ("capset", "300"), ("capset-number", "0"), ("filter", "0"), ("filter-number", "300"), ("user", "300"),
     ("user-number", "0"), ("mounts", "300"), ("network", "0"), ("privileges", "300"), ("privileges", "0"),
@@ -91,7 +91,7 @@ GIVEN_UP = [
 
 @pytest.mark.parametrize("way, before", GIVEN_UP)
 def test_the_helper_keeps_no_right_that_the_program_gave_up(run, program, way, before):
-    """When the call returns, whether the helper has begun to work or not."""
+    """The right is gone when the call returns, whether the helper has begun to work or not."""
     outcome = run([program("gives_up"), way, before, "300"], env=OLD)
     assert (outcome.returncode, outcome.stderr) == (0, "")
     # behind a filter that would kill it for its socket there is no helper
@@ -104,7 +104,7 @@ def test_the_helper_keeps_no_right_that_the_program_gave_up(run, program, way, b
 
 @pytest.mark.parametrize("way", ["capset-bare", "user-bare", "filter-bare"])
 def test_a_change_of_rights_without_a_hook_is_seen_before_the_next_export(run, program, way):
-    """Capabilities are dropped then; what cannot be given up alone, ids and filters, ends the helper."""
+    """Capabilities are dropped before it; a change that cannot follow alone, of ids and filters, ends the helper."""
     outcome = run([program("gives_up"), way, "300", "1500"], env=OLD)
     assert (outcome.returncode, outcome.stderr) == (0, "")
     assert outcome.stdout.splitlines()[-1] == ("follows" if way == "capset-bare" else "alone")
@@ -120,7 +120,7 @@ def test_a_program_that_serves_another_user_has_no_helper_that_is_root(run, prog
 
 
 def test_a_helper_waits_for_a_setuid_that_is_under_way(run, program):
-    """It has made the call before the thread that asked for it: no reason to end."""
+    """The helper's call comes before the one of the calling thread: that is no reason for the helper to end."""
     outcome = run([program("slow_setuid"), "300", "700", "300"], env=OLD)
     assert (outcome.returncode, outcome.stderr) == (0, "")
     assert outcome.instance("slow_setuid").cpu_of("burns_after") > 0
@@ -143,7 +143,8 @@ def test_a_landlocked_program_has_no_helper_that_writes_files(run, program, tmp_
 
 
 def test_the_helper_starts_with_the_least_it_can_live_with(start, program):
-    """In a program that gives up nothing: CAP_SETGID, CAP_SETUID and CAP_IPC_LOCK, and nothing by execve."""
+    """In a program that gives up nothing the helper has CAP_SETGID, CAP_SETUID and CAP_IPC_LOCK, and gains nothing by
+    execve."""
     running = start([program("burn"), "3000", "1"], env=OLD)
     status = helper_status(running.process.pid)
     assert (int(status["CapPrm"], 16), int(status["CapInh"], 16)) == (1 << 6 | 1 << 7 | 1 << 14, 0)
@@ -153,7 +154,7 @@ def test_the_helper_starts_with_the_least_it_can_live_with(start, program):
 
 @pytest.fixture
 def hostile_root(tmp_path, program):
-    """A root that another user may write to: whatever is loaded there says so."""
+    """Makes a root that another user may write to: files that are loaded there leave a trace."""
     root = tmp_path / "jail"
     marks = Path(program("marks.so")).read_bytes()
     folder = root / "lib/x86_64-linux-gnu"
@@ -171,7 +172,7 @@ def hostile_root(tmp_path, program):
     (root / "etc/nsswitch.conf").write_text("hosts: evil files dns\npasswd: evil files\n")
     (root / "etc/resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
     (root / "etc/hosts").write_text("127.0.0.1 receiver.example\n")
-    for name in ("self/status", "self/stat", "thread-self/status"):  # who opens one waits for a writer
+    for name in ("self/status", "self/stat", "thread-self/status"):  # a reader that opens one waits for a writer
         (root / "proc" / name).parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(root / "proc" / name)
     for path in (root, *root.rglob("*")):
@@ -209,7 +210,7 @@ def certificates(tmp_path_factory):
 
 @pytest.fixture
 def secure_receiver(certificates):
-    """Of exports over TLS, with a certificate that the machine's own authorities do not know."""
+    """Receives exports over TLS, with a certificate that the machine's own authorities do not know."""
     server = HttpServer(*[OK] * 200, tls=(certificates / "server.pem", certificates / "server.key"))
     yield server
     server.stop()

@@ -1,4 +1,4 @@
-"""A folder is a room with a law: who may know whom, by includes and by symbols."""
+"""A folder is a module with a layer rule: includes and symbols show which modules it may know."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from profiled import ARCH, BUILD, ROOT
 
 SHIM = ROOT / "shim"
 
-# Each room and what it may know, beside itself and common/. An arrow that is not here is a fault.
+# Each module and those that it may know, beside itself and common/. An arrow that is not here is a fault.
 BOTTOM = {"capture/kernel"}
 SYMBOLS = BOTTOM | {"capture/symbols"}
 ALLOCATOR = SYMBOLS | {"capture/allocator"}
@@ -53,7 +53,7 @@ MAY_KNOW = {
     "flush/serve": {"flush/files", "flush/encode", "flush/export", "flush/control"},
     "flush": {"flush/files", "flush/libraries", "flush/symbolize", "flush/encode", "flush/export", "flush/declare", "flush/control", "flush/serve"},
 }
-# A thread that another library's constructor creates has the profiler start: this goes up for good.
+# The creation of a thread by another library's constructor starts the profiler: this call goes up for good.
 STARTS = {
     "hooks/thread.c includes start.h",
     "hooks/thread.c uses start_before_constructor",
@@ -61,7 +61,8 @@ STARTS = {
 
 
 def room_of(path):
-    """'capture/unwind' for shim/capture/unwind/cfi.c, 'start' for start.c; what else lies in shim/ has none."""
+    """Returns 'capture/unwind' for shim/capture/unwind/cfi.c, 'start' for start.c; other files of shim/ belong to
+    none."""
     folder = "/".join(path.relative_to(SHIM).parts[:-1][:2])
     return folder or (path.stem if path.stem == "start" else "")
 
@@ -75,12 +76,12 @@ def resolve(path, name):
 
 
 def included():
-    """(room, room, what) for each include that leaves a room."""
+    """Returns (module, module, what) for each include that leaves a module."""
     arrows = set()
     for path in sorted(SHIM.rglob("*.[ch]")):
         for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.M):
             found = resolve(path, name)
-            if name.endswith(".def"):  # facts, which every room may read: nobody's code
+            if name.endswith(".def"):  # facts, which every module may read: they hold no code
                 continue
             if found and room_of(path) and room_of(found) and room_of(path) != room_of(found):
                 arrows.add((room_of(path), room_of(found), f"{path.relative_to(SHIM)} includes {name}"))
@@ -99,19 +100,19 @@ def symbols(paths):
 
 
 def exported():
-    """What we stand in front of: a call of it is one of libc's function, whoever makes it."""
+    """Lists the functions that the profiler replaces: a call of one counts as libc's, whichever module makes it."""
     text = subprocess.run(["nm", "-D", "--defined-only", BUILD / "libotelprof.so"],
                           capture_output=True, text=True, check=True).stdout
     return {line.split()[-1].split("@")[0] for line in text.splitlines()}
 
 
 def used():
-    """(room, room, what) for each symbol of another room."""
+    """Returns (module, module, what) for each symbol of another module."""
     objects = sorted((BUILD / "obj/shim").rglob("*.o"))
     sources = {path: SHIM / path.relative_to(BUILD / "obj/shim").with_suffix(".c") for path in objects}
     objects = [path for path in objects if sources[path].exists()]
     assert len(objects) > 100
-    objects = [path for path in objects if path.stem != "libc_strings"]  # its names are libc's: every room's
+    objects = [path for path in objects if path.stem != "libc_strings"]  # it defines names of libc's, which every module uses
     preloaded = [path for path in objects if "flush" not in room_of(sources[path])]
     arrows = set()
     ours = exported()
@@ -132,7 +133,7 @@ def upward(arrows):
 
 def test_every_room_has_its_law():
     rooms = {room_of(path) for path in SHIM.rglob("*.c")} - {""}
-    assert rooms | {"capture/arch", "capture/kernel"} == set(MAY_KNOW)  # headers alone
+    assert rooms | {"capture/arch", "capture/kernel"} == set(MAY_KNOW)  # these have headers alone
 
 
 def test_no_arrow_between_rooms_goes_up():
@@ -144,7 +145,7 @@ def test_no_arrow_between_rooms_goes_up():
     ("shim/capture", "process/helper.h"), ("shim/flush", "capture/capture.h"), ("shim/flush", "capture.h"),
 ])
 def test_a_world_does_not_find_the_headers_of_another(folder, header, tmp_path):
-    """With the command by which the Makefile compiles what lies there."""
+    """The test uses the command by which the Makefile compiles the folder's files."""
     place = ROOT / folder / "foreign.c"
     planned = subprocess.run(
         ["make", "-n", "V=1", "--no-print-directory", "--eval", f"{place.relative_to(ROOT)}:;",
@@ -162,7 +163,7 @@ def test_a_world_does_not_find_the_headers_of_another(folder, header, tmp_path):
 
 
 def test_a_file_is_one_idea_of_at_most_600_lines():
-    """A program under test may be longer: it is one file, so that it can be compiled and handed on by itself."""
+    """A program under test may be longer: it is one file, so that it can be compiled and passed on by itself."""
     programs = {ROOT / "test" / folder for folder in ("programs", "faults")}
     paths = [path for folder, kind in (("shim", "*.[ch]"), ("common", "*.[ch]"), ("test", "*.[ch]"), ("test", "*.py"))
              for path in (ROOT / folder).rglob(kind) if path.parent not in programs]

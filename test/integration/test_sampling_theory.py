@@ -1,4 +1,4 @@
-"""What chance may fail of right work is within one budget, and what is beyond chance fails."""
+"""Chance may fail right work within one budget, and a deviation beyond chance fails."""
 
 import random
 from math import erfc, exp, factorial, sqrt
@@ -8,7 +8,7 @@ from sampling_theory import RUN_BUDGET, VERDICT_BUDGET, Comparison, bound, most_
 
 
 def beyond(z):
-    """The probability that an estimate is off by more than z standard errors."""
+    """Returns the probability that an estimate is off by more than z standard errors."""
     return erfc(z / sqrt(2))
 
 

@@ -1,4 +1,4 @@
-"""Programs in sandboxes: a system call of ours that is refused is no harm."""
+"""In a sandbox, a system call of ours that is refused does no harm."""
 
 import os
 import re
@@ -29,7 +29,7 @@ def bench():
 
 @pytest.fixture(scope="module")
 def needed(bench):
-    """The system calls that the program makes without us, by number."""
+    """Returns the system calls that the program makes without the profiler, by number."""
     bench.start_over()
     result = faults.run([faults.INJECT, "all", bench.report, "/usr/bin/env", *faults.victim()], {})
     assert result.status == 7
@@ -50,11 +50,11 @@ def test_the_program_fits_into_its_sandbox(bench, needed):
 
 
 def preloads(order):
-    """Whose constructor comes first: from the end."""
+    """Returns the order of the preloads: constructors run from the last one on."""
     return [faults.LIBRARY, SANDBOX] if order == "before us" else [SANDBOX, faults.LIBRARY]
 
 
-# Every pair of an order, of which threads are behind the filter, and of what it does.
+# every pair of an order, of the threads that are behind the filter, and of what it does
 @pytest.mark.parametrize("order, threads", [("before us", "all"), ("after us", "one")])
 def test_calls_that_the_program_does_not_make_kill(bench, needed, order, threads):
     seen = run_in_sandbox(bench, needed, preloads(order), SANDBOX_ACTION="kill", SANDBOX_THREADS=threads)
@@ -71,15 +71,15 @@ def test_calls_that_the_program_does_not_make_are_refused(bench, needed, order, 
 
 
 def test_a_child_that_puts_itself_into_a_sandbox_lives(run, program):
-    """It works and ends as without us; the parent is profiled as ever."""
+    """The child works and ends as without the profiler; the parent is profiled as before."""
     outcome = run([program("sandboxed_child"), "400"])
     assert (outcome.stdout, outcome.returncode) == ("child 500\n", 7), outcome.stderr
     assert [instance.executable for instance in outcome.instances()] == ["sandboxed_child"]
     assert outcome.instance("sandboxed_child").cpu_of("works") > 0.2e9
 
 
-# Every end in a sandbox of the thread alone, which the helper is not in, whichever call makes it. Where all
-# threads are in it there is no helper any more, and a mild one lets it work on.
+# Every end in a sandbox of the thread alone, without the helper, whichever call makes the sandbox. Where all threads
+# are in a sandbox there is no helper any more, except in a mild one, which lets it work on.
 LOCKED_UP = [
     ("prctl", "exit"), ("seccomp", "_exit"), ("prctl", "return"), ("seccomp", "fork"), ("prctl", "thread"),
     ("seccomp", "signal"), ("prctl", "ignore"),
@@ -90,7 +90,7 @@ LOCKED_UP = [
 
 @pytest.mark.parametrize("way, end", LOCKED_UP)
 def test_a_program_whose_filter_kills_calls_that_it_does_not_make(run, program, way, end):
-    """Nothing of ours happens in its sandbox, unless that lets us; what it did before is reported."""
+    """The profiler makes no call in its sandbox unless that is allowed; what it recorded before is reported."""
     outcome = run([program("locks_itself_up"), way, end], env={
         "OTEL_PROFILER_CPU_FREQUENCY": "1000", "OTEL_PROFILE_EXPORT_INTERVAL": "100",
         "OTEL_PROFILER_ALLOC_INTERVAL": "4096",
@@ -105,7 +105,7 @@ def test_a_program_whose_filter_kills_calls_that_it_does_not_make(run, program, 
 
 
 def asked_behind_a_filter(start, program, folder, way, call):
-    """-> whether it answered; a filter that kills for `call` came while it did. The process lives."""
+    """Returns whether the process responded; a filter that kills for `call` came while it did. The process lives."""
     go, stop, process = folder / "go", folder / "stop", Process(folder / "socket")
     running = start([program("refuses_a_call"), way, "kill", NUMBERS[call], go, stop],
                     env={"OTEL_PROFILER_LISTEN": f"unix:{folder}/socket", "OTEL_PROFILE_EXPORT_INTERVAL": "200"})
@@ -123,8 +123,8 @@ def asked_behind_a_filter(start, program, folder, way, call):
 
 @pytest.mark.parametrize("call", ["sendmsg", "socket"])
 def test_a_request_to_a_sandboxed_process_does_not_end_it(start, program, tmp_path, call):
-    """What answers is ended before the filter comes, if that would kill for it. All of its calls:
-    test_seccomp_filter.c."""
+    """The server ends before the filter comes, if the filter would kill for one of its calls. test_seccomp_filter.c
+    has all of these calls."""
     assert not asked_behind_a_filter(start, program, tmp_path, "all", call)
 
 
@@ -138,7 +138,7 @@ def test_a_sandbox_that_lets_it_answer_is_no_end(start, program, tmp_path, way):
 
 @pytest.mark.parametrize("interval", ["1", "4096"])
 def test_no_thread_is_at_a_sample_in_a_sandbox_that_kills_for_it(run, program, tmp_path, interval):
-    """Others allocate while one puts them all into it."""
+    """Other threads allocate while one puts all of them into the sandbox."""
     for _ in range(4):
         outcome = run([program("locks_up_beside_malloc")], cwd=tmp_path, env={
             **AWAITED, "OTEL_PROFILER_ALLOC_INTERVAL": interval, "OTEL_PROFILER_MAX_OVERHEAD": "none",
@@ -149,7 +149,7 @@ def test_no_thread_is_at_a_sample_in_a_sandbox_that_kills_for_it(run, program, t
 
 @pytest.mark.parametrize("end, lifetime", [("exit", "0"), ("_exit", "60000"), ("return", "60000"), ("ignore", "0")])
 def test_a_child_makes_no_call_that_its_own_sandbox_kills_for(run, program, end, lifetime):
-    """With a helper of its own, and without: then it is not known whether others are in the sandbox."""
+    """The child has a helper of its own, or none: then it does not know whether other threads are in the sandbox."""
     done = run([program("locks_itself_up"), "prctl", end, "child"], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime})
     assert (done.stdout, done.returncode) == ("worked\n", 7), done.stderr
 
@@ -157,7 +157,7 @@ def test_a_child_makes_no_call_that_its_own_sandbox_kills_for(run, program, end,
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may chroot")
 @pytest.mark.parametrize("cpu_seconds", ["0.1", "1.5"])
 def test_a_root_without_files(run, tmp_path, cpu_seconds):
-    """At once after the start; what lives long enough is profiled all the same."""
+    """The program enters it at once after the start; a process that lives long enough is profiled all the same."""
     code = (
         "import os, sys, time\n"
         f"os.chroot({str(tmp_path)!r})\n"
@@ -165,7 +165,7 @@ def test_a_root_without_files(run, tmp_path, cpu_seconds):
         "while time.process_time() < float(sys.argv[1]): sum(range(1000))"
     )
     command = ["/usr/bin/python3", "-S", "-c", code, cpu_seconds]
-    lifetime_ms = "60000" if cpu_seconds == "0.1" else "1000"  # a busy machine takes its time
+    lifetime_ms = "60000" if cpu_seconds == "0.1" else "1000"  # a busy machine takes longer
     done = run(command, env={"OTEL_PROFILER_MIN_LIFETIME": lifetime_ms}, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     if cpu_seconds == "0.1":
@@ -177,7 +177,7 @@ def test_a_root_without_files(run, tmp_path, cpu_seconds):
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may chroot")
 @pytest.mark.parametrize("waits", ["0", "0.6"])
 def test_a_forked_child_in_a_root_without_files(run, tmp_path, waits):
-    """As daemons are: the child has no helper yet."""
+    """Daemons do so: the child has no helper yet."""
     code = (
         "import os, sys, time\n"
         "child = os.fork()\n"
@@ -195,7 +195,7 @@ def test_a_forked_child_in_a_root_without_files(run, tmp_path, waits):
 
 
 def test_a_bare_child_that_puts_itself_into_a_sandbox_lives(run, program):
-    """It is as left alone behind the filter as before."""
+    """The child is not profiled behind the filter, as before."""
     outcome = run([program("bare_child_in_sandbox")])
     assert (outcome.stdout, outcome.returncode) == ("7\n", 0), outcome.stderr
 
@@ -205,7 +205,7 @@ def test_a_bare_child_that_puts_itself_into_a_sandbox_lives(run, program):
     ("exit", 7, "60000"), ("killed", -31, "60000"),
 ])
 def test_a_process_ends_with_its_main_thread(run, program, how, status, lifetime):
-    """Though ours is there still; and what it did is reported."""
+    """This holds though our thread is there still; and what the program did is reported."""
     outcome = run([program("ends_alone"), how], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}, timeout=120)
     assert (outcome.stdout, outcome.returncode) == ("", status), outcome.stderr
     if lifetime == "0":
@@ -214,7 +214,7 @@ def test_a_process_ends_with_its_main_thread(run, program, how, status, lifetime
 
 @pytest.mark.parametrize("how, other", [("exit", "thread"), ("killed", "returns")])
 def test_other_threads_go_on_without_the_main_thread(run, program, how, other):
-    """And the status is that of the last, or of the main thread, as the kernel has it."""
+    """The status is that of the last thread, or of the main thread, as the kernel has it."""
     plain = run([program("ends_alone"), how, other], profiled=False, timeout=120)
     outcome = run([program("ends_alone"), how, other], timeout=120)
     assert (outcome.stdout, outcome.returncode) == ("went on\n", plain.returncode), outcome.stderr
@@ -231,6 +231,6 @@ def test_a_program_in_a_sandbox_without_threads_is_not_disturbed(run, program, l
 
 @pytest.mark.parametrize("lifetime", ["0", "10000"])
 def test_a_process_ends_with_a_last_thread_in_a_sandbox(run, program, lifetime):
-    """Not the helper's: it would keep the process alive for good."""
+    """The last thread is the program's, not the helper's, which would keep the process alive for good."""
     outcome = run([program("ends_last_in_sandbox")], timeout=120, env={"OTEL_PROFILER_MIN_LIFETIME": lifetime})
     assert (outcome.returncode, outcome.stdout) == (0, "in a sandbox\n"), outcome.stderr

@@ -1,5 +1,5 @@
-"""Two threads end a process at once. The last export is the first end's, and so is the status; the second end waits. The
-receiver answers when the test says so."""
+"""Two threads end a process at once. The last export is the first end's, and so is the status; the second end waits.
+The receiver responds when the test lets it."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ LIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
 STATUS = {"exit": 3, "return": 3, "_exit": 3, "exit_group": 3, "quick_exit": 3, "cancelled": 3, "SIGTERM": -signal.SIGTERM}
 SECOND = 4
 FUTEX = "202"  # of x86-64
-# nothing is given up because the receiver waits for the test
+# no attempt is given up because the receiver waits for the test
 PATIENT = {
     "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "86400000",
     "OTEL_PROFILER_SHUTDOWN_TIMEOUT": str(int(1000 * TIMEOUT_S)), "OTEL_EXPORTER_OTLP_TIMEOUT": str(int(1000 * TIMEOUT_S)),
@@ -26,7 +26,7 @@ SERVER = HttpServer
 
 
 class Held:
-    """A script: the request is answered when the test says so."""
+    """Is a script: the response to the request is sent when the test lets it."""
 
     def __init__(self):
         self.came, self.may_answer = threading.Event(), threading.Event()
@@ -39,7 +39,7 @@ class Held:
 
 
 class Answered(Held):
-    """The same, which is answered at once."""
+    """Is such a script with an immediate response."""
 
     def __init__(self):
         super().__init__()
@@ -47,7 +47,7 @@ class Answered(Held):
 
 
 class Ending:
-    """A program in the middle of its first end's export."""
+    """Holds a program in the middle of its first end's export."""
 
     def __init__(self, start, program, serve, go, first, second):
         self.held = Held()
@@ -62,7 +62,7 @@ class Ending:
         return self.running.process.poll() is not None
 
     def second_thread(self):
-        """Its id, once the second end comes; ""."""
+        """Returns the thread's id, once the second end comes; "" before."""
         self.running.out.seek(0)
         return self.running.out.read().decode().strip()
 
@@ -74,7 +74,7 @@ class Ending:
         return call.split()[0] == FUTEX
 
     def status(self):
-        """The receiver answers now."""
+        """Lets the receiver respond."""
         self.held.may_answer.set()
         outcome = self.running.finish(TIMEOUT_S)
         (call,) = self.server.calls
@@ -115,7 +115,7 @@ def test_whatever_the_first_end_is(ending, first):
 
 @pytest.mark.parametrize("first, status", [("exit", -signal.SIGTERM), ("_exit", 3)])
 def test_a_signal_to_the_ending_thread_comes_behind_the_export(ending, first, status):
-    """As where it meets the thread in its exit handlers. Behind `_exit` there is nothing that it could meet."""
+    """The signal would meet the thread in its exit handlers. Behind `_exit` there is no code that it could meet."""
     ends = ending(first, "to_main")
     eventually(lambda: ends.is_over() or ends.second_thread(), "the signal was not sent")
     eventually(lambda: ends.is_over() or not is_pending(ends.pid, signal.SIGTERM), "the thread has not met the signal")
@@ -131,8 +131,8 @@ def is_pending(thread, number):
 
 @pytest.mark.parametrize("first", ["exit", "_exit", "SIGTERM"])
 def test_a_handler_may_end_its_own_threads_end(ending, first):
-    """If it waited, nothing would end the process: the receiver does not answer. In our handler of SIGTERM every
-    signal is blocked."""
+    """If the second end waited, nothing would end the process: the receiver does not respond. In our handler of
+    SIGTERM every signal is blocked."""
     ends = ending(first, "handler")
     if first == "SIGTERM":
         eventually(lambda: is_pending(ends.pid, signal.SIGUSR1), "the signal has not come")
@@ -146,7 +146,7 @@ def test_a_handler_may_end_its_own_threads_end(ending, first):
 @pytest.mark.parametrize("others", [[], ["thread"]], ids=["alone", "beside a thread"])
 @pytest.mark.parametrize("way", ["exit", "return"])
 def test_an_exit_handler_may_end_the_main_thread_alone(start, program, serve, way, others):
-    """The export has been made, and the process ends with its last thread: it waits neither for the main thread nor
+    """The export has been made, and the process ends with its last thread: that waits neither for the main thread nor
     for our helper."""
     server = serve(Answered())
     ending = start([program("ends_main_in_handler"), way, *others],

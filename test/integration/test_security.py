@@ -1,4 +1,4 @@
-"""SECURITY.md holds: what leaves the process, what is written, opened, mapped and listened on."""
+"""The claims of SECURITY.md hold: what leaves the process, and what is written, opened, mapped and listened on."""
 
 import os
 import re
@@ -59,7 +59,7 @@ def test_the_resource_is_as_documented(run, program):
 
 
 def sockets_of(pid):
-    """Inodes of the sockets that a process has open; the helper has a table of its own."""
+    """Returns the inodes of the sockets that a process has open; the helper has a table of its own."""
     found = set()
     for descriptor in Path(f"/proc/{pid}/task").glob("*/fd/*"):
         try:
@@ -72,7 +72,7 @@ def sockets_of(pid):
 
 
 def listening(pid):
-    """Of those, the ones that others can connect or send to."""
+    """Returns those of these sockets that other processes can connect or send to."""
     found = []
     sockets = sockets_of(pid)
     for table in ("tcp", "tcp6", "udp", "udp6"):
@@ -108,7 +108,7 @@ def test_a_socket_that_listens_would_be_seen(start, kind, address):
 
 
 def calls_of(command, env, *names):
-    """The system calls of a program and its threads, one a line."""
+    """Returns the system calls of a program and its threads, one a line."""
     with tempfile.NamedTemporaryFile("r") as log:
         subprocess.run(
             ["strace", "-f", "-qq", "-y", "-o", log.name, "-e", f"trace={','.join(names)}", *command],
@@ -119,14 +119,14 @@ def calls_of(command, env, *names):
 
 @pytest.fixture
 def profiled_calls(start, program):
-    """calls(*names): of a program that exports to a receiver, without and with us."""
+    """calls(*names): calls of a program that exports to a receiver, without and with the profiler."""
 
     def calls(*names):
         receiver = start(["sleep", "100"]).receiver
         command = [program("burn"), "600", "4"]
         env = {"LD_PRELOAD": str(LIBRARY), "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
                "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000", **EXPORTS}
-        # not strace itself: it execs the program under its own environment
+        # strace itself is left out: it execs the program under its own environment
         found = calls_of(command, {}, *names), calls_of(command, env, *names)
         assert receiver.requests, "it exported"
         return found
@@ -155,7 +155,7 @@ def test_no_file_is_opened_for_writing_by_default(profiled_calls):
 
 @pytest.fixture
 def open_folder(tmp_path):
-    """A folder where everybody may make files, as /tmp is."""
+    """Makes a folder where all users may make files, as /tmp is."""
     folder = tmp_path / "everybodys"
     folder.mkdir()
     folder.chmod(0o1777)
@@ -163,7 +163,7 @@ def open_folder(tmp_path):
 
 
 def log_a_line(run, file):
-    """With a umask that forbids nothing. An excluded program says one line at debug level."""
+    """Logs with a umask that forbids nothing. An excluded program logs one line at debug level."""
     return run(
         ["sh", "-c", "umask 0; exec /usr/bin/python3 -c 'print(1)'"],
         env={"OTEL_PROFILER_LOG_FILE": str(file), "OTEL_LOG_LEVEL": "debug",
@@ -195,14 +195,14 @@ def test_the_log_file_is_no_way_to_another_file(run, open_folder, tmp_path, targ
 
 
 def executable_mappings(pid):
-    """(permissions, path) of each mapping that can be executed."""
+    """Returns (permissions, path) of each mapping that can be executed."""
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
     fields = [line.split(None, 5) for line in lines]
     return [(f[1], f[5] if len(f) > 5 else "") for f in fields if "x" in f[1]]
 
 
 def is_object(path):
-    """Anonymous memory that is shared has a path too: /dev/zero (deleted), /memfd:..."""
+    """Recognises files: shared anonymous memory has a path, too: /dev/zero (deleted), /memfd:..."""
     try:
         with open(path, "rb") as file:
             return file.read(4) == b"\x7fELF"
@@ -260,7 +260,7 @@ int main(void) {
 
 @pytest.fixture
 def others_program():
-    """build(*flags) -> a program that anybody can reach, in a folder of its own with our objects."""
+    """build(*flags) -> a program that every user can reach, in a folder of its own with our objects."""
     if os.geteuid() != 0:
         pytest.skip("needs root to make a setuid program of another user")
     with tempfile.TemporaryDirectory(prefix="otelprof-setuid-") as name:
@@ -270,7 +270,7 @@ def others_program():
             pytest.skip(f"{folder} is on a file system without setuid")
         for path in (LIBRARY, FLUSH):
             shutil.copy(path, folder)
-        (folder / "libotelprof.so.0").symlink_to("libotelprof.so")  # as it is installed
+        (folder / "libotelprof.so.0").symlink_to("libotelprof.so")  # the link that an installation makes
 
         def build(*flags):
             source = folder / "census.c"
@@ -299,7 +299,7 @@ def test_a_setuid_program_is_not_ours_to_load(others_program):
 
 
 def test_in_a_setuid_program_we_stay_off(others_program):
-    """Linked with us, it has us loaded whatever the loader thinks of LD_PRELOAD."""
+    """A program that is linked with the library has it loaded, whatever the loader does with LD_PRELOAD."""
     alone = as_nobody(others_program())
     path = others_program("-Wl,--no-as-needed", "-L{}", "-lotelprof", "-Wl,-rpath,{}")
     assert "Threads:\t2" in as_nobody(path), "it is profiled"

@@ -1,4 +1,4 @@
-"""What docs/deployment.md says of other programs is so."""
+"""The claims of docs/deployment.md about other programs hold."""
 
 import os
 import shutil
@@ -32,14 +32,14 @@ def is_written(file):
 
 
 def upgrades(master, old_file):
-    """A signal that comes before nginx waits for any is looked at with the next; one too many it ignores."""
+    """A signal that comes before nginx waits for any is handled with the next; nginx ignores one that is too many."""
     if not old_file.exists():
         os.kill(master, signal.SIGUSR2)
     return old_file.exists()
 
 
 def is_alive(pid):
-    """Not also one that nobody has waited for."""
+    """Returns False also for a zombie."""
     try:
         return bool(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
@@ -78,7 +78,7 @@ def test_nginx_keeps_the_preload_at_an_upgrade_if_configured(tmp_path, env):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, for two users in one process")
 def test_a_program_of_two_users_starts_its_children_without_the_preload():
-    """As squid starts its kids."""
+    """squid starts its kids so."""
     code = ("import os, subprocess, sys\n"
             "os.setresuid(65534, 0, 0)\n"
             "os.execv('/bin/sh', ['sh', '-pc', 'grep -c libotelprof.so /proc/self/maps; echo $LD_PRELOAD'])\n")

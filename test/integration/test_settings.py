@@ -1,4 +1,4 @@
-"""Settings that change while the program runs: off and on again, on every thread."""
+"""Settings change while the program runs: off and on again, on every thread."""
 
 import json
 
@@ -6,12 +6,12 @@ import pytest
 from profiled import BUILD, EXACT_CPU, START_NS
 
 LIBRARY = BUILD / "test/settings/libotelprof.so"
-THREADS = 4  # one of them begins while it is off
+THREADS = 4  # one of these threads begins while sampling is off
 
 
 @pytest.fixture
 def changed(run, program):
-    """A program that turns the profiler off, and on again at another frequency."""
+    """Runs a program that turns the profiler off, and on again at another frequency."""
     outcome = run([program("changes_settings")],
                   env={"LD_PRELOAD": str(LIBRARY), "OTEL_PROFILER_ALLOC_INTERVAL": "1", **EXACT_CPU})
     assert outcome.returncode == 0, outcome.stderr
@@ -53,7 +53,8 @@ def test_the_new_frequency_is_the_profiles_period(changed):
 
 @pytest.mark.parametrize("at_start, profiled", [("on", True), ("off", False)])
 def test_a_profiler_that_starts_off_samples_nothing(run, program, at_start, profiled):
-    """From the first instruction on, of no kind, until somebody turns it on: nobody does."""
+    """No sample of any kind is taken, from the first instruction on, unless a request turns the profiler on: none
+    does."""
     outcome = run([program("burn"), "40", "2"], env={**EXACT_CPU, "OTEL_PROFILER_START": at_start, "OTEL_PROFILER_TYPES": "all",
                                                  "OTEL_PROFILER_ALLOC_INTERVAL": "1"})
     assert (outcome.returncode, outcome.stderr) == (7, "")

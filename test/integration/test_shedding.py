@@ -1,4 +1,4 @@
-"""OTEL_PROFILER_CPU_THRESHOLD: sampling gives way to a busy machine, or a busy control group."""
+"""OTEL_PROFILER_CPU_THRESHOLD stops sampling on a busy machine, or in a busy control group."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
 
-# What the kernel would say is said by files of ours: figures of the machine, and of a group that may use one processor.
+# Files of the test replace the kernel's: figures of the machine, and of a group that may use one processor.
 TOLD = """
 mount -t tmpfs none /sys/fs/cgroup && cd /sys/fs/cgroup && echo 100000 100000 > cpu.max && : > cpu.stat && : > stat &&
 mount --bind stat /proc/stat && exec env LD_PRELOAD="$PRELOAD" "$@"
@@ -18,7 +18,7 @@ mount --bind stat /proc/stat && exec env LD_PRELOAD="$PRELOAD" "$@"
 
 
 class Told:
-    """A program on a machine that is as busy as one says, from one moment to the next."""
+    """Runs a program on a machine that is as busy as the test sets it, from one moment to the next."""
 
     def __init__(self, start, program, library, folder, **environment):
         self.busy = {"machine": 0, "group": 0}  # percent
@@ -35,17 +35,17 @@ class Told:
         self.process.until_it_answers()
 
     def tell(self):
-        """Texts of one length, written at once: whoever reads them sees all of one."""
+        """Writes texts of one length, each at once: a reader sees all of one."""
         folder = f"/proc/{self.program.process.pid}/root/sys/fs/cgroup"
         while not self.is_over.wait(0.05):
             self.sums["busy"] += self.busy["machine"]
             self.sums["all"] += 100
-            self.sums["group"] += self.busy["group"] * 10**7  # of one processor: far more than time goes by
+            self.sums["group"] += self.busy["group"] * 10**7  # of one processor: far more than the time that passes
             for name, text in (("stat", f"cpu  {self.sums['busy']:012} 0 0 {self.sums['all'] - self.sums['busy']:012} 0 0 0 0\n"),
                                ("cpu.stat", f"usage_usec {self.sums['group']:020}\n")):
                 try:
                     file = os.open(f"{folder}/{name}", os.O_WRONLY)
-                except OSError:  # not mounted yet, or over
+                except OSError:  # the folder is not mounted yet, or not any more
                     continue
                 os.pwrite(file, text.encode(), 0)
                 os.close(file)
@@ -74,7 +74,7 @@ def test_nothing_is_sampled_while_processors_are_busy(start, program, library, t
     it.busy[what] = 90
     until(it.process, True)
     assert samples_in_a_second(it.process) == 0
-    assert samples_in_a_second(it.process, "&OTEL_PROFILER_START=on") == 0  # whoever asks
+    assert samples_in_a_second(it.process, "&OTEL_PROFILER_START=on") == 0  # whatever a request sets
     metrics = it.process.ask("/metrics").text
     assert "\notelprof_shed 1\n" in metrics
     it.busy[what] = 0
@@ -113,7 +113,7 @@ def test_a_load_at_the_threshold_does_not_turn_it_on_and_off(start, program, lib
 
 
 def test_a_busy_machine_is_seen_and_the_threshold_can_be_taken_back(asked):
-    """The real one: every processor has something to do."""
+    """The real machine is used: every processor is kept busy."""
     burners = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count())]
     try:
         running = asked(OTEL_PROFILER_CPU_THRESHOLD="1")
@@ -130,7 +130,7 @@ def test_a_busy_machine_is_seen_and_the_threshold_can_be_taken_back(asked):
 
 
 def test_a_child_that_only_computes_decides_for_itself(start, program, tmp_path):
-    """Without a sample it would have no helper made, and never be profiled again."""
+    """Without a sample the child would start no helper, and never be profiled again."""
     running = start([program("forks_and_computes"), tmp_path / "go"], env={
         "OTEL_PROFILER_LISTEN": f"unix:{tmp_path}/", "OTEL_PROFILER_CPU_THRESHOLD": "1"})
     asked_process = Process(tmp_path / f"{running.process.pid}.sock")

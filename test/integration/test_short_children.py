@@ -1,4 +1,4 @@
-"""CPU time of children: in an export of their own, or counted as lost, by the kernel's account."""
+"""CPU time of children is in an export of their own, or counted as lost, by the kernel's account."""
 
 import pytest
 from profiled import EXACT_CPU, START_NS
@@ -12,7 +12,7 @@ LONG = 4
 
 
 def instances_of(outcome):
-    """The program's own instance, its children's, and the children's CPU time by the kernel's account."""
+    """Returns the program's own instance, its children's, and the children's CPU time by the kernel's account."""
     pid, used = (int(number) for number in outcome.stdout.split())
     instances = outcome.instances()
     parent = next(i for i in instances if i.pid == pid)
@@ -23,7 +23,7 @@ def instances_of(outcome):
 def test_cpu_time_of_children_is_in_exports_or_counted_as_lost(run, program, way):
     outcome = run([program("short_children"), way, str(SHORT), "60"], env=LIFETIME)
     parent, children, used = instances_of(outcome)
-    exported = sum(child.cpu_ns + child.own_cpu_ns for child in children)  # of those that a busy machine let live longer
+    exported = sum(child.cpu_ns + child.own_cpu_ns for child in children)  # from children that a busy machine let live longer
     assert used >= SHORT * 60e6
     assert parent.short_child_ns + exported == pytest.approx(used, abs=(1 + len(children)) * START_NS)
     assert parent.dropped.get("short_child", 0) == parent.short_child_ns // 1_000_000_000
@@ -47,7 +47,7 @@ def test_a_child_whose_helper_starts_before_its_parents_is_not_counted_as_lost(r
 
 
 def test_a_child_that_overwrites_what_it_shares_changes_only_this_count(run, program):
-    """Whatever it claims, not more is lost than the kernel knows of."""
+    """Whatever the child writes there, no more is counted as lost than the kernel reports."""
     outcome = run([program("short_children"), "garbage", str(LONG), "50"], env={**EXACT_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": "50"})
     assert outcome.returncode == 0, outcome.stderr
     parent, _, used = instances_of(outcome)

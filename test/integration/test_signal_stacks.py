@@ -1,5 +1,5 @@
-"""Signal stacks of ours: the kernel writes no frame where the stack pointer happens to point, and no program can
-see that there is one."""
+"""Signal stacks of ours keep the kernel from writing a frame where the stack pointer happens to point, and no program
+can notice them."""
 
 import pytest
 from profiled import BUILD, EXACT_CPU, LIBRARY
@@ -18,7 +18,7 @@ def test_no_frame_is_written_where_the_stack_pointer_points(run, program, enviro
 
 
 def test_time_with_a_foreign_stack_pointer_is_counted(run, program):
-    """Of three samples, one is met where the stack pointer leads nowhere: its time counts, not that of the others."""
+    """Of three samples, one is taken while the stack pointer leads nowhere: its time counts, not that of the others."""
     outcome = run([program("foreign_stack_time")], env=EXACT_CPU)
     measured = outcome.instance("foreign_stack_time")
     assert measured.dropped["foreign_stack"] == 1
@@ -35,7 +35,7 @@ def test_handlers_and_alternate_stacks_are_as_without_us(run, program, environme
 
 @pytest.mark.parametrize("environment", [{}, FASTEST], ids=["default", "fastest"])
 def test_a_stack_that_is_set_in_a_handler_ends_with_it_as_without_us(run, program, environment):
-    """Handlers with and without SA_ONSTACK, one within the other, left by jumps, with SS_AUTODISARM."""
+    """Handlers run with and without SA_ONSTACK, one within the other, are left by jumps, and use SS_AUTODISARM."""
     plain = run([program("stacks_in_handlers")], profiled=False)
     assert plain.returncode == 0 and plain.stdout.count("sequence") == 800
     profiled = run([program("stacks_in_handlers")], env=environment)
@@ -52,7 +52,7 @@ def test_a_handler_without_room_ends_the_process_as_without_us(run, program, way
 
 
 def test_a_handler_on_an_alternate_stack_survives_the_end_of_the_stack(run, program):
-    """As the run-time libraries of Rust, Java and sbcl do: a report of the overflow, or an exception."""
+    """The run-time libraries of Rust, Java and sbcl do so: they report the overflow, or throw an exception."""
     plain = run([program("handler_without_room"), "caught"], profiled=False)
     profiled = run([program("handler_without_room"), "caught"])
     assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr
@@ -60,7 +60,7 @@ def test_a_handler_on_an_alternate_stack_survives_the_end_of_the_stack(run, prog
 
 
 def test_a_runtime_that_finds_our_stack_by_itself_may_keep_it(run, program):
-    """Go's, with cgo: it ends the process if its handler runs elsewhere."""
+    """Go's, with cgo, ends the process if its handler runs on another stack."""
     plain = run([program("gos_handler")], profiled=False)
     profiled = run([program("gos_handler")])
     assert plain.stdout == "main: on its signal stack\nthread: on its signal stack\n"
@@ -85,7 +85,7 @@ def test_corners_of_handlers_are_as_without_us(run, program, way, seen):
 @pytest.mark.parametrize("environment", [{}, {"OTEL_PROFILER_TYPES": "alloc"}, {"OTEL_PROFILER_EXCLUDE": "*"}],
                          ids=["default", "without CPU time", "excluded"])
 def test_a_handler_that_a_constructor_has_set_begins_with_the_mask_of_a_wait(run, program, environment):
-    """Before it is known whether threads get signal stacks, handlers have entries of ours."""
+    """Until it is known whether threads get signal stacks, handlers have entries of ours."""
     preloads = {"LD_PRELOAD": f"{LIBRARY}:{BUILD / 'test/programs/early_handler.so'}"}
     outcome = run([program("handler_corners"), "early"], env={**environment, **preloads})
     assert (outcome.stdout, outcome.returncode) == ("open\n", 0), outcome.stderr

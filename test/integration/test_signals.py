@@ -1,4 +1,4 @@
-"""The profiling signal: the application wins, whatever it wants of it, and both keep working."""
+"""The application wins, whatever it does with the profiling signal, and both keep working."""
 
 import os
 import re
@@ -42,7 +42,7 @@ def test_the_program_takes_the_signal_and_we_another(owner, mode):
 
 
 def sampled_at_all(measured):
-    """By stacks that begin where the work is done; what is only accounted for has none."""
+    """Returns whether stacks begin where the work is done: time without samples has no such stack."""
     return any(stack and stack[0] == "own_work" for stack in measured.stacks("samples"))
 
 
@@ -55,7 +55,8 @@ def test_a_handler_set_by_a_bare_system_call_is_noticed(owner):
 
 @pytest.mark.parametrize("mode", ["number", "default_number"])
 def test_an_action_set_by_number_is_the_programs_at_once(owner, mode):
-    """By syscall(): no signal of ours comes to its handler, and none ends it where that is the default action."""
+    """The action is set by syscall(): no signal of ours comes to its handler, and none ends it where that is the
+    default action."""
     _, measured = owner(mode)
     assert measured.cpu_of("own_work") > 59e6
     assert sampled_at_all(measured)
@@ -80,12 +81,12 @@ def test_no_thread_that_waits_for_signals_gets_ours(owner, mode):
 
 
 def test_a_wait_without_a_limit_waits_for_ever(owner):
-    """Signals of ours that come meanwhile cost no time of it."""
+    """Signals of ours that come meanwhile shorten the wait by nothing."""
     owner("patient")
 
 
 def test_a_sigprof_for_the_process_waits_for_the_programs_thread(run, program):
-    """The helper opens the signal while it reads names; one that is the program's is not for it."""
+    """The helper unblocks the signal while it reads names; a signal that is the program's is not for the helper."""
     outcome = run([program("takes_prof")], env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
     assert (outcome.returncode, outcome.stdout) == (0, "1000 taken\n"), outcome.stderr
 
@@ -96,7 +97,8 @@ def test_a_sigprof_for_the_process_waits_for_the_programs_thread(run, program):
     "thread_queue handler beside", "thread_timer handler beside", "thread_queue number",
 ])
 def test_a_pending_sigprof_of_the_programs_is_not_lost(run, program, how):
-    """What waited, blocked, when the program took the signal for itself: it gets that, and none of ours."""
+    """A blocked signal was pending when the program took the signal for itself: the program gets that one, and none
+    of ours."""
     command = [program("keeps_pending"), *how.split()]
     plain = run(command, profiled=False)
     assert plain.returncode == 0 and plain.stdout.endswith("1 in all\n")
@@ -115,7 +117,7 @@ EVERY_SAMPLE = {"OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_CPU_FREQUENC
 
 @pytest.mark.parametrize("work", ["allocates", "works"])
 def test_a_signal_is_left_to_the_thread_that_the_kernel_chose(run, program, work):
-    """Another thread that is sampled meanwhile lets its signals through only then: its allocations, its CPU time."""
+    """Another thread that is sampled meanwhile unblocks its signals only later: its allocations, its CPU time."""
     outcome = run([program("left_to_main"), work], env=EVERY_SAMPLE)
     assert (outcome.stdout, outcome.returncode) == ("the main thread has had one\n", 0), outcome.stderr
 
@@ -131,7 +133,7 @@ def test_wrong_pointers_are_the_kernels_to_refuse(owner):
 
 
 def test_a_thread_is_sampled_whatever_its_alternate_stack_has_room_for(owner):
-    """The kernel's frame of our signal does not come there."""
+    """The kernel writes the frame of our signal elsewhere."""
     outcome, measured = owner("small_stack")
     assert "no_signal_stack" not in outcome.stderr
     assert measured.cpu_total() == pytest.approx(100e6, abs=START_NS), "neither lost nor counted twice"
@@ -144,8 +146,8 @@ def test_an_alternate_stack_too_small_is_inherited(run, program):
     child, used = map(int, outcome.stdout.split())
     totals = {i.pid: i.cpu_total() for i in outcome.instances()}
     assert len(totals) == 2 and all(total > 49e6 for total in totals.values()), totals
-    # To start and to end takes CPU time, too, on a busy virtual machine more than the work: the kernel's own
-    # account says how much. It has the helper's time as well.
+    # Starting and ending take CPU time, too, on a busy virtual machine more than the work: the kernel's own account
+    # gives the bound. It includes the helper's time.
     assert totals[child] < used + START_NS, (totals, used)
 
 
@@ -175,7 +177,7 @@ def test_threads_that_share_an_alternate_stack_are_sampled_on_their_own(run, pro
 
 
 def test_the_signal_can_be_chosen(run, program):
-    """How it can be named: test_config.c."""
+    """test_config.c tests the names of signals."""
     code = (
         "caught = int(open('/proc/self/status').read().split('SigCgt:\\t')[1].split()[0], 16)\n"
         "print([n for n in range(1, 65) if caught >> (n - 1) & 1 and n > 2 and n not in (15, 32, 33)])\n"
@@ -198,7 +200,7 @@ def test_a_signal_that_cannot_be_used_is_refused(run, program):
 @pytest.mark.timing
 @pytest.mark.parametrize("order", ["peer first", "peer last"])
 def test_beside_another_profiler_that_uses_the_same_signal(run, program, tmp_path, order):
-    """gperftools' CPU profiler, preloaded before and after us: both see all."""
+    """gperftools' CPU profiler is preloaded before and after ours: both see all."""
     profile = tmp_path / "peer.prof"
     libraries = [LIBPROFILER, str(LIBRARY)]
     preload = ":".join(libraries if order == "peer first" else reversed(libraries))
@@ -219,7 +221,7 @@ def test_beside_another_profiler_that_uses_the_same_signal(run, program, tmp_pat
 
 
 def test_a_program_with_functions_of_its_own_in_front_of_ours(run, program):
-    """They find ours behind them, which must not come back to them."""
+    """The program's functions find ours behind them, and ours must not call them again."""
     outcome = run([program("wraps_calls")])
     assert (outcome.stdout, outcome.returncode) == ("ok\n", 7), outcome.stderr
 
@@ -234,8 +236,8 @@ def test_a_handler_can_report_a_stack_pointer_to_nowhere(run, program, address):
 @pytest.mark.timing
 @pytest.mark.parametrize("types", ["cpu", "alloc"])
 def test_timers_that_come_late_are_reported(run, types):
-    """Merged expiries are CPU time without stacks of its own: here the program blocks every signal by
-    number, on a busy machine the tick comes in other threads' turns. Without timers nothing can be late."""
+    """Merged expiries are CPU time without stacks of its own: here the program blocks every signal by number, and on
+    a busy machine the tick comes in other threads' turns. Without timers nothing can be late."""
     code = """
 import ctypes, time
 def mask(how):
@@ -256,8 +258,8 @@ while time.thread_time() < 1.6: pass
 
 
 def test_a_program_built_for_gprof(run, tmp_path):
-    """libc takes SIGPROF for it before main, by no function that is hooked: it has its signal for itself
-    from then on, and its time is sampled by another."""
+    """libc takes SIGPROF for the program before main, by no function that is hooked: the program has its signal for
+    itself from then on, and its time is sampled by another."""
     source = tmp_path / "counted.c"
     source.write_text(
         '#include "cpu_sample.h"\n'
@@ -275,8 +277,8 @@ def test_a_program_built_for_gprof(run, tmp_path):
 @pytest.mark.timing
 @pytest.mark.parametrize("timer, number", [("ITIMER_PROF", "SIGPROF"), ("ITIMER_VIRTUAL", "SIGVTALRM")])
 def test_a_timer_left_running_does_not_expire_of_the_last_export(run, timer, number):
-    """Python takes its handlers back before its end, and leaves the timer. What the last export costs
-    would be the program's end, were it counted: it is more than what is left of the interval."""
+    """Python takes its handlers back before its end, and leaves the timer. If the last export's CPU time counted, the
+    timer would end the program: the export takes more than what is left of the interval."""
     code = f"""
 import signal, time
 signal.signal(signal.{number}, lambda *_: None)
@@ -289,7 +291,7 @@ signal.signal(signal.{number}, signal.SIG_DFL)
 """
     command = ["/usr/bin/python3", "-S", "-c", code + "import os; os._exit(7)"]
     plain = run(command, profiled=False)
-    env = {**EXACT_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": "86400000", "OTEL_PROFILER_ALLOC_INTERVAL": "64"}  # much to name
+    env = {**EXACT_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": "86400000", "OTEL_PROFILER_ALLOC_INTERVAL": "64"}  # many names to read
     outcome = run(command, env=env)
     assert plain.returncode == outcome.returncode == 7
     assert outcome.instance("python3").cpu_total() > 49e6
@@ -298,8 +300,8 @@ signal.signal(signal.{number}, signal.SIG_DFL)
 @pytest.mark.parametrize("lifetime", ["0", "1000"])
 @pytest.mark.parametrize("when", ["fork", "late"])
 def test_a_handler_that_interrupts_malloc_may_fork(run, program, lifetime, when):
-    """In a program of one thread fork takes no locks; our thread must not make it take those that
-    the interrupted malloc holds, in an exit handler (late) neither."""
+    """In a program of one thread fork takes no locks; our thread must not make it take those that the interrupted
+    malloc holds, not even in an exit handler (late)."""
     outcome = run([program("interrupted_malloc"), when],
                   env={"OTEL_PROFILER_MIN_LIFETIME": lifetime, "OTEL_PROFILE_EXPORT_INTERVAL": "100"})
     assert (outcome.returncode, outcome.stdout) == (0, "300 children\n"), outcome.stderr
@@ -307,16 +309,16 @@ def test_a_handler_that_interrupts_malloc_may_fork(run, program, lifetime, when)
 
 @pytest.mark.parametrize("lifetime", ["0", "1000"])
 def test_a_handler_that_interrupts_malloc_may_end_the_program(run, program, lifetime):
-    """The same of the exit handlers, which free. (They may find the heap as the interrupted malloc
-    left it, and abort: so they do without us, in one of a hundred runs.) It hung in most runs."""
+    """Exit handlers free memory, likewise. (They may find the heap as the interrupted malloc left it, and abort: so
+    they do without the profiler, in one of a hundred runs.) Most runs hung before."""
     for _ in range(8):
         outcome = run([program("interrupted_malloc"), "exit"], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime})
         assert outcome.returncode in (3, -signal.SIGABRT), outcome.stderr
 
 
 def test_an_exit_waits_for_no_lock_that_the_helper_has_left(run, program):
-    """libc was made to believe in one thread while the helper, which waits for its time, was inside of the loader: it left
-    the loader's lock without a wake, and exit() hung."""
+    """libc was made to believe in one thread while the helper, which waits for its time, was inside of the loader: the
+    helper left the loader's lock without a wake, and exit() hung."""
     outcome = run([program("exit_beside_loader")], env={"OTEL_PROFILER_MIN_LIFETIME": "600000"})
     assert outcome.returncode == 3, outcome.stderr
 
@@ -326,9 +328,9 @@ def test_an_exit_waits_for_no_lock_that_the_helper_has_left(run, program):
 
 @pytest.mark.parametrize("how", ["another", "call", "blocked", "end", "at_once"])
 def test_a_tracer_may_deliver_our_signal_late(run, program, how):
-    """The kernel then takes it for a signal of the tracer's, or of its own, for which the default action
-    would end the program: ltrace ended every one. It may come when the timers are gone (blocked: it is
-    pending while we give the signal up; end: behind that), and ended a program in exit()."""
+    """The kernel then treats the signal as the tracer's, or as its own, for which the default action would end the
+    program: under ltrace every program ended. The signal may come when the timers are gone (blocked: it is pending
+    while the profiler gives the signal up; end: after that), and ended a program in exit()."""
     outcome = run([program("holds_signals_back"), how, program("burn"), "60", "4"], env=EXACT_CPU)
     delivered, end = outcome.stdout.replace("burnt\n", "").splitlines()
     assert end == "exited 7", outcome.stdout
@@ -337,7 +339,7 @@ def test_a_tracer_may_deliver_our_signal_late(run, program, how):
 
 
 def test_a_signal_that_another_process_sends_ends_a_traced_program(start, program):
-    """As without us: it is not our timer's, whoever traces."""
+    """The signal is not our timer's, whether a tracer is there or not: the program ends as without the profiler."""
     tracer = start([program("holds_signals_back"), "at_once", program("burn"), "60000", "4"])
     children = Path(f"/proc/{tracer.process.pid}/task/{tracer.process.pid}/children")
     traced = eventually(lambda: [int(pid) for pid in children.read_text().split()], "a child", unless=tracer.process.poll)[0]
@@ -348,14 +350,14 @@ def test_a_signal_that_another_process_sends_ends_a_traced_program(start, progra
 
 
 def in_one_line(function, trace):
-    """ltrace tells of a call in two lines if a signal comes in it."""
+    """Joins lines: ltrace prints a call in two lines if a signal comes in it."""
     return re.sub(rf"({function}\(.*) <no return \.\.\.>\n(?:.*\n)*?<\.\.\. {function} resumed> ", r"\1", trace)
 
 
 @pytest.mark.system
 @pytest.mark.skipif(not shutil.which("ltrace"), reason="needs ltrace")
 def test_ltrace_prints_the_same_as_without_us(run, program, tmp_path):
-    """A signal that comes while it is at one of its breakpoints it delivers later."""
+    """ltrace delivers a signal later that comes while the program is at one of its breakpoints."""
     command = ["ltrace", "-e", "clock_gettime+puts", "-o", tmp_path / "trace", program("burn"), "300", "4"]
     ends = []
     for profiled in (False, True):

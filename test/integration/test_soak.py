@@ -1,4 +1,4 @@
-"""The soaks' rule for growth, and the programs for a moment; `make soak` runs them for long."""
+"""The soaks' rule for growth holds, and their programs run for a moment; `make soak` runs them for long."""
 
 import random
 import shutil
@@ -63,14 +63,14 @@ def test_too_little_was_seen():
 
 @pytest.mark.skipif(not shutil.which("redis-server"), reason="redis is missing (Debian: redis-server)")
 def test_redis_for_a_moment():
-    """Too short to say that nothing grows."""
+    """The run is too short to show that nothing grows."""
     verdict = soak_redis(15, tell=lambda line: None)
     found = [problem for problem in verdict.problems if not problem.endswith("tells nothing")]
     assert not found, "\n".join(found + verdict.lines)
 
 
 def test_churn_for_a_moment():
-    """Too short for caches to be full, so bytes may still grow; the rest is judged."""
+    """The run is too short for caches to be full, so bytes may still grow; the other figures are judged."""
     verdict = soak_churn(20, tell=lambda line: None)
     found = [problem for problem in verdict.problems if not problem.startswith(COUNTED_IN_BYTES)]
     assert not found, "\n".join(found + verdict.lines)

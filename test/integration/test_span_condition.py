@@ -1,13 +1,14 @@
-"""OTEL_PROFILER_CONDITION=span>200ms: of which spans something is exported, of test/programs/flushes_spans.c."""
+"""OTEL_PROFILER_CONDITION=span>200ms exports samples of long spans alone; test/programs/flushes_spans.c has both
+kinds."""
 
 import json
 
 import pytest
 from linked_samples import linked_samples
 
-BOUND = 200e6  # what the programs' long spans exceed by their sleep alone
-OBJECTS = 100  # that a span allocates at a time
-# each allocation is sampled, so that what is exported adds up
+BOUND = 200e6  # the programs' long spans exceed this bound by their sleep alone
+OBJECTS = 100  # objects that a span allocates at a time
+# each allocation is sampled, so that the exports add up
 EVERY = {"OTEL_PROFILE_EXPORT_INTERVAL": "86400000", "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_TYPES": "alloc"}
 
 
@@ -16,7 +17,7 @@ class Spans:
         self.outcome = run([program("flushes_spans"), *steps],
                            env={**EVERY, "OTEL_PROFILER_CONDITION": condition, **environment}, log_to_stderr=True)
         assert self.outcome.returncode == 0, self.outcome.stderr
-        self.lasted = {}  # the longest of each name
+        self.lasted = {}  # the longest span of each name
         for name, nano in json.loads(self.outcome.stdout, object_pairs_hook=list):
             self.lasted[name] = max(nano, self.lasted.get(name, 0))
 
@@ -24,13 +25,13 @@ class Spans:
         return sum(instance.value_of(function, "alloc_objects") for instance in self.outcome.instances())
 
     def samples(self):
-        """How many lines of allocations were exported."""
+        """Returns how many lines of allocations were exported."""
         return sum(len(profile.samples) for request in self.outcome.requests for of in request.resource_profiles
                    for scope in of.scope_profiles for profile in scope.profiles
                    if request.dictionary.string_table[profile.sample_type.type_strindex] == "alloc_objects")
 
     def check_short(self, function="in_short", name="short"):
-        """On a machine that stands still a short span lasts long, and may be exported or not."""
+        """On a machine that stops for a while a short span lasts long, and may be exported or not."""
         assert self.lasted[name] > BOUND or self.objects(function) == 0
 
 
@@ -40,7 +41,7 @@ def spans(run, program):
 
 
 def test_long_spans_alone_are_exported(spans):
-    """Whatever happens beside them in the interval, at once or at the end of the process."""
+    """This holds whatever happens beside the spans in the interval, at once or at the end of the process."""
     it = spans("span>200ms", "short", "long+", "short", "none", "short+", "long+", "none+")
     assert it.objects("in_long") == 4 * OBJECTS, "both of the long spans, and not what had none"
     it.check_short()
@@ -70,7 +71,7 @@ def test_samples_before_the_bound_are_not_exported(spans):
 
 
 def test_a_span_that_sleeps_in_one_call_is_as_long_as_that(spans):
-    """No CPU time is sampled of it, and nothing is allocated."""
+    """No CPU time of the span is sampled, and nothing is allocated in it."""
     it = spans("span>200ms", "sleeps", OTEL_PROFILER_TYPES="alloc,off_cpu", OTEL_PROFILER_WAIT_FREQUENCY="49")
     waits = linked_samples(it.outcome, "off_cpu")
     assert all(sample.span for sample in waits)
@@ -93,7 +94,7 @@ def test_any_of_several_is_enough(spans):
 
 
 def test_a_forked_child_measures_by_itself(spans):
-    """Of the span that it was born in it knows what it has seen of it."""
+    """Of the span that it was forked in, the child counts what it has seen itself."""
     it = spans("span>200ms", "forks")
     assert it.objects("child_in_own_span") == 2 * OBJECTS
     assert it.objects("in_forks") == 4 * OBJECTS, "the child was forked in there"
@@ -101,7 +102,7 @@ def test_a_forked_child_measures_by_itself(spans):
 
 
 def test_the_live_heap_is_left_out_of_an_interval_that_is_exported_in_part(spans):
-    """It is of no span; and what is left out is not said to be gone."""
+    """The live heap belongs to no span; and what is left out is not reported as freed."""
     it = spans("span>200ms", "long", "short+", OTEL_PROFILER_TYPES="alloc,heap")
     kinds = {request.dictionary.string_table[profile.sample_type.type_strindex] for request in it.outcome.requests
              for of in request.resource_profiles for scope in of.scope_profiles for profile in scope.profiles
@@ -110,8 +111,8 @@ def test_the_live_heap_is_left_out_of_an_interval_that_is_exported_in_part(spans
 
 
 def test_exports_are_the_same_with_a_listener(spans, tmp_path):
-    """Who asks gets all: it is encoded before, and what is exported then is what would be. (A short span may be long on
-    a machine that stands still.)"""
+    """A client gets all samples: they are encoded before the condition, and the exports do not differ. (A short span
+    may be long on a machine that stops for a while.)"""
     steps = ["short", "none", "long+", "short+", "none", "long+"]
     alone, asked = (spans("span>200ms", *steps, **listen) for listen in
                     ({}, {"OTEL_PROFILER_LISTEN": f"unix:{tmp_path / 'socket'}"}))
@@ -125,7 +126,7 @@ def test_exports_are_the_same_with_a_listener(spans, tmp_path):
 
 
 def test_it_is_set_while_the_program_runs(run, program, tmp_path):
-    """By the control file, before the first span: capture is asked for times from then on."""
+    """The control file sets the condition before the first span: capture records times from then on."""
     file = tmp_path / "runtime.conf"
     file.write_text("OTEL_PROFILER_CONDITION=span>200ms\n")
     file.chmod(0o600)

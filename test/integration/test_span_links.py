@@ -1,4 +1,4 @@
-"""What a thread works for reaches whoever receives profiles: the span as a link, labels as attributes."""
+"""The span that a thread works for reaches receivers as a link, and its labels as attributes."""
 
 import json
 
@@ -11,7 +11,7 @@ import common_pb2
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 SPANS = {"a": "00f067aa0ba902b7", "b": "fff067aa0ba90200"}
-# of samples without a span, and of each span, in the function that works for it
+# the function that works for each span, and for no span
 WORK = {"works_for_a": ("a", "/a"), "works_for_b": ("b", "/b"), "works_for_none": (None, None)}
 EVERY = {**EXACT_CPU, "OTEL_PROFILER_ALLOC_INTERVAL": "20000", "OTEL_PROFILER_TYPES": "cpu,alloc"}
 
@@ -36,7 +36,7 @@ def attributes_of(dictionary, sample):
 
 
 def samples_of(requests):
-    """(type, function of WORK, its link as (trace, span) or None, attributes, value) of each sample."""
+    """Returns (type, function of WORK, its link as (trace, span) or None, attributes, value) of each sample."""
     for request in requests:
         dictionary = request.dictionary
         for profile in (p for r in request.resource_profiles for s in r.scope_profiles for p in s.profiles):
@@ -50,7 +50,8 @@ def samples_of(requests):
 
 
 def check_samples(requests, ids_as_attributes=False):
-    """Each sample of a function has that function's span and label, and each kind has all of them."""
+    """Asserts that each sample of a function has that function's span and label, and that each kind has all
+    functions."""
     seen = {}
     for kind, work, ids, attributes, value in samples_of(requests):
         span, route = WORK[work]
@@ -133,7 +134,7 @@ def test_a_file_has_ids_in_hexadecimal_digits(work, tmp_path):
 
 
 def payload(schema, *names):
-    """ProcessContext {2: attributes} with the names of keys, as hexadecimal digits."""
+    """Returns ProcessContext {2: attributes} with the names of keys, as hexadecimal digits."""
     texts = [common_pb2.AnyValue(string_value=name) for name in names]
     attributes = {
         "threadlocal.schema_version": common_pb2.AnyValue(string_value=schema),
@@ -145,7 +146,7 @@ def payload(schema, *names):
 
 @pytest.fixture
 def published(run, program):
-    """published(payload...) -> (attributes of its linked samples, how many labels were left out)"""
+    """published(payload...) -> (attributes of its linked samples, how many labels were left out)."""
 
     def go(*arguments):
         outcome = run([program("publishes_spans"), "3", *arguments], env={**EVERY, "OTEL_PROFILER_TYPES": "cpu"}, log_to_stderr=True)

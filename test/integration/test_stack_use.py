@@ -1,5 +1,5 @@
-"""What one sample needs of its stack at most, from the compiler's own account of every frame: the
-deepest chain of calls from the handler fits on the stack that it is given."""
+"""The deepest chain of calls from the handler fits on the stack that one sample is given, by the compiler's own
+account of every frame."""
 
 import re
 import subprocess
@@ -7,14 +7,14 @@ import subprocess
 import pytest
 from profiled import ARCH, LIBRARY, ROOT
 
-# What is not ours: measured generously, signal-free leaf calls all of them.
+# Lists generous bounds for foreign functions, all of them leaf calls without signals.
 OUTSIDE = {
-    "clock_gettime": 512,  # the vDSO's, or a system call
+    "clock_gettime": 512,  # from the vDSO, or a system call
     "_dl_find_object": 512,  # called through a pointer, see modules.c
 }
 LEAF = 128
 ROOM_FOR_CHECK = 1024  # ARCH_ENTRY_ROOM_BYTES
-# What else is called through a pointer: unwind.c asks an interpreter for its frames.
+# Lists functions that are also called through a pointer: unwind.c requests frames of an interpreter.
 BY_POINTER = "list_group"
 FLAGS = [
     "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-O2", "-fvisibility=hidden", "-ftls-model=initial-exec",
@@ -29,7 +29,7 @@ EDGE = re.compile(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"')
 
 @pytest.fixture(scope="module")
 def call_graph(tmp_path_factory):
-    """(function -> bytes of its frame, function -> what it calls), of all capture sources."""
+    """Returns (function -> bytes of its frame, function -> what it calls), of all capture sources."""
     folder = tmp_path_factory.mktemp("graph")
     frames, calls = {}, {}
     for source in sorted((ROOT / "shim/capture").rglob("*.c")):
@@ -50,7 +50,7 @@ def call_graph(tmp_path_factory):
 
 
 def deepest(frames, calls, function, path=()):
-    """Bytes of the deepest chain from `function`, return addresses included, and the chain."""
+    """Returns the bytes of the deepest chain from `function`, return addresses included, and the chain."""
     assert function not in path, f"recursion: {path + (function,)}"
     name = function.rsplit(":", 1)[-1]
     if name == "__indirect_call":
@@ -80,7 +80,8 @@ def test_a_sample_fits_on_its_stack(call_graph):
 
 
 def test_the_entry_uses_nothing_of_another_stack(tmp_path):
-    """It moves to the thread's signal stack before its first push or call, but for one call where there is room for it."""
+    """The entry moves to the thread's signal stack before its first push or call, except for one call where there is
+    room."""
     text = subprocess.run(
         ["objdump", "-d", "--no-show-raw-insn", "--disassemble=signal_entry", LIBRARY],
         capture_output=True, text=True, check=True,

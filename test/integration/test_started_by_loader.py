@@ -1,4 +1,4 @@
-"""A program that is started through the dynamic loader is that program, not the loader."""
+"""A program that is started through the dynamic loader is reported as that program, not as the loader."""
 
 import pytest
 from profiled import EXACT_CPU

@@ -1,4 +1,4 @@
-"""What a program that lives short sees of us: one small library."""
+"""A program that lives for a short time sees only one small library of the profiler."""
 
 import os
 import re
@@ -13,13 +13,13 @@ pytestmark = pytest.mark.fast
 
 
 OFTEN = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "50"}
-# Each export has the live heap then: an export may be without CPU time, or without a sampled object.
+# Each export then has the live heap: an export may lack CPU time, or a sampled object.
 ON_CONSOLE = {"OTEL_PROFILES_EXPORTER": "otlp,console", "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_TYPES": "heap"}
 EXPORTS = 4
 
 
 def run_while_exports_come(start, folder, command, env=None, **options):
-    """The outcome of a program that works until there is a file `stop`: some exports long."""
+    """Returns the outcome of a program that works until the file `stop` exists: some exports long."""
     running = start(command, cwd=folder, env={**OFTEN, **(env or {})}, **options)
     eventually(lambda: len(running.receiver.requests), "exports", unless=running.process.poll, holds=lambda count: count >= EXPORTS)
     (folder / "stop").touch()
@@ -31,7 +31,7 @@ def mapped(text):
 
 
 def test_true_maps_nothing_else(run, library):
-    """The loader's own account of /bin/true: what it needs anyway, and libotelprof.so."""
+    """The loader itself reports what /bin/true maps: what it needs anyway, and libotelprof.so."""
     plain = run(["/bin/true"], profiled=False, env={"LD_DEBUG": "files"})
     profiled = run(["/bin/true"], env={"LD_DEBUG": "files"})
     init = lambda outcome: set(re.findall(r"calling init: (\S+)", outcome.stderr))
@@ -52,7 +52,7 @@ def test_needs_libc_alone(library):
 
 
 def test_no_descriptor_stays_open(start, tmp_path):
-    """Before, during and after exports the program has the descriptors it had without us."""
+    """Before, during and after exports the program has the descriptors that it has without the profiler."""
     code = (
         "import os\n"
         "def census(): return sorted(os.readlink(f'/proc/self/fd/{f}') for f in"
@@ -66,7 +66,7 @@ def test_no_descriptor_stays_open(start, tmp_path):
 
 
 def test_no_number_is_taken(start, program, tmp_path):
-    """close(0), open(): the program gets the number it left free, whatever the helper opens."""
+    """After close(0), open() gives the program the number that it left free, whatever the helper opens."""
     profiled = run_while_exports_come(start, tmp_path, [program("lowest_number"), "stop"], {"OTEL_PROFILER_SYMBOLS": "lines"})
     assert profiled.stdout == "0\n"
 
@@ -80,13 +80,13 @@ CLOSES_ALL = (
 
 
 def test_a_program_that_closes_every_descriptor(start, tmp_path):
-    """Closing all, over and over, ends no export."""
+    """A program that closes all descriptors, over and over, ends no export."""
     profiled = run_while_exports_come(start, tmp_path, ["/usr/bin/python3", "-c", CLOSES_ALL], EXACT_CPU)
     assert profiled.instance("python3").cpu_total() == pytest.approx(int(profiled.stdout), abs=START_NS)
 
 
 def test_the_helper_still_writes_to_stderr(start, tmp_path):
-    """That descriptor alone is the program's; it is borrowed for each line."""
+    """That descriptor alone is the program's; the helper borrows it for each line."""
     replaced = "import os; os.write(2, b'replaced'); os.dup2(os.open('/dev/null', os.O_WRONLY), 2)\n" + CLOSES_ALL
     said = []
     for code in (CLOSES_ALL, replaced):
@@ -101,7 +101,7 @@ PIDFD_GETFD = "438"  # x86-64; the default seccomp profiles of container runtime
 
 @pytest.mark.parametrize("stderr", ["2>&1 >/dev/null | cat", "2>>err", "2>err"])
 def test_stderr_in_a_container(start, program, tmp_path, stderr):
-    """It cannot be borrowed there, but a pipe is opened again, and a file is kept: nothing is overwritten."""
+    """stderr cannot be borrowed there, but a pipe is opened again, and a file is kept: nothing is overwritten."""
     code = (
         "import os\n"
         "for i in range(3):\n"
@@ -129,7 +129,7 @@ def test_standard_output_in_a_container(run, program):
 
 
 def test_a_closed_pipe_is_closed(start, tmp_path):
-    """The helper holds nothing open: who closes the last writer ends the reader's wait."""
+    """The helper keeps no descriptor open: the closing of the last writer ends the reader's wait."""
     code = (
         "import os\n"
         "read, write = os.pipe()\n"
@@ -142,8 +142,8 @@ def test_a_closed_pipe_is_closed(start, tmp_path):
 
 @pytest.mark.parametrize("milliseconds", range(110, 500, 30))
 def test_exit_while_libraries_load(run, program, library, milliseconds):
-    """main may end at any moment of the helper's start, and exit handlers of the libraries that it
-    is just initialising run then. The helper is slowed down, so that the moments are met."""
+    """main may end at any moment of the helper's start. Exit handlers of the libraries that the helper is just
+    initialising run then. The helper is slowed down, so that such moments occur."""
     slow = program("slow_helper.so")
     outcome = run(
         [program("burn"), str(milliseconds), "1"],
@@ -167,7 +167,7 @@ def test_a_short_process_loads_and_sends_nothing(run, program, lifetime, sent):
 
 
 def test_short_is_less_than_a_second_by_default(run, program):
-    """Of wall time: on a busy machine the program may take that long, and is started again."""
+    """A second of wall time: on a busy machine the program may take that long, and is started again."""
     for _ in range(20):
         start = time.monotonic()
         outcome = run([program("burn"), "1", "1"], env={"OTEL_PROFILER_MIN_LIFETIME": "", "LD_DEBUG": "files"})
@@ -186,7 +186,7 @@ def test_a_process_of_more_than_a_second_is_sent(run, program):
     pytest.param(kind, marks=pytest.mark.skipif(os.getuid() != 0, reason=f"only root may enter a {kind} namespace"))
     for kind in ("mount", "time")])
 def test_a_namespace_is_entered_alone(run, program, enterable, how):
-    """The helper, which has loaded nothing yet, is withdrawn meanwhile, and profiles afterwards."""
+    """The helper, which has loaded nothing yet, ends before the call, and another profiles afterwards."""
     enterable(how)
     outcome = run([program("enters_namespace"), "350", how], env={**EXACT_CPU, "OTEL_PROFILER_MIN_LIFETIME": "300"})
     assert outcome.stdout == "alone\n"
@@ -205,8 +205,8 @@ def test_the_helper_is_withdrawn_by_one_thread_at_a_time(run, program):
 
 
 def test_a_helper_that_begins_late_is_waited_for_until_it_is_gone(run, program, library, tmp_path):
-    """The kernel counts a thread a little longer than libc does. It is looked for by its id, which
-    nobody knows before it has begun."""
+    """The kernel counts a thread a little longer than libc does. The program waits for its id to disappear, which no
+    thread knows before the helper has begun."""
     trace = tmp_path / "trace"
     env = {"LD_PRELOAD": f"{library}:{program('late_threads.so')}", "OTEL_PROFILER_EXCLUDE": "none",
            "OTEL_PROFILER_MIN_LIFETIME": "10000"}
@@ -224,7 +224,7 @@ def test_a_withdrawn_helper_does_not_come_back_into_an_exit(run, program, librar
 
 
 def test_an_exit_hears_that_there_is_no_helper(run, program, library):
-    """It waits for one that another thread is about to start, and does not get."""
+    """exit waits for a helper that another thread is about to start, and cannot."""
     outcome = run([program("exits_without_helper")], timeout=60, log_to_stderr=True,
                   env={"LD_PRELOAD": f"{library}:{program('no_second_helper.so')}",
                        "OTEL_PROFILER_MIN_LIFETIME": "1000", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "600000",
@@ -237,7 +237,7 @@ AWAY = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_PROFILER_MIN_
 
 
 def test_the_log_is_where_the_program_was_started(run, tmp_path):
-    """It may go elsewhere, and count on what it finds there."""
+    """The program may change its directory, and rely on what it finds there."""
     (tmp_path / "elsewhere").mkdir()
     code = f"import os\nos.chdir('elsewhere')\n{WORKS}print(os.listdir('.'))"
     outcome = run(["/usr/bin/python3", "-c", code], cwd=tmp_path, env={**AWAY, "OTEL_PROFILER_LOG_FILE": "log"})
@@ -247,7 +247,7 @@ def test_the_log_is_where_the_program_was_started(run, tmp_path):
 
 @pytest.mark.parametrize("kind", ["link", "folder", "in no folder"])
 def test_a_log_file_that_is_none(run, tmp_path, kind):
-    """What would be said there is said on stderr."""
+    """Lines for such a file go to stderr."""
     log = tmp_path / "log"
     if kind == "link":
         log.symlink_to(tmp_path / "target")

@@ -1,5 +1,5 @@
-"""`make test-suites` compares what it says: its readers, its judgement, and a suite made up here in
-which the preload changes a verdict."""
+"""`make test-suites` compares outputs correctly: its readers, its judgement, and an invented suite in which the
+preload changes a verdict."""
 
 import re
 import subprocess
@@ -95,7 +95,7 @@ def test_a_changed_verdict_and_a_changed_end_are_found(tmp_path):
 
 
 def test_a_rare_failure_is_run_more_often(tmp_path):
-    """A test that fails each fifth time, whatever the side, and is first met with the preload."""
+    """Such a test fails each fifth time, whatever the side, and fails first with the preload."""
     (tmp_path / "count").write_text("3")
     rare = 'n=$(($(cat count) + 1)); echo $n > count; [ $((n % 5)) = 0 ] && echo not ok 1 || echo ok 1'
     sides = [Side(name) for name in (WITHOUT, WITH)]

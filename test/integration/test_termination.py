@@ -1,4 +1,5 @@
-"""Ends without exit handlers: signals that the program leaves to their default action, and _exit."""
+"""A process exports at ends without exit handlers, too: signals that the program leaves to their default action, and
+_exit."""
 
 import os
 import resource
@@ -18,14 +19,14 @@ ENDS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
 
 def burning(start, program, command=None, env=None, **options):
-    """A started program that has used 0.2 s of CPU, and lived for at least as long."""
+    """Returns a started program that has used 0.2 s of CPU, and lived for at least as long."""
     running = start(command or [program("burn"), "600000", "4", "10"], env={**EXACT_CPU, **(env or {})}, **options)
     eventually(lambda: cpu_seconds(running.process.pid), "0.2 s of CPU", unless=running.process.poll, holds=lambda used: used >= 0.2)
     return running
 
 
 def main_thread_ns(pid):
-    """CPU time of a process's first thread so far, as the kernel has it."""
+    """Returns the CPU time of a process's first thread so far, as the kernel has it."""
     return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0])
 
 
@@ -77,7 +78,7 @@ def test_the_program_sees_default_actions(run, program, profiled):
 
 @pytest.mark.parametrize("how", ["sigaction", "siginfo", "signal"])
 def test_a_default_that_is_set_anew_brings_the_last_export(run, program, how):
-    """By a handler that ends the process by the signal that it has got, as PHP's."""
+    """PHP's handler, for example, ends the process by the signal that it handles."""
     plain = run([program("resets_action"), how], profiled=False)
     assert plain.returncode == -signal.SIGTERM
     outcome = run([program("resets_action"), how], env=EXACT_CPU)
@@ -87,7 +88,7 @@ def test_a_default_that_is_set_anew_brings_the_last_export(run, program, how):
 
 
 def test_a_waiting_program_sees_no_interrupted_call(start):
-    """With the default action it never returns from its call: nor does it with ours."""
+    """With the default action the program never returns from its call: nor does it with our handler."""
     code = "import os, time; print('waits', flush=True); time.sleep(60) or os.write(1, b'back')"
     running = start(["/usr/bin/python3", "-c", code])
     eventually(lambda: os.path.getsize(running.out.name), "its word", unless=running.process.poll)
@@ -115,7 +116,7 @@ def test_handlers_of_the_program_get_their_signals(start):
 
 @pytest.mark.system
 def test_process_1_of_a_namespace_is_left_alone(start, program):
-    """The kernel gives it no signal that it does not handle: with a handler of ours it would."""
+    """The kernel gives process 1 no signal that it does not handle: it would deliver one to a handler of ours."""
     running = start(["unshare", "--pid", "--fork", "--kill-child", program("burn"), "1000", "4"])
     children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children")
     (child,) = eventually(lambda: [int(pid) for pid in children.read_text().split()], "a child", unless=running.process.poll)
@@ -131,7 +132,7 @@ def test_process_1_of_a_namespace_is_left_alone(start, program):
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may make a namespace of processes")
 @pytest.mark.parametrize("how", ["fork", "syscall", "clone"])
 def test_a_child_that_is_process_1_of_a_namespace_is_left_alone(run, program, how):
-    """It is sent SIGTERM, from outside and by itself, and sleeps on."""
+    """The child is sent SIGTERM, from outside and by itself, and sleeps on."""
     outcome = run([program("first_process"), how])
     assert (outcome.returncode, outcome.stdout) == (0, "process 1 slept\nended with 5\n"), outcome.stderr
 
@@ -156,7 +157,7 @@ for child in children: child.join()
 
 
 def test_children_of_multiprocessing_are_profiled(run):
-    """They end by os._exit."""
+    """Such children end by os._exit."""
     outcome = run(["/usr/bin/python3", "-c", MULTIPROCESS], env=EXACT_CPU)
     assert outcome.stdout == "[0, 1, 2, 3]\n", outcome.stderr
     used = dict(map(int, line.split()) for line in outcome.stderr.splitlines())
@@ -167,18 +168,18 @@ def test_children_of_multiprocessing_are_profiled(run):
 
 
 def test_a_signal_in_the_middle_of_a_fork(run, program):
-    """The thread that ends the process holds what a fork must hold; the helper is not kept waiting."""
+    """The thread that ends the process holds the locks of a fork; the helper is not kept waiting."""
     preload = f"{LIBRARY}:{program('raises_in_fork.so')}"
     outcome = run([program("ends_in_fork")], env={**EXACT_CPU, "LD_PRELOAD": preload}, timeout=120)
     assert outcome.returncode == -signal.SIGTERM
     assert outcome.instance("ends_in_fork").cpu_of("works_before") == pytest.approx(50e6, abs=START_NS)
 
 
-# --- what main leaves behind ---
+# --- after main ---
 
 @pytest.mark.parametrize("setting", [{}, {"OTEL_SDK_DISABLED": "true"}, {"OTEL_PROFILER_EXCLUDE": "*"}], ids=str)
 def test_the_end_does_not_depend_on_the_stack_pointer_that_main_leaves(run, program, setting):
-    """Free Pascal's main returns with another stack pointer than it was called with."""
+    """Free Pascal's main returns with another stack pointer than at its call."""
     outcome = run([program("returns_askew")], env={**EXACT_CPU, **setting})
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (7, "at the end\n", "")
     if not setting:
@@ -210,21 +211,21 @@ def test_a_free_pascal_program_that_uses_libc_ends_as_without_us(run, tmp_path, 
         assert outcome.instance("pascal").cpu_total() > 0
 
 
-# --- inside the dynamic loader, which the exporter has still to be loaded by ---
+# --- inside the dynamic loader, which has yet to load the exporter ---
 
 IN_LOADER = {**EXACT_CPU, "OTEL_PROFILER_MIN_LIFETIME": "1000", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "600000"}
 
 
 def test_a_signal_inside_the_loader_ends_the_process_behind_it(run, program):
-    """Its handler waited for the helper, and that for the loader: the shutdown timeout and ten seconds, in
-    a program that loads and unloads in every third run. The profile was lost."""
+    """Its handler once waited for the helper, and the helper for the loader: for the shutdown timeout and ten
+    seconds, in every third run of a program that loads and unloads. The profile was lost."""
     outcome = run([program("ends_in_loader"), "term", program("ends_in_loader.so")], env=IN_LOADER)
     assert (outcome.returncode, outcome.stdout) == (-signal.SIGTERM, "goes on\n"), outcome.stderr
     assert outcome.instance("ends_in_loader").cpu_total() > 49e6
 
 
 def test_an_exit_inside_the_loader_waits_for_no_thread_that_waits_for_it(run, program):
-    """It hung likewise. Where the helper was there first, there is a profile."""
+    """Such an exit hung likewise. Where the helper was in the loader first, there is a profile."""
     outcome = run([program("ends_in_loader"), "exit", program("ends_in_loader.so")], env=IN_LOADER, log_to_stderr=True)
     assert outcome.returncode == 7, outcome.stderr
     assert "ends inside the dynamic loader" in outcome.stderr or outcome.instances(), outcome.stderr

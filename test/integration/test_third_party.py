@@ -1,4 +1,4 @@
-"""THIRD_PARTY.md names all that we link or ship, and no part of libiberty is linked that it does not."""
+"""THIRD_PARTY.md names all that we link or ship, and every part of libiberty that is linked."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ def test_every_library_is_named(name):
 
 
 def members_of(archive):
-    """Member -> the functions and tables that it defines."""
+    """Returns member -> the functions and tables that it defines."""
     listing = subprocess.run(["nm", "-A", "--defined-only", archive], capture_output=True, text=True, check=False).stdout
     members = {}
     for line in listing.splitlines():

@@ -1,4 +1,4 @@
-"""Threads: every way to start, wait and end."""
+"""Threads start, wait and end in every way, profiled and unharmed."""
 
 import re
 import shutil
@@ -22,15 +22,15 @@ def test_every_way_to_end(run, program):
 
 @pytest.mark.parametrize("kind", ["idle", pytest.param("busy", marks=pytest.mark.timing)])
 def test_no_call_is_interrupted(run, program, kind):
-    """Eighteen calls that SA_RESTART does not cover, in threads that only wait and in threads that work
-    between short waits: no EINTR, as without us."""
+    """Eighteen calls that SA_RESTART does not cover run in threads that only wait and in threads that work between
+    short waits: no EINTR, as without the profiler."""
     plain = run([program("no_eintr"), kind], profiled=False)
     profiled = run([program("no_eintr"), kind], env={"OTEL_PROFILER_CPU_FREQUENCY": "4000"})
     assert plain.stdout.count("waited, 0 interrupted") == len(plain.stdout.splitlines()) == 18
     seen, expected = profiled.stdout.splitlines(), plain.stdout.splitlines()
     assert seen[:-1] == expected[:-1]
-    # the kernel's io_uring runs a timer's late work in the middle of its wait (docs/compatibility.md tells): of 2,500
-    # waits beside work a few may end early, of those of a thread that does nothing else none
+    # the kernel's io_uring runs a timer's late work in the middle of its wait (docs/compatibility.md): of 2,500 waits
+    # beside work a few may end early, of those of a thread that does nothing else none
     waited, interrupted = re.fullmatch(r"io_uring_enter: (.*), (\d+) interrupted", seen[-1]).groups()
     assert waited == "waited" and int(interrupted) <= (25 if kind == "busy" else 0)
     assert profiled.instance("no_eintr").cpu_of("burn") > 1e9, "while others were being sampled"
@@ -65,13 +65,13 @@ def test_helper_blocks_all_signals(run):
     )
     profiled = run(["/usr/bin/python3", "-c", code])
     blocked = int(profiled.stdout, 16)
-    # all but SIGKILL, SIGSTOP and the two that glibc keeps for itself
+    # all signals except SIGKILL, SIGSTOP and the two that glibc keeps for itself
     never = sum(1 << (number - 1) for number in (9, 19, 32, 33))
     assert blocked | never == (1 << 64) - 1
 
 
 def test_a_process_ends_with_its_last_thread(run, program):
-    """Our own thread must not keep it alive."""
+    """Our own thread must not keep the process alive."""
     plain = run([program("last_thread")], profiled=False, timeout=120)
     profiled = run([program("last_thread")], timeout=120, env=EXACT_CPU)
     assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout)
@@ -84,7 +84,8 @@ def test_a_process_ends_with_its_last_thread(run, program):
 
 @pytest.mark.parametrize("lifetime", ["0", "1000"])
 def test_a_main_thread_that_ends_last_ends_the_process(run, program, lifetime):
-    """Not a thread of ours in its place, which has none of its objects and blocks every signal."""
+    """The main thread ends the process itself, not a thread of ours in its place, which has none of its objects and
+    blocks every signal."""
     plain = run([program("main_ends_last")], profiled=False, timeout=120)
     assert plain.stdout == (
         "thread-local object destroyed by the main thread: 1\n"
@@ -98,7 +99,7 @@ def test_a_main_thread_that_ends_last_ends_the_process(run, program, lifetime):
 
 
 def test_a_process_ends_although_its_exporter_has_given_up(run, program, tmp_path):
-    """Then our thread has nothing to do, but must not keep the process alive either."""
+    """The helper has nothing to do then, but must not keep the process alive either."""
     shutil.copy(LIBRARY, tmp_path)
     shutil.copy(program("no_exporter.so"), tmp_path / "libotelprof-flush.so")
     plain = run([program("last_thread")], profiled=False, timeout=120)
@@ -108,7 +109,8 @@ def test_a_process_ends_although_its_exporter_has_given_up(run, program, tmp_pat
 
 
 def test_destructors_are_still_the_thread(run, program):
-    """A thread_local's and a key's, after the start routine has returned: time and allocations."""
+    """A thread_local's and a key's destructor run after the start routine has returned: their time and allocations
+    count."""
     profiled = run([program("thread_kinds"), "destructors"], env={**EXACT_CPU, "OTEL_PROFILER_ALLOC_INTERVAL": "1"})
     assert (profiled.stdout, profiled.returncode) == ("done\n", 0)
     measured = profiled.instance("thread_kinds")
@@ -143,14 +145,14 @@ def test_ten_thousand_live_threads(run, program):
     )
     assert plain.returncode == profiled.returncode == 0
     measured = profiled.instance("thread_kinds")
-    # what is sampled and what is accounted for at the threads' ends: 10,000 times 0.2 ms at least
+    # sampled time and the remainders at the threads' ends: 10,000 times 0.2 ms at least
     used = int(profiled.stdout.splitlines()[0])
     work = measured.cpu_of("crowd_thread")
     assert 1.9e9 < work < used + 0.1e9, (work, used)
 
 
 def test_exec_out_of_a_busy_process(run, program):
-    """Thirty times: neither killed by a timer's late signal, nor stopped by a blocked one."""
+    """In thirty runs the program is neither killed by a timer's late signal, nor stopped by a blocked one."""
     profiled = run(
         [program("thread_kinds"), "exec", "30"], env={"OTEL_PROFILER_CPU_FREQUENCY": "4000"}
     )
@@ -158,8 +160,8 @@ def test_exec_out_of_a_busy_process(run, program):
 
 
 def test_ids_are_set_while_samples_are_taken(run, program):
-    """libc has every thread set them too, by a signal that sigfillset() leaves out. The handler's stack
-    has no room for another; what lies next to it is kept small here, so that it shows."""
+    """libc has every thread set its ids, too, by a signal that sigfillset() leaves out. The handler's stack has no
+    room for another frame; memory next to it is kept small here, so that an overflow shows."""
     outcome = run([program("sets_ids"), "2000"], timeout=60, log_to_stderr=True, env={
         "OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_CPU_FREQUENCY": "4000", "OTEL_PROFILER_MAX_STACK_DEPTH": "1",
     })

@@ -1,4 +1,4 @@
-"""The profile of all threads: each is in it once, with what it does and where."""
+"""The profile of all threads has each thread once, with what it does and where."""
 
 import time
 
@@ -8,7 +8,7 @@ from profiled import names_of
 pytestmark = pytest.mark.system
 
 SETTINGS = {"OTEL_PROFILE_EXPORT_INTERVAL": "86400000"}
-WAITS = {  # thread -> its function, the kind of its wait, and whether threads wait so for work
+WAITS = {  # thread -> its function, the kind of its wait, and whether such waits are for work
     "holds": ("holds_it", "poll", True),
     "sleeps": ("sleeps", "sleep", True),
     "works-never": ("waits_for_work", "cond", True),
@@ -20,7 +20,7 @@ TRACE, SPAN = b"a thread's trace".hex(), b"its span".hex()
 
 
 class Thread:
-    """A sample of the profile."""
+    """Is a sample of the profile."""
 
     def __init__(self, dictionary, sample):
         strings = dictionary.string_table
@@ -50,13 +50,13 @@ def samples_of(request, kind):
 
 
 def by_name(request):
-    """{name of a thread: its sample}"""
+    """Returns {name of a thread: its sample}."""
     return {thread.attributes["thread.name"]: thread for thread in samples_of(request, "threads")}
 
 
 @pytest.fixture
 def stands_still(run, program):
-    """stands_still(...) -> its exports that have threads: those it asks for, and that of its end."""
+    """stands_still(...) -> the exports that have threads: those that the program requests, and the one at its end."""
     def begin(*arguments, types="cpu,off_cpu,threads", **env):
         outcome = run([program("stands_still"), *arguments],
                       env={**SETTINGS, "OTEL_PROFILER_TYPES": types, **env})
@@ -109,7 +109,7 @@ def test_a_lock_is_reported_with_its_holder_and_the_holders_place(stands_still):
 
 
 def test_threads_carry_their_context(stands_still):
-    """Read by another thread: of one that waits, and of one that runs."""
+    """Another thread reads the context: of a thread that waits, and of one that runs."""
     for request in stands_still():
         threads = by_name(request)
         assert threads["wants"].link == threads["computes"].link == (TRACE, SPAN)
@@ -119,7 +119,7 @@ def test_threads_carry_their_context(stands_still):
 
 
 def test_a_span_that_a_library_publishes_is_read_of_a_waiting_thread(stands_still, program):
-    """OpenTelemetry's OTEP 4947: a thread-local variable, of a library that was loaded late."""
+    """OpenTelemetry's OTEP 4947 defines a thread-local variable, here of a library that was loaded late."""
     last = stands_still("0", program("spans.so"))[-1]
     assert by_name(last)["reads"].link == ("07" * 16, "03" + "07" * 7)
 
@@ -134,7 +134,7 @@ def test_time_off_cpu_carries_the_threads_context(stands_still):
 
 
 def test_a_thread_made_past_us_is_there_too(stands_still):
-    """By clone(2): the kernel alone knows it."""
+    """clone(2) made the thread: the kernel alone knows it."""
     request = stands_still()[0]
     [thread] = [t for t in samples_of(request, "threads") if t.attributes["thread.id"] == stands_still.bare]
     assert (thread.thread_state, thread.wait_kind) == ("blocked", "poll")

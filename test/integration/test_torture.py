@@ -1,4 +1,4 @@
-"""The torture programs for a moment each; `make torture` runs them for long."""
+"""Each torture program runs for a moment; `make torture` runs them for long."""
 
 import sys
 

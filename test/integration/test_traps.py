@@ -1,4 +1,5 @@
-"""What broke users of other profilers and has no other home: test/TRAPS.md has the whole list."""
+"""Programs that broke under other profilers run unharmed: those that no other test has. test/TRAPS.md has the whole
+list."""
 
 import datetime
 import re
@@ -41,7 +42,7 @@ def compiled(tmp_path, flags):
 
 @pytest.mark.parametrize("flags", SANITIZERS)
 def test_sanitized_programs_are_left_alone(run, tmp_path, flags):
-    # GCC's shared libasan refuses every preload unless it is told not to look
+    # GCC's shared libasan refuses every preload unless ASAN_OPTIONS turns the check off
     outcome = run(
         [compiled(tmp_path, flags), "40", "4"],
         env={"ASAN_OPTIONS": "verify_asan_link_order=0", "OTEL_LOG_LEVEL": "debug"}, log_to_stderr=True,
@@ -65,7 +66,7 @@ def test_ubsan_works_beside_us(run, tmp_path):
 
 
 def test_a_large_process_forks_at_the_highest_rate(run):
-    """Where copying the address space takes longer than the timer's period."""
+    """Copying the address space takes longer than the timer's period."""
     code = (
         "import mmap, os, time\n"
         "memory = mmap.mmap(-1, 1 << 30)\n"
@@ -83,7 +84,7 @@ def test_a_large_process_forks_at_the_highest_rate(run):
 
 
 def test_some_threads_get_no_timer(run, program):
-    """As many timers as RLIMIT_SIGPENDING lets through, and one for the process beside them."""
+    """RLIMIT_SIGPENDING bounds the timers; one more samples the rest of the process."""
     outcome = run(
         [program("cpu_shares"), "12", "1"],
         env={"OTEL_LOG_LEVEL": "debug"},
@@ -111,7 +112,7 @@ def test_loaded_by_dlopen_we_decline(run):
 
 
 def test_an_allocator_before_us_creates_a_thread_under_its_lock(run, program):
-    """The thread waits for the loader: our helper must not be inside it and wait for the allocator."""
+    """The thread waits for the loader: our helper must not be inside the loader and wait for the allocator."""
     preload = f"{program('thread_in_malloc.so')}:{LIBRARY}"
     outcome = run([program("burn"), "50", "0"], env={"LD_PRELOAD": preload, "OTEL_PROFILER_MIN_LIFETIME": "0"})
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
@@ -119,7 +120,7 @@ def test_an_allocator_before_us_creates_a_thread_under_its_lock(run, program):
 
 
 def test_an_allocator_before_us_creates_a_thread_in_its_constructor(run, program):
-    """Likewise, where the allocator was idle when our helper began: it enters the loader when main begins, not before."""
+    """Here the allocator was idle when our helper began: the helper enters the loader when main begins, not before."""
     preload = f"{program('thread_in_constructor.so')}:{LIBRARY}"
     outcome = run([program("burn"), "50", "0"], env={"LD_PRELOAD": preload, "OTEL_PROFILER_MIN_LIFETIME": "0"}, timeout=120)
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
@@ -135,8 +136,8 @@ def test_the_exporter_of_a_program_that_never_leaves_a_constructor_is_loaded(run
 
 @pytest.mark.system
 def test_valgrind_finds_nothing_in_us(run, program):
-    # Not `burn`: it opens a file for each sample. Valgrind names what the helper maps by the descriptor's number in the main
-    # thread's table, and warns of that file.
+    # `burn` will not do: it opens a file for each sample. Valgrind names what the helper maps by the descriptor's number in
+    # the main thread's table, and warns of that file.
     outcome = run(["valgrind", "-q", "--error-exitcode=9", program("allocates_much"), "20", "2"], timeout=120)
     assert outcome.returncode == 7 and '"objects": 200' in outcome.stdout, outcome.stderr
     assert "==" not in outcome.stderr, outcome.stderr
@@ -144,7 +145,7 @@ def test_valgrind_finds_nothing_in_us(run, program):
 
 @pytest.mark.parametrize("ours_first", (True, False))
 def test_beside_a_preload_that_makes_calls_by_their_functions(run, library, ours_first):
-    """Its syscall() calls our mmap: that must not call it in turn, nor may prctl."""
+    """The preload's syscall() calls our mmap: that must not call syscall() in turn, nor may prctl."""
     order = [library, BUILD / "test/programs/routes_calls.so"]
     code = (
         "import ctypes, mmap\n"
@@ -172,7 +173,7 @@ VALGRIND_TOOLS = {
 @pytest.mark.system
 @pytest.mark.parametrize("tool", VALGRIND_TOOLS)
 def test_valgrind_prints_the_same_as_without_us(run, program, tool, tmp_path):
-    """Not of our thread, our memory and our locks."""
+    """Valgrind reports nothing of our thread, our memory and our locks."""
     command = ["valgrind", f"--tool={tool}", "--log-file=said", *VALGRIND_TOOLS[tool].split(),
                program("short_threads"), "6", "500"]
 
@@ -193,7 +194,7 @@ def test_valgrind_prints_the_same_as_without_us(run, program, tool, tmp_path):
 
 @pytest.mark.parametrize("ours_first", (True, False))
 def test_beside_a_preload_that_moves_the_clocks(run, program, library, ours_first):
-    """We ask the kernel for the time: sleeps and deadlines hold, and the profile says when it was."""
+    """The profiler reads the time from the kernel: sleeps and deadlines hold, and the profile has the true time."""
     order = [library, program("fake_clock.so")]
     outcome = run(
         [program("burn"), "40", "1"], timeout=120,
@@ -213,7 +214,7 @@ def test_beside_a_preload_that_moves_the_clocks(run, program, library, ours_firs
 @pytest.mark.parametrize("profiled", [False, True])
 @pytest.mark.parametrize("flags", [[], ["-static"]])
 def test_a_program_of_another_c_library(run, tmp_path, profiled, flags):
-    """Its loader, if it has one, must find all that we refer to; then nothing happens."""
+    """Its loader, if it has one, must find all symbols that we refer to; then nothing happens."""
     built = tmp_path / "program"
     subprocess.run(["musl-gcc", *flags, "-o", built, ROOT / "test/musl/program.c"], check=True)
     outcome = run([built], profiled=profiled)

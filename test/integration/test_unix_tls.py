@@ -1,5 +1,5 @@
-"""A Unix socket with TLS asked for: what listens there without TLS is told nothing. (test_protocols.py has
-the receivers that do speak it.)"""
+"""A receiver without TLS at a Unix socket gets nothing where TLS was requested. (test_protocols.py has receivers with
+TLS.)"""
 
 import contextlib
 import socket
@@ -14,7 +14,7 @@ HANDSHAKE = b"\x16\x03"  # RFC 8446, 5.1: a record of that type
 
 
 class Listener:
-    """Keeps what each connection begins with, and answers nothing."""
+    """Keeps the first bytes of each connection, and sends no response."""
 
     def __init__(self, path):
         self.heard = []

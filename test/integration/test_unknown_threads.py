@@ -1,4 +1,4 @@
-"""Threads that are made past every preload are in no profile: how many there are is said."""
+"""Threads that are made past every preload are in no profile: the profiler reports how many there are."""
 
 import pytest
 from attributed_samples import attributed_samples
@@ -9,7 +9,7 @@ SENTENCE = "threads were made past our pthread_create"
 
 
 def unknown_threads(outcome):
-    """otelprof.dropped.unknown_thread, as the last export that tells it does."""
+    """Returns otelprof.dropped.unknown_thread of the last export that has it."""
     told = [0]
     for request in outcome.requests:
         dictionary = request.dictionary
@@ -23,7 +23,7 @@ def unknown_threads(outcome):
 
 @pytest.mark.parametrize("how", ["found", "bare"])
 def test_threads_made_past_us_are_counted(run, program, how):
-    """Found by dlsym in libc, as Free Pascal's are, or made by clone(2)."""
+    """The creating function is found by dlsym in libc, as in Free Pascal; or clone(2) makes the thread."""
     outcome = run([program("makes_threads"), how, "3"], env=SETTINGS, log_to_stderr=True)
     assert (outcome.returncode, outcome.stdout) == (0, "made\n")
     assert unknown_threads(outcome) == 3
@@ -47,7 +47,7 @@ def test_a_thread_that_we_know_is_not_counted(run, program):
 
 @pytest.mark.parametrize("how", ["now", "dlmopen"])
 def test_threads_of_constructors_that_are_bound_past_us_are_counted(run, program, how):
-    """Of a library that is loaded with RTLD_DEEPBIND, or with a C library of its own."""
+    """The constructor's library is loaded with RTLD_DEEPBIND, or with a C library of its own."""
     outcome = run([program("loads_deep"), how, program("early_worker.so"), "worked"], env=SETTINGS, log_to_stderr=True)
     assert outcome.stdout.startswith("worked 1\n"), outcome.stderr
     assert unknown_threads(outcome) == 1
@@ -60,7 +60,8 @@ def test_nothing_is_said_of_them_by_default(run, program):
 
 
 def test_the_kernels_threads_have_their_cpu_time_and_no_frames(run, program):
-    """io_uring's pollers are threads of the process, which pthread_create made none of; others have no invented frame."""
+    """io_uring's pollers are threads of the process that pthread_create did not make; other threads have no invented
+    frame."""
     outcome = run([program("polls_by_kernel")], env={**SETTINGS, "OTEL_PROFILER_TYPES": "all"}, log_to_stderr=True)
     if outcome.stdout == "refused\n":
         pytest.skip("no io_uring here")
@@ -74,4 +75,4 @@ def test_the_kernels_threads_have_their_cpu_time_and_no_frames(run, program):
     unknown = [sample for sample in samples if sample.kind == "threads" and sample not in by_kernel
                and sample.attributes["thread.id"] != instance.pid]
     assert {sample.stack for sample in unknown} == {("[unknown]",)}, unknown
-    assert unknown_threads(outcome) <= 1 and outcome.stderr.count(SENTENCE) <= 1  # the thread by clone
+    assert unknown_threads(outcome) <= 1 and outcome.stderr.count(SENTENCE) <= 1  # the thread made by clone

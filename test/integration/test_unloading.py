@@ -1,11 +1,11 @@
-"""Libraries that take turns at one address: nothing is named after what came later."""
+"""When libraries take turns at one address, no sample gets a name from a library that came later."""
 
 import shutil
 
 import pytest
 from profiled import AWAITED, BUILD, EXACT_CPU, START_NS
 
-A_NS, B_NS = 30e6, 60e6  # of the latter one half in later intervals
+A_NS, B_NS = 30e6, 60e6  # half of the latter's time is in later intervals
 A_BYTES, B_BYTES = 2000 * 1024, 3000 * 1024
 
 
@@ -36,7 +36,7 @@ def live(instance, name):
 
 @pytest.mark.parametrize("how", ["hooked", "unseen"])
 def test_turns_between_two_harvests(turns, how):
-    """What came and went unseen has no name, and gets nobody else's."""
+    """Code that came and went unseen has no name, and gets no other library's name."""
     instance = turns(how, "never")
     seen = how == "hooked"
     assert instance.cpu_of("work_of_a") == (pytest.approx(A_NS, abs=START_NS) if seen else 0)
@@ -48,7 +48,7 @@ def test_turns_between_two_harvests(turns, how):
 
 @pytest.mark.parametrize("how", ["hooked", "unseen"])
 def test_turns_across_a_harvest(turns, how):
-    """Wherever the harvest falls, no more is named than was."""
+    """Wherever the harvest falls, no more time is named than was spent."""
     instance = turns(how, "after")
     assert instance.cpu_of("work_of_a") < A_NS + START_NS
     assert B_NS / 2 - 2e6 < instance.cpu_of("work_of_b") < B_NS + START_NS
@@ -58,11 +58,11 @@ def test_turns_across_a_harvest(turns, how):
 
 @pytest.mark.parametrize("how", ["hooked", "unseen"])
 def test_turns_in_intervals_of_their_own(turns, how):
-    """What is there at a harvest, or goes by the dlclose that we see, is known."""
+    """A library that is loaded at a harvest, or whose dlclose the profiler sees, is known."""
     instance = turns(how, "between")
     assert instance.cpu_of("work_of_b") == pytest.approx(B_NS, abs=START_NS)
     assert live(instance, "work_of_b") == B_BYTES
-    if how == "unseen":  # a may have come and gone between two harvests
+    if how == "unseen":  # library a may have come and gone between two harvests
         assert live(instance, "work_of_a") in (0, A_BYTES)
         return
     assert instance.cpu_of("work_of_a") == pytest.approx(A_NS, abs=START_NS)
@@ -71,10 +71,10 @@ def test_turns_in_intervals_of_their_own(turns, how):
 
 @pytest.mark.parametrize("exporter", ["otlp", "console", "otlp_file"])
 def test_files_are_let_go(run, program, tmp_path, exporter):
-    """Whoever exports: files are open while names are looked up, and not for longer."""
+    """With each exporter, files are open while names are read, and not for longer."""
     count = 400
     (tmp_path / "copies").mkdir()
-    for i in range(count):  # the loader takes links for one library
+    for i in range(count):  # the loader would treat links as one library
         shutil.copy(BUILD / "test/programs/plugin.so", tmp_path / f"copies/{i}.so")
     outcome = run(
         [program("loads_many"), tmp_path / "copies", count],
@@ -94,7 +94,7 @@ COUNT, EACH_MS, BLOCKS = 80, 3, 25
 
 @pytest.fixture
 def many(tmp_path):
-    """A folder with 80 libraries that differ in the name of the function that works."""
+    """Makes a folder with 80 libraries that differ in the name of the function that works."""
     library = (BUILD / "test/programs/one_of_many.so").read_bytes()
     folder = tmp_path / "many"
     folder.mkdir()
@@ -108,7 +108,8 @@ def many(tmp_path):
     ("loaded after", 86400000, 0), ("loaded after", 86400000, 20),
 ])
 def test_stacks_are_named_by_the_mappings_of_their_time(run, program, many, exporter, interval, come):
-    """However many were unloaded since, and whatever came to their places: the program's or ours."""
+    """This holds however many were unloaded since, and whatever is mapped in their places: the program's memory or
+    ours."""
     before = exporter == "loaded before"
     env = {"OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_CPU_FREQUENCY": EXACT_CPU["OTEL_PROFILER_CPU_FREQUENCY"],
            "OTEL_PROFILE_EXPORT_INTERVAL": str(interval),

@@ -1,4 +1,4 @@
-"""The vDSO: code of the kernel's, without a file, in every process."""
+"""Code of the vDSO, which is the kernel's and has no file, has names in every process."""
 
 import hashlib
 from pathlib import Path
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.timing
 
 
 def image():
-    """As it is mapped: the same in all processes."""
+    """Returns the vDSO as it is mapped: equal in all processes."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         if line.endswith("[vdso]"):
             start, end = (int(part, 16) for part in line.split()[0].split("-"))
@@ -20,7 +20,7 @@ def image():
 
 
 def htlhash(file):
-    """What the eBPF profiler identifies a file by: its ends and its length."""
+    """Computes the id that the eBPF profiler gives to a file: from its ends and its length."""
     return hashlib.sha256(file[:4096] + file[-4096:] + len(file).to_bytes(8, "big")).hexdigest()[:32]
 
 

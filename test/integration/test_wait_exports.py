@@ -1,5 +1,5 @@
-"""Exports of waits, locks and threads, as real programs make them: what receivers hold them to. (Each export of each
-test is validated: profiled.py.)"""
+"""Exports of waits, locks and threads keep receivers' rules, as real programs make them. (profiled.py validates each
+export of each test.)"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is marked on a stack is right, and what is right is not marked (shim/capture/unwind/stack_end.h)."""
+"""Marks on stacks are right, and whole stacks have no mark (shim/capture/unwind/stack_end.h)."""
 
 import json
 import subprocess
@@ -10,8 +10,8 @@ pytestmark = pytest.mark.timing
 
 
 def test_our_own_work_is_not_the_programs(run, program):
-    """Where each allocation is sampled most of the time is ours. A timer that expires meanwhile comes in
-    with our system calls' end: what it finds is no function of libc that the program's would have called."""
+    """Where each allocation is sampled, most of the time is the profiler's. A timer that expires meanwhile comes at
+    the end of our system calls: its stack has no function of libc that the program would have called."""
     done = run([program("allocates_always")],
                env={"OTEL_PROFILER_ALLOC_INTERVAL": "256", "OTEL_PROFILER_CPU_FREQUENCY": "999"})
     assert (done.stdout, done.returncode) == ("done\n", 0)
@@ -23,7 +23,7 @@ def test_our_own_work_is_not_the_programs(run, program):
 
 
 def test_time_that_no_sample_met_is_marked(run, program):
-    """Threads of 30 us end between two ticks: under their start routine is all of their time, and no stack."""
+    """Threads of 30 us end between two ticks: all of their time is under their start routine, without a stack."""
     done = run([program("short_threads"), "20000", "30"], timeout=120)
     truth = json.loads(done.stdout)
     measured = done.instance("short_threads")
@@ -52,8 +52,8 @@ COMPILE = ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", f"-I{ROOT / 'test' / 'pr
 
 
 def check_stack(measured, *functions):
-    """The one with burn() in it: of exactly those functions and those before main(), and found by frame pointers. One of
-    libc's has a name only where libc's own debug information is installed."""
+    """Asserts that the stack with burn() has exactly those functions and those before main(), found by frame
+    pointers. One of libc's has a name only where libc's own debug information is installed."""
     (stack,) = [stack for stack in measured.stacks("samples") if "burn" in stack]
     named = tuple(name for name in stack if name != "__libc_start_call_main")
     assert named == (*functions, "__libc_start_main", "_start")
@@ -66,7 +66,7 @@ def check_stack(measured, *functions):
 @pytest.mark.system
 
 def test_code_without_any_tables_is_crossed_by_frame_pointers(run, tmp_path):
-    """As Free Pascal's programs are: an object without .eh_frame_hdr that keeps frame pointers."""
+    """Free Pascal's programs are such: an object without .eh_frame_hdr that keeps frame pointers."""
     source, job = tmp_path / "job.c", tmp_path / "job"
     source.write_text(WITHOUT_TABLES)
     subprocess.run([*COMPILE, "-fno-omit-frame-pointer", "-no-pie", source, "-Wl,--no-eh-frame-hdr", "-o", job], check=True)
@@ -76,7 +76,7 @@ def test_code_without_any_tables_is_crossed_by_frame_pointers(run, tmp_path):
 @pytest.mark.system
 @pytest.mark.parametrize("flags", [["-fno-omit-frame-pointer"], ["-fomit-frame-pointer"]], ids=["frame pointers", "none"])
 def test_a_library_that_was_stripped_of_its_tables_is_crossed(run, tmp_path, flags):
-    """In a program that has them: what its instructions say leads out of it."""
+    """The program around it has tables: the walker leaves the library by its instructions."""
     source, library, job = tmp_path / "part.c", tmp_path / "libpart.so", tmp_path / "job"
     source.write_text(WITHOUT_TABLES.replace("int main(void)", "int work(void)"))
     (tmp_path / "job.c").write_text("int work(void); int main(void) { int i = work(); return i; }")

@@ -1,7 +1,7 @@
-"""No variable becomes a write to a file that is not the process's own.
+"""No variable causes a write to a file that is not the process's own.
 
-The attacks are made as two real users: root and 65534. A file is one of two: where log lines go, and where
-exports go; the same rule holds for both (common/own_file.h).
+The attacks are made as two real users: root and 65534. A file is one of two: the log, or the file of exports; the
+same rule holds for both (common/own_file.h).
 """
 
 import os
@@ -47,7 +47,7 @@ def profile(kind, file, uid=0, **environment):
 
 @pytest.fixture
 def shared():
-    """A folder below /tmp, as /tmp is: others can come to it, which a test's own folder forbids."""
+    """Makes a folder below /tmp with the mode of /tmp: other users can reach it, unlike a test's own folder."""
     with tempfile.TemporaryDirectory(prefix="otelprof-files-", dir="/tmp") as name:
         folder = Path(name) / "shared"
         Path(name).chmod(0o755)
@@ -140,7 +140,7 @@ def test_no_part_of_the_path_is_a_link(shared, victim, kind, part):
 @pytest.mark.parametrize(("mode", "why"), [(0o777, "others can write"), (0o775, "others can write")])
 @NEEDS_ROOT
 def test_a_folder_that_others_can_write_is_not_used(shared, kind, mode, why):
-    """Where they could put something else in the place of the file, or of a folder above it."""
+    """There another user could replace the file, or a folder above it."""
     shared.chmod(mode)
     os.chown(shared, 0, NOBODY)
     assert_refused(profile(kind, shared / "file"), why)
@@ -173,7 +173,7 @@ def test_a_log_goes_to_no_device_but_the_one_that_is_nothing(shared, where):
 
 @NEEDS_ROOT
 def test_an_unused_output_is_not_reported(shared):
-    """A variable for a whole container reaches programs of other users, whose stderr is not to tell of it."""
+    """A variable for a whole container reaches programs of other users, whose stderr must stay clean."""
     (shared / "file").write_text(VICTIM)
     (shared / "file").chmod(0o600)
     shared.chmod(0o755)
@@ -181,14 +181,14 @@ def test_an_unused_output_is_not_reported(shared):
     assert (outcome.stdout, outcome.stderr, outcome.returncode) == ("done\n", "", 0)
 
 
-# --- what is said ---
+# --- the log ---
 
 
 @pytest.mark.parametrize("to_file", [False, True])
 @pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_PROFILER_MIN_LIFETIME", "OTEL_PROFILER_FILE",
                                       "OTEL_EXPORTER_OTLP_CERTIFICATE", "OTEL_PROFILER_EXCLUDE"])
 def test_no_value_is_repeated_raw(shared, variable, to_file):
-    """A line is a line of ours, and says nothing to a terminal."""
+    """Each line begins as ours, and has no control characters for a terminal."""
     evil = "http://a\nroot::0:0::/:/bin/sh\n\x1b]0;owned\x07\x9b2J\u202e" + "x" * 5000
     if variable == "OTEL_PROFILER_FILE":
         evil = f"{shared}/{evil.replace('/', '-')[:80]}/none"
@@ -200,7 +200,7 @@ def test_no_value_is_repeated_raw(shared, variable, to_file):
         capture_output=True, check=False, timeout=60, cwd=shared,
     )
     assert (outcome.stdout, outcome.returncode) == (b"done\n", 0)
-    log = shared / "log"  # a wrong value is said before it is known, on stderr
+    log = shared / "log"  # a wrong value is logged before the file is known, on stderr
     text = outcome.stderr + (log.read_bytes() if log.exists() else b"")
     lines = text.decode().split("\n")
     assert lines.pop() == ""
@@ -223,8 +223,8 @@ WRITES = {
 
 @pytest.mark.parametrize("what", WRITES)
 def test_a_setuid_wrappers_child_writes_no_file_of_the_users_choice(root, what):
-    """LD_PRELOAD is taken away there, OTEL_* are not; root's preload is there all the same. It goes on to
-    export over the network."""
+    """A setuid wrapper removes LD_PRELOAD, and not OTEL_*; root's preload is there all the same. The child still
+    exports over the network."""
     receiver = Receiver()
     root.configure(*PROFILED, f"OTEL_EXPORTER_OTLP_ENDPOINT={receiver.url}")
     try:
@@ -241,7 +241,7 @@ def test_a_setuid_wrappers_child_writes_no_file_of_the_users_choice(root, what):
 
 
 def test_a_setuid_wrappers_child_reads_no_configuration_of_the_users_choice(root):
-    """But that which a file of root's names."""
+    """It reads a configuration that a file of root's names."""
     (root.folder / "open/otel.yaml").write_text('file_format: "1.0"\ndisabled: true\n')
     (root.folder / "secret/otel.yaml").write_text(
         'file_format: "1.0"\nresource: {attributes: [{name: service.name, value: "${NAME:-roots}"}]}\n')
@@ -259,7 +259,7 @@ def test_a_setuid_wrappers_child_reads_no_configuration_of_the_users_choice(root
 
 
 def test_a_setuid_wrappers_child_follows_no_file_of_the_users_choice(root):
-    """One that root may read and the user may not: nothing of it is followed, nothing of it shown."""
+    """Root may read the file and the user may not: nothing of it is followed, and nothing of it shown."""
     (root.folder / "secret/control").write_text("OTEL_PROFILER_START=off\nOTEL_PROFILER_TYPES=hidden\n")
     for named in ((), ("OTEL_PROFILER_CONTROL_FILE=/secret/control",)):
         receiver = Receiver()
@@ -273,7 +273,7 @@ def test_a_setuid_wrappers_child_follows_no_file_of_the_users_choice(root):
 
 
 def test_the_loader_takes_the_preload_from_a_setuid_wrapper_and_its_children(root):
-    """What the rule above rests on."""
+    """The rule above depends on this."""
     done = root.run(NOBODY, ["/wrapper", "/usr/bin/env"], LD_PRELOAD="/prof/libotelprof.so", OTEL_SDK_DISABLED="true")
     assert "OTEL_SDK_DISABLED=true" in done.stdout and "LD_PRELOAD" not in done.stdout
 
@@ -286,14 +286,14 @@ def test_a_preload_that_the_environment_names_writes_its_files(root):
 
 @pytest.mark.parametrize("kind", ["log", "export"])
 def test_a_preload_that_was_unset_before_us_was_given_all_the_same(program, shared, kind):
-    """By a library that is initialised before us: exec was given it, and its files are the process's own."""
+    """A library that is initialised before ours unset it: exec had given it to the process, whose files are its own."""
     file = shared / "file"
     both = f"{LIBRARY}:{program('unsets_preload.so')}"
     assert_written(profile(kind, file, LD_PRELOAD=both), file)
 
 
 def test_a_preload_that_was_not_given_is_not_made_up(root):
-    """A program sets it for itself, when it is too late to be whoever had us loaded."""
+    """A program sets it for itself, too late to have had the profiler loaded by it."""
     code = "import os, time\nos.environ['LD_PRELOAD'] = '/prof/libotelprof.so'\n" + BURN
     done = root.run(NOBODY, ["/usr/bin/python3", "-S", "-c", code], **LOG, OTEL_PROFILER_LOG_FILE="/open/log")
     assert "log files, export files, OTEL_CONFIG_FILE, OTEL_PROFILER_CONTROL_FILE and OTEL_PROFILER_LISTEN are refused" in done.stderr
@@ -301,7 +301,7 @@ def test_a_preload_that_was_not_given_is_not_made_up(root):
 
 
 def test_the_helpers_libraries_get_no_file_from_the_users_variables(root):
-    """OpenSSL would load code that its configuration names, and libcurl write keys to a file."""
+    """OpenSSL would load code that its configuration names, and libcurl would write keys to a file."""
     (root.folder / "open/openssl.cnf").write_text("openssl_conf = x\n[x]\nengines = y\n[y]\nz = w\n[w]\n"
                                                   "dynamic_path = /open/engine.so\ninit = 1\n")
     root.configure(*PROFILED, "OTEL_EXPORTER_OTLP_ENDPOINT=https://localhost:9")
