@@ -1,4 +1,4 @@
-"""Other allocators, to be preloaded beside us: their libraries as this machine has them."""
+"""Names other allocators, to be preloaded beside the profiler: their libraries as this machine has them."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 
 
 def library(*names):
-    """The first of `names` that is installed; else the first, whose absence the loader will tell."""
+    """Returns the first of `names` that is installed; else the first, whose absence the loader will report."""
     return str(next((LIBRARIES / name for name in names if (LIBRARIES / name).exists()), LIBRARIES / names[0]))
 
 
@@ -20,7 +20,7 @@ PATHS = {
 
 
 def stands_alone(allocator, command, environment=()):
-    """Whether a program lives under an allocator without us, three times of three.
+    """Returns whether a program lives under an allocator without the profiler, three times of three.
 
     mimalloc 3.0.1 (Debian 13) corrupts objects that threads leave to each other.
     """

@@ -1,6 +1,6 @@
-/* A preload that stands behind ours, so that its constructor comes before ours: counts the calls of
- * FUNCTIONS (a list of STUB(name), on the compiler's command line) that come from our library, and
- * hands every call on, with its registers and its stack as they were. */
+/* A preload behind ours, whose constructor thus comes before ours: counts the calls of FUNCTIONS (a
+ * list of STUB(name), on the compiler's command line) that come from our library, and passes every
+ * call on, with its registers and its stack unchanged. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>

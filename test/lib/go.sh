@@ -1,4 +1,4 @@
-# For scripts that build with Go: `has_go` is whether 1.26 or newer is at hand, which then is in PATH.
+# For scripts that build with Go: `has_go` tells whether Go 1.26 or newer is installed, and puts it into PATH.
 # shellcheck shell=sh
 if ! command -v go >/dev/null && [ -x /usr/local/go/bin/go ]; then
     PATH=$PATH:/usr/local/go/bin

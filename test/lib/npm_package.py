@@ -1,4 +1,4 @@
-"""A package of npm's that a test needs, by its exact version; its scripts are not run."""
+"""Installs a package of npm that a test needs, in its exact version; the package's scripts are not run."""
 
 import contextlib
 import os
@@ -7,11 +7,11 @@ import subprocess
 
 import pytest
 
-AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"  # the system's, which node does not know by itself
+AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"  # the system's list, which node does not use by itself
 
 
 def _install(name, folder):
-    """A registry that does not answer ends the test, not the run."""
+    """A registry that does not respond ends the test, not the run."""
     folder.mkdir(parents=True, exist_ok=True)
     command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder, name]
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -20,7 +20,7 @@ def _install(name, folder):
 
 
 def npm_package(name, folder):
-    """Its folder, for `package@version`, below one that is kept; in CI it must be there."""
+    """Returns the folder of `package@version`, below a folder that is kept; in CI the package must be there."""
     found = folder / "node_modules" / name.rpartition("@")[0]
     if not found.exists() and shutil.which("npm"):
         _install(name, folder)

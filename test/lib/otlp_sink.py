@@ -1,12 +1,12 @@
-"""An OTLP/HTTP receiver on loopback that accepts every export: what tests, soaks and benches send to."""
+"""Runs an OTLP/HTTP receiver on loopback that accepts every export, for tests, soaks and benches."""
 
 import http.server
 import threading
 
 
 class OtlpSink:
-    """`take(body, headers)` is called for each export, from several threads, before it is answered: what a sender has been told
-    that it sent was taken, also if the sender has ended since."""
+    """Calls `take(body, headers)` for each export, from several threads, before the response: an export that its sender
+    knows as sent has been taken, even if the sender has ended since."""
 
     def __init__(self, take=lambda body, headers: None, port=0):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -16,7 +16,7 @@ class OtlpSink:
                 size = int(self.headers["Content-Length"])
                 body = self.rfile.read(size)
                 if len(body) < size:
-                    return  # given up; it comes again
+                    return  # the sender gave up; the export comes again
                 take(body, self.headers)
                 kind = self.headers["Content-Type"]
                 answer = b"{}" if kind == "application/json" else b""

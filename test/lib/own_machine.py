@@ -1,5 +1,5 @@
-"""A machine of a test's own: a mount namespace with an /etc, a /run and a /srv that nobody else sees, in which `otelprof host`
-may do all that it does to a real one. The command lies in /srv/otelprof, as a bundle does."""
+"""Makes a machine of a test's own: a mount namespace with an /etc, a /run and a /srv that no other process sees. There
+`otelprof host` may do all that it does to a real machine. The command is in /srv/otelprof, as in a bundle."""
 
 import contextlib
 import os
@@ -74,7 +74,7 @@ class Machine:
         shutil.copy(program, self.path(f"{BUNDLE}/libotelprof.so"))
 
     def files(self):
-        """All of /etc, /run, as path: content or target."""
+        """Returns all of /etc and /run, as path: content or target."""
         found = {}
         for top in ("/etc", "/run"):
             for path in self.path(top).rglob("*"):

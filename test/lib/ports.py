@@ -1,5 +1,5 @@
-"""Ports of a test's own. Each belongs to a socket that is bound, does not listen, and stays open until pytest ends: the
-kernel gives the port to nobody else, and whoever connects is refused for as long as nobody listens there."""
+"""Gives a test ports of its own. Each belongs to a socket that is bound, does not listen, and stays open until pytest
+ends: the kernel gives the port to no other process, and refuses a client for as long as no process listens there."""
 
 import socket
 
@@ -15,10 +15,11 @@ def _hold(host, shared):
 
 
 def closed_port(host="127.0.0.1"):
-    """Where nobody can listen."""
+    """Returns a port where no process can listen."""
     return _hold(host, False)
 
 
 def reserved_port(host="127.0.0.1"):
-    """For a program that must be told where to listen. It sets SO_REUSEADDR, as servers do: so may both have the port."""
+    """Returns a port for a program whose port must be set. The program sets SO_REUSEADDR, as servers do: so both may
+    have it."""
     return _hold(host, True)

@@ -1,4 +1,4 @@
-"""pprof's own tools, and the pages that they show of a profile (`pprof -http`), on loopback."""
+"""Runs pprof's own tools, and reads the pages that they show of a profile (`pprof -http`), on loopback."""
 
 import contextlib
 import os
@@ -14,11 +14,11 @@ from waiting import TIMEOUT_S, eventually
 
 GO = shutil.which("go") or "/usr/local/go/bin/go"
 SERVING = re.compile(rb"Serving web UI on (http://\S+)")
-DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # whatever the environment names
+DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # whatever proxy the environment names
 
 
 def need(path, what):
-    """In CI it must be there."""
+    """Skips a test without the tool; in CI the tool must be there."""
     if os.path.exists(path):
         return
     if os.environ.get("CI") == "true":
@@ -27,7 +27,7 @@ def need(path, what):
 
 
 def tool(name, build):
-    """Go's, or that of its module, which reads binaries by their build id."""
+    """Returns Go's tool, or that of its module, which reads binaries by their build id."""
     command = {"go": [GO, "tool", "pprof"], "module": [str(build / "pprof" / "pprof")]}[name]
     need(command[0], "test/pprof, which needs Go 1.26,")
     return command
@@ -38,7 +38,7 @@ class Pages:
         self.address = address
 
     def page(self, name, function=None):
-        """(status, text)."""
+        """Returns (status, text)."""
         query = "?" + urllib.parse.urlencode({"f": function}) if function else ""
         try:
             with DIRECTLY.open(f"{self.address}/ui/{name}{query}", timeout=TIMEOUT_S) as answer:
@@ -54,7 +54,8 @@ def _until_it_serves(process, said):
 
 @contextlib.contextmanager
 def pages(command, source, folder, binaries):
-    """What a tool shows of the profile at `source`, a path or an address; it keeps what it fetches in `folder`."""
+    """Yields what a tool shows of the profile at `source`, a path or an address; the tool keeps what it fetches in
+    `folder`."""
     said = folder / "pprof.said"
     environment = {
         **os.environ,

@@ -1,4 +1,4 @@
-"""What the kernel says of a running process."""
+"""Reads what the kernel reports about a running process."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ READ, POLL, WAIT4, FUTEX = 0, 7, 61, 202  # x86-64
 
 
 def stat_fields(pid, thread=None):
-    """(name, the fields of /proc/PID/stat behind it), or those of a thread."""
+    """Returns (name, the fields of /proc/PID/stat behind it), or those of a thread."""
     place = f"{pid}/task/{thread}" if thread else pid
     head, fields = Path(f"/proc/{place}/stat").read_text(errors="replace").rsplit(")", 1)
     return head.split("(", 1)[1], fields.split()
@@ -19,13 +19,14 @@ def cpu_seconds(pid, thread=None):
 
 
 def call_of(pid):
-    """The number of the system call in which its first thread is; None: it runs, or has ended."""
+    """Returns the number of the system call that the first thread is in; None: the thread runs, or has ended."""
     word = Path(f"/proc/{pid}/syscall").read_text().split()[0]
     return int(word) if word.isdigit() else None
 
 
 def reads_from(pid):
-    """The path of the file from which its first thread reads, in the system call; None: it does something else."""
+    """Returns the path of the file that the first thread reads, in the system call; None: the thread does something
+    else."""
     number, *arguments = Path(f"/proc/{pid}/syscall").read_text().split()
     if number != str(READ):
         return None

@@ -1,10 +1,10 @@
-"""What Pyroscope's OTLP endpoint accepts, with its default limits, and what it calls what it takes.
+"""Applies the rules of Pyroscope's OTLP endpoint, with its default limits, and its names for what it accepts.
 
-Read in its source (2.x, August 2026): the conversion of OTLP, the splitting by labels of samples, and
-the validation of labels and profiles. `refusals(request)` says why it would answer with 400; `series`
-which series there would be. A label's value is an attribute's text or whole number; others make none. A
-link becomes the labels `span_id` and `trace_id` of its sample, which make no series of their own; `spans`
-says which there are.
+The rules come from its source (2.x, August 2026): the conversion of OTLP, the splitting by labels of samples, and the
+validation of labels and profiles. `refusals(request)` lists why the endpoint would respond with 400; `series` lists
+the resulting series. A label's value is an attribute's text or whole number; other values make no label. A link
+becomes the labels `span_id` and `trace_id` of its sample, which make no series of their own; `spans` lists the linked
+spans.
 """
 
 import re
@@ -34,7 +34,7 @@ class Dictionary:
         return self.tables.string_table[index]
 
     def labels(self, indices):
-        """Those of a sample: [(name, value)]."""
+        """Returns the labels of a sample: [(name, value)]."""
         found = []
         for index in indices:
             attribute = self.tables.attribute_table[index]
@@ -53,7 +53,7 @@ class Dictionary:
 
 
 def type_of(profile, names):
-    """(name, type, unit, period type, period unit): what queries ask for, between colons."""
+    """Returns (name, type, unit, period type, period unit), which queries name with colons between."""
     kind = [names.string(i) for i in (profile.sample_type.type_strindex, profile.sample_type.unit_strindex)]
     period = [names.string(i) for i in (profile.period_type.type_strindex, profile.period_type.unit_strindex)]
     if kind + period == ["samples", "count", "cpu", "nanoseconds"]:
@@ -62,7 +62,7 @@ def type_of(profile, names):
 
 
 def labels_of_resource(resource, scope, name):
-    """As they are counted: the service's name is there twice."""
+    """Returns the resource's labels as they are counted: the service's name is there twice."""
     labels = [("__delta__", "false"), ("__otel__", "true"), ("__name__", name)]
     seen = set()
     service = "unknown_service"
@@ -77,7 +77,7 @@ def labels_of_resource(resource, scope, name):
 
 
 def series(request):
-    """(profile, its type, labels) of each series: one for each set of labels of its samples."""
+    """Returns (profile, its type, labels) of each series: one for each set of labels of its samples."""
     names = Dictionary(request.dictionary)
     for resource_profiles in request.resource_profiles:
         for scope_profiles in resource_profiles.scope_profiles:
@@ -90,7 +90,7 @@ def series(request):
 
 
 def spans(profile, dictionary):
-    """{(trace_id, span_id): value}, None for what has neither: what a query for spans selects from."""
+    """Returns {(trace_id, span_id): value}, None for samples with neither: a query for spans selects from these."""
     names = Dictionary(dictionary)
     found = {}
     for sample in profile.samples:

@@ -1,8 +1,8 @@
-"""What a receiver may hold an export to, checked: `problems(request)` lists what is wrong.
+"""Checks what a receiver may require of an export: `problems(request)` lists what is wrong.
 
-The first part is what OpenTelemetry's own conformance checker asks (zero values, ranges, unique
-items, no orphans, link lengths, one shape, timestamps); the second what it does not (addresses
-within mappings, build ids, identities, periods, units, our own promises).
+The first part has the checks of OpenTelemetry's own conformance checker (zero values, ranges, unique items, no
+orphans, link lengths, one shape, timestamps); the second has others (addresses within mappings, build ids,
+identities, periods, units, our own promises).
 """
 
 import re
@@ -28,7 +28,7 @@ REQUIRED_RESOURCE = (
     "process.executable.name", "process.executable.path", "host.name", "host.arch", "os.type",
     "telemetry.sdk.name", "telemetry.sdk.language", "telemetry.sdk.version",
 )
-MAX_RESOURCE_ATTRIBUTES = 30  # what Pyroscope takes as labels
+MAX_RESOURCE_ATTRIBUTES = 30  # the most that Pyroscope takes as labels
 OWN_COUNTS = ("otelprof.self.cpu_time", "otelprof.shed.time", "otelprof.foreign_stack.cpu_time",
               "otelprof.short_child.cpu_time", "otelprof.stacks.finished_by_libunwind")
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
@@ -45,7 +45,7 @@ def is_text(value):
     return isinstance(value, str) and value != ""
 
 
-# what the value of an attribute of a sample is like; labels of the program's are texts
+# the form of the values of a sample's attributes; the program's labels are texts
 WELL_FORMED = {
     "thread.id": lambda value: isinstance(value, int) and value > 0,
     "thread.name": is_text,
@@ -69,7 +69,7 @@ def value_of(any_value):
 
 
 def is_empty_snapshot(profile, kind):
-    """Nothing is left of the live heap: one sample of value 0 that has neither stack nor thread."""
+    """Returns whether the profile shows an empty live heap: one sample of value 0 that has neither stack nor thread."""
     nothing = [(sample.stack_index, list(sample.attribute_indices), list(sample.values)) for sample in profile.samples]
     return kind.is_snapshot and nothing == [(0, [], [0])]
 
@@ -108,7 +108,7 @@ class Checker:
                 seen.add(key)
 
     def use(self, table, index, where):
-        """Notes a reference; the item, or None if the index is out of range."""
+        """Notes a reference; returns the item, or None if the index is out of range."""
         items = getattr(self.dictionary, table)
         if not 0 <= index < len(items):
             self.say(f"{where}: {table}[{index}] is out of range")
@@ -126,7 +126,7 @@ class Checker:
                     self.say(f"{table}[{index}] is an orphan")
 
     def attributes(self, indices, where):
-        """{key: value} of a list of attribute indices."""
+        """Returns {key: value} of a list of attribute indices."""
         result = {}
         for index in indices:
             item = self.use("attribute_table", index, where)
@@ -144,7 +144,7 @@ class Checker:
         return result
 
     def walk_tables(self):
-        """What locations, functions and mappings hold. Orphans among them are found separately."""
+        """Checks what locations, functions and mappings refer to. Orphans among them are found separately."""
         for number, mapping in enumerate(self.dictionary.mapping_table):
             if number:
                 self.mapping(number, mapping)
@@ -261,7 +261,7 @@ class Checker:
                     self.say(f"{where}: thread {thread} {times} times")
 
     def sample(self, sample, kind, where, identities):
-        """Returns its thread.id, or None."""
+        """Checks a sample; returns its thread.id, or None."""
         stack = self.use("stack_table", sample.stack_index, where)
         attributes = self.attributes(sample.attribute_indices, where)
         identity = (sample.stack_index, frozenset(sample.attribute_indices), sample.link_index)
@@ -274,7 +274,7 @@ class Checker:
         if len(sample.values) != 1 or sample.values[0] <= 0 or sample.timestamps_unix_nano:
             self.say(f"{where}: values {list(sample.values)}")
         for key in attributes.keys() - set(kind.attributes):
-            # a label of the program's, of a thread
+            # a label that the program has set on a thread
             if key in ATTRIBUTES or key.startswith("otelprof.") or "thread.id" not in kind.attributes:
                 self.say(f"{where}: attribute {key}, which samples of this kind do not have")
             elif not isinstance(attributes[key], str):
@@ -334,5 +334,5 @@ class Checker:
 
 
 def problems(request):
-    """What is wrong with an ExportProfilesServiceRequest, as sentences; [] if nothing is."""
+    """Returns what is wrong with an ExportProfilesServiceRequest, as sentences; [] if nothing is."""
     return Checker(request).check()
