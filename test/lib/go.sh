@@ -1,4 +1,5 @@
-# For scripts that build with Go: `has_go` tells whether Go 1.26 or newer is installed, and puts it into PATH.
+# Is sourced by scripts that build with Go: `has_go` succeeds where Go 1.26 or newer is installed, which PATH
+# then has.
 # shellcheck shell=sh
 if ! command -v go >/dev/null && [ -x /usr/local/go/bin/go ]; then
     PATH=$PATH:/usr/local/go/bin

@@ -1,6 +1,6 @@
-/* Holds PEAK bytes, from one function, until the profiler has seen them; then it calls abort(), in
- * the way that its argument names. Prints what a parent or a handler has to tell.
- *   aborts WAY [NUMBER]   */
+/* Holds PEAK bytes, from one function, until the profiler has seen them; then calls abort(), in the
+ * way that its argument names. Prints the result that a parent or a handler sees.
+ *     aborts WAY [NUMBER] */
 #define _GNU_SOURCE
 #include "noipa.h"
 
@@ -60,7 +60,8 @@ static void *abort_and_say(void *unused) {
     return unused;
 }
 
-/* Without us it would be gone before the other thread came to exit. */
+/* Calls exit() while another thread aborts: without the profiler the abort would have ended the
+ * process. */
 static void beside_exit(void) {
     pthread_t thread;
     pthread_create(&thread, NULL, abort_and_say, NULL);
@@ -85,7 +86,7 @@ static void on_segv(int signal_number) {
     gives_up();
 }
 
-/* `number`: the stack's bytes; 0: what the system calls the least. */
+/* Aborts in a handler. `number`: the stack's bytes; 0: the least that the system allows. */
 static void in_handler(void) {
     const size_t size = number ? (size_t)number : (size_t)sysconf(_SC_MINSIGSTKSZ);
     const stack_t stack = {.ss_sp = malloc(size), .ss_size = size};
@@ -160,14 +161,15 @@ static void *wait_for_ever(void *unused) {
     return unused;
 }
 
-/* libc finds in the middle of a malloc that the topmost chunk is larger than all memory, with its
- * lock held. Another thread makes it take that. */
+/* Has libc find in the middle of a malloc, with its lock held, that the topmost chunk is larger
+ * than all memory. Another thread makes malloc take that chunk. */
 static void corrupted(void) {
     enum { BYTES = 100000 };
     pthread_t other;
     pthread_create(&other, NULL, wait_for_ever, NULL);
     volatile size_t *const last = malloc(BYTES);
-    last[malloc_usable_size((void *)last) / sizeof *last] = SIZE_MAX & ~(size_t)7; /* its size */
+    /* the chunk's size */
+    last[malloc_usable_size((void *)last) / sizeof *last] = SIZE_MAX & ~(size_t)7;
     held[0] = malloc(BYTES);
 }
 

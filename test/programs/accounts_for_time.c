@@ -1,5 +1,5 @@
-/* Threads that work, sleep, take locks from each other and read from a pipe, all of them on one
- * processor. Says, as JSON, how long each has lived, in nanoseconds, by its name. */
+/* Runs threads that work, sleep, take locks from each other and read from a pipe, all of them on
+ * one processor. Prints, as JSON, how long each has lived, in nanoseconds, by its name. */
 #define _GNU_SOURCE
 #include "noipa.h"
 
@@ -73,7 +73,7 @@ static struct life {
     {"locks_b", locks, 0, 0, 0}, {"feeds", feeds, 0, 0, 0},   {"reads", reads, 0, 0, 0},
 };
 
-/* Who feeds goes on until who reads is through. */
+/* The writing thread goes on until the reading thread has finished. */
 static _Atomic int living = THREADS - 1;
 
 static void *live(void *arg) {

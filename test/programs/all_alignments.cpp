@@ -1,5 +1,5 @@
-// Every power of two as alignment, through every function that takes one, many sizes each; then
-// objects that many threads hand around. Every byte is checked before it is freed.
+// Requests every power of two as alignment, through every function that takes one, many sizes each;
+// then passes objects between many threads. Checks every byte before it frees it.
 // usage: all_alignments ROUNDS
 // flags: -fno-builtin
 #include <atomic>
@@ -40,7 +40,7 @@ uint8_t *take(void *object, size_t alignment, size_t size) {
     auto *const p = static_cast<uint8_t *>(object);
     if (!p)
         fail("no memory", alignment, size);
-    // mimalloc 2.0.9 does not align sizes that are the alignment: not ours to judge here
+    // mimalloc 2.0.9 does not align sizes that are the alignment: this test does not judge that
     if (!getenv("ANY_ALIGNMENT") && reinterpret_cast<uintptr_t>(p) % alignment)
         fail("not aligned", alignment, size);
     if (malloc_usable_size(p) < size)
@@ -54,7 +54,7 @@ void free_checked(uint8_t *p, size_t alignment, size_t size) {
     free(p);
 }
 
-// Moves by realloc lose the alignment, not the contents.
+// realloc may lose the alignment, but not the contents.
 void realloc_checked(uint8_t *p, size_t alignment, size_t size) {
     const size_t larger = size * 2 + 1;
     auto *const grown = static_cast<uint8_t *>(realloc(p, larger));
@@ -98,7 +98,7 @@ void try_all_alignments() {
             try_alignment(alignment, size);
 }
 
-// --- handed around: an object begins with its size ---
+// --- objects that threads pass on: an object begins with its size ---
 
 std::atomic<uint8_t *> slots[SLOTS];
 unsigned rounds;

@@ -1,7 +1,7 @@
 /* Allocates through every function of the malloc family, from sites of its own, 16 B to 64 MiB, and
- * prints the truth per site (sites.h).
+ * prints the true sums of each site (sites.h).
  *
- * usage: alloc_sites BYTES_PER_SITE SECONDS   (sleeps SECONDS at the end, all of it still live)
+ * usage: alloc_sites BYTES_PER_SITE SECONDS   (sleeps SECONDS at the end, its objects still live)
  */
 #include "sites.h"
 
@@ -127,7 +127,7 @@ static void run_resize(struct resize *r, uint64_t bytes) {
     const uint64_t count = count_for(bytes, unit, r->after.limit);
     for (uint64_t i = 0; i < count; i++) {
         void *const object = r->make(r->before.size);
-        void *const wall = malloc(1); /* stands behind it, so that growing must move it */
+        void *const wall = malloc(1); /* is behind the object, so that growing must move it */
         void *const changed = r->change(object, r->after.size);
         if (!changed)
             abort();

@@ -1,7 +1,7 @@
-/* Allocates, and does a little else: what would cost a tenth of it to look at each object of.
+/* Allocates, and does little else: to sample each object would cost a tenth of its CPU time.
  *
- * usage: allocates_much ROUNDS THREADS   (each thread; 0 rounds: until standard input, or the file
- * that the third argument names, says so)   Prints how many objects and bytes were allocated under
+ * usage: allocates_much ROUNDS THREADS   (each thread; 0 rounds: until a byte on standard input, or
+ * the file of the third argument, ends it)   Prints how many objects and bytes were allocated under
  * churns().
  */
 #include "cpu_work.h"
@@ -21,7 +21,7 @@ static const char *until;
 static _Atomic uint64_t objects;
 static _Atomic uint64_t bytes;
 
-/* Some microseconds of the program's own for each object. */
+/* Works for some microseconds of the program's own for each object. */
 NOIPA static unsigned works(unsigned seed) {
     for (int i = 0; i < 4000; i++)
         seed = seed * 1664525u + 1013904223u;

@@ -1,5 +1,5 @@
-/* A process to be asked: it burns CPU time, keeps memory, allocates and frees, and its threads
- * wait, until a file is there: answers FILE. */
+/* Is a process to send requests to: it burns CPU time, keeps memory, allocates and frees, and its
+ * threads wait, until a file exists: answers FILE. */
 /* flags: -lpthread */
 #define _GNU_SOURCE
 #include <pthread.h>

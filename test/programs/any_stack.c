@@ -1,7 +1,7 @@
 /* flags: -D_GNU_SOURCE -Ishim/hooks -rdynamic -Wl,--no-as-needed -lgcc_s -lstdc++
  *
  * Calls every function of hooked.def with a stack that is 8 bytes off, as hand-written assembler
- * and old compilers do, each in a child, and says how the call ended. With arguments, makes only
+ * and old compilers do, each in a child, and prints how the call ended. With arguments, makes only
  * the calls of these names, one after the other, in this process.
  */
 #include <dlfcn.h>
@@ -61,7 +61,8 @@ __asm__(".text\n"
         "ret\n\t"
         ".cfi_endproc\n");
 
-/* Calls that are bound where they are made: these jump through the program's own table. */
+/* Calls functions that are bound at their call sites: these jump through the program's own
+ * table. */
 #define BOUND(name)                                                                                \
     void via_##name(void);                                                                         \
     __asm__(".text\nvia_" #name ":\n\tjmp " #name "@PLT\n");
@@ -140,7 +141,7 @@ enum number {
 };
 
 struct call {
-    const char *name; /* of the function, or of a second call of it */
+    const char *name; /* of the function, or of a second call of the function */
     long arguments[ARGUMENTS];
     enum number number;
     bool alone; /* changes the process */
@@ -325,7 +326,7 @@ static void prepare(void) {
     sem_init(&semaphore, 0, 0);
 }
 
-/* Makes the call. Ends the process that a fork has made. */
+/* Makes the call. Ends the child if the call was a fork. */
 static void make(const struct call *call) {
     const long process = syscall(SYS_getpid);
     void *const function = call->function ? call->function : dlsym(RTLD_DEFAULT, call->name);
@@ -334,7 +335,7 @@ static void make(const struct call *call) {
         return;
     for (int i = 0; i < ARGUMENTS; i++)
         arguments[i] = real_argument(call->arguments[i]);
-    raise(SIGUSR1); /* ends waits for signals */
+    raise(SIGUSR1); /* ends a call that waits for a signal */
     if (setjmp(jump) == 0)
         (void)call_askew(function, arguments);
     if (syscall(SYS_getpid) != process)
@@ -346,7 +347,7 @@ static void make_in_child(const struct call *call) {
     fflush(stdout);
     const pid_t id = fork();
     if (id == 0) {
-        free(malloc(SMALL)); /* a sampled thread */
+        free(malloc(SMALL)); /* makes the thread a sampled one */
         make(call);
         syscall(SYS_exit_group, 0);
     }

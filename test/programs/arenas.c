@@ -1,5 +1,5 @@
 /* Burns so many milliseconds of CPU, while it allocates, and prints how many arenas its allocator
- * has by then: one, for its one thread.
+ * has at the end: one, for its one thread.
  *
  * usage: arenas MILLISECONDS
  */

@@ -1,8 +1,8 @@
-/* Asks for SIGPROF's action all the time, and prints how often it was not what it should be: the
- * default one, or what was set last.
+/* Queries SIGPROF's action all the time, and prints how often it was wrong: right is the default
+ * action, or the one that was set last.
  *
  * usage: asks_action MILLISECONDS [AFTER_MS]
- * AFTER_MS: from then on it sets another one each time, too.
+ * AFTER_MS: from then on it sets another action each time, too.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -21,7 +21,7 @@ static void handle(int number) {
     (void)number;
 }
 
-/* SIG_IGN and a handler in turn. */
+/* Sets SIG_IGN and a handler in turn. */
 static sighandler_t set_another(sighandler_t present) {
     const struct sigaction action = {.sa_handler = present == SIG_IGN ? handle : SIG_IGN};
     sigaction(SIGPROF, &action, NULL);

@@ -1,5 +1,6 @@
-/* What a program sees of the actions of signals that end it: the default ones, whatever it asks by,
- * and its own as soon as it sets them. Prints a line for each wrong answer, then "asked". */
+/* Checks what a program sees of the actions of signals that end it: the default ones, by whatever
+ * call it queries them, and its own as soon as it sets them. Prints a line for each wrong result,
+ * then "asked". */
 #define _XOPEN_SOURCE 700
 #define _DEFAULT_SOURCE
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* A profiler as it must not be: its handler allocates, locks and asks the loader. */
+/* Is a profiler as it must not be: its handler allocates, locks and calls the loader. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

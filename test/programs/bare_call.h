@@ -1,5 +1,5 @@
-/* System calls by an instruction, which no hook sees. They return what the kernel does: -errno
- * where they fail. */
+/* Makes system calls by an instruction, which no hook sees. They return what the kernel does:
+ * -errno on failure. */
 #ifndef TEST_BARE_CALL_H
 #define TEST_BARE_CALL_H
 
@@ -19,7 +19,7 @@ static inline long bare_call(long number, long a, long b, long c, long d, long e
     return result;
 }
 
-/* As syscall() returns it: -1 and errno where it fails. */
+/* Returns what syscall() returns: -1 and errno on failure. */
 static inline long bare_syscall_of(long number, const long a[6]) {
     const long result = bare_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (result >= 0 || result < -4095)
@@ -28,7 +28,7 @@ static inline long bare_syscall_of(long number, const long a[6]) {
     return -1;
 }
 
-/* `how`: as of sigprocmask(). */
+/* Sets the mask; `how` is that of sigprocmask(). */
 static inline long bare_sigprocmask(int how, uint64_t mask) {
     return bare_call(SYS_rt_sigprocmask, how, (long)&mask, 0, sizeof mask, 0, 0);
 }

@@ -1,5 +1,5 @@
-/* A child that no fork handler sees does what any child may: it allocates, creates a thread, sets
- * an alternate stack, and ends.
+/* Makes a child that no fork handler sees; the child does what any child may: it allocates, creates
+ * a thread, sets an alternate stack, and ends.
  *
  * usage: bare_child clone|_Fork
  * Prints the child's exit status, which is to be 7. */
@@ -47,7 +47,7 @@ static int live(void) {
 int main(int argc, char **argv) {
     const int bare = argc > 1 && strcmp(argv[1], "clone") == 0;
     int status;
-    pthread_t thread; /* its slot is free when the child creates one */
+    pthread_t thread; /* its slot is free when the child creates a thread */
     if (pthread_create(&thread, NULL, thread_main, NULL) != 0)
         return 1;
     pthread_join(thread, NULL);

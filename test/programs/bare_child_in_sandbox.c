@@ -1,5 +1,5 @@
-/* A child that no fork handler sees puts itself into a sandbox that kills it for asking the time,
- * allocates, and ends with status 7; the parent prints it. */
+/* Makes a child that no fork handler sees. The child puts itself into a sandbox that kills it for
+ * reading the time, allocates, and ends with status 7; the parent prints the status. */
 #define _GNU_SOURCE
 #include "cpu_work.h"
 

@@ -1,4 +1,4 @@
-/* Children that no fork handler sees. */
+/* Makes children that no fork handler sees. */
 #ifndef TEST_BARE_CLONE_H
 #define TEST_BARE_CLONE_H
 
@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* By the system call's number, where 0 is the child, or by libc's clone(), where the child runs
- * `run` on a stack of its own. */
+/* Makes a child by the system call's number, with result 0 in the child, or by libc's clone(),
+ * where the child runs `run` on a stack of its own. */
 static inline pid_t bare_clone(const char *how, int (*run)(void *)) {
     static _Alignas(16) char stack[1 << 18];
     if (strcmp(how, "syscall") == 0)
@@ -19,7 +19,7 @@ static inline pid_t bare_clone(const char *how, int (*run)(void *)) {
     return clone(run, stack + sizeof stack, SIGCHLD, NULL);
 }
 
-/* Waits for the child and prints what became of it. */
+/* Waits for the child and prints how it ended. */
 static inline void tell_end_of(pid_t child) {
     int status;
     waitpid(child, &status, 0);

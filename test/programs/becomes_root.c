@@ -1,5 +1,5 @@
-/* What a setuid wrapper does: as root in full, it starts a program with the environment that it was
- * given, but for what the loader has taken out of it.
+/* Does what a setuid wrapper does: as root in full, it starts a program with the environment that
+ * it was given, except for what the loader has removed.
  *
  * usage: becomes_root COMMAND [ARGUMENT]...
  */

@@ -1,6 +1,6 @@
-/* A thread that inherits a mask with every signal blocked, as liblzma, GLib and the JVM start
- * theirs, burns CPU and is still there when the process ends; and one that blocks them all itself.
- * Prints the mask that each finds, then what each burned. */
+/* Runs a thread that inherits a mask with every signal blocked, as liblzma, GLib and the JVM start
+ * theirs; the thread burns CPU and is still there when the process ends. Another thread blocks all
+ * signals itself. Prints the mask that each finds, then what each burned. */
 #include "cpu_sample.h"
 
 #include <pthread.h>

@@ -1,7 +1,8 @@
-/* Children that have our variables without our threads, because no handler of fork ran for them:
- * what they do must neither wait for the helper nor take it away from their parent.
+/* Makes children that have our variables without our threads, because no handler of fork ran for
+ * them: they must neither wait for the helper nor take it away from their parent.
  *
  * usage: borrowed_memory clone|vfork|vfork-works
+ *
  * The child of clone(2) or vfork() calls unshare; or a forked child's vforked child allocates. Each
  * prints its own line, and the process that made it works on after that. */
 #define _GNU_SOURCE
@@ -23,7 +24,7 @@ static void say(const char *line) {
 }
 
 static void enter_namespace(void) {
-    (void)unshare(CLONE_NEWUSER); /* whether it may is not our matter */
+    (void)unshare(CLONE_NEWUSER); /* this test does not judge whether the call is allowed */
     say("unshared\n");
     syscall(SYS_exit_group, 3);
 }
@@ -35,7 +36,7 @@ NOIPA static void allocate(void) {
     }
 }
 
-/* The child runs on our stack; it returns nowhere. */
+/* Runs on our stack as the child, and never returns. */
 NOIPA static int child_of_vfork(int allocates) {
     int status;
     const pid_t child = vfork();

@@ -1,6 +1,6 @@
 /* flags: -Wl,-z,lazy */
-/* To be loaded with RTLD_DEEPBIND: it works, allocates, creates a thread and changes the action of
- * SIGPROF, all by functions that it looks for among its own dependencies first. */
+/* Is a library to be loaded with RTLD_DEEPBIND: it works, allocates, creates a thread and changes
+ * the action of SIGPROF, all by functions that it finds among its own dependencies first. */
 #include "cpu_sample.h"
 
 #include <pthread.h>
@@ -41,7 +41,7 @@ void deep_takes_signal(void) {
     signal(SIGPROF, SIG_DFL);
 }
 
-/* Of the address in initialized data, and of the one that the code uses. */
+/* Compares the address in initialized data with the one that the code uses. */
 bool deep_pointers_agree(void) {
     return in_data == pthread_create;
 }

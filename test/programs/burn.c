@@ -1,5 +1,5 @@
 /* Allocates so many MiB and burns so many milliseconds of CPU: the ordinary program of a test. It
- * takes a CPU sample at the end of that, or every so many milliseconds.
+ * takes a CPU sample at the end, or every so many milliseconds.
  *
  * usage: burn MILLISECONDS MEBIBYTES [EVERY_MS]
  */

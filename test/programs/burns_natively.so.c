@@ -1,5 +1,5 @@
-/* What test programs of Python call by ctypes: time that is burnt in native code while Python's
- * frames stand still, and a call back into Python from a frame of ours. */
+/* Has functions that test programs of Python call by ctypes: they burn time in native code while
+ * Python's frames do not change, and call back into Python from a native frame. */
 #include <time.h>
 
 static long long thread_ns(void) {

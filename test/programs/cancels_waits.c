@@ -2,8 +2,8 @@
  *
  * usage: cancels_waits
  * Prints for each call whether its thread was cancelled, and how many of its cleanup handlers have
- * run. Each thread publishes that it is about to call, and is cancelled when the kernel has it
- * sleeping. */
+ * run. Each thread publishes that it is about to call; once it sleeps in the kernel, it is
+ * cancelled. */
 #define _GNU_SOURCE
 #include <aio.h>
 #include <errno.h>

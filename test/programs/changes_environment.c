@@ -1,4 +1,4 @@
-/* Changes its environment over and over, with one thread of its own, and sees what it set.
+/* Changes its environment over and over, with one thread of its own, and checks what it has set.
  *
  * usage: changes_environment MILLISECONDS
  */
@@ -26,7 +26,7 @@ static int fill(void) {
     return 1;
 }
 
-/* What libc has freed is used for something else. */
+/* Uses memory that libc has freed for something else. */
 static void reuse_memory(void) {
     void *pieces[PIECES];
     for (int i = 0; i < PIECES; i++) {

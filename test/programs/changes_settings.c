@@ -1,6 +1,6 @@
-/* Threads that work and allocate while the profiler is on, off, and on again at another rate. Needs
- * the library that lets a program change the settings (test/settings). Prints what is to be in the
- * profile, as JSON. */
+/* Runs threads that work and allocate while the profiler is on, off, and on again at another rate.
+ * Needs the library that lets a program change the settings (test/settings). Prints what the
+ * profile must have, as JSON. */
 #include "cpu_work.h"
 #include "sites.h"
 
@@ -22,10 +22,10 @@ __attribute__((weak)) void test_change_settings(bool on, unsigned types, uint64_
                                                 uint64_t alloc_interval);
 __attribute__((weak)) unsigned test_samples_taken(void);
 
-static pthread_barrier_t first_phase; /* of main and those that begin while it is on */
-static pthread_barrier_t last_phase;  /* of all */
-static uint64_t used_ns[THREADS + 1]; /* CPU time, */
-static uint64_t off_ns[THREADS + 1];  /* and what of it while it was off */
+static pthread_barrier_t first_phase; /* main and the threads that begin while sampling is on */
+static pthread_barrier_t last_phase;  /* all threads */
+static uint64_t used_ns[THREADS + 1]; /* CPU time of each thread, */
+static uint64_t off_ns[THREADS + 1];  /* and its part while sampling was off */
 static bool sampled_while_off;
 
 /* Works for a while, and until a sample was taken in it. */
@@ -40,7 +40,7 @@ static bool sampled_while_off;
 NOIPA static void work_before(void) {
     UNTIL_SAMPLED();
 }
-/* Each thread's own: it is seen which has samples again. */
+/* Are functions of each thread's own: the profile shows which thread has samples again. */
 NOIPA static void work_after_0(void) {
     UNTIL_SAMPLED();
 }
@@ -73,7 +73,7 @@ NOIPA static void *allocate_after(void) {
     return object;
 }
 
-/* In here the thread sees that allocations are sampled again. */
+/* Allocates until the thread notices that allocations are sampled again. */
 static void allocate_a_countdown(void) {
     void *const object = malloc(MORE_THAN_A_COUNTDOWN);
     __asm__ volatile("" : : "r"(object) : "memory");
@@ -104,7 +104,7 @@ static void be_off_and_on_again(size_t number, void **objects) {
     for (int i = 0; objects && i < OBJECTS / 2; i++)
         free(objects[i]);
     pthread_barrier_wait(&last_phase);
-    pthread_barrier_wait(&last_phase); /* it is on */
+    pthread_barrier_wait(&last_phase); /* sampling is on */
     be_on_again(number);
 }
 
@@ -114,7 +114,7 @@ static void *worker(void *argument) {
     for (int i = 0; i < OBJECTS; i++)
         objects[i] = allocate_before();
     pthread_barrier_wait(&first_phase);
-    pthread_barrier_wait(&first_phase); /* it is off */
+    pthread_barrier_wait(&first_phase); /* sampling is off */
     be_off_and_on_again((size_t)(uintptr_t)argument, objects);
     return NULL;
 }

@@ -1,5 +1,5 @@
-/* A forked child that hardly works. It waits in poll, again and again, until the named file is
- * there; or, without a name, once, for half a second, in read. Prints the child's process id. */
+/* Forks a child that hardly works. The child waits in poll, again and again, until the named file
+ * exists; or, without a name, once, for half a second, in read. Prints the child's process id. */
 #include <poll.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -14,7 +14,7 @@ __attribute__((noinline)) static void child_waits(void) {
         poll(NULL, 0, 20);
     else
         (void)!read(pipe_ends[0], &byte, 1);
-    __asm__ volatile(""); /* no tail call */
+    __asm__ volatile(""); /* prevents a tail call */
 }
 
 int main(int argc, char **argv) {

@@ -1,8 +1,9 @@
-/* As container runtimes do: as soon as main is reached, a child by a bare clone(2) that gives up
- * its groups, for which libc goes through its list of threads.
+/* Does what container runtimes do: as soon as main begins, it makes a child by a bare clone(2) that
+ * gives up its groups, for which libc goes through its list of threads.
  *
  * usage: clones_at_once syscall|clone
- * Prints what became of the child. */
+ *
+ * Prints how the child ended. */
 #define _GNU_SOURCE
 #include "bare_clone.h"
 

@@ -1,5 +1,6 @@
-/* Started with some of descriptors 0, 1, 2 closed: opens a file, which gets such a number, writes
- * to it, works long enough to be profiled, and lists its descriptors at the end into the file.
+/* Is started with some of descriptors 0, 1, 2 closed: opens a file, which gets such a number,
+ * writes to the file, works long enough to be profiled, and lists its descriptors at the end into
+ * the file.
  *
  * usage: closed_stdio FILE
  */

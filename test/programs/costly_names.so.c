@@ -1,6 +1,5 @@
-/* A library with functions whose names a demangler does not come to an end with: a conversion
- * operator in the template arguments of another, each of which it tries twice. uses_library loads
- * it.
+/* Has functions whose names no demangler finishes: a conversion operator in the template arguments
+ * of another, each of which a demangler tries twice. uses_library loads this library.
  */
 #include "cpu_work.h"
 
@@ -8,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* 158 bytes: a second. 363 bytes: for ever. */
+/* A name of 158 bytes takes a second, one of 363 bytes takes for ever. */
 #define LONG_NAME                                                                                  \
     "_ZcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT"             \
     "_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IcvT_IiEEEEEEEEEEEEEEEEEEEEEEEEEv"

@@ -1,4 +1,4 @@
-// A thousand frames deep, while another thread unloads libraries all the time: nothing that a
+// Is a thousand frames deep, while another thread unloads libraries all the time: nothing that a
 // sampler has learnt about the code stays valid, so each sample is as dear as the first.
 //
 // usage: costly_samples MILLISECONDS LIBRARY
@@ -22,7 +22,7 @@ NOIPA static void at_the_bottom() {
     WORK_FOR(nanoseconds / TURNS);
 }
 
-// Each frame is of a function of its own, so that each has a rule of its own.
+// Is a function for each frame, so that each frame has a rule of its own.
 template <int N> NOIPA static void descend() {
     descend<N - 1>();
     sink = sink + N;

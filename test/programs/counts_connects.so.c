@@ -1,4 +1,4 @@
-/* Preloaded: adds a byte to the file COUNTED_FILE for every connection that is tried to port
+/* Is preloaded: adds a byte to the file COUNTED_FILE for every attempt to connect to port
  * COUNTED_PORT. */
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -1,5 +1,4 @@
-/* A thread waits as Rust's condition variables do: for a futex that counts, whatever it has come
- * to.
+/* Lets a thread wait as Rust's condition variables do: for a futex that counts, whatever its value.
  */
 #define _GNU_SOURCE
 

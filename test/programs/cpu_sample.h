@@ -110,7 +110,7 @@ __attribute__((noinline, unused)) static bool has_timer(void) {
     return describe_expiry(&expiry);
 }
 
-/* Waits until the calling thread is sampled: a sample that is taken before is none. */
+/* Waits until the calling thread is sampled: no sample can be taken before. */
 __attribute__((noinline, unused)) static void cpu_samples_await(void) {
     await_profiler(has_timer);
     TAKE_CPU_SAMPLE();
@@ -140,7 +140,8 @@ __attribute__((noinline, unused)) static void cpu_samples_hold(void) {
     await_profiler(hold_timer);
 }
 
-/* As BURNER() of cpu_work.h. What it has used is charged to it, whatever the timers met. */
+/* Defines a function as BURNER() of cpu_work.h does. All that it has used is charged to it,
+ * whatever the timers sample. */
 #define SAMPLED_BURNER(name, milliseconds)                                                         \
     NOIPA static void name(void) {                                                                 \
         WORK_FOR((milliseconds)*NS_PER_MS);                                                        \

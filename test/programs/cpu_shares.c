@@ -6,8 +6,8 @@
  * inlined; enter_40 reaches burn_40 by a tail call and so is on no stack.
  *
  * usage: cpu_shares THREADS ROUNDS [sampled]
- * A round is 400 ms of CPU a thread. "sampled": 40 ms, and each burst takes its thread's only
- * sample at its end; what was before is charged to begin().
+ * A round is 400 ms of CPU a thread. "sampled": 40 ms; each burst takes its thread's only sample at
+ * its end, and earlier time is charged to begin().
  */
 #include "../../common/helper_name.h"
 #include "cpu_sample.h"
@@ -23,7 +23,7 @@
 enum { BURST_NS = 40000000, SAMPLED_NS = 4000000, MAX_THREADS = 64 };
 
 struct shares {
-    uint64_t ns[4]; /* by burn_10, burn_20, burn_30, burn_40 */
+    uint64_t ns[4]; /* burnt by burn_10, burn_20, burn_30, burn_40 */
 };
 
 static volatile uint64_t sink;
@@ -31,7 +31,7 @@ static int rounds;
 static bool is_sampled;
 static uint64_t burst_ns = BURST_NS;
 
-/* The sample is taken here, because a profile names inlined functions, too. */
+/* Takes the sample here, because a profile names inlined functions, too. */
 static inline __attribute__((always_inline)) uint64_t spin(uint64_t x, bool takes_sample) {
     if (takes_sample) {
         TAKE_CPU_SAMPLE();
@@ -81,7 +81,7 @@ NOIPA static void burn_40(struct shares *shares) {
 }
 
 NOIPA static void enter_40(struct shares *shares) {
-    burn_40(shares); /* the last thing done: gcc -O2 makes it a jump */
+    burn_40(shares); /* the last statement: gcc -O2 makes it a jump */
 }
 
 NOIPA static void begin(void) {
@@ -102,7 +102,8 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* The CPU time of the profiler's helper so far: part of getrusage, not of the application. */
+/* Returns the CPU time of the profiler's helper so far: part of getrusage, not of the
+ * application. */
 static uint64_t helper_ns(void) {
     uint64_t ns = 0;
     DIR *const tasks = opendir("/proc/self/task");

@@ -1,9 +1,9 @@
-/* Work that lasts for so much CPU time of the thread that does it, in C and C++. It is macros,
- * because a profile names inlined functions, too: what burns is the function that has them in it,
- * and tests look for its name.
+/* Work that lasts for so much CPU time of its thread, in C and C++. The work is in macros, because
+ * a profile names inlined functions, too: the function that has them in it burns the time, and
+ * tests find its name.
  *
- * Times are in nanoseconds. A turn between two looks at the clock takes some 5 us, by which the
- * work may last longer than asked for. A thread's clock starts at 0, also in a forked child. */
+ * Times are in nanoseconds. A round between two reads of the clock takes some 5 us, by which the
+ * work may last too long. A thread's clock starts at 0, also in a forked child. */
 #ifndef TEST_CPU_WORK_H
 #define TEST_CPU_WORK_H
 
@@ -21,12 +21,12 @@ static inline __attribute__((always_inline)) uint64_t clock_ns(clockid_t clock) 
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* What the calling thread has used so far. */
+/* Returns the CPU time that the calling thread has used so far. */
 static inline __attribute__((always_inline)) uint64_t cpu_now(void) {
     return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Works until cpu_now() says `end`. */
+/* Works until cpu_now() reaches `end`. */
 #define WORK_UNTIL(end)                                                                            \
     do {                                                                                           \
         const uint64_t work_end = (end);                                                           \
@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) uint64_t cpu_now(void) {
         while (cpu_now() < work_end) {                                                             \
             for (int work_i = 0; work_i < 4000; work_i++) /* Knuth's generator of MMIX */          \
                 work_x = work_x * 6364136223846793005u + 1442695040888963407u;                     \
-            __asm__ volatile("" : : "r"(work_x)); /* or nobody would want it */                    \
+            __asm__ volatile("" : : "r"(work_x)); /* keeps the compiler from removing the loop */  \
         }                                                                                          \
     } while (0)
 

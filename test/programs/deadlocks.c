@@ -1,7 +1,6 @@
 // flags: -rdynamic
-/* Two threads that wait for each other's mutex for ever, and one that waits for its own.
- * When all of them wait an export is asked for, and the process ends. Prints the addresses of the
- * three mutexes.
+/* Has two threads that wait for each other's mutex for ever, and one that waits for its own. When
+ * all of them wait, it requests an export, and ends. Prints the addresses of the three mutexes.
  */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"

@@ -1,5 +1,5 @@
-"""Works and allocates for so many seconds, then prints how many KiB a core dump of it would have: what the
-kernel writes by default (core(5), coredump_filter; fs/coredump.c, vma_dump_size).
+"""Works and allocates for so many seconds, then prints how many KiB a core dump of it would have: the kernel's
+default contents (core(5), coredump_filter; fs/coredump.c, vma_dump_size).
 
 usage: dumped.py SECONDS
 """

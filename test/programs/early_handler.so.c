@@ -1,4 +1,4 @@
-/* A library whose constructor sets a handler with SA_ONSTACK, before the profiler's constructor
+/* Is a library whose constructor sets a handler with SA_ONSTACK, before the profiler's constructor
  * runs. The handler prints whether SIGUSR2 is blocked in it. */
 #include <signal.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* A library whose constructor, which runs before the profiler's, starts a thread that burns CPU. */
+/* Is a library whose constructor, which runs before the profiler's, starts a thread that burns
+ * CPU. */
 #include "cpu_sample.h"
 
 #include <pthread.h>

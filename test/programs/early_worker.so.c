@@ -1,4 +1,4 @@
-/* A library whose constructor makes a thread that burns CPU, and stays to the process's end. */
+/* Is a library whose constructor makes a thread that burns CPU, and stays to the process's end. */
 #include "cpu_work.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ static void *work(void *unused) {
     return unused;
 }
 
-/* 1, once the thread has. */
+/* Returns 1 once the thread has burnt its time. */
 int worked(void) {
     while (!done)
         usleep(1000);

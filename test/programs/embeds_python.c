@@ -1,9 +1,9 @@
 // flags: -rdynamic
 /* Loads libpython while it runs. Python runs on the main thread, in a subinterpreter and on a
- * thread that Python has not made: each a function of its own, for 20 ms, at whose end it takes a
- * CPU sample by getppid(), which is this program's own, and has no other one. An export is made
- * before, by which the profiler has found Python. Then Python is finalized and unloaded, and
- * all is done again. embeds_python LIBPYTHON */
+ * thread that Python has not made: each runs a function of its own, for 20 ms. At the function's
+ * end the thread takes its only CPU sample, by getppid(), which this program defines. An export
+ * before that gives the profiler time to find Python. Then Python is finalized and unloaded, and
+ * everything is done again. embeds_python LIBPYTHON */
 #include "../../shim/otelprof.h"
 #include "cpu_sample.h"
 
@@ -28,7 +28,7 @@ static struct python {
     void *(*swap)(void *thread);
 } python;
 
-/* The posix module is built into libpython, which finds the program's functions before libc's. */
+/* Is found by the posix module, which is built into libpython, before libc's function. */
 __attribute__((visibility("default"))) pid_t getppid(void) {
     TAKE_CPU_SAMPLE();
     return 1;

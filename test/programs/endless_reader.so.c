@@ -1,5 +1,5 @@
-/* Preloaded: on its helper's first connection the profiler's exporter always finds something to
- * read: what the server says first, and then HTTP/2 frames that carry nothing, without end. */
+/* Is preloaded: on the helper's first connection the exporter always finds something to read: what
+ * the server sends first, and then HTTP/2 frames that carry nothing, without end. */
 #define _GNU_SOURCE
 #include "../../common/helper_name.h"
 
@@ -8,9 +8,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-static unsigned short first_port; /* ours; 0: there was no connection yet */
+static unsigned short first_port; /* our port; 0: there was no connection yet */
 static int has_begun;
-static size_t position; /* of the helper */
+static size_t position; /* how much the helper has read */
 
 static int is_on_first_connection(int descriptor) {
     struct sockaddr_in address;
@@ -28,9 +28,10 @@ static ssize_t next_recv(int descriptor, void *bytes, size_t size, int flags) {
     return recvfrom(descriptor, bytes, size, flags, NULL, NULL);
 }
 
-/* The server's first frame and no more: a busy machine may have its whole answer there already. */
+/* Returns the server's first frame and no more: a busy machine may have its whole response there
+ * already. */
 static ssize_t recv_first_frame(int descriptor, void *bytes, size_t size, int flags) {
-    unsigned char head[9]; /* a frame's: the payload's length in 3 bytes (RFC 9113, 4.1) */
+    unsigned char head[9]; /* head of a frame: the payload's length in 3 bytes (RFC 9113, 4.1) */
     const ssize_t seen = next_recv(descriptor, head, sizeof head, flags | MSG_PEEK);
     if (seen < (ssize_t)sizeof head)
         return next_recv(descriptor, bytes, seen > 0 ? (size_t)seen : size, flags);

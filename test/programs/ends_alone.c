@@ -1,10 +1,12 @@
-/* The main thread ends alone, by no function of libc's, and with it a process that has no other.
+/* The main thread ends alone, by no function of libc's, and so does the process if it has no other
+ * thread.
  *
  * usage: ends_alone exit|exit_in_sandbox|killed|strict_exit|strict_killed [thread|returns]
- * By exit(2), or killed for a call that its sandbox forbids; strict: in seccomp's strict mode.
- * thread: another goes on for a moment, and ends the process by its own bare exit(2), or returns.
- * The status is 7, or that of the death; beside another thread Linux from 5.19 on takes the last
- * thread's. */
+ *
+ * The thread ends by exit(2), or is killed for a call that its sandbox forbids; strict: in
+ * seccomp's strict mode. thread: another thread goes on for a moment, and ends the process by its
+ * own bare exit(2), or returns. The status is 7, or that of the kill; beside another thread Linux
+ * from 5.19 on takes the last thread's. */
 #define _GNU_SOURCE
 #include "cpu_work.h"
 

@@ -1,5 +1,5 @@
-/* SIGTERM comes while the process forks: from a handler that is registered before the profiler's
- * and so runs inside its own. The signal is left to its default.
+/* Gets SIGTERM while the process forks: from a handler that is registered before the profiler's and
+ * so runs inside its own. The signal has its default action.
  *
  * usage: LD_PRELOAD="libotelprof.so raises_in_fork.so" ends_in_fork */
 #include "cpu_sample.h"

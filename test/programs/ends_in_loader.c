@@ -1,8 +1,9 @@
 // flags: -rdynamic
-/* Ends inside the dynamic loader, when the profiler's helper waits for that to load its exporter.
+/* Ends inside the dynamic loader, while the profiler's helper waits for the loader to load the
+ * exporter.
  *
  * usage: ends_in_loader HOW PATH_OF_ends_in_loader.so
- *   term   gets SIGTERM, and says so if it goes on
+ *   term   gets SIGTERM, and prints a line if it goes on
  *   exit   calls exit(7)
  */
 #include "cpu_sample.h"

@@ -1,4 +1,5 @@
-/* Its constructor, which the loader calls with its lock held, calls the program that loads it. */
+/* Has a constructor, which the loader calls with its lock held, and which calls the loading
+ * program. */
 extern void is_inside_loader(void) __attribute__((weak));
 
 __attribute__((constructor)) static void begin(void) {

@@ -1,5 +1,6 @@
 /* A thread puts itself, beside main, into a sandbox that kills for the creation of a timer, and
- * ends a little after main has ended by pthread_exit. The process ends with it, with status 0. */
+ * ends a little after main has ended by pthread_exit. The process ends with this thread, with
+ * status 0. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>

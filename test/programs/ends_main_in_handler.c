@@ -1,7 +1,7 @@
-/* Its main thread ends alone, in an exit handler that calls pthread_exit.
- *   ends_main_in_handler exit|return [thread]
+/* Ends its main thread alone, in an exit handler that calls pthread_exit.
+ *     ends_main_in_handler exit|return [thread]
  * With "thread" another thread is there, which ends once the main thread has ended. The process
- * ends with its last thread, with status 0, and runs the handler that is left. */
+ * ends with its last thread, with status 0, and runs the remaining handler. */
 #include "cpu_work.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Works on a thread that no signal of ours can come to, and ends; behind slow_clock.so slowly.
- * Prints the nanoseconds that it has used.
+/* Works on a thread that no signal of ours can reach, and ends; behind slow_clock.so it ends
+ * slowly. Prints the nanoseconds that the thread has used.
  */
 #define _GNU_SOURCE
 #include "cpu_work.h"
@@ -12,7 +12,7 @@
 BURNER(works, 100)
 
 int main(void) {
-    static char room[2048]; /* too small for any */
+    static char room[2048]; /* too small for any signal's frame */
     const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
     if (sigaltstack(&stack, NULL) != 0)
         return 1;

@@ -1,5 +1,5 @@
-/* Ends by FIRST on the main thread, and by SECOND on another one when the file GO is there.
- *   ends_twice FIRST SECOND GO
+/* Ends by FIRST on the main thread, and by SECOND on another thread when the file GO exists.
+ *     ends_twice FIRST SECOND GO
  * The second prints its thread's id before it ends, or when it has sent its signal to the main
  * thread ("handler", "to_main"). Exit statuses are 3 and 4. */
 #define _GNU_SOURCE
@@ -32,12 +32,12 @@ static void end_by(const char *way, int status) {
         quick_exit(status);
     if (strcmp(way, "SIGTERM") == 0)
         raise(SIGTERM);
-    /* "cancelled": the thread is to end at its next cancellation point */
+    /* "cancelled": the thread will end at its next cancellation point */
     pthread_cancel(pthread_self());
     exit(status);
 }
 
-/* Of the first end's thread, which it interrupts. */
+/* Interrupts the thread of the first end. */
 static void on_user_signal(int number) {
     (void)number;
     end_by("_exit", SECOND);

@@ -1,10 +1,11 @@
 /* Enters a namespace that only a process with one thread may enter, and works after that.
  *
  * usage: enters_namespace UNSHARED_MS [user|cancelled|number|mount|time [BEFORE_MS]]
+ *
  * user: a new user namespace; cancelled: while the thread is to be cancelled at its next
- * cancellation point, of which the call is none; number: by syscall(); mount: its own mount
- * namespace, again; time: a new time namespace. Before that it works for BEFORE_MS.
- * Prints what the call said, or "alone". */
+ * cancellation point, which the call is not; number: by syscall(); mount: its own mount namespace,
+ * again; time: a new time namespace. Before that the program works for BEFORE_MS. Prints the error
+ * of the call, or "alone". */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
 

@@ -1,6 +1,6 @@
-/* A program with a signal handler, of one thread, that ends while the profiler's helper is inside
- * of dl_iterate_phdr(), and so has the loader's lock of that: the helper leaves it when the main
- * thread sleeps, which by then waits for it. The program's destructor takes the same lock. */
+/* Is a program with a signal handler, of one thread. It ends while the profiler's helper is inside
+ * of dl_iterate_phdr(), and so holds the loader's lock: the helper leaves the lock when the main
+ * thread sleeps, which then waits for it. The program's destructor takes the same lock. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static int visit_first(struct dl_phdr_info *info, size_t size, void *data) {
     return visit->visit(info, size, visit->data);
 }
 
-/* In front of libc's, for all that is loaded. */
+/* Precedes libc's function, for all loaded objects. */
 __attribute__((visibility("default"))) int dl_iterate_phdr(callback *visit, void *data) {
     static int (*real)(callback * visit, void *data);
     struct visit with = {visit, data};

@@ -1,6 +1,6 @@
-/* A thread calls unshare for a user namespace, which withdraws the profiler's helper for the time
- * of the call; meanwhile the process begins to exit. An exit handler, which lasts longer than the
- * call, prints how many threads there are then: the two of the program's, and none that has come
+/* A thread calls unshare for a user namespace, which suspends the profiler's helper for the time of
+ * the call; meanwhile the process begins to exit. An exit handler, which lasts longer than the
+ * call, prints how many threads there are: the two of the program's, and no helper that has come
  * back.
  *
  * usage: LD_PRELOAD="libotelprof.so slow_unshare.so" exits_beside_unshare */

@@ -1,5 +1,5 @@
-/* A thread calls unshare for a user namespace, for which the profiler's helper is withdrawn, and
- * afterwards asked back; one and a half seconds later main returns.
+/* A thread calls unshare for a user namespace, before which the profiler's helper ends, and after
+ * which it should start again; one and a half seconds later main returns.
  *
  * usage: LD_PRELOAD="libotelprof.so no_second_helper.so" exits_without_helper */
 #define _GNU_SOURCE

@@ -1,7 +1,8 @@
 /* flags: -rdynamic */
-/* Contains functions of the names that the exporter's libraries have, as a program does that brings
- * its own OpenSSL, zlib or libcurl and exports everything: they end it. Computes for as many
- * milliseconds as the first argument says, in parts between which it allocates. */
+/* Defines functions with the names that the exporter's libraries have, as a program does that
+ * brings its own OpenSSL, zlib or libcurl and exports everything: a call of them ends the process.
+ * Computes for as many milliseconds as the first argument says, in parts between which it
+ * allocates. */
 #include "cpu_work.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Allocations of 1,000 bytes, behind others of 64 KiB that fail: their alignment is none. Prints
- * how many bytes the former were. */
+/* Allocates 1,000 bytes at a time, each after an allocation of 64 KiB that fails for its invalid
+ * alignment. Prints how many bytes succeeded. */
 #include "noipa.h"
 
 #include <stdint.h>

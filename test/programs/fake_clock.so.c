@@ -1,4 +1,4 @@
-/* Another preload that moves the program's clocks, as libfaketime does. */
+/* Is another preload, which moves the program's clocks as libfaketime does. */
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-/* Takes MIB MiB, or as much as there is, and holds them until the file GO is there. Then it gives
- * half of them back, and takes more until the kernel ends it, or it gets no more.
- *   fills_memory MIB GO   */
+/* Takes MIB MiB, or as much as there is, and holds them until the file GO exists. Then it gives
+ * half of them back, and takes more until the kernel ends it, or refuses more.
+ *     fills_memory MIB GO */
 #include "noipa.h"
 
 #include <limits.h>

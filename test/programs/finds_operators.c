@@ -1,7 +1,7 @@
-/* What a C program sees of operator new: nothing, also through a weak reference that is bound late,
- * and a library with its own gets its own.
+/* Checks what a C program sees of operator new: nothing, also through a weak reference that is
+ * bound late; and that a library with its own operators calls these.
  *
- * Prints "none" or what there is, then the plugin's answer. */
+ * Prints "none" or what there is, then the plugin's result. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>

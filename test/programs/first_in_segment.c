@@ -1,6 +1,6 @@
 // flags: -no-pie -Wl,-z,max-page-size=0x200000,-z,separate-code,--section-start=.text=0x1000000
-/* Its code begins with a loop, at the beginning of a segment, and nothing is mapped before: so
- * linkers lay out programs that want huge pages. Prints "ok". */
+/* Begins with a loop, at the beginning of a segment, with nothing mapped before it, as linkers lay
+ * out programs that want huge pages. Prints "ok". */
 #include <stdio.h>
 
 void runs_first(unsigned long turns);

@@ -1,6 +1,6 @@
 /* Has a child that is process 1 of a new namespace, made by fork, syscall or clone (the argument).
- * It sleeps for half a second, while it is sent SIGTERM from outside, sends SIGTERM to itself, and
- * tells whether that was all it noticed. */
+ * The child sleeps for half a second, while it is sent SIGTERM from outside, sends SIGTERM to
+ * itself, and prints whether it noticed anything else. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>

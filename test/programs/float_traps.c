@@ -1,8 +1,9 @@
 // flags: -lm
-/* A program that looks at what its floating point raises, or has it trap: its calls into us raise
- * nothing.
+/* Checks the floating-point exceptions that are raised, or has them trap: its calls into the
+ * profiler raise none.
  *
  * usage: float_traps flags|traps
+ *
  * Prints "ok". */
 #define _GNU_SOURCE
 #include <fenv.h>
@@ -35,7 +36,7 @@ int main(int argc, char **argv) {
     if (pthread_create(&thread, NULL, thread_main, NULL) != 0)
         return 1;
     pthread_join(thread, NULL);
-    const pid_t child = fork(); /* whose helper comes late, with this thread's traps */
+    const pid_t child = fork(); /* its helper starts late, with this thread's traps */
     allocate();
     if (fetestexcept(FE_ALL_EXCEPT))
         return 2;

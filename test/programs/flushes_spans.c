@@ -1,12 +1,12 @@
-/* Spans, each named by an argument, with an export behind each unless the argument ends in `+`.
- * Every one allocates in a function of its own, 100 objects at a time:
- *   short    at once
- *   long     twice, and sleeps for longer than the bound in between
- *   passed   as `long`, but each time on another thread
- *   begun    at once; the span goes on in `resumed`, which sleeps before it allocates
- *   sleeps   not at all: it sleeps in one call, in a thread of its own
- *   none     twice as `long`, and there is no span
- *   forks    at once in a child, whose parent's span is long by then, and twice in the child's own
+/* Makes spans, each named by an argument, with an export behind each unless the argument ends in
+ * `+`. Every span allocates in a function of its own, 100 objects at a time:
+ *     short    at once
+ *     long     twice, and sleeps for longer than the bound in between
+ *     passed   as `long`, but each time on another thread
+ *     begun    at once; the span goes on in `resumed`, which sleeps before it allocates
+ *     sleeps   not at all: it sleeps in one call, in a thread of its own
+ *     none     twice as `long`, and there is no span
+ *     forks    at once in a child, whose parent's span is long by then, and twice in its own
  * Prints how long each span lasted from its begin to its end, as an object of {"name":
  * nanoseconds}, and how long the child of `forks` was in its parent's, as "child".
  */
@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) void churn(void) {
     __asm__ volatile("");
 }
 
-/* For longer than the bound, by its first sample and its last. */
+/* Takes longer than the bound from its first sample to its last. */
 static inline __attribute__((always_inline)) void churn_for_long(void) {
     churn();
     usleep(NAP_US);
@@ -143,7 +143,7 @@ static bool is_named(const char *argument, const char *name) {
     return strncmp(argument, name, size) == 0 && (!argument[size] || argument[size] == '+');
 }
 
-/* Each has a span of its own but for `resumed`. */
+/* Gives each a span of its own, except for `resumed`. */
 static bool take(const char *argument, const char *comma) {
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         if (!is_named(argument, steps[i].name))

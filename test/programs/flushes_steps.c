@@ -1,6 +1,6 @@
-/* Steps, each named by an argument, with an export behind each: work (eight threads use the
+/* Takes steps, each named by an argument, with an export behind each: work (eight threads use the
  * processors for a second), rest (half a second), keep (objects that stay), grow and shrink (256
- * MiB). Work, rest and keep allocate 100 objects each. Prints when each export was asked for and
+ * MiB). Work, rest and keep allocate 100 objects each. Prints when each export was requested and
  * was made, as a list of pairs in nanoseconds since the epoch. */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"

@@ -1,4 +1,4 @@
-/* A filter of the program's own that kills for one system call. */
+/* Sets a filter of the program's own that kills for one system call. */
 #ifndef TEST_FORBID_CALL_H
 #define TEST_FORBID_CALL_H
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-/* Ends the program with 1 where it may not set one. */
+/* Ends the program with 1 where it may not set a filter. */
 static void forbid_call(uint32_t number) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

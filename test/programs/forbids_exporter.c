@@ -1,6 +1,6 @@
-/* Waits until there is a file, forks if it is told to, and ends; before any other exit handler
- * runs, the code of libotelprof-flush.so and of all that came with it is made inaccessible: whoever
- * runs it then is killed.
+/* Waits until a file exists, forks if requested, and ends. Before any other exit handler runs, it
+ * makes the code of libotelprof-flush.so and of its libraries inaccessible: a thread that runs such
+ * code then is killed.
  *
  * usage: forbids_exporter return|exit|child|thread FILE
  */

@@ -1,4 +1,4 @@
-/* Starts a program in a sandbox that knows of no way to create a thread or a process.
+/* Starts a program in a sandbox that allows no way to create a thread or a process.
  *
  * usage: forbids_threads PROGRAM ARGUMENT... */
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* flags: -fno-stack-protector
  *
  * Gives its threads another register for thread-local storage, as Wine's 32-bit code and DynamoRIO
- * do, and computes there while timers expire and a signal of its own arrives. The argument says
- * what lies there. With "SIGTERM" behind it, gets that signal there.
+ * do, and computes so while timers expire and a signal of its own arrives. The argument names the
+ * memory there. With "SIGTERM" behind it, the program gets that signal meanwhile.
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
@@ -22,7 +22,8 @@ static volatile int handled;
 static volatile int on_stack;
 static volatile int ended_by;
 
-/* libc's functions would read errno, and the stack protector its secret. */
+/* Makes a bare system call: libc's functions would read errno, and the stack protector its
+ * secret. */
 static long raw(long number, long a, long b, long c) {
     long result;
     __asm__ volatile("syscall"

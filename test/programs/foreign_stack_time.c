@@ -1,6 +1,6 @@
 /* Uses CPU time between three samples: the second is taken in generated code whose stack pointer
- * points into a block of the heap, and which keeps no frame pointer. So it has the time since the
- * first, which the program prints in nanoseconds. */
+ * points into a block of the heap, and which keeps no frame pointer. So that sample has the time
+ * since the first, which the program prints in nanoseconds. */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
 
@@ -8,7 +8,7 @@ enum { BLOCK = 1 << 16 };
 
 typedef long foreign_call(long pid, long tid, long number, siginfo_t *info, char *top);
 
-/* The system call rt_tgsigqueueinfo with another stack pointer. */
+/* Makes the system call rt_tgsigqueueinfo with another stack pointer. */
 static const unsigned char code[] = {
     0x49, 0x89, 0xca,             /* mov %rcx, %r10 */
     0x49, 0x89, 0xe1,             /* mov %rsp, %r9 */

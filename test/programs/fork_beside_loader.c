@@ -1,5 +1,5 @@
 /* Forks at the moment when another thread holds the loader's lock (slow_loader.so); the child loads
- * a library and exits. Prints what became of it.
+ * a library and exits. Prints how the child ended.
  *
  * usage: LD_PRELOAD="libotelprof.so slow_loader.so" fork_beside_loader fork|syscall|clone */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
-/* A process that forks when its work has been exported, whose child does the same, and so on. Each
- * generation prints how much memory of its own it has, in KiB.
+/* Forks when its work has been exported; its child does the same, and so on. Each generation prints
+ * how much memory of its own it has, in KiB.
  *
  * usage: fork_chain GENERATIONS */
 #define _GNU_SOURCE
@@ -24,7 +24,7 @@ NOIPA static void work(void) {
     free(block);
 }
 
-/* Memory of its own, in KiB, with what it inherited of its parent's. */
+/* Returns the process's own memory, in KiB, with what it inherited of its parent's. */
 static long anonymous_memory(void) {
     char line[256];
     long kibibytes = -1;

@@ -1,5 +1,5 @@
-/* A parent that burns CPU and allocates, forks, and whose child does the same in functions of its
- * own, including in a thread. Prints both process ids and the child's status.
+/* Burns CPU and allocates, and forks a child that does the same in functions of its own, including
+ * in a thread. Prints both process ids and the child's status.
  *
  * usage: fork_child exit|_exit|number|exec|quick   (how the child ends)
  */

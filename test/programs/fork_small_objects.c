@@ -1,5 +1,5 @@
-/* A forked child works for 1.2 seconds and allocates now and then, 16 bytes each time. It prints
- * how many bytes that was. */
+/* Forks a child that works for 1.2 seconds and allocates now and then, 16 bytes each time. The
+ * child prints how many bytes that was. */
 #include "cpu_work.h"
 
 #include <stdio.h>

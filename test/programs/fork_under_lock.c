@@ -1,5 +1,6 @@
-/* Forks while another thread is inside the loader, whose lock the child inherits held: what loads
- * something there waits for ever. The child works for so many milliseconds, then forks many times.
+/* Forks while another thread is inside the loader, whose lock the child inherits held: a thread
+ * that loads a library there waits for ever. The child works for so many milliseconds, then forks
+ * many times.
  *
  * usage: fork_under_lock MILLISECONDS FORKS   (prints the number of forks) */
 #define _GNU_SOURCE
@@ -64,5 +65,5 @@ int main(int argc, char **argv) {
         raise(SIGKILL);
     }
     waitpid(child, NULL, 0);
-    raise(SIGKILL); /* the loader is needed for every other end */
+    raise(SIGKILL); /* every other end needs the loader */
 }

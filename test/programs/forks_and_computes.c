@@ -1,5 +1,5 @@
-/* Computes until a file is there, then forks; the child computes for a second more, and makes no
- * call meanwhile: forks_and_computes FILE. Ends as the child does. */
+/* Computes until a file exists, then forks; the child computes for a second more, and makes no call
+ * meanwhile: forks_and_computes FILE. The program ends with the child's status. */
 #include "cpu_work.h"
 
 #include <stdio.h>

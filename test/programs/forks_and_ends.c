@@ -1,5 +1,5 @@
 /* Waits until the helper is inside of a library for good (stuck_reader.so), forks twenty children,
- * and ends. Says what it waited for at most, in milliseconds: while it forked, and at its end. */
+ * and ends. Prints its longest wait, in milliseconds: while it forked, and at its end. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -1,5 +1,6 @@
-/* Two threads load and unload libraries, two allocate, two throw, one creates threads, and the main
- * thread forks children that allocate and `_exit`. Prints how many ended as they should. */
+/* Has two threads that load and unload libraries, two that allocate, two that throw, one that
+ * creates threads; and the main thread forks children that allocate and `_exit`. Prints how many
+ * children ended as they should. */
 #include "cpu_work.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* Forks again and again, each time while the profiler's helper looks at the loader's list
- * (slow_looks.so); each child loads a library. Prints how many did.
+/* Forks again and again, each time while the profiler's helper reads the loader's list
+ * (slow_looks.so); each child loads a library. Prints how many children did.
  *
  * usage: LD_PRELOAD="libotelprof.so slow_looks.so" forks_beside_looks FORKS */
 #define _GNU_SOURCE
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LONGEST_LOAD_S = 60 }; /* behind which a child counts as stuck */
+enum { LONGEST_LOAD_S = 60 }; /* after which a child counts as stuck */
 
 static int child_main(void) {
     alarm(LONGEST_LOAD_S);

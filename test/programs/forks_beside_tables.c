@@ -1,6 +1,5 @@
 /* Forks children that load a library, while threads register unwind tables and take them back, as
- * JIT compilers do. Prints how many children ended, up to the
- * first that did not.
+ * JIT compilers do. Prints how many children ended, up to the first that did not.
  *
  * usage: forks_beside_tables CHILDREN */
 #include <dlfcn.h>
@@ -13,13 +12,14 @@
 
 enum { THREADS = 2 };
 
-/* libgcc's and ours. */
+/* Are libgcc's functions and ours. */
 extern void __register_frame(const void *begin);
 extern void __deregister_frame(const void *begin);
 
 static _Atomic int is_over;
 
-/* A section that ends at once: the runtime keeps nothing of it, and is asked all the same. */
+/* Registers a section that ends at once: the runtime keeps nothing of it, but is called all the
+ * same. */
 static void *compile(void *unused) {
     static const int section[4];
     (void)unused;

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-sem_t loader_is_held; /* the constructor's, as the next */
+sem_t loader_is_held; /* set in the constructor, as the next */
 sem_t loader_may_go_on;
 
 BURNER(burns, 200)

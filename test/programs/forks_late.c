@@ -1,5 +1,5 @@
-/* Works, and forks: the CPU timer expires inside of the fork (samples_in_masks.so.c), and then in
- * the program. */
+/* Works, and forks: the CPU timer expires first inside of the fork (samples_in_masks.so.c), and
+ * then in the program. */
 #include "cpu_sample.h"
 
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-/* Four functions that share the CPU time in a known way, over and over: `four_parts THREADS
+/* Runs four functions that share the CPU time in a known way, over and over: `four_parts THREADS
  * ROUNDS`. With -DHASHES=120 one of them does 20 % more than with 100. A round is some 0.13 ms of
  * CPU. */
 #include "noipa.h"

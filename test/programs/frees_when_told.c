@@ -1,6 +1,6 @@
-/* Keeps one large object, and nothing else, until the file "FOLDER/free" is there, makes
- * "FOLDER/freed", and ends when "FOLDER/end" is there. It calls nothing that allocates: then its
- * heap is empty. */
+/* Keeps one large object, and nothing else, until the file "FOLDER/free" exists. Then it frees the
+ * object, makes "FOLDER/freed", and ends when "FOLDER/end" exists. It calls nothing that allocates:
+ * so its heap is empty. */
 #include "noipa.h"
 
 #include <fcntl.h>

@@ -1,10 +1,11 @@
-/* Gives up rights of its one thread, in one way, and says what another thread of the process has
- * still: a line for each of these fields of /proc/self/task/TID/status in which it has more than
- * the main thread, "follows" where there is none, "alone" where there is no other thread.
+/* Gives up rights of its one thread, in one way, and prints what another thread of the process
+ * still has: a line for each of these fields of /proc/self/task/TID/status in which it has more
+ * than the main thread, "follows" where there is none, "alone" where there is no other thread.
  *
  * usage: gives_up WAY BEFORE_MS AFTER_MS
- * Works for BEFORE_MS and AFTER_MS. A way with "-bare" is one that no function of libc is called
- * for; then, and with a "serves", it looks after it has worked, too.
+ *
+ * Works for BEFORE_MS and AFTER_MS. A way with "-bare" calls no function of libc; such a way, and
+ * one with "serves", reads the fields after its work, too.
  */
 #define _GNU_SOURCE
 #include "cpu_work.h"
@@ -27,7 +28,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int capset(cap_user_header_t header, const cap_user_data_t data); /* in no header of libc's */
+/* no header of libc's declares it */
+int capset(cap_user_header_t header, const cap_user_data_t data);
 
 enum { USER = 65534 };
 
@@ -39,7 +41,7 @@ NOIPA static void burns_after(uint64_t milliseconds) {
     WORK_FOR(milliseconds * NS_PER_MS);
 }
 
-/* --- what a thread has --- */
+/* --- rights of a thread --- */
 
 struct rights {
     unsigned long ids[8]; /* real, effective, saved, file system: user, then group */
@@ -140,7 +142,7 @@ static bool serves(const char *way) {
     return strncmp(way, "serves", 6) == 0;
 }
 
-/* Keeps `kept` alone. */
+/* Keeps the capability `kept` alone. */
 static long lower(const char *way, uint32_t kept) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct data[2] = {{kept, kept, 0}, {0, 0, 0}};
@@ -175,7 +177,7 @@ static long landlock(void) {
     return made < 0 ? made : syscall(SYS_landlock_restrict_self, made, 0);
 }
 
-/* For a while: the saved ones are root's. */
+/* Serves another user for a while: the saved ids are root's. */
 static long serve_another(const char *way) {
     const long failed =
         strstr(way, "-number")
@@ -201,7 +203,8 @@ static long serve_and_leave(void) {
     return failed | setgroups(0, NULL) | setresgid(USER, USER, USER) | setresuid(USER, USER, USER);
 }
 
-/* As setpriv and capsh do: another user, with capabilities kept across the change. */
+/* Does what setpriv and capsh do: becomes another user, with capabilities kept across the
+ * change. */
 static long keep_capabilities(void) {
     static const uint32_t kept = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_NET_RAW;
     if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0 || setresuid(USER, USER, USER) != 0)

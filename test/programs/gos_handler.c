@@ -1,6 +1,6 @@
-/* A program with the note of Go's linker, which does as Go's runtime does with cgo: it asks for the
- * alternate stack by a system call, takes what it finds, or sets one of its own so, and sets its
- * handler by libc's function. Prints whether the handler runs on the stack that the thread has
+/* Is a program with the note of Go's linker that does as Go's runtime does with cgo. It queries the
+ * alternate stack by a system call, takes the one that it finds or sets one of its own, and sets
+ * its handler by libc's function. Prints whether the handler runs on the stack that the thread has
  * taken, on the main thread and on another, while the stack pointer is on a third stack. */
 #define _GNU_SOURCE
 #include "cpu_sample.h"

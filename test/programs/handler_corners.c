@@ -1,16 +1,19 @@
-/* Corners of signal handlers with SA_ONSTACK, by argument. Each prints what a program can see.
+/* Tests corner cases of signal handlers with SA_ONSTACK, by argument. Each prints what a program
+ * can see.
  *
- * fortified     a jump out of a handler on an alternate stack above the thread's, by the checked
- *               siglongjmp() of _FORTIFY_SOURCE
- * masked waits  sigsuspend, sigpause, ppoll, pselect, epoll_pwait: the mask in their handlers, what
- * is left pending chained       a handler that calls the one before it, whose address the kernel
- * has named replaced      the old handler that sigaction() returns, for more in turns than there
- * are entries rearmed       a stack with SS_AUTODISARM behind a handler that ran on it within a
- * plain one forked        a thread's child that returns from a handler without SA_ONSTACK early a
- * wait whose mask is open, and a handler that a library has set before main() stepped       the end
- * of a handler on a stack with SS_AUTODISARM, one instruction at a time vfork         what a child
- * of vfork() sets and does leaves its parent as it was dispatched    system calls pass in libc
- * alone (PR_SET_SYSCALL_USER_DISPATCH) */
+ * - fortified: a jump out of a handler on an alternate stack above the thread's, by the checked
+ *   siglongjmp() of _FORTIFY_SOURCE
+ * - masked waits: sigsuspend, sigpause, ppoll, pselect, epoll_pwait: the mask in their handlers,
+ *   what is left pending
+ * - chained: a handler that calls the one before it, whose address the kernel has named
+ * - replaced: the old handler that sigaction() returns, for more handlers in turns than there are
+ *   entries
+ * - rearmed: a stack with SS_AUTODISARM behind a handler that ran on it within a plain handler
+ * - forked: a thread's child that returns from a handler without SA_ONSTACK
+ * - early: a wait whose mask is open, and a handler that a library has set before main()
+ * - stepped: the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
+ * - vfork: what a child of vfork() sets and does leaves its parent unchanged
+ * - dispatched: system calls pass in libc alone (PR_SET_SYSCALL_USER_DISPATCH) */
 #define _GNU_SOURCE
 #include "bare_call.h"
 
@@ -90,7 +93,7 @@ static void fortified(void) {
 static char seen[1 << 16];
 static int length;
 
-/* Not moved across sigprocmask(), in which the compiler expects no handler to run. */
+/* Is not moved across sigprocmask(), in which the compiler expects no handler to run. */
 static void forget_seen(void) {
     __asm__ volatile("" : : : "memory");
     length = 0;
@@ -123,7 +126,7 @@ static void report(const char *call, int result) {
 }
 
 int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t);
-/* <signal.h> has the name of the first for the second, and warns of it. */
+/* Names sigpause(): <signal.h> has the name of the first for the second, and warns of it. */
 int sigpause_of_mask(int mask) __asm__("sigpause");
 int sigpause_of_signal(int number) __asm__("__xpg_sigpause");
 
@@ -173,7 +176,7 @@ static void raise_second(int number, siginfo_t *info, void *context) {
     raise(SIGUSR2); /* pending until the handler has returned */
 }
 
-/* A handler without SA_ONSTACK ends the wait; behind it comes a signal that the wait blocked. */
+/* A handler without SA_ONSTACK ends the wait; after it comes a signal that the wait blocked. */
 static void ended_by_plain(void) {
     sigset_t waits;
     sigset_t before;
@@ -255,7 +258,7 @@ static void replaced(void) {
     other = base;
     other.sa_sigaction = second;
     sigaction(SIGUSR1, &base, NULL);
-    for (int i = 0; i < 10; i++) { /* each with a mask of its own */
+    for (int i = 0; i < 10; i++) { /* each handler has a mask of its own */
         sigaddset(&other.sa_mask, SIGRTMIN + i);
         sigaction(SIGUSR1, &other, &old);
         printf("%s", old.sa_sigaction == first ? "base " : "another ");
@@ -303,7 +306,7 @@ static void rearmed(void) {
         printf("rearmed %d %x\n", after.ss_sp == memory, (unsigned)after.ss_flags);
     }
     handle(SIGUSR2, note_place, SA_ONSTACK);
-    for (int i = 0; i < 3; i++) { /* nothing asks for the stack in between */
+    for (int i = 0; i < 3; i++) { /* no call queries the stack in between */
         raise(SIGUSR2);
         on_it += place - memory < STACK;
     }
@@ -427,7 +430,7 @@ static void act_in_child(void) {
     action.sa_sigaction = in_child;
     action.sa_flags = SA_ONSTACK | SA_SIGINFO;
     kill(getpid(), SIGUSR1);
-    for (int i = 0; i < 6; i++) { /* more than we have entries of a signal */
+    for (int i = 0; i < 6; i++) { /* more than the profiler has entries of a signal */
         sigaddset(&action.sa_mask, SIGRTMIN + i);
         sigaction(SIGUSR1, &action, NULL);
         kill(getpid(), SIGUSR1);

@@ -1,11 +1,15 @@
-/* A handler of a signal with SA_ONSTACK whose frame has no room, and the end of a stack that a
- * handler survives.
+/* Has a handler of a signal with SA_ONSTACK whose frame has no room, or reaches the end of a stack,
+ * which a handler survives.
  *
- * usage: handler_without_room HOW. no room: the alternate stack is smaller than the frame, by the
- * processor's vector registers or by what is in use of it. unmapped: it is not there any more.
- * unmapped, handled: and SIGSEGV has a handler, which needs it, too.
- * overflow: there is none, and the thread's own stack is at its end. caught: the handler of SIGSEGV
- * has a stack of its own, and leaves the overflow of the thread's by a jump, four times. */
+ * usage: handler_without_room HOW
+ *
+ * - no room: the alternate stack is smaller than the frame, because of the processor's vector
+ *   registers or of what is in use of the stack
+ * - unmapped: the alternate stack is not mapped any more
+ * - unmapped, handled: SIGSEGV has a handler, which needs that stack, too
+ * - overflow: there is no alternate stack, and the thread's own stack is at its end
+ * - caught: the handler of SIGSEGV has a stack of its own, and leaves the overflow of the thread's
+ *   stack by a jump, four times */
 #define _GNU_SOURCE
 #include "noipa.h"
 
@@ -23,7 +27,7 @@ static void on_signal(int number) {
     (void)number;
 }
 
-/* Uses nearly all that there is, and has the signal come again on the rest. */
+/* Uses nearly all of the stack, and has the signal come again on the rest. */
 static void on_signal_with_little_left(int number) {
     volatile char used[ROOM - 3072];
     memset((char *)used, 1, sizeof used);

@@ -1,9 +1,9 @@
-/* What handlers of signals, and the threads that they interrupt, can see of alternate signal
+/* Prints what handlers of signals, and the threads that they interrupt, can see of alternate signal
  * stacks.
  *
- * Prints, for each kind of thread (main, another, a fibre, a forked child, one that exits), of
- * alternate stack and of handler, where the handler runs, what its ucontext and sigaltstack() say
- * in it and behind it, and what the interrupted code finds again. Addresses are printed as
+ * For each kind of thread (main, another, a fibre, a forked child, one that exits), of alternate
+ * stack and of handler, it prints where the handler runs, what its ucontext and sigaltstack()
+ * report in it and behind it, and what the interrupted code finds again. Addresses are printed as
  * distances, so that two runs print the same, with any profiler or without one. */
 #define _GNU_SOURCE
 #include "noipa.h"
@@ -27,11 +27,11 @@ enum { ROOM = 1 << 16, DISARMS = (int)(1U << 31), OUTER = SIGUSR1, INNER = SIGUS
 static __thread char *room;
 static __thread sigjmp_buf out;
 static __thread int depth;
-static __thread int wants; /* what the handler does beside: enum below */
+static __thread int wants; /* what else the handler does: enum below */
 static __thread int has_onstack;
 enum { NOTHING, JUMPS, RAISES, SETS, DISABLES, CHANGES, FORKS };
 
-/* --- what is seen --- */
+/* --- what a program sees --- */
 
 static const char *place_of(const void *address, uintptr_t interrupted) {
     static __thread char text[4][64];
@@ -132,8 +132,7 @@ static void on_plain(int number) {
 
 /* Raises the signal with values in registers, which it must find again. */
 NOIPA static void raise_among_values(int number) {
-    _Alignas(64)
-        uint64_t state[4] = {1, 2, 3, 4}; /* so that sp is the same modulo 64 in each run */
+    _Alignas(64) uint64_t state[4] = {1, 2, 3, 4}; /* makes sp the same modulo 64 in each run */
     uint64_t rbx = 0x1234567890, after[4];
     __asm__ volatile(
         "movups %[s0], %%xmm6\n\t"
@@ -270,7 +269,7 @@ static void in_fibre(void) {
     visit("fibre");
 }
 
-/* The profiler's end is behind it. */
+/* Runs at exit, before the profiler's end. */
 static void at_exit(void) {
     set_stack(SS_DISABLE, 0);
     visit("exit");

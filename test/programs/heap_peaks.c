@@ -1,8 +1,8 @@
-/* A live heap that is known at each moment: some objects for good, many for a while, few again, and
- * then two lower peaks. THREADS threads have them, and a child that is forked where they are gone
- * has a peak of its own. Prints what was live at the highest, as JSON.
- *   heap_peaks HOLD THREADS REST
- * HOLD: how long the peaks last. REST: what is between them. Milliseconds, or `export`: until an
+/* Has a live heap that is known at each moment: some objects for good, many for a while, few again,
+ * and then two lower peaks. THREADS threads share them, and a child that is forked where they are
+ * gone has a peak of its own. Prints what was live at the highest peak, as JSON.
+ *     heap_peaks HOLD THREADS REST
+ * HOLD: how long the peaks last. REST: the time between them. Milliseconds, or `export`: until an
  * export has been made. */
 #include "../../shim/otelprof.h"
 #include "noipa.h"

@@ -1,4 +1,4 @@
-/* A thread waits for one lock for 1.2 s; who holds it sleeps in one function, then in another. */
+/* Lets a thread wait for one lock for 1.2 s; its holder sleeps in one function, then in another. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <time.h>

@@ -1,6 +1,7 @@
 /* flags: -std=c++20
+ *
  * Locks of C++: a thread holds each until it sees another wait for it, in a function of that lock's
- * name. Prints for each a line: name, address, how often it was waited for. A semaphore and an
+ * name. Prints a line for each: name, address, how often the other waited. A semaphore and an
  * atomic variable are waited for, too; these are no locks. */
 #include "thread_sleeps.h"
 
@@ -16,7 +17,8 @@ static constexpr int turns = 3;
 static std::atomic<pid_t> waiter;
 static std::atomic<int> stage;
 
-/* The holder's part: `take`, until the waiter waits, `drop`. The waiter's: `wait`, then `after`. */
+/* The holder's part is `take`, a wait for the waiter, and `drop`. The waiter's part is `wait`, then
+ * `after`. */
 template <class Take, class Drop, class Wait, class After>
 static void contend(const char *name, const void *lock, Take take, Drop drop, Wait wait,
                     After after) {

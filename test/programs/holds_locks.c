@@ -1,9 +1,9 @@
-/* Two threads and locks of each kind: "holder" takes one, waits until "waiter" waits for it too,
- * and holds it for a while longer. Then "waiter" takes it again and again while it is free.
+/* Has two threads and locks of each kind: "holder" takes one, waits until "waiter" waits for it
+ * too, and holds it for a while longer. Then "waiter" takes it again and again while it is free.
  *
- * Prints for each kind a line: name, address, how many times the waiter waited, and for how many
- * nanoseconds: at least (the holder saw it wait), and at most (the waiter's own clock around the
- * call).
+ * Prints a line for each kind: name, address, how many times the waiter waited, and for how many
+ * nanoseconds: at least (the time that the holder saw), and at most (by the waiter's own clock
+ * around the call).
  */
 #define _GNU_SOURCE
 #include "cpu_work.h"
@@ -64,7 +64,8 @@ static pthread_spinlock_t lock_spinning;
 static _Atomic uint32_t lock_word;
 static _Atomic uint32_t lock_pi_word;
 
-/* Ulrich Drepper, "Futexes Are Tricky", mutex 2: 2 is taken with others who wait. */
+/* Implements mutex 2 of Ulrich Drepper's "Futexes Are Tricky": the value 2 means that other threads
+ * wait. */
 static void word_lock(_Atomic uint32_t *word) {
     while (atomic_exchange(word, 2) != 0)
         syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
@@ -104,7 +105,7 @@ static void make_locks(void) {
     pthread_spin_init(&lock_spinning, 0);
 }
 
-/* --- each of them: how it is held, and waited for --- */
+/* --- each kind of lock: how it is held, and waited for --- */
 
 struct kind {
     const char *name;
@@ -203,7 +204,7 @@ static atomic_bool trying;
 static _Atomic pid_t waiter_id;
 static pthread_t waiter_thread;
 
-/* Between the two nothing else makes it sleep, or lasts so long. */
+/* Waits for the waiter: nothing else makes it sleep in between, or lasts so long. */
 static void wait_until_it_waits(bool spins) {
     clockid_t clock;
     while (!atomic_load(&trying))
@@ -255,7 +256,7 @@ static void *waiter(void *arg) {
     return arg;
 }
 
-/* --- locks that nobody waits for --- */
+/* --- locks that no thread waits for --- */
 
 NOIPA static void takes_free_locks(void) {
     for (int turn = 0; turn < FREE_TURNS; turn++)

@@ -1,4 +1,4 @@
-/* Holds so many MiB of memory, every page of it in use, and burns so many milliseconds of CPU
+/* Holds so many MiB of memory, with every page in use, and burns so many milliseconds of CPU
  * meanwhile.
  *
  * usage: holds_memory MEBIBYTES MILLISECONDS

@@ -22,14 +22,14 @@ enum { CALL_STOP = SIGTRAP | 0x80 };
 static enum { ANOTHER, CALL, BLOCKED, END, AT_ONCE, WAYS } way;
 static const char *const names[WAYS] = {"another", "call", "blocked", "end", "at_once"};
 static pid_t held; /* a thread whose SIGPROF is held back; 0: none */
-static bool sent;  /* it was sent again, and comes to a stop of its own */
+static bool sent;  /* the signal was sent again, and comes to a stop of its own */
 static unsigned delivered;
 
 static bool at_calls(void) {
     return way == CALL || way == BLOCKED || way == END;
 }
 
-/* A set of the kernel's, with every real-time signal in it. */
+/* Returns whether a signal set in the kernel's form has every real-time signal in it. */
 static bool blocks_all(pid_t id, uint64_t address) {
     uint64_t set = 0;
     const struct iovec here = {&set, sizeof set};
@@ -38,7 +38,7 @@ static bool blocks_all(pid_t id, uint64_t address) {
            set >> 31 == UINT64_MAX >> 31;
 }
 
-/* Whether the thread has stopped at a call for which a signal is held back. */
+/* Returns whether the thread has stopped at a call for which a signal is held back. */
 static bool is_awaited(pid_t id, int number) {
     struct __ptrace_syscall_info call;
     if (way == ANOTHER)
@@ -53,10 +53,10 @@ static bool is_awaited(pid_t id, int number) {
                             blocks_all(id, call.entry.args[1]);
 }
 
-/* What the thread that has stopped is to be given when it goes on. */
+/* Returns the signal that the stopped thread gets when it goes on. */
 static int signal_for(pid_t id, int status) {
     const int number = WSTOPSIG(status);
-    if (status >> 16) /* an event: a thread, or exec */
+    if (status >> 16) /* an event: a new thread, or exec */
         return 0;
     if (number == SIGPROF && way != AT_ONCE && !sent && held == 0) {
         held = id;

@@ -1,9 +1,9 @@
 /* Puts a seccomp filter around a program before it starts, as a service manager or a container
- * does: every system call but those named kills the process.
+ * does: every system call except the named ones kills the process.
  *
  * usage: in_filter NUMBER[:ERRNO],... [NAME=VALUE]... COMMAND [ARGUMENT]...
- * With an ERRNO the call fails with it. The variables are the command's alone. execve itself must
- * be among the calls.
+ * With an ERRNO the call fails with this error. The variables are set for the command alone. execve
+ * itself must be among the calls.
  */
 #define _GNU_SOURCE
 #include <linux/filter.h>

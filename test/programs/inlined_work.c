@@ -1,5 +1,5 @@
 /* Burns CPU in one function, a third of it in its own code and two thirds in a helper that is
- * inlined into it, and nowhere else: between two looks at the clock lie many milliseconds.
+ * inlined into it, and nowhere else: many milliseconds pass between two reads of the clock.
  *
  * usage: inlined_work MILLISECONDS
  */
@@ -33,5 +33,5 @@ NOIPA static uint64_t has_inlined_work(uint64_t nanoseconds) {
 
 int main(int argc, char **argv) {
     const uint64_t milliseconds = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000;
-    return has_inlined_work(milliseconds * NS_PER_MS) == 0; /* which it is not */
+    return has_inlined_work(milliseconds * NS_PER_MS) == 0; /* the result is never 0 */
 }

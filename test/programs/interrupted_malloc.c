@@ -1,6 +1,6 @@
-/* A program of one thread whose signal handler interrupts malloc, over and over, and forks there,
- * as libc lets it, or once, and ends the process there: argument "fork" or "exit"; "late": it forks
- * while an exit handler allocates. */
+/* Is a program of one thread whose signal handler interrupts malloc. "fork": it forks there, over
+ * and over, as libc allows; "exit": it ends the process there, once; "late": it forks while an exit
+ * handler allocates. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void allocate_at_exit(void) {
         free(malloc(3000 + i * 5000));
 }
 
-/* More than what a thread keeps for itself: every call would take a lock if there were threads. */
+/* Returns more than a thread caches: every call would take a lock if there were threads. */
 static size_t next_size(void) {
     static unsigned state = 1;
     state = state * 1103515245 + 12345;

@@ -1,9 +1,10 @@
 /* Changes its root and works there, allocating, for 1.2 s of CPU time.
  *
  * usage: jailed ROOT name|number|bare|mount self|child BEFORE_MS
- * How: by chroot(), by syscall(), by an instruction of its own, or by mounts of its own and
- * pivot_root. child: in a forked child, whose status becomes its own. Before that it works for
- * BEFORE_MS.
+ *
+ * The change is made by chroot(), by syscall(), by an instruction of its own, or by mounts of its
+ * own and pivot_root. child: in a forked child, whose status becomes the program's own. Before that
+ * it works for BEFORE_MS.
  */
 #define _GNU_SOURCE
 #include "cpu_work.h"

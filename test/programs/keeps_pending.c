@@ -1,13 +1,13 @@
-/* A program that blocks SIGPROF, is sent one, and only then takes the signal for itself.
+/* Blocks SIGPROF, is sent one, and only then takes the signal for itself.
  *
  * usage: keeps_pending SENDER TAKER [beside|behind]
- * SENDER   kill, raise, queue, child, timer; to the thread alone: thread_queue, thread_timer
- * TAKER    handler, number (by syscall()), descriptor
- * beside   another thread works meanwhile, and blocks SIGPROF, too, unless it is sent to a thread
- * behind   it takes it behind a filter that kills for sigtimedwait()
- * Prints each SIGPROF that it gets. Except before what is sent to the thread, the profiler's are
- * pending, too: the mask is set by an instruction, which no hook sees. The kernel keeps one signal
- * of a number that is sent to a thread, whoever sent it.
+ *   SENDER   kill, raise, queue, child, timer; to the thread alone: thread_queue, thread_timer
+ *   TAKER    handler, number (by syscall()), descriptor
+ *   beside   another thread works meanwhile, and blocks SIGPROF, too, unless it is sent to a thread
+ *   behind   it takes it behind a filter that kills for sigtimedwait()
+ * Prints each SIGPROF that it gets. The profiler's signals are pending, too, unless a thread is the
+ * target: the mask is set by an instruction, which no hook sees. For a thread the kernel keeps one
+ * signal of a number, whatever its sender.
  */
 #define _GNU_SOURCE
 #include "bare_call.h"
@@ -101,7 +101,7 @@ static void take_by_handler(void) {
 
 static void take_by_number(void) {
     const struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
-    uint64_t kernels[4]; /* handler, flags, restorer, mask */
+    uint64_t kernels[4]; /* in the kernel's form: handler, flags, restorer, mask */
     sigaction(SIGUSR2, &action, NULL);
     syscall(SYS_rt_sigaction, SIGUSR2, NULL, kernels, sizeof kernels[3]);
     syscall(SYS_rt_sigaction, SIGPROF, kernels, NULL, sizeof kernels[3]);

@@ -1,5 +1,5 @@
 /* known_waits KIND THREADS ROUNDS MS: so many threads wait in the function that the kind is named
- * after, each in so many waits of some milliseconds. Says, as JSON, for how long the kernel had
+ * after, each in so many waits of some milliseconds. Prints, as JSON, for how long the kernel had
  * these threads neither on a processor nor ready for one, in nanoseconds, all threads together: in
  * the function, and since before they were created. With KIND "all" there are THREADS threads of
  * each kind. With ROUNDS 0 all wait until the process is ended. */
@@ -22,7 +22,7 @@ static int milliseconds = 50;
 
 enum { KINDS = 8, MOST = 4096 };
 
-/* --- what the kernel says of the calling thread --- */
+/* --- the kernel's figures of the calling thread --- */
 
 struct clocks {
     long long wall;
@@ -76,7 +76,7 @@ static void poll_once(void) {
     poll(NULL, 0, milliseconds);
 }
 
-/* A thread that ends; another writes, or lets go, after a while. */
+/* Is a thread that ends; another writes to it, or frees a lock, after a while. */
 static void *sleeps_for_another(void *arg) {
     sleep_once();
     return arg;
@@ -137,7 +137,7 @@ static void join_once(void) {
     pthread_join(other, NULL);
 }
 
-/* The child is another program: what it does is not told under this function. */
+/* Runs another program as a child: the profile has none of it under this function. */
 static void wait_once(void) {
     char seconds[32];
     snprintf(seconds, sizeof seconds, "%d.%03d", milliseconds / 1000, milliseconds % 1000);
@@ -151,7 +151,7 @@ static void wait_once(void) {
         exit(4);
 }
 
-/* Of a file on a real disk it waits. */
+/* Waits if the file is on a real disk. */
 static void sync_once(void) {
     static char block[1 << 20];
     const int file = open("synced", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -166,14 +166,15 @@ static void sync_once(void) {
 static _Atomic long long in_function[KINDS];
 static _Atomic long long in_all[KINDS];
 
-/* No wait, and nothing but the thread's end, comes after. `created`: before pthread_create(). */
+/* Adds the thread's figures: no wait, and nothing but the thread's end, comes after. `created` is
+ * from before pthread_create(). */
 static void add(int index, struct clocks from, const struct clocks *created) {
     const struct clocks to = now();
     in_function[index] += off_cpu(from, to);
     in_all[index] += off_cpu(*created, to);
 }
 
-/* `once` is not inlined: its caller is on the stack with its own name, and at work in it. */
+/* Does not inline `once`: its caller is on the stack with its own name. */
 #define WAITER(index, name, once)                                                                  \
     NOIPA static void *name(void *arg) {                                                           \
         const struct clocks from = now();                                                          \

@@ -1,4 +1,5 @@
-/* Preloaded behind the profiler: every thread begins a tenth of a second after it was created. */
+/* Is preloaded behind the profiler: every thread begins a tenth of a second after it was
+ * created. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

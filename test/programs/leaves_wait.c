@@ -1,6 +1,5 @@
 /* A thread leaves sleep() by a longjmp out of a signal handler. Then it works, and sleeps by a
- * system call of its own. Nothing that it does from then on is a call that a profiler can stand
- * before. */
+ * system call of its own: from then on it makes no call that a profiler can hook. */
 #define _GNU_SOURCE
 
 #include <pthread.h>

@@ -1,12 +1,12 @@
-/* Signals for the whole process that the kernel has chosen the main thread for, while another
+/* Sends the whole process signals that the kernel has chosen the main thread for, while another
  * thread is sampled.
  *
  * usage: left_to_main allocates|works [behind]
- * The main thread is in vfork(), and so it does not come to its signal before the child ends. The
+ *
+ * The main thread is in vfork(), and so it does not receive its signal before the child ends. The
  * child sends one, and ends when the other thread, which otherwise never sleeps, sleeps for it, or
- * has taken it. Once the main thread has had one that is all; if it has none, of so many, it never
- * will.
- * behind: a filter of system calls kills for the question what is pending, and there are few
+ * has taken it. Once the main thread has received one signal, the test ends; if it receives none of
+ * many, it never will. behind: a filter of system calls kills for sigpending(), and there are few
  * signals. Prints which thread had signals.
  */
 #define _GNU_SOURCE

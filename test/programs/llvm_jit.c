@@ -1,10 +1,11 @@
-/* Runs code that LLVM's MCJIT makes at run time, which keeps no frame pointers, and comes back to C
+/* Runs code that LLVM's MCJIT makes at run time, which keeps no frame pointers, and returns to C
  * from it.
  *
  * usage: llvm_jit LIBLLVM ROUNDS MILLISECONDS [bare]
- * Each round makes the code anew and drops the last; in each the C++ runtime's own unwinder must
- * get through it, too. The time is that of all rounds. With `bare` one of the two functions has no
- * unwind tables: the runtime's unwinder ends there.
+ *
+ * Each round makes the code again and drops the last; in each the C++ runtime's own unwinder must
+ * get through the code, too. The time is that of all rounds. With `bare` one of the two functions
+ * has no unwind tables: the runtime's unwinder ends there.
  *
  * flags: -rdynamic -D_GNU_SOURCE
  */
@@ -18,8 +19,8 @@
 #include <string.h>
 #include <unwind.h>
 
-/* jit_outer calls jit_inner, which calls from_jit; both use rbp for something else, a bare one for
- * what looks like the end of a stack. */
+/* jit_outer calls jit_inner, which calls from_jit; both use rbp for something else, a bare function
+ * for what looks like the end of a stack. */
 static const char code_format[] =
     "declare void @from_jit(i64)\n"
     "define i64 @jit_inner(i64 %%n) noinline %s {\n"
@@ -34,7 +35,7 @@ static const char code_format[] =
     "  ret i64 %%k\n"
     "}\n";
 
-/* --- LLVM's C API, as far as it is needed: what it points to is its own --- */
+/* --- the needed part of LLVM's C API: its pointers refer to its own types --- */
 
 #define LLVM(X)                                                                                    \
     X(void *, LLVMContextCreate, (void))                                                           \
@@ -71,7 +72,7 @@ static void load(const char *library) {
     LLVMInitializeX86AsmParser();
 }
 
-/* --- coming back from it --- */
+/* --- the return from the code --- */
 
 static int frames_to_main = -1;
 

@@ -1,5 +1,5 @@
-/* Loads a library with RTLD_DEEPBIND and calls functions of it by name. Prints what they answer,
- * and how the library is mapped.
+/* Loads a library with RTLD_DEEPBIND and calls functions of it by name. Prints their results, and
+ * how the library is mapped.
  *
  * usage: loads_deep now|lazy|dlmopen PATH FUNCTION... */
 #define _GNU_SOURCE
@@ -20,9 +20,9 @@ static int find_exporter(struct dl_phdr_info *info, size_t size, void *unused) {
     return strstr(info->dlpi_name, "libotelprof-flush.so") != NULL;
 }
 
-/* While another thread is in the loader, the profiler puts off to lead a library's calls to itself.
- * Waits until its helper has been there; a dlopen() waits for the loader, and has the profiler do
- * what it has put off. */
+/* While another thread is in the loader, the profiler puts off redirecting a library's calls. Waits
+ * until the helper has been there; a dlopen() waits for the loader, and has the profiler do what it
+ * has put off. */
 static void wait_for_loader(void) {
     while (getenv("LD_PRELOAD") && !dl_iterate_phdr(find_exporter, NULL))
         usleep(10000);

@@ -1,7 +1,7 @@
-/* Loads FOLDER/0.so, 1.so and so on, COUNT copies of one library, and has each allocate. When all
- * of the files have been opened by the profiler, which reads their symbols, or after a minute, it
- * frees and unloads all. Says how many were opened by it, and how many are still open in the end:
- * as soon as it is none, or after a minute.
+/* Loads FOLDER/0.so, 1.so and so on, COUNT copies of one library, and has each allocate. When the
+ * profiler, which reads their symbols, has opened all of the files, or after a minute, it frees and
+ * unloads all. Prints how many the profiler opened, and how many are still open in the end: as soon
+ * as none is, or after a minute.
  *
  * usage: loads_many FOLDER COUNT */
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ static void *call_back(uint64_t seed) {
     return malloc(100 + seed % 10);
 }
 
-/* What it allocated is left in `*object`. */
+/* Leaves the library's object in `*object`. */
 static void *load(const char *path, void **object) {
     void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     void *(*work)(void *(*)(uint64_t), uint64_t, int);
@@ -38,7 +38,7 @@ static void *load(const char *path, void **object) {
     return library;
 }
 
-/* What inotify tells of each file: the loader opens and closes it once, whoever reads symbols once
+/* Watches each file by inotify: the loader opens and closes it once, a reader of symbols once
  * more. */
 static int watch;
 static int opened[MANY];
@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
     }
     printf("%d ", wait_for(read_by_others, count));
     for (int i = 0; i < count; i++) {
-        free(objects[i]); /* what lives would be named by them still */
+        free(objects[i]); /* live objects would still show the library's names */
         dlclose(libraries[i]);
     }
     printf("%d\n", wait_for(still_open, 0));

@@ -1,11 +1,12 @@
-/* Works, puts itself into a sandbox that kills it for whatever it does not use itself, works on,
- * and ends with status 7.
+/* Works, puts itself into a sandbox that kills it for every call that it does not make itself,
+ * works on, and ends with status 7.
  *
  * usage: locks_itself_up prctl|seccomp|all|mild exit|_exit|return|fork|thread|signal|ignore [child]
- * How the sandbox is entered (all: by seccomp, and for every thread there is; mild: by prctl, and
- * only creating files kills), and how it ends (signal: by SIGTERM, sent to itself;
- * ignore: as _exit, after it has ignored SIGPROF). child: a forked child does all that, and its
- * parent ends with its status.
+ *
+ * The first argument is how the sandbox is entered (all: by seccomp, and for every thread; mild: by
+ * prctl, and only creating files kills), the second how the program ends (signal: by SIGTERM, sent
+ * to itself; ignore: as _exit, after it has ignored SIGPROF). child: a forked child does all that,
+ * and its parent ends with its status.
  */
 #define _GNU_SOURCE
 #include "noipa.h"
@@ -93,7 +94,7 @@ static void work(uint64_t rounds) {
     sink = x;
 }
 
-/* No clock may be asked later: how many rounds its time takes is found out here. */
+/* Measures how many rounds its time takes: no clock may be read later. */
 NOIPA static void works_before(void) {
     struct timespec t;
     do {
@@ -135,7 +136,7 @@ int main(int argc, char **argv) {
         return wait_for(child);
     const pid_t self = getpid();
     static char freed_later[1 << 20];
-    void *volatile large = malloc(sizeof freed_later); /* sampled, and freed inside */
+    void *volatile large = malloc(sizeof freed_later); /* sampled, and freed inside the sandbox */
     works_before();
     enter_sandbox(argv[1], end);
     works_after();
@@ -144,7 +145,7 @@ int main(int argc, char **argv) {
         if (pthread_create(&thread, NULL, thread_main, NULL) != 0 ||
             pthread_join(thread, NULL) != 0)
             return 4;
-        free(large); /* may unmap it, which is let pass here */
+        free(large); /* may unmap it, which the filter allows here */
     }
     (void)!write(STDOUT_FILENO, "worked\n", 7);
     if (strcmp(end, "fork") == 0)

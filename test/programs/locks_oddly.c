@@ -1,6 +1,7 @@
-/* Waits for locks from where programs hardly do, and says what came of it.
+/* Waits for locks in unusual places, and prints the results.
  *
  * usage: locks_oddly results|in_handler|leaves_handler|cancelled|forks_in_wait|in_vfork
+ *
  * A thread, the keeper, holds the lock until it sees the first thread wait for it.
  */
 #define _GNU_SOURCE
@@ -33,7 +34,7 @@ static pid_t own_id(void) {
     return (pid_t)syscall(SYS_gettid);
 }
 
-/* The waiting begins when the keeper has what it holds. */
+/* Starts the keeper; the wait begins when the keeper holds its lock. */
 static pthread_t start_keeper(void *(*keep)(void *)) {
     pthread_t thread;
     atomic_store(&waiter, own_id());
@@ -50,7 +51,7 @@ static void on_signal(void (*handler)(int)) {
     sigaction(SIGUSR1, &action, NULL);
 }
 
-/* What later waits come to: whatever a wait has left behind is not in their way. */
+/* Makes a later wait: nothing that a wait has left behind may hinder it. */
 static void *keep_once(void *arg) {
     pthread_mutex_lock(&inner);
     pthread_barrier_wait(&is_held);
@@ -81,7 +82,7 @@ static void *keep_all(void *arg) {
     pthread_barrier_wait(&is_held);
     pthread_barrier_wait(&is_held);
     wait_until_it_sleeps(atomic_load(&waiter));
-    return arg; /* with all of them */
+    return arg; /* with all locks held */
 }
 
 static void say(const char *name, int result) {
@@ -116,7 +117,7 @@ static void results(void) {
 
 /* --- handlers that come during a wait --- */
 
-/* Holds two locks: of the inner one the handler finds itself waiting. */
+/* Holds two locks: the handler waits for the inner one. */
 static void *keep_two_and_signal(void *arg) {
     pthread_mutex_lock(&outer);
     pthread_mutex_lock(&inner);
@@ -174,7 +175,7 @@ static void leaves_handler(void) {
     wait_once_more();
 }
 
-/* The child has a copy of the lock that nobody gives back. */
+/* The child has a copy of the lock that no thread frees. */
 static void fork_in_handler(int number) {
     (void)number;
     if (fork() == 0)
@@ -226,7 +227,7 @@ static void cancelled(void) {
     }
 }
 
-/* The child has its parent's memory, and the thread that lets go is the parent's. */
+/* The child has its parent's memory, and a thread of the parent frees the lock. */
 static void *keep_for_a_while(void *arg) {
     pthread_mutex_lock(&outer);
     pthread_barrier_wait(&is_held);

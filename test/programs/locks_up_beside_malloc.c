@@ -1,5 +1,5 @@
-/* Threads that allocate all the time, until one of them puts all into a sandbox that kills the
- * process for whatever they do not use themselves: they go on. Ends with status 7. */
+/* Runs threads that allocate all the time, until one of them puts all into a sandbox that kills the
+ * process for every call that they do not make themselves: they go on. Ends with status 7. */
 #define _GNU_SOURCE
 #include "awaits_export.h"
 

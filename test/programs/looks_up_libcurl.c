@@ -1,5 +1,5 @@
 // flags: -lcurl
-/* A program that finds curl_global_init_mem() by its name, which no table of its shows: see
+/* Is a program that finds curl_global_init_mem() by its name, which no table of its shows: see
  * own_libcurl.h. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* What shells and daemons rely on: who closes a number and opens a file gets that number. Until
- * there is a file STOP; prints how often another came.
+/* Checks what shells and daemons rely on: a program that closes a number and opens a file gets that
+ * number. Until the file STOP exists; prints how often another number came.
  *
  * usage: lowest_number STOP
  */

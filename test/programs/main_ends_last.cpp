@@ -1,5 +1,5 @@
-// main calls pthread_exit and is the only thread. What is destroyed and called at the end of the
-// process is so on the main thread, under its signal mask, as the lines show.
+// Ends by pthread_exit in main, its only thread. Destructors and handlers at the end of the process
+// run on the main thread, under its signal mask, as the lines show.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

@@ -1,8 +1,8 @@
 /* Makes threads that burn CPU and stay to the process's end, and burns some itself.
  *
  * usage: makes_threads HOW COUNT
- * HOW: "linked", by the pthread_create that it is linked to; "found", by that which dlsym finds in
- * libc, past every preload; "bare", by clone(2).
+ * HOW: "linked", by the pthread_create that it is linked to; "found", by the one that dlsym finds
+ * in libc, past every preload; "bare", by clone(2).
  */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
@@ -28,7 +28,7 @@ static char stacks[MOST][STACK_BYTES] __attribute__((aligned(16)));
 SAMPLED_BURNER(thread_burns, 20)
 SAMPLED_BURNER(main_burns, 40)
 
-/* By a bare clone, too, which leaves it the thread-local storage of its creator. */
+/* Works on a bare clone, too, which has the thread-local storage of its creator. */
 static void *work(void *unused) {
     thread_burns();
     working--;

@@ -1,6 +1,6 @@
 // flags: -fno-builtin -rdynamic
-/* Brings a malloc, as gcl does, which works from where main begins and must not be called before:
- * then the program ends with status 99. Otherwise it prints "ok". */
+/* Brings a malloc, as gcl does, which works from the begin of main and must not be called before:
+ * such a call ends the program with status 99. Otherwise it prints "ok". */
 #define _GNU_SOURCE
 #include <stdbool.h>
 #include <stdio.h>

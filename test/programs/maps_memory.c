@@ -1,5 +1,5 @@
-/* Asks the kernel for memory itself, in every way, and prints what an exact profile must say of
- * maps_memory(): {"allocated": bytes, "live": bytes, "objects": live mappings}. */
+/* Requests memory from the kernel itself, in every way, and prints what an exact profile must have
+ * for maps_memory(): {"allocated": bytes, "live": bytes, "objects": live mappings}. */
 #define _GNU_SOURCE
 #include "noipa.h"
 
@@ -20,7 +20,7 @@ NOIPA static void maps_memory(void) {
         maps[i] = anonymous(BYTES, PROT_READ | PROT_WRITE, i == 42 ? MAP_SHARED : MAP_PRIVATE);
         maps[i][0] = (char)i;
     }
-    /* reservations and files are not memory that somebody has */
+    /* reservations and files are not memory of the program */
     munmap(anonymous(1 << 30, PROT_NONE, MAP_PRIVATE), 1 << 30);
     FILE *const file = tmpfile();
     if (file && fputs("text", file) >= 0 && fflush(file) == 0)
@@ -35,7 +35,7 @@ int main(void) {
     maps_memory();
     for (int i = 0; i < 30; i++, objects--, live -= BYTES)
         munmap(maps[i], BYTES);
-    munmap(maps[30], BYTES / 2); /* its beginning goes */
+    munmap(maps[30], BYTES / 2); /* its beginning is unmapped */
     live -= BYTES / 2;
     maps[31] = mremap(maps[31], BYTES, 8 * BYTES, MREMAP_MAYMOVE);
     live += 7 * BYTES;
@@ -64,11 +64,11 @@ int main(void) {
     live -= BYTES / 2 - PAGE;
     objects++;
     if (mremap(maps[42], 0, BYTES, MREMAP_MAYMOVE) == MAP_FAILED)
-        return 1; /* what is shared, at a second place: no more memory than before */
+        return 1; /* shared memory at a second place: no more memory than before */
     munmap(maps[42], BYTES);
     live -= BYTES;
     objects--;
-    munmap(maps[43] + BYTES / 2, BYTES / 2); /* its end goes, as where somebody aligns it */
+    munmap(maps[43] + BYTES / 2, BYTES / 2); /* its end is unmapped, as for an alignment */
     munmap(maps[43], BYTES / 2);
     live -= BYTES;
     objects--;

@@ -1,4 +1,5 @@
-/* Says that it was loaded: by a file in the root of the process that is named after its user. */
+/* Reports that it was loaded: makes a file in the root of the process that is named after its
+ * user. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

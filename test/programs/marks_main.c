@@ -1,5 +1,5 @@
-/* main's first call to the kernel says where it begins; then a preload that has counted calls until
- * here (test_before_main.py makes one) is asked to say them. */
+/* Marks where main begins by its first call to the kernel; then has a preload that has counted
+ * calls until here (test_before_main.py makes one) print them. */
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,13 +1,13 @@
-/* Threads with masks that no hook sees, or that were there before main.
+/* Has threads with masks that no hook sees, or that were there before main.
  *
  * usage: masked MODE
- * partly   a thread blocks SIGPROF and all real-time signals by an instruction of its own
- * wholly   a thread blocks all that there is so, those of libc's, too; these two print the
- *          nanoseconds that the thread has used
- * spared   threads that block every signal but SIGPROF, as HAProxy's
- * main     the main thread works under the mask that it was started with
- * ids      threads that block every signal work while the main thread changes the user. As root:
- *          prints who has not followed
+ *   partly   a thread blocks SIGPROF and all real-time signals by an instruction of its own
+ *   wholly   a thread blocks all signals so, including those of libc's; these two print the
+ *            nanoseconds that the thread has used
+ *   spared   threads that block every signal but SIGPROF, as HAProxy's
+ *   main     the main thread works under the mask that it was started with
+ *   ids      threads that block every signal work while the main thread changes the user. As root:
+ *            prints which threads have not followed
  */
 #define _GNU_SOURCE
 #include "awaits_export.h"
@@ -29,7 +29,7 @@ enum { THREADS = 3, CHANGES = 40, NOBODY = 65534, LINE_BYTES = 256 };
 
 static atomic_bool over;
 
-/* A profiler that has exported this has seen the thread's mask. */
+/* Burns time; a profiler that has exported it has seen the thread's mask. */
 #define AWAITED_BURNER(name)                                                                       \
     NOIPA static void name(void) {                                                                 \
         WORK_FOR(25 * NS_PER_MS);                                                                  \
@@ -81,7 +81,7 @@ static void run_thread(void *(*run)(void *)) {
         pthread_join(thread, NULL);
 }
 
-/* The thread has no sample, so that this one has what is exported. */
+/* The thread has no sample, so that this function has what is exported. */
 static void run_wholly(void) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, wholly, NULL) != 0)

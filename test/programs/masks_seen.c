@@ -1,4 +1,5 @@
-/* What a program can see of the masks that it sets, in itself and in what it starts.
+/* Prints what a program can see of the masks that it sets, in itself and in programs that it
+ * starts.
  *
  * usage: masks_seen        prints a line for each; everything but numbers of signals is fixed
  *        masks_seen child  prints the mask, the ignored and the pending signals that it has
@@ -43,7 +44,7 @@ static void say(const char *what, uint64_t bits) {
     fflush(stdout);
 }
 
-/* As the kernel has it. */
+/* Prints the kernel's view. */
 static void say_status(const char *what) {
     static const char *const fields[] = {"SigPnd", "ShdPnd", "SigBlk", "SigIgn"};
     char line[LINE_BYTES];
@@ -169,7 +170,7 @@ static void *in_thread(void *unused) {
     return unused;
 }
 
-/* --- in what it starts --- */
+/* --- in programs that it starts --- */
 
 static void wait_for(pid_t child) {
     waitpid(child, NULL, 0);

@@ -18,7 +18,7 @@ static int is_loaded(void) {
 
 __attribute__((constructor)) static void construct(int count, char **arguments) {
     const int sleeps = count > 1 && strcmp(arguments[1], "sleeps") == 0;
-    alarm(120); /* the test has failed */
+    alarm(120); /* by then the test has failed */
     while (!is_loaded())
         if (sleeps)
             usleep(200000);

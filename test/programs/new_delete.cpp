@@ -1,4 +1,4 @@
-// Allocates through every form of operator new and prints the truth per site (sites.h).
+// Allocates through every form of operator new and prints the true sums of each site (sites.h).
 // usage: new_delete BYTES_PER_SITE
 #include "sites.h"
 

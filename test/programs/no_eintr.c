@@ -1,8 +1,8 @@
-/* Threads in every call that a signal can interrupt and SA_RESTART does not cover (signal(7)).
+/* Runs threads in every call that a signal can interrupt and SA_RESTART does not cover (signal(7)).
  *
  * usage: no_eintr idle|busy|masked|ring
- * idle: each thread waits in one call for nearly a second, twice, while another burns CPU.
- * busy: each thread works for 0.1 ms between waits of 0.2 ms, for a second.
+ * idle: each thread waits in one call for nearly a second, twice, while another burns CPU. busy:
+ * each thread works for 0.1 ms between waits of 0.2 ms, for a second.
  * masked: likewise, in threads that block every signal, and in more calls; not in io_uring_enter.
  * ring: such a thread in io_uring_enter.
  * Prints for each call how many of its waits ended with EINTR, and that there were any waits.
@@ -70,7 +70,7 @@ static void time_out(int socket_, int option) {
     setsockopt(socket_, SOL_SOCKET, option, &t, sizeof t);
 }
 
-/* Each call's own things, made once by its thread. */
+/* Holds what a thread has made once for its call. */
 struct things {
     int files[2];
     int id;
@@ -79,7 +79,7 @@ struct things {
     pthread_mutex_t mutex;
     pthread_cond_t condition;
     struct sockaddr_in address;
-    pthread_t self; /* of the waiting thread, for the one that wakes it */
+    pthread_t self; /* the waiting thread, for the one that wakes it */
     pthread_t waker;
     atomic_bool done;
 };
@@ -172,7 +172,7 @@ static int in_accept(struct things *t) {
     return accept(t->files[0], NULL, NULL);
 }
 
-/* Nobody accepts, and the queue takes no more: the next connection waits. */
+/* Makes a listener whose queue is full, and accepts nothing: the next connection waits. */
 static void make_full_listener(struct things *t) {
     make_listener(t);
     for (int i = 0; i < 2; i++) {
@@ -267,7 +267,7 @@ static int in_io_uring(struct things *t) {
                         IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &argument, sizeof argument);
 }
 
-/* --- more of them, for threads that block every signal --- */
+/* --- more calls, for threads that block every signal --- */
 
 static sigset_t every_signal(void) {
     sigset_t set;
@@ -395,7 +395,7 @@ static void make_suspended(struct things *t) {
     wake_by(t, wake_by_signal);
 }
 
-/* It always ends with EINTR; here that counts only where the signal has not come. */
+/* Counts as interrupted only where the signal has not come: sigsuspend always ends with EINTR. */
 static int in_sigsuspend(struct things *t) {
     sigset_t others = every_signal();
     (void)t;

@@ -1,4 +1,4 @@
-/* In the place of libotelprof-flush.so: one that cannot work, as where it is from another build. */
+/* Replaces libotelprof-flush.so by an exporter that cannot work, as one from another build. */
 struct capture_api;
 
 int otelprof_flush_main(const struct capture_api *api);

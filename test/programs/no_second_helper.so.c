@@ -1,5 +1,5 @@
-/* pthread_create that makes the profiler's helper once. The second time it is asked, it takes two
- * and a half seconds to say that there can be no more threads. The program's threads have no
+/* Has a pthread_create that makes the profiler's helper once. For the second request it takes two
+ * and a half seconds to report that there can be no more threads. The program's threads have no
  * attributes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* NOIPA: a function that stays one, on the stack and with a symbol of its own. clang knows no
- * noipa; it does not clone, so that never to be inlined is enough. */
+/* NOIPA keeps a function whole, on the stack and with a symbol of its own. clang does not know
+ * noipa; it does not clone functions, so noinline is enough. */
 #ifndef TEST_NOIPA_H
 #define TEST_NOIPA_H
 

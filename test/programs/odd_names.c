@@ -1,6 +1,5 @@
-/* Its threads have names that are markup, that steer terminals, and that are no UTF-8. They burn
- * CPU time in four functions, to which a test gives other names, until a file is there: odd_names
- * FILE. */
+/* Has threads whose names are markup, control terminals, or are no UTF-8. They burn CPU time in
+ * four functions, to which a test gives other names, until a file exists: odd_names FILE. */
 /* flags: -lpthread */
 #include <pthread.h>
 #include <sys/prctl.h>

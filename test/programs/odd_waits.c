@@ -1,6 +1,7 @@
-/* Calls that may block, made where they seldom are.
+/* Makes calls that may block in unusual places.
  *
  * usage: odd_waits handler|jump|vfork|fork
+ *
  * handler: a signal's handler makes them, in the middle of others, and of itself.
  * jump: a handler leaves one by a jump, again and again; then the thread works, and then sleeps.
  * vfork, fork: children make them.

@@ -1,6 +1,6 @@
-/* A program of before 2003: its condition variables are those of glibc 2.2.5, one word that leads
- * to memory of libc's. In pthread_cond_wait of 2.3.2 it would wait for ever, or write past it.
- * Calls each twice: at the first call it may still be unbound. */
+/* Is a program of before 2003: its condition variables are those of glibc 2.2.5, one word that
+ * leads to memory of libc's. pthread_cond_wait of 2.3.2 would wait for ever, or write past the
+ * variable. Calls each function twice: at the first call it may still be unbound. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ __asm__(".symver pthread_cond_timedwait, pthread_cond_timedwait@GLIBC_2.2.5");
 __asm__(".symver pthread_cond_signal, pthread_cond_signal@GLIBC_2.2.5");
 
 static struct {
-    void *cond; /* the type as it was */
+    void *cond; /* the type as in that version */
     unsigned char behind[64];
 } old;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

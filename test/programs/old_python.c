@@ -1,5 +1,5 @@
-/* Defines what CPython up to 3.10 does, as far as it is looked for, and ends with status 42: with
- * "beside", while a thread of it works.
+/* Defines what CPython up to 3.10 defines, as far as the profiler searches for it, and ends with
+ * status 42: with "beside", while a thread of it works.
  * flags: -rdynamic
  */
 #define _GNU_SOURCE

@@ -1,16 +1,16 @@
-/* A library of which a test makes many, one a number: it puts a number of its own, of as many
+/* Is a library of which a test makes many, each with a number: the test puts the number, of as many
  * digits, into the name of the function that works. */
 #include "cpu_sample.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
-char one_of_many_room[256 << 10]; /* what is unloaded leaves room for others */
+char one_of_many_room[256 << 10]; /* an unloaded library leaves room for others */
 
 __attribute__((visibility("default"))) void *one_of_many(int milliseconds, int blocks);
 
-/* Burns so much CPU time and returns a list of `blocks` blocks that stay. Local, so that the loader
- * never looks for it by its name. */
+/* Burns so much CPU time and returns a list of `blocks` blocks that stay. Is local, so that the
+ * loader never searches for its name. */
 NOIPA static void *work_of_000(int milliseconds, int blocks) {
     void **list = NULL;
     WORK_FOR((uint64_t)milliseconds * NS_PER_MS);
@@ -25,6 +25,6 @@ NOIPA static void *work_of_000(int milliseconds, int blocks) {
 
 void *one_of_many(int milliseconds, int blocks) {
     void *const list = work_of_000(milliseconds, blocks);
-    __asm__ volatile(""); /* no jump instead of the call */
+    __asm__ volatile(""); /* prevents a jump instead of the call */
     return list;
 }

@@ -1,10 +1,11 @@
-/* Uses libcurl by itself, before, while and after a profiler does.
+/* Uses libcurl itself, before, while and after a profiler does.
  *
  * usage: PROGRAM early|late|counted|lazy URL MILLISECONDS
+ *
  * early, late: gives libcurl an allocator that marks its memory, before it works for so long, or
  * after it; counted: initialises libcurl and cleans up around each transfer; lazy: leaves that to
  * libcurl. Then it makes some transfers from URL. A pointer that the allocator has not given out
- * ends the program (SIGABRT). Prints how many transfers went well, and whether the allocator was
+ * ends the program (SIGABRT). Prints how many transfers succeeded, and whether the allocator was
  * used. */
 #ifndef TEST_OWN_LIBCURL_H
 #define TEST_OWN_LIBCURL_H
@@ -67,7 +68,7 @@ static size_t ignore(char *bytes, size_t size, size_t count, void *arg) {
     return size * count;
 }
 
-/* What libcurl gives out the program's own allocator takes back, as its manual allows. */
+/* Frees libcurl's memory by the program's own allocator, as libcurl's manual allows. */
 static bool transfer(const char *url, bool marked) {
     CURL *const easy = curl_easy_init();
     char *const text = curl_easy_escape(easy, "a b", 0);
@@ -84,7 +85,7 @@ static bool transfer(const char *url, bool marked) {
 
 typedef CURLcode init_mem(long, curl_malloc_callback, curl_free_callback, curl_realloc_callback,
                           curl_strdup_callback, curl_calloc_callback);
-/* The program's own. */
+/* Is defined by the program. */
 static init_mem *find_init_mem(void);
 
 static void give_allocator(init_mem *init) {

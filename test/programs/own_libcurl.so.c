@@ -1,5 +1,5 @@
 // flags: -lcurl
-/* A library that gives libcurl an allocator, for programs that load it late: see own_libcurl.h,
+/* Is a library that gives libcurl an allocator, for programs that load it late: see own_libcurl.h,
  * whose main is use_libcurl() here. */
 #define main use_libcurl
 #include "own_libcurl.h"

@@ -1,5 +1,5 @@
 // flags: -fno-builtin
-/* Brings malloc, calloc, realloc and free, and no other function of theirs. Prints "ok". */
+/* Defines malloc, calloc, realloc and free, and no other function of the family. Prints "ok". */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// A library for C programs that brings its own operator new and delete.
+// Is a library for C programs that brings its own operator new and delete.
 #include <cstddef>
 #include <cstdlib>
 

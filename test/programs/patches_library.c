@@ -1,6 +1,6 @@
-/* A debugger's or a patching agent's work: writes into a page of code that the profiler's exporter
- * brought along, and says after three exports, each of which gives that code back, whether the
- * page still is what was written. */
+/* Works as a debugger or a patching agent: writes into a page of code that the profiler's exporter
+ * has loaded, and prints after three exports, each of which returns that code to the kernel,
+ * whether the page still has what was written. */
 #include "../../shim/otelprof.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-    UNUSED_BYTE = 15 /* of e_ident */,
+    UNUSED_BYTE = 15 /* an unused byte of e_ident */,
     MARK = 0x5a,
     PAGE = 4096,
     EXPORTS = 3,

@@ -1,5 +1,6 @@
-/* A library to load and unload: TLS of its own, a constructor and a destructor that allocate, and
- * work in it, after which it calls back. dlopen_storm, churn and loads_many load it. */
+/* Is a library to load and unload: it has TLS of its own, a constructor and a destructor that
+ * allocate, and a function that works and then calls back. dlopen_storm, churn and loads_many load
+ * it. */
 #include "noipa.h"
 
 #include <stdint.h>
@@ -27,9 +28,9 @@ NOIPA static uint64_t plugin_spin(uint64_t x, int turns) {
     return x;
 }
 
-/* Spins for so many turns of a nanosecond, and returns what `call_back` returns for `value`. */
+/* Spins for so many rounds of a nanosecond, and returns what `call_back` returns for `value`. */
 NOIPA void *plugin_work(void *(*call_back)(uint64_t), uint64_t value, int turns) {
     local[plugin_spin(value, turns) % sizeof local]++;
-    void *volatile result = call_back(value); /* no tail call */
+    void *volatile result = call_back(value); /* prevents a tail call */
     return result;
 }

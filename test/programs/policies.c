@@ -1,4 +1,4 @@
-/* Burns so many milliseconds of CPU, then says which scheduling policy each of its threads has.
+/* Burns so many milliseconds of CPU, then prints the scheduling policy of each of its threads.
  *
  * usage: policies MILLISECONDS
  */

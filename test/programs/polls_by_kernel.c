@@ -1,6 +1,6 @@
-/* Has the kernel poll an io_uring by a thread of its own inside of this process, until that has
- * used 100 ms of CPU time, and a thread by clone(2) compute to the end. Prints the CPU time of the
- * kernel's thread in nanoseconds; "refused" where there is no io_uring. */
+/* Has the kernel poll an io_uring by a thread of its own inside of this process, until that thread
+ * has used 100 ms of CPU time, and a thread made by clone(2) compute to the end. Prints the CPU
+ * time of the kernel's thread in nanoseconds; "refused" where there is no io_uring. */
 #define _GNU_SOURCE
 #include "bare_call.h"
 

@@ -1,7 +1,7 @@
-/* A server's tree: a master with workers that get their jobs in differing ways, never call malloc,
- * and end in differing ways; one has a child of its own. Prints for each process its name, its id,
- * what its main thread used, and the CPU time that the kernel charges the whole process with (the
- * master's own: so far), in nanoseconds.
+/* Is a server's tree: a master with workers that get their jobs in differing ways, never call
+ * malloc, and end in differing ways; one worker has a child of its own. Prints for each process its
+ * name, its id, what its main thread used, and the CPU time that the kernel charges the whole
+ * process with (the master's own: so far), in nanoseconds.
  */
 #include "cpu_sample.h"
 
@@ -19,15 +19,16 @@
 
 enum { JOBS = 5, JOB_MS = 20, ALL_MS = JOBS * JOB_MS, WORKERS = 7 };
 
-/* What all processes of the tree see. */
+/* Is shared by all processes of the tree. */
 static struct shared {
-    volatile uint64_t used[WORKERS + 2];    /* by the main threads: workers, grandchild, master */
-    volatile uint64_t charged[WORKERS + 2]; /* by the kernel */
+    /* used by the main threads of workers, grandchild, master */
+    volatile uint64_t used[WORKERS + 2];
+    volatile uint64_t charged[WORKERS + 2]; /* charged by the kernel */
     volatile int ids[WORKERS + 2];
 } * shared;
 enum { HAS_A_CHILD = WORKERS - 1, GRANDCHILD, MASTER };
 
-static int jobs[2]; /* of the worker that is being made: its end, the master's */
+static int jobs[2]; /* pipe to the worker that is being made: its end, the master's */
 
 NOIPA static void does_a_job(void) {
     WORK_FOR(JOB_MS * NS_PER_MS);
@@ -57,7 +58,7 @@ static void answer(int place) {
         _exit(1);
 }
 
-/* --- the workers: `place` is theirs in `shared` --- */
+/* --- the workers: `place` is their index in `shared` --- */
 
 static void read_jobs(int place) {
     char job;
@@ -119,7 +120,7 @@ static void end_in_handler(int place) {
 static const struct {
     const char *name;
     void (*run)(int place);
-    int ends; /* the signal that it is ended by, or 0 */
+    int ends; /* the signal that ends the worker, or 0 */
     bool is_given_jobs;
 } workers[WORKERS] = {
     {"reads", read_jobs, SIGTERM, true},      {"polls", poll_for_jobs, SIGTERM, true},
@@ -166,7 +167,8 @@ int main(void) {
     getrusage(RUSAGE_SELF, &usage);
     shared->ids[MASTER] = getpid();
     shared->charged[MASTER] = charged_by(&usage);
-    shared->charged[HAS_A_CHILD] -= shared->charged[GRANDCHILD]; /* which it has waited for */
+    /* the worker has waited for its child */
+    shared->charged[HAS_A_CHILD] -= shared->charged[GRANDCHILD];
     for (int i = 0; i < WORKERS; i++)
         print(workers[i].name, i);
     print("grandchild", GRANDCHILD);

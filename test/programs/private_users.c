@@ -1,9 +1,9 @@
 /* Does what systemd's child does before it executes a service with PrivateMounts=, RootDirectory=
  * and PrivateUsers=: its own mounts, another root, then a user namespace whose ids another process
- * maps, then another user. Works before and after. Its status is systemd's: 226 for the mounts,
- * 217 for the users.
+ * maps, then another user. Works before and after. Its status is systemd's: 226 for the mounts, 217
+ * for the users.
  *
- * usage: private_users ROOT chroot|pivot_root BEFORE_MS AFTER_MS; there is a folder ROOT/proc.
+ * usage: private_users ROOT chroot|pivot_root BEFORE_MS AFTER_MS; the folder ROOT/proc must exist.
  */
 #define _GNU_SOURCE
 #include "cpu_work.h"
@@ -49,7 +49,8 @@ static void write_map(int folder, const char *file) {
     close(opened);
 }
 
-/* In a child, which is still in the namespace that may map: `told` is closed when it exists. */
+/* Maps the ids in a child, which is still in the namespace that may do so: `told` is closed when
+ * the new namespace exists. */
 static void map_users(int folder, int told) {
     char byte;
     if (read(told, &byte, 1) != 0)

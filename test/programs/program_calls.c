@@ -1,6 +1,6 @@
 // flags: -rdynamic
-/* Does with otelprof.h what its argument says. A function that burns CPU time is named after what
- * its samples are to carry. */
+/* Calls otelprof.h as its argument says. A function that burns CPU time is named after the context
+ * that its samples must carry. */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
 
@@ -47,7 +47,7 @@ static void scopes(void) {
     in_label();
 }
 
-/* Each as deep as the others; none is popped. */
+/* Pushes labels, each as deep as the others, and pops none. */
 static void too_many(void) {
     char key[8];
     for (int i = 0; i < 40; i++) {
@@ -74,7 +74,7 @@ __thread const void *volatile otel_thread_ctx_v1;
 
 static void beside(void) {
     otel_thread_ctx_v1 = &published;
-    in_none(); /* so long that the variable is found */
+    in_none(); /* long enough for the profiler to find the variable */
     OTELPROF_LABEL_SCOPE("tenant", "own");
     in_label();
     OTELPROF_SPAN_SCOPE(trace, span_1);
@@ -97,7 +97,7 @@ static void *thread_main(void *number) {
     snprintf(name, sizeof name, "worker-%u", (unsigned)(uintptr_t)number);
     pthread_setname_np(pthread_self(), name);
     otelprof_span_set(trace, own);
-    otelprof_label_push("worker", name); /* it ends with both */
+    otelprof_label_push("worker", name); /* the thread ends with both set */
     in_thread(MS * NS_PER_MS);
     return NULL;
 }
@@ -108,7 +108,7 @@ static void threads(void) {
         pthread_create(&ids[i], NULL, thread_main, (void *)(i + 1));
     for (int i = 0; i < THREADS; i++)
         pthread_join(ids[i], NULL);
-    for (int i = 0; i < THREADS; i++) { /* in their places */
+    for (int i = 0; i < THREADS; i++) { /* other threads take their places */
         pthread_create(&ids[i], NULL, thread_main, NULL);
         pthread_join(ids[i], NULL);
     }
@@ -134,7 +134,7 @@ static void *fork_in_thread(void *unused) {
     return NULL;
 }
 
-/* Another thread has a context, and is not there in the child. */
+/* Has a context on another thread, which does not exist in the child. */
 static void fork_with_context(void) {
     pthread_t id;
     OTELPROF_LABEL_SCOPE("tenant", "main");
@@ -144,7 +144,7 @@ static void fork_with_context(void) {
 
 /* --- handlers --- */
 
-/* Longer than a kernel's tick, on which signals and samples come. */
+/* Lasts longer than a kernel's tick, on which signals and samples come. */
 NOIPA static void in_handler(void) {
     WORK_FOR(12 * NS_PER_MS);
 }
@@ -226,7 +226,7 @@ static void counters(void) {
         (uintmax_t)all.cpu_nano, (uintmax_t)fewer.samples, (uintmax_t)fewer.beyond);
 }
 
-/* --- before, after, and in between --- */
+/* --- calls before, after, and in between --- */
 
 static void call_all(void) {
     struct otelprof_context context;

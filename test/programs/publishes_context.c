@@ -1,8 +1,10 @@
-/* Publishes what it is told to about itself (OTEP 4719) and works: a line in the file FOLDER/do is
- * one thing to do, and FOLDER/done appears when it has been done.
- *   publish KIND HEX   KIND: memfd, shmem or anon; HEX: the payload. A mapping that is there is
- * changed header VERSION SIZE PUBLISHED PAYLOAD   nonsense into the header that is there withdraw
- *   end
+/* Publishes about itself what a file requests (OTEP 4719), and works: a line in the file FOLDER/do
+ * is one thing to do, and FOLDER/done appears when it has been done.
+ *
+ * - publish KIND HEX: KIND is memfd, shmem or anon; HEX is the payload; changes an existing mapping
+ * - header VERSION SIZE PUBLISHED PAYLOAD: writes nonsense into the existing header
+ * - withdraw
+ * - end
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -30,7 +32,7 @@ struct header {
 enum { MAPPING_BYTES = 4096, MAX_PAYLOAD = 100000 };
 
 static struct header *header;
-static uint8_t payloads[2][MAX_PAYLOAD]; /* in turns: what was said last is not written over */
+static uint8_t payloads[2][MAX_PAYLOAD]; /* used in turns: the last payload is not overwritten */
 static unsigned turn;
 
 static uint64_t boot_nano(void) {
@@ -100,7 +102,7 @@ static void withdraw(void) {
     header = NULL;
 }
 
-/* false: the end. */
+/* Returns false for the end. */
 static int obey(char *line) {
     char kind[16] = "";
     int hex = 0;

@@ -1,9 +1,9 @@
 // flags: -rdynamic
 /* Publishes the context of its thread as instrumentations do (OTEP 4947), and works for one span:
  *     publishes_spans TIMES [HEX]
- * HEX: the payload of the process context (OTEP 4719), in which the names of the labels' keys are;
- * without it there is none. The labels have the keys 0, 1, 1 again, and 9. It works once before
- * that, until an export is made: what the profiler looks for it has found by then. */
+ * HEX: the payload of the process context (OTEP 4719), which has the names of the labels' keys;
+ * without HEX there is none. The labels have the keys 0, 1, 1 again, and 9. It works once before
+ * that, until an export is made: by then the profiler has found what it searches for. */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
 #include "cpu_sample.h"

@@ -1,13 +1,12 @@
-"""Runs a tree of calls of random shape, and tells which stacks it can have:
+"""Runs a tree of calls of random shape, and writes which stacks it can have:
 
     python_calls.py SEED SECONDS THREADS LIBRARY RESULT
 
-The functions are made from SEED, of every kind that Python has. The tree is run three times while
-sys.setprofile() writes down, at each call and return, what sys._getframe() says: who called whom, on which line.
-Then it is run for SECONDS of CPU time in each thread, with nobody looking, or until test/differential/python.so.c has
-looked at enough. RESULT, a JSON file, has
-the stacks below rounds(), outermost frame first: {"codes": [[file, function, first line, [lines], whether a generator]],
-"calls": [[code, line, code, line, ..., code]]}. LIBRARY is burns_natively.so.
+The functions are made from SEED, of every kind that Python has. The tree is run three times while sys.setprofile()
+records, at each call and return, what sys._getframe() returns: the caller, the callee, and the line. Then it is run
+unobserved, for SECONDS of CPU time in each thread, or until test/differential/python.so.c has sampled enough. RESULT, a
+JSON file, has the stacks below rounds(), outermost frame first: {"codes": [[file, function, first line, [lines], whether
+a generator]], "calls": [[code, line, code, line, ..., code]]}. LIBRARY is burns_natively.so.
 """
 
 import contextlib
@@ -297,7 +296,7 @@ LEAVES = (
 
 
 class Tree:
-    """The text of a module whose function root() runs it all."""
+    """Writes the text of a module whose function root() runs the tree."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -329,7 +328,7 @@ class Tree:
 
 
 class Record:
-    """What sys._getframe() says at each call below rounds()."""
+    """Records what sys._getframe() returns at each call below rounds()."""
 
     def __init__(self):
         self.seen = {}
@@ -339,7 +338,7 @@ class Record:
 
     def number_of(self, code):
         if id(code) not in self.seen:
-            self.seen[id(code)] = code, self.new_number(code)  # kept, so that no other has its id
+            self.seen[id(code)] = code, self.new_number(code)  # kept, so that no other code gets its id
         return self.seen[id(code)][1]
 
     def new_number(self, code):
@@ -352,7 +351,7 @@ class Record:
         return number
 
     def __call__(self, frame, event, _):
-        if event not in ("call", "return"):  # who is closed returns without having been called
+        if event not in ("call", "return"):  # a generator that is closed returns without having been called
             return
         chain = [self.number_of(frame.f_code)]
         while frame.f_code is not rounds.__code__:
@@ -394,7 +393,7 @@ def main():
     record.write(sys.argv[5])
     has_looked_enough = None
     with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).begin_looking()  # of test/differential/python.so.c, where it is preloaded
+        ctypes.CDLL(None).begin_looking()  # defined by test/differential/python.so.c, where it is preloaded
         has_looked_enough = ctypes.CDLL(None).has_looked_enough
         has_looked_enough.restype = ctypes.c_bool  # an int's other bytes may be anything
     started = [in_thread(made["root"], 0, seconds) for _ in range(threads - 1)]

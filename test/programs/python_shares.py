@@ -1,10 +1,10 @@
-"""Four functions burn 10, 20, 30 and 40 ms of CPU time, in each of the ways that Python has of running a
-function, and each says what it burnt by the thread's own clock: {way: {function: ns}}.
+"""Burns 10, 20, 30 and 40 ms of CPU time in four functions, in each of Python's ways to run a function. Prints what
+each function burnt, by the thread's own clock: {way: {function: ns}}.
 
     python_shares.py LIBRARY THREADS [WAY...]
 
-LIBRARY is takes_cpu_sample.so. Each function's time is charged to a line that ends by `# hot`, where it takes
-its only sample; what came before it is charged to begins().
+LIBRARY is takes_cpu_sample.so. Each function's time is charged to a line that ends by `# hot`, where it takes its
+only sample; earlier time is charged to begins().
 """
 
 import asyncio
@@ -32,7 +32,7 @@ def begins():
 
 
 def burning(work):
-    """The function, called with the time at which it ends; what it took is added up."""
+    """Wraps the function: calls it with the time at which it must end, and adds up what it took."""
 
     @functools.wraps(work)
     def measured(share):
@@ -213,7 +213,7 @@ def extensions_40(end):
     json.loads("[{}]", object_hook=hooked)
 
 
-# --- asyncio's tasks, one after the other: what the loop does before they begin is not theirs ---
+# --- asyncio's tasks, one after the other: the loop's work before they begin does not count ---
 
 def tasks_burn(end):
     while time.thread_time_ns() < end: sum(range(300))

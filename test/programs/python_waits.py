@@ -1,4 +1,5 @@
-"""Waits in functions that say for what, each on a line of its own, while a lock is held and memory kept: until it is ended."""
+"""Waits in functions that are named after the cause, each on a line of its own, while a lock is held and memory kept:
+until it is ended."""
 
 import os
 import threading

@@ -1,5 +1,5 @@
-/* Preloaded behind the profiler, and so initialised before it: its handler is the last that runs
- * before the fork itself, when the profiler's has taken its locks. */
+/* Is preloaded behind the profiler, and so initialised before it: its handler is the last that runs
+ * before the fork itself, when the profiler's handler has taken its locks. */
 #include <pthread.h>
 #include <signal.h>
 

@@ -1,15 +1,15 @@
-// Random calls of every allocator entry point on eight threads, with exact books of them.
+// Makes random calls of every allocator entry point on eight threads, with exact books of them.
 // usage: random_heap CALLS SEED [no-new] [no-alignment] [no-throw]
 // flags: -fno-builtin
 //
 // Every call is made in a function of its own, named site_*; all that it allocates is booked there,
-// so that a profile can be held to the books by name. The books lie in static memory and say what
-// the program asked for: a realloc that succeeds ends the old object and begins one of the new
+// so that a profile can be compared with the books by name. The books are in static memory and have
+// what the program requested: a realloc that succeeds ends the old object and begins one of the new
 // size, one that fails changes nothing, a size of zero is no object. Each thread's calls depend on
-// the seed alone, and whatever one thread hands to another is freed before the end: so a seed
-// always gives the same books, however the threads run. "no-new" leaves operator new and delete
-// out; for allocators that do not keep to their contract "no-alignment" takes whatever alignment
-// comes, and "no-throw" asks no throwing operator new for the impossible.
+// the seed alone, and what one thread passes to another is freed before the end: so a seed always
+// gives the same books, however the threads run. "no-new" leaves operator new and delete out. For
+// allocators that break their contract "no-alignment" accepts any alignment, and "no-throw" makes
+// no impossible request of a throwing operator new.
 #include "noipa.h"
 
 #include <algorithm>
@@ -29,10 +29,10 @@ namespace {
 
 enum { THREADS = 8, GENERATIONS = 8, SLOTS = 1500, RING = 64, HEAD = 64 };
 
-// What getline and asprintf begin with is glibc's (iogetdelim.c; vasprintf.c until 2.36).
+// glibc's getline and asprintf begin with these sizes (iogetdelim.c; vasprintf.c until 2.36).
 enum { GETLINE_FIRST = 120, ASPRINTF_FIRST = 100, ASPRINTF_MAX = 90 };
 
-// Those that make an object out of nothing come first; the last eight are C++'s.
+// Sites that make a new object come first; the last eight are C++'s.
 #define SITE_LIST(X)                                                                               \
     X(MALLOC, malloc)                                                                              \
     X(CALLOC, calloc)                                                                              \
@@ -65,7 +65,8 @@ enum { GETLINE_FIRST = 120, ASPRINTF_FIRST = 100, ASPRINTF_MAX = 90 };
 enum site_index { SITE_LIST(SITE_INDEX) SITES };
 const char *const site_names[SITES] = {SITE_LIST(SITE_NAME)};
 
-struct book { // of one site, by one thread: what it frees of another's makes its part negative
+// of one site, by one thread: freeing another thread's objects makes its part negative
+struct book {
     int64_t objects;
     int64_t bytes;
     int64_t live_objects;
@@ -75,12 +76,12 @@ struct book { // of one site, by one thread: what it frees of another's makes it
 struct block {
     uint8_t *p; // nullptr: empty
     size_t size;
-    size_t alignment; // of operator new
-    uint64_t random;  // its contents, and how it will be deleted
+    size_t alignment; // the alignment that operator new was given
+    uint64_t random;  // its contents, and the kind of its deletion
     site_index site;
 };
 
-struct ring { // from one thread to one other
+struct ring { // passes objects from one thread to one other
     block blocks[RING];
     std::atomic<uint32_t> put;
     std::atomic<uint32_t> taken;
@@ -97,7 +98,7 @@ struct worker {
 
 worker workers[THREADS];
 ring rings[THREADS][THREADS];
-char text[2048]; // a line of each length from 1 on
+char text[2048]; // has a line of each length from 1 on
 uint64_t calls_a_generation;
 bool with_new = true;
 bool check_alignment = true;
@@ -121,7 +122,7 @@ size_t below(worker &w, size_t bound) {
     return (draw(w) >> 32) % bound;
 }
 
-// Mostly small; one in a few hundred is large, one in a few hundred zero.
+// Draws sizes: mostly small; one in a few hundred is large, one in a few hundred zero.
 size_t draw_size(worker &w) {
     const size_t kind = below(w, 256);
     if (kind == 0)
@@ -230,8 +231,8 @@ SITE(site_new_aligned_nothrow, (size_t n, align a), operator new(n, a, std::noth
 SITE(site_new_array_aligned, (size_t n, align a), operator new[](n, a))
 SITE(site_new_array_aligned_nothrow, (size_t n, align a), operator new[](n, a, std::nothrow))
 
-// In vain: what fails in libstdc++ throws within, and exceptions are on the heap; no site of the
-// books
+// Calls that fail: a failure in libstdc++ throws within, and exceptions are on the heap; no site of
+// the books
 SITE(vain_new_nothrow, (size_t n), operator new(n, std::nothrow))
 SITE(vain_new_array_aligned_nothrow, (size_t n, align a), operator new[](n, a, std::nothrow))
 SITE(vain_new, (size_t n), operator new(n))
@@ -257,7 +258,7 @@ block begin_aligned(worker &w, site_index site) {
         return begin(w, site, site_aligned_alloc(a, whole), whole, a);
     }
     void *const p = site == MEMALIGN ? site_memalign(a, n) : site_posix_memalign(a, n);
-    // without an object's size some allocators give none
+    // some allocators return NULL for a size of zero
     return p || n ? begin(w, site, p, n, a) : block{};
 }
 
@@ -280,7 +281,7 @@ block begin_string(worker &w, site_index site) {
     return begin(w, site, p, strlen(static_cast<char *>(p)) + 1);
 }
 
-// Lines are shorter than two first buffers: so it was enlarged once or not at all.
+// Lines are shorter than two first buffers: so the buffer was enlarged once or not at all.
 block begin_line(worker &w) {
     size_t size;
     if (feof(w.lines) || ftell(w.lines) >= static_cast<long>(sizeof text - 300))
@@ -418,7 +419,7 @@ void resize(worker &w, block &b) {
     mark(b);
 }
 
-// Frees; some allocators then make an object of no size.
+// Frees the object; some allocators then make an object of no size.
 void resize_to_nothing(worker &w, block &b) {
     check(b);
     book_end(w, b);
@@ -473,13 +474,14 @@ void allocate_in_vain(worker &w) {
         p = site_valloc(n);
         break;
     case 8:
-        p = site_pvalloc(too_much[1]); // of SIZE_MAX tcmalloc makes 0
+        p = site_pvalloc(too_much[1]); // tcmalloc makes 0 of SIZE_MAX
         break;
     case 9:
         p = vain_new_nothrow(n);
         break;
     case 10:
-        p = vain_new_array_aligned_nothrow(n / 64 * 64, align{64}); // all 64s: libstdc++ rounds up
+        // multiples of 64: libstdc++ rounds up
+        p = vain_new_array_aligned_nothrow(n / 64 * 64, align{64});
         break;
     default:
         return throws_bad_alloc(n);
@@ -494,7 +496,7 @@ void hand_over(worker &w, block &b) {
     ring &r = rings[w.index][(w.index + 1 + below(w, THREADS - 1)) % THREADS];
     const uint32_t at = r.put.load(std::memory_order_relaxed);
     if (at - r.taken.load(std::memory_order_acquire) == RING)
-        return end(w, b); // the other is late: freed all the same
+        return end(w, b); // the other thread is late: the object is freed all the same
     r.blocks[at % RING] = b;
     r.put.store(at + 1, std::memory_order_release);
     b.p = nullptr;

@@ -1,6 +1,6 @@
-/* Reads the symbol tables of every loaded object by itself, as memray and other tools do, that put
- * their own functions in place of what they find there. Prints each name that stands among the
- * definitions (it has a section) without a value, and how many objects were read. */
+/* Reads the symbol tables of every loaded object itself, as memray and other tools do, which put
+ * their own functions in the place of those that they find. Prints each name that is defined (it
+ * has a section) without a value, and how many objects were read. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <link.h>
@@ -27,7 +27,7 @@ static struct table table_of(const struct link_map *object) {
     return t;
 }
 
-/* One behind the last that the hash table reaches. */
+/* Returns the index behind the last symbol that the hash table reaches. */
 static uint32_t end_of(const struct table *t) {
     const uint32_t *const bucket = t->hash + 4 + t->hash[2] * (sizeof(ElfW(Addr)) / 4);
     const uint32_t *const chain = bucket + t->hash[0];

@@ -1,5 +1,5 @@
-/* Every call of shim/hooks/blocking_calls.def, with arguments for which it comes back at once.
- * Prints what each returns, and errno.
+/* Makes every call of shim/hooks/blocking_calls.def, with arguments for which it returns at once.
+ * Prints each result, and errno.
  *
  * usage: refused_calls */
 #define _GNU_SOURCE
@@ -108,7 +108,7 @@ static void show_files(void) {
     SHOW(aio_suspend64((void *)no_requests, -1, &none));
 }
 
-/* The last arguments come on the stack: what they say must come through. */
+/* Passes arguments on the stack: their values must arrive. */
 static void show_data(void) {
     int ends[2];
     char bytes[8] = "";
@@ -180,7 +180,7 @@ static void show_sleeps(void) {
     SHOW(sigsuspend(&others));
 }
 
-/* A handler ends it. It comes again, because the first may come too early. */
+/* Is ended by a handler. The signal comes again, because the first may come too early. */
 static void show_pause(void) {
     struct sigaction action = {.sa_handler = nothing};
     const struct itimerval often = {{0, 20000}, {0, 20000}};
@@ -249,7 +249,7 @@ static void *take_turns(void *argument) {
     return NULL;
 }
 
-/* Those without a timeout: a thread signals. */
+/* Makes the calls without a timeout: a thread sends signals. */
 static void show_turns(void) {
     static struct waiting waiting = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
     pthread_t thread;

@@ -1,8 +1,9 @@
-/* Works; once a file is there it puts itself behind a filter that refuses one system call and lets
- * all others pass, and says "in"; once a second is there it ends with status 7.
+/* Works; once a file exists it puts itself behind a filter that refuses one system call and lets
+ * all others pass, and prints "in"; once a second file exists it ends with status 7.
  *
  * usage: refuses_a_call one|all kill|error NUMBER FILE FILE
- * Whether the filter is the thread's or that of all threads; what becomes of the call.
+ *
+ * The filter is the thread's or that of all threads; the call kills or fails.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,11 +1,11 @@
-// One link of throw_across's chain: calls on, with a destructor to be run while unwinding.
+// Is one link of throw_across's chain: calls the next, with a destructor to be run while unwinding.
 #ifndef TEST_RELAY_H
 #define TEST_RELAY_H
 
 #include <cstdio>
 
 struct chain {
-    const struct station *stations; // what is left of the way
+    const struct station *stations; // the rest of the chain
     int left;
     void (*end)(void *);
     void *arg;

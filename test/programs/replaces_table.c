@@ -1,7 +1,7 @@
-/* replaces_table PID TID: gives thread TID the files of process PID for its own, under the numbers
- * of its own, as a restore by CRIU does. Then follows its calls until one names such a number
- * (fstat may): prints "CALL of DESCRIPTOR", and fails; or until it makes another table: prints
- * "separate". */
+/* replaces_table PID TID: gives thread TID a table of its own with the files of process PID, under
+ * the numbers of its own files, as a restore by CRIU does. Then it follows the thread's calls until
+ * one names such a number (fstat may): prints "CALL of DESCRIPTOR", and fails; or until the thread
+ * makes another table: prints "separate". */
 #include <dirent.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -40,7 +40,7 @@ static void set(const struct user_regs_struct *registers) {
 }
 
 /* Stops the thread behind the instruction of a system call, whose bytes call_in() runs again. A
- * thread that computes is let go on, and stopped anew. */
+ * thread that computes is let go on, and stopped again. */
 static void stop_in_call(void) {
     struct user_regs_struct registers;
     require(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) == 0, "PTRACE_INTERRUPT");
@@ -52,7 +52,7 @@ static void stop_in_call(void) {
     }
 }
 
-/* The thread stands behind the instruction of a system call. */
+/* Makes a call in the thread, which must be behind the instruction of a system call. */
 static long call_in(const struct user_regs_struct *at, long number, long first, long second) {
     struct user_regs_struct registers = *at;
     registers.rip -= CALL_BYTES;
@@ -115,7 +115,7 @@ static bool names_descriptor(long number) {
     }
 }
 
-/* Returns false when the thread makes a table of its own. */
+/* Follows one call; returns false when the thread makes a table of its own. */
 static bool follow_call(bool *enters) {
     struct user_regs_struct registers;
     require(ptrace(PTRACE_SYSCALL, thread, NULL, NULL) == 0, "PTRACE_SYSCALL");

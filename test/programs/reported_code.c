@@ -1,12 +1,13 @@
-/* Runs code of its own making, as a JIT compiler does, and reports nothing: who started it can
- * write the perf map, in what form he likes.
+/* Runs code of its own making, as a JIT compiler does, and reports nothing: the test that started
+ * it can write the perf map, in any form.
  *
  * usage: reported_code MILLISECONDS GO [DUMP | debugger]
+ *
  * Prints the address and the size of its code, in hexadecimal, and waits until the file GO exists.
- * In that code are two functions, one in each half. For so many milliseconds they take CPU samples,
- * in turns, each of 10 ms, and there are no others. The file DUMP is mapped as code then, by which
- * readers of jitdump files find it; or "debugger": the first function is reported as debuggers want
- * it, by an object in memory.
+ * That code has two functions, one in each half. For so many milliseconds they take CPU samples, in
+ * turns, each of 10 ms, and there are no others. Then the file DUMP is mapped as code, by which
+ * readers of jitdump files find it; or "debugger": the first function is reported in the form of
+ * debuggers, by an object in memory.
  */
 #include "cpu_sample.h"
 
@@ -23,8 +24,8 @@
 
 enum { CODE_BYTES = 4096, HALF = CODE_BYTES / 2, SAMPLE_MS = 10 };
 
-/* Makes the system call by which the signal is delivered: push %rbp; mov %rsp,%rbp; mov %rcx,%r10;
- * mov $SYS_rt_sigprocmask,%eax; syscall; pop %rbp; ret */
+/* Is a function that makes the system call by which the signal is delivered: push %rbp; mov
+ * %rsp,%rbp; mov %rcx,%r10; mov $SYS_rt_sigprocmask,%eax; syscall; pop %rbp; ret */
 static const uint8_t sets_mask[] = {0x55, 0x48, 0x89, 0xe5, 0x49, 0x89, 0xca, 0xb8,
                                     0x0e, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x5d, 0xc3};
 
@@ -50,10 +51,10 @@ static void map_as_code(const char *path) {
     close(file);
 }
 
-/* The GDB JIT interface: a list of objects, behind a variable of that name. */
+/* Follows the GDB JIT interface: a list of objects, behind a variable of that name. */
 struct object {
     Elf64_Ehdr head;
-    Elf64_Shdr sections[4]; /* none, code, symbols, names */
+    Elf64_Shdr sections[4]; /* empty, code, symbols, names */
     Elf64_Sym symbols[2];
     char names[24];
 };
@@ -103,7 +104,7 @@ NOIPA static void take_sample(function *code) {
         return;
     const uint64_t bit = UINT64_C(1) << (expiry.si_signo - 1);
     bare_sigprocmask(SIG_BLOCK, bit);
-    TAKE_CPU_SAMPLE(); /* the code lets it through */
+    TAKE_CPU_SAMPLE(); /* the code unblocks the signal */
     code(SIG_UNBLOCK, &bit, NULL, sizeof bit);
 }
 

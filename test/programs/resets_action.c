@@ -1,5 +1,5 @@
 /* Works, prints what it has used, and sends itself SIGTERM, whose handler sets the default action
- * anew and sends it again, as servers do to end by the signal that they have got.
+ * again and sends the signal again, as servers do to end by the signal that they have received.
  *
  * usage: resets_action sigaction|siginfo|signal
  */
@@ -13,7 +13,8 @@
 
 static const char *how;
 
-/* The call must answer that the handler was there, and another that the default action is now. */
+/* Checks that the call returns the handler as the former action, and that another returns the
+ * default action. */
 static int sets_default(int number, void (*handler)(int)) {
     const struct sigaction by_default = {.sa_handler = SIG_DFL,
                                          .sa_flags = strcmp(how, "siginfo") == 0 ? SA_SIGINFO : 0};

@@ -1,5 +1,5 @@
 /* Makes mappings larger and smaller, and keeps them. Prints how many bytes of them are live at the
- * end: never were there more. */
+ * end, which is also the most at any time. */
 #define _GNU_SOURCE
 #include "noipa.h"
 
@@ -11,14 +11,14 @@ enum { MAPPINGS = 20, BYTES = 1 << 20, LARGER = 8 };
 NOIPA static char *maps(size_t size) {
     char *const memory =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    memory[size - 1] = 1; /* so this function has not left for mmap */
+    memory[size - 1] = 1; /* keeps the call to mmap from being a tail call */
     return memory;
 }
 
 int main(void) {
     long live = 0;
     for (int i = 0; i < MAPPINGS; i++, live += BYTES)
-        munmap(maps((size_t)2 * BYTES), BYTES); /* its beginning goes */
+        munmap(maps((size_t)2 * BYTES), BYTES); /* the mapping's beginning is unmapped */
     for (int i = 0; i < MAPPINGS; i++, live += (long)LARGER * BYTES)
         if (mremap(maps(BYTES), BYTES, (size_t)LARGER * BYTES, MREMAP_MAYMOVE) == MAP_FAILED)
             return 1;

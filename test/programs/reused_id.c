@@ -1,6 +1,6 @@
-/* A thread that has the id of one that ended before, and lives when the process ends; prints the
- * true CPU time. The kernel is told which id to give (CAP_CHECKPOINT_RESTORE); status 77: it may
- * not be told.
+/* Has a thread with the id of one that ended before, which lives when the process ends; prints the
+ * true CPU time. The program sets the id in the kernel (CAP_CHECKPOINT_RESTORE); status 77: it may
+ * not.
  */
 #define _GNU_SOURCE
 #include "cpu_work.h"
@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* For each thread that is created the profiler looks whether two are gone, the latest first. */
+/* For each new thread the profiler checks whether two threads are gone, the latest first. */
 enum { EARLIER = 64, TRIES = 20, NOT_ALLOWED = 77 };
 
 static const uint64_t burn_ns = 300000000;
 
 static _Atomic int first_id;
-static _Atomic int turn = -1; /* of the earlier threads: which may end */
+static _Atomic int turn = -1; /* of the earlier threads: the one that may end */
 static _Atomic bool burnt;
 
 static void *end_in_turn(void *number) {
@@ -49,7 +49,7 @@ static void choose_next_id(int id) {
         exit(NOT_ALLOWED);
 }
 
-/* Unless another process is faster. */
+/* Keeps a thread with that id alive, unless another process is faster to get the id. */
 static void live_on_as(int id) {
     pthread_t thread;
     choose_next_id(id);

@@ -1,7 +1,7 @@
-/* A thread has used a library's thread-local memory when that is unloaded. A publisher of spans
- * that is loaded next has its module's number, and a variable at the place of the library's
- * pointer, or far behind the end of its memory. The thread, which never calls the publisher, works
- * on.
+/* A thread has used a library's thread-local memory when the library is unloaded. A publisher of
+ * spans that is loaded next has the library's module number, and a variable at the place of the
+ * library's pointer, or far behind the end of its memory. The thread, which never calls the
+ * publisher, works on.
  *
  * usage: reuses_number USED PUBLISHER: itself, built with -DUSED, or with -DFAR_PUBLISHER, and
  * spans.so. Prints the numbers of both modules. */
@@ -10,7 +10,7 @@
 #include "spans.h"
 
 #ifdef USED
-enum { POINTERS = 32 }; /* one of them is where the variable will be */
+enum { POINTERS = 32 }; /* one of the pointers is where the variable will be */
 static __thread struct span_record *pointers[POINTERS];
 static struct span_record *volatile last;
 
@@ -77,7 +77,7 @@ int main(int argc, char **argv) {
     if (!publisher)
         return 2;
     printf("%zu %zu\n", number, number_of(publisher));
-    usleep(100000); /* it is found; if not yet, before the thread has done its work */
+    usleep(100000); /* the profiler finds it before the thread has done its work */
     is_loaded = true;
     pthread_join(thread, NULL);
     return 0;

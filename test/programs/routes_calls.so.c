@@ -1,4 +1,4 @@
-/* Preloaded: a syscall() that makes mmap, munmap and mremap by their functions and refuses
+/* Is preloaded: a syscall() that makes mmap, munmap and mremap by their functions and refuses
  * prctl, as torsocks' does. */
 #define _GNU_SOURCE
 #include "bare_call.h"

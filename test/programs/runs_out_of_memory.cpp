@@ -1,5 +1,5 @@
 // Holds memory, lives for a while, and then takes more until there is none (RLIMIT_AS). It catches
-// nothing: std::terminate calls abort().
+// no exception: std::terminate calls abort().
 #include "noipa.h"
 
 #include <climits>

@@ -1,4 +1,4 @@
-/* Preloaded behind the profiler, and so initialised before it: its fork handler is the last that
+/* Is preloaded behind the profiler, and so initialised before it: its fork handler is the last that
  * runs before the fork, where the profiler has blocked its signal. The CPU timer expires there. */
 #include "cpu_sample.h"
 

@@ -1,5 +1,5 @@
-/* A child puts itself into a sandbox that lets it work and answer, and kills it for anything else;
- * it works for so long, and ends. Prints how.
+/* Has a child that puts itself into a sandbox which lets it work and respond, and kills it for
+ * anything else; the child works for so long, and ends. Prints how it ended.
  *
  * usage: sandboxed_child MILLISECONDS
  */
@@ -21,7 +21,8 @@
 #define LET(number)                                                                                \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-/* As such filters go: memory, time, signals, descriptors that are open; no thread, file or socket.
+/* Allows what such filters usually do: memory, time, signals, open descriptors; no thread, file or
+ * socket.
  */
 static void enter_sandbox(void) {
     struct sock_filter filter[] = {

@@ -1,7 +1,7 @@
-/* Works for two spans and for none, each in a function of its own that burns CPU time and
- * allocates and takes a sample at its end, as often as told: serves_spans TIMES. What the thread
- * works for is said by otelprof.h: the span, and two labels, of which one is a name that the
- * profiler has itself. */
+/* Works for two spans and for none, each in a function of its own that burns CPU time and allocates
+ * and takes a sample at its end, as often as requested: serves_spans TIMES. otelprof.h sets the
+ * thread's context: the span, and two labels, of which one has a name that the profiler uses
+ * itself. */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
 #include "cpu_sample.h"

@@ -1,6 +1,6 @@
 /* Sets its group id over and over: libc interrupts every thread for that, by a signal that no
- * program can block. Prints which signals a handler of SIGPROF is not interrupted by, in
- * hexadecimal and as the kernel has it.
+ * program can block. Prints which signals a handler of SIGPROF blocks, in hexadecimal and in the
+ * kernel's form.
  *
  * usage: sets_ids MILLISECONDS
  */
@@ -38,7 +38,7 @@ static unsigned long blocked_in_handler(void) {
         unsigned long flags;
         void *restorer;
         unsigned long mask;
-    } action = {0}; /* as the kernel has it on x86-64 */
+    } action = {0}; /* in the kernel's form on x86-64 */
     syscall(SYS_rt_sigaction, SIGPROF, NULL, &action, sizeof action.mask);
     return action.mask;
 }

@@ -1,10 +1,11 @@
-/* Threads that share one alternate signal stack, as varnishd's do: it is there for the report of a
- * crash, and no signal is ever delivered on it otherwise.
+/* Has threads that share one alternate signal stack, as varnishd's do: the stack is for the report
+ * of a crash, and no signal is ever delivered on it otherwise.
  *
  * usage: shared_signal_stack all|some
+ *
  * all: every thread has the same. some: the main thread has one of its own before.
- * "ok" if each thread has come to the same sum, by arithmetic that is in registers all the time;
- * the program exits with 1 if not. */
+ * Prints "ok" if each thread has come to the same sum, by arithmetic that is in registers all the
+ * time; otherwise the program exits with 1. */
 #include "cpu_sample.h"
 
 #include <pthread.h>
@@ -32,7 +33,7 @@ NOIPA static uint64_t sums_up(uint64_t seed) {
 }
 
 static void *works(void *wrong) {
-    pthread_barrier_wait(&all_are_there); /* all come to the stack at once */
+    pthread_barrier_wait(&all_are_there); /* all reach the stack at once */
     if (sigaltstack(&shared, NULL) != 0)
         return wrong;
     const uint64_t first = sums_up(1);

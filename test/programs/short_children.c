@@ -44,7 +44,7 @@ NOIPA static void child_forks(void) {
     (void)waitpid(child, NULL, 0);
 }
 
-/* Calls `found` for the memory that a process's profiler shares with children. */
+/* Calls `found` for the memory that the profiler of process `pid` shares with children. */
 static bool find_shared_of(pid_t pid, void (*found)(char *start, size_t size)) {
     char line[512];
     bool has = false;

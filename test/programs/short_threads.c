@@ -1,4 +1,5 @@
-/* Many threads that each burn a little CPU and end, a few at a time; prints their true CPU time.
+/* Has many threads that each burn a little CPU and end, a few at a time; prints their true CPU
+ * time.
  *
  * usage: short_threads THREADS [MICROSECONDS]   (2,000 each)
  */

@@ -1,7 +1,7 @@
-/* A program that wants the profiling signal for itself, in every way that there is to say so.
+/* Takes the profiling signal for itself, in every way that a program has.
  *
- * usage: signal_owner HOW, one of `modes` below. Prints "ok", or what is not as it would be without
- * a profiler; burns CPU in own_work() meanwhile.
+ * usage: signal_owner HOW, one of `modes` below. Prints "ok", or what differs from a run without a
+ * profiler; burns CPU in own_work() meanwhile.
  */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
@@ -26,8 +26,8 @@ enum { PERIOD_US = 5000, SMALLEST_STACK = 2048, OWN_SIGNALS = 30 };
 
 sighandler_t bsd_signal(int number, sighandler_t handler);
 
-static atomic_int own_hits;   /* of its interval timer, and that it sends itself */
-static atomic_int stray_hits; /* of anybody else's */
+static atomic_int own_hits;   /* signals of its interval timer, and of its own */
+static atomic_int stray_hits; /* signals of any other sender */
 static atomic_int others;     /* signals of other numbers */
 
 NOIPA static void own_work(uint64_t milliseconds) {
@@ -79,7 +79,7 @@ static void send_own_signals(void) {
         fail("a SIGPROF that the program did not ask for");
 }
 
-/* Of its interval timer, too. */
+/* Expects those of its interval timer, too. */
 static void expect_own_signals(void) {
     start_timer();
     while (!atomic_load(&own_hits))
@@ -114,7 +114,7 @@ struct kernel_action {
 static struct kernel_action raw_action(void) {
     struct kernel_action action;
     struct sigaction libc = {.sa_sigaction = on_info, .sa_flags = SA_SIGINFO | SA_RESTART};
-    sigaction(SIGUSR2, &libc, NULL); /* for its restorer */
+    sigaction(SIGUSR2, &libc, NULL); /* makes libc set its restorer */
     syscall(SYS_rt_sigaction, SIGUSR2, NULL, &action, sizeof action.mask);
     return action;
 }
@@ -131,7 +131,7 @@ static void with_raw_call(void) {
         fail("rt_sigaction");
     siginfo_t expiry;
     while (describe_expiry(&expiry) && expiry.si_signo == SIGPROF)
-        own_work(1); /* until the profiler notices: strays are what they are */
+        own_work(1); /* until the profiler notices: strays do not matter */
     atomic_store(&own_hits, 0);
     atomic_store(&stray_hits, 0);
     expect_own_signals();
@@ -144,7 +144,7 @@ static void with_number(void) {
     expect_own_signals();
 }
 
-/* Of a thread that is being sampled. */
+/* Sets it on a thread that is being sampled. */
 static void default_by_number(void) {
     const struct kernel_action action = {.handler = {SIG_DFL}};
     own_work(10);
@@ -174,7 +174,7 @@ static void on_number_again(int number) {
     sysv_signal(SIGPROF, on_number_again);
 }
 
-/* Between two calls of the handler the action is the default one, so one signal at a time. */
+/* Sends one signal at a time: between two calls of the handler the action is the default one. */
 static void with_sysv_signal(void) {
     if (sysv_signal(SIGPROF, on_number_again) != SIG_DFL)
         fail("the handler before was not the default one");
@@ -210,7 +210,7 @@ static void with_ignore(void) {
     execl("/proc/self/exe", "signal_owner", "ignored", NULL);
 }
 
-static void ignored(void) { /* across exec */
+static void ignored(void) { /* survives exec */
     struct sigaction old;
     sigaction(SIGPROF, NULL, &old);
     if (old.sa_handler != SIG_IGN)
@@ -296,7 +296,7 @@ static void descriptor(void) {
 
 static atomic_bool is_waited_for;
 
-/* As long as the timer's signals are waited for: it counts CPU time. */
+/* Works as long as the timer's signals are waited for: the timer counts CPU time. */
 static void *busy_thread(void *unused) {
     do
         own_work(10);
@@ -304,7 +304,7 @@ static void *busy_thread(void *unused) {
     return unused;
 }
 
-/* SIGPROF is blocked everywhere and waited for: no thread may be killed by it. */
+/* Blocks SIGPROF everywhere and waits for it: it may kill no thread. */
 static void waiting_for_it(void) {
     sigset_t prof;
     siginfo_t info;

@@ -1,5 +1,5 @@
-/* Ground truth for allocation profiles: every allocation site is a function of its own, and what it
- * allocated and what is still live is counted beside it and printed as JSON at the end. */
+/* Has ground truth for allocation profiles: every allocation site is a function of its own, and
+ * what it allocated and what is still live is counted beside it and printed as JSON at the end. */
 #ifndef TEST_SITES_H
 #define TEST_SITES_H
 
@@ -16,11 +16,11 @@ struct site {
     size_t size;
     uint64_t objects;
     uint64_t live;
-    uint64_t keep_every; /* keeps one in so many objects; 0: none */
-    uint64_t limit;      /* at most so many objects; 0: no limit */
+    uint64_t keep_every; /* keeps one object in so many; 0: none */
+    uint64_t limit;      /* the most objects; 0: no limit */
 };
 
-/* "name": {"size", "objects", "bytes", "live_objects", "live_bytes"}, in one object. */
+/* Prints "name": {"size", "objects", "bytes", "live_objects", "live_bytes"}, in one object. */
 static inline void sites_print(const struct site *const *sites, size_t count) {
     printf("{");
     for (size_t i = 0; i < count; i++)

@@ -1,11 +1,12 @@
-/* Sites of sizes from 8 B to 64 MiB, in random order on four threads, and the truth per site.
+/* Has sites of sizes from 8 B to 64 MiB, in random order on four threads, and prints the true sums
+ * of each.
  *
  * usage: size_sites BYTES SEED
  *
  * Each site allocates about BYTES in all (large ones a few objects at least), one object in four is
  * kept. The order is drawn, so that small and large objects share every countdown. site_mixed is
- * one call stack for 64 B and for 2 MiB: whoever sums first and weighs afterwards gets it wrong.
- * Prints {"threads": ..., "sites": {name: {"sizes": {size: [objects, live objects]}}}}.
+ * one call stack for 64 B and for 2 MiB: a profiler that sums first and weighs afterwards is wrong
+ * there. Prints {"threads": ..., "sites": {name: {"sizes": {size: [objects, live objects]}}}}.
  */
 #include "noipa.h"
 
@@ -70,7 +71,7 @@ static uint64_t remaining(const uint64_t *left) {
     return sum;
 }
 
-/* Each kind as often as it was planned, the next one always drawn among all that are left. */
+/* Allocates each kind as often as planned, and draws the next one among all that are left. */
 static void *run(void *arg) {
     struct worker *const w = arg;
     uint64_t left[KINDS];
@@ -98,7 +99,7 @@ static void plan(uint64_t seed) {
         struct worker *const w = &workers[t];
         w->random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)t * 7919 + 1;
         for (int i = 0; i < 10; i++)
-            draw(w); /* seeds that are neighbours begin alike */
+            draw(w); /* neighbouring seeds begin alike */
         for (int k = 0; k < KINDS; k++) {
             const uint64_t mean = bytes_per_site / THREADS / kinds[k].size;
             w->wanted[k] = mean / 2 + draw(w) % (mean + LEAST) + (kinds[k].size < 1 << 20);

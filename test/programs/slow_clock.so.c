@@ -1,6 +1,6 @@
-/* Preloaded in front of the profiler: once main_ends is set, each of its looks at the steady clock
- * on the main thread takes a third of a second, so that the helper gets far between two steps of
- * the end.
+/* Is preloaded in front of the profiler: once main_ends is set, each reading of the steady clock on
+ * the main thread takes a third of a second, so that the helper gets far between two steps of the
+ * end.
  */
 #define _GNU_SOURCE
 #include "bare_call.h"

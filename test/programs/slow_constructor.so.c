@@ -1,4 +1,4 @@
-/* Its constructor holds the loader's lock until the program that loads it says to go on. */
+/* Has a constructor that holds the loader's lock until the loading program lets it go on. */
 #include <semaphore.h>
 
 extern sem_t loader_is_held __attribute__((weak));

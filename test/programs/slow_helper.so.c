@@ -1,5 +1,6 @@
-/* Preloaded behind the profiler: every malloc of its helper thread takes long, so that what goes on
- * there (the initialisation of its libraries, above all) is surely still going on when main ends.
+/* Is preloaded behind the profiler: every malloc of its helper thread takes long, so that the
+ * helper's work (the initialisation of its libraries, above all) is surely still in progress when
+ * main ends.
  */
 #include "../../common/helper_name.h"
 

@@ -1,5 +1,5 @@
-/* Preloaded behind the profiler: when its exporter walks the list of loaded objects, the loader's
- * lock is held for a fifth of a second, and loader_is_held says so. */
+/* Is preloaded behind the profiler: when its exporter walks the list of loaded objects, the
+ * loader's lock is held for a fifth of a second, and loader_is_held is set. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>

@@ -1,4 +1,4 @@
-/* Preloaded behind the profiler: each look at the loader's list by one of its own threads takes a
+/* Is preloaded behind the profiler: each reading of the loader's list by a profiler thread takes a
  * sixth of a second, as on a machine that has no time for that thread. helper_looks is 1 meanwhile.
  */
 #define _GNU_SOURCE

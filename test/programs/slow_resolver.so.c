@@ -1,4 +1,4 @@
-/* Preloaded behind the profiler: a name service that answers nothing for ten minutes. */
+/* Is preloaded behind the profiler: a name service that does not respond for ten minutes. */
 #include <netdb.h>
 #include <time.h>
 

@@ -1,6 +1,6 @@
 /* Becomes another user by libc's setuid() while another of its threads is too busy to follow: libc
  * has every other thread make the call first, and the calling one last, when all have made it. The
- * busy one waits for a child of vfork for HELD_MS.
+ * busy thread waits for a child of vfork for HELD_MS.
  *
  * usage: slow_setuid BEFORE_MS HELD_MS AFTER_MS
  */

@@ -1,4 +1,4 @@
-/* sigaction that takes its time over SIGPROF on every thread but the main one, before it sets an
+/* Has a sigaction that is slow for SIGPROF on every thread but the main one, before it sets an
  * action and after. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* unshare that takes half a second. */
+/* Has an unshare that takes half a second. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>

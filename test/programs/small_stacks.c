@@ -1,9 +1,10 @@
-/* Alternate signal stacks on which no signal can be delivered, of 2 KiB.
+/* Sets alternate signal stacks of 2 KiB, on which no signal can be delivered.
  *
  * usage: small_stacks inherited|refused
- * inherited: a forked child has its parent's, and works; printed are its process id and the
- * nanoseconds of CPU time that all of its threads used, as the kernel has them. refused: one of 100
- * bytes is refused by the kernel (the program exits with 1 if it is not), and the program works. */
+ *
+ * inherited: a forked child has its parent's stack, and works; it prints its process id and the
+ * nanoseconds of CPU time that all of its threads used, as the kernel has them. refused: the kernel
+ * refuses a stack of 100 bytes (the program exits with 1 if it does not), and the program works. */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
 

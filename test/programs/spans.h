@@ -1,5 +1,5 @@
-/* A publisher of spans as OTEP 4947 has it: the thread-local variable, and calls that set and clear
- * the calling thread's span. The span says twice which it is: in its id, and in the trace's. */
+/* Publishes spans as OTEP 4947 describes: has the thread-local variable, and calls that set and
+ * clear the calling thread's span. The span's id and the trace's id both hold the span's number. */
 #ifndef TEST_SPANS_H
 #define TEST_SPANS_H
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define SPANS_EXPORT __attribute__((visibility("default")))
-/* A reader interrupts this very thread. */
+/* Orders writes for a reader that interrupts this very thread. */
 #define SPANS_FENCE atomic_signal_fence(memory_order_seq_cst)
 
 struct span_record {
@@ -29,7 +29,7 @@ static inline void span_write(struct span_record *record, unsigned thread, unsig
     record->span_id[0] = (uint8_t)thread;
 }
 
-/* One record for a thread, which is not valid while it changes. */
+/* Changes the thread's one record, which is not valid meanwhile. */
 static inline void span_change(struct span_record *record, unsigned thread, unsigned span) {
     record->valid = 0;
     SPANS_FENCE;
@@ -40,7 +40,7 @@ static inline void span_change(struct span_record *record, unsigned thread, unsi
     otel_thread_ctx_v1 = record;
 }
 
-/* A record for each span. */
+/* Publishes a new record for each span. */
 static inline void span_swap(unsigned thread, unsigned span) {
     struct span_record *const old = otel_thread_ctx_v1;
     struct span_record *const record = calloc(1, sizeof *record);

@@ -1,5 +1,5 @@
-/* A library that publishes spans, for who loads it: spans.h. Its variable is its own, whoever has
- * one of that name before it. */
+/* Is a library that publishes spans for the loading program: spans.h. Its variable is its own,
+ * whichever object has one of that name before it. */
 /* flags: -Wl,-Bsymbolic */
 #include "spans.h"
 

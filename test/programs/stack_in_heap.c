@@ -1,10 +1,9 @@
-/* Generated code that keeps data where the stack pointer points: oneDNN's matrix products move it
- * into a block of the heap.
+/* Runs generated code that keeps data where the stack pointer points: oneDNN's matrix products move
+ * the stack pointer into a block of the heap.
  *
  * Prints, for the main thread, a thread, a fibre and a forked child, how many bytes of such a block
  * have changed below the stack pointer's red zone while the profiler's signal came, three times,
- * with the widest vector registers in use; and whether sigaltstack() says that there is no
- * alternate stack. */
+ * with the widest vector registers in use; and whether sigaltstack() reports no alternate stack. */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
 

@@ -1,8 +1,8 @@
-/* What sigaltstack() answers in handlers, and once they have returned.
+/* Prints what sigaltstack() returns in handlers, and once they have returned.
  *
  * Handlers with and without SA_ONSTACK set, disable and query the alternate stack, raise one
- * another and jump out, by a fixed sequence of random numbers. Each answer is printed, and on which
- * stack each handler runs: two runs print the same, with any profiler or without one. */
+ * another and jump out, by a fixed sequence of random numbers. Prints each result, and the stack
+ * that each handler runs on: two runs print the same, with any profiler or without one. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -29,12 +29,12 @@ enum {
 
 static char rooms[ROOMS][ROOM_BYTES];
 
-/* --- the present thread's --- */
+/* --- state of the present thread --- */
 
 static __thread uint64_t random_state;
 static __thread sigjmp_buf out;
 static __thread int depth;
-static __thread bool is_used[ROOMS]; /* a handler runs on it */
+static __thread bool is_used[ROOMS]; /* a handler runs on that stack */
 
 static unsigned next_random(unsigned below) {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
@@ -139,7 +139,7 @@ static void *act_in_thread(void *unused) {
     return unused;
 }
 
-/* --- a thread that has never set one --- */
+/* --- a thread that has never set a stack --- */
 
 static void set_one(int number) {
     (void)number;

@@ -1,10 +1,11 @@
-/* Threads that each wait for something else, and one that computes; asks for an export as soon as
- * all of them are where they will stay, and those that wait have hardly done anything else in their
- * lives, however late they were let run: then for another one.
+/* Has threads that each wait for something else, and one that computes. Requests an export as soon
+ * as all of them are where they will stay, and the waiting threads have hardly done anything else
+ * in their lives, however late they were scheduled: then it requests another.
  *
  * usage: stands_still [SECONDS [LIBRARY]]
- * SECONDS: how long before the second export, 0 if not given. LIBRARY: by which the thread that
- * reads publishes a span (spans.so.c).
+ *
+ * SECONDS: the time before the second export, 0 if not given. LIBRARY: the reading thread publishes
+ * a span by it (spans.so.c).
  */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
@@ -83,7 +84,7 @@ NOIPA static void *computes(void *unused) {
     return unused;
 }
 
-/* With the thread-local storage of its creator: no call of libc's that uses it. */
+/* Has the thread-local storage of its creator: it calls no function of libc's that uses it. */
 static int waits_bare(void *unused) {
     (void)unused;
     bare = (pid_t)syscall(SYS_gettid);
@@ -97,7 +98,7 @@ static struct thread {
     void *(*routine)(void *);
     _Atomic pid_t tid;
     uint64_t created; /* CLOCK_MONOTONIC, nanoseconds */
-    uint64_t stays;   /* since when it certainly does */
+    uint64_t stays;   /* since when the thread certainly stays */
 } threads[] = {{"holds", holds_it, 0, 0, 0},
                {"sleeps", sleeps, 0, 0, 0},
                {"works-never", waits_for_work, 0, 0, 0},
@@ -113,7 +114,7 @@ static void *run(void *of) {
     return thread->routine(NULL);
 }
 
-/* "S": asleep. */
+/* Returns the thread's state; "S": asleep. */
 static char state_of(pid_t tid) {
     char path[TEXT_BYTES];
     char text[TEXT_BYTES] = "";
@@ -132,7 +133,8 @@ static bool stands_where_it_stays(const struct thread *thread) {
         return false;
     if (thread->routine != computes)
         return state_of(thread->tid) == 'S';
-    clock = (clockid_t)(~(unsigned)thread->tid << 3 | 6); /* of its CPU time: clock_getcpuclockid */
+    /* clock of its CPU time: clock_getcpuclockid */
+    clock = (clockid_t)(~(unsigned)thread->tid << 3 | 6);
     return clock_ns(clock) > 300 * NS_PER_MS;
 }
 

@@ -1,6 +1,6 @@
-/* Preloaded in front of the profiler: its helper's first recv() of a byte never comes back, and
- * reader_is_stuck says so. What the main thread asked to wait for at most, in one futex wait, is in
- * longest_wait_ms. */
+/* Is preloaded in front of the profiler: the helper's first recv() of a byte never returns, and
+ * reader_is_stuck is set. The longest timeout that the main thread requested for one futex wait is
+ * in longest_wait_ms. */
 #define _GNU_SOURCE
 #include "bare_call.h"
 

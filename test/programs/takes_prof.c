@@ -1,5 +1,5 @@
-/* One thread, which blocks SIGPROF, has a timer raise it for the process and takes each by
- * sigwaitinfo(): while our helper works, too. */
+/* Has one thread, which blocks SIGPROF: a timer raises it for the process, and the thread takes
+ * each by sigwaitinfo(), while the helper works, too. */
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>

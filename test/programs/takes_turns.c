@@ -1,12 +1,13 @@
 /* Waits for the profiler's own libraries, loads a library, works in it, unloads it, and loads
- * another, which the kernel puts to the same place: who names the first one's addresses by what is
- * there later is wrong.
+ * another, which the kernel puts to the same place: names of the first one's addresses that come
+ * from the second are wrong.
  *
  * usage: takes_turns hooked|unseen never|after|between
- * unseen: it is unloaded by a dlclose that no preload sees, as libc's own is. It waits for exports:
- * after the second one's first work, or between the two, too.
- * Prints "same place" or "apart". The loader puts both where they are linked to, which it does for
- * programs that are not position independent. */
+ *
+ * unseen: the library is unloaded by a dlclose that no preload sees, as libc's own is. The program
+ * waits for exports: after the second library's first work, or between the two, too. Prints "same
+ * place" or "apart". The loader puts both where they are linked to, which it does for programs that
+ * are not position independent. */
 /* flags: -no-pie */
 #define _GNU_SOURCE
 #include "awaits_export.h"
@@ -31,7 +32,7 @@ static int find_exporter(struct dl_phdr_info *info, size_t size, void *unused) {
     return strstr(info->dlpi_name, "libotelprof-flush.so") != NULL;
 }
 
-/* Nothing else moves in meanwhile. */
+/* Waits while no other mapping takes the place. */
 static void wait_in_place(uintptr_t place) {
     void *const held = mmap((void *)place, LIBRARY_BYTES, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);

@@ -1,5 +1,5 @@
-/* Registers unwind tables as the start files of old compilers do, by a name that may be nobody's:
- * before there is a C++ runtime, which comes in the meantime, and removes them after.
+/* Registers unwind tables as the start files of old compilers do, by a name that may be undefined:
+ * before there is a C++ runtime, which is loaded in the meantime, and removes them afterwards.
  */
 #include <dlfcn.h>
 #include <stdio.h>

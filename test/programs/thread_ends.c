@@ -1,5 +1,6 @@
-/* Threads that end by return, pthread_exit and cancellation, each after burning CPU in a function
- * of its own; says how each ended and, as JSON on the last line, what each function burned. */
+/* Has threads that end by return, pthread_exit and cancellation, each after burning CPU in a
+ * function of its own; prints how each ended and, as JSON on the last line, what each function
+ * burned. */
 #include "cpu_sample.h"
 
 #include <pthread.h>
@@ -78,7 +79,7 @@ int main(void) {
     pthread_create(&threads[0], NULL, with_key, &key);
     pthread_join(threads[0], NULL);
 
-    pthread_attr_t attributes; /* a detached one, on a stack as small as is allowed */
+    pthread_attr_t attributes; /* a detached thread, on the smallest allowed stack */
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 16384);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);

@@ -1,4 +1,4 @@
-/* Preloaded in front of the profiler: an allocator whose constructor creates a thread under its
+/* Is preloaded in front of the profiler: an allocator whose constructor creates a thread under its
  * lock, and joins it (heaptrack). The thread needs the loader, and the loader needs the allocator.
  *
  * The profiler's helper runs when this constructor begins. The constructor waits until the helper
@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 enum {
-    HANGS_S = 60,     /* then the test has failed */
+    HANGS_S = 60,     /* after which the test has failed */
     ROUNDS = 3000,    /* of a hundredth of a second, for a helper that does not begin to run */
-    SOON_CPU_MS = 40, /* less than the helper waits for main */
+    SOON_CPU_MS = 40, /* less than the helper's wait for main */
     SOON_MS = 4000,
 };
 
@@ -37,10 +37,10 @@ void *dlopen(const char *path, int flags);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool helper_is_in_loader;
-static _Atomic bool is_locked; /* by the constructor */
-static _Atomic bool is_over;   /* the constructor */
-static __thread bool loads;    /* the helper: in dlopen() */
-static __thread bool inside;   /* of what takes no lock */
+static _Atomic bool is_locked; /* set by the constructor */
+static _Atomic bool is_over;   /* set by the constructor */
+static __thread bool loads;    /* set by the helper: it is in dlopen() */
+static __thread bool inside;   /* inside of code that takes no lock */
 
 static void pause_ms(long ms) {
     nanosleep(&(struct timespec){0, ms * 1000000}, NULL);
@@ -52,7 +52,7 @@ static bool is_helper(void) {
     return helper_name_is(name);
 }
 
-/* "" if it cannot be read. */
+/* Reads a file; "" if it cannot be read. */
 static void read_file(const char *path, char *text, size_t bytes) {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t size = file < 0 ? 0 : read(file, text, bytes - 1);
@@ -67,7 +67,8 @@ static long milliseconds(clockid_t clock) {
     return time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-/* The 22nd word of /proc/self/stat is the time of its start, in hundredths of a second. */
+/* Returns the process's age: the 22nd word of /proc/self/stat is the time of its start, in
+ * hundredths of a second. */
 static long age_ms(void) {
     char text[1024];
     read_file("/proc/self/stat", text, sizeof text);

@@ -1,5 +1,5 @@
-/* Preloaded in front of the profiler: the first malloc, in a constructor, takes the allocator's
- * lock and creates a thread, which needs the loader and is joined. heaptrack's does so. */
+/* Is preloaded in front of the profiler: the first malloc, in a constructor, takes the allocator's
+ * lock and creates a thread, which needs the loader and is joined. heaptrack does so. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -11,7 +11,7 @@
 void *__libc_malloc(size_t size);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool ready; /* before that no thread can be created */
+static bool ready; /* before it is set no thread can be created */
 static bool begun;
 static __thread bool inside;
 
@@ -23,7 +23,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *unused) {
 }
 
 static void *ask_loader(void *unused) {
-    nanosleep(&(struct timespec){0, 300000000}, NULL); /* the helper gets into the loader first */
+    /* lets the helper get into the loader first */
+    nanosleep(&(struct timespec){0, 300000000}, NULL);
     (void)dlsym(RTLD_DEFAULT, "malloc");
     (void)dl_iterate_phdr(visit, NULL);
     return unused;

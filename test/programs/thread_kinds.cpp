@@ -1,4 +1,4 @@
-// Threads of several kinds. usage: thread_kinds KIND, one of those in main().
+// Has threads of several kinds. usage: thread_kinds KIND, one of those in main().
 #include "awaits_export.h"
 #include "cpu_sample.h"
 
@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include <vector>
 
-extern "C" __attribute__((weak)) void early_join(void); // of early_thread.so
+extern "C" __attribute__((weak)) void early_join(void); // defined by early_thread.so
 
-// --- destructors: what runs after the start routine ---
+// --- destructors that run after the start routine ---
 
 SAMPLED_BURNER(burn_in_local_destructor, 30)
 SAMPLED_BURNER(burn_in_key_destructor, 30)
@@ -55,7 +55,7 @@ static void destructors() {
     pthread_join(thread, nullptr);
 }
 
-// --- a thread that was there before the profiler ---
+// --- a thread that began before the profiler ---
 
 static void early() {
     if (early_join)

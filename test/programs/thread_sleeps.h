@@ -1,4 +1,4 @@
-/* Whether a thread of this process waits in the kernel: the state that /proc says. */
+/* Finds whether a thread of this process waits in the kernel, by its state in /proc. */
 #ifndef TEST_THREAD_SLEEPS_H
 #define TEST_THREAD_SLEEPS_H
 

@@ -1,6 +1,6 @@
 /* Does next to nothing for ever: every so many milliseconds it allocates on so many different
- * stacks, so that every export has something to tell. SIGUSR1 ends it after the round that it is
- * in; then it says how many rounds there were.
+ * stacks, so that every export has samples. SIGUSR1 ends it after the present round; then it prints
+ * how many rounds there were.
  *
  * usage: ticks MILLISECONDS [STACKS]
  */
@@ -19,7 +19,7 @@ static void end(int number) {
     is_to_end = 1;
 }
 
-/* The bits of `path` are turns between two call sites. */
+/* Descends by the bits of `path`, which choose between two call sites. */
 NOIPA static void descend(unsigned path) {
     if (path <= 1) {
         void *volatile object = malloc(100);

@@ -1,4 +1,4 @@
-/* A library that takes turns at one address with another of the same shape. */
+/* Is a library that takes turns at one address with another of the same shape. */
 /* flags: -Wl,-Ttext-segment=0x300000000000 */
 #include "cpu_sample.h"
 

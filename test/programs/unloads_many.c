@@ -1,10 +1,10 @@
 /* Loads COUNT libraries, works in each, and unloads them: the first half one after the other, each
  * of which takes its predecessor's place; the second half when all have worked. Then, where COME is
- * not 0, it loads so many of the first again, which come to where the others were, and stay. In the
+ * not 0, it loads so many of the first again, which get the places of the others, and stay. In the
  * end it waits, as it may before, until a profiler has its own libraries.
  *
  * usage: unloads_many FOLDER COUNT MILLISECONDS BLOCKS COME   the libraries: FOLDER/000.so and on
- * Prints how many came to where one of another name had been, before the end and at it. */
+ * Prints how many got a place where one of another name had been, before the end and at it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
@@ -43,7 +43,7 @@ static uintptr_t place_of(void *library) {
     return map->l_addr;
 }
 
-/* Whether another was there before, or in a part of it. */
+/* Notes the library's place; returns whether another was there before, or in a part of it. */
 static int take_place(void *library, int number) {
     const uintptr_t start = place_of(library);
     int taken = 0;

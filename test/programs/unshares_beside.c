@@ -1,6 +1,6 @@
-/* Two threads call unshare for a user namespace again and again, which the kernel refuses them;
- * each call withdraws the profiler's helper and brings it back. Meanwhile main forks. Prints how
- * many children ended as they should.
+/* Has two threads that call unshare for a user namespace again and again, which the kernel refuses;
+ * each call suspends the profiler's helper and resumes it. Meanwhile main forks. Prints how many
+ * children ended as they should.
  *
  * usage: unshares_beside CHILDREN */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* Asks at once for a user namespace, which only a process of one thread may have. */
+/* Requests a user namespace at once, which only a process of one thread may have. */
 #define _GNU_SOURCE
 #include <sched.h>
 

@@ -1,5 +1,5 @@
 // flags: -fno-builtin
-/* Brings an allocator that was not made for threads, allocates for a while, and says whether two
+/* Brings an allocator that was not made for threads, allocates for a while, and prints whether two
  * calls were in it at once. It uses dlsym for other things, as a Lisp does. */
 #include "cpu_work.h"
 

@@ -1,6 +1,5 @@
 /* Works in a function whose caller is found only by an expression that reads memory twice, which
- * our walker leaves to libunwind: at the top of its frame lies the address of the address of its
- * end.
+ * our walker leaves to libunwind: the top of its frame holds the address of the address of its end.
  *
  * usage: unusual_rule MILLISECONDS
  */

@@ -1,6 +1,6 @@
-/* Threads that work for a tenth of a millisecond between short waits, in calls that come back by
+/* Has threads that work for a tenth of a millisecond between short waits, in calls that return by
  * themselves and that a signal could end early. Prints for each how many of its waits ended with
- * EINTR, and that there were any.
+ * EINTR, and that there were any waits.
  *
  * usage: waits_often SECONDS */
 #define _GNU_SOURCE
@@ -48,7 +48,7 @@ static int returned(int error) {
     return error ? -1 : 0;
 }
 
-/* --- what they wait for: made once for each thread --- */
+/* --- objects that threads wait for: made once for each thread --- */
 
 static int pair(int option, bool is_full) {
     const struct timeval time = {0, WAIT_NANO / 1000};

@@ -62,9 +62,9 @@ static struct {
 
 /* --- naming --- */
 
-/* The segment of a file that is mapped at an address. One line of the list of mappings is whole
- * whatever the loader does meanwhile in another thread; what several lines say together is not: of
- * a second libc, mapped right below the first (dlmopen), they make one. */
+/* Describes the segment of a file that is mapped at an address. One line of the list of mappings is
+ * whole whatever the loader does meanwhile in another thread; several lines together are not: the
+ * lines of a second libc, mapped right below the first (dlmopen), look like one mapping. */
 struct mapping {
     uint64_t start;
     uint64_t file_offset;
@@ -89,7 +89,7 @@ static void find_mapping(uint64_t pc, struct mapping *mapping) {
         *mapping = (struct mapping){.path = "[none]"};
 }
 
-/* NULL: no file that can be read. */
+/* Returns NULL for a file that cannot be read. */
 static Dwfl_Module *open_module(const char *path) {
     static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
                                              .find_debuginfo = dwfl_standard_find_debuginfo};
@@ -115,7 +115,7 @@ static Dwfl_Module *module_of(const char *path) {
     return strcmp(files[i].path, path) == 0 ? files[i].module : NULL;
 }
 
-/* As the file's own headers have it. 0: nowhere. */
+/* Returns the address in the file's own headers; 0: none. */
 static uint64_t virtual_address(Dwfl_Module *module, uint64_t file_offset) {
     GElf_Addr bias;
     size_t count = 0;
@@ -163,7 +163,7 @@ static struct row *name(uint64_t pc) {
 
 /* --- one instruction --- */
 
-/* Past prefixes that do not matter here: the operand's size, the segment, REX. */
+/* Skips prefixes that do not matter here: the operand's size, the segment, REX. */
 static const uint8_t *opcode_of(const uint8_t *code, bool *lock) {
     for (int i = 0; i < 8; i++, code++) {
         if (*code == 0xf0)
@@ -175,7 +175,7 @@ static const uint8_t *opcode_of(const uint8_t *code, bool *lock) {
     return code;
 }
 
-/* true: this instruction leaves the handler. */
+/* Notes the instruction; returns true if it leaves the handler. */
 static bool look_at(pid_t thread) {
     struct user_regs_struct registers;
     uint8_t code[2 * sizeof(long)] = {0};

@@ -1,5 +1,5 @@
-/* Preloaded behind the profiler: adds a line to the file LOADED_LOG for each time that the loader
- * is asked to load its exporter. */
+/* Is preloaded behind the profiler: adds a line to the file LOADED_LOG for each request to the
+ * loader to load the profiler's exporter. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

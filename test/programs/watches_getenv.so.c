@@ -1,5 +1,5 @@
-/* Preloaded behind the profiler: a question about the environment that its helper thread asks of
- * libc ends the process. */
+/* Is preloaded behind the profiler: ends the process when its helper thread reads the environment
+ * through libc. */
 #define _GNU_SOURCE
 #include "../../common/helper_name.h"
 

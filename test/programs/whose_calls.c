@@ -1,12 +1,14 @@
 /* flags: -rdynamic
- * Loads libraries, calls poll(), and prints whose functions the loaded objects call.
+ *
+ * Loads libraries, calls poll(), and prints which objects' functions the loaded objects call.
  *
  * usage: whose_calls SECONDS [deep:|lazy:]LIBRARY...
- * For each function whose address the loader puts into one of them, or into the program, a line:
- * object, name, the object that has it now, and how the memory that holds it is mapped. What is not
- * bound yet has the object itself. Waits, for at most so many seconds, until each library calls
- * something of libotelprof.so. Last is printed whether the address of read() is one in code and
- * data.
+ *
+ * For each function whose address the loader puts into a library, or into the program, it prints a
+ * line: object, name, the object that the address belongs to now, and how the memory that holds it
+ * is mapped. An address that is not bound yet belongs to the object itself. Waits, for at most so
+ * many seconds, until each library calls a function of libotelprof.so. The last line shows whether
+ * the address of read() is the same in code and data.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,7 +22,7 @@
 #include <threads.h>
 #include <unistd.h>
 
-/* Data that holds a function's address. */
+/* Is data that holds a function's address. */
 ssize_t (*const volatile pointer_in_data)(int, void *, size_t) = read;
 
 static const char *base_of(const char *path) {
@@ -117,7 +119,8 @@ static void load(const char *argument) {
         printf("%s\n", dlerror());
 }
 
-/* Calls that nothing else in here makes: an executable that is bound lazily has not bound them. */
+/* Has calls that nothing else in here makes: an executable that is bound lazily has not bound
+ * them. */
 void calls_that_are_not_made(void);
 void calls_that_are_not_made(void) {
     static pthread_cond_t cond;
@@ -128,7 +131,7 @@ void calls_that_are_not_made(void) {
     pthread_join(pthread_self(), NULL);
 }
 
-/* Whether a line of this library's ends in libotelprof.so. */
+/* Returns whether a line of this library ends in libotelprof.so. */
 static bool calls_profiler(const char *text, const char *library) {
     const char *const name = base_of(library);
     for (const char *line = text; *line; line = strchr(line, '\n') + 1) {

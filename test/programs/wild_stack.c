@@ -1,5 +1,5 @@
-/* A stack pointer that points nowhere, as a smashed frame leaves it, and the program's handler of
- * SIGSEGV, which works and allocates for its report. Prints "reported". */
+/* Has a stack pointer that points nowhere, as a smashed frame leaves it, and a handler of SIGSEGV,
+ * which works and allocates for its report. Prints "reported". */
 #include "cpu_work.h"
 
 #include <signal.h>

@@ -1,12 +1,13 @@
-/* Threads that work for spans of known cost, a thousand of them a second each, in functions that
- * say which it is: span_1 to span_7. The cost of span n is n / 4 milliseconds of CPU time; which
- * one comes next is random.
+/* Has threads that work for spans of known cost, a thousand of them a second each, in functions
+ * that are named after the span: span_1 to span_7. The cost of span n is n / 4 milliseconds of CPU
+ * time; the next span is drawn at random.
  *
  * usage: works_for_spans THREADS MILLISECONDS swap|fixed|fork [LIBRARY [ROUNDS]]
+ *
  * Each thread works for so much CPU time; with `fork` (and `swap`), in a child again. The variable
- * is the program's own, or that of LIBRARY, which is loaded as nobody else's (RTLD_LOCAL), and in
- * several rounds unloaded and loaded again. Built with -DLINKED, it is that of the library
- * that it is linked to. Prints "span n: CPU time in microseconds" for each. */
+ * is the program's own, or that of LIBRARY, which is loaded for the program alone (RTLD_LOCAL), and
+ * in several rounds unloaded and loaded again. Built with -DLINKED, it is that of the library that
+ * it is linked to. Prints "span n: CPU time in microseconds" for each. */
 /* flags: -rdynamic -ldl */
 #define _GNU_SOURCE
 #include "cpu_work.h"
@@ -96,7 +97,7 @@ static void run_threads(uintptr_t count) {
         pthread_join(threads[i], NULL);
 }
 
-/* In a child, whose parent waits. */
+/* Runs in a child, whose parent waits. */
 static int run_in_child(uintptr_t count) {
     int status = 1;
     const pid_t child = fork();

@@ -1,6 +1,6 @@
-/* A child that works, never calls malloc, and is ended by SIGTERM: between two halves of its work
- * it calls the function that is named, as a worker does for its next piece of work ("none":
- * nothing). Prints the child's id, and the nanoseconds that it used before its end.
+/* Has a child that works, never calls malloc, and is ended by SIGTERM: between two halves of its
+ * work it calls the named function, as a worker does for its next piece of work ("none": nothing).
+ * Prints the child's id, and the nanoseconds that it used before its end.
  *
  * usage: works_in_child CALL
  */
@@ -20,7 +20,7 @@
 
 enum { HALF_MS = 30, ERRNO_KEPT = 77 };
 
-static int pair[2];   /* there is a byte to be read */
+static int pair[2];   /* has a byte to read */
 static int listener;  /* without an address: accept() fails at once */
 static int multiplex; /* epoll */
 static char byte;

@@ -1,6 +1,6 @@
-/* Three threads that work, each in a function of its own and in one for the phase: the next phase
- * begins at each SIGUSR1, and the end comes after the last. Prints a line for each phase once all
- * three are in it, and at the end the CPU time of each thread in each phase as JSON, in
+/* Has three threads that work, each in a function of its own and in one for the phase: the next
+ * phase begins at each SIGUSR1, and the end comes after the last. Prints a line for each phase once
+ * all three are in it, and at the end the CPU time of each thread in each phase as JSON, in
  * nanoseconds. */
 #include "cpu_work.h"
 #include "sites.h"

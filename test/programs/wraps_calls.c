@@ -1,6 +1,6 @@
 // flags: -rdynamic
-/* Has functions of libc's names in front of libc's, which go on by the other name that each has
- * there, as Erlang's does for sigaction. Prints "ok".
+/* Defines functions with names of libc's in front of libc's, and calls those by the other name that
+ * each has there, as Erlang does for sigaction. Prints "ok".
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -50,7 +50,7 @@ static void on_signal(int number) {
     seen += number == SIGUSR1 || number == SIGPROF;
 }
 
-/* sigwaitinfo() here is sigwait(), which stores an int. */
+/* Calls sigwaitinfo(), which this program replaces by sigwait(): it stores an int. */
 static int waits(void) {
     sigset_t set;
     siginfo_t info = {0};

@@ -1,5 +1,6 @@
 // flags: -rdynamic -fno-builtin
-/* Has a malloc that counts, and calls the next; calloc and realloc are whose they are. Prints "ok".
+/* Defines a malloc that counts, and calls the next; calloc and realloc are those of another object.
+ * Prints "ok".
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
