@@ -137,7 +137,7 @@ static void depth_is_no_way_to_the_end_of_the_stack(void **state) {
     assert_int_equal(set.count, 0);
 }
 
-/* as attributes of the resource they do not count */
+/* --- the names of keys --- */
 
 static void names_keep_their_places(void **state) {
     (void)state;
@@ -152,7 +152,7 @@ static void names_keep_their_places(void **state) {
         else
             assert_null(names.of[i]);
     assert_true(context_payload_read(message->bytes, message->size, &set));
-    assert_int_equal(set.count, 0); /* of the resource they are none */
+    assert_int_equal(set.count, 0); /* as attributes of the resource they do not count */
     key_names_clear(&names);
 }
 

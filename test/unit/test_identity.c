@@ -125,15 +125,15 @@ static void a_sample_keeps_its_link(void **state) {
     release(request);
 }
 
-/* the last address of 47 bits */
+/* --- frames --- */
 
 static void an_address_is_a_native_frame_as_it_is(void **state) {
     (void)state;
     static const uint64_t addresses[] = {0,
                                          1,
                                          0x401000,
-                                         0x7fffffffffff,     /* the last of 56 */
-                                         0xffffffffffffff,   /* and of 56 */
+                                         0x7fffffffffff,     /* the last address of 47 bits */
+                                         0xffffffffffffff,   /* the last of 56 */
                                          0xffffffffff600000, /* vsyscall */
                                          0x8000000000000000, /* an address of no source */
                                          UINT64_MAX};

@@ -34,7 +34,7 @@ static bool is_expected(int from, int to, int context) {
     return strchr(expected[from][to], contexts[context].letter) != NULL;
 }
 
-/* `from`: of the calling process. */
+/* Returns a state word; `from` is the state of the calling process. */
 static struct state_word word_at(int from) {
     struct state_word word = {.owner = getpid()};
     atomic_store(&word.now, (uint32_t)from);
@@ -70,7 +70,7 @@ static void the_word_of_another_process_is_taken_over_by_a_copy_alone(void **sta
                 struct state_word word = word_at(from);
                 word.owner = getppid();
                 const bool moves = contexts[i].context == IN_COPY && is_expected(from, to, i);
-                /* Sets `from` as the state of the calling process. */
+                /* a thread of the owner, always */
                 if (contexts[i].context == IN_HELPER)
                     continue;
                 assert_int_equal(state_move(&word, to, contexts[i].context), moves);
@@ -80,7 +80,7 @@ static void the_word_of_another_process_is_taken_over_by_a_copy_alone(void **sta
 
 static struct state_word shared;
 
-/* a thread of the owner, always */
+/* Exits with the number of moves that succeeded. */
 static int move_all(void *unused) {
     (void)unused;
     static const enum state_context own[] = {IN_CALM, IN_SIGNAL};
@@ -134,10 +134,10 @@ static void one_of_many_threads_makes_a_move(void **state) {
     assert_int_equal(state_now(&shared), STATE_ENDING);
 }
 
-/* Exits with the number of moves that succeeded. */
+/* --- states of the helper --- */
 
 static const char *const helpers[HELPER_STATE_COUNT][HELPER_STATE_COUNT] = {
-    /* --- states of the helper --- */
+    /* NONE STARTS WAITS WORKS LEAVES SUSPENDED DONE */
     [HELPER_NONE] = {"y", "c", "", "", "", "", ""},
     [HELPER_STARTS] = {"y", "", "c", "h", "cs", "", "ch"},
     [HELPER_WAITS] = {"y", "", "", "h", "cs", "", "h"},
