@@ -1,4 +1,4 @@
-"""A page of ours in a real browser, as a user sees it."""
+"""Opens a page of ours in a real browser, and reads it as a user sees it."""
 
 import os
 import re
@@ -41,7 +41,7 @@ def driver(tmp_path_factory):
 
 
 class Browser:
-    """The page as a user sees it: what is drawn, and the keys and clicks that it takes."""
+    """Is the page as a user sees it: what is drawn, and the keys and clicks that it takes."""
 
     def __init__(self, driver, path):
         self.driver = driver
@@ -67,11 +67,11 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def frames(self):
-        """The drawn ones, in preorder."""
+        """Returns the drawn frames, in preorder."""
         return sorted(self.ask(FRAMES), key=lambda frame: frame["node"])
 
     def list(self):
-        """[name, self, share, total, share] of each row of the list of functions."""
+        """Returns [name, self, share, total, share] of each row of the list of functions."""
         return self.ask(
             "return [...document.querySelector('#functions').tBodies[0].rows].map(row => "
             "[row.lastChild.textContent, ...[...row.cells].slice(0, 4).map(cell => cell.textContent)])"
@@ -93,7 +93,7 @@ class Browser:
         )
 
     def search(self, term):
-        """Typed in place of what is there."""
+        """Types a search, in place of the earlier text."""
         from selenium.webdriver.common.keys import Keys
 
         self.find("#term").send_keys(Keys.CONTROL + "a", Keys.NULL, Keys.DELETE, term)
@@ -117,6 +117,6 @@ def browser(driver, tmp_path):
 
 
 def rows_of(text):
-    """[name, self, share, total, share] of each row of one table by `otelprof top`."""
+    """Returns [name, self, share, total, share] of each row of one table by `otelprof top`."""
     pattern = re.compile(r"\s*(\S+ \S+) +(\S+%) +(\S+ \S+) +(\S+%) +(?:[\d.kMG]+ +[\d.kMG]+ +)?(.*)")
     return [[match[5], *match.groups()[:4]] for match in map(pattern.fullmatch, text.split("\n\n")[0].splitlines()[2:])]

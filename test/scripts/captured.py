@@ -1,4 +1,4 @@
-"""Files that real programs left under `otelprof run`, and what is in them by plain sums over their messages."""
+"""Gives files that real programs left under `otelprof run`, and plain sums over their messages."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ def succeeds(*arguments, cwd, **options):
 
 
 def capture(folder, name="all.otlp", script=EVERYTHING):
-    """A file with all kinds, of several processes."""
+    """Returns a file with all kinds, of several processes."""
     succeeds(
         "run",
         "--quiet",
@@ -64,8 +64,8 @@ def _each_profile(path):
 
 
 def sums(path):
-    """By sample type: the sum of its values; of samples of CPU time also, as `cpu`, in nanoseconds. Of snapshots the
-    last of each process."""
+    """Returns the sum of values by sample type; for samples of CPU time also, as `cpu`, in nanoseconds. Of snapshots,
+    the sum has the last of each process."""
     snapshots = {value.type for kind in KINDS.values() if kind.is_snapshot for value in kind.values}
     found, latest = {}, {}
     for instance, strings, profile in _each_profile(path):

@@ -1,4 +1,4 @@
-"""Hand-made messages for the tests of the otelprof command."""
+"""Builds messages by hand for the tests of the otelprof command."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from own_machine import Machine, can_be_made  # noqa: E402
 
 
 class Code(NamedTuple):
-    """A frame that says what it is: profile.frame.type, and the file of its source."""
+    """Is a frame with its type (profile.frame.type) and the file of its source."""
 
     language: str
     function: str
@@ -55,7 +55,7 @@ class Message:
         return len(self.dictionary.mapping_table) - 1
 
     def location(self, name):
-        """Of a function; of `module!function`; or of `module!`, code without a name."""
+        """Returns the location of a function; of `module!function`; or of `module!`, code without a name."""
         if isinstance(name, Code):
             return self.typed_location(name)
         module, _, name = name.rpartition("!")
@@ -103,7 +103,7 @@ class Message:
         return len(self.dictionary.attribute_table) - 1
 
     def labelled(self, kind, unit, period, rows):
-        """A profile of (stack, value, (span, trace) or None, attributes)."""
+        """Adds a profile of (stack, value, (span, trace) or None, attributes)."""
         self.profile(kind, unit, period, {})
         profile = self.scope.profiles[-1]
         for names, value, ids, attributes in rows:
@@ -137,7 +137,7 @@ def cpu(message, instance="one"):
 
 
 def as_json(export):
-    """OTLP's JSON of an export with one profile."""
+    """Returns an export with one profile in OTLP's JSON."""
     tree = json.loads(json_format.MessageToJson(export.request))
     profile = tree["resourceProfiles"][0]["scopeProfiles"][0]["profiles"][0]
     profile["profileId"] = export.scope.profiles[0].profile_id.hex()

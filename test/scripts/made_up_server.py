@@ -1,4 +1,5 @@
-"""A made-up server, of which every figure is known: workers that wait for a lock that a flusher holds, and an idle pool."""
+"""Makes the profile of an invented server, of which every figure is known: workers that wait for a lock that a
+flusher holds, and an idle pool."""
 
 MILLI = 1_000_000
 LOCK = "0x55d0c0a01040"
@@ -34,7 +35,7 @@ def stands(condition, milliseconds=0):
 
 
 def time_samples(message):
-    """cpu, off_cpu and sched_delay: 10 s of each of 2 workers and 4 of the pool, and 1 s of the flusher."""
+    """Returns cpu, off_cpu and sched_delay: 10 s of each of 2 workers and 4 pool threads, and 1 s of the flusher."""
     cpu = [(("shop!render", *SERVE), 200 + 100 * number, None, worker(number)) for number in range(2)]
     off = [(LOG, (5000 - 1000 * number) * MILLI, None, {**worker(number), **waits("lock"), **SEEN}) for number in range(2)]
     off += [(("shop!query", *SERVE), 2500 * MILLI, None, {**worker(number), **waits("net")}) for number in range(2)]
@@ -60,12 +61,12 @@ def thread_samples(message):
 
 
 def shop(message):
-    """A file's only message; `message` is the class of conftest.py."""
+    """Returns a file's only message; `message` is the class of conftest.py."""
     return thread_samples(lock_samples(time_samples(message())))
 
 
 def deadlocked(message, milliseconds=2000):
-    """Two threads, each with a lock that the other one waits for, and a third that waits for one of these."""
+    """Adds two threads, each with a lock that the other waits for, and a third that waits for one of these locks."""
     rows = [
         (("libc.so.6!pthread_mutex_lock", f"bank!transfer_{number}", "bank!main"), 1, None,
          {**worker(number), **waits("lock"), **stands("blocked", milliseconds),

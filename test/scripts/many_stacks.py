@@ -1,9 +1,9 @@
-"""A file of many distinct stacks, deep as those of real servers: what the page must stay quick with.
+"""Makes a file of many distinct stacks, deep as those of real servers: the page must stay quick with it.
 
     python3 many_stacks.py FILE [STACKS]
 
 Each stack goes from a thread's start through frameworks, handlers and libraries down to a leaf. Some functions are called from
-everywhere, a few take most of the time, and no two stacks are the same. The same seed gives the same file.
+everywhere, a few take most of the time, and no two stacks are equal. The same seed gives the same file.
 """
 
 import random
@@ -19,7 +19,7 @@ KINDS = (("samples", "count", 10_000_000), ("alloc_space", "bytes", 1))
 
 
 class _Paths:
-    """A tree of calls that grows: a new stack leaves an old one somewhere, and goes on by itself."""
+    """Is a growing tree of calls: a new stack leaves an old one somewhere, and goes on by itself."""
 
     def __init__(self, seed):
         self.chance = random.Random(seed)
@@ -27,7 +27,7 @@ class _Paths:
         self._known = {(0,)}
 
     def _function(self):
-        return 1 + int((FUNCTIONS - 1) * self.chance.random() ** 3)  # a few are called from everywhere
+        return 1 + int((FUNCTIONS - 1) * self.chance.random() ** 3)  # some functions are called from everywhere
 
     def grow(self):
         base = self.stacks[int(len(self.stacks) * self.chance.random() ** 2)]
@@ -46,7 +46,7 @@ class _Paths:
 
 
 def _tables(message):
-    """Locations of functions, by number; attributes of threads, by number."""
+    """Makes locations of functions, by number, and attributes of threads, by number."""
     dictionary = message.dictionary
     modules = [message.mapping(f"/usr/lib/libmodule{number}.so") for number in range(MODULES)]
     for number in range(FUNCTIONS):

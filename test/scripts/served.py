@@ -1,4 +1,4 @@
-"""A command that serves a page: its address, its end, and bare requests to it."""
+"""Runs a command that serves a page: gives its address, ends it, and sends it bare requests."""
 
 import http.client
 import json
@@ -15,7 +15,7 @@ from waiting import TIMEOUT_S, eventually
 
 
 def described(data):
-    """Returns the JSON of a page's data, which stands before the columns."""
+    """Returns the JSON of a page's data, which comes before the columns."""
     (size,) = struct.unpack_from("<I", data)
     return json.loads(data[struct.calcsize("<I"):][:size])
 
@@ -32,7 +32,7 @@ class Served:
             self.said.append(line)
 
     def until_it_says(self, words):
-        """On its stderr."""
+        """Waits for a line on the command's stderr."""
         eventually(lambda: list(self.said), words, unless=self.process.poll, holds=lambda lines: any(words in line for line in lines))
 
     @property
@@ -40,12 +40,12 @@ class Served:
         return next((word for line in self.said for word in line.split() if word.startswith("http://127.0.0.1:")), "")
 
     def end(self, number=signal.SIGINT):
-        """As Ctrl-C does; the status."""
+        """Ends the command as Ctrl-C does; returns the status."""
         self.process.send_signal(number)
         return self.process.wait(TIMEOUT_S)
 
     def ask(self, path="", method="GET", whole_path=None, **headers):
-        """(status, body, headers) of a bare request below the token, or of one with another path."""
+        """Returns (status, body, headers) of a bare request below the token, or of one with another path."""
         at = urlsplit(self.url)
         connection = http.client.HTTPConnection(at.hostname, at.port, timeout=TIMEOUT_S)
         connection.putrequest(method, at.path + path if whole_path is None else whole_path, skip_host=True)

@@ -1,4 +1,4 @@
-"""How the command finds the processes that answer, and where: scripts/otelprof_lib/answering.py."""
+"""The command finds the processes that listen, and their addresses: scripts/otelprof_lib/answering.py."""
 
 import os
 import re
@@ -18,7 +18,7 @@ def test_the_helpers_names_are_those_of_the_library():
 
 
 def test_a_descriptor_that_is_closed_meanwhile_hides_no_other(monkeypatch):
-    """The connection of the question before is closed between the listing and the first request for what it is."""
+    """The connection of an earlier request is closed between the listing and the reading of its link."""
     helper = f"/proc/self/task/{threading.get_native_id()}"
     closes = socket.socket().detach()
     listed = []
@@ -37,7 +37,7 @@ def test_a_descriptor_that_is_closed_meanwhile_hides_no_other(monkeypatch):
 
 
 def test_a_process_that_ends_while_it_is_listed_ends_no_list(monkeypatch, tmp_path):
-    """Its descriptor is gone once its link has been read. A second reading of the link ended `ps` for all processes."""
+    """A descriptor is gone once its link has been read. A second reading of the link ended `ps` for all processes."""
     file = str(tmp_path / "a.sock")
     with socket.socket(socket.AF_UNIX) as listens:
         listens.bind(file)
@@ -62,14 +62,14 @@ def test_a_process_that_has_ended_answers_nowhere():
 
 
 def test_a_process_that_ends_before_it_is_asked_is_said_to(monkeypatch):
-    """Its port was still found."""
+    """The port of the process was still found."""
     monkeypatch.setattr(answering, "_port", lambda *_: 6060)
     with pytest.raises(answering.NotAnswering, match=f"process {ENDED} has ended"):
         answering.ask(answering.Process(ENDED, "", "", ""), "/status")
 
 
 def test_no_process_is_asked_in_the_place_of_another(tmp_path):
-    """The kernel says which process listens at a socket; one of another namespace has no number here."""
+    """The kernel reports which process listens at a socket; a process of another namespace has no number here."""
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
         server.listen()

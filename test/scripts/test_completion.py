@@ -1,4 +1,4 @@
-"""`otelprof completion`: real shells complete what the commands really take."""
+"""`otelprof completion`: real shells complete what the commands really accept."""
 
 import os
 import re
@@ -85,7 +85,7 @@ def test_values_and_files_are_completed(complete, shell):
 
 
 def test_zsh_completes(tmp_path):
-    """In a terminal of its own: zsh completes nowhere else."""
+    """zsh runs in a terminal of its own: it completes nowhere else."""
     need("zsh")
     script = tmp_path / "_otelprof"
     script.write_text(succeeds("completion", "zsh", cwd=tmp_path).stdout)

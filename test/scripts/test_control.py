@@ -1,4 +1,4 @@
-"""`otelprof ps`, `ctl` and `record`: real processes that answer."""
+"""`otelprof ps`, `ctl` and `record` work with real processes that listen."""
 
 import json
 import os
@@ -17,7 +17,7 @@ NOBODY = 65534
 
 
 class Profiled:
-    """A program that runs until it is told to stop."""
+    """Is a program that runs until the test ends it."""
 
     def __init__(self, folder, listen, **environment):
         self.stop = folder / f"stop-{time.monotonic_ns()}"
@@ -147,7 +147,8 @@ def test_another_user_gets_nothing(profiled):
 
 
 def test_a_process_itself_is_asked_whatever_has_its_name(profiled, tmp_path):
-    """A process whose socket has been replaced finds that at its next export. Until then its descriptor leads to its own socket."""
+    """A process whose socket has been replaced notices that at its next export. Until then its descriptor leads to its own
+    socket."""
     never = {"OTEL_PROFILE_EXPORT_INTERVAL": "86400000"}
     first = profiled(f"unix:{tmp_path}/first", **never).until_it_answers()
     second = profiled(f"unix:{tmp_path}/second", **never).until_it_answers()

@@ -1,4 +1,4 @@
-"""`otelprof diff`: change is named, noise is not."""
+"""`otelprof diff` names a change, and does not name noise."""
 
 import math
 import random
@@ -22,7 +22,7 @@ LEAST = 1.05
 
 
 def profile(counts, period=PERIOD):
-    """Of CPU time, by function."""
+    """Returns a profile of CPU time, by function."""
     return aggregate(
         [
             Message()
@@ -37,7 +37,7 @@ def names(comparison):
 
 
 def drawn(chances, total, draw):
-    """So many samples, each of a function by chance."""
+    """Draws so many samples, each of a function by chance."""
     found = dict.fromkeys(chances, 0)
     for name in draw.choices(list(chances), list(chances.values()), k=total):
         found[name] += 1
@@ -53,8 +53,8 @@ def test_holm_adjusts_as_published():
 
 
 def test_the_chance_of_a_table_is_that_of_the_g_test():
-    """By hand: 2 * sum of observed * ln(observed / expected), each observed one half nearer; chi-squared with one
-    degree of freedom."""
+    """The test computes by hand: 2 * sum of observed * ln(observed / expected), each observed number one half nearer;
+    chi-squared with one degree of freedom."""
     ratio, p = share_test(Cell(30, 30), Cell(60, 60), Cell(100, 100), Cell(100, 100), 1)
     g = 2 * (
         30.5 * math.log(30.5 / 45)
@@ -67,7 +67,7 @@ def test_the_chance_of_a_table_is_that_of_the_g_test():
 
 
 def test_the_chance_of_a_rate_is_that_of_the_binomial():
-    """Also where there are few samples, and none on one side."""
+    """This holds also where there are few samples, and none on one side."""
     for counts in ((0, 10), (0, 25), (5, 30), (100, 160)):
         _, p = rate_test(*(Cell(count, count) for count in counts), Cell(500, 500), Cell(500, 500), (1, 1), 1)
         exact = 2 * sum(math.comb(sum(counts), k) for k in range(counts[0] + 1)) / 2 ** sum(counts)
@@ -75,7 +75,7 @@ def test_the_chance_of_a_rate_is_that_of_the_binomial():
 
 
 def test_values_do_not_make_up_for_samples():
-    """The same values from a thousandth of the samples say nothing."""
+    """Equal values from a thousandth of the samples are no change."""
     for factor, is_change in ((1, True), (1000, False)):
         sides = [profile({"f": f // factor, "g": 5000 // factor}, PERIOD * factor) for f in (4000, 6000)]
         assert bool(compare(*sides, LEAST).changes) == is_change
@@ -104,7 +104,7 @@ def test_the_samples_of_allocations_are_sampled_objects():
 
 
 def test_noise_of_many_functions_is_no_change():
-    """A thousand comparisons of what is the same: as few are wrong as is promised."""
+    """A thousand comparisons of equal profiles: no more are wrong than promised."""
     draw = random.Random(20)
     chances = {f"f{number}": 1 / (number + 1) for number in range(40)}
     wrong = sum(bool(compare(*(profile(drawn(chances, 2000, draw)) for _ in range(2)), 1).changes) for _ in range(400))
@@ -125,7 +125,7 @@ def test_functions_with_few_samples_are_not_compared():
 
 
 def test_only_changes_are_named():
-    """f's share grows, so all others shrink: that is no change of theirs."""
+    """f's share grows, so all other shares shrink: that is no change of the other functions."""
     before = {"f": 40_000, "g": 30_000, "h": 20_000, "i": 10_000}
     (change,) = compare(profile(before), profile({**before, "f": 48_000}), LEAST).changes
     assert change.frame.name == "f" and change.relative == pytest.approx(0.2)
@@ -140,7 +140,7 @@ SHARED = {("shared", "fast", "main"): 2000, ("shared", "slow", "main"): 2000, ("
 
 @pytest.mark.parametrize("exposures", [None, (100, 100)], ids=["share", "time"])
 def test_a_function_whose_callees_got_slower_is_named(exposures):
-    """Also where the callee is another caller's too, and where it is all that there is."""
+    """This holds also where the callee has other callers, and where the function has nothing else."""
     for before in (SHARED, {stack: count for stack, count in SHARED.items() if "shared" in stack}):
         after = {**before, ("shared", "slow", "main"): 4000}
         found = compare(calling(before), calling(after), LEAST, exposures).changes
@@ -160,7 +160,7 @@ def test_a_leaf_of_the_same_size_hides_no_change(leaf, exposures):
 
 @pytest.mark.parametrize("exposures", [None, (1, 1)], ids=["share", "time"])
 def test_any_numbers_are_compared(exposures):
-    """One sample beside thousands, and sums near the largest number that a file can have."""
+    """There is one sample beside thousands, and sums near the largest number that a file can have."""
     draw = random.Random(22)
     assert not any(visible for _, visible in compare(profile({"f": 1}), profile({"f": 1000}), LEAST, exposures).visible)
     for _ in range(50):
@@ -176,7 +176,8 @@ def test_callers_are_not_named_for_what_a_named_callee_explains():
 
 
 def test_callees_of_two_runs_of_one_build_are_no_change():
-    """Chains of up to eight callers, drawn: the self times and the totals together are as seldom wrong as is promised."""
+    """Chains of up to eight callers are drawn: the self times and the totals together are wrong no more often than
+    promised."""
     draw = random.Random(21)
     chains = [tuple(f"f{number % (7 + depth)}_{depth}" for depth in range(1 + number % 8)) + ("main",) for number in range(40)]
     chances = {chain: 1 / (number + 1) for number, chain in enumerate(chains)}
@@ -224,7 +225,7 @@ def write(path, counts, seconds=0, module=""):
 
 
 def test_by_time_shows_a_change_that_shares_hide(tmp_path):
-    """Twice as much of everything in the same time."""
+    """Everything doubles in the same time."""
     write(tmp_path / "a", {"f": 4000, "g": 2000}, seconds=100)
     write(tmp_path / "b", {"f": 8000, "g": 4000}, seconds=100)
     assert "no change: none of 3 functions" in succeeds("diff", "a", "b", cwd=tmp_path).stdout
@@ -270,7 +271,8 @@ def test_errors_name_the_file(tmp_path):
 
 @pytest.mark.system
 def test_a_function_that_got_slower_is_named_first(tmp_path):
-    """Three times as slow: some 1,000 samples a run put that 10 standard errors off. `make test-diff` has 20 %, and noise."""
+    """The function is three times as slow: some 1,000 samples a run put that 10 standard errors off. `make test-diff`
+    has 20 %, and noise."""
     same, changed = builds.build(tmp_path, "same", 100), builds.build(tmp_path, "changed", 300)
     before, after = (builds.profile(program, tmp_path / name, 24_000) for program, name in ((same, "a"), (changed, "b")))
     assert builds.named(builds.difference(before, after))[:1] == [builds.CHANGED]

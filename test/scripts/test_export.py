@@ -1,4 +1,4 @@
-"""`otelprof export`: what other tools read, with the file's own sums."""
+"""`otelprof export` writes what other tools read, with the file's own sums."""
 
 import base64
 import contextlib
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.system
 
 FORMATS = ("speedscope", "firefox", "collapsed", "otlp-json")
 SPEEDSCOPE = "speedscope@1.25.0"
-# the value of a file that a kind of ours is made of, in what is written
+# for each kind, the value of a file that the output is made from
 VALUES = {
     "cpu": "cpu",
     "alloc": "alloc_space",
@@ -39,7 +39,7 @@ def captured(tmp_path_factory):
 
 @pytest.fixture
 def small(message, tmp_path):
-    """small(export, ...) -> their file."""
+    """small(export, ...) -> a file of these exports."""
 
     def write(*exports):
         with open(tmp_path / "a.otlp", "wb") as file:
@@ -51,7 +51,7 @@ def small(message, tmp_path):
 
 
 def exported(path, *arguments, folder):
-    """On standard output: nothing else is there."""
+    """Returns the standard output: nothing else is there."""
     return succeeds("export", path, *arguments, cwd=folder).stdout
 
 
@@ -93,7 +93,7 @@ def test_speedscope_has_all_kinds(captured, tmp_path):
 
 
 def test_speedscope_itself_imports_it(driver, captured, tmp_path):
-    """As its own command hands files to its page: by a script that calls loadFileFromBase64."""
+    """The page gets the file as from speedscope's own command: by a script that calls loadFileFromBase64."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     page = npm_package(SPEEDSCOPE, BUILD / "speedscope") / "dist/release/index.html"
@@ -145,7 +145,7 @@ COLUMNS = {
 
 
 def check_firefox(profile):
-    """What the Firefox Profiler's types (src/types/profile.ts) ask for, of the tables that we fill."""
+    """Asserts the requirements of the Firefox Profiler's types (src/types/profile.ts) for the tables that we fill."""
     shared = profile["shared"]
     for name, columns in COLUMNS.items():
         table = shared[name]

@@ -1,5 +1,5 @@
-"""The Firefox Profiler's own importer, in its command for terminals, opens what `otelprof export` writes and finds what the file
-has."""
+"""The Firefox Profiler's own importer, in its command for terminals, opens the output of `otelprof export` and finds what the
+file has."""
 
 import json
 import os
@@ -17,14 +17,15 @@ from waiting import TIMEOUT_S, eventually
 pytestmark = pytest.mark.system
 
 COMMAND = "@firefox-devtools/profiler-cli@0.10.0"
-# the value of a file that a kind is made of, how much of it is one in what is written, and a function that has some
+# for each kind: the value of a file that it is made from, the amount that is 1 in the output, a function with some of
+# it
 KINDS = {
     "cpu": ("cpu", 1e6, "burn!burns_cpu"),
     "alloc": ("alloc_space", 1, "holds_memory!main"),
     "heap": ("inuse_space", 1, "holds_memory!main"),
     "off_cpu": ("off_cpu", 1e6, "holds_locks!waiter"),
     "lock": ("delay", 1e6, "holds_locks!waiter"),
-    "threads": ("threads", 1, None),  # wherever they were
+    "threads": ("threads", 1, None),  # wherever the threads were
 }
 
 
@@ -35,7 +36,8 @@ def captured(tmp_path_factory):
 
 @pytest.fixture
 def opened():
-    """opened(path) -> a function that asks about the file. It is loaded by a process that answers at a socket, whose path is short."""
+    """opened(path) -> a function that queries the file. A process that listens at a socket loads it; the socket's path is
+    short."""
     script = npm_package(COMMAND, BUILD / "firefox-profiler") / "dist/profiler-cli.js"
     folder = Path(tempfile.mkdtemp(prefix="profiler", dir="/tmp"))
     environment = {**os.environ, "PROFILER_CLI_SESSION_DIR": str(folder)}
@@ -83,7 +85,7 @@ def test_the_firefox_profiler_itself_imports_it(opened, captured, tmp_path, kind
 
 
 def test_a_file_that_is_no_profile_is_refused(opened, tmp_path):
-    """The importer does look."""
+    """This shows that the importer does check files."""
     (tmp_path / "it.json").write_text('{"meta": {"version": 34, "preprocessedProfileVersion": 70}, "threads": [{}]}')
     with pytest.raises(AssertionError, match="Unserializing the profile failed"):
         opened(tmp_path / "it.json")

@@ -1,4 +1,5 @@
-"""scripts/bundle/fetch-sources, with an archive of two small packages in a folder, which apt itself reads and verifies."""
+"""scripts/bundle/fetch-sources works with an archive of two small packages in a folder, which apt itself reads and
+verifies."""
 
 import hashlib
 import os
@@ -14,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURE = "amd64"
-MAIN, SECURITY = ("Debian", "pool/main", ""), ("Debian-Security", "pool/updates/main", "-security")  # each: its label, its pool, its suites' ending
+MAIN, SECURITY = ("Debian", "pool/main", ""), ("Debian-Security", "pool/updates/main", "-security")  # label, pool, ending of the suites
 INSIDE = "libotelprof-flush.so"
 SETTINGS = """# as bad as a machine's own settings can be: none of it is for the bundle
 Dir::State "{0}/state"; Dir::State::status "{0}/status"; Dir::Cache "{0}/cache"; Dir::Log "{0}/log";
@@ -33,7 +34,7 @@ def sha256(content):
 
 
 class Key:
-    """A key without a password, in a folder whose path is short enough for gpg's agent."""
+    """Makes a key without a password, in a folder whose path is short enough for gpg's agent."""
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="key", dir="/tmp"))
@@ -50,7 +51,7 @@ class Key:
 
 
 class Source(NamedTuple):
-    """A source package: a .dsc, and one more file."""
+    """Makes a source package: a .dsc, and one more file."""
 
     name: str
     version: str
@@ -84,7 +85,7 @@ THIRD_PARTY = "# Third\n\n| Debian source package | version | licence |\n| --- |
 
 
 class Machine:
-    """A checkout with a table of two packages, an archive, an apt that has it, and a folder of sources."""
+    """Has a checkout with a table of two packages, an archive, an apt that uses it, and a folder of sources."""
 
     def __init__(self, folder, key):
         self.folder, self.key = folder, key
@@ -106,7 +107,7 @@ class Machine:
         return self.folder / part[0]
 
     def publish(self, part, bookworm, trixie, key=None):
-        """Makes a part of the archive anew. Its pool keeps what it has."""
+        """Makes a part of the archive again. Its pool keeps what it has."""
         label, pool, ending = part
         for release, packages in (("bookworm", bookworm), ("trixie", trixie)):
             suite = self.part(part) / f"dists/{release}{ending}"
@@ -133,7 +134,7 @@ class Machine:
             (self.pool(part, package) / name).unlink()
 
     def configure(self, *parts):
-        """What the machine's own apt has: the binary packages of one release. It has read the lists."""
+        """Sets up the machine's own apt: the binary packages of one release. The lists have been read."""
         lines = [f"deb [signed-by={self.key.public}] copy:{self.part(part)} bookworm{part[2]} main\n" for part in parts]
         (self.folder / "sources.list").write_text("".join(lines))
         subprocess.run(["apt-get", "-qq", "update"], env=self.environment, check=True, capture_output=True)
@@ -148,7 +149,7 @@ class Machine:
         return done
 
     def fetches_without_apt(self):
-        """There is no apt-get but one that refuses everything."""
+        """Runs with only an apt-get that refuses everything."""
         (self.folder / "bin").mkdir(exist_ok=True)
         (self.folder / "bin/apt-get").write_text("#!/bin/sh\nexit 100\n")
         (self.folder / "bin/apt-get").chmod(0o755)
@@ -183,7 +184,7 @@ def other_key():
 
 @pytest.fixture
 def machine(tmp_path, key):
-    """Its archive has the versions of the table."""
+    """Has an archive with the versions of the table."""
     machine = Machine(tmp_path, key)
     machine.publish(MAIN, [ZLIB], [CURL])
     machine.configure(MAIN)
@@ -191,7 +192,7 @@ def machine(tmp_path, key):
 
 
 def replaced(text, old, new):
-    """A table with another version of a package in it, in the same columns."""
+    """Returns a table with another version of a package in it, in the same columns."""
     return text.replace(f"{old.version:20}", f"{new.version:20}").replace(old.hash(), new.hash())
 
 
@@ -241,7 +242,7 @@ def test_a_file_that_was_cut_off_is_brought_again(machine):
 
 @pytest.fixture
 def dropped(machine):
-    """The next point release is there, and the table's curl is nowhere."""
+    """Has the next point release in the archive, and the table's curl nowhere."""
     machine.publish(MAIN, [ZLIB], [CURL_OLD, CURL_NEXT])
     machine.drop(MAIN, CURL)
     return machine
@@ -282,7 +283,7 @@ def test_the_security_suite_is_asked_too_where_apt_has_it(dropped):
 
 
 def test_a_version_that_has_moved_from_the_security_suite_to_the_release_is_taken(dropped):
-    """Both indexes name it, and one pool has it."""
+    """Both indexes name the version, and one pool has it."""
     dropped.publish(MAIN, [ZLIB], [CURL_FIXED])
     dropped.publish(SECURITY, [], [CURL_FIXED])
     dropped.drop(SECURITY, CURL_FIXED)
@@ -304,7 +305,7 @@ def test_nothing_older_is_taken(machine):
 
 
 def test_a_version_that_an_index_still_names_is_replaced_if_no_pool_has_it(dropped):
-    """The security suite's index does so after its versions have moved to the release."""
+    """The security suite's index names versions even after they have moved to the release."""
     dropped.publish(SECURITY, [], [CURL])
     dropped.drop(SECURITY, CURL)
     dropped.configure(MAIN, SECURITY)
@@ -317,7 +318,7 @@ def is_gone(machine):
 
 
 def is_not_reached(machine):
-    """It has another address, and nothing listens where that leads to. Of this apt makes a warning."""
+    """Gives the archive another address, where nothing listens. This apt only warns of that."""
     part = machine.part(SECURITY)
     listed = machine.folder / "sources.list"
     listed.write_text(listed.read_text().replace(f"copy:{part}", "http://archive.invalid"))
@@ -340,7 +341,7 @@ def test_a_build_without_the_security_suites_reports_it(dropped, change):
 @pytest.mark.parametrize("ending", [".dsc", ".tar.xz"])
 @pytest.mark.parametrize("where", ["index", "pool"])
 def test_a_file_with_another_hash_is_refused(machine, where, ending):
-    """There is a newer version, but the table's is not gone: a changed file must not choose what is built."""
+    """There is a newer version, but the table's is not gone: a changed file must not select what is built."""
     machine.publish(MAIN, [ZLIB], [CURL, CURL_NEXT] if where == "index" else [CURL_NEXT])
     (name,) = [name for name in CURL.files() if name.endswith(ending)]
     file = machine.pool(MAIN, CURL) / name
@@ -388,7 +389,7 @@ def index_is_changed(machine, _):
 @pytest.mark.parametrize("change", [unsigned, signed_by_another, index_is_changed])
 @pytest.mark.parametrize("options", [(), ("--latest",)])
 def test_nothing_is_taken_from_an_index_that_apt_does_not_verify(dropped, other_key, change, options):
-    """Although this machine's settings allow it."""
+    """This machine's settings would allow such an index."""
     change(dropped, other_key)
     dropped.refuses("the archive's indexes cannot be read and verified", *options)
     assert not dropped.has(CURL_NEXT) and dropped.table.read_text() == TABLE
@@ -412,7 +413,7 @@ def test_latest_moves_the_table_and_prints_the_difference(machine):
 
 @pytest.mark.parametrize("latest", [False, True])
 def test_an_index_that_is_ahead_of_the_pool_does_not_stop_a_build(dropped, latest):
-    """What the mirror's index names last it does not have yet."""
+    """The mirror's index ends with a version that the mirror does not have yet."""
     dropped.publish(MAIN, [ZLIB], [CURL_NEXT, CURL_FIXED])
     dropped.drop(MAIN, CURL_FIXED)
     lines = dropped.fetches(*["--latest"] * latest).stderr.splitlines(keepends=True)
@@ -454,11 +455,11 @@ def test_make_bundle_builds_from_the_table_that_was_written(tmp_path, latest, op
     assert not [step for step in steps if "scripts/bundle/sources" in step]
 
 
-# --- who reads the table ---
+# --- readers of the table ---
 
 @pytest.fixture
 def tree(dropped):
-    """What is in a bundle whose curl has been replaced, as far as it matters."""
+    """Makes the relevant part of a bundle whose curl has been replaced."""
     dropped.fetches()
     folder = dropped.folder / "tree"
     (folder / "licences").mkdir(parents=True)
@@ -491,7 +492,7 @@ def test_third_party_of_the_table_is_the_repositorys():
 
 
 def test_the_libraries_are_built_from_the_table_that_is_given(tree, tmp_path):
-    """zlib, the first, is looked for by the version and the hash of the table; none of it can be unpacked."""
+    """zlib, the first, is searched for by the version and the hash of the table; it cannot be unpacked."""
     table = tmp_path / "given"
     table.write_text(replaced(TABLE, ZLIB, ZLIB_NEXT))
     for name, content in ZLIB_NEXT.files().items():

@@ -1,4 +1,4 @@
-"""The flame graph's page, in a real browser without a network."""
+"""The flame graph's page works in a real browser without a network."""
 
 import os
 import random
@@ -66,7 +66,7 @@ def hostile_page(message):
 
 
 def test_no_script_runs_from_a_name(browser, message):
-    """Functions, modules and the title are what the profiled processes say."""
+    """Functions, modules and the title come from the profiled processes."""
     browser.open(hostile_page(message))
     bodies = browser.ask("return document.querySelectorAll('script, style, img, svg, b').length")
     for name in browser.ask("return data.frames.map(frame => frame[0])"):
@@ -88,7 +88,7 @@ def test_no_script_runs_from_a_name(browser, message):
     "<script src='data:text/javascript,window.hit=1'></script>", "<style>body { --hit: 1 }</style>",
 ])
 def test_a_smuggled_script_does_not_run(browser, message, smuggled):
-    """The second line of defence: the page's policy allows its own script and styles by their hashes."""
+    """The page's policy is a second defence: it allows the page's own script and styles by their hashes."""
     browser.open(hostile_page(message).replace("</body>", smuggled + "</body>"))
     browser.ask("for (const b of document.querySelectorAll('b')) b.click()")
     assert browser.ask("return window.hit === undefined")
@@ -98,7 +98,7 @@ def test_a_smuggled_script_does_not_run(browser, message, smuggled):
 
 
 def compiler_like(message):
-    """A long way down from main, then hundreds of narrow stacks, some very deep, half of it nameless."""
+    """Has a long way down from main, then hundreds of narrow stacks, some very deep, half of them without names."""
     dice = random.Random(14)
     common = tuple(f"cc1plus!{name}" for name in ("_start", "libc_start", "main", "toplev::main", "", "finalize"))
     stacks = {}
@@ -135,7 +135,7 @@ def test_the_first_screen_shows_title_totals_root_and_the_widest_frames(browser,
 
 @pytest.mark.parametrize("kind, place", [("cpu", 0), ("alloc", 1), ("heap", 2)])
 def test_page_and_top_agree(browser, message, kind, place):
-    """To the last digit: totals, each function's self and total, and the sums of the frames that are drawn."""
+    """They agree to the last digit: totals, each function's self and total, and the sums of the drawn frames."""
     profiles = aggregate([compiler_like(message)])
     shown = report(profiles, 10**6, [kind])
     browser.open(page("agree", profiles))
@@ -228,7 +228,7 @@ def test_search_highlights_and_sums(opened):
 
 
 def test_search_takes_characters_of_expressions(opened):
-    """C++ names are full of them: operator*, operator[](int)."""
+    """C++ names have many such characters: operator*, operator[](int)."""
     opened.search("</SCRIPT><B>X</B>&")
     assert opened.text("#found") == "found: 0.100 s, 10.0%"
     opened.search("hot[(*")
@@ -301,7 +301,7 @@ return [...document.querySelectorAll('.frame, button, #hint, #title, #details, #
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_can_be_read_in_light_and_dark(browser, message, scheme):
-    """WCAG's AA: a contrast of 4.5, for every module's colours, found or not."""
+    """WCAG's AA requires a contrast of 4.5, for every module's colours, found or not."""
     browser.prefer(scheme)
     stacks = {(f"m{module}!f{number}", f"m{module}!", "main"): 99 - module for module in range(12) for number in range(3)}
     browser.open(page("colours", aggregate([message().profile("samples", "count", 10**9, stacks).request])))
@@ -373,7 +373,7 @@ def test_marks_in_names_stay(message):
 
 
 def test_of_equal_nodes_the_first_ones_are_kept():
-    """In whatever order their parts are added up: 0.1 + 0.2 is more than 0.3."""
+    """The order in which their parts are added up does not matter: 0.1 + 0.2 is more than 0.3."""
     def stack(*names):
         return tuple(map(Frame, reversed(names)))
 

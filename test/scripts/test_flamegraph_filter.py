@@ -1,4 +1,4 @@
-"""The flame graph's page shows the samples of one label: it computes what `otelprof` does."""
+"""The flame graph's page shows the samples of one label, with the sums that `otelprof` computes."""
 
 import random
 
@@ -16,7 +16,7 @@ ROUTES = ("/cart", "/search", "<b>/x</b>")
 
 
 def served(message):
-    """Requests of a server: spans with stacks of their own and common ones, and work that is linked to none."""
+    """Returns requests of a server: spans with stacks of their own and common ones, and work without a span."""
     dice = random.Random(17)
     rows = []
     for number in range(200):
@@ -44,7 +44,7 @@ def opened(browser, profiles):
 
 
 def choose(browser, name, value):
-    """As a user does: the name from the list, the value typed."""
+    """Selects as a user does: the name from the list, the value typed."""
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.select import Select
 
@@ -56,7 +56,7 @@ def choose(browser, name, value):
     ("span_id", SPANS[2][0]), ("trace_id", SPANS[1][1]), ("http.route", "/cart"), ("thread.name", "worker-2"),
 ])
 def test_the_filtered_page_and_top_agree(opened, profiles, name, value):
-    """To the last digit: totals, and each function's self and total, of CPU time and of allocations."""
+    """They agree to the last digit: totals, and each function's self and total, of CPU time and of allocations."""
     chosen, _ = select(profiles, [Label(name, value)])
     assert set(chosen) == {"cpu", "alloc"}
     choose(opened, name, value)
@@ -172,7 +172,7 @@ def test_no_script_runs_from_a_label(browser, message):
 
 
 def test_of_a_huge_profile_the_largest_frames_are_filtered(browser, message):
-    """What is cut off counts for its callers: the sums stay."""
+    """Frames that are cut off count for their callers: the sums stay."""
     rows = [((f"leaf{n}", f"f{n % 7}", "main"), n + 1, SPANS[n % 2], {}) for n in range(100)]
     profiles = aggregate([message().labelled("samples", "count", 10**9, rows).request])
     browser.open(page("huge", profiles, Limits(nodes=20)))

@@ -1,4 +1,4 @@
-"""The flame graph of wall time: CPU time and waits in one, coloured apart, and idle threads at a switch."""
+"""The flame graph of wall time has CPU time and waits in one, in different colours, and can hide idle threads."""
 
 import re
 
@@ -36,7 +36,7 @@ def opened(browser, profiles):
 
 
 def legend(browser):
-    """Share by word."""
+    """Returns the share by word."""
     return {word: share for share, word in (line.split(" ", 1) for line in browser.text("#legend").splitlines())}
 
 
@@ -77,7 +77,7 @@ def test_a_state_of_the_legend_is_found(opened):
 
 @pytest.mark.parametrize("kind", ["wall", "off_cpu", "lock"])
 def test_the_page_without_idle_and_top_agree(opened, profiles, kind):
-    """`otelprof top --hide-idle`, to the last digit."""
+    """The page agrees with `otelprof top --hide-idle`, to the last digit."""
     assert opened.text("#idle") == "hide idle: 65.6% of wall time"
     opened.find("#idle").click()
     busy = without_idle(profiles)
@@ -85,7 +85,7 @@ def test_the_page_without_idle_and_top_agree(opened, profiles, kind):
     place = list(with_wall(profiles)).index(kind)
     opened.driver.find_elements("css selector", "#profiles button")[place].click()
     assert opened.ask("return shown.headline") == shown.splitlines()[0]
-    listed = [[row[0].split("  ")[-1].strip(), *row[1:]] for row in rows_of(shown)]  # the page has the wait in its colours
+    listed = [[row[0].split("  ")[-1].strip(), *row[1:]] for row in rows_of(shown)]  # the page marks a wait by its colours
     assert opened.list() == listed
     assert opened.text("#profiles").splitlines() == [headline(profile) for profile in with_wall(busy).values()]
     opened.find("#idle").click()
@@ -119,7 +119,7 @@ def test_samples_without_a_label_stay_when_idle_is_hidden(browser, message):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_state_can_be_read_in_light_and_dark(browser, message, scheme):
-    """The legend has each colour that a stripe has."""
+    """The legend has each colour of the stripes."""
     browser.prefer(scheme)
     words = words_of_waits()
     rows = [((f"f{number}",), 1000 * made_up.MILLI, None, made_up.waits(word)) for number, word in enumerate(words)]
@@ -136,7 +136,7 @@ def words_of_waits():
 
 
 def test_each_kind_of_wait_has_a_colour(opened):
-    """But `other`, which is grey, as idle is."""
+    """The exception is `other`, which is grey, as idle is."""
     coloured = set(opened.ask("return [...HUES.keys()]"))
     assert {"on CPU", "run queue", *words_of_waits()} - {"other"} == coloured
 
@@ -210,7 +210,7 @@ def test_a_profile_without_a_table_shows_the_graph(opened):
 
 
 def test_tables_are_of_all_samples(opened):
-    """So they are not offered where a label is chosen."""
+    """Such tables are not offered where a label is selected."""
     opened.find("#other-view").click()
     opened.ask("element('key').value = 'thread.name'; element('value').value = 'worker-1'; filter()")
     assert opened.find("#chart").is_displayed() and not opened.find("#other-view").is_displayed()

@@ -1,4 +1,4 @@
-"""What processes and files of others say: no place where this command shows it lets it command a terminal, begin a line, or grow."""
+"""Foreign text from processes and files cannot command a terminal, begin a line, or grow, wherever the command shows it."""
 
 import os
 import re
@@ -16,13 +16,13 @@ TOKEN = "the-token-of-this-user"
 
 
 def assert_harmless(text):
-    """Each line can be shown, and none begins with what a name has behind its end of a line."""
+    """Asserts that each line can be shown, and that none begins with the part of a name behind an end of a line."""
     assert printable(text.replace("\n", " ").replace("\t", " ")) == text.replace("\n", " ").replace("\t", " "), repr(text)
     assert not any(line.startswith("999999 root") for line in text.split("\n")), repr(text)
 
 
 class Fake:
-    """A process that answers as it likes, at a Unix socket or a port; what it was asked is in `asked`."""
+    """Is a process that responds as the test likes, at a Unix socket or a port; `asked` has its requests."""
 
     def __init__(self, listens, answers):
         self.asked = []
@@ -102,7 +102,7 @@ def test_an_answer_without_end_is_left(fake, ours, monkeypatch):
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"HTTP/1.1 200 OK\r\n"], ids=["body", "head"])
 def test_an_answer_that_comes_byte_by_byte_has_one_time_limit(fake, ours, head):
-    """Each byte comes within the timeout, and all never."""
+    """Each byte comes within the timeout, but the response never ends."""
     over = threading.Event()
 
     def drips(_):
@@ -141,7 +141,7 @@ def test_no_unix_socket_gets_the_token(fake, ours, monkeypatch):
 
 
 def test_a_list_of_processes_has_a_line_for_each(monkeypatch, capsys):
-    """A folder with any name may be where one answers."""
+    """A process may listen in a folder with any name."""
     monkeypatch.setattr(answering, "processes", lambda: [answering.Process(1, EVIL, EVIL, "")])
     monkeypatch.setattr(answering, "shown", lambda _: f"unix:/tmp/{EVIL}/s")
     options = type("Options", (), {"width": 1000})
@@ -164,7 +164,7 @@ def test_no_process_ends_the_list(monkeypatch):
 
 
 def test_of_a_process_little_is_read(tmp_path):
-    """It can have a command line as large as its memory."""
+    """A process can have a command line as large as its memory."""
     (tmp_path / "cmdline").write_bytes(b"a" * (4 * answering.MOST_READ))
     assert len(answering._read(str(tmp_path / "cmdline"))) == answering.MOST_READ
 
@@ -175,7 +175,7 @@ def test_of_a_process_little_is_read(tmp_path):
     ["flamegraph", "{}", "-o", "out"], ["top", "{}", "--kind", "heap"], ["run", "--quiet", "-o", "out", "--", "./{}"],
 ], ids=" ".join)
 def test_no_name_of_a_file_commands_a_terminal(message, tmp_path, command):
-    """Functions, modules, threads, locks, labels; and the file's own name."""
+    """This covers functions, modules, threads, locks, labels; and the file's own name."""
     labels = {"thread.name": EVIL, "thread.id": 1, "otelprof.wait.kind": EVIL, "otelprof.lock.name": EVIL, "otelprof.thread.state": EVIL,
               "otelprof.lock.address": "0x1000", EVIL: EVIL}
     export = message()

@@ -1,4 +1,4 @@
-"""`otelprof host`: verifies, edits /etc/ld.so.preload, and leaves no trace. Each test has a machine of its own."""
+"""`otelprof host` verifies, edits /etc/ld.so.preload, and leaves no trace. Each test has a machine of its own."""
 
 import os
 import shutil
@@ -10,12 +10,12 @@ from otlp_sink import OtlpSink
 from own_machine import BUNDLE, CONFIGURATION, LINE, PRELOAD, RUN
 
 pytestmark = pytest.mark.system
-OTHER = "/usr/lib/other.so"  # not there: the loader says so, to each program alike
+OTHER = "/usr/lib/other.so"  # does not exist: the loader reports that, to each program alike
 
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
-    """An object with a constructor of this body."""
+    """Builds an object with a constructor of this body."""
     def build(body):
         folder = tmp_path_factory.mktemp("library")
         source = folder / "library.c"
@@ -38,7 +38,7 @@ def assert_enabled(machine, others=""):
 
 @pytest.mark.parametrize("before", [None, "", "# comment\n", f"{OTHER}\n", OTHER, f"\t{OTHER} # x\n\n", f"{OTHER}\r\n", f"# {LINE}"])
 def test_the_line_is_added_and_taken_away_and_all_else_stays(machine, before):
-    """Byte by byte; but a last line without an end gets one, and a file that holds nothing goes."""
+    """All else stays byte by byte; but a last line without an end gets one, and an empty file is removed."""
     if before is not None:
         machine.write(PRELOAD, before)
     done = machine.host("enable")
@@ -70,7 +70,7 @@ def test_every_program_may_read_the_file(machine, mode, becomes):
 
 
 def test_a_reader_sees_the_old_file_or_the_new_one(machine):
-    """With others' lines in it, enabling and disabling."""
+    """The file has other lines; it is read while the host is enabled and disabled."""
     others = "".join(f"{OTHER}{number}\n" for number in range(20))
     machine.write(PRELOAD, others)
     seen, over = set(), threading.Event()
@@ -94,7 +94,7 @@ def test_a_reader_sees_the_old_file_or_the_new_one(machine):
 
 @pytest.mark.skipif(not os.path.exists("/lib32/libc.so.6") and os.environ.get("CI") != "true", reason="needs Debian's libc6-i386")
 def test_the_loader_of_a_32_bit_program_prints_nothing(machine):
-    """Its C library is the program. Without the object that is there for it, the loader complains."""
+    """The program is the C library. Without the object that is there for it, the loader would complain."""
     assert machine.host("enable").returncode == 0
     program = ("/lib/ld-linux.so.2", "/lib32/libc.so.6")
     done = machine.run(*program)
@@ -161,7 +161,7 @@ def test_a_kill_switch_keeps_it_from_being_enabled(machine, switch):
 
 @pytest.mark.parametrize("switch", [CONFIGURATION, RUN])
 def test_a_kill_switch_that_is_a_link_to_nowhere_is_one_as_well(machine, switch):
-    """It is for the profiler."""
+    """For the profiler such a link counts as a kill switch, too."""
     machine.path(switch).mkdir(parents=True)
     machine.path(f"{switch}/disabled").symlink_to("nowhere")
     assert_refused(machine, f"{switch}/disabled exists")
@@ -232,7 +232,7 @@ def test_output_that_differs_without_the_preload_is_not_compared(machine, librar
 
 
 def test_verification_sends_nothing(machine):
-    """Although root has processes of any age send."""
+    """Root's settings have processes of any age send."""
     sent = []
     sink = OtlpSink(lambda body, headers: sent.append(body))
     machine.write(f"{CONFIGURATION}/otelprof.conf", f"OTEL_PROFILER_MIN_LIFETIME=0\nOTEL_PROFILER_ALLOC_INTERVAL=1\nOTEL_EXPORTER_OTLP_ENDPOINT={sink.url}\n")
@@ -243,7 +243,7 @@ def test_verification_sends_nothing(machine):
 
 
 def test_the_operators_search_path_for_folders_does_not_count(machine):
-    """Of which relative names are the beginning."""
+    """The shell's `cd` searches CDPATH for relative names, such as the command's own."""
     machine.path("/srv/elsewhere/otelprof/host").mkdir(parents=True)
     done = machine.run("env", "-C", "/srv", "otelprof/otelprof", "host", "status", env={"CDPATH": "/srv/elsewhere"})
     assert (done.returncode, done.stderr) == (3, "")
@@ -262,7 +262,7 @@ def test_a_library_of_another_kind_is_refused(machine, text, reason):
 
 @pytest.mark.parametrize("include", ["", "OTEL_PROFILER_INCLUDE=app\n"])
 def test_an_exporter_that_was_not_copied_to_its_end_is_refused(machine, include):
-    """Each program that is profiled would say that its profiles are lost."""
+    """Each profiled program would log that its profiles are lost."""
     machine.write(f"{CONFIGURATION}/otelprof.conf", include)
     exporter = machine.path(f"{BUNDLE}/libotelprof-flush.so")
     os.truncate(exporter, 4096)
@@ -270,7 +270,7 @@ def test_an_exporter_that_was_not_copied_to_its_end_is_refused(machine, include)
 
 
 def test_a_line_with_which_programs_do_not_run_is_taken_away_again(machine, library):
-    """What verification cannot see: a library that breaks only on this machine's own /run."""
+    """Verification cannot see a library that breaks only on this machine's own /run."""
     machine.installs(library(f'if (access("{RUN}/crash", 0) == 0 && strcmp(program_invocation_short_name, "sh")) abort();'))
     machine.write(PRELOAD, f"# {OTHER}\n")
     done = machine.host("enable")
@@ -299,7 +299,7 @@ def test_disabling_leaves_no_trace(machine):
 
 
 def test_no_user_can_fill_run_by_the_crash_guards_folder(machine):
-    """Everybody may create files there. Root's own is there before, so that nobody takes its name."""
+    """All users may create files there. Root's own file is there before, so that no user takes its name."""
     assert machine.host("enable").returncode == 0
     here, above = (os.statvfs(machine.path(path)) for path in (f"{RUN}/crash", "/run"))
     assert here.f_fsid != above.f_fsid and here.f_blocks * here.f_frsize <= 4 << 20 and here.f_files <= 1024
@@ -332,7 +332,7 @@ def test_the_operators_lines_stay(machine):
 @pytest.mark.parametrize("others", ["", "# comment\n"])
 @pytest.mark.parametrize("body", ["abort();", "for (;;) pause();"], ids=["aborts", "hangs"])
 def test_disabling_works_when_no_program_runs(machine, library, body, others):
-    """But a shell, which must already run."""
+    """The exception is a shell, which must already run."""
     machine.write(PRELOAD, others)
     assert machine.host("enable").returncode == 0
     machine.path(f"{BUNDLE}/libotelprof.so").unlink()
@@ -385,7 +385,7 @@ def test_disabling_removes_the_files_of_killed_commands(machine):
 
 
 def test_a_file_that_cannot_be_replaced_leaves_no_other_one_behind(machine):
-    """It can be neither renamed over nor written, as one that is immutable."""
+    """The file can be neither renamed over nor written, like an immutable one."""
     machine.write(PRELOAD, f"# {OTHER}\n")
     assert machine.host("enable").returncode == 0
     machine.write("/srv/tools/mv", f"#!/bin/sh\nmount --bind {PRELOAD} {PRELOAD}\nmount -o remount,bind,ro {PRELOAD}\nexit 1\n", 0o755)
@@ -398,7 +398,7 @@ def test_a_file_that_cannot_be_replaced_leaves_no_other_one_behind(machine):
 
 
 def test_arming_takes_a_line_away_that_an_unclean_end_left(machine, library):
-    """Also if it cannot arm."""
+    """This holds also if the command cannot arm."""
     machine.write(PRELOAD, f"# {OTHER}\n{LINE}")
     machine.installs(library("abort();"))
     assert machine.host("arm").returncode == 1
@@ -425,7 +425,7 @@ def test_with_a_kill_switch_the_unit_arms_nothing_and_does_not_fail(machine):
 
 # --- systemd ---
 
-# What the real one does with the unit, as far as it concerns the command.
+# Does what the real systemctl does with the unit, as far as it concerns the command.
 SYSTEMCTL = f"""#!/bin/sh
 echo "$*" >> /srv/systemctl.log
 unit=/etc/systemd/system/otelprof-preload.service

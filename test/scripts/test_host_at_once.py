@@ -1,4 +1,4 @@
-"""Two of `otelprof host` at once: the line in /etc/ld.so.preload is there with its links, or not at all."""
+"""Two commands `otelprof host` run at once: the line in /etc/ld.so.preload is there with its links, or not at all."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from own_machine import BUNDLE, LINE, PRELOAD, RUN
 
 
 def meanwhile(machine, tool, when, command):
-    """What is found as `tool`: it does something else before, if its arguments are such."""
+    """Replaces `tool` by a script that does something else first, if its arguments match."""
     real = shutil.which(tool)
     machine.write(f"/srv/tools/{tool}", f'#!/bin/sh\ncase "$*" in {when}) PATH={os.environ["PATH"]} {command} ;; esac\nexec {real} "$@"\n', 0o755)
     return {"PATH": f"/srv/tools:{os.environ['PATH']}"}

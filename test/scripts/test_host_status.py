@@ -1,4 +1,4 @@
-"""`otelprof host status` says what is in force."""
+"""`otelprof host status` reports what is in force."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Figures that no profiler writes: each command ends with an answer, or with one line that says what is wrong."""
+"""For figures that no profiler writes, each command gives a result, or one line that reports what is wrong."""
 
 import pytest
 from captured import otelprof, succeeds
@@ -60,7 +60,7 @@ def test_samples_without_a_period_stand_for_no_time(message, tmp_path):
 
 @pytest.mark.parametrize("value", ["nan", "inf", "", "1e400", "9" * 30, "\u0661"])
 def test_a_number_that_is_none_is_0(message, tmp_path, value):
-    """The time of a wait, and the id of a thread."""
+    """Such numbers are the time of a wait, and the id of a thread."""
     labels = {"thread.id": value, "otelprof.wait.duration": value, "otelprof.wait.kind": "futex"}
     write(
         tmp_path / "a",

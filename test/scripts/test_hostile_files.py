@@ -1,4 +1,4 @@
-"""Files of strangers: small ones that stand for very much, and names that no program should have."""
+"""Hostile files do no harm: small ones that stand for very much, and names that no program should have."""
 
 import resource
 import subprocess
@@ -12,7 +12,7 @@ from otelprof_lib.aggregate import aggregate
 
 PERIOD = 10_000_000
 LONG = 1 << 20  # letters
-MEMORY = 1 << 30  # bytes of address space: what a file of a megabyte must do with
+MEMORY = 1 << 30  # bytes of address space, which must suffice for a file of a megabyte
 REFERENCES = 2000
 
 
@@ -23,7 +23,7 @@ def write(path, *exports):
 
 
 def with_little_memory(*arguments, cwd):
-    """The command, or a refusal in one line."""
+    """Runs the command; it must succeed, or refuse in one line."""
     done = subprocess.run([OTELPROF, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False,
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)))
     assert done.returncode == 0 or (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
@@ -40,7 +40,7 @@ def sample(export, locations, count=1, attributes=()):
 
 
 def one_long_name(message, modules):
-    """Locations that all refer to one function."""
+    """Makes locations that all refer to one function."""
     export = message()
     name = export.string("N" * LONG)
     export.dictionary.function_table.add(name_strindex=name, filename_strindex=name)
@@ -51,7 +51,7 @@ def one_long_name(message, modules):
 
 
 def inlined(message, count):
-    """One location with very many inlined calls, very often in a stack."""
+    """Makes one location with very many inlined calls, very often in a stack."""
     export = message()
     export.location("f")
     location = export.dictionary.location_table.add(address=1)
@@ -61,7 +61,7 @@ def inlined(message, count):
 
 
 def referring(message, is_array):
-    """Labels that all refer to one long text."""
+    """Makes labels that all refer to one long text."""
     export = message()
     text = export.string("V" * LONG)
     attributes = []
@@ -74,7 +74,7 @@ def referring(message, is_array):
 
 
 def of_resource(message):
-    """As the Collector has it."""
+    """Makes attributes of the resource as the Collector has them."""
     export = sample(message(), [1])
     text = export.string("R" * LONG)
     for _ in range(REFERENCES):
@@ -156,7 +156,7 @@ def test_a_file_of_very_many_messages_with_nothing_in_them_is_refused(tmp_path, 
 
 
 def test_a_process_that_sends_without_end_is_followed_no_more(message, monkeypatch):
-    """What was shown stays."""
+    """The page keeps what it has shown."""
     monkeypatch.setattr(live_module, "MOST_HELD", 1000)
     live = live_module.Live("")
     for number in range(1000):

@@ -1,4 +1,4 @@
-"""Samples by span, trace and attribute: what `otelprof` chooses, groups and says of links."""
+"""`otelprof` selects and groups samples by span, trace and attribute, and reports links."""
 
 import json
 
@@ -28,7 +28,7 @@ def export(message):
 
 
 def as_the_collector_writes_it(request):
-    """OTLP's JSON: ids in hexadecimal; resource strings in the dictionary."""
+    """Returns OTLP's JSON with ids in hexadecimal, and resource strings in the dictionary."""
     tree = json.loads(json_format.MessageToJson(request))
     for link, written in zip(request.dictionary.link_table, tree["dictionary"]["linkTable"]):
         written.update(traceId=link.trace_id.hex(), spanId=link.span_id.hex())
@@ -127,7 +127,7 @@ def test_labels_choose_together(otelprof):
 
 
 def grouped(text):
-    """[value, seconds, share, hottest function] of each row."""
+    """Returns [value, seconds, share, hottest function] of each row."""
     rows = [line.split() for line in text.splitlines()[2:] if "%" in line and "linked" not in line]
     return [[row[3], row[0], row[2], row[-2]] for row in rows]
 
@@ -194,7 +194,7 @@ def test_a_flame_graph_of_a_span_is_titled_by_it(otelprof, tmp_path, file):
 
 
 def test_the_live_heap_is_chosen_from_after_the_latest_snapshot_wins(message):
-    """A span that is in an older snapshot alone has nothing alive now."""
+    """A span that is only in an older snapshot has nothing alive now."""
 
     def at(time, ids):
         made = message().labelled("inuse_space", "bytes", 1, [(("f",), 100, ids, {})])

@@ -1,4 +1,4 @@
-"""Frames of several languages in one stack: their names in tables, and their colours on the flame graph's page."""
+"""Frames of several languages in one stack have their names in tables, and their colours on the flame graph's page."""
 
 import subprocess
 
@@ -82,7 +82,7 @@ def test_generated_code_belongs_to_its_source(message):
 
 INCREF = Code("native", "Py_INCREF", module="python3.11")
 MALLOC = Code("native", "_PyObject_Malloc", module="python3.11")
-# a program of Python as it looks: the interpreter's functions first
+# a typical program of Python: the interpreter's functions first
 SERVER = {(INCREF, LOAD, START, MAIN): 30, (MALLOC, INCREF, LOAD, START, MAIN): 20, (DEFLATE, START, MAIN): 15, (LOAD, START, MAIN): 5,
           (LOAD, INCREF, LOAD, START, MAIN): 10, (MALLOC, MAIN): 20}
 NATIVE = {(DEFLATE, MAIN): 60, (LOAD, MAIN): 40}
@@ -113,7 +113,7 @@ def test_bytes_and_objects_count_for_the_nearest_function_of_the_language(messag
 
 
 def test_callers_that_are_not_known_stay_unknown(message):
-    """They may be functions of the language."""
+    """Unknown callers may be functions of the language."""
     rows = [((MALLOC, LOAD), 2, None, {"otelprof.stack.truncated": True}), ((MALLOC,), 1, None, {"otelprof.stack.truncated": True})]
     profiles = aggregate([message().labelled("samples", "count", 10**9, rows).request])
     assert sums(only(profiles, "python")[0]["cpu"]) == {"store.Store.load": (2, 2), "[no Python]": (1, 1), "[truncated]": (0, 3)}
@@ -196,7 +196,7 @@ def legend(browser):
 
 
 def hues(browser):
-    """By name of a frame, in degrees."""
+    """Returns the hue by name of a frame, in degrees."""
     return browser.ask("""
         return Object.fromEntries([...document.querySelectorAll('.frame')].map(box => [data.frames[shown.frames[box.node]][0],
             getComputedStyle(box).getPropertyValue('--hue').trim()]));

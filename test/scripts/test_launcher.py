@@ -1,4 +1,4 @@
-"""How the otelprof command starts, and what is installed with it for `otelprof host`."""
+"""The launcher starts the otelprof command, and installs the files of `otelprof host`."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""`otelprof live`: the page follows real programs, those that answer and those that it starts."""
+"""The page of `otelprof live` follows real programs: running ones that listen, and those that it starts."""
 
 import http.server
 import subprocess
@@ -84,7 +84,7 @@ def test_a_pause_holds_the_picture(followed):
 
 
 class Repeats:
-    """Answers each question with the same two exports."""
+    """Responds to each request with the same two exports."""
 
     text = "somebody"
 
@@ -110,7 +110,7 @@ def test_an_export_in_two_answers_counts_once(message):
 
 
 def test_the_end_is_reported_once(message):
-    """Several requests may be under way when a response is refused."""
+    """Several requests may be in progress when a response is refused."""
     def refuse(_):
         raise BadFile("it is too much")
 
@@ -139,7 +139,7 @@ class Endless(Repeats):
 
 @pytest.mark.parametrize("module, name", [(live_module, "MOST_HELD"), (aggregate_module, "MOST_LETTERS")])
 def test_a_process_is_asked_no_more_after_the_bound(message, monkeypatch, capfd, module, name):
-    """Whether its exports are too large to keep, or cannot be shown."""
+    """The bound is reached when its exports are too large to keep, or cannot be shown."""
     monkeypatch.setattr(module, name, 100)
     asked = Endless(message)
     live, poller = live_module.followed(asked, 0.01)
@@ -169,7 +169,7 @@ def test_a_port_is_an_address(profiled, browser, tmp_path):  # noqa: F811
 
 
 def test_a_program_is_started_and_its_status_passed_on(browser, tmp_path):
-    """Its last export is in the page, too: all of a program that is over before anybody could ask."""
+    """Its last export is in the page, too: for a program that ends before any request, that is all."""
     with serving("live", "--no-open", "--", "sh", "-c", f"{PROGRAMS}/burn 600 64; exit 5", cwd=tmp_path) as served:
         page = opened(browser, served)
         wait_for(page, "element('state').className === 'ended'")
@@ -206,7 +206,7 @@ def test_no_name_of_a_program_becomes_markup(browser, tmp_path):
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
-    """Stands for a process that answers with whatever it likes."""
+    """Stands for a process that responds with anything."""
 
     protocol_version = "HTTP/1.1"
 
@@ -234,7 +234,7 @@ def test_data_that_cannot_be_shown_leaves_the_page_as_it_was(answering, browser,
     good, bad = message().profile("samples", "count", 10_000_000, {("f", "main"): 5}), message()
     bad.location("g")
     location = bad.dictionary.location_table.add(address=1)
-    for _ in range(10_000):  # with more the export is left out
+    for _ in range(10_000):  # with more of them the export is left out
         location.lines.add(function_index=1)
     bad.dictionary.stack_table.add(location_indices=[2] * 20_000)
     bad.profile("samples", "count", 10_000_000, {})

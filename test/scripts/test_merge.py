@@ -1,4 +1,4 @@
-"""`otelprof merge`: several files as one export, with the sums of each process."""
+"""`otelprof merge` writes several files as one export, with the sums of each process."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from validator import problems
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
-    """Files of several processes, one of them in OTLP's JSON."""
+    """Returns files of several processes, one of them in OTLP's JSON."""
     folder = tmp_path_factory.mktemp("captured")
     first = capture(folder, "first.otlp")
     capture(folder, "second.otlp", f"{PROGRAMS}/burn 400 64; true")
@@ -71,7 +71,8 @@ def test_a_device_stays_one(two, tmp_path):
 
 
 def test_each_part_of_a_snapshot_is_added_once(message, monkeypatch):
-    """However many there are; all of them were added up anew with each. One that comes again takes its own place."""
+    """This holds for any number of parts: once each part had all of them added up again. A part that comes again
+    replaces itself."""
     added = []
     add = combined._add
     monkeypatch.setattr(combined, "_add", lambda target, sums: added.append(len(sums)) or add(target, sums))

@@ -1,4 +1,4 @@
-"""`make mutants`: the breaks that it makes are breaks of the product as it is, and their tests exist."""
+"""`make mutants` breaks the product as it is, and the tests that it names exist."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def test_there_are_enough_of_them_and_each_has_a_name_of_its_own():
 
 @pytest.mark.parametrize("change", BREAKS, ids=lambda change: change.name)
 def test_a_break_is_of_the_product_as_it_is(change):
-    """Where this fails the product has moved on: the row has to follow it."""
+    """If this fails, the product has changed: the row has to follow it."""
     assert (ROOT / change.file).read_text().count(change.old) == 1
     assert change.old != change.new
     assert change.file.split("/")[0] in ("common", "shim", "scripts")
@@ -56,7 +56,7 @@ GONE = ("it multiplies", "a * b", "a + b")
 
 @pytest.fixture
 def run(tmp_path):
-    """run(*breaks) returns (exit status, what was printed). `adds` is what the test takes for the sum of 2 and 3."""
+    """run(*breaks) returns (exit status, printed lines). `adds` is the test's expected sum of 2 and 3."""
     for folder in ("common", "test/unit", "test/mutants"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(ROOT / "test/mutants/run", tmp_path / "test/mutants/run")

@@ -1,4 +1,4 @@
-"""Files that a stranger's profile names as sources: only a regular file of bounded size is opened."""
+"""Of the files that a foreign profile names as sources, only regular ones of bounded size are opened."""
 
 import os
 
@@ -11,7 +11,7 @@ LINES = {10: [1, 1]}
 
 @pytest.fixture
 def opened(monkeypatch):
-    """The flags of each opening, by path."""
+    """Returns the flags of each opening, by path."""
     found = {}
     real = os.open
 
@@ -44,7 +44,7 @@ def of_a_large_file(folder):
     (lambda _: "/proc/self/maps", "no file, or empty"), (of_a_large_file, "more than 4 MiB"),
 ], ids=["fifo", "device", "folder", "kernel", "large"])
 def test_no_device_or_fifo_that_a_file_names_is_opened(tmp_path, opened, path_in, words):
-    """Opening a tape rewinds it, and a FIFO's writer goes on."""
+    """Opening a tape rewinds it, and opening a FIFO lets its writer go on."""
     path = path_in(tmp_path)
     assert words in note_of(path)
     assert opened[str(path)] == [os.O_PATH | os.O_CLOEXEC]
@@ -52,7 +52,7 @@ def test_no_device_or_fifo_that_a_file_names_is_opened(tmp_path, opened, path_in
 
 
 def test_the_file_that_was_checked_is_the_one_that_is_read(tmp_path, opened, monkeypatch):
-    """Another one may have its name meanwhile."""
+    """Another file may have the name meanwhile."""
     (tmp_path / "source").write_text("\n" * 9 + "right\n")
     os.mkfifo(tmp_path / "other")
     real = os.fstat

@@ -1,4 +1,4 @@
-"""The otelprof command: files, sums, tables, the receiver, and running a program."""
+"""The otelprof command reads files, sums up, prints tables, receives, and runs a program."""
 
 import json
 import os
@@ -94,7 +94,7 @@ def test_recursion_counts_once(message):
 
 
 def test_a_kind_that_a_file_lacks_is_not_taken_for_no_samples(message, tmp_path):
-    """As the other commands have it; of a part of a file nothing may be left."""
+    """The other commands do likewise; of a part of a file nothing may be left."""
     (tmp_path / "a.otlp").write_bytes(cpu(message).bytes())
     done = otelprof("top", "a.otlp", "--kind", "heap", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "otelprof: a.otlp has no profile of kind heap; it has cpu\n")
@@ -427,7 +427,7 @@ def test_an_installed_copy_runs(tmp_path):
     ["record", "1", "-o", "r", "--seconds", "0"], ["record", "1", "-o", "r", "--frequency", "0"],
 ])
 def test_a_number_that_cannot_be_is_refused_at_once(message, tmp_path, words):
-    """A port or a time that no call takes ended in a traceback, and a frequency of 0 was passed over."""
+    """A port or a time that no call accepts once ended in a traceback, and a frequency of 0 was ignored."""
     (tmp_path / "a.otlp").write_bytes(cpu(message).bytes())
     done = otelprof(*words, cwd=tmp_path)
     assert done.returncode == 2 and f"invalid {'port number' if '--port' in words else ''}" in done.stderr, done.stderr
@@ -444,7 +444,7 @@ USAGE_OF_CTL = "usage: otelprof ctl [-h] PID status|on|off|flush\n       otelpro
     (["1", "flush", "A=b"], "otelprof: ctl: `flush` takes no NAME=VALUE; `set` does\n"),
 ])
 def test_ctl_asks_for_settings_where_it_takes_them(tmp_path, words, said):
-    """They were said to be required, also of `status`, which takes none."""
+    """The help once claimed that they are required, also by `status`, which has none."""
     done = otelprof("ctl", *words, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 

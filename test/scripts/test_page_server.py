@@ -1,4 +1,5 @@
-"""Who is served by the server of `otelprof view` and `live`: one browser, at the server's own address. Without a browser."""
+"""The server of `otelprof view` and `live` serves one browser, at the server's own address. These tests need no
+browser."""
 
 import socket
 import types
@@ -21,7 +22,8 @@ def server():
 
 
 def ask(server, *headers, path=None):
-    """Returns (status, whether the response has the secret) of a request with these headers; HOST in one is the server's address."""
+    """Returns (status, whether the response has the secret) of a request with these headers; HOST in one is the server's
+    address."""
     lines = [f"GET {server.root + 'data' if path is None else path} HTTP/1.1", *headers, "Connection: close"]
     request = "\r\n".join([*lines, "", ""]).replace("HOST", f"127.0.0.1:{server.server_port}").replace("PORT", str(server.server_port))
     with socket.create_connection(server.server_address, timeout=TIMEOUT_S) as client:
@@ -45,7 +47,7 @@ def test_the_page_itself_is_served(server, headers):
     ["Host: HOST", "Host: evil.example"], ["Host: evil.example", "Host: HOST"], ["Host: HOST, evil.example"],
 ])
 def test_a_request_for_another_host_is_refused(server, headers):
-    """A name of another site that was bound anew to 127.0.0.1 comes as Host, and its page's requests are of the same origin."""
+    """A name of another site that was rebound to 127.0.0.1 comes as Host, and its page's requests are of the same origin."""
     assert ask(server, *headers) == (403, False)
     assert ask(server, *headers, "Sec-Fetch-Site: same-origin") == (403, False)
 
@@ -55,7 +57,7 @@ def test_a_request_for_another_host_is_refused(server, headers):
     "http://localhost:PORT", "http://[::1]:PORT", "http://HOST/", "http://HOST.evil.example", "file://", "http://HOST http://evil.example",
 ])
 def test_a_request_of_another_origin_is_refused(server, origin):
-    """Of a browser that sends no Sec-Fetch-Site, too; `localhost` is another origin than the address, and may be another server's."""
+    """Some browsers send no Sec-Fetch-Site; `localhost` is another origin than the address, and may be another server's."""
     assert ask(server, "Host: HOST", f"Origin: {origin}") == (403, False)
     assert ask(server, "Host: HOST", f"Origin: {origin}", "Sec-Fetch-Site: same-origin") == (403, False)
     assert ask(server, "Host: HOST", "Origin: http://HOST", f"Origin: {origin}") == (403, False)

@@ -1,4 +1,4 @@
-"""`otelprof pprof`: Go's own tool and library read what it writes, and find what the file has."""
+"""Go's own tool and library read the output of `otelprof pprof`, and find what the file has."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ from pprof_pages import GO, need
 pytestmark = pytest.mark.system
 
 TELL = BUILD / "pprof" / "tell"
-# as Go names them, where it has them
+# names as in Go, where Go has them
 COLUMNS = {
     "cpu": ["samples/count", "cpu/nanoseconds"],
     "alloc": ["alloc_objects/count", "alloc_space/bytes"],
@@ -47,7 +47,7 @@ def written(captured, tmp_path):
 
 
 def told(path):
-    """What pprof's library says; its checker must have no complaint."""
+    """Returns the output of pprof's library; its checker must find no fault."""
     need(TELL, "test/pprof, which needs Go 1.26,")
     done = subprocess.run([TELL, path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -65,7 +65,7 @@ def read(path):
 
 
 def of_one(message, tmp_path, *exports, kind="cpu"):
-    """The pprof of hand-made exports."""
+    """Returns the pprof of hand-made exports."""
     with open(tmp_path / "a.otlp", "wb") as file:
         for export in exports:
             append_message(file, export.bytes())
@@ -95,7 +95,7 @@ def test_functions_have_the_figures_of_otelprof_top(captured, written, kind):
     unit = 1e9 if kind in ("cpu", "lock") else 1
     found = told(written(kind))["Functions"]
     assert len(own) >= 2
-    # code without a name counts for the function of Python that it ran: there pprof says more
+    # code without a name counts for the function of Python that it ran: there pprof has more detail
     assert {name: found[name][-1] for name in own} == {
         name: pytest.approx(value * unit, rel=1e-9) for name, value in own.items()
     }

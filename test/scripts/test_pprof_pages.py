@@ -1,4 +1,4 @@
-"""The pages of pprof's own tools show what `otelprof pprof` writes."""
+"""The pages of pprof's own tools show the output of `otelprof pprof`."""
 
 import html
 import re
@@ -45,7 +45,7 @@ def test_a_function_that_is_not_there_is_not_shown(shown):
 
 
 def test_lines_of_the_source_have_their_samples(written, tmp_path):
-    """Of Go's tool: the other asks the binary, and not where code is within 500 bytes of a segment's begin."""
+    """Go's tool is used: the other one reads the binary, and not where code is within 500 bytes of a segment's begin."""
     with pages(tool("go", BUILD), written, tmp_path, PROGRAMS) as shown:
         status, text = shown.page("source", f"^{NAMED}$")
     assert status == 200 and re.search(rf">{NAMED}<.*inlined_work\.c", text, re.S)

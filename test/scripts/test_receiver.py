@@ -1,4 +1,4 @@
-"""The receiver of `otelprof receive` and `otelprof run`: what it takes, refuses and answers."""
+"""The receiver of `otelprof receive` and `otelprof run` accepts, refuses and responds as it should."""
 
 import contextlib
 import email
@@ -110,7 +110,7 @@ def test_a_body_that_ends_early(receiver):
 
 
 def status_of(receiver, body, *headers):
-    """Of a request with these headers; PORT in one is the receiver's."""
+    """Returns the status of a request with these headers; PORT in one is the receiver's."""
     lines = ["POST /v1development/profiles HTTP/1.1", *headers, "Content-Type: application/x-protobuf", f"Content-Length: {len(body)}",
              "Connection: close", "", ""]
     request = "\r\n".join(lines).replace("PORT", str(receiver.server_port)).encode() + body
@@ -138,7 +138,7 @@ def test_an_exporter_is_taken_by_any_address(receiver, message, host):
     ["Host: 127.0.0.1:PORT", "Sec-Fetch-Site: none", "Sec-Fetch-Site: cross-site"],
 ])
 def test_a_web_page_sends_no_profiles(receiver, message, headers):
-    """No page is of ours. One whose name was bound anew to this address comes without an Origin from some browsers."""
+    """No page is ours. A page whose name was rebound to this address comes without an Origin from some browsers."""
     assert status_of(receiver, cpu(message).bytes(), *headers) == 403
     assert receiver.taken == []
 
@@ -175,7 +175,7 @@ def test_receive_ends_after_count(tmp_path, message):
     assert aggregate(read_messages(tmp_path / "r.otlp"))["cpu"].total == pytest.approx(1)
 
 
-# --- what others of this machine send ---
+# --- requests of others on this machine ---
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def secretive():
 
 
 def test_only_a_sender_that_knows_the_secret_reaches_run_and_live(secretive, message):
-    """Every user reaches the port."""
+    """Every user can connect to the port."""
     body = cpu(message).bytes()
     without, _, secret = secretive.endpoint.partition("?")
     assert len(secret) >= 32
@@ -201,7 +201,7 @@ def test_only_a_sender_that_knows_the_secret_reaches_run_and_live(secretive, mes
 
 @pytest.mark.parametrize("command", ["run", "live"])
 def test_a_program_that_is_started_has_a_secret_endpoint(tmp_path, command):
-    """It stays out of the command line, which every user can read."""
+    """The secret stays out of the command line, which every user can read."""
     script = "tr '\\0' '\\n' <\"/proc/$PPID/cmdline\" >line; echo \"$OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT\" >endpoint"
     if command == "run":
         succeeds("run", "--quiet", "--", "sh", "-c", script, cwd=tmp_path)
@@ -215,7 +215,7 @@ def test_a_program_that_is_started_has_a_secret_endpoint(tmp_path, command):
 
 
 def test_silent_connections_keep_no_exporter_out(receiver, message):
-    """The one that has been silent for the longest time makes room."""
+    """The connection that has been silent for the longest time makes room."""
     with contextlib.ExitStack() as silent:
         for _ in range(3 * MOST_CONNECTIONS):
             silent.enter_context(socket.create_connection(receiver.server_address, timeout=TIMEOUT_S))
@@ -235,7 +235,7 @@ def test_bodies_wait_until_there_is_room_for_them(monkeypatch):
 
 
 def test_one_body_is_unpacked_at_a_time(receiver, message, monkeypatch):
-    """25 bodies that are small and unpack to 64 MiB took 1.7 GB of memory at once."""
+    """25 small bodies that unpack to 64 MiB each once took 1.7 GB of memory together."""
     under_way, most = [], []
 
     def check(data, headers, real=receiver_module.check_body):

@@ -1,4 +1,5 @@
-"""An output in a folder that others write to: what another user has put there is neither followed nor filled, and shows nobody's data."""
+"""In a folder that others write to, an output neither follows nor fills what another user has put there, and shows no user's
+data."""
 
 import os
 import stat
@@ -16,7 +17,7 @@ OTHER = 4321  # a user's id
 
 @pytest.fixture
 def shared(message, tmp_path):
-    """With a victim's file, and a capture to convert."""
+    """Makes such a folder, with a victim's file, and a capture to convert."""
     (tmp_path / "victim").write_text("as it was")
     with open(tmp_path / "a", "wb") as file:
         append_message(file, message().profile("samples", "count", 10_000_000, {("hot", "main"): 7}).bytes())
@@ -25,7 +26,7 @@ def shared(message, tmp_path):
 
 @pytest.fixture
 def as_other(monkeypatch):
-    """Makes us another user than the owner of what lies there."""
+    """Makes the test another user than the owner of the folder's files."""
     return lambda: monkeypatch.setattr(whole_file_module.os, "geteuid", lambda: OTHER)
 
 
@@ -58,7 +59,7 @@ def test_another_users_link_file_and_pipe_are_refused(shared, as_other, monkeypa
 
 @pytest.mark.parametrize("opens", [whole_file, append_file])
 def test_a_file_that_takes_the_name_meanwhile_is_not_written(shared, monkeypatch, opens):
-    """A link that is made between the look and the opening; beside a link the file is put in its place."""
+    """The link is made between the check and the opening; where there is a link the file is put in its place."""
     real = os.open
 
     def races(path, flags, *arguments, **options):
@@ -76,7 +77,7 @@ def test_a_file_that_takes_the_name_meanwhile_is_not_written(shared, monkeypatch
 
 
 def test_a_link_that_takes_the_place_of_a_file_is_not_followed(shared, monkeypatch):
-    """Between the look and the opening of a file that is added to."""
+    """The link is made between the check and the opening of a file that is appended to."""
     real = os.open
     (shared / "out").write_text("there")
 
@@ -103,7 +104,7 @@ def test_own_links_and_devices_are_followed(shared):
 
 
 def test_an_unfinished_file_is_not_readable_by_others(shared):
-    """Afterwards it has the mode of any new file, or that of ours that was there."""
+    """When finished, it has the mode of any new file, or that of our file that was there."""
     (shared / "ours").touch(0o640)
     for name, mode in (("ours", 0o640), ("new", 0o644)):
         before = set(os.listdir(shared))

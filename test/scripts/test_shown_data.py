@@ -1,4 +1,4 @@
-"""What the server of `otelprof view` gives to the page, and when. Without a browser."""
+"""The server of `otelprof view` gives the page its data, at the right time. These tests need no browser."""
 
 import http.client
 import types
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.fast
 
 @pytest.fixture
 def two_kinds(message):
-    """Two stacks, each of which is in both kinds; a third is in one of them."""
+    """Returns two stacks, each of which is in both kinds, and a third that is in one of them."""
     export = message().profile("samples", "count", 10_000_000, {("hot", "main"): 3, ("cold", "warm", "main"): 1})
     export.profile("alloc_space", "bytes", 1, {("hot", "main"): 100, ("cold", "warm", "main"): 7, ("new", "main"): 1})
     return aggregate([export.request])

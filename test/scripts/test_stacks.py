@@ -1,4 +1,4 @@
-"""test/stacks: what it says of a profile's stacks."""
+"""test/stacks judges a profile's stacks correctly."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Files are read export by export: a large one needs no more memory than a small one, and is told how far it is."""
+"""Files are read export by export: a large one needs no more memory than a small one, and progress is shown."""
 
 import io
 import os
@@ -13,7 +13,7 @@ from otelprof_lib.capture_file import BadFile, append_message, each_message
 
 pytestmark = pytest.mark.fast
 
-NAME = 4096  # characters of a function's name: much to read, little to compute
+NAME = 4096  # letters of a function's name: much to read, little to compute
 
 
 def written(path, message, exports):
@@ -26,7 +26,7 @@ def written(path, message, exports):
 
 
 def peak(*command):
-    """KiB of a process, and what it printed."""
+    """Returns the KiB of a process, and its output."""
     process = subprocess.Popen([OTELPROF, *command], stdout=subprocess.PIPE)
     text = process.stdout.read()
     process.stdout.close()
@@ -55,7 +55,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, message, command):
 
 
 def deep_stacks(path, message):
-    """Hardly one of their callers is a common one: a tree of two million nodes."""
+    """Makes stacks with hardly a common caller: a tree of two million nodes."""
     export = message().profile("samples", "count", 10, {(f"f{number}",): 1 for number in range(1000)})
     count, chance = len(export.dictionary.location_table), random.Random(1)
     for _ in range(40):
@@ -77,7 +77,7 @@ def test_one_export_is_read_at_a_time(tmp_path, message):
     path = written(tmp_path / "a", message, 3)
     messages = each_message(path)
     next(messages)
-    with open(path, "r+b") as file:  # what comes later is not read yet
+    with open(path, "r+b") as file:  # later exports are not read yet
         file.truncate(path.stat().st_size // 2)
     with pytest.raises(BadFile):
         list(messages)

@@ -1,4 +1,4 @@
-"""The tests' own rules: they wait for facts, and not for a time."""
+"""The tests keep their own rules: they wait for facts, and not for a time."""
 
 import ast
 import errno
@@ -13,9 +13,9 @@ from waiting import eventually
 pytestmark = pytest.mark.fast
 
 TEST = Path(__file__).resolve().parents[1]
-PROGRAMS = ("programs", "waits/programs")  # of which each does what it is profiled for
+PROGRAMS = ("programs", "waits/programs")  # folders in which each program does what it is profiled for
 
-# Each place that sleeps: (file, function) -> (how often, why). It may only become shorter.
+# Each place that sleeps: (file, function) -> (how often, why). The list may only become shorter.
 PACE = "paces a load, or looks at it from time to time"
 SLOW = "is as slow as the test wants it"
 POLL = "polls, in a room that has limits of its own"
@@ -52,7 +52,7 @@ SLEEPS = {
     ("waits/loads.py", "work"): (1, PACE),
 }
 
-# The rooms of which each test waits by eventually()
+# The folders whose tests all wait by eventually()
 ROOMS = ("integration", "scripts", "lib")
 
 
@@ -61,7 +61,7 @@ ROOMS = ("integration", "scripts", "lib")
 
 @functools.cache
 def sources():
-    """{path below test/: its tree}, of all that is Python."""
+    """Returns {path below test/: its tree}, of all Python files."""
     found = {}
     for path in sorted(TEST.rglob("*")):
         is_python = path.suffix == ".py" or not path.suffix and path.is_file() and path.read_bytes().startswith(b"#!/usr/bin/python3")
@@ -71,14 +71,14 @@ def sources():
 
 
 def nodes(tree, function=""):
-    """(node, the name of the innermost function around it), of all nodes below."""
+    """Yields (node, the name of the innermost function around it), of all nodes below."""
     for node in ast.iter_child_nodes(tree):
         yield node, function
         yield from nodes(node, node.name if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else function)
 
 
 def called(node):
-    """The last part of the name of what is called, or ''."""
+    """Returns the last part of the called function's name, or ''."""
     name = node.func if isinstance(node, ast.Call) else None
     return getattr(name, "attr", getattr(name, "id", ""))
 
@@ -88,18 +88,18 @@ def calls_of(tree, name):
 
 
 def sleeps_in(tree):
-    """Functions, each as often as it sleeps."""
+    """Returns functions, each as often as it sleeps."""
     return [function for node, function in nodes(tree) if called(node) == "sleep"]
 
 
 def own_deadlines_in(tree):
-    """Functions that compute a deadline."""
+    """Returns functions that compute a deadline."""
     return [function for node, function in nodes(tree)
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and called(node.left) in ("monotonic", "perf_counter")]
 
 
 def lost_ports_in(tree):
-    """Functions that choose a port and close the socket that had it: another process may take it."""
+    """Returns functions that choose a port and close the socket that had it: another process may take the port."""
     found = []
     for node, function in nodes(tree):
         if isinstance(node, ast.With):
@@ -115,8 +115,8 @@ def lost_ports_in(tree):
 
 
 def test_nothing_sleeps_that_is_not_listed():
-    """A test that sleeps before an assertion holds on one machine and not on the next: it waits for what
-    it needs by eventually(), asks for an export by POST /flush, or counts exports. The list has no entry too many."""
+    """A test that sleeps before an assertion holds on one machine and not on the next: it must wait by eventually(),
+    request an export by POST /flush, or count exports. The list has no superfluous entry."""
     found = {}
     for name, tree in sources().items():
         for function in sleeps_in(tree):
@@ -131,7 +131,7 @@ def test_no_test_computes_a_deadline():
 
 
 def test_no_port_is_chosen_and_given_up():
-    """In any room: another process may take it before it is used."""
+    """This holds for every folder: another process may take the port before it is used."""
     found = [f"{name}: {function}" for name, tree in sources().items() for function in lost_ports_in(tree)]
     assert found == [], "take a port of test/lib/ports.py, which is held"
 
@@ -195,7 +195,7 @@ def test_a_wait_in_vain_names_its_condition_and_the_last_value():
 
 @pytest.mark.parametrize("status", [0, 1, -9, True, "the log"])
 def test_an_end_is_noticed_at_once(status):
-    """Also that with status 0."""
+    """This holds also for an end with status 0."""
     with pytest.raises(AssertionError, match="in vain for an export"):
         eventually(lambda: None, "an export", unless=lambda: status)
 
@@ -207,7 +207,7 @@ def test_a_running_process_is_awaited(going):
 
 
 def test_what_came_before_the_end_counts():
-    """The program does something and ends, between one look at it and the next."""
+    """The program does something and ends between two polls."""
     written = []
 
     def ends():

@@ -1,4 +1,4 @@
-"""test/run: its tiers, what it runs once more, and what it says of that. The suites here are made up, in folders of their own."""
+"""test/run has tiers, runs some tests once more, and reports that. The suites here are invented, in folders of their own."""
 
 import json
 import os

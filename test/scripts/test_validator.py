@@ -1,4 +1,4 @@
-"""The validator finds what it is there to find: each rule is broken once."""
+"""The validator finds each fault that it exists for: each rule is broken once."""
 
 import copy
 import subprocess
@@ -16,7 +16,7 @@ def has_cpu_time(message):
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory):
-    """A message as the shim sends it: the largest of those with CPU time, which comes first."""
+    """Returns a message as the shim sends it: the largest of those with CPU time, which comes first."""
     from conftest import ROOT
 
     folder = tmp_path_factory.mktemp("real")
@@ -189,7 +189,7 @@ HELD = {**LOCK, "otelprof.lock.holder.thread.id": 7, "otelprof.lock.holder.threa
 
 
 def waiting(real, kind, unit, attributes, samples=1):
-    """The message with a profile of waits in the place of its second; its first samples have these attributes."""
+    """Returns the message with a profile of waits in place of its second; its first samples have these attributes."""
     message = copy.deepcopy(real)
     strings = message.dictionary.string_table
     profile = scope(message).profiles[1]
@@ -232,7 +232,7 @@ def test_each_rule_of_waits(real, attributes):
 
 
 def one_thread_each(message):
-    """Of each thread the first sample alone."""
+    """Keeps the first sample of each thread."""
     names = message.dictionary.string_table
     key = list(names).index("thread.id")
     profile = scope(message).profiles[1]
@@ -252,7 +252,7 @@ def one_thread_each(message):
     ({"otelprof.wait.duration": 2}, False), ({"otelprof.wait.duration": -2.0}, False)])
 def test_each_rule_of_threads(real, attributes, valid):
     message = one_thread_each(waiting(real, "threads", "count", attributes))
-    # what only the samples that are gone referred to
+    # entries that only the removed samples referred to
     found = [problem for problem in problems(message) if "is an orphan" not in problem]
     assert (found == []) == valid, found
 

@@ -1,4 +1,4 @@
-"""`otelprof view`: the page of a server on loopback, with each of its controls used in a real browser."""
+"""`otelprof view` serves a page on loopback, each of whose controls works in a real browser."""
 
 import re
 import stat
@@ -55,7 +55,7 @@ def write(path, *exports):
 
 
 def two_processes(message, folder):
-    """shop with its threads, and a process with source lines and names that are no good."""
+    """Returns shop with its threads, and a process with source lines and unusable names."""
     source = folder / "main.c"
     source.write_text(SOURCE)
     other = message("two")
@@ -83,7 +83,7 @@ def page(browser, served):
     return opened(browser, served)
 
 
-# --- what it shows ---
+# --- the page's contents ---
 
 
 def test_a_newcomer_sees_the_subject_of_the_page(page):
@@ -283,7 +283,7 @@ def test_very_many_labels_are_offered_up_to_a_bound(browser, message, tmp_path):
         assert page.problems() == []
 
 
-# --- who is served ---
+# --- which requests are served ---
 
 
 def test_only_the_page_with_its_token_from_here_is_served(served):
@@ -318,7 +318,7 @@ def test_requests_that_the_page_does_not_make_are_refused(served, path):
 
 @pytest.fixture
 def led_in(message, tmp_path):
-    """(the server, the file that its browser got)"""
+    """Returns (the server, the file that its browser got)."""
     seen, script = tmp_path / "seen", tmp_path / "seen.sh"
     script.write_text(f"#!/bin/sh\nprintf %s \"$1\" >{seen}.part && mv {seen}.part {seen}\n")
     script.chmod(0o755)
@@ -329,7 +329,7 @@ def led_in(message, tmp_path):
 
 
 def test_a_browser_is_led_in_once(led_in):
-    """What is on its command line is worth nothing to another user, and to nobody later."""
+    """The path on its command line is worth nothing to another user, and nothing later."""
     found, leading = led_in
     assert stat.S_IMODE(leading.parent.stat().st_mode) == 0o700
     (way_in,) = set(re.findall(r"http://[^/]+(/[\w-]+)", leading.read_text()))
@@ -370,11 +370,11 @@ def test_a_file_without_profiles_is_said_to_be_one(tmp_path, text):
     assert done.returncode == 2 and "bad" in done.stderr
 
 
-# --- large ones ---
+# --- large files ---
 
 
 def test_of_very_many_stacks_all_count_and_few_are_drawn(browser, message, tmp_path):
-    """Facts, no times: test/scripts/many_stacks.py makes the file with which they are measured."""
+    """The test asserts facts, no times: test/scripts/many_stacks.py makes the file for measurements."""
     export = message()
     sums = write_into(export, stacks=20_000)
     write(tmp_path / "many.otlp", export)
@@ -394,7 +394,7 @@ def test_of_very_many_stacks_all_count_and_few_are_drawn(browser, message, tmp_p
 
 @pytest.mark.parametrize("stacks, opens_before", [(100, False), (20_000, True)])
 def test_a_large_file_opens_before_all_its_kinds_are_summed_up(message, tmp_path, stacks, opens_before):
-    """The lines of a function are those of the page that asks: in the second one it has another number."""
+    """The lines of a function belong to the requesting page: in the second one the function has another number."""
     export = message()
     write_into(export, stacks=stacks)
     write(tmp_path / "many.otlp", export)

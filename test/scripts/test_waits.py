@@ -1,4 +1,4 @@
-"""Tables of what threads wait for: where their time went, locks with their holders, and what each thread does."""
+"""Tables show what threads wait for: where their time went, locks with their holders, and what each thread does."""
 
 import os
 import re
@@ -26,7 +26,7 @@ def profiles(message):
 
 @pytest.fixture
 def otelprof(tmp_path, message, capsys):
-    """otelprof(command, *options, of=...): (status, what it prints)."""
+    """otelprof(command, *options, of=...): (status, its output)."""
 
     def call(command, *options, of=(made_up.shop,)):
         with open(tmp_path / "profile", "wb") as out:
@@ -40,7 +40,7 @@ def otelprof(tmp_path, message, capsys):
 
 
 def rows_of(table):
-    """The cells of each line."""
+    """Returns the cells of each line."""
     return [re.split(r"\s{2,}", line.strip()) for line in table.splitlines()]
 
 
@@ -146,7 +146,7 @@ def test_functions_off_cpu_have_the_reasons_of_their_waits(otelprof):
 
 
 def test_a_function_whose_waits_were_never_sampled_waits_for_nothing_known(otelprof):
-    """Most of its time; a few were seen."""
+    """Most of its waits were never sampled; a few were."""
     def make(message):
         rows = [(("shop!worker",), 5 * made_up.MILLI, None, made_up.worker(0)),
                 (("shop!naps", "shop!worker"), made_up.MILLI, None, {**made_up.worker(0), **made_up.waits("sleep")})]
@@ -202,7 +202,7 @@ def test_locks_are_shown_with_their_holders(otelprof):
 
 
 def test_locks_of_waits_that_go_on_are_shown(otelprof):
-    """A contention is counted when it has ended; time off CPU passes."""
+    """A contention is counted when it has ended; time off CPU counts while it passes."""
     _, shown = otelprof("locks", of=(lambda message: made_up.time_samples(message()),))
     assert rows_of(shown)[1:4] == [["off CPU", "lock"], ["9.0 s", made_up.NAMED], ["held by", "100.0%", "flusher (thread 200)"]]
 
@@ -230,7 +230,7 @@ def test_a_holder_without_a_name_has_that_of_its_thread(otelprof):
     (("take_lock", "std::thread::_State_impl<>::_M_run"), "take_lock"),
 ])
 def test_a_lock_is_waited_for_in_a_function_of_the_program(otelprof, wrappers, place):
-    """Not in what its language has around libc's."""
+    """The function is not one that its language has around libc's."""
     def wrapped(message):
         stack = ("libc.so.6!syscall", *(f"shop!{name}" for name in wrappers), "shop!wants")
         labels = {**made_up.worker(0), **made_up.waits("lock"), "otelprof.lock.address": "0x1"}
@@ -291,7 +291,7 @@ def test_threads_that_wait_for_each_other_are_said(otelprof):
 
 
 def test_short_waits_are_no_deadlock(otelprof):
-    """Threads are looked at one after the other: the lock of the first may have gone on to the second since."""
+    """Threads are polled one after the other: the lock of the first may have gone on to the second since."""
     assert "DEADLOCK" not in otelprof("threads", of=(lambda message: made_up.deadlocked(message, 5),))[1]
 
 

@@ -1,7 +1,7 @@
-"""A signal ends what waits, whenever it comes and whatever thread takes it: `receive`, `record`, `run`, `view` and `live`.
+"""A signal ends a wait, whenever it comes and whatever thread takes it: `receive`, `record`, `run`, `view` and `live`.
 
-Python runs a handler in the main thread alone. A signal that another thread takes interrupts no call of the main thread; one that
-comes between two of Python's steps, just before a call that blocks, does not either. The first can be brought about.
+Python runs a handler in the main thread alone. A signal that another thread takes interrupts no call of the main thread; nor
+does a signal between two of Python's steps, just before a call that blocks. The test can cause the first case.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.fast
 
-# Ends with the command that started it, too.
+# Ends when the command that started it ends, too.
 PROGRAM = ["sh", "-c", "trap 'exit 9' TERM; echo ready; while kill -0 $PPID; do sleep 0.05; done 2>/dev/null"]
 IN_PYTHON = f"""
 import os, signal, sys, threading
@@ -33,7 +33,8 @@ from waiting import eventually
 
 
 def signal_another_thread(process, number):
-    """Once the first thread blocks, sends the signal to the oldest of the others, which serves as long as the command waits."""
+    """Waits until the first thread blocks, then sends the signal to the oldest of the others, which serves as long as the
+    command waits."""
     eventually(lambda: call_of(process.pid), "that it waits", unless=process.poll, holds=lambda call: call in (POLL, WAIT4, FUTEX))
     other = next(int(thread) for thread in os.listdir(f"/proc/{process.pid}/task") if int(thread) != process.pid)
     assert ctypes.CDLL(None).tgkill(process.pid, other, number) == 0
@@ -41,7 +42,7 @@ def signal_another_thread(process, number):
 
 @pytest.fixture
 def started(tmp_path):
-    """started(*arguments) -> the command, which runs."""
+    """started(*arguments) -> the running command."""
     running = []
 
     def start(*arguments):
@@ -90,7 +91,7 @@ def test_view_ends_by_a_signal_that_another_thread_takes(message, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_receive_prints_its_address_ends_it_well(tmp_path, number):
-    """What reads the address may have nothing more to send."""
+    """The reader of the address may have nothing more to send."""
     script = IN_PYTHON + f"""
 class Signals:
     def write(self, text):
@@ -111,7 +112,7 @@ sys.exit(cli.main(["receive", "--listen", "127.0.0.1:0"]))
 
 @pytest.mark.parametrize("words", [["record", "1", "-o", "out"], ["ctl", "1", "flush"], ["live", "1", "--no-open"]], ids=lambda words: words[0])
 def test_ctrl_c_ends_a_wait_for_another_process_at_once(tmp_path, words):
-    """Also if it comes without the call being interrupted: here another thread takes it, and answers the question only then."""
+    """This holds even if no call is interrupted: here another thread takes the signal, and the response comes only then."""
     script = IN_PYTHON + f"""
 def ask(*_, **__):
     reader, writer = os.pipe()

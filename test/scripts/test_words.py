@@ -1,4 +1,4 @@
-"""scripts/words: the sources and the documents keep to plain English."""
+"""scripts/words keeps the sources and the documents in plain English."""
 
 import subprocess
 from importlib.machinery import SourceFileLoader

@@ -1,4 +1,5 @@
-"""What a command writes is there whole, or as it was before; it ends without a traceback, also when it is interrupted."""
+"""A command's output is there whole, or as it was before; the command ends without a traceback, also when
+interrupted."""
 
 import os
 import signal
@@ -39,8 +40,8 @@ def folder(small, tmp_path):
 
 
 def interrupted_while_reading(words, folder):
-    """It reads from a pipe that says nothing. The signal comes when it is in that call: Python sees a signal that comes
-    just before a call only after it."""
+    """Interrupts the command while it reads from an empty pipe. The signal comes when the command is in that call:
+    Python notices a signal that comes just before a call only after the call."""
     pipe = folder / "pipe"
     os.mkfifo(pipe)
     running = subprocess.Popen([OTELPROF, *of_file(words, "pipe")], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -72,7 +73,7 @@ def test_an_unreadable_file_leaves_the_output_as_it_was(folder, words):
 
 @pytest.mark.parametrize("words", WRITING.values(), ids=WRITING)
 def test_a_full_disk_leaves_nothing_half_written(folder, words):
-    """A limit of a file's size stands for it: python ignores its signal, and has an error."""
+    """A limit of a file's size stands for a full disk: python ignores its signal, and gets an error."""
     before = sorted(os.listdir(folder))
     shell = 'ulimit -f 0; trap "" XFSZ; exec "$@"'
     done = subprocess.run(["sh", "-c", shell, "sh", OTELPROF, *of_file(words, "small.otlp")],
@@ -116,7 +117,7 @@ def test_a_program_that_cannot_be_run_costs_no_file(folder):
 
 
 def other_names(folder):
-    """Names of the file `out`, and of `new`, which does not exist yet."""
+    """Returns names of the file `out`, and of `new`, which does not exist yet."""
     (folder / "link").symlink_to("out")
     (folder / "hard").hardlink_to(folder / "out")
     (folder / "dangling").symlink_to("new")
@@ -127,7 +128,7 @@ def other_names(folder):
 
 @pytest.mark.parametrize("words, last", [(["run"], ["--", "/bin/touch", "ran"]), (["record"], ["999999999"])], ids=["run", "record"])
 def test_one_file_for_two_outputs_is_refused_before_anything_runs(folder, words, last):
-    """The page took the place of the profile."""
+    """Without the refusal the page replaced the profile."""
     names = other_names(folder)
     before = sorted(os.listdir(folder))
     for output, page in names:
@@ -140,7 +141,7 @@ def test_one_file_for_two_outputs_is_refused_before_anything_runs(folder, words,
 
 @pytest.mark.parametrize("program, status", [("/bin/true", 0), ("./no-such-program", 127)])
 def test_a_pipe_for_the_exports_stays_one(folder, program, status):
-    """As /dev/null does: a wrong name of a program removed it."""
+    """The pipe stays one, as /dev/null does: a wrong name of a program once removed it."""
     os.mkfifo(folder / "pipe")
     reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     assert otelprof("run", "--quiet", "-o", "pipe", "--", program, cwd=folder).returncode == status
@@ -155,7 +156,7 @@ def test_the_exports_may_go_nowhere(folder):
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_stream_may_be_closed(folder, closed):
-    """Nothing that is said there goes to another stream; the program that is run finds it closed as well."""
+    """Text for a closed stream goes to no other; the program that is run finds it closed as well."""
     def said(*arguments):
         done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", OTELPROF, *arguments],
                               cwd=folder, capture_output=True, text=True, timeout=60, check=False)
@@ -191,7 +192,7 @@ PRINTING = {
 @pytest.mark.parametrize("stream, why", [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")])
 @pytest.mark.parametrize("words", PRINTING.values(), ids=PRINTING)
 def test_standard_output_that_takes_nothing_is_an_error(folder, words, stream, why):
-    """The status was 0 of a closed one, and of a full one 120, with more lines, of Python's own."""
+    """Once the status was 0 for a closed one, and 120 for a full one, with more lines of Python's own."""
     done = subprocess.run(["sh", "-c", f'exec "$@" {stream}', "sh", *words], cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S,
                           check=False)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"otelprof: standard output: {why}\n")
