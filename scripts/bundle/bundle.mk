@@ -1,20 +1,20 @@
-# `make bundle`: the two objects and the command, with all that the exporter needs inside. It runs wherever there is
-# glibc 2.34 or newer. Debian's source packages (`sources`) are kept in BUNDLE_SOURCES. What the packages, the list of
-# materials and the licences say comes from the table of those that were really built, which is the bundle's licences/sources.
-# `make bundle LATEST=1` moves `sources` to the archive's current versions first.
+# `make bundle` makes the two objects and the command, with all that the exporter needs inside. The bundle runs wherever
+# there is glibc 2.34 or newer. Debian's source packages (`sources`) are kept in BUNDLE_SOURCES. The packages, the list of
+# materials and the licences are written from the table of the packages that were really built: the bundle's
+# licences/sources. `make bundle LATEST=1` first updates `sources` to the archive's current versions.
 BUNDLE         := $(BUILD)/bundle
 BUNDLE_BUILD   := $(BUILD)/bundle-build
 BUNDLE_SOURCES ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/otelprof/sources
 BUNDLE_NAME     = libotelprof-$(VERSION)-$(ARCH)
 BUNDLE_TREE    := $(BUNDLE_BUILD)/$(BUNDLE_NAME)
-# Who gives the packages out, and the date that is on all that is in them.
+# Names the maintainer in the packages, and the date of everything in them.
 MAINTAINER     ?= The otelprof maintainers <otelprof@example.com>
 SOURCE_DATE_EPOCH ?= $(shell date -u -d $(RELEASED) +%s)
 
-# In an order in which each has what it needs behind it.
+# Lists libraries so that each comes before those that it needs.
 BUNDLED    := curl mbedtls mbedx509 mbedcrypto nghttp2 zstd protobuf-c dw dwelf ebl elf eu z lzma nettle yaml microhttpd \
               unwind-x86_64 unwind-dwarf-generic unwind-dwarf-common unwind-elf64 unwind iberty
-# What a release holds, with the times and owners of nobody: two builds of one commit are the same.
+# Packs a release with the times and owners of no user: two builds of one commit are equal.
 same_bytes := --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --format=ustar
 
 .PHONY: bundle packages
@@ -35,7 +35,7 @@ bundle: ## two objects that need glibc alone, and the command, in build/bundle, 
 	install -m 644 shim/otelprof.h LICENSE $(BUNDLE_BUILD)/THIRD_PARTY.md $(BUNDLE_TREE)
 	install -m 644 $(BUNDLE_BUILD)/libraries/licences/* $(BUNDLE_BUILD)/libraries/sources $(BUNDLE_TREE)/licences
 	$(MAKE) packages
-# Beside the files themselves, for who copies them.
+# Copies the files themselves, too, for users who copy them.
 packages: ## the bundle's tar.gz, .deb, .rpm, OCI image and list of materials (SPDX), of what `make bundle` has built
 	scripts/packages/build --version $(VERSION) --arch $(ARCH) --date $(SOURCE_DATE_EPOCH) --maintainer '$(MAINTAINER)' \
 	    $(BUNDLE_TREE) $(BUNDLE_BUILD)/libraries/bin/cp $(BUNDLE_BUILD)/packages

@@ -1,11 +1,12 @@
 "use strict";
-// Of two profiles: a frame is red where the functions below it that changed account for more in B than in A, blue where
-// for less, and grey where no change is more than chance. It is the stronger, the larger a part of the frame changed.
+// Colours the difference of two profiles: a frame is red where the changed functions below it account for more in B
+// than in A, blue where they account for less, and grey where no change exceeds chance. A larger changed part gives a
+// stronger colour.
 const MORE = 8; // hues
 const LESS = 215;
 const STRONGEST = 0.25; // a change by a quarter of a frame, or more, has the full colour
 
-// -1 to 1: how much of a node changed.
+// Returns how much of a node changed, from -1 to 1.
 function changeOf(node) {
   const gain = shown.changes.gain[node] / (shown.values[node] || 1);
   return Math.max(-1, Math.min(1, gain / STRONGEST));

@@ -1,17 +1,18 @@
 "use strict";
-// A tree as rows of frames: those that are wide enough to see. However large the tree, what is drawn has a bound.
+// Draws a tree as rows of frames: those that are wide enough to see. However large the tree, the number of drawn
+// frames has a bound.
 const ROW = 20; // pixels
-const NARROWEST = 1; // pixels: a frame narrower than that is not drawn, nor what it calls
-const WIDENED = 1.5; // how much wider the narrowest frame is made at a time, where too many would be drawn
-const FEW_DRAWN = 500; // no more are left by that where frames are as wide as each other
+const NARROWEST = 1; // pixels: a narrower frame is not drawn, nor are its callees
+const WIDENED = 1.5; // factor by which the narrowest width grows at a time, where too many frames would be drawn
+const FEW_DRAWN = 500; // frames that are equally wide may leave no more
 const LABELLED = 28; // pixels that have room for a few letters
-const MOST_DRAWN = 4000; // frames: with more of them, the narrowest that is drawn is wider
-const MOST_LETTERS_DRAWN = 500; // of a name: more have no room
-const OTHERS = 8; // the hue of what is in no module, or in one beyond the largest eight
+const MOST_DRAWN = 4000; // frames: with more of them, the narrowest width grows
+const MOST_LETTERS_DRAWN = 500; // letters of a name: more have no room
+const OTHERS = 8; // the hue of frames in no module, or in one beyond the largest eight
 
 const hueOf = module => data.modules[module] === "" ? OTHERS : Math.min(module, OTHERS);
 
-// `found`: whether what is searched is there; undefined: nothing is searched. `isFilled`: with other colours than the modules'.
+// `found`: whether the search finds the frame; undefined: there is no search. `isFilled`: in other colours than the modules'.
 function colourOf(frame, found, isFilled) {
   if (found !== undefined) return found ? "found" : "dim";
   if (isFilled) return "colour";
@@ -21,19 +22,19 @@ function colourOf(frame, found, isFilled) {
 }
 
 class Chart {
-  // `looks`: labelOf(node), foundOf(node) and fillOf(node) of the tree. `isUpward`: what is called stands below its callers.
+  // `looks`: labelOf(node), foundOf(node) and fillOf(node) of the tree. `isUpward`: a callee is drawn below its callers.
   constructor(id, looks, isUpward = false) {
     this.place = element(id);
     this.looks = looks;
     this.isUpward = isUpward;
-    this.skipsRoot = isUpward; // it is drawn elsewhere
+    this.skipsRoot = isUpward; // the root is drawn elsewhere
     this.tree = null;
     this.zoomed = 0; // a node
-    this.drawn = new Map(); // node to its element
+    this.drawn = new Map(); // from a node to its element
   }
 
-  // Nodes in preorder, none that is narrower, and of so many rows. Siblings come the widest first, so the first that is too narrow
-  // ends them.
+  // Yields nodes in preorder, none that is narrower, and of so many rows. Siblings come the widest first, so the first that is
+  // too narrow ends them.
   visible(smallest, most, rows) {
     const { values, end, parent, depths } = this.tree;
     const last = depths[this.zoomed] + rows;
@@ -51,7 +52,7 @@ class Chart {
     let narrowest = NARROWEST, found = drawable(narrowest, MOST_DRAWN);
     while (found.length > MOST_DRAWN) found = drawable(narrowest *= WIDENED, MOST_DRAWN);
     if (found.length > FEW_DRAWN || narrowest === NARROWEST) return found;
-    // Few stacks that are very deep, and as wide as each other: of each what is called first. A click there shows more.
+    // Draws of a few stacks that are very deep, and equally wide, the outermost frames. A click on a frame shows more.
     narrowest /= WIDENED;
     for (let rows = MOST_DRAWN / 2; (found = drawable(narrowest, rows)).length > MOST_DRAWN;) rows /= 2;
     return found;
@@ -65,7 +66,7 @@ class Chart {
     const width = this.place.clientWidth;
     let deepest = tree.depths[zoomed];
     this.drawn = new Map();
-    // the nearest of those that call it: a stack may be as deep as its file says
+    // the nearest callers only: a stack may be as deep as its file says
     let callers = 0;
     for (let node = tree.parent[zoomed]; node >= 0 && callers < MOST_DRAWN; node = tree.parent[node], callers++) this.add(pieces, node, 0, 1, LABELLED);
     for (const node of this.nodesToDraw()) {
@@ -120,7 +121,7 @@ class Chart {
     box.focus();
   }
 
-  // The neighbour in the direction of a key; undefined where there is none.
+  // Returns the neighbour in the direction of a key; undefined where there is none.
   neighbour(node, key) {
     const { depths, parent, end } = this.tree;
     const isOutward = key === (this.isUpward ? "ArrowDown" : "ArrowUp");
@@ -133,7 +134,7 @@ class Chart {
     return isVertical || isSibling ? this.drawn.get(next) : undefined;
   }
 
-  // `onChosen` gets the node that is clicked, or entered by the keyboard; `onSeen` the one that the pointer or focus is on.
+  // `onChosen` gets the node that is clicked, or entered by the keyboard; `onSeen` the node under the pointer or focus.
   listen(onChosen, onSeen) {
     const withNode = act => event => event.target.node !== undefined && act(event.target.node);
     this.place.addEventListener("click", withNode(onChosen));
@@ -162,7 +163,7 @@ class Chart {
 const graph = new Chart("chart", {
   labelOf: node => node === 0 ? "all (" + shown.headline + ")" : data.frames[shown.frames[node]][0],
   foundOf: node => isFound ? isFound(node) : undefined,
-  // of wall time how its time went, of two profiles how they differ
+  // fills wall time by its states, and two profiles by their difference
   fillOf: node => isFound ? "" : shown.states ? stripesOf(node) : shown.changes ? fillOfChange(node) : "",
 });
 

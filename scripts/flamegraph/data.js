@@ -1,12 +1,12 @@
 "use strict";
-// What the page shows: it is in the page, or comes from the server that the page is from. Names come from the programs that
-// were profiled. They reach the page as text (textContent) alone; in the JSON "<" never appears, so none can end its element.
+// Holds what the page shows: it is in the page, or comes from the page's server. Names come from the profiled programs. They
+// reach the page as text (textContent) alone; in the JSON "<" never appears, so no name can end its element.
 const element = id => document.getElementById(id);
 const COLUMNS = { i: Int32Array, d: Float64Array };
 let data = JSON.parse(element("data").textContent);
 const isServed = Boolean(data.is_served);
 
-// A file may have labels of megabytes. In full they would hold the page up, and nobody reads them.
+// Bounds labels of a file, which may have megabytes: in full they would block the page, and no reader needs them.
 const MOST_LETTERS = 4000;
 const shortened = text => typeof text === "string" && text.length > MOST_LETTERS ? text.slice(0, MOST_LETTERS) + "\u2026" : text;
 
@@ -17,8 +17,8 @@ function make(tag, className, text) {
   return made;
 }
 
-// From a server: the length of the JSON in 4 bytes, the JSON, and from the next multiple of 8 on columns of numbers. The JSON has
-// {type, at, count} in place of each.
+// Parses a server's data: the length of the JSON in 4 bytes, the JSON, and from the next multiple of 8 on columns of numbers.
+// The JSON has {type, at, count} in place of each column.
 function unpacked(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
   const found = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));

@@ -1,13 +1,13 @@
 "use strict";
-// The samples with one label: what they make of each profile is laid out as the whole was.
-const FEWEST_DIGITS = 4; // of an id that is not written out
-const MOST_VALUES = 200; // offered; any can be typed
-const MOST_NAMES = 1000; // of labels
+// Shows the samples with one label: their part of each profile is laid out as the whole was.
+const FEWEST_DIGITS = 4; // digits of an id that is not written out
+const MOST_VALUES = 200; // values that are offered; any can be typed
+const MOST_NAMES = 1000; // names of labels
 const IDS = ["span_id", "trace_id"];
 let whole = null; // the profiles of all samples
-let sets = null; // of labels: value by name
-let weights = null; // of each set: its part of what the profiles have
-let valuesOf = null; // by name of a label: how much of the first profile that has it each of its values has
+let sets = null; // sets of labels: value by name
+let weights = null; // of each set: its part of the profiles
+let valuesOf = null; // by name of a label: how much of the first profile that has the label each of its values has
 
 function surveyLabels() {
   sets = data.labels.map(pairs => new Map(pairs));
@@ -26,12 +26,12 @@ function surveyLabels() {
 
 // --- a profile of some of the samples ---
 
-// The columns of a tree with these samples alone.
+// Returns the columns of a tree with these samples alone.
 function treeOf({ tree, samples }, isWanted) {
   const [own, unseen, objects, unseenObjects] = [0, 1, 2, 3].map(() => new Float64Array(tree.parents.length));
   for (let i = 0; i < samples.at.length; i++) {
     if (!isWanted[samples.labels[i]]) continue;
-    const isDrawn = samples.at[i] >= 0; // else this is the last of its callers that is
+    const isDrawn = samples.at[i] >= 0; // else this is its last caller that is drawn
     const node = isDrawn ? samples.at[i] : ~samples.at[i];
     (isDrawn ? own : unseen)[node] += samples.values[i];
     if (samples.objects) (isDrawn ? objects : unseenObjects)[node] += samples.objects[i];
@@ -39,7 +39,7 @@ function treeOf({ tree, samples }, isWanted) {
   return { parents: tree.parents, frames: tree.frames, own, unseen, ...(samples.objects ? { objects, unseenObjects } : {}) };
 }
 
-// The whole tree, where a profile has its samples' stacks. The samples get the nodes of these.
+// Returns the whole tree, where a profile has its samples' stacks. The samples get the tree's nodes.
 function grown(samples) {
   const { tree, nodes } = treeOfStacks(samples.stacks);
   samples.at = samples.stacks.map(stack => nodes[stack]);
@@ -52,7 +52,7 @@ function sumWanted(samples, values, isWanted) {
   return sum;
 }
 
-// It is laid out when it is shown: other profiles need their sums alone.
+// Returns a part of a profile; it is laid out when it is shown: other profiles need their sums alone.
 function partOf(profile, isWanted) {
   const { kind, title, unit, noun, left_out, samples, states, table, order } = profile;
   const total = sumWanted(samples, samples.values, isWanted);
@@ -74,7 +74,7 @@ function sumSelf(profile) {
   }
 }
 
-// What is drawn of a profile.
+// Prepares what is drawn of a profile.
 function prepare(profile) {
   if (profile.depths) return;
   const base = profile.whole ?? profile;
@@ -90,11 +90,11 @@ function prepare(profile) {
 
 // --- the control ---
 
-// [name, value] that is meant by what is typed; a text: why none is. An id needs only as many digits as tell it apart,
-// and no name.
+// Returns the [name, value] that the typed text means; a text: why there is none. An id needs only as many digits as
+// distinguish it, and no name.
 function labelOf(name, typed) {
   const values = valuesOf.get(name);
-  const exact = [typed, typed.trim()].find(it => values && values.has(it)); // what is pasted has blanks around it
+  const exact = [typed, typed.trim()].find(it => values && values.has(it)); // pasted text has blanks around it
   if (exact !== undefined) return [name, exact];
   const isId = !name || IDS.includes(name);
   if (!isId) return "no sample has that value";
@@ -132,7 +132,7 @@ function filter() {
   const pairs = [...(isLabel ? [label] : []), ...chosenPairs()];
   const isWanted = sets.map((set, i) => pairs.every(([name, value]) => set.get(name) === value) && !(hidesIdle && data.idle[i]));
   data.profiles = whole.map(profile => pairs.length || hidesIdle && profile.idle ? partOf(profile, isWanted) : profile);
-  if (pairs.length) for (const part of data.profiles) part.table = ""; // it is of all samples
+  if (pairs.length) for (const part of data.profiles) part.table = ""; // the table is of all samples
   const now = data.profiles[place].total ? place : Math.max(0, data.profiles.findIndex(profile => profile.total));
   showProfiles(data.profiles[now]);
   const isPart = shown !== whole[now];
@@ -140,7 +140,7 @@ function filter() {
   element("kept").textContent = words + (isPart && data.unlabelled ? ", at least" : "");
 }
 
-// Of the first profile that has any.
+// Offers it for the first profile that has idle threads.
 function offerToHideIdle() {
   const profile = data.profiles.find(it => it.idle);
   element("idle").hidden = !profile;
@@ -160,7 +160,7 @@ function offerNames() {
   element("key").value = names.includes(chosen) ? chosen : "";
 }
 
-// Of data that has just come.
+// Offers the labels of data that has just come.
 function offerFilter() {
   whole = data.profiles;
   surveyLabels();

@@ -1,5 +1,5 @@
 "use strict";
-// The keys of the page: one list for what they do and for the help that names them.
+// Lists the keys of the page: one list for their actions and for the help that names them.
 const KEYS = [
   ["?", "this help", () => element("help").open ? element("help").close() : element("help").showModal()],
   ["/", "search functions", () => { element("term").focus(); element("term").select(); }],
@@ -12,7 +12,7 @@ const KEYS = [
   ["d", "dark or light", switchScheme],
   ["p", "pause or go on, where a program is followed", () => element("live").hidden || element("pause").hidden || element("pause").click()],
 ];
-// what elements do by themselves
+// keys that the browser's elements handle themselves
 const OTHER_KEYS = [["1 to 9", "a kind of profile"], ["arrows", "go to a neighbour"], ["Enter", "zoom into a frame"], ["Esc", "zoom out; close"]];
 
 function listKeys() {

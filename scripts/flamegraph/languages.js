@@ -1,8 +1,8 @@
 "use strict";
-// What the code was written in, or rather for which runtime: OpenTelemetry's profile.frame.type. Where a profile has
-// several, a frame has its language's hue; the modules' colours are one click away. Wall time keeps the colours of its
-// states: what the threads did is the question there.
-const LANGUAGE_HUES = new Map(Object.entries({ // a type that is not here is grey
+// Colours frames by the language, or rather the runtime, of their code: OpenTelemetry's profile.frame.type. Where a
+// profile has several, a frame has its language's hue; the modules' colours are one click away. Wall time keeps the
+// colours of its states: there the question is what the threads did.
+const LANGUAGE_HUES = new Map(Object.entries({ // a type that is not listed is grey
   native: 210, kernel: 290, cpython: 52, jvm: 22, v8js: 130, dotnet: 265, ruby: 350, php: 240, beam: 320, go: 180, perl: 95,
   rust: 8,
 }));
@@ -12,14 +12,14 @@ const typeOfFrame = frame => data.languages[data.spoken[frame]];
 const typeOf = node => typeOfFrame(shown.frames[node]);
 const languageName = type => data.language_names[data.languages.indexOf(type)];
 
-// The types that frames of a profile have; roots, labels and marks have none.
+// Returns the types of a profile's frames; roots, labels and marks have no type.
 function typesOf(profile) {
   return [...new Set(profile.frames)].map(typeOfFrame).filter((type, i, all) => type && all.indexOf(type) === i);
 }
 
 const areLanguagesColoured = () => !shown.states && !shown.changes && !areModulesColoured && shown.types.length > 1;
 
-// Roots and marks are grey, too.
+// Sets a box's hue; roots and marks are grey.
 function setHue(box, type) {
   const hue = LANGUAGE_HUES.get(type);
   box.style.setProperty("--hue", hue ?? 0);
@@ -40,7 +40,7 @@ function showLanguages() {
   }
 }
 
-// What colours stand for, where there is a choice.
+// Offers a choice of what colours mean, where there is one.
 function offerColours() {
   element("colours").hidden = shown.types.length < 2 || Boolean(shown.states || shown.changes);
   element("colours").setAttribute("aria-pressed", areModulesColoured);

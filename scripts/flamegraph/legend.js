@@ -1,7 +1,7 @@
 "use strict";
-// What the colours stand for. Each entry is a button that highlights what it names.
+// Shows what the colours mean. Each entry is a button that highlights what it names.
 
-// A button of the legend, and the nodes that it stands for.
+// Makes a button of the legend, for the nodes that match.
 function press(button, matches, sum) {
   const isPressed = button.getAttribute("aria-pressed") === "false";
   element("term").value = "";
@@ -20,7 +20,7 @@ function addToLegend(className, text, title, matches, sum) {
   return button;
 }
 
-// Those that functions of a profile are in.
+// Returns the hues of modules that have functions in a profile.
 function huesThere() {
   const isThere = new Set();
   for (let node = 1; node < shown.frames.length; node++) isThere.add(data.frames[shown.frames[node]][1]);

@@ -1,6 +1,6 @@
 "use strict";
-// A program that is followed: new data takes the place of the old, and the reader stays where he is.
-const LOOK_MS = 1000; // how often the server is asked whether there is news
+// Follows a program: new data replaces the old, and the view stays where the reader left it.
+const LOOK_MS = 1000; // how often the page requests new data from the server
 let isPaused = false;
 
 const pathTo = node => {
@@ -9,7 +9,7 @@ const pathTo = node => {
   return path;
 };
 
-// The node at the end of a way from the root, or of as much of it as there is.
+// Returns the node at the end of a path from the root, or of the part of the path that exists.
 function nodeAt(path) {
   let node = 0;
   for (const key of path) {
@@ -32,7 +32,7 @@ function frameOf(key) {
   return frame < 0 ? null : frame;
 }
 
-// Data that has come, in place of what there was.
+// Replaces the data by data that has come.
 function take(found) {
   const before = remember();
   data = found;

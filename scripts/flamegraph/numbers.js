@@ -1,6 +1,6 @@
 "use strict";
-// Numbers and names, as `otelprof top` shows them.
-let shown = null; // the profile
+// Formats numbers and names as `otelprof top` does.
+let shown = null; // the profile on the page
 
 function prefixed(value, prefixes, step) {
   let i = 0;
@@ -31,7 +31,7 @@ const percent = part => (100 * part).toFixed(1) + "%";
 const share = value => percent(value / (shown.total || 1));
 const withShare = value => readable(value) + ", " + share(value);
 
-// Of code that has no name, a frame has its module's, in brackets.
+// Returns whether a frame has its module's name, in brackets, because its code has none.
 function isNameless(frame) {
   const [name, module] = data.frames[frame];
   return name === "[" + data.modules[module] + "]" || name.startsWith("[") && name === data.modules[module];
@@ -40,11 +40,11 @@ function isNameless(frame) {
 function nameOf(frame) {
   const [name, module] = data.frames[frame];
   const file = data.modules[module];
-  const isTold = name.includes(" " + file + ":"); // with a line of it
+  const isTold = name.includes(" " + file + ":"); // with a line of that file
   return file && !isTold && !isNameless(frame) ? name + " (" + file + ")" : name;
 }
 
-// Tells functions apart in whatever data.
+// Returns a key that identifies a function in any data.
 function keyOf(frame) {
   const [name, module] = data.frames[frame];
   return name + "\0" + data.modules[module] + "\0" + data.languages[data.spoken[frame]];

@@ -1,12 +1,12 @@
 "use strict";
-// What the page does when it opens, and when another profile is chosen.
+// Runs when the page opens, and when another profile is selected.
 
 function show(profile) {
   shown = profile;
   prepare(shown);
   graph.tree = shown;
   graph.zoomed = 0;
-  graph.drawn = new Map(); // what is still there is of another tree
+  graph.drawn = new Map(); // elements still there belong to another tree
   if (shown.states && !shown.parts) divide(shown);
   shown.types ??= typesOf(shown);
   for (const button of element("profiles").children) button.setAttribute("aria-pressed", button.profile === shown);
@@ -38,7 +38,7 @@ function showProfiles(first) {
   show(first);
 }
 
-// Of which process, for how long.
+// Shows which process the profile is of, and how long it took.
 function showAbout() {
   element("title").textContent = element("title").title = shortened(data.title);
   element("about").textContent = shortened(data.about?.text ?? "");
@@ -69,7 +69,7 @@ function listen() {
   listenToKeys();
 }
 
-// The other kinds, while the reader looks at the first.
+// Prepares the other kinds, while the reader reads the first.
 function prepareOthers() {
   const next = data.profiles.find(profile => !profile.depths);
   if (!next) return;
@@ -77,7 +77,7 @@ function prepareOthers() {
   requestIdleCallback(prepareOthers);
 }
 
-// A large file's first kind comes before the others are summed up. Then all of them take its place, and the reader stays there.
+// Replaces a large file's first kind, which comes before the others are summed up, by all kinds; the view stays.
 async function takeOthers() {
   element("details").textContent += " (reading the other kinds \u2026)";
   try {

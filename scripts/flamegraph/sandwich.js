@@ -1,9 +1,9 @@
 "use strict";
-// One function with all that calls it above, and all that it calls below, wherever it is called from.
-let selected = null; // the function that was chosen last; null: none
+// Shows one function with all its callers above, and all its callees below, wherever it is called.
+let selected = null; // the function that was selected last; null: none
 let visited = []; // the functions that were in the middle before
 
-// Where a function is called, but from itself.
+// Returns the nodes of a function, without those that it calls itself.
 function occurrencesOf(frame) {
   const found = [];
   for (let node = 0; node < shown.frames.length;) {
@@ -24,13 +24,13 @@ function calleesOf(frame, occurrences) {
       if (depth) way.push(tree.below(way[depth - 1], shown.frames[node]));
       tree.own[way[depth]] += shown.own[node];
     }
-    // what is left out below
+    // frames that are left out below
     if (shown.left_out) addUnseen(tree, top);
   }
   return laidOut(tree);
 }
 
-// The graph's tree may lack small frames, which count for their callers.
+// Adds small frames that the graph's tree may lack, which count for their callers.
 function addUnseen(tree, top) {
   let sum = 0;
   for (let node = top; node < shown.end[top]; node++) sum += shown.own[node];
@@ -56,7 +56,7 @@ const looksOf = chartOf => ({
 const callers = new Chart("callers", looksOf(() => callers), true);
 const callees = new Chart("callees", looksOf(() => callees));
 
-// The function that was chosen, or the one with the most of its own.
+// Returns the selected function, or the one with the largest self value.
 const middle = () => selected ?? sortedFunctions()[0]?.[0] ?? shown.frames[0];
 
 function tellCalls(chart, node) {

@@ -1,5 +1,5 @@
 "use strict";
-// Light or dark: as the browser prefers it, until the reader chooses.
+// Sets light or dark: the browser's preference, until the reader selects one.
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 let chosenScheme = null;
 

@@ -1,9 +1,9 @@
 "use strict";
-// What is highlighted: functions with a term in their names, or what a button of the legend stands for.
-let isFound = null; // tells whether a node of the graph is; null: nothing is
-let isFrameFound = null; // tells whether a function is; null: no term
+// Highlights functions with a term in their names, or what a button of the legend names.
+let isFound = null; // returns whether a node of the graph matches; null: nothing is highlighted
+let isFrameFound = null; // returns whether a function matches; null: no term
 
-// `sum`: of what matches, where it is not all that the matching nodes have.
+// `sum`: the value of the matching part, where it is not all that the matching nodes have.
 function highlight(matches, sum = sumOf(matches)) {
   isFound = matches;
   element("found").textContent = isFound ? "found: " + (shown.left_out ? "at least " : "") + withShare(sum) : "";
@@ -15,12 +15,12 @@ function sumOf(matches) {
   for (let node = 0; matches && node < shown.frames.length;) {
     const hit = matches(node);
     if (hit) sum += shown.values[node];
-    node = hit ? shown.end[node] : node + 1; // what a function calls is in its value already
+    node = hit ? shown.end[node] : node + 1; // a function's value already has its callees
   }
   return sum;
 }
 
-// Not an expression: C++ names are full of their special characters.
+// Searches for plain text, not an expression: C++ names are full of special characters.
 function search() {
   const term = element("term").value.toLowerCase();
   const hits = data.frames.map(([name]) => term !== "" && name.toLowerCase().includes(term));

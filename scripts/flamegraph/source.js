@@ -1,8 +1,9 @@
 "use strict";
-// The lines of a function, and what each accounts for. Only a server knows them; it is asked by numbers, never by a path.
-let latest = 0; // the question that was asked last: older answers come too late
+// Shows the lines of a function, and what each accounts for. Only a server has them; requests name them by numbers, never
+// by a path.
+let latest = 0; // the number of the latest request: earlier responses come too late
 
-// Which labels are chosen, as places in the data: [set, pair] of each.
+// Returns the selected labels, as indices into the data: [set, pair] of each.
 function chosenPlaces() {
   const typed = labelOf(element("key").value, element("value").value);
   const pairs = [...chosenPairs(), ...(element("value").value && Array.isArray(typed) ? [typed] : [])];

@@ -1,20 +1,20 @@
 "use strict";
-// Wall time: what the threads did with it. A stack that was not on a CPU ends in a frame that says why; each frame is
-// filled with the colours of all that is below it.
+// Divides wall time by what the threads did. A stack that was not on a CPU ends in a frame with the reason; each
+// frame is filled with the colours of all that is below it.
 const ON_CPU = "on CPU";
 const IDLE = "idle";
-// hues: what is alike has neighbours; words that are not here are grey
+// hues: similar states have neighbouring hues; words that are not listed are grey
 const HUES = new Map(Object.entries({
   [ON_CPU]: 30, "run queue": 55, lock: 350, file_lock: 335, cond: 275, sem: 285, futex: 262, thread: 295, queue: 307,
   poll: 210, net: 200, accept: 220, io: 140, sync: 125, memory: 155, sleep: 180, process: 85, stopped: 105,
 }));
 const WAITS = ""; // all other words, the most first
 const ORDER = [ON_CPU, "run queue", WAITS, "not seen", IDLE];
-const MOST_DESCRIBED = 4; // states, of a frame
+const MOST_DESCRIBED = 4; // states of a frame
 
 const fill = word => "hsl(" + (HUES.get(word) ?? 0) + " " + (HUES.has(word) ? "var(--saturation)" : "6%") + " var(--lightness))";
 
-// The states of a profile in the order of its legend, and how much each node has of each: a row for a node.
+// Returns the states of a profile in the order of its legend, and how much each node has of each: a row for a node.
 function divide(profile) {
   const sums = new Map([[ON_CPU, 0]]);
   const wordOf = node => profile.states[profile.frames[node]] ?? ON_CPU;
@@ -33,13 +33,13 @@ function divide(profile) {
   }
 }
 
-// [word, value] of each state that a node has.
+// Returns [word, value] of each state that a node has.
 function statesOf(node) {
   const width = shown.words.length;
   return shown.words.map((word, column) => [word, shown.parts[node * width + column]]).filter(([, value]) => value > 0);
 }
 
-// What is not drawn is of no known state: the last part stays grey.
+// Returns the stripes of a node; frames that are not drawn have no known state: the last part stays grey.
 function stripesOf(node) {
   let end = 0;
   const stripes = statesOf(node).map(([word, value]) => {

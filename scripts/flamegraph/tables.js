@@ -1,9 +1,9 @@
 "use strict";
-// What is read better than drawn: functions, and locks or threads.
-const MOST_FUNCTIONS = 500; // listed
+// Shows functions, and locks or threads, as tables.
+const MOST_FUNCTIONS = 500; // the most that are listed
 const BY_SELF = 1;
 const BY_TOTAL = 2;
-let order = BY_SELF; // of the list of functions: a column of its rows
+let order = BY_SELF; // order of the list of functions: a column of its rows
 
 function sortedFunctions() {
   const text = ([frame]) => data.frames[frame][0] + "\0" + data.modules[data.frames[frame][1]];
@@ -51,7 +51,7 @@ function showFunctions() {
   for (const row of sortedFunctions()) addFunction(body, row);
 }
 
-// Locks, or threads.
+// Shows locks, or threads.
 function showOther() {
   const name = shown.table;
   element("other-view").hidden = !name;
@@ -71,9 +71,9 @@ function showOther() {
 
 // --- in place of the graph ---
 
-const VIEWS = { view: "functions", "other-view": "other", "sandwich-view": "sandwich", "source-view": "source" }; // button: what it shows
+const VIEWS = { view: "functions", "other-view": "other", "sandwich-view": "sandwich", "source-view": "source" }; // button: the view that it shows
 
-// `view`: a key of VIEWS; otherwise the graph.
+// Shows a view. `view`: a key of VIEWS; otherwise the graph.
 function look(view) {
   for (const [button, part] of Object.entries(VIEWS)) {
     element(part).hidden = view !== button;
@@ -85,7 +85,7 @@ function look(view) {
 
 const isOpen = view => !element(VIEWS[view]).hidden;
 
-// What is seen: hidden, a chart has no width.
+// Draws the visible view: a hidden chart has no width.
 function redraw() {
   if (!shown) return;
   if (isOpen("sandwich-view")) showSandwich();

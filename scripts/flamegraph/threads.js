@@ -1,14 +1,15 @@
 "use strict";
-// One process of several, and one thread, or all threads of a name.
+// Selects one process of several, and one thread, or all threads of a name.
 const INSTANCE = "service.instance.id";
 const PROCESS_NAME = "process.executable.name";
 const PROCESS_ID = "process.pid";
 const THREAD_NAME = "thread.name";
 const THREAD_ID = "thread.id";
 const MOST_CHOICES = 300; // in a list
-const CHOICES = { process: "all processes", thread: "all threads" }; // what no choice is called
+const CHOICES = { process: "all processes", thread: "all threads" }; // titles where nothing is selected
 
-// Weight by a name and a number that sets of labels have, the heaviest name first: [name, weight, [[number, weight, set], ...]].
+// Sums up weights by a name and a number in sets of labels, the heaviest name first: [name, weight, [[number, weight, set],
+// ...]].
 function grouped(name, number, isWanted) {
   const groups = new Map();
   sets.forEach((set, i) => {
@@ -24,7 +25,7 @@ function grouped(name, number, isWanted) {
 
 const pairsOf = (...pairs) => pairs.filter(([, value]) => value !== "");
 
-// Titles with the labels that they stand for.
+// Returns titles with the labels that they stand for.
 function threadChoices() {
   const process = pairsChosen("process");
   const groups = grouped(THREAD_NAME, THREAD_ID, set => process.every(([name, value]) => set.get(name) === value));
@@ -50,7 +51,7 @@ function processChoices() {
   });
 }
 
-// Puts choices into a list, and leaves chosen what was.
+// Puts choices into a list, and keeps the selected one.
 function offerChoices(id, choices) {
   const before = JSON.stringify(pairsChosen(id));
   const options = [[CHOICES[id], []], ...choices.slice(0, MOST_CHOICES)].map(([text, pairs]) => {

@@ -1,8 +1,8 @@
 "use strict";
-// Trees of calls. They arrive as columns, each node after the one that calls it; here they are laid out: in preorder, the widest
-// of siblings first, each with all below it. Everything is a typed array: a large file has a million nodes.
+// Lays out trees of calls. They arrive as columns, each node after its caller. Here they are put in preorder, the widest of
+// siblings first, each with all below it. Everything is a typed array: a large file has a million nodes.
 
-// What each node has with all below it.
+// Returns the value of each node with all below it.
 function summed(parents, own, also) {
   const sums = new Float64Array(own);
   if (also) also.forEach((value, node) => { sums[node] += value; });
@@ -10,7 +10,7 @@ function summed(parents, own, also) {
   return sums;
 }
 
-// Functions by name, for siblings that are as wide as each other.
+// Ranks functions by name, for siblings that are equally wide.
 function ranksOf() {
   const order = data.frames.map((_, frame) => frame).sort((a, b) => data.frames[a][0] < data.frames[b][0] ? -1 : 1);
   const ranks = new Int32Array(order.length);
@@ -31,7 +31,8 @@ function sortSiblings(list, begin, end, isBefore) {
   }
 }
 
-// The nodes below each that have a value: those of a node are in `list` from `begin[node]` to `begin[node + 1]`.
+// Returns the nodes below each node that has a value: those of a node are in `list` from `begin[node]` to `begin[node
+// + 1]`.
 function childrenOf(parents, frames, values) {
   const begin = new Int32Array(parents.length + 1);
   for (let node = 1; node < parents.length; node++) if (values[node] > 0) begin[parents[node] + 1]++;
@@ -47,14 +48,14 @@ function childrenOf(parents, frames, values) {
   return { begin, list };
 }
 
-// How many nodes each has below it, with itself.
+// Returns how many nodes each node has below it, itself included.
 function sizesOf(parents, values) {
   const sizes = new Int32Array(parents.length).fill(1);
   for (let node = parents.length - 1; node > 0; node--) if (values[node] > 0) sizes[parents[node]] += sizes[node];
   return sizes;
 }
 
-// Where each node comes in preorder, and the nodes in that order.
+// Returns the place of each node in preorder, and the nodes in that order.
 function placed(parents, frames, values) {
   const { begin, list } = childrenOf(parents, frames, values);
   const sizes = sizesOf(parents, values);
@@ -78,8 +79,8 @@ const taken = (column, order) => {
   return result;
 };
 
-// A tree with what is drawn of it: depths, frames, values, own, objects, parent, end (where the nodes below each end), left (where
-// each begins), and `order`, the columns' nodes in that of the tree.
+// Returns a tree with what is drawn of it: depths, frames, values, own, objects, parent, end (where the nodes below each end),
+// left (where each begins), and `order`, the columns' nodes in the tree's order.
 function laidOut({ parents, frames, own, unseen, objects, unseenObjects }) {
   const sums = summed(parents, own, unseen);
   const { sizes, places, order } = placed(parents, frames, sums);
@@ -105,12 +106,12 @@ function laidOut({ parents, frames, own, unseen, objects, unseenObjects }) {
   return tree;
 }
 
-// [frame, self, total] of each function, with objects if they are counted; recursion counts once.
+// Returns [frame, self, total] of each function, with objects if they are counted; recursion counts once.
 function functionsOf(tree) {
   const columns = [0, 1, 2, 3].map(() => new Float64Array(data.frames.length));
   const [own, total, ownObjects, objects] = columns;
   const within = new Int32Array(data.frames.length);
-  const open = []; // the frame at each depth, but the root's
+  const open = []; // the frame at each depth, without the root's
   const found = new Set();
   for (let node = 1; node < tree.frames.length; node++) {
     const frame = tree.frames[node];
@@ -130,13 +131,13 @@ function functionsOf(tree) {
 
 // --- trees made of parts of others ---
 
-// A tree that grows: `below` finds or makes the node that a frame has below another.
+// Grows a tree: `below` finds or makes the node that a frame has below another.
 class Growing {
   constructor(frame) {
     this.parents = [-1];
     this.frames = [frame];
     this.own = [0];
-    this.slots = new Int32Array(1 << 10).fill(-1); // nodes, by a hash of what calls them and their frame
+    this.slots = new Int32Array(1 << 10).fill(-1); // nodes, by a hash of the caller's node and the frame
   }
 
   slotOf(parent, frame) {
@@ -165,7 +166,7 @@ class Growing {
   }
 }
 
-// The tree that stacks make, and the node of each.
+// Returns the tree of stacks, and the node of each stack.
 function treeOfStacks(wanted) {
   const { sizes, frames } = data.stacks;
   if (!data.stacks.ends) { // where the frames of each end, the outermost last

@@ -1,18 +1,19 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables of otelprof-host, and for it
-# Our line in /etc/ld.so.preload, and the links that it names. Read by otelprof-host.
+# Edits our line in /etc/ld.so.preload, and the links that it names. Read by otelprof-host.
 #
 # The file is replaced as a whole, by rename(2): every program that starts has the old one or the new one. All other lines
-# stay as they are, byte by byte; a last line without an end gets one. What takes the line away needs built-ins alone, for
-# with a broken preload no other program may run.
+# stay unchanged, byte by byte; a last line without an end gets one. The code that removes the line uses built-ins alone,
+# for with a broken preload no other program may run.
 
 PRELOAD=/etc/ld.so.preload
 RUN=/run/opentelemetry/otelprof
 OUR_LINE=$RUN/\$LIB/libotelprof.so # $LIB is for the loader
 LOADER=/lib64/ld-linux-x86-64.so.2 # psABI
 
-# Seconds, command: its exit status; 137 if it did not end in time. By built-ins: with a preload that hangs, `timeout` would
-# hang as well. On a busy machine the time is longer: until this shell has had a good second of processor time as well.
-ENOUGH_LOOKS=5000 # of up to 200 us, by shell
+# Seconds, command: returns the command's exit status; 137 if it did not end in time. Uses built-ins: with a preload that
+# hangs, `timeout` would hang as well. On a busy machine the time is longer: until this shell, too, has had a good second of
+# processor time.
+ENOUGH_LOOKS=5000 # polls of up to 200 us, by the shell
 run_bounded() {
     limit=$1 looks=0
     shift
@@ -34,8 +35,8 @@ run_bounded() {
     } 2>/dev/null
 }
 
-# Leaves $others_lines, each with its end, $has_our_line, and $others_name_us: whether one of the others names our objects.
-# False: it cannot be read.
+# Sets $others_lines, each line with its end, $has_our_line, and $others_name_us: whether one of the others names our
+# objects. Fails if the file cannot be read.
 read_preload_file() {
     others_lines='' has_our_line=no others_name_us=no
     [ -e $PRELOAD ] || return 0
@@ -57,7 +58,7 @@ is_mount_point() {
     return 1
 } 2>/dev/null
 
-# Whether our line may be put there: true, or says why not.
+# Succeeds if our line may be put there, or prints why not.
 may_add_line() {
     if [ -h $PRELOAD ]; then
         say "$PRELOAD is a symbolic link: it is left as it is"
@@ -77,7 +78,8 @@ may_add_line() {
     return 1
 }
 
-# What the file is to hold: replaces it. The mode stays if everybody may read it: the loader skips what a process may not.
+# Replaces the file by the given contents. The mode stays if all users may read the file: the loader skips a file that a
+# process may not read.
 replace_preload_file() {
     mode=644 given=''
     [ ! -e $PRELOAD ] || given=$(run_bounded 5 stat -c %a $PRELOAD 2>/dev/null) || return 1
@@ -92,8 +94,8 @@ replace_preload_file() {
     return 1
 }
 
-# Takes our line away, if it is there, and the file if nothing else was in it. Until it is gone no other program may run, so
-# the step that needs one has a step by built-ins behind it.
+# Removes our line, if it is there, and the file if nothing else was in it. Until the line is gone no other program may run,
+# so each step that needs a program is followed by one of built-ins.
 remove_line() {
     read_preload_file || {
         say "$PRELOAD cannot be read"
@@ -118,7 +120,8 @@ remove_line() {
 
 # --- the links ---
 
-# What the loader of 64-bit programs takes $LIB for, in $lib: it is asked, with an object in each folder that it may be.
+# Sets $lib to what the loader of 64-bit programs substitutes for $LIB: runs the loader with an object in each possible
+# folder.
 ask_loader_for_lib() {
     make_scratch
     for lib in lib64 lib lib/x86_64-linux-gnu; do
@@ -140,7 +143,8 @@ ask_loader_for_lib() {
     esac
 }
 
-# Below a folder, the objects where loaders look for them: ours for 64-bit programs, one without code for the others.
+# Puts the objects below a folder, where loaders search for them: ours for 64-bit programs, one without code for the
+# others.
 make_links() {
     ask_loader_for_lib || return 1
     for each in lib lib32 lib/i386-linux-gnu; do
@@ -149,7 +153,7 @@ make_links() {
     link_into "$1/$lib" "$folder/libotelprof.so" "$folder/libotelprof-flush.so" "$folder/libotelprof-cpp.so"
 }
 
-# Folder, objects. A link that is there is replaced as a whole.
+# Folder, objects: replaces an existing link as a whole.
 link_into() {
     into=$1
     shift

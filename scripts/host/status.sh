@@ -1,11 +1,12 @@
 # shellcheck shell=sh disable=SC2034,SC2154,SC2231 # variables of otelprof-host, and for it; no folder here has a space
-# `otelprof host status`. Read by otelprof-host.
+# Prints `otelprof host status`. Read by otelprof-host.
 
 show() { printf '%s\n' "$1"; }
 
 carriage_return=$(printf '\r')
 
-# How many processes have the library mapped, in $processes. Without root's rights: of those that may be looked at.
+# Sets $processes to the number of processes that have the library mapped. Without root's rights: of those that may
+# be read.
 count_processes() {
     processes=0
     for maps in /proc/[0-9]*/maps; do
@@ -32,15 +33,15 @@ show_kill_switches() {
     show "kill switch:${switches:- none}"
 }
 
-# Leaves $text without the blanks at its ends.
+# Removes the blanks at the ends of $text.
 trim() {
     text=$1
     text=${text#"${text%%[! 	]*}"}
     text=${text%"${text##*[! 	]}"}
 }
 
-# File: its value of OTEL_PROFILER_INCLUDE, by its last line of that name, takes the place of $include. The profiler reads
-# lines so as well: blanks around both parts are none of them, nor is a pair of quotes.
+# File: replaces $include by the file's value of OTEL_PROFILER_INCLUDE, from its last line of that name. As for the
+# profiler, blanks around both parts are no part of them, nor is a pair of quotes.
 read_include() {
     while IFS= read -r line || [ -n "$line" ]; do
         trim "${line%%=*}"
@@ -57,13 +58,13 @@ read_include() {
     done <"$1"
 }
 
-# Whether the profiler reads what is in a folder: it follows no link to it.
+# Succeeds if the profiler reads the files of a folder: it follows no link to the folder.
 is_read_from() {
     case $1 in */conf.d) is_read_from "${1%/*}" || return ;; esac
     [ ! -h "$1" ] && is_only_roots "$1"
 }
 
-# Folders from which nothing is read.
+# Prints folders from which nothing is read.
 show_refused_folders() {
     for refused in $CONFIGURATION $CONFIGURATION/conf.d; do
         if [ -h "$refused" ]; then
@@ -77,7 +78,8 @@ show_refused_folders() {
     done
 }
 
-# From the weakest to the strongest. The profiler reads regular files alone, of root, that nobody else may write.
+# Goes from the weakest to the strongest. The profiler reads regular files alone, of root, that no other user may
+# write.
 FILE_MOST=16384 # bytes
 show_configuration() {
     include=''
@@ -116,7 +118,7 @@ unit_state() {
     fi
 }
 
-# Programs load the profiler if the line is there and leads to an object.
+# Succeeds if programs load the profiler: the line is there and leads to an object.
 is_armed() {
     read_preload_file
     [ "$has_our_line" = yes ] || return 1

@@ -1,13 +1,13 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables of otelprof-host, and for it
-# `otelprof host verify`: whether programs run with the preload as they do without. Read by otelprof-host.
+# Runs `otelprof host verify`: checks whether programs run with the preload as they do without. Read by otelprof-host.
 #
-# Each program runs without and with, once for each way in which a loader may be told of the preload, with no more of an
-# environment than PATH. Exit status, standard output and standard error are compared byte by byte. As root this happens in
-# a mount namespace of its own, in which /etc/ld.so.preload has our line: the machine's own file is not touched.
+# Each program runs without and with the preload, once for each way in which a loader gets a preload, with an environment of
+# PATH alone. Exit status, standard output and standard error are compared byte by byte. As root this happens in a mount
+# namespace of its own, in which /etc/ld.so.preload has our line: the machine's own file is not touched.
 
 LIMIT_S=5 # for programs that do nothing
 
-# Name of the results, variables and command: leaves NAME.out, NAME.err and $status.
+# Name of the results, variables and command: writes NAME.out and NAME.err, and sets $status.
 run_into() {
     results=$scratch/$1
     shift
@@ -15,7 +15,7 @@ run_into() {
     status=$?
 }
 
-# The same with the preload: by variables, or by the namespace's own /etc/ld.so.preload.
+# Does so with the preload: by variables, or by the namespace's own /etc/ld.so.preload.
 run_with() {
     if [ -n "$variables" ]; then
         # shellcheck disable=SC2086 # they are several
@@ -27,7 +27,7 @@ run_with() {
     fi
 }
 
-# Two files, byte by byte.
+# Compares two files, byte by byte.
 same() {
     if [ -s "$1" ] || [ -s "$2" ]; then
         [ "$(od -An -v -tx1 <"$1")" = "$(od -An -v -tx1 <"$2")" ]
@@ -41,11 +41,12 @@ first_line() {
 differs() {
     say "verify: $label, with the preload $way, $1"
     failed=1
-    # what hangs once would hang each time
+    # a program that hangs once would hang each time
     [ "$status" != 137 ] || finish_verification
 }
 
-# err or out, command: whether it is as without the preload. What differs at each run without it says nothing.
+# err or out, command: succeeds if the output is as without the preload. Output that differs at each run
+# without it does not count.
 is_written_alike() {
     written=$1
     shift
@@ -55,7 +56,7 @@ is_written_alike() {
     ! same "$scratch/before.$written" "$scratch/without.$written"
 }
 
-# Label of a program, command.
+# Takes the label of a program, and a command.
 try() {
     label=$1
     shift
@@ -100,14 +101,14 @@ try_ordinary() {
     done
 }
 
-# Every program that is profiled will load the exporter, a second after its start, and complain if it cannot.
+# Checks the exporter: every profiled program loads it a second after its start, and complains if it cannot.
 try_exporter() {
     way='by LD_PRELOAD, and exporting to a file'
     variables="$variables OTEL_PROFILER_MIN_LIFETIME=0 OTEL_PROFILES_EXPORTER=otlp_file OTEL_PROFILER_FILE=$scratch/profiles"
     ! program_at true || try true "$program"
 }
 
-# A 32-bit C library is a program as well: it says its version.
+# Runs a 32-bit C library, which is a program as well: it prints its version.
 try_32_bit() {
     for place in /lib32 /usr/lib32 /lib/i386-linux-gnu /usr/lib/i386-linux-gnu /lib /usr/lib; do
         if [ -x /lib/ld-linux.so.2 ] && [ -f $place/libc.so.6 ]; then
@@ -117,14 +118,15 @@ try_32_bit() {
     done
 }
 
-# musl's loader lists itself, by addresses that differ each time, and relocates what is preloaded.
+# Runs musl's loader, which lists itself, with addresses that differ each time, and relocates what is
+# preloaded.
 try_musl() {
     for musl in /lib/ld-musl-*.so.1; do
         [ ! -x "$musl" ] || try musl "$musl" --list "$musl"
     done
 }
 
-# All of the above says nothing if the loader did not find the object.
+# Checks that the loader found the object: otherwise all of the above would mean nothing.
 check_loaded() {
     run_with "$LOADER" --list "$folder/libotelprof.so"
     case $(cat "$scratch/with.out") in
@@ -139,12 +141,12 @@ check_loaded() {
 # --- all ---
 
 verify_by_variable() {
-    # nothing is sent by what lives for less than an hour, whatever configuration files say
+    # a process that lives for less than an hour sends nothing, whatever configuration files set
     way='by LD_PRELOAD' variables="LD_PRELOAD=$folder/libotelprof.so OTEL_PROFILER_MIN_LIFETIME=3600000"
     try_ordinary
     try_musl
     [ "$failed" = 0 ] || return
-    # whatever configuration files choose
+    # whatever configuration files set
     way='by LD_PRELOAD, and profiled'
     variables="$variables OTEL_PROFILER_EXCLUDE=none OTEL_PROFILER_INCLUDE=*"
     try_ordinary
@@ -167,21 +169,22 @@ finish_verification() {
     exit "$failed"
 }
 
-# Whether no mount that is made here is seen elsewhere.
+# Succeeds if no mount that is made here is visible elsewhere.
 is_apart() {
     while read -r mount; do
         case $mount in *' shared:'*) return 1 ;; esac
     done </proc/self/mountinfo
 }
 
-# From here on /run is empty, and /etc, with all that was in it, has an ld.so.preload of its own. False: not possible.
+# Makes /run empty from here on, and gives /etc, with all that was in it, an ld.so.preload of its own. Fails if that is
+# not possible.
 make_room_of_its_own() {
     is_apart && mount -n -t tmpfs -o mode=755 tmpfs /run &&
         mkdir /run/verify /run/verify/real /run/verify/etc && mount -o bind /etc /run/verify/real || return 1
     for entry in /run/verify/real/* /run/verify/real/.[!.]*; do
         if [ "${entry##*/}" = ld.so.preload ]; then
             continue
-        elif [ -h "$entry" ]; then # it may be relative
+        elif [ -h "$entry" ]; then # the link may be relative
             cp -P "$entry" /run/verify/etc/ || return 1
         elif [ "${entry##*/}" = opentelemetry ]; then # the profiler follows no link
             mkdir /run/verify/etc/opentelemetry && mount -o bind "$entry" /run/verify/etc/opentelemetry || return 1
@@ -192,7 +195,7 @@ make_room_of_its_own() {
     printf '%s' "$others_lines" >/run/verify/etc/ld.so.preload && mount -o rbind /run/verify/etc /etc
 } 2>/dev/null
 
-# apart: in a mount namespace that nobody else has. Does not return.
+# apart: in a mount namespace of its own. Does not return.
 verify_here() {
     tried=0 failed=0
     read_preload_file
@@ -213,7 +216,7 @@ verify_here() {
     finish_verification
 }
 
-# What the environment says to the profiler would be said to `env`, too, which starts the programs.
+# Clears the environment's settings of the profiler, which would also reach `env`, which starts the programs.
 verify() {
     if is_root && unshare -m true 2>/dev/null; then
         env -i PATH="$PATH" unshare -m /bin/sh "$0" verify-apart

@@ -1,4 +1,5 @@
-"""Makes the report of a shop: asks a database for its orders, finds who bought alike, and packs the result."""
+"""Makes the report of a shop: queries a database for its orders, finds customers with similar orders, and packs the
+result."""
 
 import json
 import random

@@ -1,4 +1,5 @@
-// The least of an SDK behind OpenTelemetry's C++ API: spans get ids, and go to spans::exporter when they end.
+// Is a minimal SDK behind OpenTelemetry's C++ API: spans get ids, and go to spans::exporter when
+// they end.
 #pragma once
 
 #include <opentelemetry/common/attribute_value.h>
@@ -41,7 +42,7 @@ class Span final : public api::Span {
     ~Span() override {
         End({});
     }
-    // Text alone is kept: it is all that the demo has.
+    // Keeps text alone: the demo has no other attributes.
     void SetAttribute(nostd::string_view key, const common::AttributeValue &value) noexcept override {
         if (nostd::holds_alternative<nostd::string_view>(value))
             finished_.attributes.emplace_back(text(key), text(nostd::get<nostd::string_view>(value)));

@@ -1,4 +1,4 @@
-// The demo's web shop: an HTTP server of four threads, each request of which is a span.
+// Is the demo's web shop: an HTTP server of four threads, each request of which is a span.
 //     server COLLECTORS_PORT
 // It prints the port that it listens at, and ends by SIGTERM.
 #include <csignal>
@@ -13,13 +13,13 @@
 #include "spans.hpp"
 #endif
 
-// --- what the requests ask for ---
+// --- the work of requests ---
 
 namespace shop {
 
 #define WORK __attribute__((noinline)) // each is a function of the profile
 
-// A picture made smaller: some milliseconds, whichever it is.
+// Makes a picture smaller: this takes some milliseconds for any picture.
 WORK unsigned scale_pixels(unsigned seed) {
     std::vector<unsigned> pixels(1 << 16, seed);
     for (unsigned round = 0; round < 250; round++)
@@ -36,7 +36,7 @@ WORK unsigned hash_receipt(const std::string &order) {
     return hash;
 }
 
-// Tries every length for each star: fast for the patterns of most people.
+// Tries every length for each star: fast for most users' patterns.
 WORK bool wildcard_match(const char *pattern, const char *text) {
     if (*pattern == '*')
         return wildcard_match(pattern + 1, text) || (*text && wildcard_match(pattern, text + 1));

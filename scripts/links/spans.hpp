@@ -1,5 +1,5 @@
-// Finished spans, and their way to a Collector: OTLP/HTTP in JSON, on a plain socket. A real program links an
-// OpenTelemetry SDK for this; packages of one are not to be had everywhere.
+// Sends finished spans to a Collector: OTLP/HTTP in JSON, on a plain socket. A real program links
+// an OpenTelemetry SDK for this, which not every system packages.
 #pragma once
 
 #include <arpa/inet.h>
@@ -73,7 +73,7 @@ inline std::string json(const Finished &span) {
     return text + "]}";
 }
 
-// Keeps what has ended until flush() sends it. Any thread may call any of it.
+// Keeps ended spans until flush() sends them. Any thread may call any of its functions.
 class Exporter {
   public:
     void connect_to(uint16_t port, std::string service) {
@@ -84,7 +84,7 @@ class Exporter {
         const std::lock_guard<std::mutex> lock(mutex_);
         waiting_.push_back(std::move(span));
     }
-    // Whether the Collector took all that was waiting.
+    // Returns whether the Collector accepted all waiting spans.
     bool flush() {
         const std::lock_guard<std::mutex> lock(mutex_);
         std::string list;

@@ -1,4 +1,4 @@
-"""The .deb, by dpkg-deb."""
+"""Makes the .deb, by dpkg-deb."""
 
 import hashlib
 import os
@@ -28,13 +28,14 @@ def md5sums(root):
 
 
 def resolve_libraries(root):
-    """They are not executable on Debian; elsewhere tools look for what they need only if they are."""
+    """Resolves libraries of objects that are not executable: on Debian they are not, and elsewhere tools read only
+    executable ones."""
     for path in root.rglob("*.so"):
         path.chmod(DATA)
 
 
 def move_completion(root):
-    """Debian's zsh looks for those of packages in a folder of its own."""
+    """Moves completions: Debian's zsh searches for those of packages in a folder of its own."""
     written = root / COMPLETIONS["zsh"]
     written.parent.rename(written.parent.with_name("vendor-completions"))
 
@@ -49,7 +50,7 @@ def add_changelog(root, release):
 
 
 def write_deb(staged, scratch, file, release):
-    """staged: what is installed; scratch: a folder that is not there yet."""
+    """staged: the installed files; scratch: a folder that does not exist yet."""
     architecture = ARCHITECTURES[release.arch]
     shutil.copytree(staged, scratch, symlinks=True)
     copy(HERE / "lintian-overrides", scratch / "usr/share/lintian/overrides/otelprof")
@@ -63,7 +64,7 @@ def write_deb(staged, scratch, file, release):
     write(scratch / "DEBIAN/control", filled("control.in", version=release.version, architecture=architecture,
                                              maintainer=release.maintainer, size=-(-size_of(staged) // 1024)))
     settle(scratch, release.time)
-    # one thread: how many compress is seen in what comes out
+    # one thread: the number of threads would change the compressed bytes
     subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--build", scratch, file], check=True,
                    stdout=subprocess.DEVNULL,
                    env={**os.environ, "SOURCE_DATE_EPOCH": str(release.time), "DPKG_DEB_THREADS_MAX": "1"})

@@ -1,4 +1,5 @@
-"""An OCI image layout: one layer, with the bundle and a static cp, for an init container that copies it into a volume."""
+"""Makes an OCI image layout: one layer, with the bundle and a static cp, for an init container that copies it into a
+volume."""
 
 import gzip
 import hashlib
@@ -21,7 +22,7 @@ INDEX = "application/vnd.oci.image.index.v1+json"
 
 
 def tar_of(root, time, prefix=""):
-    """All of a folder as a tar, every owner root, every time the same."""
+    """Returns all of a folder as a tar, every owner root, all times equal."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for path in paths_in(root):
@@ -35,7 +36,7 @@ def tar_of(root, time, prefix=""):
 
 
 class Layout:
-    """The folder that is built; each blob lies under its own hash."""
+    """Is the folder that is built; each blob has its own hash as its name."""
 
     def __init__(self, folder):
         shutil.rmtree(folder, ignore_errors=True)
@@ -48,7 +49,7 @@ class Layout:
         (self.folder / name).write_text(json.dumps(content, sort_keys=True))
 
     def blob(self, media_type, content):
-        """Its descriptor; what is no bytes is written as JSON."""
+        """Adds a blob, and returns its descriptor; contents other than bytes are written as JSON."""
         content = content if isinstance(content, bytes) else json.dumps(content, sort_keys=True).encode()
         digest = hashlib.sha256(content).hexdigest()
         (self.blobs / digest).write_bytes(content)
@@ -56,7 +57,7 @@ class Layout:
 
 
 def annotations(tree, version, created):
-    # no base image: nothing is said of one
+    # without a base image: none is named
     return {
         "org.opencontainers.image.title": "otelprof",
         "org.opencontainers.image.description": "Copies libotelprof into a volume, from an init container",
@@ -67,7 +68,7 @@ def annotations(tree, version, created):
 
 
 def write_image(root, folder, version, arch, time):
-    """root: what the image holds, the bundle in its folder otelprof."""
+    """root: the image's contents, with the bundle in its folder otelprof."""
     created = datetime.fromtimestamp(time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     notes = annotations(root / "otelprof", version, created)
     layout = Layout(folder)

@@ -1,5 +1,5 @@
-"""What the packages install: the bundle in a folder of its own, its documents where distributions have them, and the
-files of /etc and of systemd. Nothing of it is turned on by being there."""
+"""Installs what the packages have: the bundle in a folder of its own, its documents where distributions have them,
+and the files of /etc and of systemd. Installing turns nothing on."""
 
 import os
 import shutil
@@ -16,16 +16,16 @@ LIBRARY = "usr/lib/opentelemetry/otelprof"
 DOCUMENTS = "usr/share/doc/otelprof"
 SETTINGS = "etc/opentelemetry/otelprof"
 UNITS, UNIT = "usr/lib/systemd/system", "otelprof-preload.service"
-# where shells look by themselves
+# the folders that shells search by themselves
 COMPLETIONS = {
     "bash": "usr/share/bash-completion/completions/otelprof",
     "zsh": "usr/share/zsh/site-functions/_otelprof",
     "fish": "usr/share/fish/vendor_completions.d/otelprof.fish",
 }
-# of the bundle: what is no part of the program
+# parts of the bundle that are no part of the program
 NOT_BESIDE_THE_LIBRARY = ("LICENSE", "THIRD_PARTY.md", "licences", HEADER)
 
-# Short names of Debian's copyright format, and where the whole text is on every Debian.
+# Maps to short names of Debian's copyright format, and to the whole text on every Debian.
 COMMON_LICENCES = {"Apache-2.0": "Apache-2.0", "LGPL-3.0-or-later": "LGPL-3", "LGPL-2.0-or-later": "LGPL-2"}
 
 
@@ -36,7 +36,7 @@ def licence_paragraph(name):
 
 
 def copyright_file(tree):
-    """Debian's machine-readable format; who holds the copyright of a library is in its own file."""
+    """Returns Debian's machine-readable format; a library's own file names the holders of its copyright."""
     rows = components(tree, EXPORTER)
     inside = "\n".join(f"  {row.package} {row.version}: {row.licence}" for row in rows)
     licences = sorted({OURS, *(row.licence for row in rows)})
@@ -51,7 +51,7 @@ def copyright_file(tree):
 
 
 def completion(tree, shell):
-    """As the bundle's own command prints it."""
+    """Returns what the bundle's own command prints."""
     done = subprocess.run([tree / "otelprof", "completion", shell], env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
                           capture_output=True, text=True, check=True)
     return done.stdout

@@ -1,4 +1,4 @@
-"""The list of materials of a release, as SPDX 2.3 in JSON: our files, and what of others is inside which of them."""
+"""Writes the list of materials of a release, as SPDX 2.3 in JSON: our files, and the third-party parts inside each."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ def package_entry(name, version, licence, **more):
 
 
 def analyzed(files):
-    """What is said of a package all of whose files are listed (SPDX 2.3, 7.9)."""
+    """Returns the fields of a package all of whose files are listed (SPDX 2.3, 7.9)."""
     sums = sorted(entry["checksums"][0]["checksumValue"] for entry in files)
     return {"packageVerificationCode": {"packageVerificationCodeValue": hashlib.sha1("".join(sums).encode()).hexdigest()}}
 
@@ -90,7 +90,7 @@ def relations(rows, release, image, files, copy):
 
 
 def materials(tree, copy_program, version, time):
-    """The document's text. tree: the bundle's folder; copy_program: the image's cp."""
+    """Returns the document's text. tree: the bundle's folder; copy_program: the image's cp."""
     rows = components(tree)
     files = list(files_of(tree))
     copy = file_entry("bin/cp", copy_program.read_bytes(), licences_of(components(tree, COPY), ours=None))

@@ -1,4 +1,4 @@
-"""The .rpm, by rpmbuild."""
+"""Makes the .rpm, by rpmbuild."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ LICENCES = "usr/share/licenses/otelprof"
 
 
 def write_rpm(staged, scratch, file, release):
-    """staged: what is installed; scratch: a folder that is not there yet."""
+    """staged: the installed files; scratch: a folder that does not exist yet."""
     root = scratch / "given"
     shutil.copytree(staged, root, symlinks=True)
     (root / LICENCES).parent.mkdir(parents=True)

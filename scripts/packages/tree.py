@@ -1,4 +1,4 @@
-"""Folders of files as a release has them: every mode, owner and time is said here, none is the machine's."""
+"""Makes folders of files as a release has them: every mode, owner and time is set here, none is the machine's."""
 
 import gzip
 import os
@@ -9,7 +9,7 @@ EXECUTABLE, DATA, FOLDER = 0o755, 0o644, 0o755
 
 
 def mode_of(path):
-    """What a file or a folder has in a release, whatever the umask was where it was built."""
+    """Returns the mode of a file or a folder in a release, whatever the umask was where it was built."""
     if path.is_dir():
         return FOLDER
     return EXECUTABLE if path.stat().st_mode & 0o100 else DATA
@@ -22,7 +22,7 @@ def write(path, text, mode=DATA):
 
 
 def copy(source, target):
-    """A file, or a folder with all that is in it; links stay links."""
+    """Copies a file, or a folder with all that is in it; links stay links."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
@@ -32,19 +32,19 @@ def copy(source, target):
 
 
 def compress(source, target):
-    """A manual page or a list of changes, as Debian wants them."""
+    """Compresses a manual page or a list of changes, as Debian requires."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(gzip.compress(source.read_bytes(), 9, mtime=0))
     target.chmod(DATA)
 
 
 def paths_in(folder):
-    """All that is in it, sorted by name, folders before what they hold."""
+    """Returns all that is in the folder, sorted by name, folders before their contents."""
     return sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).as_posix())
 
 
 def settle(folder, time):
-    """Modes and times of all that is in the folder, and its own."""
+    """Sets the modes and times of all that is in the folder, and its own."""
     for path in [*reversed(paths_in(folder)), folder]:
         if not path.is_symlink():
             path.chmod(mode_of(path))

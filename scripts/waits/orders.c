@@ -1,8 +1,8 @@
-/* A program that is slow, while its processors are idle: what is it waiting for?
+/* Is a program that is slow, while its processors are idle: what does it wait for?
  *
  * Workers take orders and write each into a journal. An archiver sends the journal to a backup
- * server every now and then, and has the journal's lock while it waits for the answer. A pool waits
- * for jobs that never come, as pools do.
+ * server every now and then, and holds the journal's lock while it waits for the response. A pool
+ * waits for jobs that never come, as pools do.
  *
  *   orders [SECONDS]
  */
@@ -65,7 +65,7 @@ static void *worker(void *name) {
     return NULL;
 }
 
-/* --- the archiver, and the server that it asks --- */
+/* --- the archiver, and its server --- */
 
 __attribute__((noinline)) static void ask_backup(void) {
     char answer;
@@ -75,7 +75,7 @@ __attribute__((noinline)) static void ask_backup(void) {
 
 __attribute__((noinline)) static void archive(void) {
     pthread_mutex_lock(&journal_lock);
-    ask_backup(); /* here is the mistake: a copy of the journal would do */
+    ask_backup(); /* this is the mistake: a copy of the journal would do */
     pthread_mutex_unlock(&journal_lock);
     archives++;
 }
@@ -127,7 +127,7 @@ int main(int argc, char **argv) {
         pthread_create(&threads[count++], NULL, pool, "pool");
     const double begin = seconds_now();
     sleep(seconds);
-    while (archives < LEAST_ARCHIVES) /* the machine is busy */
+    while (archives < LEAST_ARCHIVES) /* on a busy machine */
         pause_ms(100);
     closed = true;
     pthread_mutex_lock(&jobs_lock);
