@@ -1,14 +1,14 @@
-"""The command, as scripts/otelprof starts it: by this folder's path."""
+"""Starts the command; scripts/otelprof runs this folder by its path."""
 
 import os
 import signal
 import sys
 
 sys.dont_write_bytecode = True
-sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # instead of this folder, with names like `run`
-interrupted = signal.getsignal(signal.SIGINT)  # a job in the background ignores it
+sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # replaces this folder, which has names like `run`
+interrupted = signal.getsignal(signal.SIGINT)  # a job in the background ignores the signal
 if interrupted != signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # there is nothing yet to put in order, nor who could
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing needs cleaning up yet
 
 from otelprof_lib.cli import main  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""What a page says first: of which processes it is, and of what time."""
+"""Describes a page's profile: which processes it is of, and of what time."""
 
 import time
 from collections import Counter
@@ -13,7 +13,7 @@ UNKNOWN_SERVICE = "unknown_service"
 
 
 def readable_time(seconds):
-    """1 h 2 min, 2 min 3 s, 4.5 s"""
+    """Returns 1 h 2 min, 2 min 3 s, 4.5 s"""
     if seconds < 120:
         return f"{fixed(seconds, 1)} s"
     minutes, seconds = divmod(round(seconds), 60)
@@ -37,11 +37,11 @@ def count_samples(resource_profiles):
 
 
 class About:
-    """Sees every message that `watched` passes on."""
+    """Reads every message that `watched` passes on."""
 
     def __init__(self):
-        self._resources = {}  # attributes, by what tells processes apart
-        self._samples = Counter()  # by the same: who did most is named first
+        self._resources = {}  # attributes, by what distinguishes processes
+        self._samples = Counter()  # samples, by the same key: the process with the most is named first
 
     def add(self, message):
         for resource_profiles in message.resource_profiles:
@@ -56,7 +56,7 @@ class About:
             yield message
 
     def lines(self, profiles):
-        """{text, more}: a line for people, and what has no room in it."""
+        """Returns {text, more}: a line for the page, and the rest, which has no room in the line."""
         resources = [self._resources[key] for key, _ in self._samples.most_common()]
         more = len(resources) - MOST_NAMED
         who = ", ".join(filter(None, map(_name, resources[:MOST_NAMED]))) + (f" and {more:,} more" if more > 0 else "")

@@ -1,7 +1,6 @@
-"""From messages to sums: what each stack accounts for, over all processes and intervals.
+"""Sums messages up: what each stack accounts for, over all processes and intervals.
 
-CPU and allocations add up. The live heap is a snapshot, so only each process's last one counts, in
-all its parts.
+CPU and allocations add up. The live heap is a snapshot, so only each process's last one counts, in all its parts.
 """
 
 import os
@@ -18,35 +17,36 @@ from .python_frames import PYTHON, function_in_module, outside_interpreter
 from .sampling import Sampling
 
 
-# samples are counted, and each stands for one period, in nanoseconds
+# these values count samples, each of which stands for one period, in nanoseconds
 IN_PERIODS = {value.type for kind in KINDS.values() for value in kind.values if value.in_periods}
-# shown in seconds
+# these values are shown in seconds
 IN_NANOSECONDS = {value.type for kind in KINDS.values() for value in kind.values if value.unit == "nanoseconds"}
-FRAME_TYPE = "profile.frame.type"  # locations have it
-WAIT_KIND = "otelprof.wait.kind"  # samples of waits have it
+FRAME_TYPE = "profile.frame.type"  # an attribute of locations
+WAIT_KIND = "otelprof.wait.kind"  # an attribute of samples of waits
 LIBC = "libc.so.6"
-LIBC_BEGINS = ("__libc_start_main", "start_thread")  # with these libc calls the program, and is not called by it
-# tell the processes of a file apart, where it has several: attributes of their resources
+LIBC_BEGINS = ("__libc_start_main", "start_thread")  # by these libc calls the program: they are no calls of the program's
+# attributes of resources, which distinguish the processes of a file with several
 INSTANCE = "service.instance.id"
 PROCESS = (INSTANCE, "process.executable.name", "process.pid")
-# Of one message. A small file can refer to one long string, or to one location with many inlined calls, very often.
+# Bounds of one message: a small file can refer to one long string, or to one location with many inlined calls, very
+# often.
 MOST_MEAN_INLINED = 8  # calls at a location, on average over all stacks: compilers make two or three
-FEW_FRAMES = 1 << 22  # in all stacks: so many are no load, however they come about
+FEW_FRAMES = 1 << 22  # frames in all stacks: this many do no harm, however they come about
 
 
 class Frame(NamedTuple):
     name: str
     module: str = ""  # base name of the file that the code is in
-    language: str = ""  # OpenTelemetry's profile.frame.type; "" where a sample does not say, or where it is no code
+    language: str = ""  # OpenTelemetry's profile.frame.type; "" where a sample does not have it, or for a frame that is no code
 
 
 def nameless(module, language=""):
-    """The frame of all code in a module that has no name; [vdso] and its like have brackets already."""
+    """Returns the frame of all code in a module that has no name; [vdso] and the like have brackets already."""
     return Frame(module if module.startswith("[") else f"[{module}]", module, language)
 
 
 class Stack(tuple):
-    """Of frames. It knows its hash: a deep one is looked up many times."""
+    """Is a tuple of frames that keeps its hash: a deep stack is looked up many times."""
 
     def __hash__(self):
         try:
@@ -71,18 +71,18 @@ def _by_stack(samples):
 
 @dataclass
 class Profile:
-    """One kind of measurement: value by stack of frames, leaf first, and labels."""
+    """Holds one kind of measurement: value by stack of frames, leaf first, and labels."""
 
     title: str
     unit: str
     samples: dict = field(default_factory=dict)
-    counts: dict = field(default_factory=dict)  # how many objects, likewise; empty for CPU time
-    noun: str = "objects"  # what is counted
+    counts: dict = field(default_factory=dict)  # number of objects by the same key; empty for CPU time
+    noun: str = "objects"  # name of the counted objects
     sampling: Sampling = field(default_factory=Sampling)
 
     @cached_property
     def stacks(self):
-        """Value by stack, whatever the labels."""
+        """Returns the value by stack, whatever the labels."""
         return _by_stack(self.samples)
 
     @cached_property
@@ -94,7 +94,7 @@ class Profile:
         return sum(self.samples.values())
 
     def of(self, is_wanted):
-        """A profile of the samples whose set of labels is wanted."""
+        """Returns a profile of the samples whose set of labels is wanted."""
 
         def kept(sums):
             return {key: value for key, value in sums.items() if is_wanted(frozenset(key[1]))}
@@ -102,7 +102,7 @@ class Profile:
         return replace(self, samples=kept(self.samples), counts=kept(self.counts))
 
     def under(self, name):
-        """A profile with a label as the outermost frame of each stack that has it."""
+        """Returns a profile with a label as the outermost frame of each stack that has the label."""
 
         def placed(sums):
             result = {}
@@ -118,14 +118,14 @@ class Profile:
 
 
 class Names:
-    """A message's strings and stacks."""
+    """Holds a message's strings and stacks."""
 
     def __init__(self, dictionary, addresses, lines):
         self._dictionary = dictionary
-        self._strings = list(dictionary.string_table)  # each is made once, however often it is referred to
-        self._frames = {}  # each once
+        self._strings = list(dictionary.string_table)  # each string is made once, however many references it has
+        self._frames = {}  # each frame is made once
         self._letters = 0
-        self._bases = {}  # of paths, by the index of the string
+        self._bases = {}  # base names of paths, by the index of the string
         self._addresses = addresses
         self._lines = lines
         self._languages = {
@@ -135,7 +135,7 @@ class Names:
         }
         self._has_python = PYTHON in self._languages.values()
         self._locations = [self._of_location(location) for location in dictionary.location_table]
-        self._location_at = dict(enumerate(self._locations)).__getitem__  # a list would take an index of -1
+        self._location_at = dict(enumerate(self._locations)).__getitem__  # a list would accept an index of -1
         self._only_frame_at = {index: frames[0] for index, frames in enumerate(self._locations) if len(frames) == 1}.__getitem__
         self._check_lengths()
         self._stacks = {index: self._of_stack(stack) or UNKNOWN for index, stack in enumerate(dictionary.stack_table)}
@@ -149,7 +149,7 @@ class Names:
         return entry_at(self._strings, index) or ""
 
     def _base(self, index):
-        """The base name of a path."""
+        """Returns the base name of a path."""
         if index not in self._bases:
             self._bases[index] = os.path.basename(self.string(index))
         return self._bases[index]
@@ -164,7 +164,7 @@ class Names:
         return known
 
     def _check_lengths(self):
-        """Refuses stacks that are long only since the file says one thing very often."""
+        """Refuses stacks that are long only because the file refers to one location very often."""
         lengths = list(map(len, self._locations))
         if max(lengths, default=0) <= MOST_MEAN_INLINED:
             return
@@ -194,7 +194,7 @@ class Names:
         return self._frame(f"{name} {place}" if name and place else name or UNKNOWN[0].name, module or file, language)
 
     def lines_of(self, at, frame):
-        """(path, line) of each time that a function stands at a location; none where it has no lines."""
+        """Returns (path, line) of each function at a location; none where it has no lines."""
         lines = self._dictionary.location_table[at].lines
         known = [entry_at(self._dictionary.function_table, line.function_index) if found == frame and line.line else None
                  for line, found in zip(lines, self._locations[at])]
@@ -202,23 +202,23 @@ class Names:
                 if function and (path := self.string(function.filename_strindex))]
 
     def measured(self, profile):
-        """What its values stand for, as a function."""
+        """Returns a function that gives what a value stands for."""
         return _measured(self.string(profile.sample_type.type_strindex), profile.period)
 
     def _language(self, location):
         return next((self._languages[at] for at in location.attribute_indices if at in self._languages), "")
 
     def _of_location(self, location):
-        """Innermost first: inlined functions come before their callers."""
+        """Returns the frames of a location, the innermost first: inlined functions come before their callers."""
         mapping = entry_at(self._dictionary.mapping_table, location.mapping_index)
         module = self._base(mapping.filename_strindex) if mapping else ""
         language = self._language(location)
         if location.lines:
             return tuple(self._of_line(line, module, language) for line in location.lines)
         if self._addresses and location.address:
-            # what addr2line takes: profilers send addresses as in the file, not as in the process
+            # as for addr2line: profilers send addresses as in the file, not as in the process
             return (self._frame(f"{module}+{location.address:#x}" if module else f"{location.address:#x}", module, language),)
-        # an address says nothing to a reader, and would make one function as many as it makes calls
+        # an address means nothing to a reader, and would make many functions of one
         return (self._frame(*nameless(module, language)),) if module else UNKNOWN
 
     def _with_inlined(self, indices):
@@ -237,13 +237,13 @@ class Names:
 
 
 def process_of(resource):
-    """Who it is, as labels; () where it does not say."""
+    """Returns the process's identity as labels; () where the resource has none."""
     found = {attribute.key: attribute.value for attribute in resource.attributes if attribute.key in PROCESS}
     return tuple((key, text_of(found[key], ())) for key in PROCESS if key in found)
 
 
 def _measured(sample_type, period):
-    """What a value of such samples stands for, as a function."""
+    """Returns a function that gives what a value of such samples stands for."""
     if sample_type in IN_PERIODS:
         return lambda value: value * period / 1e9
     if sample_type in IN_NANOSECONDS:
@@ -252,7 +252,7 @@ def _measured(sample_type, period):
 
 
 def _sums(profile, names, labels):
-    """Value by stack and labels."""
+    """Returns the value by stack and labels."""
     sums = {}
     for sample in profile.samples:
         values = sample.values
@@ -273,7 +273,7 @@ def _sums(profile, names, labels):
 
 
 def _profiles(message, sample_types, addresses, lines):
-    """(process, sample type, profile, value by stack and labels) of each profile of these types."""
+    """Yields (process, sample type, profile, value by stack and labels) of each profile of these types."""
     names = Names(message.dictionary, addresses, lines)
     labels = Labels(message.dictionary)
     for resource_profiles in message.resource_profiles:
@@ -285,12 +285,12 @@ def _profiles(message, sample_types, addresses, lines):
                     yield process, sample_type, profile, _sums(profile, names, labels)
 
 
-# --- all of them ---
+# --- all messages ---
 
 
 def outside_libc(stack):
-    """Of a wait: without what is inside of the libc function that the program called. pthread_mutex_lock says more than
-    futex_wait, which has other names in other libcs."""
+    """Returns the stack of a wait without frames inside of the libc function that the program called.
+    pthread_mutex_lock means more to a reader than futex_wait, which has other names in other libcs."""
     inside = next((depth for depth, frame in enumerate(stack) if frame.module != LIBC), len(stack))
     if not 0 < inside < len(stack) or stack[inside - 1].name.startswith(LIBC_BEGINS):
         return stack
@@ -315,7 +315,7 @@ def _add(target, sums):
 
 
 class _Sums:
-    """What the messages add up to, by process and sample type."""
+    """Adds the messages up, by process and sample type."""
 
     def __init__(self):
         self.processes = set()
@@ -326,8 +326,8 @@ class _Sums:
         if not is_snapshot:
             _add(self._deltas.setdefault((process, sample_type), {}), sums)
             return
-        # by its time: an export that is tried again arrives late, or twice; and a large snapshot comes in
-        # parts of one time
+        # uses the snapshot's time: an export that is tried again arrives late, or twice; and a large snapshot comes
+        # in parts of one time
         key = dict(process).get(INSTANCE), sample_type
         time = profile.time_unix_nano
         if time > self._latest.get(key, (-1, None))[0]:
@@ -343,7 +343,7 @@ class _Sums:
                 yield process, sample_type, sums
 
     def put_into(self, targets):
-        """Adds them to the dictionary of each sample type. Where there are several processes, each is a label."""
+        """Adds the sums to the dictionary of each sample type. Where there are several processes, each is a label."""
         are_several = len(self.processes) > 1
         for process, sample_type, sums in self._all():
             if not (are_several and process):
@@ -354,16 +354,16 @@ class _Sums:
 
 
 def aggregate(messages, addresses=False, lines=False, inside_libc=False, kinds=KINDS):
-    """Profiles by kind, those without samples and of other than `kinds` left out. `messages` are gone through once.
+    """Profiles by kind, those without samples and of other than `kinds` left out. `messages` is read once.
 
     Code without a name is one frame for each module, or, with `addresses`, for each address. A function is
-    one frame, or, with `lines`, one for each of its lines, where the file has debug information. Where there
-    are several processes, the samples of each have its PROCESS as labels. Waits end in the libc function that the
-    program called, or, with `inside_libc`, inside of it.
+    one frame, or, with `lines`, one for each of its lines, where the file has debug information. Where there are
+    several processes, the samples of each have its PROCESS as labels. Waits end in the libc function that the program
+    called, or, with `inside_libc`, inside of it.
     """
     result = {name: Profile(kind.title, kind.unit, noun=kind.noun) for name, kind in KINDS.items() if name in kinds}
-    targets = {}  # by sample type
-    kind_of = {}  # likewise
+    targets = {}  # targets by sample type
+    kind_of = {}  # kinds by sample type
     for name in result:
         kind = KINDS[name]
         targets[kind.shown.type] = result[name].samples
@@ -385,7 +385,7 @@ def aggregate(messages, addresses=False, lines=False, inside_libc=False, kinds=K
 
 
 def self_and_total(values):
-    """By frame: [self, total] of a value by stack."""
+    """Returns [self, total] by frame, of a value by stack."""
     sums = {}
     for stack, value in values.items():
         sums.setdefault(stack[0], [0, 0])[0] += value
@@ -395,7 +395,7 @@ def self_and_total(values):
 
 
 def by_function(profile):
-    """(frame, self, total) of each function, hottest first."""
+    """Returns (frame, self, total) of each function, hottest first."""
     rows = [(frame, own, total) for frame, (own, total) in self_and_total(profile.stacks).items()]
     # sums of the same values differ by the order in which they are added up
     return sorted(rows, key=lambda row: (-round(row[1], 9), -round(row[2], 9), row[0]))

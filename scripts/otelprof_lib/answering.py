@@ -1,10 +1,10 @@
-"""Processes of this machine that are profiled, and where they answer (OTEL_PROFILER_LISTEN), as /proc tells it.
+"""Finds the profiled processes of this machine, and where each listens (OTEL_PROFILER_LISTEN), by /proc.
 
-The profiler's helper thread has descriptors of its own, and /proc shows them at that thread alone. Its sockets that
-listen are where the process answers, whatever the setting said: `%p`, a folder, port 0. Of a Unix socket it holds the file.
+The profiler's helper thread has descriptors of its own, and /proc shows them at that thread alone. Its listening sockets are
+where the process listens, whatever the setting said: `%p`, a folder, port 0. For a Unix socket it holds the file open.
 
-Any process can give a thread that name and say what it likes: all that is read of one has a bound of bytes, and what it sends
-one of time, too.
+Any process can give a thread that name and send anything: all that is read of a process has a bound of bytes, and what it
+sends has a time limit, too.
 """
 
 import contextlib
@@ -23,8 +23,8 @@ from .foreign import printable
 
 HELPERS = ("otelprof", "otelprof unsent")  # the thread's names (common/helper_name.h)
 LIBRARY = re.compile(r"/libotelprof\.so(?:\.\d+)*$", re.M)
-MOST_BYTES = 1 << 28  # of an answer with profiles
-MOST_SAID = 1 << 20  # of any other
+MOST_BYTES = 1 << 28  # of a response with profiles
+MOST_SAID = 1 << 20  # of any other response
 MOST_OF_AN_ERROR = 1000  # letters
 MOST_READ = 1 << 16  # of a file in /proc
 MOST_MAPPED = 1 << 26  # of the list of mappings
@@ -32,28 +32,28 @@ LISTENING = "0A"  # of TCP, in /proc/net/tcp
 
 
 class NotAnswering(OSError):
-    """Nobody is there to be asked; says why."""
+    """No process can respond; the message gives the reason."""
 
 
 class Process(NamedTuple):
     pid: int
     user: str
     command: str
-    helper: str  # its thread's folder in /proc; "" where it has none yet
+    helper: str  # the helper thread's folder in /proc; "" before there is one
 
     def address(self):
-        """A path of a socket, or a port; None: it does not answer, or this user may not see where."""
+        """Returns the path of a socket, or a port; None: the process does not listen, or this user may not see where."""
         return next(iter(_unix_sockets(self.helper)), None) or _port(self.pid, self.helper)
 
 
-# --- which are there ---
+# --- the processes ---
 
 
 def _read(path, most=MOST_READ):
     try:
         with open(path, "rb") as file:
             return file.read(most).decode(errors="replace")
-    except OSError:  # it ended, or is another user's
+    except OSError:  # the process ended, or is another user's
         return ""
 
 
@@ -85,7 +85,7 @@ def _command(pid):
 
 
 def process(pid):
-    """The profiled process of that id."""
+    """Returns the profiled process of that id."""
     if not os.path.exists(f"/proc/{pid}"):
         raise NotAnswering(f"there is no process {pid}")
     helper = _helper(pid)
@@ -95,23 +95,23 @@ def process(pid):
 
 
 def processes():
-    """Those of which this user may know."""
+    """Returns the processes that this user may see."""
     found = []
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
-        with contextlib.suppress(OSError):  # it is none of those, or has ended
+        with contextlib.suppress(OSError):  # the process is not profiled, or has ended
             found.append(process(pid))
     return found
 
 
-# --- where they answer ---
+# --- where they listen ---
 
 
 def _sockets(helper):
-    """The helper's descriptors that are sockets, and where each link leads: to an inode, or to a file."""
+    """Returns the helper's descriptors that are sockets, and where each link leads: to an inode, or to a file."""
     found = {}
     try:
         names = os.listdir(f"{helper}/fd") if helper else []
-    except OSError:  # it ended, or is another user's
+    except OSError:  # the process ended, or is another user's
         return {}
     for path in (f"{helper}/fd/{name}" for name in names):
         try:
@@ -123,7 +123,8 @@ def _sockets(helper):
 
 
 def _unix_sockets(helper):
-    """Returns its sockets' files, each by the helper's descriptor of it: that leads there from any root and namespace of mounts."""
+    """Returns the files of its sockets, each by the helper's descriptor of the file, which works from any root and namespace
+    of mounts."""
     return {path: link for path, link in _sockets(helper).items() if link.startswith("/")}
 
 
@@ -139,33 +140,33 @@ def _port(pid, helper):
 
 
 def shown(process_found):
-    """Returns where it answers, for people. The process may end at any time: each of its links is read once."""
+    """Returns where a process listens, as text. The process may end at any time: each of its links is read once."""
     for file in _unix_sockets(process_found.helper).values():
         return f"unix:{file}"
     port = _port(process_found.pid, process_found.helper)
     return f"127.0.0.1:{port}" if port else "-"
 
 
-# --- asking ---
+# --- requests ---
 
 
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path, timeout, pid=0):
         super().__init__("localhost", timeout=timeout)
         self._path = path
-        self._pid = pid  # who must answer; 0: whoever is there
+        self._pid = pid  # the process that must respond; 0: any process
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
         pid, _, _ = struct.unpack("iii", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iii")))
-        if self._pid and pid and pid != self._pid:  # 0: of another namespace
+        if self._pid and pid and pid != self._pid:  # 0: a process of another namespace
             raise NotAnswering(f"process {pid} answers at its socket")
 
 
 def _is_elsewhere(pid):
-    """In another network namespace: its ports are not ours."""
+    """Returns whether the process is in another network namespace: its ports are not ours."""
     try:
         theirs = os.readlink(f"/proc/{pid}/ns/net")
     except OSError as error:
@@ -188,13 +189,13 @@ def _connection(asked, timeout):
 
 @contextlib.contextmanager
 def _deadline(connection, is_over):
-    """Ends a connection whose timeout is over: that alone would begin again with each byte."""
+    """Ends a connection whose time is over: the connection's own timeout would begin again with each byte."""
     connection.connect()
     connected = connection.sock
 
     def end():
         is_over.set()
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # the connection has ended meanwhile
             connected.shutdown(socket.SHUT_RDWR)
 
     timer = threading.Timer(connection.timeout, end)
@@ -208,7 +209,7 @@ def _deadline(connection, is_over):
 
 
 def _exchange(connection, who, method, path, body, headers, most):
-    """(status, body of the answer)"""
+    """Returns (status, body of the response)."""
     is_over = threading.Event()
     try:
         with _deadline(connection, is_over):
@@ -226,8 +227,8 @@ def _exchange(connection, who, method, path, body, headers, most):
 
 
 def answer_of(connection, who, path, method="GET", body=None, most=MOST_SAID):
-    """The body of the answer; the connection is closed. The token goes only where one is asked for: a Unix socket knows its
-    user by the kernel."""
+    """Returns the body of the response; the connection is closed. The token is sent only where one is required: for a
+    Unix socket the kernel reports the user."""
     status, answer = _exchange(connection, who, method, path, body, {}, most)
     token = os.environ.get("OTEL_PROFILER_LISTEN_TOKEN")
     if status == http.client.UNAUTHORIZED and token and not isinstance(connection, UnixConnection):
@@ -238,5 +239,5 @@ def answer_of(connection, who, path, method="GET", body=None, most=MOST_SAID):
 
 
 def ask(asked, path, method="GET", body=None, timeout=30, most=MOST_SAID):
-    """The body of the answer of a process."""
+    """Returns the body of a process's response."""
     return answer_of(_connection(asked, timeout), f"process {asked.pid}", path, method, body, most)

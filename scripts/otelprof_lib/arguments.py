@@ -1,4 +1,4 @@
-"""Types of arguments that several commands have."""
+"""Has types of arguments that several commands use."""
 
 import argparse
 
@@ -12,7 +12,7 @@ def positive(text):
     return value
 
 
-positive.__name__ = "positive number"  # argparse shows it
+positive.__name__ = "positive number"  # argparse shows this name
 
 
 def _between(least, most, name):
@@ -27,11 +27,11 @@ def _between(least, most, name):
 
 
 port = _between(0, 65535, "port number")
-seconds = _between(1, 3600, "number of seconds from 1 to 3600")  # that a process answers for
+seconds = _between(1, 3600, "number of seconds from 1 to 3600")  # that a process's response may cover
 
 
 def types(text):
-    """What libotelprof would only warn about is refused here, before anything runs."""
+    """Refuses before anything runs what libotelprof would only warn about."""
     if text.lower() == ALL:
         return text
     names = [name.strip() for name in text.split(",")]

@@ -1,15 +1,15 @@
-"""The tree of a profile's calls as columns, which a browser lays out: one entry a node, each after the one that calls it.
+"""Makes the tree of a profile's calls as columns, which a browser lays out: one entry a node, each after its caller.
 
-`parents`, `frames` (indices that the caller gives out), `own` and, where objects are counted, `objects`; `unseen` is the value
-of what is left out directly below a node. What a node has with all below it, its depth and its place are for the page to
-compute: that is quick there, and slow here.
+The columns are `parents`, `frames` (indices that the caller gives out), `own` and, where objects are counted, `objects`;
+`unseen` is the value of what is left out directly below a node. The page computes what a node has with all below it, its depth
+and its place: that is quick there, and slow here.
 """
 
 ROOT = 0
 
 
 def _shared_depths(paths):
-    """How many frames each path has in common with the one before it."""
+    """Returns how many frames each path has in common with the one before it."""
     before, depths = (), []
     for path in paths:
         shared = 0
@@ -23,9 +23,9 @@ def _shared_depths(paths):
 
 
 def _chains(paths, depths, values):
-    """The parts of paths that are not branched, as (value with all below, number of the path that has it first, first depth,
-    end): all nodes of one have the same value. A tree has more nodes than memory has room for, but not more than two
-    chains for each path."""
+    """Yields the unbranched parts of paths as (value with all below, number of the first path with the part, first depth,
+    end): all nodes of a part have one value. A tree may have more nodes than fit into memory, but at most two parts for
+    each path."""
     chains, open_chains = [], []
 
     def close_below(depth):
@@ -48,7 +48,8 @@ def _chains(paths, depths, values):
 
 
 def _largest(paths, depths, values, most):
-    """By path: how many of its frames are among the largest nodes. What calls a node is no smaller, and stands before it."""
+    """Returns for each path how many of its frames are among the largest nodes. A caller is no smaller than its
+    callee, and comes before it."""
     ends = list(depths)
     # sums of the same values differ by the order in which they are added up
     for _, number, begin, end in sorted(_chains(paths, depths, values), key=lambda it: (-round(it[0], 9), it[1], it[2])):
@@ -60,20 +61,21 @@ def _largest(paths, depths, values, most):
 
 
 class CallTree:
-    """`index`: a mapping from frame to index, which makes those that it lacks. Beyond `most` nodes the smallest are left
-    out."""
+    """Is a tree of calls. `index`: a mapping from frame to index, which adds frames that it lacks. Beyond `most`
+    nodes the smallest are left out."""
 
     def __init__(self, profile, index, root, most):
         self.parents = [-1]
         self.frames = [index[root]]
         self.left_out = 0
-        self._leaves = {}  # node by stack; ~node: that is left out, and node is the last of its callers that is not
+        self._leaves = {}  # node by stack; ~node: the stack is left out, and node is its last caller that is not
         stacks = {**profile.stacks, **profile.objects} if profile.counts else profile.stacks
         self._grow(stacks, profile.stacks, index.__getitem__, most)
         self._fill(profile)
 
     def _grow(self, stacks, values, place, most):
-        """Outermost frame first and sorted, so that a stack shares with the one before it all that it shares with any."""
+        """Adds stacks, the outermost frame first and sorted, so that a stack shares with the one before it all that
+        it shares with any."""
         by_path = sorted((tuple(map(place, reversed(stack))), at) for at, stack in enumerate(stacks))
         paths, numbers = [path for path, _ in by_path], [at for _, at in by_path]
         del by_path
@@ -92,7 +94,7 @@ class CallTree:
         self._leaves = dict(zip(stacks, leaves))
 
     def _add_below(self, nodes, frames):
-        """`nodes`: the way from the root; it grows."""
+        """Adds frames below a node. `nodes`: the path from the root; it grows."""
         for frame in frames:
             self.parents.append(nodes[-1])
             nodes.append(len(self.frames))
@@ -103,7 +105,7 @@ class CallTree:
         self.objects, _ = self._columns(profile.objects) if profile.counts else ([], [])
 
     def _columns(self, values):
-        """Of a value by stack: what is at each node, and what is left out below it."""
+        """Returns from a value by stack the value at each node, and the value left out below it."""
         seen, unseen = ([0] * len(self.parents) for _ in range(2))
         for stack, value in values.items():
             node = self._leaves[stack]

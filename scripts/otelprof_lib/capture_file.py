@@ -1,8 +1,8 @@
-"""Files of profiles.
+"""Reads and writes files of profiles.
 
-What we write: messages, each behind its length as 4 bytes, big-endian (what the Collector's file
-exporter writes with `format: proto`, and libotelprof with OTEL_PROFILER_FILE_FORMAT=protobuf). What
-we read: that, a single bare message, and JSON lines (of libotelprof or the Collector).
+The command writes messages, each behind its length as 4 bytes, big-endian (as the Collector's file exporter does with
+`format: proto`, and libotelprof with OTEL_PROFILER_FILE_FORMAT=protobuf). It reads such files, a single bare message,
+and JSON lines (of libotelprof or the Collector).
 """
 
 import base64
@@ -19,32 +19,32 @@ from .places import load_messages
 from .progress import Progress
 
 LENGTH = struct.Struct(">I")
-# the tags of ProfilesData's two fields, one of which a bare message begins with
+# tags of ProfilesData's two fields: a bare message begins with one of them
 FIRST_BYTES = (0x0A, 0x12)
 GZIP = b"\x1f\x8b"
 IDS = ("profileId", "traceId", "spanId")
 LOOK = 1 << 12  # white space before JSON is shorter
 MAX_ALONE = 1 << 28  # bytes of a file that is one message
-FEW_MESSAGES = 1 << 12  # they are no load, however small they are
-LEAST_BYTES = 64  # of a message, on average: the smallest export of one sample has more
-MOST_LETTERS = 1 << 27  # in what attributes have by reference: a small file can refer to one long string very often
-MOST_INLINED = 1 << 14  # calls at one address: each stack with it has all of them
+FEW_MESSAGES = 1 << 12  # this many do no harm, however small they are
+LEAST_BYTES = 64  # bytes of a message, on average: the smallest export of one sample has more
+MOST_LETTERS = 1 << 27  # letters that attributes refer to: a small file can refer to one long string very often
+MOST_INLINED = 1 << 14  # calls at one address: each stack with the address has all of them
 MOST_NANOSECONDS = (1 << 63) - 1  # since 1970: what other formats can hold
-# what decoding raises for content that is something else
+# exceptions that decoding raises for other content
 BROKEN = (DecodeError, json_format.ParseError, ValueError, TypeError, IndexError, RecursionError)
 
 
 def entry_at(table, index):
-    """An entry of a dictionary's table; None where a broken message points outside."""
+    """Returns an entry of a dictionary's table; None where a broken message points outside."""
     return table[index] if 0 <= index < len(table) else None
 
 
 class BadFile(Exception):
-    """Not a file of profiles; the message says why."""
+    """Is raised for a file that is none of profiles; the message gives the reason."""
 
 
 def check_count(count, size):
-    """Refuses a file that is long only since it has very many messages in which nothing is. Raises one of BROKEN."""
+    """Refuses a file that is long only because it has very many empty messages. Raises one of BROKEN."""
     if count > FEW_MESSAGES and size < count * LEAST_BYTES:
         raise ValueError(f"it has more than {FEW_MESSAGES} messages of less than {LEAST_BYTES} bytes on average: no profiler wrote it")
 
@@ -55,7 +55,7 @@ def append_message(file, data):
 
 
 def _are_lengths(file, size):
-    """Whether the lengths in a file add up: it is a row of messages, and none is cut short."""
+    """Returns whether the lengths in a file add up: it is a row of messages, and none is cut short."""
     at = count = 0
     while at < size:
         count += 1
@@ -73,13 +73,13 @@ def _decode(data):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         message.ParseFromString(data)
-    if said:  # one of protobuf's implementations does no more than warn of what it does not understand
+    if said:  # one of protobuf's implementations only warns of what it does not understand
         raise ValueError(str(said[0].message))
     return _inline_strings(message)
 
 
 def _with_ids(value, convert):
-    """OTLP's JSON has ids in hex where protobuf's JSON has base64."""
+    """Converts ids: OTLP's JSON has them in hex where protobuf's JSON has base64."""
     if isinstance(value, list):
         return [_with_ids(item, convert) for item in value]
     if not isinstance(value, dict):
@@ -88,7 +88,7 @@ def _with_ids(value, convert):
 
 
 def _referred(value, lengths):
-    """How many letters a value has by reference."""
+    """Returns how many letters a value refers to."""
     kind = value.WhichOneof("value")
     if kind == "string_value_strindex":
         return entry_at(lengths, value.string_value_strindex) or 0
@@ -109,7 +109,7 @@ def _check_references(message, strings):
 
 
 def _inline_strings(message):
-    """The Collector moves the resource's strings into the dictionary; here they are put back."""
+    """Puts the resource's strings back, which the Collector moves into the dictionary."""
     strings = list(message.dictionary.string_table)  # each is made once
     _check_references(message, strings)
     for resource_profiles in message.resource_profiles:
@@ -123,7 +123,7 @@ def _inline_strings(message):
 
 
 def decode_json(line):
-    """One message in OTLP's JSON, as ProfilesData. Raises one of BROKEN."""
+    """Decodes one message in OTLP's JSON, as ProfilesData. Raises one of BROKEN."""
     message = load_messages()[0].ProfilesData()
     tree = _with_ids(json.loads(line), lambda text: base64.b64encode(bytes.fromhex(text)).decode())
     json_format.ParseDict(tree, message, ignore_unknown_fields=True)
@@ -131,13 +131,13 @@ def decode_json(line):
 
 
 def encode_json(message):
-    """ProfilesData as a line of OTLP's JSON."""
+    """Encodes ProfilesData as a line of OTLP's JSON."""
     tree = _with_ids(json_format.MessageToDict(message), lambda text: base64.b64decode(text).hex())
     return json.dumps(tree, separators=(",", ":"))
 
 
 def _is_json_alone(text):
-    """Whether a text is JSON; JSON of something else is told by who decodes it."""
+    """Returns whether a text is JSON; the decoder recognises JSON of something else."""
     try:
         json.loads(text)
     except json.JSONDecodeError:
@@ -146,7 +146,7 @@ def _is_json_alone(text):
 
 
 def _of_lines(path, file):
-    """Those lines that can be read; a process that was killed may have left half of one."""
+    """Yields the lines that can be read; a process that was killed may have left half of one."""
     count = 0
     broken = []
     size = 0
@@ -168,7 +168,7 @@ def _of_lines(path, file):
 
 
 def _of_json(path, file, size):
-    """A single message, maybe over several lines, or one on each line."""
+    """Reads a single message, maybe over several lines, or one on each line."""
     first = file.readline()
     while first and not first.strip():
         first = file.readline()
@@ -199,12 +199,12 @@ def _of_protobuf(path, file, size):
 
 
 def _seekable(file):
-    """The file, or all that comes out of a pipe."""
+    """Returns the file, or all that comes out of a pipe."""
     return file if file.seekable() else io.BytesIO(file.read())
 
 
 def _check_figures(message):
-    """Refuses figures that no profiler writes, and that nothing can be computed from."""
+    """Refuses figures that no profiler writes, and that no result can be computed from."""
     if any(len(location.lines) > MOST_INLINED for location in message.dictionary.location_table):
         raise ValueError(f"a location has more than {MOST_INLINED} inlined calls")
     for resource_profiles in message.resource_profiles:
@@ -217,15 +217,15 @@ def _check_figures(message):
 
 
 def decoded(data):
-    """One message as ProfilesData, and good to compute with. Raises one of BROKEN."""
+    """Returns one message as ProfilesData, valid for computing. Raises one of BROKEN."""
     message = _decode(data)
     _check_figures(message)
     return message
 
 
 def each_message(path):
-    """One message of a file after the other, as ProfilesData: no more than one is in memory. On a terminal it is
-    told how far a long reading has come."""
+    """Yields one message of a file after the other, as ProfilesData: no more than one is in memory. A terminal shows
+    how far a long reading has come."""
     count = 0
     with open(path, "rb") as opened:
         file = _seekable(opened)
@@ -247,5 +247,5 @@ def each_message(path):
 
 
 def read_messages(path):
-    """All messages of a file at once."""
+    """Returns all messages of a file at once."""
     return list(each_message(path))

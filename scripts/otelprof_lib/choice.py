@@ -1,4 +1,4 @@
-"""The options that say what of a file is shown: the same for each command that shows one."""
+"""Has the options that select what of a file is shown: the same for each command that shows one."""
 
 from .aggregate import aggregate
 from .capture_file import each_message
@@ -16,7 +16,7 @@ def add_language(sub):
 
 
 def add_choice(sub, by_function=True, has_file=True):
-    """The file to show, and what of it: the same for each command that shows one."""
+    """Adds the file to show, and the options that select its parts."""
     if has_file:
         sub.add_argument("file")
     sub.add_argument("--span", type=id_label(SPAN), metavar="ID", help="only this span: its id, or 4 or more of its first digits")
@@ -34,7 +34,7 @@ def add_choice(sub, by_function=True, has_file=True):
 
 
 def chosen(options, messages=None, kinds=KINDS):
-    """What the options of `add_choice` leave of a file's profiles, or of messages', and a title for it."""
+    """Returns what the options of `add_choice` leave of a file's profiles, or of messages', and a title."""
     messages = each_message(options.file) if messages is None else messages
     profiles = aggregate(messages, options.addresses, options.lines, options.inside_libc, kinds)
     wanted = [it for it in (options.span, options.trace, *options.label) if it]
@@ -51,12 +51,12 @@ def chosen(options, messages=None, kinds=KINDS):
 
 
 def is_chosen(options):
-    """Whether one of the options leaves something out, or shows it in another way."""
+    """Returns whether one of the options leaves something out, or shows it in another way."""
     return any(getattr(options, word) for word in WORDS)
 
 
 def check_untouched(options, what):
-    """That nothing is chosen, where exports stay as they are."""
+    """Refuses such options where exports must stay unchanged."""
     for word in WORDS:
         if getattr(options, word):
             raise NothingChosen(f"--{word.replace('_', '-')} does not go with {what}")

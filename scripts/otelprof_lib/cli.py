@@ -1,4 +1,4 @@
-"""The command line."""
+"""Is the command line."""
 
 import argparse
 import io
@@ -19,13 +19,14 @@ from .whole_file import OneFile
 class Command(NamedTuple):
     name: str
     help: str
-    add_arguments: Callable  # to its parser
+    add_arguments: Callable  # adds arguments to a parser
     action: Callable  # options -> exit status
-    has_help: bool = True  # of its own: --help
+    has_help: bool = True  # prints a help of its own: --help
 
 
 def _host(_):
-    """Done by the launcher, scripts/otelprof, without Python: here it is for the list of commands."""
+    """Stands for the command that the launcher, scripts/otelprof, runs without Python: here it is for the list of
+    commands."""
     say("`host` is to be the first argument")
     return 2
 
@@ -63,7 +64,8 @@ def parser():
 
 
 def _parsed(arguments):
-    """`live` has its options on both sides of who is followed; what is behind `--` is a program with options of its own."""
+    """Parses arguments: `live` has its options on both sides of the process; after `--` comes a program with options
+    of its own."""
     if arguments[:1] != ["live"]:
         return parser().parse_args(arguments)
     own = list(itertools.takewhile(lambda word: word != "--", arguments))
@@ -79,11 +81,12 @@ def _said(error):
 
 
 class OutputError(OSError):
-    """Standard output cannot be written."""
+    """Is raised when standard output cannot be written."""
 
 
 class _StandardOutput(io.FileIO):
-    """The descriptor of standard output. What it refuses is an OutputError, except a pipe that nobody reads any more."""
+    """Writes to the descriptor of standard output. A failed write is an OutputError, except into a pipe whose reader
+    has gone."""
 
     def write(self, data):
         try:
@@ -97,8 +100,8 @@ class _StandardOutput(io.FileIO):
 def _complete_streams():
     """Makes both streams usable. A parent may have closed one; a program that we run finds it closed, too.
 
-    What is said on a closed standard error is lost. A closed standard output is an error once something is written there:
-    a descriptor that can only be read stands for it.
+    Text for a closed standard error is lost. A closed standard output is an error once something is written there: a
+    descriptor that can only be read stands for it.
     """
     if sys.stdout is sys.__stdout__:
         descriptor = os.open(os.devnull, os.O_RDONLY) if sys.stdout is None else sys.stdout.fileno()
@@ -111,7 +114,7 @@ def _complete_streams():
 
 
 def _drop_output():
-    """What is still in the buffer is lost, also for Python, which writes it at its end."""
+    """Drops the contents of the buffer, so that Python does not write them at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""Stacks as lines, what flamegraph.pl and its kin read: `main;middle;leaf 123`, outermost first."""
+"""Writes stacks as lines for flamegraph.pl and similar tools: `main;middle;leaf 123`, outermost first."""
 
 from .foreign import printable
 from .formats import exact
@@ -9,7 +9,7 @@ def _name(frame):
 
 
 def write_collapsed(file, profile):
-    """Of time in nanoseconds, of memory in bytes."""
+    """Writes time in nanoseconds, memory in bytes."""
     lines = {}
     for stack, value in profile.stacks.items():
         line = ";".join(map(_name, reversed(stack)))

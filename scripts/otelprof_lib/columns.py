@@ -1,4 +1,4 @@
-"""Page data as bytes that a browser takes without copying: JSON behind its length, then columns of numbers.
+"""Packs page data as bytes that a browser uses without copying: JSON behind its length, then columns of numbers.
 
 The length has 4 bytes, the least significant first. In the JSON a column is {type, at, count}: `i` is of 4 bytes, `d` of 8,
 `at` counts bytes from the next multiple of 8 behind the JSON.
@@ -9,8 +9,8 @@ import struct
 from array import array
 
 WHOLE, FRACTIONAL = "i", "d"
-TYPES = dict.fromkeys(("parents", "frames", "at", "labels", "stacks", "sizes"), WHOLE)  # all others are values
-TABLES = ("tree", "samples", "stacks")  # tables of columns, of a profile or of the page
+TYPES = dict.fromkeys(("parents", "frames", "at", "labels", "stacks", "sizes"), WHOLE)  # all other columns are values
+TABLES = ("tree", "samples", "stacks")  # tables that have columns, of a profile or of the page
 ALIGNMENT = 8
 
 
@@ -24,7 +24,7 @@ class _Columns:
         self._at = 0
 
     def put(self, columns):
-        """The same with a description in place of each."""
+        """Returns the value with a description in place of each column."""
         described = {}
         for name, values in columns.items():
             kind = TYPES.get(name, FRACTIONAL)

@@ -1,4 +1,4 @@
-"""Exports summed up as they are: no stack, line, address or attribute is lost, only when each was.
+"""Sums exports up: no stack, line, address or attribute is lost, only the time of each.
 
 Each export has tables of its own, and its samples refer to them by index. Here is one set of tables for all; an entry
 that several exports have is there once. Deltas of one process and kind are added up. Of a snapshot the latest stays.
@@ -14,15 +14,15 @@ from .places import load_messages
 SNAPSHOTS = {value.type for kind in KINDS.values() if kind.is_snapshot for value in kind.values}
 ORDER = [value.type for kind in KINDS.values() for value in kind.values]
 ID_BYTES = 16
-MOST = (1 << 63) - 1  # of a value in a file
+MOST = (1 << 63) - 1  # largest value in a file
 
 
 class _Table(dict):
-    """Index by entry; index 0 is the entry that means `not set`."""
+    """Maps an entry to its index; index 0 is the entry that means `not set`."""
 
     def __init__(self, zero):
         super().__init__({zero: 0})
-        self.entries = [zero]  # by index
+        self.entries = [zero]  # entries by index
         self.size = 0  # letters, or items, of all entries
 
     def index(self, entry):
@@ -35,7 +35,7 @@ class _Table(dict):
 
 
 class Tables:
-    """Of all exports. Entries are tuples; what they refer to are indices of these tables."""
+    """Are the tables of all exports. Entries are tuples; their references are indices of these tables."""
 
     def __init__(self):
         self.strings = _Table("")
@@ -48,16 +48,16 @@ class Tables:
 
 
 class _Translation:
-    """From the indices of one export to those of the common tables; only what is asked for is taken over."""
+    """Translates the indices of one export to those of the common tables; only used entries are taken over."""
 
     def __init__(self, dictionary, tables):
         self._dictionary = dictionary
-        self._strings = list(dictionary.string_table)  # each is made once, however often it is referred to
+        self._strings = list(dictionary.string_table)  # each string is made once, however many references it has
         self._tables = tables
         self._known = {}  # (table, index there) -> index here
 
     def _translated(self, table, index, make):
-        """`make` gives the entry; what lies outside of a table is not set."""
+        """Returns the index here. `make` gives the entry; an index outside of a table means `not set`."""
         key = table, index
         if key not in self._known:
             entries = getattr(self._dictionary, table)
@@ -149,20 +149,20 @@ class _Translation:
 
 
 class Series:
-    """The samples of one process and kind, taken with one period."""
+    """Holds the samples of one process and kind, taken with one period."""
 
     def __init__(self, sample_type, period_type, period):
         self.sample_type = sample_type  # (type, unit)
         self.period_type = period_type
         self.period = period
         self.begin = self.end = 0
-        self.attributes = {}  # by key: the latest
+        self.attributes = {}  # attributes by key: the latest
         self.sums = {}  # (stack, attributes, link) -> value
-        self._parts = {}  # of a snapshot: those of its time, by id
+        self._parts = {}  # of a snapshot: the parts of its time, by id
 
     def add(self, profile, translation, key_of):
         begin, end = profile.time_unix_nano, profile.time_unix_nano + profile.duration_nano
-        if end >= self.end:  # counts are those since the start of the process
+        if end >= self.end:  # these attributes count since the start of the process
             self.attributes.update(
                 (key_of(index), index) for index in translation.attributes(profile.attribute_indices)
             )
@@ -189,7 +189,7 @@ class Series:
 
 
 def in_a_file(value):
-    """A sum, if it can be written."""
+    """Returns a sum, if it can be written."""
     if value > MOST:
         raise BadFile(f"the values of a stack add up to {value}, which is more than a file can hold")
     return value
@@ -214,7 +214,7 @@ def _add_samples(sums, profile, translation):
 
 
 class Process:
-    """Who was profiled: the latest word of it."""
+    """Describes the profiled process, by its latest export."""
 
     def __init__(self):
         self.resource_profiles = None  # without its profiles
@@ -222,7 +222,7 @@ class Process:
         self.series = {}  # by sample type and period
 
     def describe(self, resource_profiles, scope):
-        """As this export does."""
+        """Takes the description of this export."""
         profiles_pb2 = load_messages()[0]
         self.resource_profiles = profiles_pb2.ResourceProfiles(
             resource=resource_profiles.resource, schema_url=resource_profiles.schema_url
@@ -242,18 +242,18 @@ class Process:
 
 
 def _identity(resource):
-    """The instance, or all that the resource says."""
+    """Returns the instance, or all attributes of the resource."""
     instance = next((it.value.string_value for it in resource.attributes if it.key == INSTANCE), "")
     return instance or resource.SerializeToString(deterministic=True)
 
 
 class Combined:
-    """`add` takes one export after the other. With `kinds`: only what is of these."""
+    """Combines exports: `add` takes one after the other. With `kinds`: only profiles of these."""
 
     def __init__(self, kinds=None):
         self.tables = Tables()
-        self.processes = {}  # by identity
-        self._seen = set()  # sample types, those that are not wanted, too
+        self.processes = {}  # processes by identity
+        self._seen = set()  # all sample types that came, including those that are not wanted
         self._wanted = kinds and {value.type for kind in kinds for value in KINDS[kind].values}
 
     def add(self, message):
@@ -276,7 +276,7 @@ class Combined:
 
     @property
     def kinds(self):
-        """All that there are, in the order of display."""
+        """Returns all kinds that there are, in the order of display."""
         return [name for name, kind in KINDS.items() if kind.shown.type in self._seen]
 
     def size(self):
@@ -292,7 +292,7 @@ class Combined:
     # --- as one export ---
 
     def message(self):
-        """All of it as ProfilesData."""
+        """Returns everything as ProfilesData."""
         message = load_messages()[0].ProfilesData()
         for process in self.processes.values():
             resource_profiles = message.resource_profiles.add()
@@ -360,5 +360,5 @@ def combined(messages, kinds=None):
 
 
 def without_orphans(message):
-    """The same export, without what no sample refers to."""
+    """Returns the export without entries that no sample refers to."""
     return Combined().add(message).message()

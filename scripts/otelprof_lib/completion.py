@@ -1,4 +1,4 @@
-"""`otelprof completion`: what a shell completes, read from the commands' own parsers."""
+"""Implements `otelprof completion`: what a shell completes, read from the commands' own parsers."""
 
 import argparse
 import re
@@ -6,22 +6,22 @@ from typing import NamedTuple
 
 SHELLS = ("bash", "zsh", "fish")
 FILES = "files"
-HOST_WORDS = ("enable", "disable", "verify", "status")  # of `otelprof host`, which is no Python
+HOST_WORDS = ("enable", "disable", "verify", "status")  # words of `otelprof host`, which is no Python
 
 
 class Option(NamedTuple):
     flags: tuple
-    takes: object  # None: no value; FILES; or its words, () where they are not known
+    takes: object  # None: no value; FILES; or the value's words, () where they are not known
     help: str
 
 
 class Words(NamedTuple):
-    """Of one command."""
+    """Holds the words of one command."""
 
     name: str
     help: str
     options: tuple
-    values: object  # of its arguments: FILES or words
+    values: object  # values of its arguments: FILES or words
 
 
 FILE_OPTIONS = ("--output", "--flamegraph")
@@ -96,7 +96,7 @@ complete -F _otelprof otelprof
 
 
 def _quoted(text):
-    """Inside of single quotes, in a specification of _arguments."""
+    """Quotes a text inside of single quotes, in a specification of _arguments."""
     return re.sub(r"([\[\]:\\])", r"\\\1", text).replace("'", "'\\''")
 
 

@@ -1,4 +1,4 @@
-"""`otelprof ps`, `ctl` and `record`: processes that are profiled now."""
+"""Implements `otelprof ps`, `ctl` and `record` for processes that are profiled now."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ from .waking import ended_by_ctrl_c
 from .whole_file import refuse_one_file, whole_file
 
 START = "OTEL_PROFILER_START"
-PATIENCE_SECONDS = 60  # beyond the time that was asked for
+PATIENCE_SECONDS = 60  # beyond the requested time
 
 
 # --- ps ---
@@ -117,7 +117,7 @@ def add_ctl(sub):
 
 
 def _is_off(asked):
-    """By settings: what a program has stopped by a call no recording turns on."""
+    """Returns whether settings turned it off: no recording turns on what a program has stopped by a call."""
     answer = answering.ask(asked, "/status")
     try:
         found = json.loads(answer)

@@ -1,4 +1,4 @@
-"""`otelprof diff`: what changed between two files."""
+"""Implements `otelprof diff`: shows what changed between two files."""
 
 import math
 
@@ -12,7 +12,8 @@ from .formats import fixed, function_name, readable, readable_count
 from .kinds import KINDS, missing
 from .same_modules import with_modules_of
 
-# Of the others a sample is no observation of its own: a thread that waits once, for long, is seen at each look.
+# Only in these kinds is a sample an observation of its own: a thread that waits once, for long, is sampled at each
+# poll.
 COUNTED = ("cpu", "alloc", "heap", "heap_peak", "lock")
 LEAST_CHANGE = 5  # percent
 DIGITS = 1
@@ -26,9 +27,9 @@ def _profile(path, name):
 
 
 def _exposures(options, sides):
-    """What values are divided by; None: by the total."""
+    """Returns what values are divided by; None: by the total."""
     if KINDS[options.kind].is_snapshot:
-        return 1, 1  # what is alive is compared as it is
+        return 1, 1  # live memory is compared without division
     if options.by == "cpu":
         return None
     for path, profile in zip((options.before, options.after), sides):
@@ -47,7 +48,7 @@ def _scaled(profile, value, exposure):
 
 
 def _difference(change, sides, exposures):
-    """Of the scaled values, as a text with its sign."""
+    """Returns the difference of the scaled values, as a text with its sign."""
     if exposures is None:
         points = 100 * (change.after / sides[1].total - change.before / sides[0].total)
         return f"{points:+.{DIGITS}f}%"
@@ -66,7 +67,7 @@ def _chance(p):
 
 
 def table_rows(comparison, sides, exposures):
-    """Titles, then rows of texts."""
+    """Returns titles, then rows of texts."""
     rows = [["A", "B", "B - A", "alone", "of", "chance", "function"]]
     for change in comparison.changes:
         rows.append(
@@ -90,7 +91,7 @@ def _headline(options, sides, comparison):
 
 
 def _visible(comparison):
-    """The smallest change that the files could have shown."""
+    """Returns the smallest change that the files could have shown."""
     parts = [
         ("none" if change is None else f"{100 * change:.0f} %") + f" at {100 * share:g} %"
         for share, change in comparison.visible
@@ -148,7 +149,7 @@ def percentage(text):
     return value
 
 
-percentage.__name__ = "percentage"  # argparse shows it
+percentage.__name__ = "percentage"  # argparse shows this name
 
 
 def add_arguments(sub):

@@ -1,7 +1,7 @@
-"""Which functions differ between two profiles by more than chance.
+"""Finds the functions that differ between two profiles by more than chance.
 
 Two runs of one program never give the same numbers. How far they are apart by chance alone follows from the number of
-samples that each function has, not from their values: ten samples of a second each say as little as ten of a
+samples that each function has, not from their values: ten samples of a second each show as little as ten of a
 millisecond. docs/views.md explains the statistic.
 """
 
@@ -12,20 +12,20 @@ from statistics import NormalDist
 from .aggregate import Frame
 
 CERTAINTY = 0.01  # the chance that a comparison of two runs of one program names any function
-LEAST_SAMPLES = 10  # in both files together: fewer cannot be told from chance
+LEAST_SAMPLES = 10  # in both files together: fewer cannot be distinguished from chance
 HALF_A_SAMPLE = 0.5
 MOST_CHANGES = 200
-FAMILIES = 2  # of comparisons: self and total
-POWER = 0.8  # with which the smallest visible change is found
-SHARES = (0.5, 0.1, 0.01)  # of the total: what that change is computed for
-ALIKE = 0.9  # of the largest gain: callers gain about what their callee gains
-MOST_LOG_RATIO = 3.0  # of a visible change: beyond it the normal approximation means nothing
-NO_SAMPLE = 1e-6  # what rounding leaves of none
+FAMILIES = 2  # families of comparisons: self and total
+POWER = 0.8  # probability with which the smallest visible change is found
+SHARES = (0.5, 0.1, 0.01)  # shares of the total for which that change is computed
+ALIKE = 0.9  # part of the largest gain: callers gain about what their callee gains
+MOST_LOG_RATIO = 3.0  # of a visible change: beyond it the normal approximation fails
+NO_SAMPLE = 1e-6  # what rounding leaves of no sample
 
 
 @dataclass
 class Cell:
-    """What a part of a profile accounts for, and the samples that this was learnt from."""
+    """Holds what a part of a profile accounts for, and the number of samples that show it."""
 
     value: float
     samples: float
@@ -49,18 +49,18 @@ NOTHING = Cell(0, 0)
 @dataclass
 class Change:
     frame: Frame
-    before: float  # values
+    before: float  # value in A; `after`: in B
     after: float
-    relative: float  # of the function itself: -1 it is gone, inf it is new
-    p: float  # Holm's, for both families
+    relative: float  # change of the function itself: -1: removed, inf: new
+    p: float  # adjusted by Holm, for both families
     of: str = "self"  # or "total": with callees
 
 
 @dataclass
 class Comparison:
     changes: list  # the largest first
-    compared: int  # functions
-    samples: tuple  # of both profiles: independent ones
+    compared: int  # number of functions
+    samples: tuple  # samples of both profiles: independent ones
     visible: list  # (share of the total, smallest relative change that would have been named; None: no change would)
 
 
@@ -68,19 +68,21 @@ class Comparison:
 
 
 def _sampled_objects(value, objects, period):
-    """How many of the objects were sampled, as a rule: each byte or nanosecond is, by a chance of 1 in the period."""
+    """Returns how many of the objects were sampled, as a rule: each byte or nanosecond is sampled with the chance 1
+    in the period."""
     return objects * -math.expm1(-value / objects / period) if objects else 0
 
 
 def _merged(profile):
-    """Periods that a sample of CPU time is worth: the kernel merges expiries. So many fewer samples there are."""
+    """Returns how many periods a sample of CPU time is worth: the kernel merges expiries, so that there are fewer
+    samples."""
     periods = profile.total * 1e9 / profile.sampling.period
     signals = periods - profile.sampling.overruns
     return periods / signals if 0 < signals < periods else 1
 
 
 def _stack_cells(profile):
-    """By stack."""
+    """Returns cells by stack."""
     period = profile.sampling.period or 1
     if not profile.counts:
         per_sample = period * _merged(profile) / 1e9
@@ -93,7 +95,7 @@ def _stack_cells(profile):
 
 
 def cells(by_stack):
-    """By function: what is its own."""
+    """Returns cells by function, for self values."""
     found = {}
     for stack, part in by_stack.items():
         if part.value:
@@ -102,7 +104,8 @@ def cells(by_stack):
 
 
 class Totals:
-    """By function: what it has with its callees, in those stacks of one profile that no named function explains."""
+    """Holds, by function, what it has with its callees, in those stacks of one profile that no named function
+    explains."""
 
     def __init__(self, by_stack):
         self._stacks = dict(by_stack)
@@ -132,8 +135,8 @@ def _sum(parts):
 
 
 def _deviance(observed, expected):
-    """G squared, twice the logarithm of the likelihood ratio, with Yates's correction: each observed number is taken
-    half a sample nearer to the expected one. Without it few samples would say too much."""
+    """Returns G squared, twice the logarithm of the likelihood ratio, with Yates's correction: each observed number
+    is taken half a sample nearer to the expected one. Without the correction few samples would mean too much."""
     sum_of = 0.0
     for seen, wanted in zip(observed, expected):
         nearer = seen + math.copysign(min(HALF_A_SAMPLE, abs(wanted - seen)), wanted - seen)
@@ -142,7 +145,7 @@ def _deviance(observed, expected):
 
 
 def _weights(before, after, whole_before, whole_after):
-    """Value per sample on both sides; where there is no sample, as much as on the other side. None: there is no
+    """Returns the value per sample on both sides; where there is no sample, the other side's. None: there is no
     value, which subtraction can leave of very large numbers."""
     if not whole_before.weight or not whole_after.weight or not (before.weight or after.weight):
         return None
@@ -155,7 +158,7 @@ def _odds(part, rest):
 
 
 def _p(deviance):
-    """That chi-squared with one degree of freedom is at least this."""
+    """Returns the chance that chi-squared with one degree of freedom is at least this."""
     return math.erfc(math.sqrt(max(0, deviance) / 2))
 
 
@@ -166,14 +169,14 @@ def _ratio(one, other):
 
 
 def _bound(ratio, least):
-    """The smallest change that counts, in the direction of a ratio; None if the ratio is no larger."""
+    """Returns the smallest change that counts, in the direction of a ratio; None if the ratio is no larger."""
     if 1 / least <= ratio <= least:
         return None
     return least if ratio > 1 else 1 / least
 
 
 def share_test(before, after, whole_before, whole_after, least):
-    """(ratio of the odds that a sample is the function's, chance to see such a one if `least` is the true one)"""
+    """Returns (ratio of the odds that a sample is the function's, chance of such a ratio if `least` is the true one)."""
     rest_before, rest_after = whole_before.without(before), whole_after.without(after)
     ratio = _ratio(_odds(after.value, rest_after.value), _odds(before.value, rest_before.value))
     bound = _bound(ratio, least)
@@ -183,7 +186,7 @@ def share_test(before, after, whole_before, whole_after, least):
     rest = _weights(rest_before, rest_after, whole_before, whole_after)
     if not own or not rest:
         return ratio, 1.0
-    odds = bound * (own[0] / rest[0]) / (own[1] / rest[1])  # of samples instead of values
+    odds = bound * (own[0] / rest[0]) / (own[1] / rest[1])  # odds of samples instead of values
     both = before.samples + after.samples
     # the likeliest table with these odds and these sums: the smaller root of a quadratic equation
     linear = both + whole_before.samples + odds * (whole_after.samples - both)
@@ -195,7 +198,7 @@ def share_test(before, after, whole_before, whole_after, least):
 
 
 def rate_test(before, after, whole_before, whole_after, exposures, least):
-    """The same of values per unit of `exposures`."""
+    """Tests values per unit of `exposures` likewise."""
     ratio = _ratio(after.value / exposures[1], before.value / exposures[0])
     bound = _bound(ratio, least)
     if bound is None:
@@ -212,7 +215,7 @@ def rate_test(before, after, whole_before, whole_after, exposures, least):
 
 
 def holm(chances):
-    """Adjusted for how many there are: each, and all with smaller ones, holds for all together."""
+    """Adjusts chances for their number: each, and all smaller ones, holds for all together."""
     order = sorted(range(len(chances)), key=chances.__getitem__)
     adjusted = [1.0] * len(chances)
     largest = 0.0
@@ -245,8 +248,8 @@ def _by_rate(pairs, wholes, exposures, least):
 
 
 def _by_share(pairs, wholes, least):
-    """One after the other: what one function gains in shares all others lose, so each that is found is taken out
-    before the others are looked at again."""
+    """Finds functions by share, one after the other: the gain of one in shares is a loss of all others, so each that
+    is found is taken out before the others are compared again."""
     pairs = dict(pairs)
     named = []
 
@@ -260,7 +263,8 @@ def _by_share(pairs, wholes, least):
         found = _changes(pairs, lambda before, after: share_test(before, after, *wholes, least))
         if not found:
             break
-        # one of two functions gains what the other loses: what is new or gone is told then, or what gains
+        # one of two functions gains what the other loses: a new or removed one is reported then, or the one that
+        # gains
         change = min(
             found, key=lambda it: (-round(abs(gain(it)), 9), bool(it.before and it.after), -gain(it), it.frame)
         )
@@ -276,8 +280,8 @@ def _test(wholes, exposures, least):
 
 
 def _innermost(found, pairs, divisors, are_shares):
-    """The change of the function that has the least, since its callers gain the same. Of shares, one of about the largest
-    gain: the others' may be its mirror."""
+    """Returns the change of the function with the smallest total, since its callers gain as much. For shares, takes
+    one of about the largest gain: the others' may be its mirror."""
 
     def gain(change):
         return change.after / divisors[1] - change.before / divisors[0]
@@ -291,9 +295,9 @@ def _innermost(found, pairs, divisors, are_shares):
 
 
 def _by_total(sides, exposures, least, leaves, by_self):
-    """One after the other: the stacks through a function that is found are taken out before the others are compared
-    again. So a caller is named only for what its named callees do not explain. A function without callees is taken
-    out where it changes as its self time, which has named it, does; it is not named again."""
+    """Finds functions by total, one after the other: the stacks through a function that is found are taken out before
+    the others are compared again. So a caller is named only for what its named callees do not explain. A function
+    without callees is taken out where it changes as its self time, which has named it, does; it is not named again."""
     before, after = sides
     named = []
     while len(named) < MOST_CHANGES and min(before.whole.samples, after.whole.samples) >= 1:
@@ -312,8 +316,8 @@ def _by_total(sides, exposures, least, leaves, by_self):
 
 
 def visible(share, samples, compared, is_rate, least):
-    """The smallest relative change of a function with this share of the total that is named with the chance POWER, as
-    the first of so many functions; None if it has too few samples to be compared."""
+    """Returns the smallest relative change of a function with this share of the total that is named with the chance
+    POWER, as the first of so many functions; None if it has too few samples to be compared."""
     parts = [share * count for count in samples]
     if not compared or sum(parts) < LEAST_SAMPLES or min(parts) < 1:
         return None
@@ -327,8 +331,8 @@ def visible(share, samples, compared, is_rate, least):
 
 
 def compare(before, after, least, exposures=None):
-    """Of two Profiles. `least`: the smallest ratio that counts as change; `exposures`: what the values are divided by;
-    None: shares of the total."""
+    """Compares two Profiles. `least`: the smallest ratio that counts as change; `exposures`: what the values are
+    divided by; None: shares of the total."""
     by_stack = _stack_cells(before), _stack_cells(after)
     sides = tuple(map(cells, by_stack))
     wholes = tuple(_sum(side.values()) for side in sides)

@@ -1,8 +1,8 @@
-"""The flame graph of two profiles: what is the same is grey, what changed has a colour.
+"""Makes the flame graph of two profiles: unchanged frames are grey, changed ones have a colour.
 
-A frame is as wide as it is in the middle of both, at the same scale: what only one of them has is seen as well. What
-has changed below a frame is the sum over those functions that differ by more than chance, by themselves or with their
-callees: noise has no colour.
+A frame is as wide as in the mean of both profiles, at one scale: frames that only one profile has are visible as
+well. The change below a frame is the sum over those functions that differ by more than chance, by themselves or with
+their callees: noise has no colour.
 """
 
 from .aggregate import Profile
@@ -13,7 +13,7 @@ KIND = "diff"
 
 
 def _middle(sides, scales):
-    """One profile with the mean of both."""
+    """Returns one profile with the mean of both."""
     result = Profile(sides[0].title, sides[0].unit, noun=sides[0].noun)
     for profile, scale in zip(sides, scales):
         for stack, value in profile.stacks.items():
@@ -23,14 +23,14 @@ def _middle(sides, scales):
 
 
 def _scales(sides, exposures):
-    """What makes both comparable: the values of A stay as they are."""
+    """Returns factors that make both comparable: the values of A stay unchanged."""
     if exposures:
         return 1, exposures[0] / exposures[1]
     return 1, sides[0].total / (sides[1].total or 1)
 
 
 class _Tree:
-    """Values by the path from the root, of those stacks that are wanted."""
+    """Holds values by the path from the root, of the wanted stacks."""
 
     def __init__(self, profile, scale, is_wanted=lambda stack: True):
         self._root = [0, {}]
@@ -46,7 +46,7 @@ class _Tree:
             node[0] += value
 
     def values(self, parents, frames):
-        """Of the page's nodes, each after the one that calls it."""
+        """Returns the values of the page's nodes, each after its caller."""
         found = []
         for parent, frame in zip(parents, frames):
             found.append(found[parent][1].get(frame, [0, {}]) if found else self._root)
@@ -54,7 +54,8 @@ class _Tree:
 
 
 def _changes(tree, sides, scales, changes):
-    """Columns beside those of the tree: A, B, and by how much the named functions below each have more in B."""
+    """Returns columns beside those of the tree: A, B, and how much more the named functions below each node have in
+    B."""
 
     def both(is_wanted):
         return [list(_Tree(profile, scale, is_wanted).values(*tree)) for profile, scale in zip(sides, scales)]
@@ -66,7 +67,7 @@ def _changes(tree, sides, scales, changes):
 
 
 def write_difference(path, title, sides, comparison, exposures, rows, note):
-    """`rows`: the table of the changes; `note`: what is said above it."""
+    """Writes the page. `rows`: the table of the changes; `note`: the text above it."""
     scales = _scales(sides, exposures)
     tables = {"changes": {"rows": rows, "note": note, "of": [KIND]}}
     data = page_data(

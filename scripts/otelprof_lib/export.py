@@ -1,4 +1,4 @@
-"""`otelprof export`: a file for other tools."""
+"""Implements `otelprof export`: writes a file for other tools."""
 
 import contextlib
 import io
@@ -18,14 +18,14 @@ from .whole_file import whole_file
 
 @contextlib.contextmanager
 def _opened(path):
-    """The output; a name that is no UTF-8 ends no export."""
+    """Returns the output; a name that is no UTF-8 ends no export."""
     if not path:
         yield sys.stdout
         return
     with whole_file(path) as whole:
         file = io.TextIOWrapper(whole, encoding="utf-8", errors="backslashreplace")
         yield file
-        file.detach()  # its end is not that of the file below, which is put in place behind this
+        file.detach()  # must not close the file below, which is put in place after this
 
 
 def _profiles(options):
@@ -41,7 +41,7 @@ def _profiles(options):
 
 
 def _one(options):
-    """The kind that is asked for; CPU time, or the first that there is."""
+    """Returns the requested kind; by default CPU time, or the first that there is."""
     profiles, title = _profiles(options)
     kind = options.kind or ("cpu" if "cpu" in profiles else next(iter(profiles)))
     return profiles[kind], title
@@ -67,7 +67,7 @@ def _collapsed(options):
 
 
 def _otlp_json(options):
-    """One export after the other, each a line."""
+    """Writes one export after the other, each as a line."""
     check_untouched(options, "--format otlp-json")
     if options.kind == WALL:
         raise BadFile(f"{WALL} is made of several kinds: OTLP has them alone")

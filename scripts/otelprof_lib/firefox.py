@@ -1,4 +1,5 @@
-"""The processed format of the Firefox Profiler, version 70 (its src/types/profile.ts); the site reads older ones, too.
+"""Writes the processed format of the Firefox Profiler, version 70 (its src/types/profile.ts); the site reads older
+ones, too.
 
 A thread's samples follow each other, each as long as it weighs: the time axis is a sum, not the clock.
 """
@@ -12,9 +13,9 @@ from .labels import whole_number
 from .waits import THREAD_ID, THREAD_NAME
 
 FORMAT_VERSION = 70
-GECKO_VERSION = 34  # of the format that the processed one is made from
+GECKO_VERSION = 34  # version of the format that the processed one is made from
 LIBRARY = 1  # a type of resource
-WEIGHTS = {"seconds": "tracing-ms", "duration": "tracing-ms", "bytes": "bytes"}  # all else: samples
+WEIGHTS = {"seconds": "tracing-ms", "duration": "tracing-ms", "bytes": "bytes"}  # all other kinds: samples
 CATEGORIES = [
     {"name": "Other", "color": "grey", "subcategories": ["Other"]},
     {"name": "Native", "color": "blue", "subcategories": ["Other"]},
@@ -28,7 +29,7 @@ def _category(frame):
 
 
 class _Shared:
-    """The tables that all threads use."""
+    """Holds the tables that all threads use."""
 
     def __init__(self):
         self._strings = {}
@@ -40,7 +41,7 @@ class _Shared:
         return self._strings.setdefault(printable(text), len(self._strings))
 
     def stack(self, frames):
-        """Leaf first."""
+        """Returns the index of a stack, given leaf first."""
         at = -1
         for frame in reversed(frames):
             key = at, self._frames.setdefault(frame, len(self._frames))
@@ -126,7 +127,7 @@ class _Shared:
 
 
 def _by_thread(profile):
-    """{(process, pid, executable, thread id, name): [(stack, value)]}, the one with the most first."""
+    """Returns {(process, pid, executable, thread id, name): [(stack, value)]}, the one with the most first."""
     threads = {}
     for (stack, labels), value in profile.samples.items():
         told = dict(labels)
@@ -137,7 +138,7 @@ def _by_thread(profile):
 
 
 def _weighed(profile, rows):
-    """Weights of the samples, in the unit of the format: whole bytes and counts, milliseconds of nanoseconds."""
+    """Returns the samples' weights, in the format's unit: whole bytes and counts, milliseconds of nanoseconds."""
     weights = [exact(profile.unit, value) for _, value in rows]
     return [weight / 1e6 for weight in weights] if WEIGHTS.get(profile.unit) == "tracing-ms" else weights
 

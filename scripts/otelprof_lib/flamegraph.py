@@ -1,7 +1,7 @@
-"""One page with the flame graphs of a capture, in one file: no library, no network.
+"""Writes one page with the flame graphs of a capture, in one file: no library, no network.
 
-It holds its data (page_data.py), or asks the server that it comes from for it (page_server.py). Its scripts and styles are
-allowed by their hashes, so nothing that a name could smuggle in would run.
+The page has its data (page_data.py), or requests it from its server (page_server.py). Its scripts and styles are allowed
+by their hashes, so no code that a name could smuggle in would run.
 """
 
 import base64
@@ -18,11 +18,11 @@ from .whole_file import whole_file
 
 SCRIPTS = ("data.js", "numbers.js", "tree.js", "chart.js", "filter.js", "threads.js", "states.js", "changes.js", "languages.js",
            "legend.js", "search.js", "tables.js", "sandwich.js", "source.js", "scheme.js", "keys.js", "live.js", "page.js")
-NOWHERE, OWN_SERVER = "'none'", "'self'"  # where the page may ask
+NOWHERE, OWN_SERVER = "'none'", "'self'"  # addresses that the page may request data from
 
 
 def _json(data):
-    """No name can end the script element."""
+    """Encodes JSON so that no name can end the script element."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -31,12 +31,12 @@ def _hash(text):
 
 
 def page(title, profiles, limits=Limits(), about=None):
-    """The page as text."""
+    """Returns the page as text."""
     return page_of(page_data(title, profiles, limits=limits, about=about))
 
 
 def served_page(title):
-    """The page that asks its server."""
+    """Returns the page that requests data from its server."""
     return page_of({"title": printable(title), "is_served": True}, OWN_SERVER)
 
 
@@ -54,7 +54,7 @@ def page_of(data, server=NOWHERE):
         "SERVER": server,
     }
     parts |= {f"{name}_HASH": _hash(parts[name]) for name in ("STYLE", "SCRIPT")}
-    # in one pass, so that a mark in a title or name stays what it is
+    # replaces all marks in one pass, so that a mark in a title or name stays unchanged
     return re.sub(f"@({'|'.join(parts)})@", lambda mark: parts[mark[1]], part("page.html"))
 
 

@@ -1,7 +1,7 @@
-"""A program that runs, asked again and again: each of its exports once, and no time between them lost.
+"""Follows a running program by repeated requests: gets each of its exports once, and loses no time between them.
 
-A process answers `/otlp?seconds=N` with the exports of that time. The next question is asked before the answer to the last has
-come: an export that is in both answers is taken once. Questions have threads of their own.
+A process responds to `/otlp?seconds=N` with the exports of that time. The next request is made before the response to the last
+has come: an export that is in both responses is taken once. Requests have threads of their own.
 """
 
 import hashlib
@@ -14,15 +14,15 @@ from . import answering
 from .capture_file import BROKEN, LEAST_BYTES, LENGTH, BadFile, check_count, decoded
 
 OVERLAP_SECONDS = 1
-PATIENCE_SECONDS = 60  # beyond the time that is asked for
+PATIENCE_SECONDS = 60  # beyond the requested time
 GRACE_SECONDS = 5  # for a process that ends
 POLL_SECONDS = 0.2
-MOST_ASKING = 8  # questions at once: a process that is slow to answer gets no more
+MOST_ASKING = 8  # requests at once: a process that responds slowly gets no more
 MOST_KNOWN = 256  # exports that may come again
 
 
 class Address:
-    """Somebody who answers at an address: `http://127.0.0.1:6060` or `unix:/run/app/1.sock`."""
+    """Is a process at an address: `http://127.0.0.1:6060` or `unix:/run/app/1.sock`."""
 
     def __init__(self, text):
         self.text = text
@@ -45,7 +45,7 @@ class Address:
 
 
 class ById:
-    """A process of this machine."""
+    """Is a process of this machine."""
 
     def __init__(self, pid):
         self.text = f"process {pid}"
@@ -63,7 +63,7 @@ class ById:
 
 
 def messages_in(answer):
-    """The exports of an answer, as bytes."""
+    """Returns the exports of a response, as bytes."""
     at = count = 0
     while at + LENGTH.size <= len(answer):
         count += 1
@@ -75,8 +75,8 @@ def messages_in(answer):
 
 
 class Poller:
-    """Calls `on_message(message)` for each export, one at a time, and `on_end(why)` once. It ends when `over` is set, too:
-    then it requests no more, and calls neither."""
+    """Calls `on_message(message)` for each export, one at a time, and `on_end(why)` once. It also ends when `over` is
+    set: then it makes no more requests, and no more calls."""
 
     def __init__(self, asked, seconds, on_message, on_end, over=None):
         self._asked, self._seconds = asked, seconds
@@ -86,7 +86,7 @@ class Poller:
         self._over = over or threading.Event()
 
     def start(self):
-        self._asked.ask("/status", PATIENCE_SECONDS)  # raises NotAnswering, with what is to be done
+        self._asked.ask("/status", PATIENCE_SECONDS)  # raises NotAnswering, with the remedy
         threading.Thread(target=self._run, daemon=True).start()
         return self
 
@@ -130,10 +130,10 @@ class Poller:
         try:
             self._on_message(decoded(data))
         except BROKEN:
-            pass  # cut short by its end, or no export
+            pass  # cut short by the process's end, or no export
 
     def _end(self, error):
-        """It may be ending, which takes it a moment; or it was too busy to answer once."""
+        """Finds the reason: the process may be ending, which takes a moment; or it was once too busy to respond."""
         deadline = time.monotonic() + GRACE_SECONDS
         is_there = self._asked.is_there()
         while is_there and time.monotonic() < deadline and not self._over.wait(POLL_SECONDS):

@@ -1,4 +1,4 @@
-"""Numbers and names as people read them: the same in tables and on the flame graph's page."""
+"""Formats numbers and names for tables and the flame graph's page alike."""
 
 from decimal import ROUND_HALF_UP, Context, Decimal
 
@@ -7,7 +7,7 @@ from .foreign import printable
 
 BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 COUNTS = ("", "k", "M", "G", "T")
-# half up, as the flame graph's toFixed, so that both show the same; with room for any sum
+# rounds half up, as the flame graph's toFixed does, so that both show the same; with room for any sum
 ROUNDING = Context(prec=400, rounding=ROUND_HALF_UP)
 
 
@@ -24,19 +24,19 @@ def fixed(value, digits):
 
 
 def readable_count(value):
-    """1234567 as 1.2M; small ones as they are."""
+    """Returns 1234567 as 1.2M; small numbers unchanged."""
     short, prefix = _with_prefix(value, COUNTS, 1000)
     return f"{fixed(short, 1)}{prefix}" if prefix else f"{value}"
 
 
 def duration(seconds):
-    """0.0123 as 12.3 ms."""
+    """Returns 0.0123 as 12.3 ms."""
     value, unit = next(((seconds * factor, unit) for factor, unit in ((1, "s"), (1e3, "ms")) if seconds * factor >= 1), (seconds * 1e6, "us"))
     return f"{fixed(value, 1)} {unit}"
 
 
 def exact(unit, value):
-    """A whole number: of time the nanoseconds."""
+    """Returns a whole number: nanoseconds for time."""
     return round(value * 1e9) if unit in ("seconds", "duration") else round(value)
 
 
@@ -56,8 +56,8 @@ def percent(part, whole):
 
 
 def function_name(frame):
-    """With its module, unless that is all that is known."""
-    is_told = f" {frame.module}:" in frame.name  # with a line of it
+    """Returns the name with its module, unless only the module is known."""
+    is_told = f" {frame.module}:" in frame.name  # with a line of that file
     alone = not frame.module or is_told or frame.name == nameless(frame.module).name
     return printable(frame.name if alone else f"{frame.name} ({frame.module})")
 

@@ -1,21 +1,21 @@
-"""What libotelprof profiles, as its own list has it: common/profile_kinds.def says what the columns mean."""
+"""Lists what libotelprof profiles, from its own list: common/profile_kinds.def explains the columns."""
 
 from dataclasses import dataclass
 
 from .lists import entries
 from .places import profile_kinds
 
-# what a value is shown in, by the unit that samples have it in
+# the unit in which a value is shown, by the unit of the samples
 _SHOWN = {"nanoseconds": "seconds"}
 
 
 @dataclass(frozen=True)
 class Value:
-    """One profile."""
+    """Is one value of a kind."""
 
     type: str
     unit: str
-    in_periods: bool  # each counts for one period
+    in_periods: bool  # each sample counts for one period
     meaning: str
 
 
@@ -30,24 +30,24 @@ class Kind:
 
     @property
     def shown(self):
-        """The value for tables and flame graphs."""
+        """Returns the value for tables and flame graphs."""
         return self.values[-1]
 
     @property
     def unit(self):
         unit = self.period_unit if self.shown.in_periods else self.shown.unit
         if self.objects and unit == "nanoseconds":
-            return "duration"  # each is a short one
+            return "duration"  # each sample is a short duration
         return _SHOWN.get(unit, unit)
 
     @property
     def objects(self):
-        """The value that counts the objects of `shown`, or None."""
+        """Returns the value that counts the objects of `shown`, or None."""
         return self.values[0] if len(self.values) > 1 else None
 
     @property
     def noun(self):
-        """What `objects` counts: alloc_objects are objects."""
+        """Returns the name of what `objects` counts: `objects` for alloc_objects."""
         return self.objects.type.rpartition("_")[2] if self.objects else ""
 
 
@@ -71,12 +71,12 @@ def _read():
     return kinds, sources, tuple(attributes.values())
 
 
-# by name, in the order of display; what adds to kinds, and to which; (key, meaning) of samples' attributes
+# by name, in the order of display; sources that add to kinds, and to which; (key, meaning) of samples' attributes
 KINDS, SOURCES, ATTRIBUTES = _read()
 TYPES = (*KINDS, *SOURCES)  # the words of OTEL_PROFILER_TYPES
 ALL = "all"  # stands for each of them
 
 
 def missing(path, name, there):
-    """What to say of a file that has other kinds."""
+    """Returns the message for a file that has other kinds."""
     return f"{path} has no profile of kind {name}" + (f"; it has {', '.join(there)}" if there else "")

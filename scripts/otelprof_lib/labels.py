@@ -1,8 +1,7 @@
-"""What samples are labelled with, and the choice of samples by it.
+"""Reads the labels of samples, and selects samples by them.
 
-A label is a name and a value, both text: an attribute of the sample, or the id of the span or trace that the
-sample is linked to, in hexadecimal. A list, such as the stack of a lock's holder, is one text with `;` between its
-parts.
+A label is a name and a value, both text: an attribute of the sample, or the id of the span or trace that the sample
+is linked to, in hexadecimal. A list, such as the stack of a lock's holder, is one text with `;` between its parts.
 """
 
 import json
@@ -16,11 +15,11 @@ TRACE = "trace_id"
 DIGITS = {SPAN: 16, TRACE: 32}
 LEAST_DIGITS = 4
 NOUNS = {SPAN: "span", TRACE: "trace"}
-MOST_NAMED = 5  # of candidates in a message
+MOST_NAMED = 5  # candidates in a message
 
 
 class NothingChosen(Exception):
-    """No sample has the label, or it is not clear which is meant; the message says so."""
+    """Is raised if no sample has the label, or several values match; the message names them."""
 
 
 class Label(NamedTuple):
@@ -32,7 +31,7 @@ class Label(NamedTuple):
 
 
 def text_of(value, strings):
-    """An attribute's value; the items of a list stand between `;`."""
+    """Returns an attribute's value; the items of a list are joined by `;`."""
     kind = value.WhichOneof("value")
     if kind == "string_value":
         return value.string_value
@@ -50,15 +49,15 @@ def text_of(value, strings):
 
 
 def whole_number(text):
-    """What the value of a label says; 0 where it is no whole number."""
+    """Returns the number in a label's value; 0 where it is no whole number."""
     return int(text) if re.fullmatch("-?[0-9]{1,19}", text) else 0
 
 
 class Labels:
-    """The labels of a message's samples: each set of them is a sorted tuple of (name, value)."""
+    """Holds the labels of a message's samples: each set of them is a sorted tuple of (name, value)."""
 
     def __init__(self, dictionary):
-        strings = list(dictionary.string_table)  # each is made once, however often it is referred to
+        strings = list(dictionary.string_table)  # each string is made once, however many references it has
         self._links = [self._of_link(link) for link in dictionary.link_table]
         self._attributes = [
             (strings[attribute.key_strindex], text_of(attribute.value, strings))
@@ -77,7 +76,7 @@ class Labels:
             found = [self._attributes[at] for at in sample.attribute_indices if 0 <= at < len(self._attributes)]
             if 0 <= sample.link_index < len(self._links):
                 found += self._links[sample.link_index]
-            # one value a name: a span's id is the link's, whatever attribute has its name
+            # one value a name: a span's id is the link's, even if an attribute has its name
             self._sets[key] = tuple(sorted((name, value) for name, value in dict(found).items() if name))
         return self._sets[key]
 
@@ -86,7 +85,7 @@ class Labels:
 
 
 def values_of(profiles, name):
-    """The values that samples have of a label."""
+    """Returns the values that samples have of a label."""
     return {dict(labels).get(name) for profile in profiles.values() for _, labels in profile.samples} - {None}
 
 
@@ -105,7 +104,7 @@ def _some(values):
 
 
 def _whole_id(profiles, label):
-    """The one id that begins with the given digits."""
+    """Returns the one id that begins with the given digits."""
     noun = NOUNS[label.name]
     present = values_of(profiles, label.name)
     if not present:
@@ -125,7 +124,7 @@ def _whole_id(profiles, label):
 
 
 def _resolve(profiles, label):
-    """The label as samples have it."""
+    """Returns the label in the samples' form."""
     if label.name in DIGITS:
         return Label(label.name, _whole_id(profiles, Label(label.name, label.value.lower())))
     present = values_of(profiles, label.name)
@@ -146,7 +145,7 @@ def check_name(profiles, name):
 
 
 def select(profiles, wanted):
-    """(what the samples with all the wanted labels make of each profile, the labels as samples have them)."""
+    """Returns (each profile with only the samples that have all the wanted labels, the labels in the samples' form)."""
     labels = [_resolve(profiles, label) for label in wanted]
     if not labels:
         return profiles, []

@@ -1,7 +1,7 @@
-"""What the code of a file was written in, and what the functions of one language account for.
+"""Finds the languages of a file's code, and what the functions of one language account for.
 
-Below a function of an interpreted language lies its interpreter, for which the reader did not come. With a language
-chosen, all that lies below counts for the nearest function of that language.
+Below a function of an interpreted language comes its interpreter, which the reader does not care about. With a
+language selected, all that is below counts for the nearest function of that language.
 """
 
 from dataclasses import replace
@@ -11,12 +11,12 @@ from .foreign import printable
 from .formats import percent
 from .labels import NothingChosen
 
-# names for people of OpenTelemetry's profile.frame.type; a type that is not here is called as it is
+# readable names of OpenTelemetry's profile.frame.type; a type that is not here has no other name
 NAMES = {
     "native": "native", "kernel": "kernel", "cpython": "Python", "jvm": "Java", "v8js": "JavaScript", "dotnet": ".NET",
     "ruby": "Ruby", "php": "PHP", "beam": "Erlang", "go": "Go", "perl": "Perl", "rust": "Rust",
 }
-COMPILED = ("native", "kernel", "go", "rust")  # nothing lies between such a function and what it calls
+COMPILED = ("native", "kernel", "go", "rust")  # no interpreter is between such a function and its callees
 
 
 def name_of(language):
@@ -24,7 +24,7 @@ def name_of(language):
 
 
 def _word(language):
-    """What `--language` takes."""
+    """Returns the word that `--language` accepts for a type."""
     return name_of(language).lower()
 
 
@@ -33,7 +33,7 @@ def _present(profile):
 
 
 def _called(profiles, word):
-    """The type of frames that is meant: by its name, or as the file has it."""
+    """Returns the type of frames for a word: its readable name, or the type itself."""
     there = sorted(set().union(*map(_present, profiles.values())), key=_word)
     found = next((language for language in there if word.lower() in (_word(language), language)), None)
     if not found:
@@ -47,14 +47,14 @@ def _reduced(sums, language):
     result = {}
     for (stack, labels), value in sums.items():
         kept = tuple(frame for frame in stack if frame.language == language) or none
-        # callers that are not known may be of the language, too
+        # unknown callers may be of the language, too
         key = (*kept, TRUNCATED) if stack[-1] == TRUNCATED else kept, labels
         result[key] = result.get(key, 0) + value
     return result
 
 
 def only(profiles, word):
-    """(profiles with the frames of one language alone, its name); `[no ...]` stands for stacks that have none."""
+    """Returns (profiles with the frames of one language alone, its name); `[no ...]` stands for stacks without any."""
     language = _called(profiles, word)
 
     def of(profile):
@@ -67,7 +67,8 @@ def only(profiles, word):
 
 
 def _main_language(profile):
-    """(language, value of the stacks that have it), where that is more than half; None where it is compiled, or alone."""
+    """Returns (language, value of the stacks that have it), where that is more than half; None where it is compiled,
+    or the only one."""
     sums = {}
     for stack, value in profile.stacks.items():
         for language in {frame.language for frame in stack} - {""}:
@@ -78,7 +79,7 @@ def _main_language(profile):
 
 
 def hint(profiles):
-    """How much of what is shown is below functions of an interpreted language; "" if most is not."""
+    """Returns how much of what is shown is below functions of an interpreted language; "" if less than half is."""
     found = [(profile, *main) for profile in profiles.values() if (main := _main_language(profile))]
     if not found:
         return ""

@@ -1,7 +1,7 @@
-"""`otelprof live`: the page of `view` follows a program: one that runs and answers, or one that is started here.
+"""Implements `otelprof live`: the page of `view` follows a program that runs and listens, or one that is started here.
 
-A program that is started here sends its exports to us, as under `otelprof run`: those of its children and the last one, made at
-its end, are among them, which nobody could ask for.
+A program that is started here sends its exports to this command, as under `otelprof run`: including those of its children and
+the last one, made at its end, which no request could get.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ from .waits import with_wall
 from .waking import ended_by_ctrl_c, wait_for
 
 
-MOST_HELD = 1 << 25  # of Combined.size(): six times a page of 200,000 stacks
+MOST_HELD = 1 << 25  # bound of Combined.size(): six times a page of 200,000 stacks
 
 
 class Live:
-    """All that a program has exported so far, and what the page asks about it. From any thread.
+    """Holds all that a program has exported so far, and serves the page's requests. Any thread may call it.
 
     `on_refusal` is called once, when exports have come that cannot be shown: more of them would change nothing."""
 
@@ -38,12 +38,12 @@ class Live:
         self._title, self._on_refusal = title, on_refusal
         self._sums, self._about = Combined(), About()
         self._lock = threading.Lock()
-        self._count = self._made = 0  # messages: taken, and in what is shown
+        self._count = self._made = 0  # messages: received, and in the data that is shown
         self._end = ""
-        self._refused = False  # something has come that cannot be shown: what there was stays
+        self._refused = False  # exports have come that cannot be shown: the earlier data stays
         self._begin, self._last = time.monotonic(), None
         self._shown = Shown(title, {}, is_live=True)
-        self._kept = {}  # by version: what a page may still ask about
+        self._kept = {}  # data by version: those that a page may still request
 
     def add(self, message):
         with self._lock:
@@ -69,7 +69,7 @@ class Live:
             self._end = self._end or f"{why} after {readable_time(time.monotonic() - self._begin)}"
 
     def _newest(self):
-        """What is shown is made when a page asks, and something has come since."""
+        """Returns the newest data, which is made when a page requests it, and exports have come since."""
         with self._lock:
             if self._count != self._made:
                 self._made = self._count
@@ -111,7 +111,7 @@ def _server(options, live, title):
     }).start(opens=not options.no_open)
 
 
-# --- one that runs ---
+# --- a running program ---
 
 
 def _asked(text):
@@ -119,7 +119,7 @@ def _asked(text):
 
 
 def followed(asked, seconds):
-    """What a process has exported, and the poller that requests it, until one of both ends."""
+    """Returns what a process has exported, and the poller that requests it, until one of both ends."""
     over = threading.Event()
     live = Live(asked.text, over.set)
     return live, Poller(asked, seconds, live.add, live.has_ended, over)
@@ -136,18 +136,18 @@ def _follow(options):
     return 0
 
 
-# --- one that is started here ---
+# --- a program that is started here ---
 
 
 def _take(live, data):
     if live.is_refused():
         return
-    with contextlib.suppress(*BROKEN):  # what is no export is left out, as where a process is asked
+    with contextlib.suppress(*BROKEN):  # what is no export is left out, as in a process's response
         live.add(decoded(data))
 
 
 def _start_and_follow(options):
-    places.library()  # what is missing is said before the program runs
+    places.library()  # reports a missing library before the program runs
     title = " ".join(options.command)
     live = Live(title)
     receiver = Receiver("127.0.0.1", 0, lambda data: _take(live, data), is_secret=True).start()

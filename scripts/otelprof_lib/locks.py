@@ -1,6 +1,6 @@
-"""Which locks threads waited for, who held them, and where.
+"""Finds which locks threads waited for, which threads held them, and where.
 
-Contention (`lock`) counts waits that have ended; time off CPU (`off_cpu`) has those that go on, too. A lock is an
+Contention (`lock`) counts waits that have ended; time off CPU (`off_cpu`) includes waits that go on. A lock is an
 address in a process.
 """
 
@@ -16,18 +16,18 @@ from .waits import HOLDER_ID, HOLDER_NAME, HOLDER_STACK, LOCK, LOCK_NAME, THREAD
 MOST_HOLDERS = 3
 MOST_PLACES = 3
 LEAST_SHARE = 0.0005
-MOST_CALLERS = 4  # of where a holder was seen
+MOST_CALLERS = 4  # callers of the function where a holder was seen
 
 
 @dataclass
 class Lock:
     address: str
     process: str  # "" where a file has one process
-    name: str = ""  # of the variable that it is
+    name: str = ""  # name of the lock's variable
     delay: float = 0
     contentions: int = 0
     off_cpu: float = 0
-    holders: dict = field(default_factory=dict)  # seconds by (id, name); ("", "") where it is not known
+    holders: dict = field(default_factory=dict)  # seconds by (id, name); ("", "") where the holder is not known
     seen: dict = field(default_factory=dict)  # seconds by (id, name), then stack
     places: dict = field(default_factory=dict)  # seconds by function
 
@@ -41,12 +41,13 @@ def _add(sums, key, value):
 
 
 def holder(labels):
-    """(id, name) as texts."""
+    """Returns (id, name) as texts."""
     return labels.get(HOLDER_ID, ""), labels.get(HOLDER_NAME, "")
 
 
 def names_of_threads(profiles):
-    """Names by (instance, thread id): a sample's holder may not be named where it is a thread of other samples."""
+    """Returns names by (instance, thread id): a sample may lack the name of its holder where other samples of that
+    thread have it."""
     names = {}
     for profile in profiles.values():
         for labels in map(dict, dict.fromkeys(labels for _, labels in profile.samples)):
@@ -67,14 +68,14 @@ def process_name(labels):
 
 
 def seen_in(stack):
-    """A holder's stack as a line: innermost first, of its callers those that are near."""
+    """Returns a holder's stack as a line: the innermost function first, with its nearest callers."""
     names = [printable(name) for name in reversed(stack.split(";"))]
     more = len(names) - 1 - MOST_CALLERS
     return ", from ".join(names[: 1 + MOST_CALLERS]) + (f" and {more} more" if more > 0 else "")
 
 
 def locks(profiles):
-    """Each lock that a sample has waited for, the one with the longest waits first."""
+    """Returns each lock that a sample has waited for, the one with the longest waits first."""
     found = {}
     if not any(kind in profiles for kind in ("lock", "off_cpu")):
         return []
@@ -108,14 +109,14 @@ def locks(profiles):
 
 
 def _largest(sums, most):
-    """[(key, value)], the largest always, others if they are seen in a share with one digit after its point"""
+    """Returns [(key, value)], always the largest, others if their share is visible with one digit after its point."""
     least = sum(sums.values()) * LEAST_SHARE
     found = sorted(sums.items(), key=lambda item: (-item[1], item[0]))[:most]
     return [item for place, item in enumerate(found) if place == 0 or item[1] >= least]
 
 
 def _figures(lock, has_contentions, has_off_cpu):
-    """Of a lock, with the titles that they stand under, as (title, width, text)."""
+    """Returns a lock's figures with their titles, as (title, width, text)."""
     if has_contentions:
         yield "delay", 12, duration(lock.delay)
         yield "contentions", 11, readable_count(lock.contentions)
@@ -130,7 +131,7 @@ def _name(lock):
 
 
 def _holders(lock):
-    """(share, name, where it was last seen or "")"""
+    """Returns (share, name, where it was last seen or "") of the holders."""
     whole = sum(lock.holders.values())
     for found, value in _largest(lock.holders, MOST_HOLDERS):
         stacks = lock.seen.get(found)
@@ -139,14 +140,14 @@ def _holders(lock):
 
 
 def _places(lock):
-    """(share, function) of those in which it was waited for."""
+    """Returns (share, function) of the functions that waited for the lock."""
     whole = sum(lock.places.values())
     for name, value in _largest(lock.places, MOST_PLACES):
         yield percent(value, whole), name
 
 
 def _block(lock, shown):
-    """A lock as lines."""
+    """Returns a lock as lines."""
     figures = "  ".join(f"{text:>{width}}" for _, width, text in _figures(lock, *shown))
     yield f"{figures}  {_name(lock)}"
     for title, (share, name, seen) in zip_longest(["held by"], _holders(lock), fillvalue=""):
@@ -161,12 +162,12 @@ def _block(lock, shown):
 
 
 def _shown(profiles, found):
-    """Whether there are contentions, and whether time off CPU."""
+    """Returns whether there are contentions, and whether there is time off CPU."""
     return "lock" in profiles, any(lock.off_cpu for lock in found)
 
 
 def lock_table(profiles, rows):
-    """The locks as text; "" where no sample waited for one."""
+    """Returns the locks as text; "" where no sample waited for one."""
     found = locks(profiles)
     if not found:
         return ""
@@ -181,7 +182,7 @@ def lock_table(profiles, rows):
 
 
 def lock_rows(profiles, most):
-    """The same for a page: titles, then rows of texts."""
+    """Returns the locks for a page: titles, then rows of texts."""
     found = locks(profiles)
     if not found:
         return []

@@ -1,4 +1,4 @@
-"""`otelprof merge`: several files as one, with the sums of each process."""
+"""Implements `otelprof merge`: writes several files as one, with the sums of each process."""
 
 
 from .capture_file import BadFile, append_message, each_message

@@ -1,4 +1,5 @@
-"""Where the time of the threads went: a row for each name of a thread, a column for each thing to do or to wait for."""
+"""Shows how threads spent their time: a row for each name of a thread, a column for each activity and each cause of a
+wait."""
 
 from .aggregate import INSTANCE
 from .foreign import printable
@@ -6,11 +7,11 @@ from .formats import percent, readable
 from .labels import counted
 from .waits import IDLE_STATE, NOT_SEEN, ON_CPU, RUN_QUEUE, THREAD_ID, THREAD_NAME, has_wall, times
 
-MOST_COLUMNS = 9  # of kinds of waits beyond them the smallest are one
+MOST_COLUMNS = 9  # beyond them the smallest kinds of waits are one column
 EXECUTABLE = "process.executable.name"
 ALWAYS = (ON_CPU, RUN_QUEUE)
 OTHERS = "other"
-UNKNOWN = "(unknown)"  # threads that ended before a sample met them are told together; so is [other]
+UNKNOWN = "(unknown)"  # threads that ended before a sample met them share a row; so does [other]
 
 
 def _name(labels):
@@ -19,7 +20,7 @@ def _name(labels):
 
 
 def _rows(profiles):
-    """By name: seconds by state, and who the threads are."""
+    """Returns by name: seconds by state, and the identities of the threads."""
     rows = {}
     for what, (_, labels), value in times(profiles):
         labels = dict(labels)
@@ -31,7 +32,8 @@ def _rows(profiles):
 
 
 def _columns(sums):
-    """The states to show: those of a thread that runs, then waits, the longest first, then what is no wait for something."""
+    """Returns the states to show: those of a running thread, then waits, the longest first, then states that are no
+    wait."""
     waits = sorted((state for state in sums if state not in (*ALWAYS, NOT_SEEN, IDLE_STATE, OTHERS)), key=lambda state: (-sums[state], state))
     kept = waits[:MOST_COLUMNS]
     others = [OTHERS] if len(waits) > len(kept) or OTHERS in sums else []
@@ -56,7 +58,7 @@ def _busy(sums):
 
 
 def overview(profiles, rows):
-    """The table; "" where not all of the time is in the file."""
+    """Returns the table; "" where not all of the time is in the file."""
     if not has_wall(profiles):
         return ""
     threads = _rows(profiles)
@@ -67,7 +69,7 @@ def overview(profiles, rows):
     columns = _columns(whole)
     heads = "".join(f"  {column:>{_width(column)}}" for column in columns)
     lines = ["where the time of the threads went", f"{'wall time':>12}{heads}  threads  name"]
-    count = len(set().union(*(found for _, found in threads.values())))  # one that was renamed has two rows
+    count = len(set().union(*(found for _, found in threads.values())))  # a renamed thread has two rows
     if len(threads) > 1:
         lines.append(f"{_line(columns, whole)}  {count:>7}  (all)")
     order = sorted(threads.items(), key=lambda item: (-_busy(item[1][0]), item[0]))

@@ -1,4 +1,5 @@
-"""What a page of flame graphs shows, as flat lists: frames, the columns of each profile's tree of calls, samples by label."""
+"""Makes the data of a page of flame graphs, as flat lists: frames, the columns of each profile's tree of calls, samples
+by label."""
 
 from typing import NamedTuple
 
@@ -14,17 +15,17 @@ from .threads import deadlock_text, idle_rows, thread_rows
 from .waits import HOLDER_STACK, NOT_RUNNING, WAIT_TIME, WALL, idle_part, is_idle
 
 ALL = Frame("all")
-# More would make a file that is slow to open.
+# Bounds the nodes of a file: with more it would open slowly.
 MOST_NODES = 100_000
 MOST_FUNCTIONS = 500
-MOST_ROWS = 200  # of locks, and of threads that do the same
-MOST_OF_NAME = 1 << 14  # letters that a page has of a name: a megabyte would hold it up, and nobody reads it
+MOST_ROWS = 200  # rows of locks, and of threads that do the same
+MOST_OF_NAME = 1 << 14  # letters that a page has of a name: a megabyte would block the page, and no reader needs it
 NOT_CHOSEN_BY = (WAIT_TIME, HOLDER_STACK)  # labels with a value of its own for nearly each sample
-MOST_SAMPLES = 200_000  # what the page can filter by label; beyond it the smallest are in no filtered view
+MOST_SAMPLES = 200_000  # samples that the page can filter by label; beyond them the smallest are in no filtered view
 
 
 class _Index(dict):
-    """Gives out an index to each frame that it is asked for."""
+    """Gives an index to each frame that is looked up in it."""
 
     def __missing__(self, frame):
         self[frame] = place = len(self)
@@ -36,7 +37,7 @@ def _readable(name):
 
 
 def _leaf_sums(profile):
-    """By module, and by language: what code of it accounts for itself."""
+    """Returns by module, and by language, the self value of its code."""
     leaves, modules, languages = {}, {}, {}
     for (stack, _), value in profile.samples.items():
         leaf = stack[0]
@@ -48,21 +49,21 @@ def _leaf_sums(profile):
 
 
 class _Frames:
-    """The page's list of frames; nodes and rows have indices into it."""
+    """Is the page's list of frames; nodes and rows have indices into it."""
 
     def __init__(self):
         self.index = _Index()
         self._own = {}  # by module: the sum of its shares
 
     def sums(self, profile):
-        """What is a list by the places of modules and of languages, once all frames are known."""
+        """Sums by the indices of modules and of languages, once all frames are known."""
         modules, languages = _leaf_sums(profile)
         for module, value in modules.items():
             self._own[module] = self._own.get(module, 0) + value / profile.total
         return {"modules": modules, "languages": languages}
 
     def lists(self, shown):
-        """`shown`: the profiles of the page, the sums of which become lists."""
+        """Returns the lists. `shown`: the profiles of the page, whose sums become lists."""
         # the largest first, whichever profile it is in: a module has one colour in all of them
         modules = sorted({frame.module for frame in self.index} | {""},
                          key=lambda module: (module in ("", NOT_RUNNING), -self._own.get(module, 0), module))
@@ -87,11 +88,11 @@ def _functions(profile, frames):
 
 
 class _LabelSets:
-    """The page's list of sets of labels; samples have indices into it."""
+    """Is the page's list of sets of labels; samples have indices into it."""
 
     def __init__(self):
         self._indices = {}
-        self._known = {}  # by the labels of a sample
+        self._known = {}  # indices by the labels of a sample
         self.is_cut = False
 
     def index(self, labels):
@@ -114,7 +115,8 @@ class _LabelSets:
 
 
 def _samples(profile, tree, label_sets, most):
-    """What the page filters by label: columns of a table. Idle ones are taken away, so that the others are needed, too."""
+    """Returns the samples that the page filters by label: columns of a table. Where idle ones can be hidden, all
+    others are needed, too."""
     has_idle = idle_part(profile) > 0
     labelled = [(value, key) for key, value in profile.samples.items() if key[1] or has_idle]
     if len(labelled) > most:
@@ -131,7 +133,7 @@ def _samples(profile, tree, label_sets, most):
 
 
 def _samples_of_stacks(name, profile, stacks, label_sets):
-    """All of them, as columns of a table, with the places of their stacks."""
+    """Returns all samples, as columns of a table, with the indices of their stacks."""
     values, places = stacks.samples_of(name)
     columns = {
         "stacks": places,
@@ -144,7 +146,8 @@ def _samples_of_stacks(name, profile, stacks, label_sets):
 
 
 def _states(profile, frames):
-    """Of wall time: those of the page's frames that say why a thread was not on a CPU, and what they say."""
+    """Returns for wall time those of the page's frames that give the reason why a thread was not on a CPU, and the
+    reasons."""
     states = {stack[0] for stack, _ in profile.samples if stack[0].module == NOT_RUNNING}
     return {frames.index[state]: state.name for state in states}
 
@@ -191,7 +194,7 @@ def _frames_of(tree, frames):
 
 
 def tables_of(profiles):
-    """What is better read as a table, by name, and the profiles that it is shown with."""
+    """Returns tables by name, and the profiles with which each is shown."""
     made = {}
     rows = lock_rows(profiles, MOST_ROWS)
     if rows:
@@ -204,15 +207,15 @@ def tables_of(profiles):
 
 
 class Limits(NamedTuple):
-    """Of what is in a page, for each profile."""
+    """Bounds what is in a page, for each profile."""
 
     nodes: int = MOST_NODES
     samples: int = MOST_SAMPLES
-    stack_frames: int = 0  # of distinct stacks, from which the page grows its trees; with more it gets the trees
+    stack_frames: int = 0  # frames of distinct stacks, from which the page grows its trees; beyond it the page gets the trees
 
 
 def _stacks_of(profiles, limits, frames):
-    """None: the page gets its trees."""
+    """Returns the stacks, or None: the page gets its trees."""
     if not limits.stack_frames:
         return None
     stacks = StackColumns(profiles)
@@ -223,8 +226,8 @@ def _stacks_of(profiles, limits, frames):
 
 
 def page_lists(title, profiles, tables=None, limits=Limits(), also=None, about=None):
-    """(what the page shows, its frames, its sets of labels). `also`: from the parents and frames of a tree's nodes to more
-    columns of it."""
+    """Returns (the page's lists, its frames, its sets of labels). `also`: makes more columns from the parents and
+    frames of a tree's nodes."""
     frames = _Frames()
     label_sets = _LabelSets()
     tables = tables_of(profiles) if tables is None else tables

@@ -1,12 +1,12 @@
-"""A page served to the browser of one user, on loopback alone.
+"""Serves a page to the browser of one user, on loopback alone.
 
-Another user of this machine can reach the port, and so can a web page of another site in the same browser. Therefore all that is
-served lies below a random token. A request must have one Host, which is ours: a name that was bound anew to 127.0.0.1 is not.
-If it has an Origin, that must be the one of this Host, and a browser that says by Sec-Fetch-Site that another site asks is
-refused. The page may ask nobody but us (its Content-Security-Policy).
+Another user of this machine can reach the port, and so can a web page of another site in the same browser. Therefore all that
+is served is below a random token. A request must have one Host, which is ours: a name that was rebound to 127.0.0.1 is refused.
+If a request has an Origin, that must be the one of this Host, and a request that Sec-Fetch-Site marks as another site's is
+refused. The page may send requests to this server alone (its Content-Security-Policy).
 
-A browser's arguments can be read by every user. It is therefore given a file that is the user's alone, which leads to a way
-in that works once, and that to the token.
+A browser's arguments can be read by every user. It is therefore given a file that only the user can read, which leads to an
+entry that works once, and that leads to the token.
 """
 
 import hmac
@@ -40,7 +40,7 @@ HEADERS = {
 
 
 class BadQuestion(Exception):
-    """A question that the page would not ask."""
+    """Is raised for a request that the page would not make."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -60,22 +60,24 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             kind, body = self.server.answers[name](dict(urllib.parse.parse_qsl(query)))
         except BadQuestion as error:
             return self._answer(403, f"{error}\n".encode(), "text/plain; charset=utf-8")
-        except Exception as error:  # the page says so, and goes on
+        except Exception as error:  # the page reports the error, and goes on
             text = f"otelprof has failed to answer: {printable(str(error)) or type(error).__name__}\n"
             return self._answer(500, text.encode("utf-8", "backslashreplace"), "text/plain; charset=utf-8")
         return self._answer(200, body, kind)
 
     def _is_from_own_origin(self):
-        """Whether the request names this server as its Host, and as its Origin if it has one. A navigation has none."""
+        """Returns whether the request names this server as its Host, and as its Origin if it has one. A navigation
+        has none."""
         return host_of(self.headers) in self.server.hosts and has_own_origin(self.headers)
 
     def _is_asked_by_us(self, name):
-        """The page itself is also where a file of the user's leads to, which is another site to a browser."""
+        """Returns whether our page made the request. The user's file leads to the page itself, and is another site to
+        a browser."""
         is_page = name == "" and self.headers.get("Sec-Fetch-Dest") == "document"
         return is_page or is_of_own_site(self.headers)
 
     def _name(self, path):
-        """What is asked for; None: nothing that there is, or the token is wrong."""
+        """Returns the requested name; None: there is none, or the token is wrong."""
         root = self.server.root
         if not hmac.compare_digest(path[: len(root)].encode("utf-8", "replace"), root.encode()):
             return None
@@ -108,7 +110,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 class PageServer(http.server.ThreadingHTTPServer):
-    """`answers`: by name, functions of a question's fields that give a type and bytes, from any thread."""
+    """Is the server. `answers`: by name, functions of a request's fields that return a type and bytes, for any
+    thread."""
 
     daemon_threads = True
 
@@ -122,7 +125,7 @@ class PageServer(http.server.ThreadingHTTPServer):
 
     @property
     def hosts(self):
-        """What a browser sends as Host: without the port where that is HTTP's own."""
+        """Returns what a browser sends as Host: without the port where that is HTTP's own."""
         port = "" if self.server_port == http.client.HTTP_PORT else f":{self.server_port}"
         return f"127.0.0.1{port}", f"localhost{port}"
 
@@ -140,7 +143,7 @@ class PageServer(http.server.ThreadingHTTPServer):
         return self
 
     def _leading_file(self):
-        """One that leads to the way in; it is gone with the server."""
+        """Makes a file that leads to the entry; the file is removed with the server."""
         self._folder = tempfile.TemporaryDirectory(prefix="otelprof-")  # of mode 0700
         leading = pathlib.Path(self._folder.name) / "open.html"
         url = f"http://127.0.0.1:{self.server_port}{self._way_in}"
@@ -155,12 +158,12 @@ class PageServer(http.server.ThreadingHTTPServer):
             return is_it
 
     def server_bind(self):
-        # HTTPServer's would ask the name service for the host's name
+        # HTTPServer's function would query the name service for the host's name
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]
 
     def handle_error(self, request, client_address):
-        """A browser that went away is no news."""
+        """Ignores errors of a connection: a browser that went away is no news."""
 
 
 def as_json(value):
@@ -172,7 +175,7 @@ def tell(server):
 
 
 def until_ctrl_c(server, begin):
-    """Ctrl-C is an end as good as any from the moment on that begin() has said something to the user."""
+    """Serves until Ctrl-C, which is an ordinary end as soon as begin() has printed something for the user."""
     try:
         with Waking() as waking:
             begin()

@@ -1,4 +1,4 @@
-"""Where the parts of libotelprof lie: in the source tree, or installed."""
+"""Finds the parts of libotelprof: in the source tree, or installed."""
 
 import functools
 import importlib
@@ -7,11 +7,11 @@ import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 INSTALLED = os.path.dirname(HERE)  # PREFIX/lib/otelprof/RELEASE
-BUILD = os.path.join(INSTALLED, "..", "build")  # scripts/ is a neighbour of build/
+BUILD = os.path.join(INSTALLED, "..", "build")  # scripts/ is beside build/
 
 
 class NotFound(Exception):
-    """A part is missing; the message says which and what to do."""
+    """Is raised if a part is missing; the message names it and the remedy."""
 
 
 def _first(candidates, what):
@@ -22,18 +22,18 @@ def _first(candidates, what):
 
 
 def library():
-    """The absolute path of libotelprof.so."""
+    """Returns the absolute path of libotelprof.so."""
     name = "libotelprof.so"
     return _first([os.path.join(INSTALLED, name), os.path.join(BUILD, name)], name)
 
 
 def page_parts():
-    """The folder of the flame graph's page and libraries."""
+    """Returns the folder of the flame graph's page and libraries."""
     return _first([os.path.join(INSTALLED, "flamegraph")], "the flame graph's page")
 
 
 def profile_kinds():
-    """The list of what is profiled."""
+    """Returns the path of the list of profiles."""
     name = "profile_kinds.def"
     common = os.path.join(INSTALLED, "..", "common")
     return _first([os.path.join(INSTALLED, name), os.path.join(common, name)], name)
@@ -54,7 +54,7 @@ def _load(*names):
 
 
 def load_messages():
-    """OTLP's: (profiles_pb2, profiles_service_pb2)."""
+    """Imports OTLP's modules: (profiles_pb2, profiles_service_pb2)."""
     return _load("profiles_pb2", "profiles_service_pb2")
 
 

@@ -1,8 +1,8 @@
-"""`otelprof pprof`: one kind of a file, as `go tool pprof` and its kin read it.
+"""Implements `otelprof pprof`: writes one kind of a file for `go tool pprof` and similar tools.
 
-All values of a kind are in one profile, as Go has them: samples and cpu, alloc_objects and alloc_space. What is said of
-a sample besides its stack is a label: the thread, the span, the program's own attributes, and, where there are several,
-the process.
+All values of a kind are in one profile, as in Go's: samples and cpu, alloc_objects and alloc_space. All else that a
+sample has besides its stack is a label: the thread, the span, the program's own attributes, and, where there are
+several, the process.
 """
 
 import gzip
@@ -21,12 +21,12 @@ from .whole_file import whole_file
 BUILD_IDS = (
     "process.executable.build_id.gnu",
     "process.executable.build_id.go",
-)  # of mappings; the first that is there
+)  # attributes of mappings; the first that exists
 EXECUTABLE = "process.executable.name"
 
 
 def columns(kind):
-    """(sample type, unit, type of the value in a file, whether it is to be multiplied by the period) of each value of
+    """Returns (sample type, unit, type of the value in a file, whether to multiply it by the period) of each value of
     pprof's samples."""
     for value in kind.values:
         yield value.type, value.unit, value.type, False
@@ -35,7 +35,7 @@ def columns(kind):
 
 
 class _Attributes:
-    """The common table's attributes by index: (key, value), where a value is an int or a text."""
+    """Holds the common table's attributes by index: (key, value), where a value is an int or a text."""
 
     def __init__(self, tables):
         any_value = type(load_messages()[0].ProfilesData().dictionary.attribute_table.add().value)
@@ -87,7 +87,7 @@ class Writer:
         return self._functions[key]
 
     def _mapping(self, index):
-        """0: none."""
+        """Returns the mapping's id; 0: none."""
         if index and index not in self._mappings:
             start, limit, offset, file, attributes = self._tables.mappings.entries[index]
             told = dict(self._attributes.of(attributes))
@@ -129,7 +129,7 @@ class Writer:
         return found
 
     def _tell_of_mapping(self, location, lines):
-        """What is known of all its code: a reader looks up what is not."""
+        """Sets what is known of all the mapping's code: a reader looks up what is not."""
         if not location.mapping_id:
             return
         mapping = self.profile.mapping[location.mapping_id - 1]
@@ -152,7 +152,7 @@ class Writer:
                 label.str = self._string(value)
 
     def _values(self, process):
-        """By (stack, attributes, link): a value for each column."""
+        """Returns by (stack, attributes, link): a value for each column."""
         values = {}
         for series in process.series.values():
             for place, (_, _, source, is_measured) in enumerate(self._columns):
@@ -177,7 +177,7 @@ class Writer:
         self.profile.duration_nanos = 0 if self._kind.is_snapshot else max(it.end for it in series) - min(begins)
 
     def write(self):
-        """The profile, whole. pprof takes the first mapping for the program."""
+        """Returns the whole profile. pprof takes the first mapping for the program."""
         are_several = len(self._processes) > 1
         executable = ""
         for process in self._processes:

@@ -1,17 +1,17 @@
-"""How far a long reading has come: one line on a terminal, taken away at the end."""
+"""Shows how far a long reading has come: one line on a terminal, removed at the end."""
 
 import sys
 import time
 
 from .foreign import printable
 
-PATIENCE_SECONDS = 1  # what takes less says nothing
+PATIENCE_SECONDS = 1  # shorter readings show nothing
 STEP_SECONDS = 0.2
 WIDTH = 79
 
 
 class Progress:
-    """A context in which `at` may be called often."""
+    """Is a context in which `at` may be called often."""
 
     def __init__(self, path, size):
         self._text = printable(f"otelprof: reading {path}")
@@ -23,7 +23,7 @@ class Progress:
         return self
 
     def at(self, position):
-        """`position`: a function that says how many bytes are read."""
+        """Shows progress. `position`: a function that returns how many bytes are read."""
         now = time.monotonic()
         if now < self._next or not sys.stderr.isatty():
             return

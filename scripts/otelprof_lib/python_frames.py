@@ -1,17 +1,18 @@
-"""Python's functions, as people write them: `module.Class.method`, where a profile has a path and `Class.method`."""
+"""Formats Python's functions as programmers write them: `module.Class.method`, where a profile has a path and
+`Class.method`."""
 
 import os
 import re
 
-PYTHON = "cpython"  # its profile.frame.type
+PYTHON = "cpython"  # the profile.frame.type of Python
 PACKAGE = "__init__"
 FROZEN = re.compile(r"<frozen (.+)>")
-INTERPRETER = re.compile(r"(lib)?python[\d.]*(so[\d.]*)?")  # base name of a file
+INTERPRETER = re.compile(r"(lib)?python[\d.]*(so[\d.]*)?")  # base name of a file of the interpreter
 
 
 def module_of(path):
-    """The last part of its name: the file's stem, or the package's whose __init__.py it is. "" for code that has no file,
-    such as <string>."""
+    """Returns the last part of the module's name: the file's stem, or the package's whose __init__.py it is. "" for
+    code without a file, such as <string>."""
     frozen = FROZEN.fullmatch(path)
     if frozen:
         return frozen[1]
@@ -32,13 +33,13 @@ def is_interpreter(frame):
 
 
 def innermost(stack):
-    """How deep the innermost function of Python is; 0 where there is none."""
+    """Returns the depth of the innermost function of Python; 0 where there is none."""
     return next((depth for depth, frame in enumerate(stack) if frame.language == PYTHON), 0)
 
 
 def outside_interpreter(stack):
-    """Without what the interpreter does for a function of Python, if that ends in code that has no name: it counts for that
-    function, for which the way through the interpreter's own says nothing."""
+    """Returns a stack without the interpreter's work for a function of Python, if that ends in code without a name: it
+    counts for that function, since the path through the interpreter means nothing to a reader."""
     inside = innermost(stack)
     is_silent = inside and stack[0].name.startswith("[") and all(map(is_interpreter, stack[:inside]))
     return stack[inside:] if is_silent else stack

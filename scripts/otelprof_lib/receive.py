@@ -1,4 +1,4 @@
-"""`otelprof receive`: profiles that are sent here, into a file."""
+"""Implements `otelprof receive`: writes profiles that are sent here into a file."""
 
 import signal
 import threading
@@ -26,7 +26,8 @@ def receive(options):
                 waking.wake()
 
         receiver = Receiver(host.strip("[]") or "127.0.0.1", int(port), take)
-        # Before the address is known: what reads it may end us at once. Explicit: a background job of a shell inherits SIGINT ignored.
+        # Installed before the address is known: its reader may end us at once. Explicit: a background job of a shell inherits
+        # SIGINT ignored.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: over.set())
         receiver.start()

@@ -1,8 +1,8 @@
-"""An OTLP/HTTP receiver for profiles. It has no page, so none may send it anything (request_origin.py).
+"""Is an OTLP/HTTP receiver for profiles. It has no page, so no page may send it anything (request_origin.py).
 
-Every user of this machine reaches a port. Where only one program is to send, its endpoint has a secret: the environment that
-has the endpoint can be read by the same user alone. It is the query, which libotelprof never logs. What others send costs a bounded number of connections
-and bytes, and is unpacked one at a time.
+Every user of this machine can connect to a port. Where only one program may send, its endpoint has a secret: only the same user
+can read the environment that has the endpoint. The secret is the query, which libotelprof never logs. Requests of others cost a
+bounded number of connections and bytes, and are unpacked one at a time.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
 TOO_LARGE = f"more than {MAX_BYTES >> 20} MiB"
 MOST_CONNECTIONS = 64
-MOST_BYTES_HELD = 2 * MAX_BYTES  # of bodies, as they came
+MOST_BYTES_HELD = 2 * MAX_BYTES  # bytes of bodies, as they came
 BODY_SECONDS = 60  # until a body is there, and the time that it waits for room
 
 
@@ -39,7 +39,7 @@ class Refused(Exception):
         self.status = status
 
 
-# --- what a request holds ---
+# --- the parts of a request ---
 
 
 def _unzstd(data):
@@ -67,7 +67,7 @@ def _feed(pipe, data):
     try:
         with pipe:
             pipe.write(data)
-    except BrokenPipeError:  # it gave up: its status tells
+    except BrokenPipeError:  # the decompressor gave up: its status shows that
         pass
 
 
@@ -102,7 +102,7 @@ def content_type(headers):
 
 
 def check_origin(headers, is_loopback):
-    """Other machines may know us by any name, unless we are reached from this one alone."""
+    """Refuses web pages. Other machines may know us by any name, unless only this machine reaches us."""
     if "Origin" in headers or not is_of_own_site(headers):
         raise Refused(403, "a web page sends no profiles")
     if is_loopback and not is_bound_to_no_name(host_of(headers)):
@@ -110,19 +110,19 @@ def check_origin(headers, is_loopback):
 
 
 def check_path(path, secret):
-    """Any path with the right end will do: a proxy may put its own before it."""
+    """Accepts any path with the right end: a proxy may put its own before it."""
     path, _, query = path.partition("?")
     if not path.endswith(PATH) or (secret and not is_equal(query, secret)):
         raise Refused(404, f"profiles are taken at {PATH}{'?SECRET' if secret else ''}")
 
 
 def is_equal(given, secret):
-    """The time that this takes says nothing of the secret."""
+    """Compares in a time that reveals nothing of the secret."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
 
 
 def check_headers(headers):
-    """Refuses what needs no look at the body; the body's size otherwise."""
+    """Refuses requests whose headers are wrong; returns the body's size otherwise."""
     if content_type(headers) not in (PROTOBUF, JSON):
         raise Refused(415, f"Content-Type must be {PROTOBUF} or {JSON}")
     size = headers.get("Content-Length") or ""
@@ -134,7 +134,7 @@ def check_headers(headers):
 
 
 def check_body(data, headers):
-    """The message as protobuf, decompressed and known to decode."""
+    """Returns the message as protobuf, decompressed; it is known to decode."""
     data = decompress(data, headers.get("Content-Encoding"))
     if len(data) > MAX_BYTES:
         raise Refused(413, TOO_LARGE)
@@ -157,7 +157,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         try:
             check_path(self.path, self.server.secret)
-        except Refused as error:  # another user's: not even our end waits for it
+        except Refused as error:  # another user's request: not even our end waits for it
             return self._refuse(error.status, str(error))
         with self.server.busy():
             try:
@@ -167,7 +167,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                     self.server.take(self._body(size), self.headers)
             except Refused as error:
                 self._refuse(error.status, str(error))
-            except OSError as error:  # of our file: another try would not help
+            except OSError as error:  # an error of our file: another attempt would not help
                 self._refuse(500, f"the export cannot be kept: {error}")
                 say(f"an export is lost: {error}")
             else:
@@ -194,7 +194,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._drain()
 
     def _drain(self):
-        """Closing on unread bytes would reset the connection before the client saw our answer."""
+        """Reads the rest: closing with unread bytes would reset the connection before the client saw our response."""
         self.connection.shutdown(socket.SHUT_WR)
         self.connection.settimeout(0.5)
         until = time.monotonic() + 5
@@ -218,7 +218,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 class _Busy:
-    """Counts the requests under way."""
+    """Counts the requests in progress."""
 
     def __init__(self):
         self.count = 0
@@ -234,7 +234,7 @@ class _Busy:
 
 
 class _Room:
-    """The bytes of all bodies under way."""
+    """Counts the bytes of all bodies in progress."""
 
     def __init__(self, most):
         self._left = most
@@ -255,22 +255,22 @@ class _Room:
 
 
 class _Connections:
-    """Those that are open. A new one takes the place of the one that has said nothing of use for the longest time."""
+    """Keeps the open connections. A new one replaces the one that has sent nothing useful for the longest time."""
 
     def __init__(self, most):
         self._most = most
         self._lock = threading.Lock()
-        self._idle, self._used = {}, set()  # the longest first
+        self._idle, self._used = {}, set()  # the one that is idle longest first
 
     def add(self, connection):
-        """Returns whether there is a place for it."""
+        """Returns whether there is a place for the connection."""
         with self._lock:
             if len(self._idle) + len(self._used) >= self._most:
                 if not self._idle:
                     return False
                 oldest = next(iter(self._idle))
                 del self._idle[oldest]
-                with contextlib.suppress(OSError):  # it has ended meanwhile
+                with contextlib.suppress(OSError):  # the connection has ended meanwhile
                     oldest.shutdown(socket.SHUT_RDWR)
             self._idle[connection] = None
             return True
@@ -285,7 +285,7 @@ class _Connections:
 
     @contextlib.contextmanager
     def in_use(self, connection):
-        """One whose request may be served keeps its place until that is done."""
+        """Keeps the connection's place while its request is being served."""
         with self._lock:
             self._idle.pop(connection, None)
             self._used.add(connection)
@@ -298,7 +298,8 @@ class _Connections:
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """Calls `on_message(bytes)` for each export, one at a time. With `is_secret` only those are taken that know the endpoint."""
+    """Calls `on_message(bytes)` for each export, one at a time. With `is_secret` only senders that know the endpoint are
+    accepted."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -331,7 +332,7 @@ class Receiver(http.server.ThreadingHTTPServer):
         return self._busy
 
     def wait_until_idle(self, quiet_seconds, at_most):
-        """Returns when no request was under way for a while."""
+        """Returns when no request was in progress for a while."""
         end = time.monotonic() + at_most
         quiet_since = time.monotonic()
         seen = self.count
@@ -342,7 +343,7 @@ class Receiver(http.server.ThreadingHTTPServer):
                 seen = self.count
 
     def stop(self):
-        """After this, `on_message` is not called any more, and who was taken has its answer."""
+        """Stops: then `on_message` is not called any more, and each accepted sender has its response."""
         self.shutdown()
         self.server_close()
         with self._lock:
@@ -350,7 +351,7 @@ class Receiver(http.server.ThreadingHTTPServer):
         self.wait_until_idle(0.05, 1)
 
     def take(self, data, headers):
-        """Unpacks one body at a time: it may have a thousand times the size then."""
+        """Unpacks one body at a time: it may then have a thousand times the size."""
         with self._lock:
             if self._stopped:
                 raise Refused(503, "the receiver is ending")
@@ -369,9 +370,10 @@ class Receiver(http.server.ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def server_bind(self):
-        # HTTPServer's would ask the name service for the host's name
+        # HTTPServer's function would query the name service for the host's name
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]
 
     def handle_error(self, request, client_address):
-        """A client that went away is no news, and a traceback none for the app's terminal."""
+        """Ignores errors of a connection: a client that went away is no news, and the app's terminal must show no
+        traceback."""

@@ -1,4 +1,4 @@
-"""Tables of the hottest functions, and of labels."""
+"""Prints tables of the hottest functions, and of labels."""
 
 from .aggregate import by_function, self_and_total
 from .foreign import printable
@@ -16,7 +16,7 @@ def _share(unit, value, total):
 
 
 def table(profile, rows, explain=False):
-    """One profile as lines of text; with `explain` what most waits of each function were for."""
+    """Returns one profile as lines of text; with `explain` the cause of most waits of each function."""
     total = profile.total or 1
     objects = self_and_total(profile.objects)
     width = max(9, len(profile.noun))
@@ -42,7 +42,7 @@ def table(profile, rows, explain=False):
 
 
 def _groups(samples, name):
-    """Value by stack, by a label's value; None for samples without it."""
+    """Returns the value by stack, by a label's value; None for samples without the label."""
     groups = {}
     for (stack, labels), value in samples.items():
         stacks = groups.setdefault(dict(labels).get(name), {})
@@ -51,19 +51,19 @@ def _groups(samples, name):
 
 
 def _group_name(value):
-    """A label may have no text; that is not to have no label."""
+    """Returns a label's name for a row: a label may have an empty text, which differs from no label."""
     return "(none)" if value is None else printable(value) or '""'
 
 
 def _hottest(stacks):
-    """The function with the most of its own, and its share."""
+    """Returns the function with the largest self value, and its share."""
     sums = self_and_total(stacks)
     frame = min(sums, key=lambda frame: (-sums[frame][0], frame))
     return f"{percent(sums[frame][0], sum(stacks.values())):>7}  {function_name(frame)}"
 
 
 def group_table(profile, name, rows):
-    """One profile by the values of a label, each with the function where most of it was spent."""
+    """Returns one profile by the values of a label, each with its hottest function."""
     counts = _groups(profile.counts, name)
     groups = [(sum(stacks.values()), value, stacks) for value, stacks in _groups(profile.samples, name).items()]
     groups.sort(key=lambda group: (-group[0], group[1] or ""))
@@ -81,7 +81,7 @@ def group_table(profile, name, rows):
 
 
 def linked(profiles):
-    """How much of each profile is linked to spans; "" if nothing is."""
+    """Returns how much of each profile is linked to spans; "" if nothing is."""
     shares = []
     for profile in profiles.values():
         own = sum(value for (_, labels), value in profile.samples.items() if TRACE in dict(labels))
@@ -93,11 +93,11 @@ def linked(profiles):
     return f"linked: {', '.join(shares)}, to {spans} of {traces}"
 
 
-# --- all of it ---
+# --- the whole report ---
 
 
 def _idle_line(profiles):
-    """How much of what is shown is idle; "" if nothing is."""
+    """Returns how much of what is shown is idle; "" if nothing is."""
     shares = [f"{percent(idle_part(profile), profile.total)} of {profile.title}" for profile in profiles.values() if idle_part(profile)]
     return f"idle: {', '.join(shares)} (--hide-idle leaves it out)" if shares else ""
 
@@ -107,7 +107,7 @@ def _table_of(name, profile, rows):
 
 
 def report(profiles, rows, kinds=None, group_by=None, is_part=False):
-    """The tables; of a part of a file without how much of it is linked. Without `kinds` all but WALL."""
+    """Returns the tables; for a part of a file without how much is linked. Without `kinds` all but WALL."""
     shown = {kind: profile for kind, profile in with_wall(profiles).items() if (kind in kinds if kinds else kind != WALL)}
     if not shown:
         return "no samples"

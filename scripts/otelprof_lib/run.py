@@ -1,7 +1,7 @@
-"""`otelprof run`: a program under the profiler, with a receiver of our own beside it.
+"""Implements `otelprof run`: runs a program under the profiler, with a receiver of our own beside it.
 
-The program has the terminal: its standard streams, its place in the process group and its signals
-are what they would be without us, and we end as it ends.
+The program has the terminal: its standard streams, its place in the process group and its signals are what they would
+be without this command, which ends as the program ends.
 """
 
 import argparse
@@ -35,7 +35,7 @@ QUIET_SECONDS = 0.3
 GRACE_SECONDS = 5
 PR_SET_DUMPABLE = 4
 LOADER = re.compile(r"ld(?:-linux[\w-]*|-musl[\w-]*)\.so(?:\.\d+)*")
-# glibc's, that have the next argument as their value
+# glibc's options whose value is the next argument
 LOADERS_VALUES = ("--library-path", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask", "--inhibit-rpath", "--audit", "--preload", "--argv0")
 
 
@@ -43,12 +43,12 @@ LOADERS_VALUES = ("--library-path", "--glibc-hwcaps-prepend", "--glibc-hwcaps-ma
 
 
 def glob_of(command):
-    """A glob that its base name fits, and nothing that has to be escaped."""
+    """Returns a glob that fits the program's base name, without characters that need escapes."""
     return re.sub(r"[][*?\\,\s]", "?", os.path.basename(command))
 
 
 def program_of(command):
-    """The program that a command runs: where that is the dynamic loader, its first argument that is no option."""
+    """Returns the program that a command runs: for the dynamic loader, its first argument that is no option."""
     if not LOADER.fullmatch(os.path.basename(command[0])):
         return command[0]
     arguments = iter(command[1:])
@@ -66,22 +66,22 @@ def environment(endpoint, options):
     if env.get("LD_PRELOAD"):
         preload.append(env["LD_PRELOAD"])
     env["LD_PRELOAD"] = ":".join(preload)
-    # how to reach our receiver is not the user's choice; how often to export is
+    # the endpoint of our receiver is not the user's choice; the interval of exports is
     env["OTEL_PROFILES_EXPORTER"] = "otlp"
     env["OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT"] = endpoint
     env["OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL"] = "http/protobuf"
     env["OTEL_EXPORTER_OTLP_PROFILES_COMPRESSION"] = "gzip"
-    # who runs a program this way wants to see all that it does, its shells and `sort`s too; and
-    # whatever else is excluded, the program itself is not
+    # a user who runs a program this way wants to see all that it does, its shells and `sort`s too; and whatever else
+    # is excluded, the program itself is not
     env["OTEL_PROFILER_EXCLUDE"] = env.get("OTEL_PROFILER_EXCLUDE") or "none"
     env["OTEL_PROFILER_INCLUDE"] = ",".join(
         filter(None, (env.get("OTEL_PROFILER_INCLUDE"), glob_of(program_of(options.command))))
     )
     env.setdefault("OTEL_PROFILER_MIN_LIFETIME", "0")
     env.setdefault("OTEL_PROFILE_EXPORT_INTERVAL", "1000")
-    # the rates that are asked for are those that one gets: a run is short, and not production
+    # the requested rates hold: a run is short, and not production
     env.setdefault("OTEL_PROFILER_MAX_OVERHEAD", "none")
-    # the receiver is next door: a last export may take the time that symbols take
+    # the receiver is on this machine: a last export may take the time that symbols take
     env.setdefault("OTEL_PROFILER_SHUTDOWN_TIMEOUT", "10000")
     for name, value in (
         ("OTEL_PROFILER_CPU_FREQUENCY", options.frequency),
@@ -94,10 +94,10 @@ def environment(endpoint, options):
 
 
 def leave_interrupts_to_the_program():
-    """Ctrl-C is the program's; we stay until it has ended.
+    """Leaves Ctrl-C to the program: this command stays until the program has ended.
 
-    A handler that does nothing, not SIG_IGN: exec resets handlers but would pass SIG_IGN on. What
-    was ignored when we were started stays so, for the program too.
+    The handler does nothing; SIG_IGN would not do: exec resets handlers but would pass SIG_IGN on. A signal that was
+    ignored when this command started stays so, for the program too.
     """
     for number in (signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) != signal.SIG_IGN:
@@ -105,7 +105,7 @@ def leave_interrupts_to_the_program():
 
 
 def take_interrupts_again():
-    """Ctrl-C is ours."""
+    """Takes Ctrl-C again."""
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -114,7 +114,7 @@ def take_interrupts_again():
 
 
 def start(command, env):
-    """The program, or the status that a shell gives to one that cannot be run."""
+    """Returns the program, or the status that a shell gives to one that cannot be run."""
     try:
         # open descriptors beyond the standard ones are the program's as well
         return subprocess.Popen(command, env=env, close_fds=False), 0
@@ -127,9 +127,9 @@ def start(command, env):
 
 
 class Termination:
-    """SIGTERM and SIGHUP are for the program; what comes before it runs waits for it.
+    """Passes SIGTERM and SIGHUP to the program; a signal that comes before the program runs waits for it.
 
-    From before the start on: a program that ends us as its first act would be left behind.
+    It begins before the program's start: a program that ends this command as its first act would be left behind.
     """
 
     def __init__(self):
@@ -169,7 +169,7 @@ def _wait(child, receiver, quiet):
 
 
 def end_like(status):
-    """A death by signal is passed on as one, without a core file of ours."""
+    """Ends as the program did: a death by signal is passed on as one, without a core file of ours."""
     if status >= 0:
         return status
     number = -status
@@ -177,14 +177,14 @@ def end_like(status):
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     try:
         signal.signal(number, signal.SIG_DFL)
-    except (OSError, ValueError):  # SIGKILL, or one that libc keeps for itself
+    except (OSError, ValueError):  # SIGKILL, or a signal that libc keeps for itself
         pass
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
     os.kill(os.getpid(), number)
     return 128 + number
 
 
-# --- what came of it ---
+# --- the results ---
 
 
 def default_output(command, pid):
@@ -192,7 +192,8 @@ def default_output(command, pid):
 
 
 class _Exports:
-    """The file of the exports. What was there before goes once the program runs: a wrong name of a program costs no file."""
+    """Is the file of the exports. Its earlier contents go once the program runs: a wrong name of a program costs no
+    file."""
 
     def __init__(self, path):
         self._output = Output(path)
@@ -220,7 +221,8 @@ class _Exports:
 
 
 def _only(profiles, language):
-    """All of them where there is no such language: the program has run, and is not run again for a wrong word."""
+    """Returns the profiles of one language, or all where there is none: the program has run, and is not run again for
+    a wrong word."""
     try:
         return only(profiles, language)[0]
     except NothingChosen as error:
@@ -253,7 +255,7 @@ def run(options):
         return 2
     output = options.output or default_output(program_of(options.command), os.getpid())
     refuse_one_file(output, options.flamegraph)
-    places.load_messages()  # what is missing is said before the program runs
+    places.load_messages()  # reports a missing part before the program runs
     places.library()
     with _Exports(output) as file:
         receiver = Receiver("127.0.0.1", 0, file.append, is_secret=True).start()

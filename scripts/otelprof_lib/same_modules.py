@@ -1,13 +1,14 @@
-"""Which module of one profile is which of another: the file of a program or a library may have another name in each.
+"""Finds which module of one profile is which of another: the file of a program or a library may have another name in
+each.
 
-Modules of one name are the same. Of the others those are that have most names of functions in common.
+Modules of one name are the same. Of the others, those pairs are the same that have most names of functions in common.
 """
 
 from dataclasses import replace
 
 
 def _names(profile):
-    """By module: the names of its functions."""
+    """Returns by module the names of its functions."""
     found = {}
     for stack in profile.stacks:
         for frame in stack:
@@ -17,7 +18,7 @@ def _names(profile):
 
 
 def _pairs(before, after):
-    """{module after: module before}"""
+    """Returns {module after: module before}."""
     here, there = _names(before), _names(after)
     lonely = [
         {module: names[module] for module in names.keys() - others.keys()}
@@ -46,7 +47,7 @@ def _renamed(frame, pairs):
 
 
 def with_modules_of(before, after):
-    """`after` with the modules' names of `before`."""
+    """Returns `after` with the modules' names of `before`."""
     pairs = _pairs(before, after)
     if not pairs:
         return after

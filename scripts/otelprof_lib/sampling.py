@@ -1,6 +1,6 @@
-"""How a profile was sampled: from when to when, how far apart, and what the kernel merged."""
+"""Finds how a profile was sampled: from when to when, the period, and the expiries that the kernel merged."""
 
-OVERRUN = "otelprof.dropped.overrun"  # of profiles: expiries so far that had no sample of their own
+OVERRUN = "otelprof.dropped.overrun"  # attribute of profiles: expiries so far that had no sample of their own
 
 
 class Sampling:
@@ -16,7 +16,7 @@ class Sampling:
 
     @property
     def seconds(self):
-        """From the begin of the first profile to the end of the last."""
+        """Returns the time from the begin of the first profile to the end of the last."""
         return (self.end - self.begin) / 1e9
 
     def add(self, process, profile, dictionary):

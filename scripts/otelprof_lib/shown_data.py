@@ -1,4 +1,5 @@
-"""What a server has of a profile while its page is open: the data, and the lines of functions, which the page asks for by numbers."""
+"""Is a server's data of a profile while its page is open: the page's lists, and the lines of functions, which the page requests
+by numbers."""
 
 import itertools
 import re
@@ -10,21 +11,21 @@ from .page_server import BadQuestion
 from .source_lines import SourceLines, files
 from .waits import IDLE
 
-# A browser bears no more nodes. Stacks have four frames or more for each node, as programs are.
+# Sets what a browser can handle. Programs have four or more stack frames for each node.
 EVERYTHING = Limits(nodes=1 << 22, samples=1 << 31, stack_frames=1 << 23)
-MOST_CHOSEN = 16  # labels in a question
+MOST_CHOSEN = 16  # labels in a request
 NUMBER = re.compile(r"\d{1,9}")
 
 
 def _number(text, below):
-    """An index into a list of that length."""
+    """Parses an index into a list of that length."""
     if not NUMBER.fullmatch(text or "") or int(text) >= below:
         raise BadQuestion("there is no such number")
     return int(text)
 
 
 class Shown:
-    """Of one version. `message` has all that there is; None: there is nothing to say about lines."""
+    """Holds the data of one version. `message` has all exports; None: lines are not available."""
 
     _versions = itertools.count(1)
 
@@ -42,7 +43,7 @@ class Shown:
         return text == str(self.version)
 
     def lines(self, fields):
-        """The answer to a question of the page: {kind, function, chosen, hides_idle}."""
+        """Returns the response to a request of the page: {kind, function, chosen, hides_idle}."""
         kind = fields.get("kind")
         if self._message is None or kind not in self._kinds:
             raise BadQuestion("there is no such profile")
@@ -55,7 +56,7 @@ class Shown:
         return files(sums, self._end)
 
     def _chosen(self, text):
-        """`set.pair,set.pair`: places of labels in the page's data."""
+        """Parses `set.pair,set.pair`: indices of labels in the page's data."""
         places = [place.split(".") for place in text.split(",") if place]
         if len(places) > MOST_CHOSEN or any(len(place) != 2 for place in places):
             raise BadQuestion("there are no such labels")

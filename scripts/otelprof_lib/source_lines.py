@@ -1,6 +1,6 @@
-"""What the lines of one function account for, and their text where the file is on this machine.
+"""Finds what the lines of one function account for, and their text where the file is on this machine.
 
-A file is opened only because the profile names it, as an absolute path. Of it no more is given than the lines around those
+A file is opened only because the profile names it, as an absolute path. No more of it is given than the lines around those
 that have samples.
 """
 
@@ -14,7 +14,7 @@ from .labels import Labels
 from .waits import WALL
 
 MOST_BYTES = 4 << 20  # of a source file
-MOST_LINES = 3000  # of one that are shown
+MOST_LINES = 3000  # lines of a file that are shown
 AROUND = 6  # lines above the first and below the last
 OF_WALL = ("cpu", "sched_delay", "off_cpu")
 
@@ -23,12 +23,12 @@ OF_WALL = ("cpu", "sched_delay", "off_cpu")
 
 
 def _kinds_of(kind):
-    """Names by sample type."""
+    """Returns names by sample type."""
     return {KINDS[name].shown.type: name for name in (OF_WALL if kind == WALL else (kind,))}
 
 
 class SourceLines:
-    """Of one message that holds all (combined.py)."""
+    """Sums the lines of one message that holds all exports (combined.py)."""
 
     def __init__(self, message, inside_libc=False):
         self._message = message
@@ -37,7 +37,7 @@ class SourceLines:
         self._labels = Labels(message.dictionary)
 
     def of(self, kind, frame, is_wanted):
-        """{path: {line: [self, total]}} in the profile's unit."""
+        """Returns {path: {line: [self, total]}} in the profile's unit."""
         places = {at: found for at, _ in enumerate(self._message.dictionary.location_table)
                   if (found := self._names.lines_of(at, frame))}
         stacks = {}
@@ -48,7 +48,7 @@ class SourceLines:
         kinds = _kinds_of(kind)
         for process, type_name, profile in self._profiles():
             if type_name in kinds:
-                has_own = kind != WALL or kinds[type_name] == "cpu"  # of wall time, a wait has the self of who waits
+                has_own = kind != WALL or kinds[type_name] == "cpu"  # in wall time, a wait's self value belongs to the waiting function
                 self._add(sums, profile, stacks, lambda labels: is_wanted({*labels, *process}), frame if has_own else None)
         return sums
 
@@ -60,7 +60,7 @@ class SourceLines:
                     yield process, self._names.string(profile.sample_type.type_strindex), profile
 
     def _add(self, sums, profile, stacks, is_wanted, leaf):
-        """`leaf`: whose self is counted."""
+        """Adds a sample. `leaf`: the frame whose self is counted."""
         measured = self._names.measured(profile)
         for sample in profile.samples:
             places = stacks.get(sample.stack_index)
@@ -75,7 +75,7 @@ class SourceLines:
                 sums[path][line][0] += value
 
     def _leaf(self, sample, labels):
-        """Where the sample is counted, as the graph has it."""
+        """Returns the frame where the sample is counted, as in the graph."""
         stack = self._names.stack(sample)
         if not self._inside_libc and any(name == WAIT_KIND for name, _ in labels):
             stack = outside_libc(stack)
@@ -86,14 +86,14 @@ class SourceLines:
 
 
 def _opened(path):
-    """The descriptor of a regular file of bounded size. Opening a device or a FIFO does something to it, so nothing else is
-    opened: the file is found first, and looked at, without that (O_PATH), and then that very file is opened."""
+    """Returns the descriptor of a regular file of bounded size. Opening a device or a FIFO has effects, so nothing else
+    is opened: the file is found and checked first without such effects (O_PATH), and then that very file is opened."""
     if not os.path.isabs(path):
         raise ValueError("the profile does not say in which folder it is")
     found = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         facts = os.fstat(found)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size == 0:  # the kernel's, whose reading may take what is read
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size == 0:  # the kernel's files, whose contents may be gone after a read
             raise ValueError("it is no file, or empty")
         if facts.st_size > MOST_BYTES:
             raise ValueError(f"it has more than {MOST_BYTES >> 20} MiB")
@@ -103,7 +103,7 @@ def _opened(path):
 
 
 def _text(path):
-    """(lines, when it was changed); raises OSError or ValueError with what is in the way."""
+    """Returns (lines, when the file was changed); raises OSError or ValueError with the reason."""
     descriptor, facts = _opened(path)
     with open(descriptor, "rb") as file:
         data = file.read(MOST_BYTES) or b""
@@ -113,7 +113,7 @@ def _text(path):
 
 
 def _shown(text):
-    """Tabs stay: they are how the file is laid out."""
+    """Returns a line for the page. Tabs stay: they lay the file out."""
     return "\t".join(map(printable, text.rstrip("\r").split("\t")))
 
 
@@ -138,7 +138,7 @@ def _note(changed, end, lines, count):
 
 
 def files(sums, end):
-    """For the page. `end`: of the profile, in seconds since 1970; 0: not known."""
+    """Returns the files for the page. `end`: of the profile, in seconds since 1970; 0: not known."""
     shown = []
     for path, lines in sorted(sums.items(), key=lambda item: -sum(total for _, total in item[1].values())):
         text, note = None, ""

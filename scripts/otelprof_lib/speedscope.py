@@ -1,4 +1,4 @@
-"""speedscope's file format: https://www.speedscope.app/file-format-schema.json"""
+"""Writes speedscope's file format: https://www.speedscope.app/file-format-schema.json"""
 
 import json
 
@@ -6,7 +6,7 @@ from .foreign import printable
 from .formats import exact
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-UNITS = {"seconds": "nanoseconds", "duration": "nanoseconds", "bytes": "bytes"}  # all else has none
+UNITS = {"seconds": "nanoseconds", "duration": "nanoseconds", "bytes": "bytes"}  # all other kinds: none
 
 
 def _sampled(profile, place):
@@ -24,7 +24,7 @@ def _sampled(profile, place):
 
 
 def write_speedscope(file, title, profiles):
-    """All of the profiles, one after the other."""
+    """Writes all of the profiles, one after the other."""
     places = {}
     sampled = [_sampled(profile, lambda frame: places.setdefault(frame, len(places))) for profile in profiles.values()]
     frames = [

@@ -1,20 +1,21 @@
-"""Distinct stacks as columns, from which a served page grows its trees of calls.
+"""Packs distinct stacks as columns, from which a served page grows its trees of calls.
 
-`sizes`: how many frames each stack has; `frames`: those of one stack after those of another, the innermost first.
+`sizes`: how many frames each stack has; `frames`: the frames of one stack after those of another, the innermost
+first.
 """
 
 from itertools import chain
 
 
 class StackColumns:
-    """The stacks of several profiles, each once."""
+    """Holds the stacks of several profiles, each once."""
 
     def __init__(self, profiles):
         places = {}
         self._stacks = places
         self._samples = {}
         for name, profile in profiles.items():
-            # those that only count objects have a value of 0
+            # samples that only count objects have a value of 0
             values = {**dict.fromkeys(profile.counts, 0), **profile.samples} if profile.counts else profile.samples
             self._samples[name] = values, [places.setdefault(stack, len(places)) for stack, _ in values]
 
@@ -22,9 +23,9 @@ class StackColumns:
         return sum(map(len, self._stacks))
 
     def samples_of(self, name):
-        """Returns all samples of a profile, and for each of them the place of its stack."""
+        """Returns all samples of a profile, and for each of them the index of its stack."""
         return self._samples[name]
 
     def columns(self, index):
-        """`index`: a mapping from a frame to its index, which adds the frames that it lacks."""
+        """Returns the columns. `index`: a mapping from a frame to its index, which adds the frames that it lacks."""
         return {"sizes": list(map(len, self._stacks)), "frames": list(map(index.__getitem__, chain.from_iterable(self._stacks)))}

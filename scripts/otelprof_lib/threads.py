@@ -1,6 +1,7 @@
-"""What each thread does at the time of the last profile of all threads: a line or a stack for those that do the same.
+"""Shows what each thread does at the time of the last profile of all threads: a line or a stack for threads that do
+the same.
 
-Threads that wait for each other's locks are said to.
+Threads that wait for each other's locks are reported.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from .locks import holder, holder_name, process_name, seen_in
 from .waits import HOLDER_STACK, LOCK, LOCK_NAME, THREAD_ID, THREAD_NAME, THREAD_STATE, WAIT_KIND, WAIT_TIME, is_idle, lock_name, place
 
 MOST_NAMES = 5
-# Threads are looked at one after the other: only a wait that outlasts that says something about two of them.
+# Threads are sampled one after the other: only a wait that lasts longer proves something about two of them.
 STUCK_SECONDS = 1
 
 
@@ -36,7 +37,7 @@ class Thread:
 
     @property
     def seconds(self):
-        """How long it has waited so far; 0: not known."""
+        """Returns how long the thread has waited so far; 0: not known."""
         return whole_number(self.labels.get(WAIT_TIME, "")) / 1e9
 
     @property
@@ -54,7 +55,7 @@ class Thread:
 
 @dataclass
 class Group:
-    """Threads of one process that do the same."""
+    """Holds threads of one process that do the same."""
 
     threads: list = field(default_factory=list)
 
@@ -64,7 +65,7 @@ class Group:
 
     @property
     def text(self):
-        """What they do."""
+        """Returns what the threads do."""
         labels = self.first.labels
         kind = labels.get(WAIT_KIND, "")
         if not kind and not self.first.seconds:
@@ -73,17 +74,17 @@ class Group:
         if self.first.lock:
             what += f" {self.first.lock_name}"
         seconds = sorted({thread.seconds for thread in self.threads} - {0})
-        ends = dict.fromkeys(duration(end) for end in (*seconds[:1], *seconds[-1:]))  # one if both look the same
+        ends = dict.fromkeys(duration(end) for end in (*seconds[:1], *seconds[-1:]))  # one text if both look the same
         return printable(what + (f" for {' to '.join(ends)}" if ends else ""))
 
     @property
     def held(self):
-        """Who has what they wait for; "" if that is not known."""
+        """Returns which thread holds what they wait for; "" if that is not known."""
         return f"held by {holder_name(self.first.holder)}" if self.first.lock and self.first.holder[0] else ""
 
     @property
     def names(self):
-        """worker-1 (12), pool (13, 14)"""
+        """Returns worker-1 (12), pool (13, 14)"""
         numbers = {}
         for thread in self.threads[:MOST_NAMES]:
             numbers.setdefault(thread.labels.get(THREAD_NAME, ""), []).append(thread.number)
@@ -97,7 +98,7 @@ def threads(profile):
 
 
 def groups(profile):
-    """Those that wait the longest for a lock first, those that idle last."""
+    """Returns the groups: those that wait the longest for a lock first, idle ones last."""
     found = {}
     for thread in threads(profile):
         labels = thread.labels
@@ -115,7 +116,8 @@ def groups(profile):
 
 
 def _circle(start, waiting):
-    """The threads from `start` to the one that holds what... and back; [] if it does not come back to it."""
+    """Returns the threads from `start` to the holder of its lock, and so on, back to `start`; [] if they do not lead
+    back."""
     circle, at = [], start
     while at in waiting and waiting[at] not in circle:
         circle.append(waiting[at])
@@ -126,7 +128,7 @@ def _circle(start, waiting):
 
 
 def deadlocks(profile):
-    """Lists of threads each of which waits for a lock of the next, and the last for one of the first."""
+    """Returns lists of threads each of which waits for a lock of the next, and the last for one of the first."""
     waiting = {
         (thread.labels.get(INSTANCE, ""), thread.number): thread
         for thread in threads(profile) if thread.lock and thread.holder[0] and thread.seconds >= STUCK_SECONDS
@@ -163,7 +165,7 @@ def _deadlocks_text(profile):
 
 
 def thread_table(profile, rows):
-    """A line for those that do the same, and where."""
+    """Returns a line for threads that do the same, and where."""
     found = groups(profile)
     shown = [(group.text, group.held, function_name(place(group.first.stack)), group) for group in found[:rows]]
     width = max(len("what they do"), *(len(what) for what, *_ in shown))
@@ -179,7 +181,7 @@ def thread_table(profile, rows):
 
 
 def _where_is_holder(group, by_thread):
-    """What it does now, if it is there; otherwise where it was last seen."""
+    """Returns what the holder does now, if it is in the profile; otherwise where it was last seen."""
     now = by_thread.get((group.first.labels.get(INSTANCE), group.first.holder[0]))
     if now:
         return f", which is {now.text}, in {function_name(place(now.first.stack))}"
@@ -197,7 +199,7 @@ def _dumped(group, by_thread):
 
 
 def thread_dump(profile):
-    """Each with its whole stack, innermost first."""
+    """Returns each group with its whole stack, innermost first."""
     found = groups(profile)
     by_thread = {(thread.labels.get(INSTANCE), thread.number): group for group in found for thread in group.threads}
     blocks = [[_heading(profile), *_deadlocks_text(profile)], *(list(_dumped(group, by_thread)) for group in found)]
@@ -205,7 +207,7 @@ def thread_dump(profile):
 
 
 def thread_rows(profile, most):
-    """The same for a page: titles, then rows of texts."""
+    """Returns the threads for a page: titles, then rows of texts."""
     rows = [["threads", "what they do", "held by", "names", "in"]]
     for group in groups(profile)[:most]:
         stack = ", from ".join(function_name(frame) for frame in group.first.stack)
@@ -214,7 +216,7 @@ def thread_rows(profile, most):
 
 
 def idle_rows(profile, most):
-    """Which of those rows are of threads that idle: their places."""
+    """Returns which of those rows are of idle threads: their indices."""
     return [place for place, group in enumerate(groups(profile)[:most], 1) if is_idle(group.first.labels)]
 
 

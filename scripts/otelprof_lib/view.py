@@ -1,4 +1,4 @@
-"""`otelprof view`: a file in the browser, served by this machine for its user alone."""
+"""Implements `otelprof view`: shows a file in the browser, served by this machine for its user alone."""
 
 import gc
 from concurrent.futures import Future
@@ -18,7 +18,7 @@ MANY_SAMPLES = 30_000  # with more the page opens before all kinds are summed up
 
 
 def whole(messages):
-    """All messages as one: the only one as it is, several summed up."""
+    """Returns all messages as one: a single message unchanged, several summed up."""
     first = next(messages, None)
     second = next(messages, None) if first else None
     if second is None:
@@ -39,7 +39,7 @@ def _read(options):
 
 def _shown(options, message, about, kinds=KINDS, **more):
     profiles, title = chosen(options, [message] if message else [], kinds)
-    has_lines = not (options.lines or options.addresses)  # with them the frames are other ones
+    has_lines = not (options.lines or options.addresses)  # these options change the frames
     return Shown(options.title or ": ".join(filter(None, (options.file, title))), for_page(profiles, options),
                  message if has_lines else None, about.lines(profiles), options.inside_libc, **more)
 
@@ -53,7 +53,7 @@ def _first_shown(options, message, about):
 
 
 def view(options):
-    """The browser opens the page as soon as the file is read, and it waits for what is shown."""
+    """Shows a file. The browser opens the page as soon as the file is read, and the page waits for its data."""
     gc.disable()  # millions of entries, and no circles among them
     message, about = _read(options)
     first, whole_file = Future(), Future()

@@ -1,4 +1,4 @@
-"""`otelprof top`, `locks`, `threads` and `flamegraph`: a file for people."""
+"""Implements `otelprof top`, `locks`, `threads` and `flamegraph`: shows a file to a reader."""
 
 
 from .about import About
@@ -44,7 +44,7 @@ def threads(options):
 
 
 def for_page(profiles, options):
-    """As flame graphs have them."""
+    """Returns profiles in the form of flame graphs."""
     profiles = with_wall(profiles)
     if options.group_by:
         profiles = {name: profile.under(options.group_by) for name, profile in profiles.items()}

@@ -1,7 +1,7 @@
-"""What threads did with their time: on a CPU, ready for one, or waiting, and for what.
+"""Finds what threads did with their time: on a CPU, ready for one, or waiting, and for what.
 
-CPU time, run-queue delay and time off CPU are three profiles. Together they are the wall-clock time of the
-threads: one profile in which a stack that was not on a CPU ends in a frame that says why.
+CPU time, run-queue delay and time off CPU are three profiles. Together they are the wall-clock time of the threads:
+one profile in which a stack that was not on a CPU ends in a frame with the reason.
 """
 
 import re
@@ -25,18 +25,18 @@ WALL = "wall"
 ON_CPU = "on CPU"
 RUN_QUEUE = "run queue"
 IDLE_STATE = "idle"
-NOT_SEEN = "not seen"  # a wait that began and ended between two looks
-# the module of the frames that say why a thread was not on a CPU
+NOT_SEEN = "not seen"  # a wait that began and ended between two polls
+# the module of the frames with the reason why a thread was not on a CPU
 NOT_RUNNING = "not running"
 
 
-# what languages' libraries have between a program and a function of libc that waits
+# matches functions of languages' libraries between a program and a function of libc that waits
 WRAPPERS = re.compile(r"<?(?:std|core|alloc|parking_lot|parking_lot_core|lock_api)::|__gthread_|__glibcxx_")
 
 
 def place(stack):
-    """The function that waits: the innermost of the program's own, or else the innermost that is not libc's. What Python's
-    interpreter does for a function of Python is that function's."""
+    """Returns the function that waits: the innermost of the program's own, or else the innermost that is not libc's.
+    The interpreter's work for a function of Python counts as that function's."""
     within = innermost(stack)
     outside = [frame for depth, frame in enumerate(stack) if frame.module != LIBC and not (depth < within and is_interpreter(frame))]
     return next((frame for frame in outside if not WRAPPERS.match(frame.name)), (outside or stack)[0])
@@ -47,12 +47,12 @@ def is_idle(labels):
 
 
 def lock_name(address, name):
-    """The variable, if it is one."""
+    """Returns the lock's variable, if it is one."""
     return printable(f"{name} ({address})" if name else address)
 
 
 def state(kind, labels):
-    """What a thread did in a sample of cpu, sched_delay or off_cpu: a word for people."""
+    """Returns what a thread did in a sample of cpu, sched_delay or off_cpu: a readable word."""
     if kind == "cpu":
         return ON_CPU
     if kind == "sched_delay":
@@ -61,7 +61,7 @@ def state(kind, labels):
 
 
 def times(profiles):
-    """(state, key, seconds) of each sample that is time of a thread."""
+    """Yields (state, key, seconds) of each sample that is time of a thread."""
     for kind in ("cpu", "sched_delay", "off_cpu"):
         if kind in profiles:
             for key, value in profiles[kind].samples.items():
@@ -73,7 +73,7 @@ def has_wall(profiles):
 
 
 def wall(profiles):
-    """The time of the threads as one profile."""
+    """Returns the time of the threads as one profile."""
     result = Profile("wall time", "seconds")
     for what, (stack, labels), value in times(profiles):
         why = () if what == ON_CPU else (Frame(what, NOT_RUNNING),)
@@ -83,24 +83,24 @@ def wall(profiles):
 
 
 def with_wall(profiles):
-    """With the time of the threads as one profile, first, where there is all of it."""
+    """Returns the profiles with the time of the threads as one profile, first, where all of it is there."""
     return {WALL: wall(profiles), **profiles} if has_wall(profiles) else profiles
 
 
 def without_idle(profiles):
-    """Without what threads did that hardly do anything but wait there for work."""
+    """Returns profiles without the waits for work of threads that hardly do anything else."""
     busy = {name: profile.of(lambda labels: (IDLE, "true") not in labels) for name, profile in profiles.items()}
     return {name: profile for name, profile in busy.items() if profile.samples}
 
 
 def idle_part(profile):
-    """How much of a profile is idle."""
+    """Returns how much of a profile is idle."""
     idle = {labels for labels in {labels for _, labels in profile.samples} if is_idle(labels)}
     return sum(value for (_, labels), value in profile.samples.items() if labels in idle) if idle else 0
 
 
 def reasons(profile):
-    """By frame: what most of its waits were for; {} where samples say nothing of waits."""
+    """Returns by frame the cause of most of its waits; {} where samples have no causes."""
     sums = {}
     for (stack, labels), value in profile.samples.items():
         kind = dict(labels).get(WAIT_KIND) or NOT_SEEN

@@ -1,8 +1,9 @@
-"""Waits of the main thread that end for every signal.
+"""Has waits of the main thread that end for every signal.
 
-Python runs the handler of a signal in the main thread, between two of its steps. A call that blocks delays the handler unless the
-kernel interrupts that very call: it does not if the signal comes just before the call, or if another thread takes the signal.
-A wait here is for a byte in a pipe. Python's C code writes one as soon as a signal with a handler comes, in whatever thread.
+Python runs the handler of a signal in the main thread, between two of its steps. A call that blocks delays the handler unless
+the kernel interrupts that very call: it does not if the signal comes just before the call, or if another thread takes the
+signal. A wait here is for a byte in a pipe. Python's C code writes a byte as soon as a signal with a handler comes, in whatever
+thread.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import threading
 
 
 class Waking:
-    """A context of the main thread, in which it waits."""
+    """Is a context of the main thread, in which it waits."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -27,19 +28,20 @@ class Waking:
 
     def __exit__(self, *_):
         signal.set_wakeup_fd(self._before)
-        with self._lock:  # a thread may be about to wake us
+        with self._lock:  # another thread may be about to wake this one
             self._is_open = False
             os.close(self._read)
             os.close(self._write)
 
     def wake(self):
-        """Has wait() ask again whether it is over. From any thread, at any time."""
-        with self._lock, contextlib.suppress(BlockingIOError):  # full of bytes: that wakes as well
+        """Makes wait() check again whether it is over. From any thread, at any time."""
+        with self._lock, contextlib.suppress(BlockingIOError):  # the pipe is full: that wakes as well
             if self._is_open:
                 os.write(self._write, b"\0")
 
     def wait(self, is_over):
-        """Returns once is_over() is true. It is asked again after each signal, whose handler has run by then, and each wake()."""
+        """Returns once is_over() is true, which is checked again after each signal, whose handler has run by then, and each
+        wake()."""
         ready = select.poll()
         ready.register(self._read, select.POLLIN)
         while not is_over():
@@ -54,7 +56,7 @@ def wait_for(child):
     with Waking() as waking:
 
         def watch():
-            with contextlib.suppress(ChildProcessError):  # a handler has seen its end
+            with contextlib.suppress(ChildProcessError):  # a handler has waited for it
                 os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
             has_ended.set()
             waking.wake()
@@ -66,7 +68,7 @@ def wait_for(child):
 
 @contextlib.contextmanager
 def ended_by_ctrl_c():
-    """Has the kernel end this command at Ctrl-C, while the main thread waits for another process and has nothing to put in order.
+    """Has the kernel end this command at Ctrl-C, while the main thread waits for another process and has nothing to clean up.
 
     A command that ignores Ctrl-C, as a job in the background does, goes on ignoring it.
     """

@@ -1,4 +1,4 @@
-"""Output files: each is there whole, or as it was before, no two are one, and none is another user's."""
+"""Writes output files: each is there whole, or as it was before, no two are one, and none is another user's."""
 
 import contextlib
 import errno
@@ -6,11 +6,11 @@ import os
 import secrets
 import stat
 
-MOST_LINKS = 40  # as the kernel follows
+MOST_LINKS = 40  # as many as the kernel follows
 
 
 class OneFile(Exception):
-    """Two outputs are one file; the message names both options."""
+    """Is raised if two outputs are one file; the message names both options."""
 
 
 def refuse_one_file(output, page):
@@ -29,8 +29,8 @@ def refuse_one_file(output, page):
 
 
 class _Place:
-    """The folder and name of an output, behind links that its user or root has made. In a folder that others write to,
-    another user's link, file or pipe is refused: it leads, or shows, what is written to its owner."""
+    """Finds the folder and name of an output, behind links that its user or root has made. In a folder that others
+    write to, another user's link, file or pipe is refused: it would redirect the output, or show it to its owner."""
 
     def __init__(self, path):
         self.path, self.folder, self.facts = path, -1, None
@@ -65,12 +65,13 @@ class _Place:
             self.is_followed = os.readlink(f"/proc/self/fd/{self.folder}").startswith("/proc/")
 
     def _is_shared(self):
-        """Whether others can put a file into the folder."""
+        """Returns whether other users can put a file into the folder."""
         folder = os.stat(".", dir_fd=self.folder)
         return folder.st_uid not in (os.geteuid(), 0) or bool(folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
     def check(self, facts):
-        """A device is its machine's; a file or pipe must be ours. Some mounts give all files to one owner."""
+        """Refuses a file or pipe that is not ours; a device belongs to the machine. Some mounts give all files to one
+        owner."""
         if not facts or self.is_followed:
             return
         if stat.S_ISREG(facts.st_mode) and facts.st_uid != os.geteuid() and self._is_shared():
@@ -86,7 +87,7 @@ class _Place:
         return self.is_followed or bool(self.facts) and not stat.S_ISREG(self.facts.st_mode)
 
     def open(self, flags):
-        """The file itself, not what has taken its name meanwhile."""
+        """Opens the file itself, not one that has taken its name meanwhile."""
         nofollow = 0 if self.is_followed else os.O_NOFOLLOW
         try:
             descriptor = os.open(self.name, flags | nofollow | os.O_CLOEXEC, 0o666, dir_fd=self.folder)
@@ -100,7 +101,7 @@ class _Place:
         return descriptor
 
     def mode(self):
-        """Of our file that it takes the place of, or as any new one has it."""
+        """Returns the mode of our file that the output replaces, or that of any new file."""
         if self.facts:
             return self.facts.st_mode & 0o777
         mask = os.umask(0)
@@ -114,7 +115,7 @@ class _Place:
 
 
 def append_file(path):
-    """A file to whose end is written; it need not exist yet."""
+    """Opens a file to append to; it need not exist yet."""
     place = _Place(path)
     try:
         if place.facts and stat.S_ISREG(place.facts.st_mode) and place.facts.st_nlink > 1:
@@ -129,14 +130,14 @@ def append_file(path):
 
 
 class Output:
-    """A file that is written beside the one whose place it takes, and is put there by begin()."""
+    """Is a file that is written beside the one that it replaces, and is put in its place by begin()."""
 
     def __init__(self, path):
         self._place = _Place(path)
         self._beside = ""
         try:
             descriptor = -1 if self._place.is_special() else self._open_beside()
-            if descriptor < 0:  # in place: a pipe, a device, or a folder that takes no other file
+            if descriptor < 0:  # written in place: a pipe, a device, or a folder that takes no other file
                 descriptor = self._place.open(os.O_WRONLY | (0 if self._place.facts else os.O_CREAT | os.O_EXCL))
         except BaseException:
             self._place.close()
@@ -145,7 +146,7 @@ class Output:
 
     def _open_beside(self):
         if self._place.facts and not os.access(self._place.name, os.W_OK, dir_fd=self._place.folder):
-            return -1  # which says why
+            return -1  # the opening below reports the reason
         name = f".otelprof-{secrets.token_hex(8)}"
         with contextlib.suppress(OSError):
             descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self._place.folder)
@@ -154,7 +155,7 @@ class Output:
         return -1
 
     def begin(self):
-        """From now on what is written is in the place; what was there before is gone."""
+        """Puts the output in its place: the earlier contents are gone."""
         self.file.flush()
         if self._beside:
             os.fchmod(self.file.fileno(), self._place.mode())
@@ -164,7 +165,7 @@ class Output:
             self.file.truncate(self.file.tell())
 
     def close(self):
-        """Without begin() what was there stays."""
+        """Closes the output. Without begin() the earlier file stays."""
         try:
             self.file.close()
         finally:
@@ -175,8 +176,8 @@ class Output:
 
 @contextlib.contextmanager
 def whole_file(path):
-    """A file for bytes. It is put in place when it is whole: the output may be one of the files that are read, and a
-    reading that fails or is interrupted leaves what was there."""
+    """Yields a file for bytes. It is put in place when it is whole: the output may be one of the files that are read,
+    and a reading that fails or is interrupted leaves the earlier file."""
     output = Output(path)
     try:
         yield output.file
