@@ -6,39 +6,42 @@ LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
 CC      ?= cc
 VERSION := 0.1.0
-# On all that is in packages of it.
+# Dates everything inside the packages of a release.
 RELEASED := 2026-11-22
-# What links to us needs this version; LD_PRELOAD and the exporter are found by their paths.
+# Programs that are linked with the library need this version; LD_PRELOAD and the exporter are found by their
+# paths.
 ABI     := $(firstword $(subst ., ,$(VERSION)))
 
-# The architecture of what CC builds: one folder of each arch/. docs/internals/port.md says what is in them.
+# Names the architecture of what CC builds: one folder of each arch/. docs/internals/port.md explains their
+# contents.
 ARCH    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
 KNOWN   := $(notdir $(wildcard shim/capture/arch/*))
 $(if $(filter $(ARCH),$(KNOWN)),,$(error $(CC) builds for the architecture '$(ARCH)', and only $(KNOWN) is known: see docs/internals/port.md))
 
 # CPPFLAGS, CFLAGS and LDFLAGS are the user's or the distribution's: they come after ours.
 CFLAGS    ?= -O2 -g
-# A FORTIFY level among them, or that the compiler was given, takes the place of ours.
+# A FORTIFY level in these flags, or one that the compiler was given, replaces ours.
 FORTIFY   := $(if $(findstring _FORTIFY_SOURCE,$(CC) $(CPPFLAGS) $(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 HARDENING := -fstack-protector-strong $(FORTIFY) -fstack-clash-protection
-# No folder of the build is in the objects, not in their debug information either.
+# Keeps the build's folder out of the objects, and out of their debug information.
 PATHS     := -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(abspath $(BUILD))=build
-# A newer compiler's new warning breaks nobody's build: they are errors in CI and in `make check`.
+# A new warning of a newer compiler must break no user's build: warnings are errors only in CI and in `make
+# check`.
 WERROR    ?= $(filter true,$(CI))
 WARNINGS  := -Wall -Wextra $(if $(WERROR),-Werror) -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
              -Wpointer-arith -Wcast-qual -Wwrite-strings -Wundef
 BASE      := -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free \
              -DOTELPROF_VERSION='"$(VERSION)"' $(WARNINGS) $(HARDENING) $(PATHS) -MMD -MP -Icommon -Icommon/arch/$(ARCH) -I$(BUILD)
-# What must hold whatever those flags say. CET (IBT, SHSTK) is not claimed: the C library's own start files lose it in the
-# linking, here and there, and the assembler of signals and hooks has not been run under it. Its assembler names static
-# functions and objects, which link-time optimization would take away.
+# Must hold whatever those flags are. CET (IBT, SHSTK) is not claimed: the C library's own start files lose it in the
+# linking, here and there, and the assembler of signals and hooks has not been run under it. That assembler names static
+# functions and objects, which link-time optimization would remove.
 LAST      := -fcf-protection=none -fno-lto
 GIVEN     := $(CPPFLAGS) $(CFLAGS) $(LAST)
-# One segment for code and constants: a mapping of its own for each is paid for at every start and fork.
+# Puts code and constants into one segment: every start and fork would pay for a mapping of its own for each.
 LINK      := -shared -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs,-z,noseparate-code -Wl,--as-needed $(CFLAGS) $(LDFLAGS)
 
 FLUSH_PACKAGES := libcurl libzstd zlib libprotobuf-c libdw libelf liblzma nettle yaml-0.1 libunwind-generic
-# Asked for when the first file needs them, and once.
+# Runs pkg-config when the first file needs the flags, and once.
 FLUSH_CFLAGS    = $(eval FLUSH_CFLAGS := $$(shell pkg-config --cflags $(FLUSH_PACKAGES)))$(FLUSH_CFLAGS)
 FLUSH_LIBS      = $(eval FLUSH_LIBS := $$(shell pkg-config --libs $(FLUSH_PACKAGES)) -liberty)$(FLUSH_LIBS)
 
@@ -60,7 +63,8 @@ PROTO_C     := $(PROTO_OTLP:proto/%.proto=$(BUILD)/proto/%.pb-c.c)
 PROTO_PY    := $(PROTO:proto/%.proto=$(BUILD)/python/%_pb2.py)
 ALL_SRC     := $(COMMON_SRC) $(OTLP_SRC) $(CAPTURE_SRC) $(PROCESS_SRC) $(HOOKS_SRC) $(FLUSH_SRC) $(CPP_SRC)
 
-# What is preloaded: the hooks, on top of archives. Each object has what it needs of the common one.
+# Builds the preloaded library: the hooks, on top of archives. Each object has what it needs of the common
+# archive.
 HOOKS_OBJ   := $(call objects,$(HOOKS_SRC))
 COMMON_LIB  := $(BUILD)/libcommon.a
 CAPTURE_LIB := $(BUILD)/libcapture.a
@@ -73,7 +77,7 @@ $(FLUSH_LIB): $(call objects,$(OTLP_SRC) $(FLUSH_SRC)) $(PROTO_C:.c=.o)
 $(BUILD)/lib%.a: $(BUILD)/sources
 	$(call say,AR,$@)rm -f $@ && $(AR) rcsD $@ $(filter %.o,$^)
 PRELOAD_LIBS  := $(PROCESS_LIB) $(CAPTURE_LIB) $(COMMON_LIB)
-# What a start goes through comes first and lies together: fewer pages are faulted in.
+# Puts what every start executes first and together: fewer pages are faulted in.
 SYMBOLS_OBJ   := $(call objects,$(filter shim/capture/symbols/% shim/capture/symbols/own_exports.c,$(CAPTURE_SRC)))
 PRELOAD_PARTS := $(HOOKS_OBJ) $(SYMBOLS_OBJ) $(COMMON_LIB) $(call objects,$(PROCESS_SRC)) \
                  $(filter-out $(SYMBOLS_OBJ),$(call objects,$(CAPTURE_SRC))) $(COMMON_LIB)
@@ -89,25 +93,26 @@ $(EXPORTS): shim/libotelprof.map.in $(wildcard shim/hooks/*.def)
 $(BUILD)/libotelprof.so: $(HOOKS_OBJ) $(PRELOAD_LIBS) $(EXPORTS)
 	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=$(EXPORTS) -Wl,-soname,libotelprof.so.$(ABI) -o $@ $(PRELOAD_PARTS)
 
-# Its constructor runs before those of the libraries that come with it: libraries/own_bindings.h.
+# Needs its constructor to run before those of the libraries that come with it: libraries/own_bindings.h.
 $(BUILD)/libotelprof-flush.so: $(FLUSH_LIB) $(COMMON_LIB) shim/libotelprof-flush.map
 	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-z,initfirst -Wl,-soname,libotelprof-flush.so.$(ABI) -o $@ -Wl,--whole-archive $(FLUSH_LIB) -Wl,--no-whole-archive $(COMMON_LIB) $(FLUSH_LIBS)
 
-# For C++ programs with OpenTelemetry's API: libc alone, too. Once loaded it stays: the program's tables name it.
+# Is for C++ programs with OpenTelemetry's API: needs libc alone, too. Once loaded it stays: the program's tables
+# point to it.
 $(BUILD)/libotelprof-cpp.so: $(call objects,$(CPP_SRC)) $(COMMON_LIB) shim/libotelprof-cpp.map
 	$(call say,LINK,$@)$(CC) $(LINK) -Wl,-z,nodelete -Wl,--version-script=shim/libotelprof-cpp.map -Wl,-soname,libotelprof-cpp.so.$(ABI) -o $@ $(call objects,$(CPP_SRC)) $(COMMON_LIB)
 
-# What 32-bit programs get of a preload for the whole machine, so that their loader finds an object: one without code. No
-# GNU hash: an empty one lets loaders before glibc 2.34 read out of bounds.
+# Is what 32-bit programs get of a preload for the whole machine, so that their loader finds an object: one without code.
+# No GNU hash: an empty one lets loaders before glibc 2.34 read out of bounds.
 $(BUILD)/lib32/libotelprof.so:
 	@mkdir -p $(@D)
 	$(call say,STUB,$@)as --32 -o $(@:.so=.o) /dev/null && ld -m elf_i386 -shared -s --build-id=none --hash-style=sysv \
 	    -z noexecstack -z relro -z now -z noseparate-code -soname libotelprof.so.$(ABI) $(@:.so=.o) -o $@
 
-# --- what was built from which sources, and by which command: what depends on one of these is built anew if it changes ---
+# --- what was built from which sources, and by which command: a target is rebuilt if one of these changes ---
 
-# One for both objects, of what they are built from and how: only what is of one build works together. A distribution
-# builds one source under many paths: they are no part of it.
+# Identifies the build of both objects by their sources and flags: only objects of one build work together. A
+# distribution builds one source under many paths, which are no part of the id.
 quoted    = '$(subst ','\'',$(1))'
 BUILT_BY := $(filter-out -ffile-prefix-map=% -fdebug-prefix-map=% -fmacro-prefix-map=%,$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS))
 BUILD_ID := $(shell { cat $(sort $(wildcard common/*.* common/otlp/*.* common/arch/$(ARCH)/*.* shim/*.* shim/*/*.* shim/*/*/*.* shim/*/*/*/*.*) $(PROTO_OTLP)) \
@@ -137,7 +142,7 @@ $(BUILD)/obj/shim/process/helper_load.o $(BUILD)/obj/shim/start.o $(BUILD)/obj/s
 
 # --- objects ---
 
-# A world's folder decides what it may include: capture sees common/ and itself, and so does flush.
+# A folder decides what its files may include: capture sees common/ and itself, and so does flush.
 define compile
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(BASE) $(1) $(GIVEN) -c -o $@ $<
@@ -152,13 +157,14 @@ $(BUILD)/obj/shim/%.o: shim/%.c $(BUILD)/flags
 	$(call compile,$(PROCESS_INCLUDES) $(WEAK))
 $(BUILD)/obj/shim/capture/%.o: shim/capture/%.c $(BUILD)/flags
 	$(call compile,$(CAPTURE_INCLUDES) $(WEAK))
-# Hooks that do not align their stack (FAST_HOOK, blocking.c), and so must store nothing aligned there.
+# These hooks do not align their stack (FAST_HOOK, blocking.c), and so must store nothing aligned there.
 $(patsubst %,$(BUILD)/obj/shim/hooks/%.o,blocking locks malloc mask operator_new): PROCESS_INCLUDES += -mgeneral-regs-only
-# Handlers run this code before they know that the thread's variables are libc's, the protector's among them.
+# Handlers run this code before they know that the thread's variables, the stack protector's among them, are
+# libc's.
 $(patsubst %,$(BUILD)/obj/shim/capture/%.o,cpu/signal_entry cpu/signal_thread cpu/program_handlers cpu/program_stack \
     cpu/libc_signal cpu/cpu_timers record/own_signal_stacks unwind/stack_memory): GIVEN += -fno-stack-protector
-# Its thread-local variables are to be found by other processes (OTEP 4947): by TLS descriptors, where the compiler has
-# them. No vector registers: what they hold is the program's, and the loader's code behind a descriptor may use them.
+# Other processes must find its thread-local variables (OTEP 4947): by TLS descriptors, where the compiler has them. It
+# uses no vector registers: they hold the program's values, and the loader's code behind a descriptor may use them.
 TLS_DIALECT      = $(eval TLS_DIALECT := $$(shell $$(CC) -mtls-dialect=gnu2 -E -x c /dev/null >/dev/null 2>&1 && echo -mtls-dialect=gnu2))$(TLS_DIALECT)
 $(BUILD)/obj/shim/cpp_context/%.o: shim/cpp_context/%.c $(BUILD)/flags
 	$(call compile,-Ishim/cpp_context -ftls-model=global-dynamic $(TLS_DIALECT) -mgeneral-regs-only)
@@ -179,7 +185,7 @@ $(BUILD)/python/%_pb2.py: proto/%.proto $(PROTO)
 	@mkdir -p $(@D)
 	$(call say,PROTO,$<)protoc -Iproto --python_out=$(@D) $<
 
-# --- what people run ---
+# --- what users run ---
 
 .PHONY: deps demo demo-links demo-python demo-waits install uninstall
 deps: ## install what is missing to build, test and check (Debian; asks for sudo)
@@ -201,8 +207,8 @@ demo-waits: ## install what is missing, build, find what a program waits for tha
 	$(MAKE) all
 	scripts/demo-waits
 
-# Programs have the files of a release mapped: none is ever written again. A release lies in a folder of
-# its own, which is there as a whole or not at all; the names that users know are changed by rename(2).
+# Running programs have the files of a release mapped: none is ever written again. A release is in a folder of
+# its own, which exists as a whole or not at all; the names that users know are changed by rename(2).
 RELEASES := $(DESTDIR)$(LIBDIR)/otelprof
 BINDIR   := $(DESTDIR)$(PREFIX)/bin
 MANDIR   := $(DESTDIR)$(PREFIX)/share/man
@@ -213,14 +219,14 @@ whole     = cmp -s $(BUILD)/libotelprof.so $(RELEASES)/$(RELEASE)/libotelprof.so
             cmp -s $(BUILD)/libotelprof-flush.so $(RELEASES)/$(RELEASE)/libotelprof-flush.so && \
             cmp -s $(BUILD)/libotelprof-cpp.so $(RELEASES)/$(RELEASE)/libotelprof-cpp.so
 published = install -m 644 $(1) $(2)/.$(notdir $(1)).$(RUN) && mv -f $(2)/.$(notdir $(1)).$(RUN) $(2)/$(notdir $(1))
-# What shells complete: where each looks by itself, below PREFIX/share.
+# Installs completions where each shell searches by itself, below PREFIX/share.
 SHARE    := $(DESTDIR)$(PREFIX)/share
 COMPLETION_DIRS := $(addprefix $(SHARE)/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 completed = scripts/otelprof completion $(1) > $(SHARE)/.otelprof.$(RUN) && chmod 644 $(SHARE)/.otelprof.$(RUN) && \
             mv -f $(SHARE)/.otelprof.$(RUN) $(SHARE)/$(2)
-# The command finds the release by a path from where it lies itself.
+# The command finds the release by a path relative to its own folder.
 FROM_BIN  = $(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR))/otelprof/current
-# What the command needs beside it, into a folder; the second is where the parts were built.
+# Installs what the command needs beside it into a folder; the second argument is where the parts were built.
 define install_command_files
 	install -d $(1)/python $(1)/otelprof_lib $(1)/flamegraph $(1)/host $(1)/lib32
 	install -m 644 $(PROTO_PY:$(BUILD)/%=$(2)/%) $(1)/python
@@ -254,7 +260,7 @@ install: all ## install into $(DESTDIR)$(PREFIX), the library into $(LIBDIR), be
 	install -d $(MANDIR)/man1 $(MANDIR)/man7
 	$(call published,docs/man/otelprof.1,$(MANDIR)/man1)
 	$(call published,docs/man/libotelprof.7,$(MANDIR)/man7)
-# Whether this host is to load what is in the releases, by the links of `otelprof host` or at a boot.
+# Succeeds if this host loads files of the releases, now by the links of `otelprof host`, or at the next boot.
 is_enabled = readlink -f /run/opentelemetry/otelprof/lib*/libotelprof-flush.so /run/opentelemetry/otelprof/lib*/*/libotelprof-flush.so | \
     cat - /etc/systemd/system/otelprof-preload.service 2>/dev/null | grep -qF "$$(realpath -m $(RELEASES))/"
 uninstall: ## remove what install put there; disables the host first if it is enabled with it

@@ -1,11 +1,11 @@
-"""The catalogue: one entry per real program, with the load that drives it.
+"""Lists real programs: one entry per program, with the load that drives it.
 
-Everything that a load can be seen to do is compared between a run without and a run with the preload:
-exit status, standard output and error, the files left behind, and the descriptors of every process in
-the middle of the load. What an entry leaves out differs from run to run by nature (a pid, a time, a
-port), and its `compared` says so. `profile` names the executable whose CPU profile must arrive; an
-entry without one says in `compared` why none can. Nine tenths of the CPU time that samples met must
-have a whole stack where that is enough to tell, or `not_whole` says why not.
+All visible effects of a load are compared between a run without and a run with the preload: exit status, standard
+output and error, the files left behind, and the descriptors of every process in the middle of the load. An entry
+leaves out what differs from run to run by nature (a pid, a time, a port), and its `compared` describes that.
+`profile` names the executable whose CPU profile must arrive; an entry without one explains in `compared` why none
+can. Nine tenths of the CPU time in samples must have a whole stack where there is enough of it, or `not_whole` gives
+the reason.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 class Program:
     name: str
     group: str
-    packages: tuple  # of Debian 12
+    packages: tuple  # names of Debian 12
     load: str  # one line for the table
     drive: Callable[[Work], None]
     profile: str = ""
@@ -39,14 +39,14 @@ class Program:
     others: tuple = ()  # libraries to preload besides ours
     others_first: bool = False
     pypi: bool = False  # needs the packages of requirements.txt, which pypi.py installs
-    share: float = 0.0  # at least so much of the CPU time must have been profiled
-    sampled: float = 0.0  # at least so much of the profiled time must have been met by a signal
+    share: float = 0.0  # the least share of the CPU time that must have been profiled
+    sampled: float = 0.0  # the least share of the profiled time that must come from signals
     not_whole: str = ""  # why less than nine tenths of its CPU time may have a whole stack
-    anonymous: float = 1.0  # at most so much of the CPU time may be under an address of no known object
-    known: str = ""  # it is known to differ, and why; docs/verification.md says so too
+    anonymous: float = 1.0  # the largest share of CPU time under an address of no known object
+    known: str = ""  # why it is known to differ; docs/verification.md has the reason, too
 
     def missing(self):
-        """Commands, libraries and packages that are not there."""
+        """Returns the missing commands, libraries and packages."""
         needed = (*self.commands, *map(str, self.others))
         from_pypi = ["requirements.txt"] if self.pypi and not pypi.is_there() else []
         return [c for c in needed if not shutil.which(c) and not Path(c).exists()] + from_pypi
@@ -258,7 +258,7 @@ PROGRAMS = [
 
 
 def beside(name, packages, library, drive, load, **options):
-    """A program with another preload, before and after us."""
+    """Makes entries for a program with another preload, before and after ours."""
     for first in (True, False):
         yield Program(
             f"{name} {'before' if first else 'after'} us", "other preloads", packages, load, drive,

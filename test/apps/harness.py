@@ -1,15 +1,14 @@
-"""Runs one program once, with or without the preload, and says all that can be seen of it from
-outside: the exit status, what it wrote, the files it left, and the descriptors that it and its
-children had open in the middle of their load.
+"""Runs one program once, with or without the preload, and records all that is visible from outside: the exit status,
+its output, the files it left, and the descriptors that it and its children had open in the middle of their load.
 
-The middle is a gate: a FIFO in the program's folder that its load reads from. The program stops there
-until somebody writes; while it stands still, every descriptor of every process of it is listed. What
-cannot be made to read a gate calls Work.look() when it is known to be at rest. A program that is
-profiled is held there until the helper thread has loaded the exporter, so that the descriptors are
-those of a process in which everything of ours is at work.
+The middle is a gate: a FIFO in the program's folder that its load reads from. The program stops there until the
+harness writes; meanwhile the harness lists every descriptor of every process of the program. For a program that
+cannot be made to read a gate, the entry calls Work.look() when the program is known to be at rest. A profiled program
+is held there until the helper thread has loaded the exporter, so that the descriptors are those of a process in which
+all parts of the profiler are at work.
 
-A third run has the preload and not one variable of ours: what the program writes must be the same
-byte for byte there, too, although (or because) nobody listens where its profiles would go.
+A third run has the preload and none of the profiler's variables: there, too, the program's output must be equal byte
+for byte, although (or because) no receiver is where its profiles would go.
 """
 
 import errno
@@ -32,17 +31,17 @@ from profiled import BUILD, LIBRARY, Instance, Receiver, attributes_of, check_co
 GATE = "gate"
 TYPES = os.environ.get("TYPES")  # of profiles, in place of the default ones: `TYPES=all test/apps/run`
 LIMIT_S = 180  # for one run: all loads are bounded to a fraction of this
-STABLE_POLLS = 4  # so many equal lists in a row, PAUSE_S apart, are a process at rest
+STABLE_POLLS = 4  # equal lists in a row, PAUSE_S apart, of a process at rest
 PAUSE_S = 0.05
 HELPER_WAIT_S = 5.0
 EXPORTER = "libotelprof-flush.so"
 
 
 class Failure(Exception):
-    """The load itself could not be run: no verdict about the preload."""
+    """Is raised if the load itself could not be run: there is no verdict about the preload."""
 
 
-# --- what is seen of processes ---
+# --- what is visible of processes ---
 
 
 def read_bytes(path):
@@ -53,7 +52,7 @@ def read_bytes(path):
 
 
 def processes():
-    """pid -> (parent, session, state) of everything that runs."""
+    """Returns pid -> (parent, session, state) of every process."""
     found = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -64,7 +63,7 @@ def processes():
 
 
 def family(root):
-    """The living processes that descend from `root` or are of its session."""
+    """Returns the living processes that descend from `root` or are of its session."""
     everything = processes()
     members = {root}
     grew = True
@@ -79,7 +78,7 @@ def family(root):
 
 
 def describe(target, folder):
-    """What a descriptor refers to, without what differs from run to run by nature."""
+    """Returns what a descriptor refers to, without what differs from run to run by nature."""
     target = re.sub(r"^(socket|pipe|anon_inode):(\[\d+\])?", r"\1 ", target)
     target = target.replace(str(folder), "FOLDER")
     target = re.sub(r"FOLDER/tmp/[^ ]*", "FOLDER/tmp/*", target)
@@ -88,7 +87,7 @@ def describe(target, folder):
 
 
 def descriptors_of(pid, folder):
-    """Number -> what it refers to; None if the process has ended."""
+    """Returns number -> what it refers to; None if the process has ended."""
     found = {}
     try:
         for number in os.listdir(f"/proc/{pid}/fd"):
@@ -103,7 +102,7 @@ def has_helper(pid):
 
 
 def files_of(folder):
-    """Relative path -> hash of every regular file, target of every link."""
+    """Returns relative path -> hash of every regular file, target of every link."""
     found = {}
     for root, _, names in os.walk(folder):
         for name in names:
@@ -120,13 +119,12 @@ def files_of(folder):
 
 
 class Work:
-    """One run of one program. A catalogue entry's drive() is given one and uses it:
-    write() and gate() prepare the folder, run() runs a command to its end, start(), look() and
-    stop() drive a server, saw() adds what else is to be compared."""
+    """Is one run of one program, which a catalogue entry's drive() uses: write() and gate() prepare the folder, run()
+    runs a command to its end, start(), look() and stop() drive a server, saw() adds other results to compare."""
 
     def __init__(self, scratch, profiled, ahead=(), behind=(), configured=True):
-        """`ahead` and `behind`: other libraries to preload, before and after ours. `configured`: with
-        a receiver, and settings by which what ends soon is seen, too; or at default settings."""
+        """`ahead` and `behind`: other libraries to preload, before and after ours. `configured`: with a receiver, and
+        settings that export short processes, too; or at default settings."""
         self.profiled = profiled
         self.configured = profiled and configured
         self.folder = Path(scratch) / "work"
@@ -137,20 +135,20 @@ class Work:
         self.receiver = Receiver() if self.configured else None
         self.library = self._copy_of_ours()
         self.environment = self._environment(ahead, behind)
-        self.seen = {}  # what is compared: name -> value
-        self.helpers = 0  # processes with the exporter loaded, at the look that saw most
+        self.seen = {}  # results to compare: name -> value
+        self.helpers = 0  # processes with the exporter loaded, the most of all looks
         self.looks = 0
-        self.cpu_s = 0.0  # of all that ended, as the kernel says
-        self.used_s = {}  # pid -> what it had used when it was looked at, at rest
+        self.cpu_s = 0.0  # of all processes that ended, by the kernel
+        self.used_s = {}  # pid -> CPU time used until the look at rest
         self.started = []
         self.gates = 0
         self.trouble = ""
-        self.only = b""  # looks are at processes whose command line this matches
-        self.numbered = True  # the numbers of descriptors are compared, not only what they are
+        self.only = b""  # the look takes processes whose command line this matches
+        self.numbered = True  # compares the numbers of descriptors, not only what they are
         self.ignored = "$^"  # descriptors that are not compared
 
     def _copy_of_ours(self):
-        """Where a process of any user can read it, wherever the build is."""
+        """Copies our library to where a process of any user can read it, wherever the build is."""
         for name in (LIBRARY.name, EXPORTER):
             shutil.copy(LIBRARY.parent / name, self.scratch)
         self.log.touch()
@@ -172,10 +170,10 @@ class Work:
             kept["OTEL_PROFILER_SHUTDOWN_TIMEOUT"] = "20000"
             kept["OTEL_PROFILER_LOG_FILE"] = str(self.log)
             kept["OTEL_PROFILER_MIN_LIFETIME"] = "100"
-            kept["OTEL_PROFILER_INCLUDE"] = "bash,dash,mksh,zsh,sort,gawk"  # left alone by default
+            kept["OTEL_PROFILER_INCLUDE"] = "bash,dash,mksh,zsh,sort,gawk"  # excluded by default
             if TYPES:
                 kept["OTEL_PROFILER_TYPES"] = TYPES
-            kept["OTEL_PROFILE_EXPORT_INTERVAL"] = "500"  # what ends by _exit is seen, too
+            kept["OTEL_PROFILE_EXPORT_INTERVAL"] = "500"  # exports processes that end by _exit, too
         preload = [*map(str, ahead), *ours, *map(str, behind)]
         if preload:
             kept["LD_PRELOAD"] = ":".join(preload)
@@ -190,7 +188,7 @@ class Work:
         return path
 
     def gate(self, text="\n"):
-        """Makes the FIFO `gate`. Who reads it gets `text`, after the look."""
+        """Makes the FIFO `gate`. Its reader gets `text`, after the look."""
         os.mkfifo(self.folder / GATE)
         self.gate_text = textwrap.dedent(text).encode()
         self.gates += 1
@@ -226,7 +224,7 @@ class Work:
         return process
 
     def _log_of(self, user):
-        """Nobody writes log lines to a file of another user's."""
+        """Returns the log file: no process writes log lines to another user's file."""
         if not (self.profiled and user):
             return {}
         log = self.scratch / f"otelprof-{user}.log"
@@ -235,7 +233,7 @@ class Work:
         return {"OTEL_PROFILER_LOG_FILE": str(log)}
 
     def finish(self, process, timeout=LIMIT_S):
-        """Waits for its end. (status, stdout, stderr)"""
+        """Waits for the command's end. Returns (status, stdout, stderr)."""
         end = time.monotonic() + timeout
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -256,13 +254,13 @@ class Work:
         return process.returncode, *texts
 
     def stop(self, process, number=signal.SIGTERM):
-        """Signals a server and waits for its end; its status."""
+        """Signals a server and waits for its end; returns its status."""
         os.kill(process.pid, number)
         return self.finish(process, timeout=60)
 
     def run(self, command, name="", stdin=b"", clean=lambda text: text, timeout=LIMIT_S, **options):
-        """Runs a command to its end, attends the gate if there is one, and keeps what was seen.
-        `clean` removes from its output what differs by nature."""
+        """Runs a command to its end, opens the gate if there is one, and keeps the results. `clean` removes from its
+        output what differs by nature."""
         process = self.start(command, stdin, **options)
         if self.gates:
             attendant = threading.Thread(target=self._attend_gate, args=(process,))
@@ -285,7 +283,7 @@ class Work:
             try:
                 writer = os.open(self.folder / GATE, os.O_WRONLY | os.O_NONBLOCK)
             except OSError as error:
-                if error.errno != errno.ENXIO:  # nobody reads yet
+                if error.errno != errno.ENXIO:  # no reader yet
                     raise
                 time.sleep(0.01)
         if writer is None:
@@ -300,7 +298,7 @@ class Work:
             os.close(writer)
 
     def _wait_for_reader(self, process):
-        """Our opening lets the reader's return: on a busy machine it does so later."""
+        """Waits until the reader's open returns, which ours lets go: on a busy machine that is later."""
         end = time.monotonic() + 20
         while time.monotonic() < end and process.returncode is None:
             if any(f"FOLDER/{GATE}" in (descriptors_of(pid, self.folder) or {}).values() for pid in family(process.pid)):
@@ -321,13 +319,13 @@ class Work:
         self.saw(f"descriptors{label or ' in the middle'}", "\n".join(last or ["none: it has ended"]))
 
     def note_cpu(self, process):
-        """What the process and its descendants have used, each of them, must be in their profiles."""
+        """Notes CPU time that the profiles of the process and its descendants must have, each its own."""
         for pid in family(process.pid):
             fields = read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()
             self.used_s[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _lists(self, process):
-        """One line a process, sorted: its name and descriptors."""
+        """Returns one line a process, sorted: its name and descriptors."""
         lines = []
         for pid in family(process.pid):
             found = descriptors_of(pid, self.folder)
@@ -377,7 +375,7 @@ class Work:
     # the profile
 
     def instances(self):
-        """One per process that sent a profile; every export has passed the validator."""
+        """Returns one instance per process that sent a profile; every export has passed the validator."""
         found = {}
         for request in self.receiver.requests:
             check_conformance(request)

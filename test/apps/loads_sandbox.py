@@ -1,5 +1,5 @@
-"""Loads of what stands between a program and the system: debuggers, sanitizers, sandboxes, other
-libcs, other preloads, stressors."""
+"""Has loads of what is between a program and the system: debuggers, sanitizers, sandboxes, other libcs, other
+preloads, stressors."""
 
 import os
 import re
@@ -38,7 +38,7 @@ def gdb(work):
     def clean(text):
         kept = "\n".join(line for line in text.splitlines() if lines.match(line) or "exited" in line)
         kept = re.sub(r"(process|Thread|LWP) \S+( \(LWP \d+\))?", r"\1 N", kept)
-        kept = re.sub(r"^\[Thread N exited\]$\n?", "", kept, flags=re.M)  # our helper is one more
+        kept = re.sub(r"^\[Thread N exited\]$\n?", "", kept, flags=re.M)  # our helper is one thread more
         return re.sub(r"0x[0-9a-f]+", "ADDRESS", kept)
 
     work.run(["gdb", "-nx", "-batch", "-x", "commands", "./job"], clean=clean)
@@ -65,7 +65,7 @@ def valgrind(work):
 
 
 def ltrace(work):
-    """ltrace's own status is 0 however the program ended: the trace's last line says how."""
+    """Runs ltrace, whose own status is 0 however the program ended: the trace's last line shows how."""
     compiled(work, "ltrace_job.c", "-O0", "-fno-builtin")
     work.only = rb"\A[^\x00]*/job\x00\Z"  # ltrace reads our symbols, too
     script(work, ["ltrace", "-o", "trace", "./job"], ignore=("trace",))
@@ -79,7 +79,7 @@ def ltrace(work):
 
 
 def memray(work):
-    """It reads the ELF tables of all that is loaded, and puts its own functions into their slots."""
+    """Runs memray, which reads the ELF tables of all loaded objects, and puts its own functions into their slots."""
     bring(work, "memray_job.py")
     for settings in ({}, OFF):
         work.gate("through the gate\n")
@@ -91,7 +91,7 @@ def memray(work):
 
 
 def heaptrack(work):
-    """Its malloc takes a lock of its own at the very start, where our helper starts, too."""
+    """Runs heaptrack, whose malloc takes a lock of its own at the very start, where our helper starts, too."""
     work.prepare(["g++", "-O1", "-g", LOADS / "heaptrack_job.cpp", "-o", "job", "-pthread"])
     for i in range(HEAPTRACK_RUNS):
         work.run(["heaptrack", "-o", f"taken{i}", "./job"], name=f"{i}", clean=without_statistics,
@@ -102,7 +102,7 @@ def heaptrack(work):
 
 
 def without_statistics(text):
-    """Our allocations are in its counts."""
+    """Removes counts that include our allocations."""
     return re.sub(r"^heaptrack stats:\n(\t.*\n)*", "", text, flags=re.M)
 
 
@@ -117,7 +117,7 @@ def sanitized(work, *flags, environment=None):
 
 
 def asan(work):
-    # GCC's shared libasan refuses every preload unless it is told not to look
+    # GCC's shared libasan refuses every preload unless ASAN_OPTIONS turns the check off
     sanitized(work, "-fsanitize=address", environment={"ASAN_OPTIONS": "verify_asan_link_order=0"})
 
 
@@ -162,7 +162,7 @@ def chroot(work):
 
 
 def unreachable(work):
-    """The run's own files are root's, in folders that nobody may search."""
+    """Runs where the run's own files are root's, in folders that no other user may search."""
     path = work.folder
     while path != path.parent and path.owner() == "root" and not path.stat().st_mode & 0o001:
         path.chmod(path.stat().st_mode | 0o011)
@@ -171,7 +171,7 @@ def unreachable(work):
 
 
 def setpriv(work):
-    """Log lines go to no file of root's from nobody's process."""
+    """Runs as nobody, whose log lines go to no file of root's."""
     unreachable(work)
     script(work, ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--no-new-privs",
                   "/usr/bin/perl", "job.pl"], "job.pl", env={"OTEL_PROFILER_LOG_FILE": "/dev/null"})
@@ -218,7 +218,7 @@ def musl(work):
 
 
 def faketime(work):
-    # asked for the time before its constructor has run, it opens its shared memory once more
+    # a request for the time before its constructor has run opens its shared memory once more
     work.ignored, work.numbered = "^/dev/shm/", False
     work.write("job.pl", """\
         my $x = 0;
@@ -231,7 +231,7 @@ def faketime(work):
 
 
 def fakeroot(work):
-    """The daemon runs without us: the preload of the two is what is looked at."""
+    """The daemon runs without the profiler: the test is about fakeroot's own preload."""
     work.write("job.sh", """\
         mkdir tree && echo text > tree/file && mknod tree/device c 1 3
         chown -R 123:456 tree && chmod 640 tree/file
@@ -275,7 +275,7 @@ STRESSORS = (
 
 
 def verdict_of(text):
-    """What stress-ng says of one stressor, without pids, times and counts."""
+    """Returns what stress-ng prints of one stressor, without pids, times and counts."""
     kept = [line for line in text.splitlines() if re.search(r"fail|error|successful|unsuccessful|skip", line)]
     return re.sub(r"\[\d+\]|\d+\.\d+s?( \(.*\))?", "", "\n".join(kept))
 

@@ -1,6 +1,6 @@
-"""Loads of servers: each is started in the foreground on a port of its own on loopback, loaded by a
-client that is not under test, looked at while clients are connected and idle, reloaded where it can
-be, and stopped as its manual says."""
+"""Has loads of servers: each is started in the foreground on a port of its own on loopback, loaded by a client that
+is not under test, listed while clients are connected and idle, reloaded where that is possible, and stopped as its
+manual says."""
 
 import contextlib
 import os
@@ -43,7 +43,7 @@ def wait_for_port(port):
 
 
 def get(port, path="/"):
-    """One HTTP request: status line and body."""
+    """Makes one HTTP request: returns status line and body."""
     with connect(port) as s:
         s.sendall(f"GET {path} HTTP/1.0\r\nHost: x\r\n\r\n".encode())
         answer = b""
@@ -54,7 +54,7 @@ def get(port, path="/"):
 
 
 def wrk(work, port, connections, path="/", seconds=3):
-    """Loads an HTTP server; whether every answer was good (how many came depends on the day)."""
+    """Loads an HTTP server; returns whether every response was good (their number depends on the day)."""
     out = work.prepare(["wrk", "-t", "1", "-c", connections, "-d", f"{seconds}s", f"http://127.0.0.1:{port}{path}"])
     done = int(re.search(r"(\d+) requests in", out).group(1))
     bad = re.findall(r"Socket errors: .*|Non-2xx.*", out)
@@ -62,7 +62,7 @@ def wrk(work, port, connections, path="/", seconds=3):
 
 
 def wait_for_processes(process, count, without=()):
-    """Until there are `count` processes, none of them of `without`."""
+    """Waits until there are `count` processes, none of them of `without`."""
     def settled():
         now = set(family(process.pid))
         return len(now) == count and not now & (set(without) - {process.pid})
@@ -71,7 +71,7 @@ def wait_for_processes(process, count, without=()):
 
 
 def lines_of_log(path, kept, cleaned):
-    """The sorted set of a log's lines that match `kept`, without what `cleaned` matches."""
+    """Returns the sorted set of a log's lines that match `kept`, without what `cleaned` matches."""
     lines = path.read_text(errors="replace").splitlines()
     return sorted({re.sub(cleaned, "", line) for line in lines if re.search(kept, line)})
 
@@ -83,7 +83,7 @@ def end_of(work, process, number):
 
 
 def has_open(server, name):
-    """Whether a process of the server has a file of that name open."""
+    """Returns whether a process of the server has a file of that name open."""
     for pid in family(server.pid):
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(FileNotFoundError):
@@ -211,7 +211,7 @@ MaxRequestWorkers 4
 
 
 def apache_event(work):
-    """Its workers block every signal."""
+    """Runs Apache, whose workers block every signal."""
     work.numbered = False  # its threads open theirs at the same time
     run_apache(work, "event", """\
 StartServers 1
@@ -267,7 +267,7 @@ ErrorLog {work.folder}/error.log
 
 
 def haproxy(work):
-    """Reloaded twice: its master ignores SIGPROF when it executes itself, and its workers inherit that."""
+    """Reloads twice: the master ignores SIGPROF when it executes itself, and its workers inherit that."""
     front, back = reserved_port(), reserved_port()
     work.numbered = False  # two threads open theirs at the same time
     work.write("haproxy.cfg", f"""\
@@ -295,7 +295,7 @@ def haproxy(work):
     work.saw("before", (wrk(work, front, 16), get(front)[1]))
     for _ in range(2):
         old = family(server.pid)
-        os.kill(server.pid, signal.SIGUSR2)  # the master executes itself anew
+        os.kill(server.pid, signal.SIGUSR2)  # the master executes itself again
         wait_for_processes(server, 2, without=old)
         wait_for_port(front)
         time.sleep(0.5)  # until the master has taken note of its worker
@@ -310,10 +310,10 @@ def haproxy(work):
 
 
 def fpm_pool(work, page, max_requests=0, timeout_s=0):
-    """(server, ask): a pool of three workers, which the master kills after so long, and what asks it."""
+    """Returns (server, ask): a pool of three workers, which the master kills after that time, and a client."""
     socket_path = work.folder / "tmp" / "fpm"
-    work.ignored = r"/\.ZendSem\."  # its name is drawn by lot
-    work.numbered = False  # which worker was renewed last, and took the lowest ones, is chance
+    work.ignored = r"/\.ZendSem\."  # its name is random
+    work.numbered = False  # which worker was renewed last, and took the lowest numbers, is chance
     shutil.copy(LOADS / page, work.folder)
     work.write("fpm.conf", f"""\
         [global]
@@ -346,13 +346,13 @@ def fpm_pool(work, page, max_requests=0, timeout_s=0):
 
 
 def php_fpm(work):
-    """Its workers leave root, and the pool is reloaded while one of them answers."""
+    """Runs a pool whose workers give up root, and which is reloaded while one of them responds."""
     server, ask = fpm_pool(work, "page.php", max_requests=20)
     work.saw("before", [ask(i) for i in range(80)])
     wait_for_processes(server, 4)
     old = family(server.pid)
     work.look(server, " before the reload")
-    os.kill(server.pid, signal.SIGUSR2)  # the master executes itself anew
+    os.kill(server.pid, signal.SIGUSR2)  # the master executes itself again
     wait_for_processes(server, 4, without=old)
     work.saw("after", [ask(i) for i in range(80, 120)])
     wait_for_processes(server, 4)
@@ -365,7 +365,7 @@ def php_fpm(work):
 
 
 def php_fpm_at_work(work):
-    """Code that allocates nothing of libc's: each process has what it used in a profile of its own."""
+    """Runs code that allocates nothing of libc's: each process has its CPU time in a profile of its own."""
     server, ask = fpm_pool(work, "page_burns.php", timeout_s=60)
     work.saw("answers", [ask(i) for i in range(12)])
     wait_for_processes(server, 4)
@@ -381,7 +381,7 @@ def fpm_binary():
 
 
 def sshd(work):
-    """Each connection is a process of its own, and its first half a child in a sandbox."""
+    """Runs sshd: each connection is a process of its own, and its first half a child in a sandbox."""
     port = reserved_port()
     os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
     for name in ("host", "key"):
@@ -411,7 +411,7 @@ POSTGRES = "/usr/lib/postgresql/15/bin"
 
 
 def idle_session(port):
-    """A connection that has logged in and waits: (the socket)."""
+    """Returns a connection that has logged in and waits: (the socket)."""
     s = connect(port)
     body = b"\x00\x03\x00\x00user\0postgres\0database\0postgres\0\0"
     s.sendall((len(body) + 4).to_bytes(4, "big") + body)
@@ -452,14 +452,14 @@ def postgres(work):
     clean = r"(?i)^\S+ \S+ \S+ \[\d+\] |\d+\.\d+ s|pid \d+|port \d+|\d+ (buffers|kB)|lsn.*|at .* UTC"
     work.saw("log", sorted({re.sub(clean, "", line) for line in err.splitlines()
                             if re.search("FATAL|ERROR|PANIC|WARNING|terminated|exited|shut down", line)
-                            and not re.search("terminating connection|starting up", line)}))  # of our clients)
+                            and not re.search("terminating connection|starting up", line)}))  # lines about our clients)
 
 
 # --- a machine ---
 
 
 def qemu(work):
-    """Its guest is a boot sector that works, then sleeps until it is told to end."""
+    """Runs qemu, whose guest is a boot sector that works, then sleeps until qemu ends it."""
     work.prepare(["gcc", "-c", LOADS / "boot.S", "-o", "boot.o"])
     work.prepare(["objcopy", "-O", "binary", "boot.o", "boot"])
     path = work.folder / "tmp" / "serial"

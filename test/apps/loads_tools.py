@@ -1,5 +1,5 @@
-"""Loads of programs that run to an end: compilers, shells, interpreters, tools. The scripts are the
-files of loads/."""
+"""Has loads of programs that run to an end: compilers, shells, interpreters, tools. The scripts are the files of
+loads/."""
 
 import hashlib
 import re
@@ -35,13 +35,13 @@ def gcc(work):
 
 
 def clang(work):
-    work.ignored = r"\.o\.tmp$"  # its name is drawn by lot
+    work.ignored = r"\.o\.tmp$"  # its name is random
     script(work, ["clang++", "-O2", "-g", "-c", "big.cpp", "-o", "big.o"], "big.cpp")
 
 
 def make_ten(work):
-    """make lets one job at a time have its own input, and which one that is is chance: none has it
-    here. The other job is not looked at, which may be ending meanwhile."""
+    """Runs make, which lets one job at a time have its own input, by chance: no job has it here. The other job, which
+    may be ending meanwhile, is not listed."""
     for i in range(10):
         gate = '#include "gate"\n' if i == 5 else ""
         work.write(f"part{i}.c", f"{gate}int part{i}(int x) {{ return x * {i} + 1; }}\n")
@@ -76,7 +76,7 @@ def cargo(work):
 
 
 def go(work, with_c):
-    """The toolchain is made of static programs: what it builds is run."""
+    """Runs Go's toolchain of static programs, and the program that it builds."""
     shutil.copytree(LOADS / "go", work.folder, dirs_exist_ok=True)
     environment = [
         "env", f"GOCACHE={work.scratch}/go-cache", "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local",
@@ -127,7 +127,7 @@ def cmake(work):
 
 
 def configure(work):
-    """A configure script by autoconf: a shell that runs compilers, and what they made."""
+    """Runs a configure script by autoconf: a shell that runs compilers, and compares what they made."""
     work.write("configure.ac", """\
         AC_INIT([job], [1])
         AC_CONFIG_HEADERS([config.h])
@@ -188,7 +188,7 @@ def python_threads(work):
 
 
 def python_processes(work):
-    # Python 3.12 counts threads at os.fork, ours too, and warns of them
+    # Python 3.12 counts the process's threads at os.fork, the profiler's too, and warns of them
     script(work, [PYTHON, "-W", "ignore:This process", "processes.py"], "processes.py")
 
 
@@ -201,7 +201,7 @@ def perl(work):
 
 
 def node(work):
-    work.numbered = False  # its workers open theirs at the same time
+    work.numbered = False  # its workers open their files at the same time
     script(work, ["node", "job.js"], "job.js")
 
 
@@ -223,7 +223,7 @@ def sbcl(work):
 
 
 def erlang(work):
-    work.numbered = False  # its schedulers open theirs at the same time
+    work.numbered = False  # its schedulers open their files at the same time
     script(work, ["escript", "job.escript"], "job.escript", ignore=(".erlang.cookie", ".cache"))
 
 
@@ -256,7 +256,7 @@ def php_imagick(work):
 
 
 def guile(work):
-    work.numbered = False  # its threads open theirs at the same time
+    work.numbered = False  # its threads open their files at the same time
     script(work, ["guile", "--no-auto-compile", "job.scm"], "job.scm")
 
 
@@ -272,7 +272,7 @@ MAXIMA_RUNS = 4  # half of them crashed while the exporter was loaded
 
 
 def maxima(work):
-    """Its own malloc is for one thread, and comes before everybody's."""
+    """Runs maxima, whose own malloc is for one thread, and comes before all others."""
     batch = ["maxima", "--very-quiet", "--no-init", "--batch=job.mac"]
     bring(work, "job.mac")
     for settings in [{}] * MAXIMA_RUNS + [OFF]:
@@ -285,7 +285,7 @@ def maxima(work):
 
 
 def javac(work):
-    """One source comes through the gate: javac reads its arguments' files from a list."""
+    """Runs javac, with one source through the gate: javac reads its arguments' files from a list."""
     for i in range(12):
         other = (i + 1) % 12
         methods = "".join(
@@ -327,16 +327,16 @@ def chdb(work):
 
 
 def without_log(text):
-    """Lines of the library's log have the time, and the id of a thread."""
+    """Removes log lines of the library, which have the time, and the id of a thread."""
     return "".join(line for line in text.splitlines(True) if not re.match(r"[IWE]\d{4} |WARNING: All log", line))
 
 
-# Of this machine and run, which the libraries keep in files.
+# Names files in which the libraries keep facts of this machine and run.
 IDENTITIES = ("intel/", ".cache/Microsoft/", "tmp/.ses")
 
 
 def generated_arithmetic(name):
-    """A program of Python whose library generates code for products of matrices; its threads start by chance."""
+    """Runs a program of Python whose library generates code for products of matrices; its threads start by chance."""
     def drive(work):
         work.ignored, work.numbered = "^/proc/N/task/", False
         script(work, [pypi.PYTHON, "-W", "ignore", f"{name}_job.py"], f"{name}_job.py", ignore=IDENTITIES,
@@ -359,7 +359,7 @@ def files(work):
 
 
 def make_tree(work):
-    """25 MB that compress to about a half."""
+    """Makes 25 MB that compress to about a half."""
     (work.folder / "tree").mkdir()
     for i in range(20):
         blocks = (hashlib.sha256(b"%d" % (i * 9 + k % 9973)).hexdigest() for k in range(20000))
@@ -380,7 +380,7 @@ def tar_xz(work):
 
 
 def sort(work):
-    """The last lines of the input come through the gate, when the temporary files are written."""
+    """Runs sort; the last lines of the input come through the gate, when the temporary files are written."""
     with open(work.folder / "input", "w") as file:
         file.writelines(f"{i * 7919 % 10000019} {i * 31 % 65537} some text\n" for i in range(3800000))
     work.gate("12 34 through the gate\n5 6 and another\n")
@@ -425,7 +425,7 @@ def openssl(work):
 
 
 def without_wire(text):
-    """The bytes on the wire depend on the files' times, which are compressed."""
+    """Removes the count of bytes on the wire, which depends on the files' times, which are compressed."""
     return re.sub(r"(bytes (sent|received)|speedup|time:|is).*", "", re.sub(r"\[\w+=.*|at \S+\(\d+\)", "", text))
 
 

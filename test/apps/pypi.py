@@ -1,5 +1,5 @@
-"""Programs of the catalogue that come from PyPI, in a virtual environment of their own below the build
-folder. `pypi.py` makes it, or says why it cannot; requirements.txt holds the versions."""
+"""Installs programs of the catalogue that come from PyPI, in a virtual environment of their own below the build
+folder. `pypi.py` makes it, or reports why it cannot; requirements.txt has the versions."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def is_there():
 
 def install():
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", FOLDER], check=True)
-    # nothing but what is listed: chdb asks for pandas and pyarrow, which its queries do not need
+    # only listed packages: chdb requires pandas and pyarrow, which its queries do not need
     subprocess.run([PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps",
                     "--only-binary", ":all:", "-r", WANTED], check=True)
     INSTALLED.write_text(WANTED.read_text())

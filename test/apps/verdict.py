@@ -1,15 +1,15 @@
-"""Compares what harness.py sees of a program without and with the preload, and its profile with what the
-program used: a verdict."""
+"""Judges a program: compares harness.py's results without and with the preload, and the profile with what the program
+used."""
 
 import re
 import subprocess
 
-from harness import Failure, Work  # which says where `profiled` is
+from harness import Failure, Work  # finds `profiled`
 from profiled import NOT_WHOLE
 
 
 class Verdict:
-    """What came of one program: `problems` is empty if nothing differed."""
+    """Holds the results of one program: `problems` is empty if nothing differed."""
 
     def __init__(self, program):
         self.program = program
@@ -22,7 +22,7 @@ class Verdict:
         self.profiled_s = 0.0
         self.cpu_s = 0.0
         self.whole = None  # share of the profiled CPU time that has a whole stack
-        self.not_whole = {}  # what the rest lacks: the last word of its mark -> share
+        self.not_whole = {}  # what the other stacks lack: the last word of its mark -> share
 
 
 def differences(plain, profiled):
@@ -44,14 +44,14 @@ WHOLE = 0.9
 PERIOD_S = 1 / 99
 
 
-# A share of fewer samples says nothing of the program.
+# With fewer samples a share means nothing.
 ENOUGH_S = 0.5
 
 
 def judge_stacks(program, instances, verdict):
-    """Whole: a signal saw the stack, and its outermost frame has no caller (shim/capture/unwind/stack_end.h). How much is
-    unsampled depends on the machine's load, too, and what OTEL_PROFILER_MAX_STACK_DEPTH cuts on the program's recursion:
-    the rest of what was seen must be whole anywhere. The table says how much each is."""
+    """Whole: a signal saw the stack, and its outermost frame has no caller (shim/capture/unwind/stack_end.h). How much
+    is unsampled depends on the machine's load, too, and what OTEL_PROFILER_MAX_STACK_DEPTH cuts on the program's
+    recursion: all other stacks must be whole on any machine. The table has each share."""
     if not verdict.profiled_s:
         return
     share_of = lambda mark: sum(  # noqa: E731
@@ -74,7 +74,7 @@ WRITTEN = re.compile(r"(status|stdout|stderr|files|log|access)\+*$")
 
 
 def judge_default_settings(program, scratch, plain, verdict):
-    """What it wrote, and its status; descriptors were compared where all of ours is at work."""
+    """Judges its output and status; descriptors were compared where all parts of the profiler are at work."""
     work = Work(scratch, True, program.ahead(), program.behind(), configured=False)
     try:
         program.drive(work)
@@ -88,7 +88,7 @@ def judge_default_settings(program, scratch, plain, verdict):
 
 
 def process_problems(used_s, instances):
-    """Processes whose profile has less than 97 % of what they used, but for two periods."""
+    """Returns processes whose profile has less than 97 % of what they used, minus two periods."""
     told = {i.pid: (i.cpu_total() + i.own_cpu_ns) / 1e9 for i in instances}
     for pid, used in used_s.items():
         if told.get(pid, 0) < used * 0.97 - 2 * PERIOD_S:
@@ -123,7 +123,7 @@ def judge_profiles(program, work, verdict):
 
 
 def compare(program, scratch, control=False):
-    """Runs a catalogue entry without and with the preload; a Verdict. `control`: twice without."""
+    """Runs a catalogue entry without and with the preload; returns a Verdict. `control`: twice without."""
     verdict = Verdict(program)
     seen = []
     for profiled in (False, not control):
@@ -137,7 +137,7 @@ def compare(program, scratch, control=False):
         finally:
             work.close()
         seen.append(work.seen)
-    if verdict.problems:  # what it did not come to is no difference
+    if verdict.problems:  # parts that it did not reach are no difference
         seen[0] = {name: value for name, value in seen[0].items() if name in seen[1]}
     verdict.problems += differences(*seen)
     verdict.compared = len(seen[0])

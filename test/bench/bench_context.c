@@ -1,9 +1,13 @@
-/* What a sample costs whose thread works for a span, beside one without: nanoseconds for each pair
- * of malloc and free, of which each is a sample (OTEL_PROFILER_ALLOC_INTERVAL=1). usage:
- * bench_context PAIRS Prints "KIND NANOSECONDS" for none          nothing is published own the
- * record is thread-local, beside the variable heap          the record is elsewhere: the kernel is
- * asked whether it is there attributes    as `own`, with four attributes of 16 bytes the medians of
- * ROUNDS turns. */
+/* Measures a sample whose thread works for a span, beside one without: nanoseconds for each pair of
+ * malloc and free, of which each is a sample (OTEL_PROFILER_ALLOC_INTERVAL=1).
+ *
+ * usage: bench_context PAIRS
+ *
+ * Prints "KIND NANOSECONDS", the medians of ROUNDS turns, for
+ *   - none: nothing is published
+ *   - own: the record is thread-local, beside the variable
+ *   - heap: the record is elsewhere: the kernel checks whether it is there
+ *   - attributes: as `own`, with four attributes of 16 bytes */
 /* flags: -rdynamic */
 #include "../programs/spans.h"
 
@@ -62,7 +66,8 @@ int main(int argc, char **argv) {
         with_attributes.record.attributes[18 * i + 1] = 16;
     }
     with_attributes.record.attribute_bytes = 72;
-    usleep(SETTLE_US); /* the variable is looked for some milliseconds after the start */
+    /* the profiler searches for the variable some milliseconds after the start */
+    usleep(SETTLE_US);
     for (int round = 0; round < ROUNDS; round++)
         for (int kind = 0; kind < KINDS; kind++)
             found[kind][round] = run(records[kind], pairs);

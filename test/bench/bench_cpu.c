@@ -1,4 +1,4 @@
-/* A CPU-bound program: a sieve, a sort and matrix products; a round is about 0.2 s.
+/* Is a CPU-bound program: a sieve, a sort and matrix products; a round is about 0.2 s.
  *
  * usage: bench_cpu [ROUNDS]
  */

@@ -1,5 +1,5 @@
-/* Resident memory of a program of THREADS threads that have allocated a little and now wait:
- * "RESIDENT ANONYMOUS" in KiB, as the kernel counts it, after SECONDS.
+/* Prints the resident memory of a program of THREADS threads that have allocated a little and now
+ * wait: "RESIDENT ANONYMOUS" in KiB, as the kernel counts it, after SECONDS.
  * usage: bench_resident THREADS SECONDS
  */
 #include <pthread.h>
@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    for (int i = 1; i < (argc > 1 ? atoi(argv[1]) : 10); i++) /* main is one of them */
+    for (int i = 1; i < (argc > 1 ? atoi(argv[1]) : 10); i++) /* main is one of the threads */
         if (pthread_create(&id, &attributes, allocate_and_wait, NULL) != 0)
             return 1;
     usleep((useconds_t)((argc > 2 ? atof(argv[2]) : 2) * 1e6));

@@ -1,5 +1,6 @@
-/* Nanoseconds per malloc+free pair, in ten parts of PAIRS / 10 each, one line a part: whether what
- * records them gets slower with time. With OTEL_PROFILER_ALLOC_INTERVAL=1 each pair is a sample.
+/* Prints nanoseconds per malloc+free pair, in ten parts of PAIRS / 10 each, one line a part: this
+ * shows whether recording gets slower with time. With OTEL_PROFILER_ALLOC_INTERVAL=1 each pair is a
+ * sample.
  * usage: bench_sampled PAIRS
  * 4,000 objects of mixed sizes are live, and freed in random order, so that addresses change.
  */

@@ -23,7 +23,7 @@ enum {
     END = 255,
 };
 
-/* Where a path turns at each level: the callee in the low bits, above them the call site. */
+/* Holds where a path turns at each level: the callee in the low bits, above them the call site. */
 struct path {
     uint8_t tree;
     uint8_t turns[LEVELS + 1];
@@ -48,7 +48,7 @@ NOIPA static void respond(struct request *r) {
     r->sum = x;
 }
 
-/* Two call sites, so that stacks differ within a function as well. */
+/* Has two call sites, so that stacks differ within a function as well. */
 #define STEP(tree, level, next, letter)                                                            \
     NOIPA static void tree##_##level##_##letter(struct request *r) {                               \
         const uint8_t turn = *r->at++;                                                             \
@@ -71,7 +71,7 @@ NOIPA static void respond(struct request *r) {
     static step *const tree##_##level##_steps[WIDTH] = {                                           \
         tree##_##level##_parse, tree##_##level##_lookup, tree##_##level##_convert,                 \
         tree##_##level##_write};
-/* From the bottom, which no path reaches past, to the top. */
+/* Defines a tree from the bottom, which no path passes, to the top. */
 #define TREE(tree)                                                                                 \
     static step *const tree##_32_steps[WIDTH] = {respond, respond, respond, respond};              \
     LEVEL(tree, 31, 32)                                                                            \
@@ -119,7 +119,7 @@ static uint64_t next_random(uint64_t *state) {
     return *state >> 33;
 }
 
-/* Most levels lead all requests of a tree the same way. */
+/* Makes a path; most levels lead all requests of a tree the same way. */
 static struct path new_path(uint64_t *random) {
     struct path path = {.tree = (uint8_t)(next_random(random) % 3)};
     const int depth = SHORTEST + (int)(next_random(random) % (LEVELS - SHORTEST));

@@ -34,8 +34,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* Outside the recursion: syscall(), send(), measure(), measure_warm(), descend(), main() and libc's
- * three before it. */
+/* Counts frames outside the recursion: syscall(), send(), measure(), measure_warm(), descend(),
+ * main() and libc's three before it. */
 enum {
     REPEATS = 31,
     SIGNALS = 300,
@@ -46,7 +46,7 @@ enum {
 };
 
 static volatile uint64_t sink;
-static void *state; /* of libotelprof; NULL: it is not there */
+static void *state; /* of libotelprof; NULL: not loaded */
 
 static uint64_t now(void) {
     struct timespec t;
@@ -146,7 +146,7 @@ __attribute__((noinline)) static void measure(int depth, const char *name, int n
 __attribute__((noinline)) static void measure_warm(int depth) {
     measure(depth, "empty", SIGUSR1);
     measure(depth, "sample", SIGPROF);
-    __asm__ volatile("" : : : "memory"); /* a call, not a jump: a frame */
+    __asm__ volatile("" : : : "memory"); /* keeps a call from becoming a jump, which has no frame */
 }
 
 __attribute__((noinline)) static void measure_first(int depth) {
@@ -189,7 +189,7 @@ static size_t used(const unsigned char *low, const unsigned char *high) {
     return (size_t)(high - at);
 }
 
-/* All that the signal pushes lies below the rsp that it interrupts: the same for both signals. */
+/* Measures what the signal pushes below the rsp that it interrupts: equal for both signals. */
 __attribute__((noinline)) static size_t stack_of(int number) {
     unsigned char *const high = (unsigned char *)__builtin_frame_address(0) - 512;
     unsigned char *const low = high - PAINTED;
@@ -228,7 +228,7 @@ static void prepare(void) {
     stay_on_this_core();
     install(SIGUSR1, do_nothing);
     sigaction(SIGPROF, NULL, &present);
-    if (!state && present.sa_handler == SIG_DFL) /* nobody profiles */
+    if (!state && present.sa_handler == SIG_DFL) /* no profiler is there */
         install(SIGPROF, do_nothing);
 }
 

@@ -23,7 +23,7 @@ static double now(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* environment: of /bin/true, or NULL: nothing is executed. */
+/* Runs a program. environment: of /bin/true, or NULL: nothing is executed. */
 static double spawn(char *const *environment) {
     char *const arguments[] = {(char[]){"true"}, NULL};
     const double start = now();
@@ -39,7 +39,7 @@ static double spawn(char *const *environment) {
     return now() - start;
 }
 
-/* Behind those that are there: the profiler's variables of this process. */
+/* Appends the profiler's variables of this process to the environment. */
 static void add_configuration(char **environment, size_t count) {
     extern char **environ;
     for (char **entry = environ; *entry && count < MAX_ENTRIES - 1; entry++)
@@ -47,7 +47,7 @@ static void add_configuration(char **environment, size_t count) {
             environment[count++] = *entry;
 }
 
-/* Turn by turn: without, with, and without again, so that the pair has a measure of its noise. */
+/* Runs without, with, and without again in turns, so that the pair has a measure of its noise. */
 static void alternate(int times, const char *library) {
     static char preload[4096];
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s", library);

@@ -1,5 +1,5 @@
-// Nanoseconds per throw and catch through eight frames with destructors; prints the best of several
-// turns.
+// Measures nanoseconds per throw and catch through eight frames with destructors; prints the best
+// of several turns.
 #include <cstdio>
 #include <ctime>
 #include <stdexcept>

@@ -55,7 +55,7 @@ __attribute__((noinline)) void DESCEND(int frames, bottom_function *function) {
 #include <string.h>
 #include <sys/auxv.h>
 
-/* Outside the recursion: what is at its bottom, DESCEND, main and libc's three before it. */
+/* Counts frames outside the recursion: its bottom, DESCEND, main and libc's three before it. */
 enum { MAX_FRAMES = 256, TURNS = 31, COLD_DEPTH = 30, OUTER_FRAMES = 6 };
 
 static struct modules modules;
@@ -69,7 +69,7 @@ static struct sample_table table;
 static uint64_t frames[MAX_FRAMES];
 static int depth;
 static const uintptr_t *kept_frame;
-/* Where the recursion's bottom is: a handler gets it from the kernel. */
+/* Are the registers at the recursion's bottom: a handler gets them from the kernel. */
 static uint64_t registers[REGISTER_COUNT];
 
 /* --- the methods: each returns the number of frames --- */
@@ -80,7 +80,7 @@ static unsigned with_ours(void) {
     return walk.count;
 }
 
-/* What follows the walk: the stack is found in the table, and its value grows. */
+/* Adds the stack to the table after the walk: the stack is found there, and its value grows. */
 static unsigned with_table(void) {
     const struct sample sample = {.kind = SAMPLE_CPU,
                                   .tid = 1,
@@ -109,7 +109,7 @@ static unsigned with_unw_step(void) {
     return count;
 }
 
-/* libunwind exports a backtrace of its own, which would be found first. */
+/* Is found by address: libunwind exports a backtrace of its own, which would be found first. */
 static int (*glibc_backtrace)(void **, int);
 
 static unsigned with_glibc(void) {
@@ -117,8 +117,8 @@ static unsigned with_glibc(void) {
     return (unsigned)glibc_backtrace(buffer, MAX_FRAMES);
 }
 
-/* Every read is checked, as a handler must. The recursion's outermost frame names its caller's
- * rbp, which is no frame pointer, so the count ends the walk. */
+/* Walks by frame pointers. Every read is checked, as a handler must do. The recursion's outermost
+ * frame names its caller's rbp, which is no frame pointer, so the count ends the walk. */
 static unsigned with_frame_pointers(void) {
     const uintptr_t *frame = kept_frame;
     unsigned count = 0;
@@ -135,9 +135,9 @@ static unsigned with_frame_pointers(void) {
 static const struct method {
     const char *name;
     unsigned (*walk)(void);
-    int walks; /* in a turn: about as long for each */
+    int walks; /* walks in a turn: about as long for each method */
 } methods[] = {{"ours", with_ours, 300},
-               {"table", with_table, 300}, /* after ours: it adds the frames that were found */
+               {"table", with_table, 300}, /* after ours: it adds the frames that our walk found */
                {"unw_backtrace", with_unw_backtrace, 300},
                {"unw_step", with_unw_step, 6},
                {"glibc", with_glibc, 20},
@@ -163,7 +163,8 @@ static double median(double values[TURNS]) {
     return values[TURNS / 2];
 }
 
-/* The first walk of each turn is not timed: the others' have been at the caches since. */
+/* Measures; the first walk of each turn is not timed: the other methods have used the caches
+ * since. */
 static void measure(int method) {
     const struct method *const m = &methods[method];
     counts[method] = m->walk();

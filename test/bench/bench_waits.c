@@ -1,10 +1,10 @@
-/* What hooks of calls that may block cost, and the looks at threads that wait.
+/* Measures hooks of calls that may block, and the polls of waiting threads.
  *
- * Usage: bench_waits mutex      nanoseconds of a lock and its unlock that nobody else wants
+ * Usage: bench_waits mutex      nanoseconds of a lock and its unlock without contention
  *        bench_waits read       nanoseconds of a read of one byte from a file
  *        bench_waits threads COUNT SECONDS MICROSECONDS
- *            CPU seconds that the helper thread takes in a second, while COUNT threads sleep for
- * MICROSECONDS at a time (0: for good); 0 where there is no such thread
+ * The last prints the CPU seconds that the helper thread takes in a second, while COUNT threads
+ * sleep for MICROSECONDS at a time (0: for good); 0 where there is no such thread.
  */
 #define _GNU_SOURCE
 #include "../../common/helper_name.h"

@@ -1,5 +1,5 @@
-"""What an export is worth: its size on the wire beside pprof's, and the helper thread's CPU time
-for making and sending it. Both of a server-like program, bench_server."""
+"""Measures an export: its size on the wire beside pprof's, and the helper thread's CPU time for making and sending
+it. Both are of a server-like program, bench_server."""
 
 import collections
 import ctypes
@@ -25,7 +25,7 @@ Arrival = collections.namedtuple("Arrival", "size encoding request")
 
 
 class Libzstd:
-    """Python has no module for it; the exporter needs the library, so it is there."""
+    """Calls libzstd: Python has no module for it; the exporter needs the library, so it is there."""
 
     def __init__(self):
         self.library = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
@@ -99,7 +99,7 @@ def gzip_size(message):
 
 
 def wire(programs, library, base):
-    """{compression: figures} of one whole interval of 10 s, symbols included."""
+    """Returns {compression: figures} of one whole interval of 10 s, symbols included."""
     results = {}
     for compression in COMPRESSIONS:
         settings = {"OTEL_EXPORTER_OTLP_COMPRESSION": compression}
@@ -135,7 +135,7 @@ FLUSHES = {
     "allocations": {"OTEL_PROFILER_TYPES": "alloc"},
     "cpu, alloc, heap": {},
 }
-STACKS_OF_A_THREAD = 313  # 16 times that: 5,000
+STACKS_OF_A_THREAD = 313  # 16 times as many stacks: 5,000
 EXPORTS = 10
 PATIENT = 4  # exports until all symbols are cached (shim/flush/symbolize/symbolize.c)
 
@@ -150,8 +150,8 @@ def own_cpu(request):
 
 
 def flush(programs, library, base):
-    """{what is profiled: figures}. The time is read while an export is encoded, so that two of them
-    are the cost of one whole export apart: harvest, merge, encode, send."""
+    """Returns {what is profiled: figures}. The time is read while an export is encoded, so that two readings differ
+    by the cost of one whole export: harvest, merge, encode, send."""
     results = {}
     for name, settings in FLUSHES.items():
         settings = {

@@ -1,9 +1,8 @@
-"""What allocation and live-heap profiling costs per malloc+free pair, beside other allocators' own
-profilers and heaptrack: each as its difference to its own allocator without profiling, in one run.
+"""Measures allocation and live-heap profiling per malloc+free pair, beside other allocators' own profilers and
+heaptrack: each as its difference to its own allocator without profiling, in one run.
 
-A family is an allocator without profiling, the same again (how the two differ is the noise), and its
-profilers. All families take turns; a difference is the median over the turns of what was measured
-within one turn.
+A family is an allocator without profiling, the same again (how the two differ is the noise), and its profilers. All
+families take turns; a difference is the median over the turns of what was measured within one turn.
 """
 
 import os
@@ -24,9 +23,9 @@ LIVE_SAMPLES = (0, 1_000, 10_000, 100_000)
 # More than the largest number of live samples: by default the interval would grow before.
 MAX_LIVE = "200000"
 INTERVAL = 524288
-# Microseconds a pair: what takes minutes is measured in the first turn alone.
+# Take microseconds a pair: what takes minutes is measured in the first turn alone.
 SLOW = ("heap profiler",)
-# They record every allocation, of whatever size: their live objects need not be large.
+# Record every allocation, of whatever size: their live objects need not be large.
 RECORD_ALL = ("heap profiler", "heaptrack")
 SMALL = 1024
 
@@ -40,7 +39,7 @@ def jemalloc_has_profiling():
 
 
 def families(ours, programs, scratch):
-    """{base: {variant: environment}}; the base's own name first, then "again"."""
+    """Returns {base: {variant: environment}}; the base's own name first, then "again"."""
     here = dict(ours, OTEL_PROFILER_HEAP_MAX_LIVE=MAX_LIVE)
     found = {
         "libc": {
@@ -53,7 +52,7 @@ def families(ours, programs, scratch):
         }
     }
     if os.path.exists(HEAPTRACK):
-        # what it writes is thrown away: in its favour
+        # its output is discarded, which favours it
         found["libc"]["heaptrack"] = {"LD_PRELOAD": HEAPTRACK, "DUMP_HEAPTRACK_OUTPUT": "/dev/null"}
     if os.path.exists(TCMALLOC):
         base = {"LD_PRELOAD": TCMALLOC}
@@ -76,7 +75,7 @@ def families(ours, programs, scratch):
 
 
 def pairs_of(program, live, milliseconds, environment, more=()):
-    """{(case, threads, live): ns}"""
+    """Returns {(case, threads, live): ns}."""
     text = subprocess.run(
         [program, str(live), str(milliseconds), *more], env=environment, check=True,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -86,7 +85,7 @@ def pairs_of(program, live, milliseconds, environment, more=()):
 
 
 def measure_pairs(all_families, programs, clean, turns, milliseconds):
-    """{(base, variant): {case: [ns, one a turn]}}"""
+    """Returns {(base, variant): {case: [ns, one a turn]}}."""
     program = os.path.join(programs, "bench_malloc")
     order = [(base, variant) for base, variants in all_families.items() for variant in variants]
     results = {key: {} for key in order}
@@ -104,7 +103,7 @@ def measure_pairs(all_families, programs, clean, turns, milliseconds):
 
 
 def summarize_pairs(results):
-    """[{case, threads, live, base: {ns, difference to it of each variant}}]"""
+    """Returns [{case, threads, live, base: {ns, difference to it of each variant}}]."""
     rows = {}
     for (base, variant), cases in results.items():
         for case, values in cases.items():
@@ -153,7 +152,7 @@ def profile_once(command, environment):
 
 
 def count_live_samples(programs, clean, ours):
-    """{asked: live objects that our profile told after the first phase}"""
+    """Returns {requested: live objects in our profile after the first phase}."""
     counts = {}
     for live in LIVE_SAMPLES[1:]:
         environment = {**clean, **ours, "OTEL_PROFILER_HEAP_MAX_LIVE": MAX_LIVE}
@@ -165,7 +164,7 @@ def count_live_samples(programs, clean, ours):
 
 
 def bench_pairs(programs, clean, ours, scratch, turns, milliseconds):
-    """Prints the table; the figures."""
+    """Prints the table; returns the figures."""
     all_families = families(ours, programs, scratch)
     counts = count_live_samples(programs, clean, ours)
     rows = summarize_pairs(measure_pairs(all_families, programs, clean, turns, milliseconds))
@@ -178,7 +177,7 @@ def bench_pairs(programs, clean, ours, scratch, turns, milliseconds):
 
 
 def bench_resident(programs, clean, ours, turns):
-    """Resident memory that we add to a program of 10 threads, and to it for each further one."""
+    """Measures the resident memory that we add to a program of 10 threads, and for each further thread."""
     program = os.path.join(programs, "bench_resident")
     variants = {
         "none": {},
@@ -212,7 +211,7 @@ def bench_resident(programs, clean, ours, turns):
 
 
 def bench_decay(programs, clean, ours, pairs):
-    """Every pair a sample, ten parts: no part may be slower for what came before it."""
+    """Samples every pair, in ten parts: no part may be slower because of what came before it."""
     program = os.path.join(programs, "bench_sampled")
     figures = {}
     print(f"\nns a pair, mixed sizes, 4,000 live: ten parts of {pairs // 10}")

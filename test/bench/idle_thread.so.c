@@ -1,5 +1,5 @@
-/* The bound for every preload that keeps a thread: it starts one, which sleeps. What a fork costs
- * more then is glibc's, which has locks to take and a stack to reclaim, and the kernel's. */
+/* Is the bound for every preload that keeps a thread: it starts one, which sleeps. What a fork
+ * costs more then is glibc's, which has locks to take and a stack to reclaim, and the kernel's. */
 #include <pthread.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-/* The bound for every preload that hooks malloc: it forwards, and does nothing else. Its functions
- * and what they read lie in one cache line each, as ours do. */
+/* Is the bound for every preload that hooks malloc: it forwards, and does nothing else. Its
+ * functions and what they read are in one cache line each, as ours are. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,9 +1,8 @@
-"""The samples of an OTLP export as one message of pprof's profile.proto, for comparing sizes.
+"""Converts the samples of an OTLP export to one message of pprof's profile.proto, for comparing sizes.
 
-Written from the published field numbers. Everything that a sample, location, function or mapping
-says in the export is said here, too; what the OTLP profiles share (pprof has one list of samples
-with a value of each type) is said once, and nothing that no sample refers to. Resource attributes
-have no place in pprof.
+Written from the published field numbers. Everything that a sample, location, function or mapping has in the export is
+kept; what the OTLP profiles share (pprof has one list of samples with a value of each type) is written once, and
+nothing that no sample refers to. Resource attributes have no place in pprof.
 """
 
 CPU = ("samples",)
@@ -22,7 +21,7 @@ def varint(value):
 
 
 def number(field, value):
-    """A varint field; 0 is left out, as proto3 does."""
+    """Encodes a varint field; 0 is left out, as proto3 does."""
     return varint(field << 3) + varint(value) if value else b""
 
 
@@ -36,8 +35,8 @@ def packed(field, values):
 
 
 class Message:
-    """profile.proto's Profile, of the profiles of these types. Locations, functions and mappings keep
-    the dictionary's numbers, whose 0 means not set there as well."""
+    """Is profile.proto's Profile, of the profiles of these types. Locations, functions and mappings keep the
+    dictionary's numbers, whose 0 means `not set` there as well."""
 
     def __init__(self, request, types):
         self.types = types
@@ -52,7 +51,7 @@ class Message:
                     self.add(profile)
 
     def text(self, index):
-        """The string's number in this message."""
+        """Returns the string's number in this message."""
         return self.string(self.dictionary.string_table[index])
 
     def string(self, text):

@@ -1,5 +1,5 @@
-"""User and system time of whole programs with all default profiles, over that without: 21 pairs in
-turns, and an unmodified second run as the noise."""
+"""Measures user and system time of whole programs with all default profiles, over that without: 21 pairs in turns,
+and an unmodified second run as the noise."""
 
 import os
 import shutil
@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
 
 
 def used_by(child):
-    """user + system seconds of a child and of what it waited for; it must have ended well."""
+    """Returns user + system seconds of a child and of its own children; the child must have succeeded."""
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
@@ -80,7 +80,7 @@ def run_sqlite(environment, clean, scratch):
 
 
 def run_compiler(environment, clean, scratch):
-    """cc1plus alone, on preprocessed source: not the driver, not the assembler."""
+    """Runs cc1plus alone, on preprocessed source: not the driver, not the assembler."""
     source = Path(scratch) / "source.cpp"
     preprocessed = Path(scratch) / "source.ii"
     if not preprocessed.exists():
@@ -93,7 +93,7 @@ def run_compiler(environment, clean, scratch):
 
 
 def run_redis(environment, clean, scratch):
-    """The server's time, while redis-benchmark (not profiled) asks it; a socket in `scratch`."""
+    """Returns the server's time, under requests of redis-benchmark (not profiled); a socket in `scratch`."""
     path = Path(scratch) / "redis.sock"
     path.unlink(missing_ok=True)
     server = start(
@@ -126,7 +126,7 @@ PROGRAMS = {
 
 
 def bench_programs(clean, ours, scratch, turns=TURNS):
-    """Prints the table; {program: figures}"""
+    """Prints the table; returns {program: figures}."""
     variants = {"none": clean, "ours": {**clean, **ours}, "none again": clean}
     figures = {}
     print(f"\nwhole programs, user + system: over none, medians of {turns} turns")

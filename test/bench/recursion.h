@@ -1,5 +1,5 @@
-/* A stack of known depth: four functions in turn, of frames and saved registers that differ. The
- * file that includes it defines BOTTOM(), what the innermost of them calls. */
+/* Makes a stack of known depth: four functions in turn, of differing frames and saved registers.
+ * The file that includes it defines BOTTOM(), which the innermost of them calls. */
 #ifndef BENCH_RECURSION_H
 #define BENCH_RECURSION_H
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""What the profiler costs, measured against no preload in one run: `make bench`.
+"""Measures the profiler against no preload in one run: `make bench`.
 
-Every variant is run in turn, over and over; differences and ratios are medians over the turns of
-what was measured within one turn, so that a drift of the machine meets all alike. "none" runs twice,
-and how the two differ says how much is noise. No figure here passes or fails.
+Every variant is run in turn, over and over; differences and ratios are medians over the turns of what was measured
+within one turn, so that a drift of the machine affects all alike. "none" runs twice, and how the two differ is the
+noise. No figure here passes or fails.
 """
 
 import argparse
@@ -37,11 +37,11 @@ def clean_environment():
 
 
 def build_variants(library, programs, endpoint, scratch):
-    """Name -> environment, the order in which they are run and shown."""
+    """Returns name -> environment, in the order in which they are run and shown."""
     ours = {"LD_PRELOAD": library, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
     ours["OTEL_PROFILER_LOG_FILE"] = os.path.join(scratch, "log")
-    ours["OTEL_PROFILER_EXCLUDE"] = "none"  # /bin/true is, by default
-    ours["OTEL_PROFILER_MAX_OVERHEAD"] = "none"  # what costs is seen
+    ours["OTEL_PROFILER_EXCLUDE"] = "none"  # by default /bin/true is excluded
+    ours["OTEL_PROFILER_MAX_OVERHEAD"] = "none"  # rates are not lowered
     variants = {
         "none": {},
         "otelprof": ours,
@@ -66,7 +66,7 @@ def output_of(command, environment):
 
 
 def cpu_seconds(command, environment):
-    """User and system time of the whole process, its helper's and its exit's included."""
+    """Returns user and system time of the whole process, its helper's and its exit's included."""
     child = subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -78,7 +78,7 @@ def cpu_seconds(command, environment):
 
 
 def interleave(variants, turns, measure):
-    """variant -> list of what `measure(environment)` gave, one a turn."""
+    """Returns variant -> list of what `measure(environment)` returned, one a turn."""
     results = {name: [] for name in variants}
     for turn in range(turns):
         order = list(variants)
@@ -105,14 +105,14 @@ def bench_cpu(programs, variants, turns, rounds):
 
 
 def with_excluded(variants):
-    """And the default: /bin/true is none of the programs that are profiled."""
+    """Adds the default, in which /bin/true is not profiled."""
     excluded = dict(variants["otelprof"])
     del excluded["OTEL_PROFILER_EXCLUDE"]
     return {**variants, "excluded": excluded}
 
 
 def bench_start(programs, variants, turns):
-    """/bin/true under each preload, started by a process that has none."""
+    """Runs /bin/true under each preload, started by a process that has none."""
     spawn = os.path.join(programs, "bench_spawn")
     for name, environment in with_excluded(variants).items():
         if "LD_PRELOAD" not in environment:
@@ -125,7 +125,7 @@ def bench_start(programs, variants, turns):
 
 
 def bench_spawn(programs, variants, turns):
-    """Out of a process that is profiled; where /bin/true is not excluded, the child is too."""
+    """Spawns from a process that is profiled; where /bin/true is not excluded, the child is too."""
     # the bound of any preload that keeps a thread
     bound = {"idle thread": {"LD_PRELOAD": os.path.join(programs, "idle_thread.so")}}
     for title, mode, *arguments in (
@@ -147,7 +147,7 @@ def bench_spawn(programs, variants, turns):
 
 
 def bench_samples(programs, variants, library, scratch):
-    """Prints tables of its own: what one sample costs, and whose total is right."""
+    """Prints tables of its own: the cost of one sample, and which profiler's total is right."""
     wanted = [name for name in ("cpu only", "gperftools") if name in variants]
     cost = {name: variants[name] for name in wanted}
     warm, cold, clock = samples.unwinding(programs, clean_environment())
@@ -222,7 +222,7 @@ def print_table(rows, names):
 
 
 def bench_own_tables(wanted, programs, variants, library, scratch, quick):
-    """The parts that print tables of their own; their figures."""
+    """Runs the parts that print tables of their own; returns their figures."""
     clean, ours = clean_environment(), {
         name: value for name, value in variants["otelprof"].items()
         if name.startswith(("OTEL_", "LD_PRELOAD"))

@@ -1,5 +1,5 @@
-"""What one CPU sample costs, and how near each profiler's total comes to the kernel's: beside
-libunwind, glibc, frame pointers and gperftools, in one run."""
+"""Measures the cost of one CPU sample, and how near each profiler's total comes to the kernel's: beside libunwind,
+glibc, frame pointers and gperftools, in one run."""
 
 import os
 import statistics
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 
 COLD_RUNS = 21
 UNWINDERS = ("ours", "unw_backtrace", "unw_step", "glibc")
-BOUND = "frame_pointers"  # which takes code that was built with them
+BOUND = "frame_pointers"  # for code that was built with frame pointers
 DEPTHS = (10, 30, 60, 128)
 
 
@@ -25,8 +25,8 @@ def lines_of(command, environment):
 
 
 def unwinding(programs, environment):
-    """{(depth, unwinder): (ns, frames)}, warm; {unwinder: ns} of a process's first stack; ns of one
-    reading of a thread's CPU clock."""
+    """Returns {(depth, unwinder): (ns, frames)}, warm; {unwinder: ns} of a process's first stack; ns of one reading
+    of a thread's CPU clock."""
     program = os.path.join(programs, "bench_unwind")
     warm, clock = {}, 0
     for line in lines_of([program], environment):
@@ -56,7 +56,7 @@ def print_unwinding(warm, cold, clock):
 
 
 def signals(programs, variants):
-    """{variant: {(depth, kind): ns, "stack": bytes, ...}} of bench_signal."""
+    """Returns {variant: {(depth, kind): ns, "stack": bytes, ...}} of bench_signal."""
     results = {}
     for name, environment in variants.items():
         figures = {}
@@ -100,8 +100,8 @@ def print_signals(results):
 
 
 def peer_seconds(path):
-    """CPU seconds in a profile of gperftools (8-byte words: 0, 3, 0, period in us, 0, then records
-    of count, depth and that many addresses; the last has count 0)."""
+    """Returns CPU seconds in a profile of gperftools (8-byte words: 0, 3, 0, period in us, 0, then records of count,
+    depth and that many addresses; the last has count 0)."""
     words = path.read_bytes()
     words = struct.unpack(f"<{len(words) // 8}Q", words[: len(words) // 8 * 8])
     period, at, count = words[3] / 1e6, 5, 0
@@ -112,7 +112,7 @@ def peer_seconds(path):
 
 
 def run_for(command, environment):
-    """(user + system seconds)"""
+    """Returns (user + system seconds)."""
     child = subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -122,7 +122,7 @@ def run_for(command, environment):
 
 
 def totals(command, base, library, peer_library, scratch):
-    """[(profiler, seconds by getrusage, seconds in the profile)]; None where there is no peer."""
+    """Returns [(profiler, seconds by getrusage, seconds in the profile)]; None where there is no peer."""
     from profiled import Instance, Receiver, attributes_of
 
     receiver = Receiver()
@@ -139,7 +139,7 @@ def totals(command, base, library, peer_library, scratch):
             for profile in (p for scope in resource.scope_profiles for p in scope.profiles):
                 instance.add(request.dictionary, profile)
     receiver.close()
-    # what the helper thread used is told beside the samples, and is in getrusage
+    # the helper thread's time is separate from the samples, and is in getrusage
     rows = [("otelprof", spent, (instance.cpu_total() + instance.own_cpu_ns) / 1e9)]
     if os.path.exists(peer_library):
         path = Path(scratch) / "total.prof"
@@ -156,7 +156,7 @@ def print_totals(title, rows):
 
 
 def links(programs, environment):
-    """{where the record is: ns of an allocation that is a sample}; prints what is more than without one."""
+    """Returns {where the record is: ns of an allocation that is a sample}; prints the excess over no record."""
     wanted = {**environment, "OTEL_PROFILER_TYPES": "alloc", "OTEL_PROFILER_ALLOC_INTERVAL": "1"}
     rows = lines_of([os.path.join(programs, "bench_context"), "3000000"], wanted)
     cost = {name: float(ns) for name, ns in rows}

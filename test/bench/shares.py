@@ -1,5 +1,5 @@
-"""Whose CPU time a server's is, by the kernel's own sampler: how much of it is libotelprof's hooks and
-handlers, and how much its helper thread's. Times of whole servers differ by more than that from run to run."""
+"""Divides a server's CPU time, by the kernel's own sampler: the shares of libotelprof's hooks and handlers, and of
+its helper thread. Times of whole servers differ by more than that from run to run."""
 
 import os
 import re
@@ -15,7 +15,7 @@ OURS = re.compile(r"/libotelprof[\w-]*\.so")
 
 
 def descendants(pid):
-    """Thread groups, with `pid` itself."""
+    """Returns thread groups, with `pid` itself."""
     found, looked = {pid}, [pid]
     while looked:
         try:
@@ -23,13 +23,13 @@ def descendants(pid):
                 with open(f"/proc/{looked[0]}/task/{thread}/children") as children:
                     looked += [int(child) for child in children.read().split()]
         except OSError:
-            pass  # it has ended
+            pass  # the process has ended
         found.add(looked.pop(0))
     return found
 
 
 class Watch:
-    """The processes that a server has while it is watched: backends come and go."""
+    """Follows the processes of a server: backends come and go."""
 
     def __init__(self, pid):
         self.found, self.ended = {pid}, threading.Event()
@@ -48,7 +48,7 @@ class Watch:
 
 
 def sampled(path, processes):
-    """'program', 'hooks' or 'helper' -> samples of these processes."""
+    """Returns 'program', 'hooks' or 'helper' -> samples of these processes."""
     told = subprocess.run(["perf", "script", "-i", path, "-F", "comm,pid,tid,ip,dso"], check=True, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
     counts = Counter()
@@ -62,7 +62,7 @@ def sampled(path, processes):
 
 
 def measured(start, run, path):
-    """Of one run of a server, which `run` starts by a `start` of ours."""
+    """Measures one run of a server, which `run` starts by a `start` of ours."""
     watches = []
 
     def start_watched(command, environment):
@@ -87,7 +87,7 @@ def share(counts, kind):
 
 
 def bench(servers, start, variants, turns, scratch):
-    """`servers`: name -> run(start, environment). Percent of all samples, medians."""
+    """`servers`: name -> run(start, environment). Returns percent of all samples, medians."""
     if not shutil.which("perf"):
         print("\nshares of the servers' CPU time: perf is not installed")
         return {}

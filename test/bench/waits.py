@@ -1,5 +1,5 @@
-"""What the profiles of waits cost: a lock, a read, the helper's looks, and the CPU time of servers under
-load with every profile, over the same with those of the default."""
+"""Measures the profiles of waits: a lock, a read, the helper's polls, and the CPU time of servers under load with
+every profile, over that with the default profiles."""
 
 import os
 import re
@@ -31,7 +31,7 @@ def variants_of(clean, ours):
 
 
 def in_turns(variants, turns, measure):
-    """variant -> what `measure(environment)` gave, one a turn."""
+    """Returns variant -> what `measure(environment)` returned, one a turn."""
     results = {name: [] for name in variants}
     for turn in range(turns):
         for name in variants if turn % 2 == 0 else reversed(variants):
@@ -60,7 +60,7 @@ def bench_calls(program, variants, turns):
 
 
 def bench_helper(program, variants, turns, seconds):
-    """The thread's CPU time as a share of a processor."""
+    """Measures the thread's CPU time as a share of a processor."""
     figures = {}
     print(f"\nthe helper's CPU time, % of a processor: medians of {turns} turns of {seconds} s")
     print(f"{'':46}{'default':>10}{'all':>10}")
@@ -96,7 +96,7 @@ def client(command, clean):
 
 
 def run_redis(environment, clean, folder, start=start):
-    """Microseconds of CPU time for each request."""
+    """Returns microseconds of CPU time for each request."""
     port, requests = reserved_port(), 300000
     server = start(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder], environment)
     wait_for_port(port)
@@ -119,12 +119,12 @@ def run_nginx(environment, clean, folder, start=start):
     server = start(["nginx", "-p", folder, "-c", f"{folder}/nginx.conf"], environment)
     wait_for_port(port)
     told = client(["wrk", "-t", 1, "-c", 16, "-d", "6s", f"http://127.0.0.1:{port}/page.html"], clean)
-    server.send_signal(3)  # SIGQUIT: it waits for its workers, whose time is its own then
+    server.send_signal(3)  # SIGQUIT: it waits for its workers, so that their time counts as its own
     return used_by(server) / int(re.search(r"(\d+) requests in", told).group(1)) * 1e6
 
 
 def run_pgbench(environment, clean, folder, start=start):
-    """Of select-only transactions, which write nothing that another run would have to write again."""
+    """Runs select-only transactions, which write nothing that another run would have to write again."""
     port, data, transactions = reserved_port(), Path(folder, "data"), 40000
     as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
     if not data.exists():
@@ -153,7 +153,7 @@ SERVERS = {
 
 
 def installed_servers(scratch):
-    """name -> run(environment, clean, start), each with a folder of its own."""
+    """Returns name -> run(environment, clean, start), each with a folder of its own."""
     found = {}
     for name, (run, needs) in SERVERS.items():
         if any(subprocess.run(["which", need], capture_output=True, check=False).returncode for need in needs):

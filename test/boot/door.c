@@ -1,4 +1,5 @@
-// A setuid program that runs another as root, as pkexec and sudo do: with the caller's environment.
+// Is a setuid program that runs another as root, as pkexec and sudo do: with the caller's
+// environment.
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-"""A root booted under systemd-nspawn, its journal, and what its processes sent: what test/boot and test/hosts share."""
+"""Boots a root under systemd-nspawn, and reads its journal and its processes' exports: shared by test/boot and
+test/hosts."""
 
 import contextlib
 import dataclasses
@@ -23,9 +24,9 @@ TOOLS = ("debootstrap", "systemd-nspawn", "journalctl", "gcc")
 LIMIT_S = 400  # a boot takes ten seconds on an idle machine
 MEMORY_V1 = Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")
 OURS = re.compile(r"^libotelprof\[")
-# Before that the manager's lines reach the journal, or not, as journald has started.
+# Before that the manager's lines reach the journal only if journald has started.
 COMPLETE_FROM = "Reached target sysinit.target"
-# what no two boots have in common
+# parts that differ in every boot
 TIMES = re.compile(r"\b(\d+(\.\d+)?)(us|ms|s|min|M|K|B|G)?\b")
 BY_NATURE = re.compile(r"Consumed|Startup finished|System Journal|Runtime Journal|Time spent on flushing|random seed|Failed to kill control group")
 
@@ -35,13 +36,13 @@ class Boot:
     status: int
     failed: str  # the units, as systemctl lists them
     lines: set  # (unit or identifier, text), without ours
-    ours: list  # (unit or identifier, text)
-    requests: list  # what was exported
-    left: str  # what is in the file that the setuid program's caller named
+    ours: list  # (unit or identifier, text) of our lines
+    requests: list  # the exports
+    left: str  # contents of the file that the setuid program's caller named
 
 
 class Relay(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """Passes what comes to a Unix socket on to a port of loopback: the boot has a network of its own."""
+    """Forwards a Unix socket to a port of loopback: the boot has a network of its own."""
 
     daemon_threads = True
 
@@ -70,7 +71,7 @@ def pump(source, target):
 
 
 def command_of(root, scratch, options):
-    # a machine without systemd has nobody who could register it, or give it a scope
+    # a machine without systemd has no process that could register the boot, or give it a scope
     alone = [] if Path("/run/systemd/system").exists() else ["--keep-unit"]
     memory = [f"--bind={MEMORY_V1.parent}:/run/memory-controller"] if MEMORY_V1.exists() else []
     return ["systemd-nspawn", "--quiet", "--boot", "--register=no", *alone, "--private-network", "--console=pipe",
@@ -79,7 +80,8 @@ def command_of(root, scratch, options):
 
 
 def boot(root, scratch, *options, **environment):
-    """To its end, with further options of systemd-nspawn and variables for it. Its journal and its console are left in `scratch`."""
+    """Boots to the end, with further options of systemd-nspawn and variables for it. Its journal and its console are left in
+    `scratch`."""
     (scratch / "journal").mkdir()
     receiver = Receiver()
     relay = Relay(scratch / "socket", receiver.server.server_port)
@@ -103,7 +105,7 @@ def boot(root, scratch, *options, **environment):
 
 
 def journal(folder):
-    """The set of (who, text) of a journal, and the list of ours."""
+    """Returns the set of (unit or identifier, text) of a journal, and the list of our lines."""
     files = sorted(folder.glob("**/*.journal"))
     if not files:
         return set(), []
@@ -124,12 +126,12 @@ def journal(folder):
 
 
 def missing(*tools):
-    """What is needed and not there: these tools, those of every boot, root's rights."""
+    """Returns what is needed and missing: these tools, those of every boot, root's rights."""
     return [tool for tool in (*TOOLS, *tools) if not shutil.which(tool)] + (["root's rights"] if os.geteuid() else [])
 
 
 def services(requests):
-    """Names of the units' program that sent a CPU profile: how many processes of each."""
+    """Returns the names of the units' program that sent a CPU profile: how many processes of each."""
     senders = {}
     for request in requests:
         check_conformance(request)
@@ -140,7 +142,7 @@ def services(requests):
 
 
 def problems(plain, again, other):
-    """`plain` and `again` are without the preload: what they have in common is what a boot says."""
+    """`plain` and `again` are without the preload: their common lines are those of a boot."""
     for name, one in (("without", plain), ("without, again", again), ("with", other)):
         if one.status != 0 or one.failed:
             yield f"{name} the preload: status {one.status}, failed units: {one.failed or 'none'}"

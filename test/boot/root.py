@@ -1,4 +1,4 @@
-"""The root that is booted: a minimal Debian of this machine's release by debootstrap, with systemd, our two
+"""Makes the root that is booted: a minimal Debian of this machine's release by debootstrap, with systemd, our two
 objects with the libraries they need, and the units of units/."""
 
 import os
@@ -19,7 +19,7 @@ def release():
 
 
 def mirror():
-    """Where apt has this release's packages from."""
+    """Returns the address of apt's packages of this release."""
     form = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)", "Created-By: Packages"]
     for line in subprocess.run(form, capture_output=True, text=True, check=True).stdout.splitlines():
         address, _, rest = line.partition(" ")
@@ -29,7 +29,7 @@ def mirror():
 
 
 def packages_needed(build):
-    """Of the libraries that the exporter is linked with."""
+    """Returns the packages of the libraries that the exporter is linked with."""
     listed = subprocess.run(["ldd", build / "libotelprof-flush.so"], capture_output=True, text=True, check=True)
     paths = {os.path.realpath(path) for path in re.findall(r"=> (/\S+)", listed.stdout)}
     paths |= {path.removeprefix("/usr") for path in paths}  # packages name either side of the merged /usr
@@ -38,7 +38,7 @@ def packages_needed(build):
 
 
 def debootstrap(root, suite, packages, *, finish=lambda root: None):
-    """Makes it once: minutes. `finish` has the last word."""
+    """Makes it once, in minutes. `finish` runs at the end."""
     made = root.with_suffix(".made")
     if made.exists() and made.read_text() == shlex.join(packages):
         return
@@ -55,7 +55,7 @@ def compiled(source, target, *flags):
 
 
 def install(root, build):
-    """Puts what is tested into the root."""
+    """Copies what is tested into the root."""
     folder = root / LIBRARIES.lstrip("/")
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("libotelprof.so", "libotelprof-flush.so", "libotelprof-cpp.so"):
@@ -68,7 +68,7 @@ def install(root, build):
 
 
 def install_services(root, *flags):
-    """Programs, built with these flags of the compiler, and the units that start them."""
+    """Installs programs, built with these flags of the compiler, and the units that start them."""
     programs = root / "usr/local/bin"
     compiled("work.c", programs / "work", *flags)
     compiled("door.c", programs / "door", *flags)
@@ -83,7 +83,7 @@ def install_services(root, *flags):
 
 
 def drop_in():
-    """The list of our system calls, as the documentation has it for filters that are narrower."""
+    """Returns the list of our system calls, as the documentation has it for narrower filters."""
     text = (HERE.parents[1] / "docs" / "deployment.md").read_text()
     return re.search(r"^```ini\n(.*?)^```", text, re.M | re.S).group(1)
 
@@ -93,7 +93,7 @@ def units(of=HERE / "units"):
 
 
 def install_units(folder, *further):
-    """Those of units/ and of further folders."""
+    """Installs the units of units/ and of further folders."""
     for stale in folder.glob("**/boot-*.*"):
         if not stale.is_dir():
             stale.unlink()

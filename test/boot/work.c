@@ -1,5 +1,5 @@
-// What each service of the boot test does: threads that compute and allocate, a child, a line of
-// text.
+// Does the work of each service of the boot test: threads that compute and allocate, a child, a
+// line of text.
 //
 //     work [--live MIB] [--forks]
 #define _GNU_SOURCE
@@ -34,7 +34,7 @@ static void *work(void *unused) {
     return unused;
 }
 
-// Memory that stays in use, all of it written.
+// Keeps memory in use, all of it written.
 static int hold(int mebibytes) {
     for (int i = 0; i < mebibytes; i++) {
         char *block = malloc(MIB);
@@ -45,7 +45,7 @@ static int hold(int mebibytes) {
     return 0;
 }
 
-// A child that works as its parent did. Its status.
+// Forks a child that works as its parent did. Returns its status.
 static int child(void) {
     const pid_t pid = fork();
     if (pid == 0)

@@ -1,4 +1,4 @@
-// A real OpenTelemetry Collector for the tests: OTLP in; debug, file and OTLP out.
+// Is a real OpenTelemetry Collector for the tests: OTLP in; debug, file and OTLP out.
 // Built twice: go.mod is a present one, go.0.147.mod (tag "old") the last before Sample was renumbered.
 package main
 
@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 )
 
-var version = "unknown" // by the linker
+var version = "unknown" // set by the linker
 
 func components() (otelcol.Factories, error) {
 	var factories otelcol.Factories

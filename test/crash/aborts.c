@@ -1,5 +1,6 @@
-/* Linked into a libotelprof.so of its own (`--wrap`): what is profiled, and was given TEST_ABORTS,
- * ends by SIGABRT some milliseconds after the start of the profiler, and before main. */
+/* Linked into a libotelprof.so of its own (`--wrap`): a profiled process with TEST_ABORTS in its
+ * environment ends by SIGABRT some milliseconds after the start of the profiler, and before
+ * main. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// What Docker gives a container that asks for nothing: its capabilities, and its filter of system calls as a runtime
-// takes it.
+// Returns Docker's defaults for a container: its capabilities, and its filter of system calls in a runtime's form.
 type dockersDefaults struct {
 	Capabilities []string            `json:"capabilities"`
 	Seccomp      *specs.LinuxSeccomp `json:"seccomp"`

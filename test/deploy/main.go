@@ -1,5 +1,6 @@
-// Asks the real thing about scripts/deploy, for the tests: Docker's filter of system calls, Compose's schema, kustomize,
-// the Kubernetes API's types, its pod security standards and its mutating admission policies. No cluster is needed.
+// Checks scripts/deploy with the consumers' own code, for the tests: Docker's filter of system calls, Compose's schema,
+// kustomize, the Kubernetes API's types, its pod security standards and its mutating admission policies. No cluster is
+// needed.
 package main
 
 import (

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// What `kustomize build` makes of a folder.
+// Returns the output of `kustomize build` for a folder.
 func built(folder string) ([]runtime.Object, error) {
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {
@@ -34,7 +34,7 @@ func built(folder string) ([]runtime.Object, error) {
 	return decoded(text)
 }
 
-// The objects of a file: a field that the API does not know, or that has another type, is an error.
+// Returns the objects of a file: a field that the API does not know, or that has another type, is an error.
 func manifests(file string) ([]runtime.Object, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -62,7 +62,8 @@ func decoded(text []byte) (objects []runtime.Object, err error) {
 	}
 }
 
-// What the pod security standard "restricted" has against a Deployment's pods, or a pod; nothing: they are admitted.
+// Returns why the pod security standard "restricted" refuses a Deployment's pods, or a pod; nothing: they are
+// admitted.
 func restricted(file string) (reasons []string, err error) {
 	objects, err := manifests(file)
 	if err != nil {

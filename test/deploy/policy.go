@@ -27,7 +27,8 @@ var (
 	pod  = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 )
 
-// A pod as it is after the API server has applied a mutating admission policy to its creation in that namespace.
+// Returns a pod as it is after the API server has applied a mutating admission policy to its creation in that
+// namespace.
 func admitted(policyFile, podFile, namespaceFile string) (runtime.Object, error) {
 	policies, err := manifests(policyFile)
 	if err != nil {

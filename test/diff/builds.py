@@ -1,4 +1,4 @@
-"""Two builds of one program, in one of which a function does 20 % more, and what `otelprof diff` says of them."""
+"""Makes two builds of one program, in one of which a function does 20 % more, and compares them by `otelprof diff`."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ THREADS = 2
 
 
 def build(folder, name, hashes):
-    """Each in a folder of its own, under one name."""
+    """Builds each in a folder of its own, under one name."""
     path = Path(folder) / name / "four_parts"
     path.parent.mkdir()
     subprocess.run(
@@ -22,7 +22,7 @@ def build(folder, name, hashes):
 
 
 def profile(program, output, rounds):
-    """One run: so many rounds of some 0.13 ms of CPU."""
+    """Runs once: so many rounds of some 0.13 ms of CPU."""
     command = [
         OTELPROF,
         "run",
@@ -48,7 +48,7 @@ def difference(before, after, *options):
 
 
 def named(text):
-    """The functions that changed, as they stand in the table."""
+    """Returns the functions that changed, in the table's order."""
     if "\n\n" not in text or "chance  function\n" not in text:
         return []
     table = text.split("chance  function\n")[1].split("\n\n")[0]

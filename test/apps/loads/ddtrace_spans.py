@@ -1,5 +1,5 @@
-"""Spans of dd-trace-py, an instrumentation that publishes its threads' contexts as it is: eight threads with spans of
-known cost, one after the other. Prints "SPAN TRACE NANOSECONDS" for each, of the thread's CPU time."""
+"""Makes spans of dd-trace-py, an instrumentation that publishes its threads' contexts by itself: eight threads with
+spans of known cost, one after the other. Prints "SPAN TRACE NANOSECONDS" for each, of the thread's CPU time."""
 
 import random
 import threading

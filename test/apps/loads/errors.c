@@ -1,4 +1,5 @@
-/* What memcheck and electric-fence look for, and a gate. With an argument: no errors. */
+/* Makes the errors that memcheck and electric-fence find, and opens a gate. With an argument: no
+ * errors. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

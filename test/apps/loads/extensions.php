@@ -1,5 +1,5 @@
 <?php
-// Each extension is a library that the loader binds by itself (RTLD_DEEPBIND); all are made to work.
+// Uses extensions, each of which is a library that the loader binds by itself (RTLD_DEEPBIND).
 $db = new PDO('sqlite::memory:');
 $db->exec('CREATE TABLE t (a INTEGER, b TEXT)');
 $insert = $db->prepare('INSERT INTO t VALUES (?, ?)');

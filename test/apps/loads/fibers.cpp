@@ -1,4 +1,4 @@
-// Boost's fibers, which take turns, and one of its coroutines, which makes numbers.
+// Runs Boost's fibers, which take turns, and one of its coroutines, which makes numbers.
 #include <boost/coroutine2/all.hpp>
 #include <boost/fiber/all.hpp>
 

@@ -1,4 +1,4 @@
-// Threads that allocate from the first instruction of main on, and keep one block in ten.
+// Runs threads that allocate from the first instruction of main on, and keep one block in ten.
 #include <cstdio>
 #include <string>
 #include <thread>

@@ -1,6 +1,5 @@
 <?php
-// Coders are libraries that come with the first image of their kind; all that imagick brought is unloaded
-// before the end.
+// Loads libraries of coders with the first image of their kind; all that imagick loaded is unloaded before the end.
 function through(string $format, int $size): string
 {
     $image = new Imagick();

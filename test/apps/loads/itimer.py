@@ -19,8 +19,8 @@ os.read(fd, 10)
 burn(0.4)
 print(signal.getitimer(signal.ITIMER_PROF)[1])
 signal.setitimer(signal.ITIMER_PROF, 0)
-# 80 are due; the tick of the kernel decides how many come
+# 80 signals are due; the tick of the kernel decides how many come
 print("handled" if len(hits) > 30 else "lost")
 signal.signal(signal.SIGPROF, signal.SIG_DFL)
 print(signal.getsignal(signal.SIGPROF))
-os.kill(os.getpid(), signal.SIGPROF)  # the default action ends it
+os.kill(os.getpid(), signal.SIGPROF)  # the default action ends the process

@@ -11,7 +11,7 @@ def number(value):
 
 
 def field(key, value):
-    """A field of ONNX's protobuf messages: a number, or bytes."""
+    """Encodes a field of ONNX's protobuf messages: a number, or bytes."""
     if isinstance(value, int):
         return number(key << 3) + number(value)
     value = value.encode() if isinstance(value, str) else value

@@ -1,5 +1,5 @@
 <?php
-/* Some 0.3 s of arithmetic, for which PHP allocates nothing. */
+/* Takes some 0.3 s of arithmetic, for which PHP allocates nothing. */
 function page_burns($n) {
     $x = (int) $_GET['seed'];
     for ($i = 0; $i < $n; $i++) {

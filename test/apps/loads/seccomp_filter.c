@@ -1,4 +1,5 @@
-/* Kills the process that calls timer_create, socket or clone: set at the start, then work. */
+/* Sets a filter at the start that kills the process for timer_create, socket or clone; then
+ * works. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>

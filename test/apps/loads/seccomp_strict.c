@@ -1,5 +1,5 @@
-/* A worker that gives up all system calls but read, write, exit and sigreturn. The reading of a CPU
- * clock, a timer, a log line: each would be its death. */
+/* Is a worker that gives up all system calls but read, write, exit and sigreturn. Reading a CPU
+ * clock, a timer, a log line: each would kill it. */
 #include <linux/seccomp.h>
 #include <stdint.h>
 #include <stdlib.h>

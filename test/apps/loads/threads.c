@@ -1,4 +1,4 @@
-/* Threads that allocate, then the gate: what sanitizers, musl and the debuggers run. */
+/* Runs threads that allocate, then the gate: for sanitizers, musl and the debuggers. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
