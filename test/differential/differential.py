@@ -1,4 +1,4 @@
-"""Our unwinder against libunwind: over every byte of the code of large binaries (rules), and at real
+"""Compares our unwinder with libunwind: over every byte of the code of large binaries (rules), and at real
 instruction boundaries of running programs (live.so)."""
 
 import json
@@ -15,7 +15,7 @@ from profiled import BUILD  # noqa: E402
 
 RULES = BUILD / "test/differential/rules"
 LIVE = BUILD / "test/differential/live.so"
-JIT = {"node"}  # code made at run time: libunwind knows nothing of it, so nobody is right there
+JIT = {"node"}  # code made at run time: libunwind has no description of it, so neither is the truth there
 
 
 def output_of(*command):
@@ -23,7 +23,7 @@ def output_of(*command):
 
 
 def rust_binary():
-    """The compiler itself: rustup keeps it in its lib, Debian in a folder of the machine's there."""
+    """Returns the compiler itself: rustup keeps it in its lib, Debian in a folder of the machine's there."""
     sysroot = Path(output_of("rustc", "--print", "sysroot"))
     drivers = sorted(sysroot.glob("lib/**/librustc_driver-*.so"))
     return drivers[0] if drivers else Path(shutil.which("rustc")).resolve()
@@ -37,7 +37,7 @@ def node_binary():
 
 
 def binaries():
-    """Name -> file, of the large binaries."""
+    """Returns name -> file, of the large binaries."""
     found = {
         "libc": "/lib/x86_64-linux-gnu/libc.so.6",
         "libstdc++": "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
@@ -51,7 +51,7 @@ def binaries():
 
 
 def compare_rules(path, stride):
-    """The tally of one file, with the first differences as "examples"."""
+    """Returns the tally of one file, with the first differences as "examples"."""
     done = subprocess.run([RULES, path, str(stride)], capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     assert lines, f"{RULES} {path} ended with {done.returncode}"
@@ -123,7 +123,7 @@ fn main() {
 
 
 def programs(folder, rounds):
-    """Name -> (command, executable's name as the report tells it)."""
+    """Returns name -> (command, executable's name in the report)."""
     (folder / "big.cpp").write_text(CPP)
     (folder / "deep.rs").write_text(RUST)
     subprocess.run(["rustc", "-O", "-o", folder / "deep", folder / "deep.rs"], check=True)
@@ -138,7 +138,7 @@ def programs(folder, rounds):
     }
 
 
-# --- programs whose unwind tables our walker is not shown ---
+# --- programs whose unwind tables our walker does not see ---
 
 FRAMES = {
     "frame pointers": ["-fno-omit-frame-pointer"],
@@ -149,7 +149,7 @@ LANGUAGES = {"c": (["gcc", "clang"], "2000"), "cpp": (["g++", "clang++"], "300")
 
 
 def builds():
-    """(language, compiler, optimization, frames) of each build that there is a compiler for."""
+    """Returns (language, compiler, optimization, frames) of each build that an installed compiler makes."""
     return [
         (language, compiler, level, frames)
         for language, (compilers, _) in LANGUAGES.items() for compiler in compilers if shutil.which(compiler)
@@ -158,7 +158,7 @@ def builds():
 
 
 def compare_without_tables(build, folder, limit, percent):
-    """The tally of one of the builds; of its functions `percent` are hidden from our walker."""
+    """Returns the tally of one of the builds; `percent` of its functions are hidden from our walker."""
     language, compiler, level, frames = build
     executable = f"hidden_{compiler}{level}_{frames.replace(' ', '_')}"
     source = Path(__file__).parent / "programs" / f"without_tables.{language}"
@@ -175,7 +175,7 @@ BURST = 400  # instructions in a row
 
 
 def compare_live(name, command, executable, folder, limit, more=None):
-    """The tally of the process of that executable, with "examples"; `more` is for its environment."""
+    """Returns the tally of the process of that executable, with "examples"; `more` is added to its environment."""
     report = folder / f"{name}.report"
     report.unlink(missing_ok=True)
     environment = {

@@ -1,20 +1,22 @@
-/* Preloaded into any program: our walker against libunwind, at real instruction boundaries.
+/* Is preloaded into any program: compares our walker with libunwind, at real instruction
+ * boundaries.
  *
  * A timer on the main thread's CPU time sets the processor's trap flag now and then; for so many
  * instructions each one raises SIGTRAP, whose handler unwinds the interrupted thread twice and
  * compares. A burst ends before any system call, since a thread may block SIGTRAP by one. Only its
- * end starts the timer anew: what the handler costs is the thread's CPU time too, so a timer that
- * repeats would be due at once and the bursts would be the first instructions of the program.
- * Other threads are not looked at.
+ * end starts the timer again: what the handler costs is the thread's CPU time too, so a timer that
+ * repeats would be due at once and the bursts would be the first instructions of the program. Other
+ * threads are not stepped.
  *
- * DIFFERENTIAL_REPORT=FILE      one line of JSON for each process is appended there
- * DIFFERENTIAL_BURST=COUNT      instructions in a row (200)
- * DIFFERENTIAL_PERIOD_US=COUNT  CPU time from a burst's end to the next (20000)
- * DIFFERENTIAL_LIMIT=COUNT      instructions in all (no limit)
- * DIFFERENTIAL_HIDE=WORD        our walker is not shown the unwind tables of objects with that word
- * in their path; libunwind is DIFFERENTIAL_HIDE_PERCENT=N   of so many of their functions, in
- * tables that have the others (all, and no tables) DIFFERENTIAL_SHOW=KIND        keeps stacks as
- * examples that are truncated, early or skipped
+ * - DIFFERENTIAL_REPORT=FILE: one line of JSON for each process is appended there
+ * - DIFFERENTIAL_BURST=COUNT: instructions in a row (200)
+ * - DIFFERENTIAL_PERIOD_US=COUNT: CPU time from a burst's end to the next (20000)
+ * - DIFFERENTIAL_LIMIT=COUNT: instructions in all (no limit)
+ * - DIFFERENTIAL_HIDE=WORD: our walker does not see the unwind tables of objects with that word in
+ *   their path; libunwind does
+ * - DIFFERENTIAL_HIDE_PERCENT=N: hides so many of their functions, in tables that have the others
+ *   (all, and no tables)
+ * - DIFFERENTIAL_SHOW=KIND: keeps stacks as examples that are truncated, early or skipped
  */
 #define UNW_LOCAL_ONLY
 #include "arch_context.h"
@@ -45,20 +47,20 @@ static struct stack_range thread_stack;
 
 static struct {
     uint64_t compared;
-    uint64_t complete;   /* to the thread's start, with the oracle's frames */
+    uint64_t complete;   /* to the thread's start, with libunwind's frames */
     uint64_t expression; /* left to the helper thread */
     uint64_t truncated;
-    uint64_t guessed; /* differ behind a frame that the oracle has no unwind information for */
+    uint64_t guessed; /* differ behind a frame that libunwind has no unwind information for */
     uint64_t wrong;
     uint64_t functions;   /* distinct leaf functions, by their entry in .eh_frame */
-    uint64_t undescribed; /* leaves of no such function: code made at run time or for node */
-    uint64_t skipped; /* with DIFFERENTIAL_HIDE: frames of the oracle's are missing between ours, */
-    uint64_t unflagged;   /* and the walker did not say so */
-    uint64_t ended_early; /* said to be complete, without the oracle's last */
+    uint64_t undescribed; /* leaves in no such function: code made at run time or for node */
+    uint64_t skipped; /* with DIFFERENTIAL_HIDE: frames of libunwind's are missing between ours, */
+    uint64_t unflagged;   /* and the walker did not mark that */
+    uint64_t ended_early; /* marked as complete, without libunwind's last frame */
     uint32_t examples;
 } tally;
 
-/* Kept in the handler and written at exit: to write is to call malloc, which the program may be
+/* Is kept in the handler and written at exit: a write calls malloc, which the program may be
  * inside. */
 static struct example {
     const char *what;
@@ -69,7 +71,7 @@ static struct example {
 } examples[EXAMPLES];
 
 static struct {
-    int left; /* of the burst */
+    int left; /* instructions left of the burst */
     int burst;
     uint64_t limit;
     struct itimerspec pause; /* between bursts */
@@ -103,7 +105,8 @@ static uint32_t ask_oracle(ucontext_t *context) {
     return count;
 }
 
-/* By libunwind's own look-up: our reader must not judge itself. */
+/* Returns whether code is described, by libunwind's own look-up: our reader must not judge
+ * itself. */
 static bool is_described(uintptr_t pc, uintptr_t *start) {
     unw_proc_info_t info;
     if (unw_get_proc_info_by_ip(unw_local_addr_space, pc, &info, NULL) != 0)
@@ -112,8 +115,8 @@ static bool is_described(uintptr_t pc, uintptr_t *start) {
     return true;
 }
 
-/* Without unwind information libunwind goes on by rbp, whatever is in it: behind such a frame its
- * answers are no truth. */
+/* Without unwind information libunwind goes on by rbp, whatever is in it: its frames behind such a
+ * frame are no truth. */
 static bool is_guess_within(uint32_t count) {
     uintptr_t start;
     for (uint32_t i = 0; i < count; i++)
@@ -122,7 +125,7 @@ static bool is_guess_within(uint32_t count) {
     return false;
 }
 
-/* --- tables that the walker is not shown --- */
+/* --- tables that the walker does not see --- */
 
 static struct {
     const char *word;
@@ -130,7 +133,7 @@ static struct {
     ElfW(Phdr) headers[64];
 } hide;
 
-/* Of a table of .eh_frame_hdr, sorted: relative to its beginning. */
+/* Is an entry of a table of .eh_frame_hdr, sorted: relative to its beginning. */
 struct entry {
     int32_t function;
     int32_t fde;
@@ -146,8 +149,8 @@ static bool is_hidden(uint32_t function) {
     return (function * UINT32_C(0x9e3779b1) >> 8) % 100 < hide.percent;
 }
 
-/* A copy of the table within reach of the object, without what is hidden; readable by a program
- * header of its own. */
+/* Copies the table to memory within reach of the object, without what is hidden; a program header
+ * of its own makes it readable. */
 static void hide_some(struct cfi_tables *tables) {
     const struct table *const all = (const void *)tables->header;
     const size_t bytes = sizeof *all + all->count * sizeof *all->entries;
@@ -188,7 +191,7 @@ static void hide_tables(void) {
     }
 }
 
-/* --- telling --- */
+/* --- reporting --- */
 
 static void write_frames(int file, const char *who, const uint64_t *list, uint32_t count) {
     dprintf(file, "  %s:", who);
@@ -236,7 +239,7 @@ __attribute__((destructor)) static void write_report(void) {
     live.report = NULL;
 }
 
-/* exit() does not come by here; who leaves in haste does. */
+/* Writes the report for a program that leaves in haste: exit() does not call this. */
 __attribute__((visibility("default"), noreturn)) void _exit(int status) {
     write_report();
     for (;;)
@@ -289,7 +292,7 @@ static void judge(enum unwind_end end, uint32_t count, uint32_t expected_count) 
     }
 }
 
-/* Ours must be the oracle's, in its order; what is missing between must be admitted. */
+/* Compares: our frames must be libunwind's, in its order; gaps must be marked. */
 static void judge_without_tables(const struct unwind *walk, enum unwind_end end,
                                  uint32_t expected_count) {
     uint32_t at = 0;
@@ -399,7 +402,7 @@ static void start_timer(void) {
         pause_bursts();
 }
 
-/* A child has no timer of its parent's, and tells what it saw itself. */
+/* Begins in a child, which has no timer of its parent's, and reports what it saw itself. */
 static void begin_in_child(void) {
     modules_after_fork(&modules, 0);
     memset(&tally, 0, sizeof tally);

@@ -1,6 +1,6 @@
-/* Preloaded into a Python program: the stacks that our walker gives at every instruction of many
- * bursts, as live.so.c makes them, to be judged by who knows which can be. So the interpreter is
- * met between any two stores of a call or a return, as often as at any other place.
+/* Is preloaded into a Python program: keeps the stacks that our walker gives at every instruction
+ * of many bursts, as live.so.c makes them, for a judge that knows the possible ones. So the
+ * interpreter is met between any two stores of a call or a return, as often as at any other place.
  *
  * PYTHON_STACKS=FILE       the stacks, as JSON, written at exit: see write_all()
  * PYTHON_BURST=COUNT       instructions in a row (1000)
@@ -36,7 +36,7 @@ static struct stack_range thread_stack;
 static struct python python;
 static struct log messages;
 
-/* Native functions that are told by name; as frames they are 1 to 3. */
+/* Are native functions that are reported by name; as frames they are 1 to 3. */
 static struct {
     const char *name;
     uintptr_t start;
@@ -44,7 +44,7 @@ static struct {
 } marks[MARKS] = {
     {.name = "known_burn"}, {.name = "known_call"}, {.name = "_PyEval_EvalFrameDefault"}};
 
-/* A stack: its length, why it ended, and its frames. `at` in words: never 0. */
+/* Holds a stack: its length, why it ended, and its frames. `at` in words: never 0. */
 static struct {
     uint64_t *words;
     uint32_t used;
@@ -135,7 +135,7 @@ static void look(const ucontext_t *context) {
     kept.steps++;
 }
 
-/* --- telling --- */
+/* --- reporting --- */
 
 static void write_text(FILE *file, const char *text) {
     fputc('"', file);
@@ -162,9 +162,9 @@ static void write_frame(FILE *file, uint64_t frame) {
     fprintf(file, ",%d,%d]", named.line, named.start_line);
 }
 
-/* A line of JSON for each stack: [times, doubt, end, pc, frame, ...], a frame being [function,
- * file, line, first line], or [] where nobody knows its name, or [name] of a native one. Leaf
- * first. */
+/* Writes a line of JSON for each stack: [times, doubt, end, pc, frame, ...], a frame being
+ * [function, file, line, first line], or [] where its name is not known, or [name] of a native one.
+ * Leaf first. */
 static void write_all(FILE *file) {
     for (uint32_t slot = 0; slot < SLOTS; slot++) {
         const uint64_t *const words = kept.words + kept.slots[slot].at;
@@ -193,7 +193,7 @@ __attribute__((destructor)) static void end(void) {
         fclose(file);
 }
 
-/* --- stepping: live.so.c says how --- */
+/* --- stepping: live.so.c explains it --- */
 
 static bool is_system_call(uintptr_t pc) {
     const uint8_t *const code = (const uint8_t *)pc;
@@ -232,7 +232,7 @@ static void install(int number, void (*handler)(int, siginfo_t *, void *)) {
     sigaction(number, &action, NULL);
 }
 
-/* Of burns_natively.so, which is preloaded before, and of the interpreter. */
+/* Finds functions of burns_natively.so, which is preloaded before, and of the interpreter. */
 static void find_marks(void) {
     for (int i = 0; i < MARKS; i++) {
         Dl_info info;
@@ -251,7 +251,7 @@ static long number_of(const char *name, long standard) {
 }
 
 void begin_looking(void);
-/* Called by the program when what follows is to be looked at. */
+/* Is called by the program when sampling is to begin. */
 __attribute__((visibility("default"))) void begin_looking(void) {
     const long period = number_of("PYTHON_PERIOD_US", 1000) * 1000;
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMAX - 5};
@@ -265,7 +265,7 @@ __attribute__((visibility("default"))) void begin_looking(void) {
 }
 
 bool has_looked_enough(void);
-/* Whether what was looked at is enough to be judged: the kernel's timers may be late. */
+/* Returns whether there are enough samples to judge: the kernel's timers may be late. */
 __attribute__((visibility("default"))) bool has_looked_enough(void) {
     return !live.file || kept.steps >= ENOUGH;
 }

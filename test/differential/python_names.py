@@ -1,5 +1,5 @@
-"""Every function of Python's library as the profiler names it, beside what Python says itself: name,
-file, first line, and the line of each instruction. Run by the interpreter that is asked about.
+"""Compares every function of Python's library as the profiler names it with what Python itself reports: name, file,
+first line, and the line of each instruction. Run by the interpreter in question.
 
 python_names.py LIBRARY SHARE: one in SHARE of the files of the standard library."""
 
@@ -10,9 +10,9 @@ import sysconfig
 import warnings
 from pathlib import Path
 
-CHARACTERS = 255  # python_functions.h: of a name and of a file
-TABLE = 8192  # bytes that are kept of one
-CUT = 800  # instructions are surely in so much of it
+CHARACTERS = 255  # python_functions.h: the most of a name and of a file
+TABLE = 8192  # bytes that are kept of a table
+CUT = 800  # this many instructions surely fit into it
 
 ours = ctypes.CDLL(sys.argv[1])
 ours.names_function.restype = ours.names_file.restype = ctypes.c_char_p
@@ -43,7 +43,7 @@ def wanted(string):
 
 
 def differences(code, of_another=False):
-    """What of a code object is told otherwise than it is, and how many positions were compared."""
+    """Returns what differs for a code object, and how many positions were compared."""
     number = ours.names_number(id(code), of_another)
     if not number or not ours.names_find(number, 0):
         return ["unknown"], 0
@@ -65,7 +65,7 @@ def differences(code, of_another=False):
 
 
 def strange_codes():
-    """Names of each width of characters, cut and whole, and tables that are too long."""
+    """Makes names of each width of characters, cut and whole, and tables that are too long."""
     model = compile("x = 1\ny = 2\n", "file", "exec")
     for name in ("é", "函数", "f\U0001d6d1", "\udc80", "a\0b", "n" * 300, "é" * 300, "函" * 300, "\U0001d6d1" * 300, ""):
         yield model.replace(co_qualname=name)
@@ -75,7 +75,7 @@ def strange_codes():
 
 
 def reused_addresses():
-    """Code objects made and dropped, so that others stand where they stood."""
+    """Makes and drops code objects, so that others get their addresses."""
     wrong, met = [], set()
     again = 0
     for i in range(20000):

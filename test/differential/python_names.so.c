@@ -1,5 +1,5 @@
-/* What the profiler says of a Python function, for a program of the function's own interpreter to
- * compare (python_names.py): loaded into it by ctypes. */
+/* Reports what the profiler knows of a Python function, for a program of the function's own
+ * interpreter to compare (python_names.py), which loads it by ctypes. */
 #include "frames/python_functions.h"
 #include "kernel/profiler_memory.h"
 
@@ -27,7 +27,7 @@ bool names_start(void) {
            python_offsets_find((uint32_t)*version, runtime, &offsets);
 }
 
-/* The library has more functions than there is room for: then all are forgotten. */
+/* Forgets all functions when there is no room: the library has more functions. */
 uint32_t names_number(uintptr_t code, bool of_another) {
     static struct python_pages pages;
     struct python_reader reader = {.of_another = of_another, .copies = &pages};
@@ -55,8 +55,8 @@ int names_start_line(void) {
     return named.start_line;
 }
 
-/* Of the function whose instruction i, of `count`, has the line lines[i]; 0: none. What lies behind
- * its end has none. */
+/* Counts wrong lines of the function whose instruction i, of `count`, has the line lines[i]; 0:
+ * none. Code behind its end has none. */
 uint32_t names_wrong_lines(uint32_t number, const int *lines, uint32_t count, bool is_whole) {
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < count; i++)

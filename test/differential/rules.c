@@ -1,8 +1,8 @@
-/* One step of our unwinder against one of libunwind's, at every byte of a file's code.
+/* Compares one step of our unwinder with one of libunwind's, at every byte of a file's code.
  *
  * usage: rules FILE [STRIDE]   (every STRIDE-th function; 1)
  * The file is mapped, not loaded: unwind information needs no relocation. Both unwinders start from
- * the same made-up registers on a made-up stack, where each word's value tells its address;
+ * the same made-up registers on a made-up stack, where each word's value shows its address;
  * whatever one computes differently for the caller's pc, rsp or rbp shows. Prints one line of JSON,
  * and the first few differences; status 1 if there is any.
  */
@@ -33,7 +33,7 @@ int _Ux86_64_dwarf_search_unwind_table(unw_addr_space_t space, unw_word_t ip, un
 static struct image {
     struct cfi_tables tables;
     uintptr_t bias;
-    uint64_t pc; /* being compared */
+    uint64_t pc; /* the pc that is compared */
 } image;
 
 static struct {
@@ -41,10 +41,10 @@ static struct {
     uint64_t pcs;
     uint64_t equal;
     uint64_t expression; /* left to libunwind by design */
-    uint64_t outermost;  /* no caller, both say */
-    uint64_t none;       /* not described, both say */
-    uint64_t rbp_lost;   /* among the equal: ours claims nothing of the caller's rbp */
-    uint64_t refused;    /* by libunwind; ours must not have a plain rule then */
+    uint64_t outermost;  /* no caller, by both */
+    uint64_t none;       /* not described, by both */
+    uint64_t rbp_lost;   /* among the equal: ours has no value for the caller's rbp */
+    uint64_t refused;    /* refused by libunwind; ours must not have a plain rule then */
     uint64_t wrong;
 } tally;
 
@@ -95,7 +95,7 @@ static bool place_segments(const uint8_t *bytes) {
 
 /* --- libunwind over it --- */
 
-/* A word of the stack: never 0, a multiple of 8, and different at each address. */
+/* Returns a word of the stack: never 0, a multiple of 8, and different at each address. */
 static uint64_t word_at(uint64_t address) {
     return stack_start + (address - stack_start) / 8 * 16 + 0x1000000;
 }
@@ -165,7 +165,7 @@ static int no_float_register(unw_addr_space_t space, unw_regnum_t number, unw_fp
 }
 
 struct caller {
-    int step; /* > 0: there is one */
+    int step; /* > 0: there is a caller */
     uint64_t pc;
     uint64_t rsp;
     uint64_t rbp;
@@ -183,7 +183,7 @@ static struct caller ask_libunwind(unw_addr_space_t space) {
     return caller;
 }
 
-/* --- ours, told in the plainest way --- */
+/* --- our rules, in the plainest form --- */
 
 static uint64_t cfa_of(struct rule rule) {
     switch (rule.cfa_kind) {
@@ -217,7 +217,7 @@ static struct caller caller_by(struct rule rule, uint64_t same_rbp) {
         caller.rbp = word_at(cfa + (uint64_t)(int64_t)rule.fp_offset);
     else if (rule.fp_kind == FP_AT_FP)
         caller.rbp = word_at(start_rbp + (uint64_t)(int64_t)rule.fp_offset);
-    return caller; /* FP_LOST: nothing is claimed, so whatever they say is right */
+    return caller; /* FP_LOST: there is no value, so any is right */
 }
 
 static void show(struct rule rule, struct caller ours, struct caller theirs) {

@@ -1,6 +1,6 @@
-/* Preloaded: for every name that any loaded object defines, what we find in its tables behind us
- * beside what dlsym(RTLD_NEXT) finds. Counts and differences are appended to the file that SYMBOLS
- * names. */
+/* Is preloaded: compares for every name that any loaded object defines what we find in the tables
+ * behind us with what dlsym(RTLD_NEXT) finds. Counts and differences are appended to the file that
+ * SYMBOLS names. */
 #include "symbols/next_symbol.h"
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ static struct table table_of(const struct link_map *object) {
     return t;
 }
 
-/* One behind the last: the chain of the highest bucket ends there. */
+/* Returns the index behind the last symbol: the chain of the highest bucket ends there. */
 static uint32_t end_of(const struct table *t) {
     const uint32_t *const bucket = t->hash + 4 + t->hash[2] * (sizeof(ElfW(Addr)) / 4);
     uint32_t last = 0;

@@ -1,5 +1,5 @@
 """Makes the profiler's own system calls and allocations fail, one at a time, in a program that does a
-little of everything (victim.c), and compares what the program does with what it does without us. What
+little of everything (victim.c), and compares what the program does with a run without the profiler. What
 reaches the receiver must be valid too. The long form is `make faults`, the short one a part of
 `make test-all`."""
 
@@ -24,7 +24,7 @@ TRIES_TO_MEET = 3
 VICTIM = BUILD / "test/faults/victim"
 FAILING_LIBRARY = BUILD / "test/faults/libotelprof.so"
 
-# Of CPU time in each part of the program: enough for some samples, little enough for many runs.
+# Sets the CPU time in each part of the program: enough for some samples, little enough for many runs.
 MILLISECONDS = "15"
 TIMEOUT = 300  # generous: a run takes half a second, and a minute under a load of hundreds
 WORKERS = 2
@@ -44,29 +44,29 @@ ERRORS = ("ENOMEM", "EMFILE", "EPERM", "EINTR", "EAGAIN")
 MMAP, MPROTECT, MUNMAP, BRK, CLONE, FUTEX, OPENAT, SOCKET, CLONE3, RSEQ = (
     9, 10, 11, 12, 56, 202, 257, 41, 435, 334
 )
-# Whatever is wrong with the kernel or allowed by a sandbox, these have no way to fail.
+# Lists calls that have no way to fail, whatever is wrong with the kernel or allowed by a sandbox.
 CANNOT_FAIL = {
     15: "rt_sigreturn", 39: "getpid", 60: "exit", 186: "gettid", 219: "restart_syscall",
     231: "exit_group",
 }
-# What a call fails with in the short form, where not EPERM.
+# Lists the error of a call in the short form, where it is not EPERM.
 LIKELY = {
     MMAP: "ENOMEM", MPROTECT: "ENOMEM", BRK: "ENOMEM", CLONE: "EAGAIN", CLONE3: "EAGAIN",
     OPENAT: "EMFILE", SOCKET: "EMFILE", FUTEX: "EINTR",
 }
 
-# Valid as it is, it fails only where it always fails: see deny_call().
+# Lists a call that fails only where it always fails, since its arguments are valid: see deny_call().
 ONLY_DENIED = {14: "rt_sigprocmask"}
 
-# An export without what a failed call was to tell is as it should be.
+# Matches what an export may lack after the failure of a call that would have provided it.
 UNKNOWN = re.compile(r"^resource attribute \S+ is missing|otelprof.self.cpu_time=0|file name '' is not")
 
-# What libraries do on their own, and nobody can keep them from: text of a difference -> why.
+# Lists what libraries do on their own, and no code of ours can prevent: text of a difference -> why.
 KNOWN = {
     "Error in GnuTLS initialization": "GnuTLS's constructor says on stderr that it found no memory",
 }
 
-# process: 0 for the program, then its children in order. role: "app" or "helper" (inject.c tells).
+# process: 0 for the program, then its children in order. role: "app" or "helper" (inject.c explains).
 Call = namedtuple("Call", "process role number site nth stack")  # the order that inject takes
 Result = namedtuple("Result", "stdout stderr status")
 
@@ -91,7 +91,7 @@ def clean_environment():
 
 
 def run(command, environment, prepare=None):
-    """A Result; status "hangs" if it did not end."""
+    """Runs the program; returns a Result; status "hangs" if it did not end."""
     process = subprocess.Popen(
         [str(part) for part in command], env={**clean_environment(), **environment},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -115,7 +115,7 @@ def without_us():
 
 
 def differences(seen, expected):
-    """What of a run is not as it would be without us; empty if nothing."""
+    """Returns how a run differs from one without the profiler; empty if it does not."""
     return [
         f"{what} is {getattr(seen, what)!r}, not {getattr(expected, what)!r}"
         for what in Result._fields if getattr(seen, what) != getattr(expected, what)
@@ -123,7 +123,7 @@ def differences(seen, expected):
 
 
 class Bench:
-    """One worker's receiver and scratch folder."""
+    """Holds one worker's receiver and scratch folder."""
 
     def __init__(self):
         self.receiver = Receiver()
@@ -151,7 +151,7 @@ class Bench:
         return self.report.read_text().splitlines() if self.report.exists() else []
 
     def injected(self, *arguments):
-        """Runs the program under inject.c; (Result, lines of its report)."""
+        """Runs the program under inject.c; returns (Result, lines of its report)."""
         self.start_over()
         command = [INJECT, arguments[0], self.report, *arguments[1:], "/usr/bin/env",
                    f"LD_PRELOAD={LIBRARY}", *victim()]
@@ -159,7 +159,7 @@ class Bench:
         return result, self.report_lines()
 
     def invalid(self):
-        """What is wrong with the exports that came, but for what could not be found out."""
+        """Returns what is wrong with the exports that came, apart from what could not be known."""
         found = [p for request in list(self.receiver.requests) for p in problems(request)]
         return [p for p in found if not UNKNOWN.search(p)][:5]
 
@@ -170,7 +170,7 @@ class Bench:
 # --- system calls ---
 
 def list_calls(bench):
-    """Every system call of ours in one run, a Call each."""
+    """Returns every system call of the profiler in one run, a Call each."""
     result, lines = bench.injected("list")
     calls = []
     for line in lines:
@@ -180,7 +180,7 @@ def list_calls(bench):
 
 
 def first_of_each(calls, what):
-    """The first call with each value of what(call), by process."""
+    """Returns the first call with each value of what(call), by process."""
     first = {}
     for call in sorted(calls, key=lambda call: call.process):
         first.setdefault(what(call), call)
@@ -188,18 +188,18 @@ def first_of_each(calls, what):
 
 
 def one_for_each_site(calls):
-    """The first call of each place in the code."""
+    """Returns the first call of each place in the code."""
     return first_of_each(calls, lambda call: (call.role, call.number, call.site))
 
 
 def one_for_each_path(calls):
-    """The first call of each way through the code to it, in each process."""
+    """Returns the first call of each way through the code to it, in each process."""
     return first_of_each(calls, lambda call: call._replace(nth=0))
 
 
 class Outcome:
-    """What came of one fault. `problems` is empty if the program noticed nothing, but for what is
-    known: then that is said in `known`."""
+    """Holds the outcome of one fault. `problems` is empty if the program noticed nothing, apart from what is known:
+    then `known` has it."""
 
     def __init__(self, name, met, problems, log):
         self.name, self.met, self.problems, self.log = name, met, problems, log
@@ -214,7 +214,7 @@ class Outcome:
 
 
 def once_met(fault):
-    """A run has more calls or fewer, by what was sampled in it: not met, it is tried again."""
+    """Tries a fault again if its call did not come: runs have more calls or fewer, by what was sampled."""
     for _ in range(TRIES_TO_MEET):
         outcome = fault()
         if outcome.met or outcome.problems:
@@ -237,13 +237,13 @@ def fail_call(bench, call, error, expected):
 
 
 def deny_call(bench, number, error, expected):
-    """Fails every call of ours with that number, as a sandbox would."""
+    """Fails every call of the profiler with that number, as a sandbox would."""
     seen = bench.injected("deny", number, getattr(errno, error))
     return judge(bench, f"{error} for every call {number}", seen, expected)
 
 
 def in_parallel(work, items, tell):
-    """[work(bench, item)], by WORKERS, each with a bench of its own."""
+    """Returns [work(bench, item)], by WORKERS, each with a bench of its own."""
     benches = [Bench() for _ in range(WORKERS)]
     free = list(benches)
 
@@ -264,7 +264,7 @@ def in_parallel(work, items, tell):
 
 
 def fail_calls(faults, expected, tell=lambda outcome: None):
-    """faults: pairs of a Call and the name of an error. A list of Outcome."""
+    """faults: pairs of a Call and the name of an error. Returns a list of Outcome."""
     return in_parallel(
         lambda bench, f: once_met(lambda: fail_call(bench, *f, expected)), faults, tell
     )
@@ -277,8 +277,8 @@ def deny_calls(calls, errors, expected, tell=lambda outcome: None):
 
 
 def is_left_to_chance(call):
-    """Where the helper's heap grows, which fail_alloc.c tests better; and whatever the helper of
-    process 1 does, which ends by _exit, at any moment."""
+    """Returns whether a call comes by chance: where the helper's heap grows, which fail_alloc.c tests better; and
+    every call of the helper of process 1, which ends by _exit, at any moment."""
     return call.role == "helper" and ("helper_heap_take" in call.stack or call.process == 1)
 
 
@@ -290,7 +290,7 @@ def short_faults(calls):
 
 
 def all_faults(calls):
-    """(faults of one call for each path, those of all the others)"""
+    """Returns (faults of one call for each path, those of all the others)."""
     possible = [call for call in calls if is_possible(call) and not is_left_to_chance(call)]
     paths = one_for_each_path(possible)
     others = sorted(set(possible) - set(paths))
@@ -303,7 +303,7 @@ Allocation = namedtuple("Allocation", "number site")
 
 
 def run_failing_allocations(bench, which):
-    """(Result, lines written)."""
+    """Returns (Result, lines written)."""
     bench.start_over()
     choice = {"FAIL_ALLOCATION": which} if which else {}
     result = run(victim(), {
@@ -314,7 +314,7 @@ def run_failing_allocations(bench, which):
 
 
 def list_allocations(bench):
-    """Those of the helper thread in one run; of a child's too, which numbers on."""
+    """Returns the allocations of the helper thread in one run; of a child's too, which numbers on."""
     result, lines = run_failing_allocations(bench, "")
     found = {}
     for line in lines:
@@ -331,7 +331,7 @@ def one_allocation_for_each_site(allocations):
 
 
 def fail_allocation(bench, which, expected):
-    """which: "N", or "N-" for that and all after it."""
+    """Fails an allocation. which: "N", or "N-" for that and all after it."""
     result, lines = run_failing_allocations(bench, which)
     found = differences(result, expected) + bench.invalid()
     return Outcome(f"allocation {which}", "failed" in lines, found, bench.log_text())

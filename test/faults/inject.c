@@ -7,16 +7,16 @@
  *
  * `list` writes a line for each call of ours: PROCESS ROLE CALL SITE NUMBER STACK.
  *   PROCESS  0 for the program, then its children in the order of their forks
- *   ROLE     "app": a thread of the program. Ours is what the profiler called for itself: the
- *            nearest frame outside libc and the loader is in libotelprof.so, and is no hook that
- *            only forwards the program's own call.
+ *   ROLE     "app": a thread of the program. A call is ours if the profiler made it for itself:
+ *            the nearest frame outside libc and the loader is in libotelprof.so, and is no hook
+ *            that only forwards the program's own call.
  *            "helper": the thread otelprof and what it created. Every call is ours.
  *   SITE     where the call was made: OBJECT+OFFSET of that frame
  *   NUMBER   which of the calls with all of that in common it is, from 1
- * `all` counts the calls of the whole program, whoever makes them, by number: CALL COUNT.
- * `fail` makes that one call fail with ERRNO, unmade, and writes "met STACK" if it came.
- * `deny` makes every call of ours with that number fail, as a sandbox would; writes "met" likewise.
- * The program's output passes through; the status is the program's, 128 + signal if one killed it.
+ * `all` counts the calls of the whole program, whoever makes them, by number: CALL COUNT. `fail`
+ * makes that one call fail with ERRNO, unmade, and writes "met STACK" if it came. `deny` makes
+ * every call of ours with that number fail, as a sandbox would; writes "met" likewise. The
+ * program's output passes through; the status is the program's, 128 + signal if one killed it.
  */
 /* flags: -ldw -lelf */
 #define _GNU_SOURCE
@@ -56,10 +56,10 @@ static const char *const roles[] = {"app", "helper"};
 struct process {
     pid_t pid;
     Dwfl *names;
-    bool stale; /* its mappings have changed since `names` looked */
+    bool stale; /* its mappings have changed since `names` was filled */
 };
 
-/* What is at an offset of an object: asked of libdw once, which looks through every symbol. */
+/* Holds what is at an offset of an object: libdw is queried once, as it searches every symbol. */
 struct place {
     char object[64];
     uint64_t offset;
@@ -67,7 +67,7 @@ struct place {
     bool exported;
 };
 
-/* Where a call comes from, innermost first. */
+/* Holds where a call comes from, innermost first. */
 struct stack {
     struct process *process;
     int count;
@@ -79,11 +79,11 @@ struct task {
     struct process *process;
     enum role role;
     bool waits;         /* its first stop came before its parent's event */
-    bool creates;       /* is in a clone of ours: the new thread is the helper */
-    bool maps;          /* is in a call that changes mappings */
-    int error;          /* what the call that it is in is to return */
-    long new_end;       /* that a brk was called with, and did not get */
-    struct stack stack; /* of the call last walked */
+    bool creates;       /* in a clone of ours: the new thread is the helper */
+    bool maps;          /* in a call that changes mappings */
+    int error;          /* what its present call is to return */
+    long new_end;       /* that a brk requested, and did not get */
+    struct stack stack; /* stack of the call last walked */
 };
 
 struct wanted {
@@ -95,7 +95,7 @@ struct wanted {
     int error;
 };
 
-/* How often a call came, by all that tells it from others. */
+/* Counts how often a call came, by all that distinguishes it from others. */
 struct counter {
     char key[192];
     long count;
@@ -122,7 +122,7 @@ static void die(const char *what) {
     exit(125);
 }
 
-/* --- who is who --- */
+/* --- tasks and processes --- */
 
 static struct task *task_of(pid_t tid) {
     struct task *unused = NULL;
@@ -235,8 +235,8 @@ static bool is_in_pthread_create(const struct stack *stack) {
     return false;
 }
 
-/* glibc's clone has no caller, for those who unwind; but the call before it, which blocks all
- * signals, is of the same pthread_create. */
+/* Walks a task's stack. glibc's clone has no caller for unwinders; but the call before it, which
+ * blocks all signals, belongs to the same pthread_create. */
 static const struct stack *walk(struct task *task, long call) {
     struct stack *const stack = &task->stack;
     if (is_clone(call) && is_in_pthread_create(stack))
@@ -256,7 +256,7 @@ static bool is_library_below(const struct place *frame) {
            begins(frame->object, "[vdso");
 }
 
-/* Not exported, and yet no more than the program's own call, handed on. */
+/* Returns whether a function only forwards the program's own call, though it is not exported. */
 static bool forwards(const struct place *frame) {
     static const char *const names[] = {
         "free_slow",      "realloc_slow", "boot_",        "malloc",      "calloc",
@@ -273,7 +273,7 @@ static bool is_capture(const struct place *frame) {
     return strcmp(frame->object, "libotelprof.so") == 0;
 }
 
-/* The frame that made the call; NULL if it is not ours. */
+/* Returns the frame that made the call; NULL if it is not ours. */
 static const struct place *maker(enum role role, const struct stack *stack) {
     int i = 0;
     while (i < stack->count && (is_library_below(stack->frames[i]) ||
@@ -298,7 +298,7 @@ static bool changes_mappings(long call) {
     return call == SYS_mmap || call == SYS_munmap || call == SYS_execve;
 }
 
-/* "OBJECT+OFFSET" of the frame that made the call; false: it is not ours. */
+/* Writes "OBJECT+OFFSET" of the frame that made the call; returns false if it is not ours. */
 static bool site_of(struct task *task, long call, char site[static SITE]) {
     const struct place *const frame = maker(task->role, walk(task, call));
     if (frame)
@@ -331,7 +331,8 @@ static bool is_the_one(struct task *task, long call) {
            count("wanted") == wanted->number;
 }
 
-/* glibc ends the process if a futex call of its own fails as it never does. */
+/* Returns whether a call is to be denied: glibc ends the process if a futex call of its own fails
+ * as it never does. */
 static bool is_denied(struct task *task, long call) {
     char site[SITE];
     return call == inject.wanted.call && site_of(task, call, site) &&
@@ -349,7 +350,7 @@ static bool is_wanted(struct task *task, long call) {
     return true;
 }
 
-/* Returns what it was. */
+/* Sets a register; returns its former value. */
 static long set_register(const struct task *task, size_t which, long value) {
     const long before = ptrace(PTRACE_PEEKUSER, task->tid, which, NULL);
     ptrace(PTRACE_POKEUSER, task->tid, which, value);
@@ -372,7 +373,7 @@ static void on_entry(struct task *task, long call) {
     if (inject.mode == LIST || !is_wanted(task, call))
         return;
     task->creates = false;
-    if (call == SYS_brk) { /* returns no error, but the old end */
+    if (call == SYS_brk) { /* brk returns no error, but the old end */
         task->new_end = set_register(task, offsetof(struct user_regs_struct, rdi), 0);
         return;
     }

@@ -1,9 +1,10 @@
-/* Preloaded: builds a sandbox around the program before main. Before the profiler's constructor if
- * it stands behind it in LD_PRELOAD, after it if in front.
+/* Is preloaded: builds a sandbox around the program before main. Before the profiler's constructor
+ * if it comes behind the profiler in LD_PRELOAD, after it if in front.
  *
- * SANDBOX_ALLOW    numbers of system calls, with commas: every other one is refused; unset: no
- * sandbox SANDBOX_ACTION   "errno": it returns EPERM; "kill": the process dies of SIGSYS
- * SANDBOX_THREADS  "all": of every thread that there is already; else of the calling one
+ * - SANDBOX_ALLOW: numbers of system calls, with commas: every other call is refused; unset: no
+ *   sandbox
+ * - SANDBOX_ACTION: "errno": the call returns EPERM; "kill": the process dies of SIGSYS
+ * - SANDBOX_THREADS: "all": for every thread that there is already; else for the calling one
  */
 #define _GNU_SOURCE
 #include <errno.h>

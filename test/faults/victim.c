@@ -1,10 +1,11 @@
-/* Does a little of everything that the profiler takes part in, and tells what came of it: threads,
+/* Does a little of everything that the profiler takes part in, and prints the results: threads,
  * memory, fork, a library that comes and goes, signals, errno, descriptors. Whatever of the
  * profiler's own calls fails, output and status stay what they are without it.
  *
  * usage: victim MILLISECONDS [short]
- * of CPU time, in each of main, two threads and one child. "short": memory may be so short that
- * glibc itself sets errno in a malloc that succeeds.
+ *
+ * MILLISECONDS of CPU time are used in each of main, two threads and one child. "short": memory may
+ * be so short that glibc itself sets errno in a malloc that succeeds.
  */
 /* flags: -fno-optimize-sibling-calls -ldl */
 #define _GNU_SOURCE
@@ -33,7 +34,7 @@ static void burn(void) {
     WORK_FOR(milliseconds * NS_PER_MS);
 }
 
-/* Fills, moves and checks; 0 if nothing was lost and errno stayed as it was. */
+/* Fills, moves and checks; returns 0 if nothing was lost and errno stayed unchanged. */
 static int allocate(void) {
     unsigned char *blocks[BLOCKS];
     int wrong = 0;
@@ -78,7 +79,7 @@ static int run_threads(void) {
     return sum;
 }
 
-/* Of a child that ends by exit, and of one that ends by _exit. */
+/* Runs a child that ends by exit, and one that ends by _exit. */
 static void run_children(void) {
     for (int by_exit = 0; by_exit < 2; by_exit++) {
         int status = -1;

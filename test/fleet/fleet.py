@@ -1,8 +1,8 @@
-"""Many processes, started together, export to one real Collector: the long form is test/fleet/run,
-the short one is part of `make test-all`.
+"""Exports from many processes, started together, to one real Collector: the long form is test/fleet/run, the short
+one is part of `make test-all`.
 
-Judged by what the Collector wrote: an export's arrival is the end of its interval, by the sender's
-clock, which is this machine's.
+The judgement uses what the Collector wrote: an export's arrival is the end of its interval, by the sender's clock,
+which is this machine's.
 """
 
 import os
@@ -30,7 +30,7 @@ BEYOND = 4.75  # standard errors: one even fleet in a million
 
 
 class Fleet:
-    """What came of it. `problems` is empty if all is well."""
+    """Holds the results. `problems` is empty if all is well."""
 
     def __init__(self, processes, interval):
         self.processes = processes
@@ -49,15 +49,15 @@ class Fleet:
         return sum((count - expected) ** 2 / expected for count in self.histogram)
 
     def bound(self):
-        """Of chi_square(), by Wilson and Hilferty's approximation. Phases are independent and uniform,
-        so an even fleet stays below; one that reports together is far beyond."""
+        """Returns the bound of chi_square(), by Wilson and Hilferty's approximation. Phases are independent and
+        uniform, so an even fleet stays below; one that reports together is far beyond."""
         freedom = len(self.histogram) - 1
         spread = 2 / (9 * freedom)
         return freedom * (1 - spread + BEYOND * spread**0.5) ** 3
 
 
 def new_collector(folder):
-    """A Collector that only writes what it gets: the debug exporter would be what is measured."""
+    """Starts a Collector that only writes what it gets: otherwise the debug exporter would be what is measured."""
     ports = {name: reserved_port() for name in ("HTTP", "GRPC", "METRICS")}
     text = (ROOT / "test/collector/config.yaml").read_text()
     config = folder / "config.yaml"
@@ -71,8 +71,8 @@ def new_collector(folder):
     return collector
 
 
-# Names without lines: those of libraries with compressed debug information cost 50 ms of CPU once, which
-# 500 processes on two processors would still pay when the test is over.
+# Uses names without lines: those of libraries with compressed debug information cost 50 ms of CPU once, which 500
+# processes on two processors would still pay when the test is over.
 def start_processes(count, url, interval, log):
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "LD_PRELOAD"))}
     environment = {
@@ -89,7 +89,7 @@ def start_processes(count, url, interval, log):
 
 
 def kill(processes):
-    """Without a last export, which would come from all at once."""
+    """Kills all without a last export, which would come from all at once."""
     for process in processes:
         process.send_signal(signal.SIGKILL)
     for process in processes:
@@ -97,7 +97,7 @@ def kill(processes):
 
 
 def has_connections(url):
-    """Whether the Collector has a connection: it closes that of a sender that has ended once it has dealt with what was sent."""
+    """Returns whether the Collector has a connection: it closes that of an ended sender once it has handled what was sent."""
     port = f":{int(url.rsplit(':', 1)[1]):04X}"
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return any(row[1].endswith(port) and row[3] in (ESTABLISHED, CLOSE_WAIT) for row in rows)
@@ -143,7 +143,7 @@ def judge_times(fleet, ended):
 
 
 def judge_spread(fleet):
-    """One arrival of each process, its last: it keeps its phase, so one is as good as all."""
+    """Takes one arrival of each process, its last: the process keeps its phase, so any would do."""
     for exports in fleet.exports.values():
         phase = exports[-1][1] % fleet.interval / fleet.interval
         bins = len(fleet.histogram)
@@ -155,7 +155,7 @@ def judge_spread(fleet):
 
 
 def judge_phases(fleet):
-    """Each export of a process after its first lies where the others do, within a tenth."""
+    """Checks that each export of a process after its first is where the others are, within a tenth."""
     moved, total = 0, 0
     for exports in fleet.exports.values():
         ends = [end for _, end in exports[1:]]
@@ -168,7 +168,7 @@ def judge_phases(fleet):
 
 
 def run_fleet(count, interval, seconds):
-    """`interval` and `seconds` in seconds; all started together, killed together."""
+    """Runs a fleet. `interval` and `seconds` in seconds; all started together, killed together."""
     fleet = Fleet(count, interval)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)

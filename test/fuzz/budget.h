@@ -1,6 +1,6 @@
-/* A bound on what one input may cost: more CPU time, or more memory at a time, is a broken promise.
+/* Bounds what one input may cost: more CPU time, or more memory at a time, breaks a promise.
  *
- * Between budget_begin() and budget_end() lies what is tested. CPU time is the thread's own, so
+ * The tested code runs between budget_begin() and budget_end(). CPU time is the thread's own, so
  * that a busy machine breaks no promise; the sanitizers make all of it some three times as dear.
  */
 #ifndef OTELPROF_FUZZ_BUDGET_H
@@ -19,11 +19,11 @@ struct budget {
     int64_t most_bytes;
 };
 
-/* Signed: a block from before the hooks is subtracted at its end only. libFuzzer's own threads have
- * some, and free them late on a busy machine. */
+/* Is signed: a block from before the hooks is subtracted at its end only. libFuzzer's own threads
+ * have some, and free them late on a busy machine. */
 static struct {
     _Atomic int64_t bytes; /* held by malloc now */
-    _Atomic int64_t most;  /* since budget_begin() */
+    _Atomic int64_t most;  /* the most since budget_begin() */
 } heap_use;
 
 static inline void heap_taken(const volatile void *block, size_t size) {

@@ -1,8 +1,8 @@
-/* What every fuzzer here is made of: promises that must hold for any input.
+/* Has what every fuzzer here uses: promises that must hold for any input.
  *
  * A fuzzer is one fuzz_NAME.c with LLVMFuzzerTestOneInput(). It runs what it tests under the
- * address and undefined-behaviour sanitizers, and says besides what the result must be like. What
- * is read is first copied to a block of exactly its size, so that one byte too far is seen.
+ * address and undefined-behaviour sanitizers, and also checks what the result must be like. Its
+ * input is first copied to a block of exactly its size, so that one byte too far is seen.
  */
 #ifndef OTELPROF_FUZZ_H
 #define OTELPROF_FUZZ_H
@@ -24,13 +24,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         }                                                                                          \
     } while (0)
 
-/* The input, taken piece by piece from its front. */
+/* Holds the input, which is taken piece by piece from its front. */
 struct input {
     const uint8_t *at;
     size_t left;
 };
 
-/* 0 when nothing is left. */
+/* Takes a byte; 0 when nothing is left. */
 static inline uint8_t take_byte(struct input *input) {
     if (input->left == 0)
         return 0;
@@ -38,7 +38,7 @@ static inline uint8_t take_byte(struct input *input) {
     return *input->at++;
 }
 
-/* What stands before the next `separator` or the end, NUL-terminated, malloc'ed. */
+/* Takes the text before the next `separator` or the end, NUL-terminated, malloc'ed. */
 static inline char *take_text(struct input *input, uint8_t separator) {
     const uint8_t *const found =
         input->left ? (const uint8_t *)memchr(input->at, separator, input->left) : NULL;
@@ -53,7 +53,7 @@ static inline char *take_text(struct input *input, uint8_t separator) {
     return text;
 }
 
-/* All that is left, in a block of exactly that size, malloc'ed. */
+/* Takes all that is left, in a block of exactly that size, malloc'ed. */
 static inline uint8_t *take_rest(struct input *input, size_t *size) {
     uint8_t *const block = malloc(input->left ? input->left : 1);
     promise(block);
@@ -64,7 +64,7 @@ static inline uint8_t *take_rest(struct input *input, size_t *size) {
     return block;
 }
 
-/* No line break, no other control character. */
+/* Returns whether a text has no line break and no other control character. */
 static inline bool is_one_line(const char *text) {
     for (; *text; text++)
         if ((unsigned char)*text < 0x20 || *text == 0x7f)

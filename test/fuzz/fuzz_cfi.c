@@ -1,5 +1,5 @@
-/* Unwind tables: in a signal handler, whatever bytes a module has for them, nothing outside of the
- * module is read, and what comes out is a rule that the walker knows.
+/* Fuzzes unwind tables: in a signal handler, whatever bytes a module has for them, nothing outside
+ * of the module is read, and the result is a rule that the walker knows.
  *
  * Input: a pc, four bytes relative to the tables; then .eh_frame_hdr and .eh_frame.
  */
@@ -31,7 +31,7 @@ static void look_up(const struct cfi_tables *tables, uintptr_t pc) {
     (void)cfi_is_start(tables, pc);
 }
 
-/* Where the table itself says that functions begin, if it is where linkers put it. */
+/* Looks up the beginnings of functions in the table itself, if it is where linkers put it. */
 static void look_up_functions(const struct cfi_tables *tables, const uint8_t *bytes, size_t size) {
     for (size_t i = 0; i < MAX_FUNCTIONS && 12 + 8 * i + 4 <= size; i++) {
         int32_t start;

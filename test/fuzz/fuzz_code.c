@@ -1,5 +1,5 @@
-/* Code that no table describes: whatever bytes there are, none outside of them is read, the search
- * ends, and what comes out is a rule that the walker knows.
+/* Fuzzes code that no table describes: whatever bytes there are, none outside of them is read, the
+ * search ends, and the result is a rule that the walker knows.
  *
  * Input: where to begin, a byte; then code.
  */

@@ -1,9 +1,9 @@
-/* The environment of a process: whatever it holds, the configuration is within its documented
- * bounds, every wrong value is one line, and nothing secret is in it.
+/* Fuzzes the environment of a process: whatever it holds, the configuration is within its
+ * documented bounds, every wrong value is one line, and the line has nothing secret.
  *
  * Input: a byte for the size of the buffer, then the entries, each ended by NUL. An entry's first
  * byte, if small, stands for a variable's name (with the highest bit: in the form for profiles), so
- * that values are what is tried; any other entry is taken as it is.
+ * that mostly values are tried; any other entry is taken unchanged.
  */
 #include "config.h"
 #include "fuzz.h"
@@ -125,7 +125,8 @@ static struct parsed parse(char *const *entries, char *buffer, size_t room) {
     return parsed;
 }
 
-/* More entries that are nobody's change nothing, be they more than are looked at apart. */
+/* Checks that more entries without a meaning change nothing, even if they are more than are
+ * compared one by one. */
 static void check_among_many(char *const *entries, size_t count, char *buffer, size_t room,
                              const struct parsed *expected) {
     static char nobodys[] = "OTEL_X=1";
@@ -151,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const struct parsed parsed = parse(entries, buffer, room);
     check_bounds(&parsed.config);
     promise(parsed.said.count <= 2 * NAMES);
-    if (first % 8 == 7) /* it is slow */
+    if (first % 8 == 7) /* the check is slow */
         check_among_many(entries, count, buffer, room, &parsed);
     for (size_t i = 0; i < count; i++)
         free(entries[i]);

@@ -1,5 +1,5 @@
-/* A configuration file: every entry is a known name and a text of one line, lies within the text,
- * and says the same when it is written as a line again; every refusal is one line.
+/* Fuzzes a configuration file: every entry is a known name and a text of one line, is within the
+ * text, and means the same when it is written as a line again; every refusal is one line.
  *
  * Input: a byte for how many entries can be kept, then the file.
  */
@@ -34,7 +34,7 @@ static void check_entry(const char *entry, const char *text, size_t size) {
         promise((unsigned char)*at >= ' ' || *at == '\t');
 }
 
-/* In the quotes that it does not contain. */
+/* Checks an entry in the quotes that it does not contain. */
 static void check_again(const char *entry) {
     const char *const value = strchr(entry, '=') + 1;
     const char quote = strchr(value, '\'') ? '"' : '\'';

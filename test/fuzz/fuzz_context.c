@@ -1,10 +1,10 @@
-/* What an application publishes about itself and its threads, and lines of /proc/self/maps.
+/* Fuzzes what an application publishes about itself and its threads, and lines of /proc/self/maps.
  *
- * Whatever the bytes: every attribute that is taken has a key and a value within bounds, keys are
- * unique, texts are UTF-8; a name of a key could be one; a message that is refused adds nothing,
- * and the same bytes mean the same again. Taken as the context of a thread, all of it is labels,
- * within bounds and with unique keys, or counted as left out. Input: a line of maps up to a NUL;
- * behind it the message.
+ * Whatever the bytes: every accepted attribute has a key and a value within bounds, keys are
+ * unique, texts are UTF-8; a name of a key could be one; a refused message adds nothing, and the
+ * same bytes mean the same again. As the context of a thread, all of it is labels, within bounds
+ * and with unique keys, or counted as left out. Input: a line of maps up to a NUL; behind it the
+ * message.
  */
 #include "encode/contexts.h"
 #include "encode/process_context.h"
@@ -36,7 +36,7 @@ static void check_same(const struct attribute *a, const struct attribute *b) {
     else if (a->value.kind == ATTRIBUTE_BOOL)
         promise(a->value.truth == b->value.truth);
     else
-        promise(a->value.integer == b->value.integer); /* the bits of a double, too */
+        promise(a->value.integer == b->value.integer); /* compares the bits of a double, too */
 }
 
 static void check_names(const uint8_t *bytes, size_t size, bool valid) {
@@ -106,7 +106,7 @@ static void check_context(const uint8_t *bytes, size_t size, bool ids) {
     const uint64_t left_out = contexts_name(&merge, &names, &config);
     promise(merge.items.count == 1 && merge.context_count == 1);
     const struct exported_context *const exported = context_of_item(&merge, 0);
-    if (exported) /* something is exported of it */
+    if (exported) /* a part of it is exported */
         check_exported(exported, entries_of(&context), left_out, ids);
     else
         promise(!context_has_span(&context) && left_out <= entries_of(&context));

@@ -1,6 +1,6 @@
-/* Lines that change settings while the program runs: what is taken is within the bounds of the
- * variables and of the start, says the same when it is written again, and every refusal is one
- * line.
+/* Fuzzes lines that change settings while the program runs: accepted settings are within the bounds
+ * of the variables and of the start, mean the same when they are written again, and every refusal
+ * is one line.
  *
  * Input: a byte for the types of the start, then the text.
  */

@@ -1,12 +1,12 @@
-/* A configuration file: whatever is in it, reading it ends, and what comes of it is settings that
- * have names, attributes that fit their set, and complaints that name a line. A text without a
- * dollar sign has no reference in it. Input: the file.
+/* Fuzzes a configuration file: whatever is in it, reading it ends, and gives settings that have
+ * names, attributes that fit their set, and complaints that name a line. A text without a dollar
+ * sign has no reference in it. Input: the file.
  */
 #include "budget.h"
 #include "declare/declared_values.h"
 #include "fuzz.h"
 
-/* Of the file's size, and of its CPU time: libyaml looks at all anchors for each. */
+/* Bounds memory by the file's size, and CPU time: libyaml searches all anchors for each. */
 enum { FIXED_BYTES = 1 << 20, BYTES_EACH = 4096 };
 
 static const char *look_up(const char *name) {
@@ -51,7 +51,8 @@ static void check_file(const char *text, size_t size) {
     free(values);
 }
 
-/* As long as it is at most: no variable's value is longer than a reference to it. */
+/* Checks that the result is no longer than the text: no variable's value is longer than a reference
+ * to it. */
 static void check_substitution(const char *text, size_t size) {
     char *const out = malloc(size * 8 + 1);
     promise(out);

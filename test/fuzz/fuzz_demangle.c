@@ -1,9 +1,9 @@
-/* Names that compilers mangle, and what no compiler would: made of the manglings' own tokens.
+/* Fuzzes names that compilers mangle, and names that no compiler would write: made of the
+ * manglings' own tokens.
  *
- * libiberty's time grows exponentially with some of them, so that the profiler leaves it when its
- * budget of CPU time is spent. Here the same is done by a timer; what is promised besides is that
- * the helper's stack is enough, that memory is bounded, and that what comes out is one of the
- * bounded length. */
+ * libiberty's time grows exponentially with some of them, so that the profiler abandons it when its
+ * budget of CPU time is spent. Here a timer does this. Besides, the helper's stack must suffice,
+ * memory must be bounded, and the result must have the bounded length. */
 #include "budget.h"
 
 #include "symbolize/demangle.h"
@@ -45,7 +45,7 @@ static void set_timer(long nano) {
 }
 
 static void try_name(void) {
-    __lsan_disable(); /* of what is left, a block is lost, as in the profiler */
+    __lsan_disable(); /* abandoned work loses a block, as in the profiler */
     if (sigsetjmp(helper.way_out, 1) != 0) {
         __lsan_enable();
         return;
@@ -82,7 +82,7 @@ static void start_helper(void) {
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     promise(pthread_create(&helper.thread, &attributes, work, NULL) == 0);
-    pthread_sigmask(SIG_BLOCK, &only, NULL); /* the helper alone takes it */
+    pthread_sigmask(SIG_BLOCK, &only, NULL); /* the helper alone receives it */
 }
 
 /* --- tokens --- */
@@ -133,7 +133,8 @@ static size_t insert(uint8_t *data, size_t size, size_t max, size_t at, const vo
     return size + length;
 }
 
-/* Puts in some tokens, or a part of the name once more; else what the fuzzer does by itself. */
+/* Inserts some tokens, or a part of the name once more; else mutates as the fuzzer does by
+ * itself. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed) {
     unsigned random = seed;
     if (next_random(&random) % 4 == 0)

@@ -1,4 +1,4 @@
-/* Debug information through libdw, from sections that were changed: it comes to an end, within a
+/* Fuzzes debug information through libdw, from sections that were changed: reading ends, within a
  * bound on time and memory, and opens no file. */
 #include "budget.h"
 
@@ -12,9 +12,10 @@ enum { MAX_LINES = 32, ADDRESSES = 48, STEP = 16 };
 
 static const double most_seconds = 4;
 static const size_t most_bytes = (size_t)256 << 20;
-static const size_t largest_section = 1 << 20; /* inflated, of what is tried */
+static const size_t largest_section = 1 << 20; /* the largest inflated section that is tried */
 
-/* libdw looks for split and alternate files by the names that it finds. */
+/* Is set while libdw runs, which would open split and alternate files by the names that it
+ * finds. */
 static bool inside;
 int open(const char *path, int flags, ...);
 int open64(const char *path, int flags, ...);
@@ -32,7 +33,7 @@ int open64(const char *path, int flags, ...) {
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 
-/* Mostly what the headers describe is changed, not they. */
+/* Changes mostly what the headers describe, not the headers. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed) {
     struct elf_sections sections;
     uint8_t *const copy = malloc(size ? size : 1);

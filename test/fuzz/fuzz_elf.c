@@ -1,4 +1,4 @@
-/* A file that is read for symbols: whatever it claims, what is read of it is bounded, and every
+/* Fuzzes a file that is read for symbols: whatever it claims, the reading is bounded, and every
  * name ends. */
 #include "budget.h"
 
@@ -9,7 +9,8 @@
 enum { SOME_SYMBOLS = 64 };
 
 static const double most_seconds = 1;
-/* Beside the input: its tables, and what minidebug's xz and inflated sections may take. */
+/* Bounds memory beside the input: its tables, and what minidebug's xz and inflated sections may
+ * take. */
 static const size_t most_bytes = (size_t)160 << 20;
 
 static void read_names(const struct elf_file *file, size_t size) {

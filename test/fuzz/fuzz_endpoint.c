@@ -1,5 +1,5 @@
-/* Requests to the process's HTTP endpoint, as libmicrohttpd hands them over: every one gets one
- * reply. Without the right nothing is served and no setting changes; every refusal is one line.
+/* Fuzzes requests to the process's HTTP endpoint, as libmicrohttpd passes them on: every one gets
+ * one reply. Without the right nothing is served and no setting changes; every refusal is one line.
  *
  * Input: a byte of flags for the configuration; then requests, each up to a byte 0xff: a byte of
  * flags, "METHOD PATH?QUERY", lines of headers up to an empty one, and the body.
@@ -22,7 +22,7 @@ struct pairs {
 };
 
 struct made {
-    struct http_request request; /* first: what the endpoint gets */
+    struct http_request request; /* first: the endpoint gets a pointer to it */
     char *text[3];               /* method, path, body */
     struct pairs headers;
     struct pairs arguments;
@@ -112,7 +112,7 @@ struct http_server *http_server_open(const struct capture_api *api, struct liste
     return NULL;
 }
 
-/* --- what is promised --- */
+/* --- promises --- */
 
 static bool has_token(const struct made *made) {
     const char *const given = http_header(&made->request, "Authorization");
@@ -214,7 +214,7 @@ static void free_requests(void) {
     }
 }
 
-/* As serve.c's http_gone does: the client has closed its connection meanwhile. */
+/* Closes some as serve.c's http_gone does: the client has closed its connection meanwhile. */
 static void close_some(void) {
     for (unsigned i = 0; i < requests.count; i++) {
         struct made *const made = &requests.made[i];
@@ -260,7 +260,7 @@ static void add_line(void *arg, const char *name, const char *value) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static char server; /* stands for one; nothing reads it */
+    static char server; /* stands for a server; nothing reads it */
     struct input input = {data, size};
     const unsigned flags = take_byte(&input);
     const char *const environment[] = {

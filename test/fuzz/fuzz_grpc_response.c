@@ -1,8 +1,9 @@
-/* How a gRPC call ends: its headers line by line, its message, and the protobuf answer in that.
+/* Fuzzes the end of a gRPC call: its headers line by line, its message, and the protobuf response
+ * in that.
  *
- * What is kept of headers is bounded, and shown as one line. A message that is unwrapped lies
- * within the body. An answer means the same in protobuf and, written by our writer, in JSON. Input:
- * lines, each ended by a line feed, up to a NUL; behind it the body.
+ * What is kept of headers is bounded, and shown as one line. An unwrapped message is within the
+ * body. A response means the same in protobuf and, written by our writer, in JSON. Input: lines,
+ * each ended by a line feed, up to a NUL; behind it the body.
  */
 #include "encode/compress.h"
 #include "export/grpc_response.h"
@@ -56,7 +57,7 @@ static void take_lines(char *lines) {
 
 /* --- the message --- */
 
-/* Whether the protobuf answer says something that both forms keep whole. */
+/* Returns whether the protobuf response has something that both forms keep whole. */
 static bool as_json(const uint8_t *message, size_t size, struct partial_success *result) {
     ANSWER *const response = ANSWER_UNPACK(NULL, size, message);
     if (!response)

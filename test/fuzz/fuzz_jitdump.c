@@ -1,6 +1,6 @@
-/* A jitdump file: any records. They cost time and memory by their length alone, and one that is
- * read in two parts says what one says that is read at once. Input: a byte that says where it is
- * parted.
+/* Fuzzes a jitdump file of any records. They cost time and memory by their length alone, and a file
+ * that is read in two parts means the same as one that is read at once. Input: a byte for where to
+ * divide; then the file.
  */
 #include "budget.h"
 #include "reported.h"
@@ -27,7 +27,7 @@ static void ask(struct jitdump *dump, uint64_t address, struct said *said) {
     promise(said->line >= 0 && strlen(said->file) < sizeof said->file);
 }
 
-/* Of a file without a valid head nothing is read, however it is parted. */
+/* Reads nothing of a file without a valid head, however it is divided. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static struct said says[2];
     static struct jitdump parted;

@@ -1,6 +1,6 @@
-/* What a receiver answers in JSON: of whatever bytes, what is kept is shown as one printable
- * line of UTF-8, and all that is JSON, not nested deeper than the reader's bound, is taken. Why it
- * refuses, in whatever form, is bounded, and repeats no header. Input: the body.
+/* Fuzzes a receiver's response in JSON: of whatever bytes, what is kept is shown as one printable
+ * line of UTF-8, and all JSON that is not nested deeper than the reader's bound is accepted. The
+ * reason of a refusal, in whatever form, is bounded, and repeats no header. Input: the body.
  */
 #include "export/receiver_words.h"
 #include "export/response.h"
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     response_read(body, size, true, &again);
     promise(memcmp(&result, &again, sizeof result) == 0);
 
-    /* one character more is no answer, and nothing is believed of it */
+    /* one character more makes it invalid, and nothing of it is used */
     uint8_t *const longer = malloc(size + 1);
     promise(longer);
     memcpy(longer, body, size);

@@ -1,5 +1,5 @@
-/* Any message as JSON: what is written is JSON by the letter, on one line, and nothing is refused
- * but what is nested deeper than the bound.
+/* Fuzzes any message as JSON: the output is strict JSON, on one line, and nothing is refused except
+ * messages nested deeper than the bound.
  *
  * Input: a byte that chooses the kind of message, then the message in protobuf.
  */

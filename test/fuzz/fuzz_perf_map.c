@@ -1,5 +1,6 @@
-/* A perf map: any text. It costs time and memory by its length alone, and one that is read in two
- * parts says what one says that is read at once. Input: a byte that says where it is parted. */
+/* Fuzzes a perf map of any text. It costs time and memory by its length alone, and a map that is
+ * read in two parts means the same as one that is read at once. Input: a byte for where to divide;
+ * then the map. */
 #include "budget.h"
 #include "reported.h"
 

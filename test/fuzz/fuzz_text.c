@@ -1,9 +1,9 @@
-/* Lists of key=value pairs, and endpoints.
+/* Fuzzes lists of key=value pairs, and endpoints.
  *
- * Pairs: a malformed list gives none; those of a good one, encoded anew, are read the same again.
- * Endpoints: a URL of http or https that, read again as it is, stays as it is, and that depends on
- * the room for it only in whether it fits.
- * Input: a byte of rules, a byte for the room, then the text.
+ * Pairs: a malformed list gives none; those of a good one, encoded again, are read the same again.
+ * Endpoints: a URL of http or https that is unchanged when it is read again, and that depends on
+ * the room for it only in whether it fits. Input: a byte of rules, a byte for the room, then the
+ * text.
  */
 #include "endpoint.h"
 #include "fuzz.h"
@@ -12,7 +12,7 @@
 /* --- pairs --- */
 
 struct pairs {
-    char *text; /* encoded anew */
+    char *text; /* encoded again */
     size_t size;
     size_t count;
 };
@@ -41,7 +41,7 @@ static void keep_pair(void *arg, const char *key, const char *value) {
     put_encoded(pairs, value);
 }
 
-/* Of text of `size` bytes: each of them three, at most. */
+/* Reads a text of `size` bytes: each of them makes three, at most. */
 static bool read_pairs(const char *text, size_t size, struct pairs *pairs) {
     char *const scratch = malloc(strlen(text) + 1);
     *pairs = (struct pairs){.text = malloc(3 * size + 1)};

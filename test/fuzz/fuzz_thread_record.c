@@ -1,10 +1,10 @@
-/* A thread's record (OTEP 4947), and labels of the custom-labels libraries, as a program may leave
- * them: any bytes, at the very end of what can be read.
+/* Fuzzes a thread's record (OTEP 4947), and labels of the custom-labels libraries, as a program may
+ * leave them: any bytes, at the very end of readable memory.
  *
- * Whatever they are: nothing behind them is read; what is taken is within bounds and has each key
- * once; the same bytes mean the same again. Input: a byte, of which the lowest bit says which of
- * the two it is; behind it the record, or the labels: their count, then for each the lengths of key
- * and value, and their bytes, of which a length of 255 leads nowhere.
+ * Whatever they are: nothing behind them is read; the accepted part is within bounds and has each
+ * key once; the same bytes mean the same again. Input: a byte, whose lowest bit chooses one of the
+ * two; behind it the record, or the labels: their count, then for each the lengths of key and
+ * value, and their bytes, of which a length of 255 leads nowhere.
  */
 #include "context/custom_labels.h"
 #include "context/thread_context.h"
@@ -30,7 +30,7 @@ struct label_set {
     uint64_t capacity;
 };
 
-/* The end of pages behind which none is. */
+/* Returns the end of pages behind which none is mapped. */
 static uint8_t *edge(void) {
     static uint8_t *end;
     if (end)
@@ -74,7 +74,7 @@ static void check(const struct sample_context *context) {
         promise(context->attributes[at] == 0);
 }
 
-/* Into memory of other contents each time. */
+/* Reads into memory of other contents each time. */
 static void read_it(reader *read, const void *object) {
     static struct sample_context contexts[2];
     enum context_outcome outcomes[2];

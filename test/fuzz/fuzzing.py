@@ -17,19 +17,19 @@ from seeds import BUILD, SEEDS, write_seeds
 
 FUZZ = BUILD / "fuzz"
 NAMES = sorted(SEEDS)
-# of an input: of a line and of headers more than their bound; of objects more than the seeds have
+# bytes of an input: more than the bounds of a line and of headers; more than the objects of the seeds
 MAX_BYTES = {"config_file": 8192, "endpoint": 8192, "grpc_response": 16384, "elf": 32768, "dwarf": 32768, "demangle": 2048}
 USUAL_MAX_BYTES = 4096
 LEAST_RUNS = 200  # fewer would be a fuzzer that does not work, however busy the machine is
 REPEATED_RUNS = 8_000
-# Those of which an input costs 2 to 4 ms: 7 seconds of a processor each.
+# The fuzzers whose inputs cost 2 to 4 ms: 7 seconds of a processor each.
 SLOW_REPEATED_RUNS = {"config": 2_000, "dwarf": 4_000, "elf": 4_000, "perf_map": 4_000}
 FIXED_SEED = 1
 HANG_SECONDS = 600  # of wall time for one input; what an input may cost in CPU time is in budget.h
 
 
 class Result:
-    """One fuzzer's run: `problem` is empty if all is well."""
+    """Holds one fuzzer's run: `problem` is empty if all is well."""
 
     def __init__(self, name, runs, edges, problem):
         self.name = name
@@ -42,7 +42,7 @@ class Result:
 
 
 def is_built():
-    """False where clang has no fuzzer's runtime; `make fuzzers` says so."""
+    """Returns whether the fuzzers are built: not where clang has no fuzzer's runtime, as `make fuzzers` reports."""
     return all((FUZZ / name).exists() for name in NAMES)
 
 
@@ -52,7 +52,7 @@ def last_number(pattern, text):
 
 
 def folders(name):
-    """Returns the fuzzer's folders of seeds, of its corpus and of what it found. All are there."""
+    """Returns the fuzzer's folders of seeds, of its corpus and of what it found. Creates them."""
     seeds, corpus, found = (FUZZ / kind / name for kind in ("seeds", "corpus", "found"))
     write_seeds(name, seeds)
     corpus.mkdir(parents=True, exist_ok=True)

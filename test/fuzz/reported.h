@@ -1,4 +1,4 @@
-/* A file that a runtime reports its code in, as a fuzzer has it: written in two parts. */
+/* Writes a file in which a runtime reports its code, from a fuzzer's input: in two parts. */
 #ifndef OTELPROF_FUZZ_REPORTED_H
 #define OTELPROF_FUZZ_REPORTED_H
 
@@ -21,7 +21,8 @@ static inline void reported_append(int file, const uint8_t *bytes, size_t size) 
     promise(lseek(file, 0, SEEK_END) >= 0 && write(file, bytes, size) == (ssize_t)size);
 }
 
-/* An address out of the input itself: the eight bytes at `at`, or what they say in hexadecimal. */
+/* Takes an address from the input itself: the eight bytes at `at`, or their meaning in
+ * hexadecimal. */
 static inline uint64_t reported_probe(const uint8_t *bytes, size_t size, size_t at, bool binary) {
     uint64_t address = 0;
     for (size_t i = 0; i < sizeof address && at + i < size; i++) {
@@ -36,7 +37,7 @@ static inline uint64_t reported_probe(const uint8_t *bytes, size_t size, size_t 
     return address;
 }
 
-/* What a name is taken apart to. */
+/* Checks the parts of a name. */
 static inline void reported_name(const char *text) {
     struct arena arena = {0};
     struct generated_name name;

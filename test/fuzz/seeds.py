@@ -1,4 +1,4 @@
-"""What each fuzzer begins with: small valid inputs, and some that were made to be wrong."""
+"""Makes what each fuzzer begins with: small valid inputs, and some that are wrong on purpose."""
 
 import base64
 import lzma
@@ -45,7 +45,7 @@ def config():
         yield b"\x04" + text
     values = ["", "true", "0", "1", "4000", "16777217", "1099511627776", "none", "http://a b", "h:1", "\n", "x" * 300,
               "cpu>80%, rss>1GiB"]
-    for value in values:  # of every variable, in both forms
+    for value in values:  # values of every variable, in both forms
         yield b"\xff" + b"".join(bytes([code]) + value.encode() + b"\0"
                                  for form in (0, 0x80) for code in range(form + 1, form + 65))
 
@@ -143,7 +143,7 @@ def grpc_response():
 
 
 def eh_frame_of(path):
-    """.eh_frame_hdr and what the file has behind it, and where code begins, relative to that."""
+    """Returns .eh_frame_hdr and what the file has behind it, and where code begins, relative to that."""
     data = path.read_bytes()
     offset, count = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
     for index in range(count):
@@ -164,8 +164,8 @@ def entry(body):
 
 
 def one_function(data_align, code, pointer_format=0x1B):
-    """Tables of one function at 64, in front of them, with `code` as its instructions. A format of two
-    bytes for the pointer in the header moves the search table to where it is not aligned."""
+    """Makes tables of one function at 64, in front of them, with `code` as its instructions. A format of two bytes
+    for the pointer in the header moves the search table to where it is not aligned."""
     cie = entry(b"\0" * 4 + b"\1zR\0\1" + data_align + b"\x10" + b"\1\x1b" + b"\x0c\7\x08\x90\1")
     head = bytes([1, pointer_format, 3, 0x3B]) + b"\0" * (4 if pointer_format == 0x1B else 2)
     place = len(head) + 4 + 8
@@ -193,7 +193,7 @@ def cfi():
 
 
 def code():
-    """Functions: with frame records, without, of a switch, of calls that do not return."""
+    """Makes functions: with frame records, without, of a switch, of calls that do not return."""
     for function in (
         "f30f1efa554889e5534883ec0890488b5df8c9c3", "5385ff7405e8000000005bc3e800000000cc", "4883ec18e800000000554889e55dc3",
         "4883c4085dffe0", "3effe0", "4829c4488d65f85b5dc3", "f30f1efaff2500000000", "ebfe", "0f8400000000ebf8", "5589e5c9c3",
@@ -204,7 +204,8 @@ def code():
 
 
 def registered():
-    """Sections as LLVM writes them, with addresses that are absolute or relative; one entry alone has its CIE after it."""
+    """Makes sections as LLVM writes them, with addresses that are absolute or relative; one entry alone has its CIE
+    after it."""
     for encoding, form in ((b"\0", "<QQ"), (b"\x1b", "<iI")):
         cie = entry(b"\0" * 4 + b"\1zR\0\1\x78\x10\1" + encoding + b"\x0c\7\x08\x90\1")
         section = cie
@@ -245,7 +246,7 @@ def otlp_json():
     yield b"\0" + request.SerializeToString().replace("a\u20ac".encode(), b"\xff\xc0\x80\xed")
     yield b"\1" + response()
     yield b"\2" + resource_pb2.Resource(attributes=[common_pb2.KeyValue(key="a", value=nested(3))]).SerializeToString()
-    for depth in (1, 20, 38, 39, 40, 41, 60):  # the bound lies between
+    for depth in (1, 20, 38, 39, 40, 41, 60):  # the bound is among these
         yield b"\3" + nested(depth).SerializeToString()
     yield b"\4" + retry_info()
 
@@ -268,7 +269,7 @@ def names_of_keys(schema, names):
 
 
 def contexts_of_threads():
-    """A span's ids, then entries."""
+    """Makes a span's ids, then entries."""
     def entry(key, value):
         return bytes([len(key), len(value)]) + key + value
 
@@ -314,7 +315,7 @@ void enter(struct shop *s) { add(s, 3); hidden(); sink++; }
 
 
 def objects(*flags):
-    """Small objects with debug information of several compilers and versions, and what `flags` ask for."""
+    """Builds small objects with debug information of several compilers and versions, and with `flags`."""
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder) / "a.c", Path(folder) / "a.so"
         source.write_text(PROGRAM)

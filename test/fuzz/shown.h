@@ -1,4 +1,4 @@
-/* A promise about what others wrote: a log shows it as one line of UTF-8. */
+/* Holds a promise about foreign text: a log shows it as one line of UTF-8. */
 #ifndef FUZZ_SHOWN_H
 #define FUZZ_SHOWN_H
 

@@ -77,7 +77,8 @@ static bool escape(struct look *l) {
     return true;
 }
 
-/* One character beyond ASCII (Unicode 15, table 3-6: no surrogates, none too long, none beyond). */
+/* Checks one character beyond ASCII (Unicode 15, table 3-6: no surrogates, none too long, none
+ * beyond). */
 static bool wide(struct look *l) {
     const int lead = *l->at++;
     const int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;

@@ -1,4 +1,4 @@
-"""Runs a program that keeps books of its heap under the profiler, and holds the profile to them."""
+"""Runs a program that keeps books of its heap under the profiler, and compares the profile with them."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from profiled import BUILD, LIBRARY, Instance, Receiver, attributes_of, check_co
 
 import allocators  # noqa: E402
 
-# Allocator -> what is preloaded, and what random_heap must not ask of it.
+# Maps an allocator to what is preloaded, and to options of random_heap for its faults.
 ALLOCATORS = {
     "libc": ("", []),
     "jemalloc": (allocators.PATHS["jemalloc"], []),
@@ -21,7 +21,7 @@ ALLOCATORS = {
     # 2.0.9 aligns 256 B at 256 to 128, and aborts where operator new should throw
     "mimalloc": (allocators.PATHS["mimalloc"], ["no-alignment", "no-throw"]),
 }
-# Value of a profile -> its name in the books.
+# Maps a value of a profile to its name in the books.
 KINDS = {
     "alloc_objects": "objects",
     "alloc_space": "bytes",
@@ -33,7 +33,7 @@ LOSSES = ("table_full", "no_thread", "live_full", "stack_store_full", "queue_ful
 
 
 def operator_new_is_hooked():
-    """Allocators that answer operator new themselves show it to nobody who hooks malloc alone."""
+    """Returns False for allocators with an operator new of their own, which hooks of malloc alone do not see."""
     symbols = subprocess.run(["nm", "-D", LIBRARY], capture_output=True, text=True, check=True)
     return " T _Znwm\n" in symbols.stdout
 
@@ -45,7 +45,7 @@ def preload(allocator, ours_first=True):
 
 
 class Profile:
-    """One process and what came of it; `instance` is None if nothing did."""
+    """Holds one process and its results; `instance` is None if nothing came."""
 
     def __init__(self, returncode, stdout, stderr, log, instance, dropped, sizes):
         self.returncode = returncode
@@ -54,7 +54,7 @@ class Profile:
         self.log = log
         self.instance = instance
         self.dropped = dropped  # reason -> count
-        self.sizes = sizes  # of the requests, in bytes
+        self.sizes = sizes  # sizes of the requests, in bytes
 
     def books(self):
         return json.loads(self.stdout.splitlines()[-1])
@@ -80,7 +80,7 @@ def instance_of(requests, pid, dropped):
             for profile in (p for scope in resource_profiles.scope_profiles for p in scope.profiles):
                 instance.add(request.dictionary, profile)
                 for reason, count in dropped_in(request.dictionary, profile):
-                    dropped[reason] = count  # since the start
+                    dropped[reason] = count  # counted since the start
     return instance
 
 
@@ -118,7 +118,7 @@ def profile(command, environment, scratch, preloaded=None, timeout=600, receiver
 
 
 def random_heap(calls, seed, allocator):
-    """The command."""
+    """Returns the command."""
     options = list(ALLOCATORS[allocator][1])
     if allocator != "libc" and not operator_new_is_hooked():
         options.append("no-new")
@@ -126,7 +126,7 @@ def random_heap(calls, seed, allocator):
 
 
 def run_random_heap(calls, seed, allocator, scratch, ours_first=True, environment=()):
-    """random_heap with every allocation sampled; (its profile, how long it took)."""
+    """Runs random_heap with every allocation sampled; returns (its profile, how long it took)."""
     start = time.monotonic()
     result = profile(
         random_heap(calls, seed, allocator),
@@ -136,7 +136,7 @@ def run_random_heap(calls, seed, allocator, scratch, ours_first=True, environmen
 
 
 def by_site(instance, kind):
-    """{site: sum over the stacks that lead through it}"""
+    """Returns {site: sum over the stacks that lead through it}."""
     sums = {}
     for stack, value in instance.stacks(kind).items():
         site = next((name for name in stack if name.startswith(("site_", "vain_"))), "")
@@ -145,7 +145,7 @@ def by_site(instance, kind):
 
 
 def differences(result):
-    """What in the profile is not as in the program's books, as sentences; [] if all is, to the byte."""
+    """Returns how the profile differs from the program's books, as sentences; [] if all agrees, to the byte."""
     if result.returncode != 0 or result.instance is None:
         return [f"ended with {result.returncode}, {result.stderr[-300:]!r}, {result.log[-300:]!r}"]
     lost = {reason: n for reason, n in result.dropped.items() if reason in LOSSES}

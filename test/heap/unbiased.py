@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Whether the estimates are unbiased: many seeded runs at several intervals, and the mean error of
-each site's objects and bytes against its standard error. `test_heap_unbiased.py` is the short form.
+"""Checks whether the estimates are unbiased: many seeded runs at several intervals, and the mean error of each site's
+objects and bytes against its standard error. `test_heap_unbiased.py` is the short form.
 
-Per site and interval the errors of all runs are summed up; runs are independent, so the sum's
-variance is the sum of the variances that Poisson sampling has (sampling_theory.py).
+Per site and interval the errors of all runs are summed up; runs are independent, so the sum's variance is the sum of
+the variances that Poisson sampling has (sampling_theory.py).
 """
 
 import argparse
@@ -17,12 +17,12 @@ from sampling_theory import Comparison, score_of_few_missed, standard_error
 
 KIB = 1024
 INTERVALS = (4 * KIB, 64 * KIB, 512 * KIB)
-# Bytes of each site, so that sites of small objects get samples at every interval.
+# Sets the bytes of each site, so that sites of small objects get samples at every interval.
 BYTES = {4 * KIB: 512 * KIB, 64 * KIB: 4 * KIB * KIB, 512 * KIB: 16 * KIB * KIB}
 
 
 class Deviation:
-    """The errors of many estimates of one quantity, summed up."""
+    """Sums the errors of many estimates of one quantity."""
 
     def __init__(self):
         self.truth = 0
@@ -45,12 +45,12 @@ class Deviation:
             score = score_of_few_missed(self.truth / unit, size, interval, measured)
             if score is not None:
                 return score
-        # what is sampled with certainty is off by rounding: half a unit a run, and stack, at most
+        # a value that is sampled with certainty has a rounding error: half a unit a run, and stack, at most
         return self.error / math.sqrt(self.variance + self.runs / 12)
 
 
 def truth_of(text):
-    """{site: [(size, objects, live objects)]}"""
+    """Returns {site: [(size, objects, live objects)]}."""
     sites = {}
     for key, (objects, live) in json.loads(text).items():
         site, size = key.split()
@@ -80,7 +80,7 @@ def add_run(deviations, interval, result):
 
 
 def measure(intervals, runs, first_seed=1, progress=None):
-    """{(interval, kind, site or "all"): Deviation}"""
+    """Returns {(interval, kind, site or "all"): Deviation}."""
     deviations = {}
     receiver = Receiver()
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,4 +1,4 @@
-"""Others that are preloaded beside us: for the whole host in either order, and by LD_PRELOAD, which start scripts
+"""Preloads others beside the profiler: for the whole host in either order, and by LD_PRELOAD, which start scripts
 change."""
 
 import itertools
@@ -13,7 +13,7 @@ import roots
 from machine import services
 from profiled import Receiver
 
-# Where they are in one release or another, and what they are told.
+# Lists where they are in one release or another, and their settings.
 OTHERS = {
     "eatmydata": (f"{roots.LIBRARIES}/libeatmydata.so", {}),
     "faketime": (f"{roots.LIBRARIES}/faketime/libfaketime.so.1", {"FAKETIME": "-15d"}),
@@ -23,12 +23,12 @@ OTHERS = {
     "torsocks": (f"{roots.LIBRARIES}/**/libtorsocks.so", {}),
     "injector": ("usr/local/lib/injector.so", {}),
 }
-# These lead connections elsewhere: no profile of what they are loaded into arrives.
+# These redirect connections: no profile of a program with one of them arrives.
 ROUTES = ("socket_wrapper", "torsocks")
 # `otelprof host verify` refuses beside these: faketime gives each process a variable of its own, so that no two runs of
-# env say the same; torsocks denies fstat, by syscall(), and says so.
+# env are equal; torsocks denies fstat, by syscall(), and prints that.
 REFUSED = {("bullseye", "faketime"), ("bullseye", "torsocks")}
-EVERY = 9  # command of the list
+EVERY = 9  # every such command of the list
 OURS = f"/{installed.FOLDER}/libotelprof.so"
 ANOTHER_COPY = "/opt/otelprof/libotelprof.so"
 START_SCRIPTS = {
@@ -54,7 +54,8 @@ def some_commands(root, **environment):
 
 
 def host_wide(root, name, path, told):
-    """Lines: what is otherwise with us, before it and behind it, than with it alone; None: how many were profiled."""
+    """Returns lines: what differs with the profiler, before the other and behind it, from the other alone; None: how
+    many were profiled."""
     preload = root / installed.PRELOAD
     preload.write_text(f"/{path}\n")
     alone = some_commands(root, **told)
@@ -62,7 +63,7 @@ def host_wide(root, name, path, told):
     installed.set_up(root, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, **commands.EVERYTHING,
                      **({} if name in ROUTES else {"OTEL_PROFILER_INCLUDE": "app,perl"}))
     installed.expect_host(root, "enable")
-    receiver.requests.clear()  # of what was verified: with OTEL_PROFILER_MIN_LIFETIME=0 that is sent, too
+    receiver.requests.clear()  # exports of the verification: with OTEL_PROFILER_MIN_LIFETIME=0 they are sent, too
     behind = preload.read_text()
     for order, text in (("behind", behind), ("before", "".join(f"{line}\n" for line in reversed(behind.split())))):
         preload.write_text(text)
@@ -83,7 +84,7 @@ def amiss(name, senders, should):
 
 
 def by_start_scripts(root, too_old):
-    """Lines: a program's start script that changes LD_PRELOAD decides, and harms nothing."""
+    """Returns lines: a program's start script that changes LD_PRELOAD decides, and harms nothing."""
     script = root / "usr/local/bin/start"
     for what, (line, stays) in START_SCRIPTS.items():
         script.write_text(f"#!/bin/sh\n{line.format(other=f'/{roots.LIBRARIES}/libeatmydata.so')}\nexec /usr/local/bin/app\n")

@@ -14,28 +14,29 @@ import roots
 PRELOAD_UNIT = "otelprof-preload.service"
 LINE = "/run/opentelemetry/otelprof/$LIB/libotelprof.so"
 UNIFIED = {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}  # systemd 258 boots with no other; older ones on either
-# What the unit itself says, and a mount of its.
+# Matches the unit's own lines, and a mount of its.
 OF_THE_UNIT = ("otelprof-preload", "Preload of the profiler", "opentelemetry-otelprof")
-# These have the host's /etc, but another /run: the line leads nowhere, and the loader says so, once for each program.
+# These have the host's /etc, but another /run: the line leads nowhere, and the loader reports that, once for each
+# program.
 WITHOUT_RUN = {f"boot-{name}" for name in ("inaccessible", "root-directory", "temporary-run")}
 LOADER_SAYS = f"ERROR: ld.so: object '{LINE}' from /etc/ld.so.preload cannot be preloaded"
 
 
 def prepare(suite, debian, bundle, scratch):
-    """A layer above the release: services, the bundle, its unit."""
+    """Makes a layer above the release: services, the bundle, its unit."""
     with layers.layered(scratch / "given", debian) as root:
         image.install_services(root, *programs.for_release(debian))
         image.install_units(root / "etc/systemd/system", programs.SOURCES.parent / "units")
         for name in ("lasting", "kill-switch"):
             shutil.copy(programs.SOURCES / name, root / "usr/local/bin")
         installed.install(root, bundle, suite)
-        shutil.copy(bundle / "host/otelprof-preload.service", root / installed.UNIT)  # the same as the package's
+        shutil.copy(bundle / "host/otelprof-preload.service", root / installed.UNIT)  # equal to the package's
         installed.set_up(root, OTEL_PROFILER_INCLUDE="work,perl", OTEL_EXPORTER_OTLP_ENDPOINT=f"unix://{image.SOCKET}")
     return scratch / "given/changes"
 
 
 def boot(lower, scratch, change):
-    """(the boot, what the switch's notes say, what is left of the line)"""
+    """Returns (the boot, the switch's notes, what is left of the line)."""
     with layers.layered(scratch, *lower) as root:
         change(root)
         booted = machine.boot(root, scratch, **UNIFIED)
@@ -61,7 +62,7 @@ def without_ours(booted):
 
 
 def expected_notes(preloaded, too_old):
-    """A second thread is the profiler's."""
+    """Returns the expected notes: a second thread is the profiler's."""
     threads = 1 if too_old or not preloaded else 2
     line = LINE if preloaded else ""
     return f"preloaded: {line}\nbefore: {threads} threads\ndisabled: 1 threads\nafter: {threads} threads\n"

@@ -1,5 +1,5 @@
-"""Ordinary commands in a Debian, and programs whose loader must put up with us: they say and leave the same with the
-profiler as without. `otelprof host disable` leaves no trace."""
+"""Runs ordinary commands in a Debian, and programs whose loader must load the library or ignore it: their output and
+files are the same with the profiler as without. `otelprof host disable` leaves no trace."""
 
 import dataclasses
 import re
@@ -16,10 +16,10 @@ from profiled import Receiver
 LIST = Path(__file__).resolve().parent / "ordinary_commands"
 LEAST = 200  # commands that are found in every Debian
 NOT_FOUND = 127
-NOTES = re.compile(r"^(var/(log|cache|lib/systemd)|run)(/|$)|-$")  # what programs note of a run, and copies of it
+NOTES = re.compile(r"^(var/(log|cache|lib/systemd)|run)(/|$)|-$")  # files in which programs note a run, and copies of these files
 EVERYTHING = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"}
 OURS = "etc/opentelemetry"
-# What the loader of 32-bit programs is told of LD_PRELOAD is its own affair: only /etc/ld.so.preload has $LIB.
+# How the loader of 32-bit programs treats LD_PRELOAD does not count: only /etc/ld.so.preload has $LIB.
 BY_HAND = ("static", "static-pie", "go", "musl", "musl-static")
 
 
@@ -27,8 +27,8 @@ BY_HAND = ("static", "static-pie", "go", "musl", "musl-static")
 class Round:
     said: dict  # by command: (status, output, errors)
     left: dict  # a listing of the files that the commands made
-    senders: dict  # what sent a profile: how many processes of each name
-    trouble: list  # what else went wrong
+    senders: dict  # names that sent a profile: how many processes of each
+    trouble: list  # other problems
 
 
 def listed():
@@ -37,7 +37,7 @@ def listed():
 
 
 def run_all(root, **environment):
-    """Each in a folder of its own, with `environment` besides."""
+    """Runs each in a folder of its own, with `environment` added."""
     said = {}
     for number, line in enumerate(listed()):
         folder = root / "tmp/ordinary" / str(number)
@@ -55,13 +55,13 @@ def plain_round(root):
 
 
 def host_wide(include):
-    """Enabled for the whole host, with that OTEL_PROFILER_INCLUDE or none."""
+    """Runs all with the host enabled, with that OTEL_PROFILER_INCLUDE or none."""
     def work(root):
         receiver = Receiver()
         installed.set_up(root, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, **EVERYTHING,
                          **({"OTEL_PROFILER_INCLUDE": include} if include else {}))
         installed.expect_host(root, "enable")
-        receiver.requests.clear()  # of what was verified: with OTEL_PROFILER_MIN_LIFETIME=0 that is sent, too
+        receiver.requests.clear()  # exports of the verification: with OTEL_PROFILER_MIN_LIFETIME=0 they are sent, too
         trouble = [] if installed.line(root) else ["host enable wrote no line"]
         trouble += programs.wrong(root, "/usr/local/bin", [name for name in programs.NAMES if name != "app"])
         said = run_all(root)
@@ -72,7 +72,7 @@ def host_wide(include):
 
 
 def by_ld_preload(root):
-    """Every process is profiled, shells too."""
+    """Profiles every process, shells too."""
     receiver = Receiver()
     environment = {"LD_PRELOAD": f"/{installed.FOLDER}/libotelprof.so", "OTEL_PROFILER_EXCLUDE": "none",
                    "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, **EVERYTHING}
@@ -92,7 +92,7 @@ def one_round(lower, scratch, work):
 
 
 def differences(plain, again, other):
-    """Lines: what `other` has otherwise than two rounds without the profiler that agree."""
+    """Returns lines: how `other` differs from two rounds without the profiler that agree."""
     yield from other.trouble
     for line, expected in plain.said.items():
         if other.said[line] != expected and again.said[line] == expected:
@@ -102,13 +102,14 @@ def differences(plain, again, other):
 
 
 def unsteady(plain, again):
-    """Lines: what is to be taken off the list."""
+    """Returns lines: commands to take off the list."""
     return [f"no two runs say the same, take it off the list: {line}: {said} and {again.said[line]}"
             for line, said in plain.said.items() if again.said[line] != said]
 
 
 def trace(lower, scratch):
-    """Lines: what verify, enable and disable leave in a host whose /etc/ld.so.preload is missing, or another's."""
+    """Returns lines: what verify, enable and disable leave in a host whose /etc/ld.so.preload is missing, or
+    another's."""
     for number, text in enumerate((None, "/usr/lib/x86_64-linux-gnu/libeatmydata.so\n")):
         with layers.layered(scratch / str(number), *lower) as root, layers.at_work(root):
             if text:
@@ -120,7 +121,7 @@ def trace(lower, scratch):
 
 
 def given(suite, debian, bundle, scratch):
-    """A layer above the release: the bundle, and the programs."""
+    """Makes a layer above the release: the bundle, and the programs."""
     built = programs.build(scratch / "programs", debian)
     with layers.layered(scratch / "given", debian) as root, layers.at_work(root):
         installed.install(root, bundle, suite)
@@ -147,7 +148,7 @@ def check(suite, debian, bundle, scratch):
 
 
 def amiss(suite, profiled):
-    """Lines: whether some are profiled that should not be, or none that should."""
+    """Returns lines: programs that are profiled and should not be, or none where some should be."""
     for name, senders in profiled.items():
         should = name != "host-wide" and suite not in roots.TOO_OLD
         if bool(senders) != should:

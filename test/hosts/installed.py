@@ -1,4 +1,4 @@
-"""The bundle in a root, and `otelprof host` there."""
+"""Installs the bundle in a root, and runs `otelprof host` there."""
 
 import shutil
 
@@ -17,7 +17,7 @@ def copy(root, bundle):
 
 
 def install(root, bundle, suite):
-    """The package; where its libc6 is too old for that, a copy, and a link to the command."""
+    """Installs the package; where its libc6 is too old for that, a copy, and a link to the command."""
     if suite in roots.TOO_OLD:
         copy(root, bundle)
         (root / "usr/bin/otelprof").symlink_to("../lib/opentelemetry/otelprof/otelprof")
@@ -31,14 +31,14 @@ def install(root, bundle, suite):
 
 
 def set_up(root, **settings):
-    """Settings of the whole host."""
+    """Writes settings of the whole host."""
     folder = root / SETTINGS / "conf.d"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "host.conf").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
 
 def host(root, action):
-    """(status, what it said) of `otelprof host ACTION`."""
+    """Returns (status, output) of `otelprof host ACTION`."""
     status, said, errors = layers.in_root(root, [COMMAND, "host", action])
     return status, said + errors
 

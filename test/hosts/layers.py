@@ -1,5 +1,5 @@
-"""A root that is changed at will: a folder above others that stay as they are (overlayfs), with /proc and /dev, in a
-mount namespace of the test's own, and commands that are run in it."""
+"""Makes a root that a test can change: a folder above others that stay unchanged (overlayfs), with /proc and /dev, in
+a mount namespace of the test's own, and runs commands in it."""
 
 import contextlib
 import ctypes
@@ -15,14 +15,14 @@ ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL
 
 
 def own_mounts():
-    """From here on no mount of this process is seen outside."""
+    """Makes the mounts of this process invisible outside from here on."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS) or libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None):
         raise OSError(ctypes.get_errno(), "no mounts of its own")
 
 
 def own_network():
-    """From here on nobody outside sends to the receivers of this process, and it reaches nobody."""
+    """Cuts this process off from the network: from here on no other sends to its receivers, and it reaches none."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "no network of its own")
@@ -31,7 +31,7 @@ def own_network():
 
 @contextlib.contextmanager
 def layered(scratch, *lower):
-    """scratch/root: the folders `lower`, the first on top, below one for changes, scratch/changes."""
+    """Mounts scratch/root: the folders `lower`, the first on top, below one for changes, scratch/changes."""
     root, changes = scratch / "root", scratch / "changes"
     for folder in (root, changes, scratch / "work"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def mount(what, where, kind, options=""):
 
 @contextlib.contextmanager
 def at_work(root):
-    """With what programs expect of a running machine: /proc, and devices."""
+    """Adds what programs expect of a running machine: /proc, and devices."""
     for name in ("proc", "dev", "run", "tmp"):
         (root / name).mkdir(exist_ok=True)
     mount("proc", root / "proc", "proc")
@@ -68,7 +68,7 @@ def at_work(root):
 
 
 def in_root(root, command, **environment):
-    """(status, standard output, standard error) of a command in the root."""
+    """Returns (status, standard output, standard error) of a command in the root."""
     def enter():
         os.chroot(root)
         os.chdir("/")
@@ -79,7 +79,8 @@ def in_root(root, command, **environment):
 
 
 def listing(root, *folders):
-    """What is there: {path: (mode, owners, content or target)}. Folders' times and links' numbers are nobody's trace."""
+    """Returns what is there: {path: (mode, owners, content or target)}. Folders' times and links' numbers count as no
+    trace."""
     found = {}
     for folder in (folder for folder in folders if (root / folder).is_dir()):
         for path in [root / folder, *sorted((root / folder).rglob("*"))]:
@@ -95,6 +96,6 @@ def content(path, mode):
 
 
 def difference(before, after):
-    """Lines: what one listing has, or has otherwise than the other."""
+    """Returns lines: how one listing differs from the other."""
     return [f"{path}: {before.get(path, 'not there')} before, {after.get(path, 'not there')} after"
             for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)]

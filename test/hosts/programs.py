@@ -1,4 +1,5 @@
-"""The programs that a root is given: some are profiled, most have a loader that must put up with us."""
+"""Builds the programs that a root is given: some are profiled, most have a loader that must load the library or
+ignore it."""
 
 import os
 import shutil
@@ -12,19 +13,19 @@ HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "programs"
 TEST = HERE.parent
 NAMES = ("app", "static", "static-pie", "thirty-two", "go", "musl", "musl-static")
-SAYS = (5, "out\n", "err\n")  # what plain.c and plain.go do
+SAYS = (5, "out\n", "err\n")  # output of plain.c and plain.go
 MUSL_SAYS = (5, "15 3 0\nat the end\n", "")  # test/musl/program.c
 BURN_SAYS = (7, "burnt\n", "")  # test/programs/burn.c
 
 
 def for_release(debian_root):
-    """The compiler's flags to build with that release's C library."""
+    """Returns the compiler's flags to build with that release's C library."""
     libraries = debian_root / roots.LIBRARIES
     return f"--sysroot={debian_root}", f"-B{libraries}", f"-L{libraries}"
 
 
 def build(folder, debian_root):
-    """{name: program} for that release, with its own C library."""
+    """Returns {name: program} for that release, with its own C library."""
     folder.mkdir(parents=True, exist_ok=True)
     built = {name: folder / name for name in NAMES}
     compiler("gcc", "-O2", "-g", *for_release(debian_root), TEST / "programs/burn.c", "-pthread", "-o", built["app"])
@@ -45,14 +46,14 @@ def compiler(*command, **environment):
 
 
 def said_by(name):
-    """(status, output, errors) that are expected of it."""
+    """Returns (status, output, errors) that are expected of a program."""
     if name == "app":
         return BURN_SAYS
     return MUSL_SAYS if name.startswith("musl") else SAYS
 
 
 def wrong(root, folder, names, **environment):
-    """Lines: which of these programs, there, say something else than they should."""
+    """Returns lines: which of these programs, there, print something else than they should."""
     for name in names:
         outcome = layers.in_root(root, [f"{folder}/{name}"], **environment)
         if outcome != said_by(name):

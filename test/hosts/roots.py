@@ -1,5 +1,5 @@
-"""The roots of the test of hosts: Debian of four releases by debootstrap, kept in a cache, and roots that hold next
-to nothing. Each is the lowest of several layers (layers.py): nothing is ever written into it."""
+"""Makes the roots of the test of hosts: Debian of four releases by debootstrap, kept in a cache, and roots that hold
+next to nothing. Each is the lowest of several layers (layers.py): nothing is ever written into it."""
 
 import os
 import shlex
@@ -17,13 +17,13 @@ import root as image  # noqa: E402
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "otelprof" / "roots"
 SUITES = ("bullseye", "bookworm", "trixie", "sid")
-# What a host has, another C library, libc's headers to build programs for this release, and others that are preloaded.
+# Lists what a host has, another C library, libc's headers to build programs for this release, and other preloads.
 PACKAGES = (*image.PACKAGES, "perl", "procps", "gawk", "gzip", "musl", "libc6-dev",
             "libeatmydata1", "libfaketime", "libjemalloc2", "libsocket-wrapper", "snoopy", "torsocks")
-# OpenTelemetry's C++ SDK, and what builds programs with it; and the releases that have it.
+# Lists OpenTelemetry's C++ SDK, and what builds programs with it; and the releases that have it.
 SDK = ("g++", "clang", "pkgconf", "libabsl-dev", "opentelemetry-cpp-dev")
 WITH_SDK = ("trixie", "sid")
-# Where glibc is older the profiler stands aside.
+# Releases whose glibc is older: there the profiler does nothing.
 TOO_OLD = ("bullseye",)
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 LOADER = "lib64/ld-linux-x86-64.so.2"
@@ -31,7 +31,7 @@ MUSL_LOADER = "lib/ld-musl-x86_64.so.1"
 
 
 def debian(suite):
-    """The release, with a C library for 32-bit programs."""
+    """Makes the release, with a C library for 32-bit programs."""
     CACHE.mkdir(parents=True, exist_ok=True)
     root = CACHE / suite
     image.debootstrap(root, suite, PACKAGES, finish=complete)
@@ -46,7 +46,7 @@ def complete(root):
 
 
 def make_relative(root, link):
-    """So that a compiler outside of the root follows it as well."""
+    """Makes links relative, so that a compiler outside of the root follows them as well."""
     target = os.path.relpath(os.readlink(link), "/" / link.parent.resolve().relative_to(root))
     link.unlink()
     link.symlink_to(target)
@@ -59,13 +59,13 @@ def add_32_bits(root):
 
 def add_packages(root, *packages):
     in_root = ["chroot", root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Use-Pty=false"]
-    # (a mirror that is a snapshot says of sid that it has expired)
+    # (a mirror that is a snapshot reports that its sid has expired)
     for command in (["-o", "Acquire::Check-Valid-Until=no", "update"], ["-y", "install", "--no-install-recommends", *packages]):
         subprocess.run([*in_root, *command], check=True, stdout=subprocess.DEVNULL)
 
 
 def with_sdk(suite):
-    """A layer above the release, made once: what SDK names."""
+    """Makes a layer above the release, once: with the packages of SDK."""
     below, layer, made = debian(suite), CACHE / f"{suite}-sdk", CACHE / f"{suite}-sdk.made"
     is_made = made.exists() and made.read_text() == shlex.join(SDK)
     if is_made and made.stat().st_mtime > below.with_suffix(".made").stat().st_mtime:

@@ -1,5 +1,5 @@
-"""A program with OpenTelemetry's own C++ SDK, as the release has it: it does the same with the profiler as without,
-and each sample of its threads is linked to the span that the SDK exported."""
+"""Runs a program with OpenTelemetry's own C++ SDK, as the release has it: it does the same with the profiler as
+without, and each sample of its threads is linked to the span that the SDK exported."""
 
 import re
 import shutil
@@ -29,14 +29,14 @@ def build(root, compiler):
 
 
 def exported(root):
-    """{(trace, span): (its name, the name of the span around it)}"""
+    """Returns {(trace, span): (its name, the name of the span around it)}."""
     found = [words.groups() for words in SPAN.finditer((root / "tmp/spans").read_text())]
     names = {span: name for name, _, span, _ in found}
     return {(trace, span): (name, names.get(parent)) for name, trace, span, parent in found}
 
 
 def judge(requests, spans):
-    """Samples of the right span, of a wrong one, and of none."""
+    """Returns the numbers of samples with the right span, with a wrong one, and with none."""
     right = wrong = none = 0
     for kind in range(KINDS):
         for link, count in links_of(requests, f"burns_{kind}"):
@@ -48,7 +48,7 @@ def judge(requests, spans):
 
 
 def amiss(root, processor):
-    """The verdict, and lines: what is otherwise with us, or linked otherwise than it should be."""
+    """Returns the verdict, and lines: what differs with the profiler, or is linked wrongly."""
     command, lines = ["/tmp/real_sdk", processor, "/tmp/spans"], []
     said = layers.in_root(root, command)
     plain = Counter(exported(root).values())

@@ -1,4 +1,4 @@
-"""Roots that hold next to nothing: a C library and programs, as the smallest containers do."""
+"""Tests roots that hold next to nothing: a C library and programs, as the smallest containers do."""
 
 import re
 import shutil
@@ -23,13 +23,14 @@ def put(folder, source, *paths):
 
 
 def libraries_of(program):
-    """Libraries of the C library that it names, by path."""
+    """Returns the libraries of the C library that it names, by path."""
     said = subprocess.run(["readelf", "-dW", program], capture_output=True, text=True, check=True).stdout
     return [f"lib/x86_64-linux-gnu/{name}" for name in {*re.findall(r"NEEDED.*\[(.+)\]", said), "libc.so.6"}]
 
 
 def outcomes(root, names):
-    """Lines: what goes wrong where /etc/ld.so.preload names us, or LD_PRELOAD; and who sent a profile."""
+    """Returns lines: what goes wrong where /etc/ld.so.preload names the library, or LD_PRELOAD; and the senders of
+    profiles."""
     library = f"/{installed.FOLDER}/libotelprof.so"
     receiver = Receiver()
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, **SETTINGS}

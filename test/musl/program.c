@@ -1,5 +1,5 @@
-/* Compiled with musl's wrapper by test_traps.py: a little of all that we hook, under a C library
- * that we do not know. */
+/* Is compiled with musl's wrapper by test_traps.py: it does a little of all that we hook, under a C
+ * library that the profiler does not know. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-"""The breaks that `make mutants` makes, and the tests that have to fail of each.
+"""Lists the breaks that `make mutants` makes, and the tests that must fail with each.
 
-A row is: what is broken, in which file, which text of it (it stands there once) by which other one, and the tests. Names of
-tests are those of unit test programs, or pytest's: file::function. Where a change of the product moves a line that is named
-here, it moves the row: test/scripts/test_mutants.py says so.
+A row has: what is broken, in which file, the text that is replaced (it occurs there once), the new text, and the tests.
+Names of tests are those of unit test programs, or pytest's: file::function. A change of the product that moves a line which
+is named here must move the row: otherwise test/scripts/test_mutants.py fails.
 """
 
 from typing import NamedTuple

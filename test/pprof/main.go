@@ -1,5 +1,5 @@
-// Says what pprof's own library makes of a file that `otelprof pprof` wrote: the sums of its samples, and of each function's
-// own, as JSON. A profile that its checker refuses is an error.
+// Reads by pprof's own library a file that `otelprof pprof` wrote, and prints the sums of its samples, and of each
+// function's own, as JSON. A profile that the library's checker refuses is an error.
 package main
 
 import (

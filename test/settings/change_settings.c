@@ -1,16 +1,16 @@
-/* Linked into a libotelprof.so of its own (Makefile): lets the program that it is preloaded into
- * change the settings, as nothing can from outside yet. */
+/* Is linked into a libotelprof.so of its own (Makefile): lets the program that it is preloaded into
+ * change the settings. */
 #include "capture/change_settings.h"
 #include "capture/capture.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* `types` is a set of PROFILE_* bits, 0: all of the configuration. A rate of 0 is that of the
- * configuration. Returns once they are changed. */
+/* Changes the settings, and returns once they have changed. `types` is a set of PROFILE_* bits, 0:
+ * all of the configuration. A rate of 0 is that of the configuration. */
 EXPORTED void test_change_settings(bool on, unsigned types, uint64_t cpu_frequency,
                                    uint64_t alloc_interval);
 
-/* How many samples of its CPU time the calling thread's handler has taken. */
+/* Returns how many samples of its CPU time the calling thread's handler has taken. */
 EXPORTED unsigned test_samples_taken(void);
 
 void test_change_settings(bool on, unsigned types, uint64_t cpu_frequency,

@@ -1,12 +1,13 @@
-/* Allocates for as long as it is let, and knows what it holds.
+/* Allocates for as long as the test lets it, and keeps account of what it holds.
  *
  * usage: churn PLUGIN FOLDER   (copies of PLUGIN are made in FOLDER)
- * Threads that live long allocate and free by many stacks, in all sizes, and hand objects to each
+ *
+ * Threads that live long allocate and free by many stacks, in all sizes, and pass objects to each
  * other; others come and go; libraries are loaded under ever new names, at changing addresses, and
- * unloaded; now and then a child is forked. All of it works in bursts with pauses in between.
- * A line on the standard input stops everything between two bursts: then one line is written,
+ * unloaded; now and then a child is forked. All of it works in bursts with pauses in between. A
+ * line on the standard input stops everything between two bursts: then one line is written,
  *     {"held": BYTES, "allocated": BYTES}
- * with the chunks of the program's own objects, and all that malloc has given out, to whomever
+ * with the chunks of the program's own objects, and all that malloc has given out, to any caller
  * (exact without thread caches: GLIBC_TUNABLES=glibc.malloc.tcache_count=0). The next line lets it
  * go on. It ends with its input. */
 #include <dlfcn.h>
@@ -28,7 +29,7 @@
 #define NOIPA __attribute__((noipa))
 enum {
     ALLOCATORS = 4,
-    SHARED = 256, /* objects that whoever comes by frees */
+    SHARED = 256, /* objects that any thread may free */
     OWN = 128,
     BURST = 40,
     LIBRARIES = 6, /* loaded at a time */
@@ -63,7 +64,8 @@ static void rest(uint64_t milliseconds) {
 
 /* --- objects --- */
 
-/* With malloc's own head and padding: its size lies before the object, flags in the lowest bits. */
+/* Returns the size with malloc's own head and padding: it is before the object, with flags in the
+ * lowest bits. */
 static int64_t chunk_bytes(const void *object) {
     return (int64_t)(((const size_t *)object)[-1] & ~(size_t)7);
 }
@@ -81,7 +83,7 @@ static void give_up(void *object) {
     free(object);
 }
 
-/* From 16 bytes to 64 KiB, every order of magnitude alike; rarely a megabyte. */
+/* Returns 16 bytes to 64 KiB, every order of magnitude alike; rarely a megabyte. */
 static size_t random_size(uint64_t *random) {
     if (next_random(random) % 4096 == 0)
         return 1 << 20;
@@ -146,7 +148,7 @@ static void *allocate_for_long(void *number) {
     return NULL;
 }
 
-/* What it allocated outlives it. */
+/* Is a thread that lives for a moment; its objects outlive it. */
 static void *live_for_a_moment(void *seed) {
     uint64_t random = (uintptr_t)seed;
     for (int i = 0; i < 20; i++)
@@ -185,7 +187,7 @@ struct library {
     char path[PATH_MAX];
 };
 
-/* Under a name that never was and will never be again. */
+/* Loads a copy under a name that never was and will never be again. */
 static void load_copy(struct library *library, unsigned number) {
     snprintf(library->path, PATH_MAX, "%s/copy_%u.so", folder, number);
     const int from = open(plugin, O_RDONLY | O_CLOEXEC);
@@ -296,7 +298,7 @@ static void answer(void) {
 }
 
 int main(int argc, char **argv) {
-    static char output[4096]; /* or stdio would allocate */
+    static char output[4096]; /* otherwise stdio would allocate */
     pthread_t threads[ALLOCATORS + 3];
     pthread_rwlockattr_t fair;
     check(argc == 3, "usage: churn PLUGIN FOLDER");

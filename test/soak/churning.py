@@ -1,4 +1,4 @@
-"""churn.c under the preload, and beside it without."""
+"""Runs churn.c under the preload, and beside it without."""
 
 import json
 import subprocess
@@ -7,20 +7,20 @@ import time
 from pathlib import Path
 
 from watching import BUILD, LIBRARY, MIB, Sink, Verdict, clean_environment, figures, look, warnings_in
-from waiting import eventually  # watching has said where it is
+from waiting import eventually  # watching finds its folder
 
 FOLDER = BUILD / "test/soak"
 PLUGIN = BUILD / "test/programs/plugin.so"
 POLL_S = 5
-MIN_POLLS = 60  # a short run looks more often
-# What malloc gave out and the program does not hold: the helper's, the loader's, libc's. What the helper
-# read of libraries' files, up to 80 KiB of each, is given back in bulk, of more than 64, minutes apart.
+MIN_POLLS = 60  # a short run polls more often
+# Bytes of malloc that the program does not hold: the helper's, the loader's, libc's. What the helper read of
+# libraries' files, up to 80 KiB of each, is given back in bulk, of more than 64, minutes apart.
 OTHERS = "malloc's bytes of others"
 BOUND = (2 * MIB, "KiB")
 
 
 class Churn:
-    """One process and what was seen of it."""
+    """Holds one process and what was seen of it."""
 
     def __init__(self, scratch, environment):
         self.copies = Path(scratch)
@@ -38,7 +38,7 @@ class Churn:
         self.process.stdin.flush()
 
     def look(self):
-        """While it stands still. False: it has ended."""
+        """Reads the figures while the program pauses. False: it has ended."""
         try:
             self.say()
             books = json.loads(self.process.stdout.readline())
@@ -68,7 +68,7 @@ class Churn:
 
 
 def soak_churn(seconds, tell=print):
-    """A Verdict after so many seconds."""
+    """Returns a Verdict after that many seconds."""
     verdict = Verdict()
     with tempfile.TemporaryDirectory(prefix="otelprof-soak-") as scratch:
         sink = Sink()

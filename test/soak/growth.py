@@ -1,4 +1,4 @@
-"""What counts as growth of a figure that was looked at again and again: a rule, not an impression.
+"""Decides by a rule whether a figure that was read again and again has grown.
 
 The first third is warm-up: caches fill, tables reach their size. Of what follows,
 
@@ -18,17 +18,17 @@ from statistics import median
 
 WINDOWS = 20
 CREEP = 0.75
-FEWEST = 3  # looks in a third, below which nothing can be said
+FEWEST = 3  # readings in a third, below which there is no verdict
 
 
 def ranks(values):
-    """1 for the least; equals share the mean of theirs."""
+    """Returns ranks: 1 for the least; equals share the mean of theirs."""
     order = sorted(values)
     return [(order.index(v) + 1 + len(order) - order[::-1].index(v)) / 2 for v in values]
 
 
 def rank_correlation(values):
-    """Of the values with their order in time: -1 to 1; 0 if all are equal."""
+    """Returns the rank correlation of the values with their order in time: -1 to 1; 0 if all are equal."""
     times, by_size = ranks(range(len(values))), ranks(values)
     mean = (len(values) + 1) / 2
     spread = sum((a - mean) ** 2 for a in times) * sum((b - mean) ** 2 for b in by_size)
@@ -50,7 +50,7 @@ def without_largest_rise(values):
 
 
 class Figure:
-    """One figure over time. `bound`: by how much its median may differ between two thirds."""
+    """Is one figure over time. `bound`: by how much its median may differ between two thirds."""
 
     def __init__(self, name, bound, unit=""):
         self.name = name
@@ -63,16 +63,16 @@ class Figure:
             self.values.append(value)
 
     def thirds(self):
-        """Medians of the first, second and last third."""
+        """Returns the medians of the first, second and last third."""
         return windows_of(self.values, 3)
 
     def creep(self):
-        """(rank correlation of the windows after the warm-up, the rise from the first to the last)"""
+        """Returns (rank correlation of the windows after the warm-up, the rise from the first to the last)."""
         windows = without_largest_rise(windows_of(self.values[round(len(self.values) / 3):], WINDOWS))
         return rank_correlation(windows), windows[-1] - windows[0]
 
     def problem(self):
-        """A sentence if it grows, or if too little was seen to tell; else ''."""
+        """Returns a sentence if the figure grows, or if there are too few readings; else ''."""
         if len(self.values) < 3 * FEWEST:
             return f"{self.name}: looked at {len(self.values)} times, which tells nothing"
         _, second, last = self.thirds()

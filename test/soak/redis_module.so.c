@@ -1,4 +1,4 @@
-/* The smallest module of redis: one command, SOAK.WORK, that allocates enough to be seen.
+/* Is the smallest module of redis: one command, SOAK.WORK, that allocates enough to be sampled.
  * redismodule.h is not packaged, and not needed: the first word of the context is the function that
  * finds all others by name. */
 #include <stdlib.h>

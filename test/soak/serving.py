@@ -1,4 +1,4 @@
-"""redis-server under load, with the preload and without, by turns."""
+"""Runs redis-server under load, with the preload and without, in turns."""
 
 import csv
 import shutil
@@ -11,26 +11,26 @@ from pathlib import Path
 from statistics import median
 
 from watching import BUILD, LIBRARY, MIB, Sink, Verdict, clean_environment, figures, helper_of, look, warnings_in
-from ports import reserved_port  # watching has said where it is
+from ports import reserved_port  # watching finds its folder
 
 MODULE = BUILD / "test/soak/redis_module.so"
 KEYS = 5000
-SAVE_DELAY_US = 500  # a key: so that a save lasts longer than a process that sends nothing
-REQUESTS = 15000  # of each command, a turn
+SAVE_DELAY_US = 500  # for each key: so a save lasts longer than a process that sends nothing
+REQUESTS = 15000  # requests of each command, a turn
 COMMANDS = "set,get,incr,sadd,hset,zadd"
 RECONNECTIONS = 300  # a turn, each with its own connection
-MODULES = 3  # loaded and unloaded, a turn
+MODULES = 3  # modules loaded and unloaded, a turn
 KEPT_MODULES = 12  # files of those unloaded
 PAUSE_S = 1.0
-# What jemalloc gave out beyond what redis asked for: the helper's and other libraries'. libdw keeps what it
-# has read: with libc's debug information installed 13 MiB at its first name, 22 MiB when 400 of its
-# addresses are known, and an idle server meets new ones for an hour.
+# Bytes that jemalloc gave out beyond redis's own requests: the helper's and other libraries'. libdw keeps what it has
+# read: with libc's debug information installed 13 MiB at its first name, 22 MiB when 400 of its addresses are known,
+# and an idle server meets new ones for an hour.
 OTHERS = "malloc's bytes of others"
 BOUND = (4 * MIB, "KiB")
 
 
 class Client:
-    """One connection, kept; speaks just enough of redis' protocol."""
+    """Is one connection, kept; it implements just enough of redis' protocol."""
 
     def __init__(self, port):
         deadline = time.monotonic() + 20
@@ -63,7 +63,7 @@ class Client:
 
 
 class Children(threading.Thread):
-    """Looks once at each child that lived long enough to have a helper."""
+    """Reads once each child that lived long enough to have a helper."""
 
     def __init__(self, pid, seen):
         super().__init__(daemon=True)
@@ -92,7 +92,7 @@ class Children(threading.Thread):
 
 
 class Server:
-    """One redis-server, and what was seen of it."""
+    """Is one redis-server, and what was seen of it."""
 
     def __init__(self, folder, environment):
         self.folder = Path(folder)
@@ -120,8 +120,8 @@ class Server:
         return [float(row["rps"]) for row in csv.DictReader(done.stdout.splitlines())]
 
     def load_modules(self):
-        """Each under a name that never was. The last stays until the next turn: it is there long enough for
-        its allocations to be named. Its file goes when its export has been made."""
+        """Loads modules, each under a name that never was. The last stays until the next turn: long enough for its
+        allocations to be named. Its file goes when its export has been made."""
         for _ in range(MODULES):
             if self.loads:
                 self.client.ask("SOAK.WORK")
@@ -135,7 +135,7 @@ class Server:
         self.client.ask("SOAK.WORK")
 
     def turn(self):
-        """Some seconds of load under a save, then a look at rest."""
+        """Makes some seconds of load under a save, then reads the figures at rest."""
         self.client.ask("BGSAVE")
         rates = self.benchmark("-n", REQUESTS, "-r", KEYS, "-d", "100", "-t", COMMANDS)
         self.rates.append(len(rates) / sum(1 / rate for rate in rates))
@@ -175,7 +175,7 @@ class Server:
 
 
 def serve(seconds, servers, sink, tell):
-    """Load for each by turns."""
+    """Loads both in turns."""
     begin = told = time.monotonic()
     while time.monotonic() < begin + seconds:
         for server in servers:
@@ -187,7 +187,7 @@ def serve(seconds, servers, sink, tell):
 
 
 def soak_redis(seconds, tell=print):
-    """A Verdict after so many seconds."""
+    """Returns a Verdict after that many seconds."""
     verdict = Verdict()
     servers = []
     with tempfile.TemporaryDirectory(prefix="otelprof-soak-") as scratch:
@@ -221,7 +221,7 @@ def judge(verdict, sink, profiled, plain, seconds):
 
 
 def print_rates(verdict, profiled, plain):
-    """For the reader: another's load on the machine is no fact about us."""
+    """Prints rates for the reader: another's load on the machine is no fact about the profiler."""
     third = max(len(plain.rates) // 3, 1)
     for title, part in (("all", slice(None)), ("first third", slice(third)), ("last third", slice(-third, None))):
         ours, theirs = median(profiled.rates[part]), median(plain.rates[part])

@@ -1,4 +1,4 @@
-"""Looks at a process from outside, and takes its exports in."""
+"""Reads a process from outside, and receives its exports."""
 
 import os
 import re
@@ -13,9 +13,9 @@ from otlp_sink import OtlpSink  # noqa: E402: profiled has said where it is
 
 from growth import Figure  # noqa: E402
 
-VALIDATED_EVERY = 20  # exports: the rest are only decoded
+VALIDATED_EVERY = 20  # exports: the others are only decoded
 
-# Reasons that lose nothing of the process itself, and why.
+# Lists reasons that lose nothing of the process itself, and why.
 EXPLAINED = {
     "overrun": "the time is in that sample",
     "busy": "the time is in the next sample",
@@ -26,9 +26,9 @@ EXPLAINED = {
 }
 
 MIB = 1 << 20
-# What is looked at, and how much noise its median may have. Our own memory is what is zeroed in a
-# forked child (the kernel calls it "wf"): no program here has such memory of its own. Two arenas of
-# stacks fill and empty by turns, minutes apart; pages once touched stay until then.
+# Lists what is read, and how much noise its median may have. Our own memory is what a forked child finds zeroed (the
+# kernel calls it "wf"): no program here has such memory of its own. Two arenas of stacks fill and empty in turns,
+# minutes apart; pages once touched stay until then.
 FIGURES = {
     "our own mappings' memory": (4 * MIB, "KiB"),
     "anonymous memory": (8 * MIB, "KiB"),
@@ -40,12 +40,12 @@ FIGURES = {
 
 
 def figures(**more):
-    """name -> Figure; `more`: further names with their (bound, unit)."""
+    """Returns name -> Figure; `more`: further names with their (bound, unit)."""
     return {name: Figure(name, *rule) for name, rule in {**FIGURES, **more}.items()}
 
 
 def helper_of(pid):
-    """The helper thread's id, or None."""
+    """Returns the helper thread's id, or None."""
     for tid in os.listdir(f"/proc/{pid}/task"):
         if Path(f"/proc/{pid}/task/{tid}/comm").read_text().rstrip("\n") in HELPERS:
             return tid
@@ -53,7 +53,7 @@ def helper_of(pid):
 
 
 def memory_of(pid):
-    """(number of mappings, anonymous bytes, bytes that a forked child would see zeroed)"""
+    """Returns (number of mappings, anonymous bytes, bytes that a forked child would find zeroed)."""
     count = anonymous = ours = resident = 0
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
         if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
@@ -68,7 +68,7 @@ def memory_of(pid):
 
 
 def look(pid):
-    """name -> value of FIGURES; None if the process has ended."""
+    """Returns name -> value of FIGURES; None if the process has ended."""
     try:
         mappings, anonymous, ours = memory_of(pid)
         helper = helper_of(pid)
@@ -85,7 +85,7 @@ def look(pid):
 
 
 class Sink(OtlpSink):
-    """Counts what every export says; keeps none."""
+    """Counts the contents of every export; keeps no export."""
 
     def __init__(self):
         self.exports = {}  # pid -> number
@@ -115,7 +115,7 @@ class Sink(OtlpSink):
             check_conformance(request)
 
     def lost(self):
-        """Sentences about what was dropped without an explanation."""
+        """Returns sentences about what was dropped without an explanation."""
         sums = self.dropped_sums()
         return [f"dropped: {reason}, {count} times" for reason, count in sums.items() if reason not in EXPLAINED]
 
@@ -137,12 +137,12 @@ def dropped_in(dictionary, profile):
 
 
 class Verdict:
-    """`problems` is empty if all is well; `lines` are the figures; `values` are all that was seen."""
+    """Holds the result: `problems` is empty if all is well; `lines` are the figures; `values` are all readings."""
 
     def __init__(self):
         self.problems = []
         self.lines = []
-        self.values = {}  # whose -> {figure: values}
+        self.values = {}  # process -> {figure: values}
 
     def judge(self, seen, whose):
         self.keep(seen, whose)
@@ -157,7 +157,7 @@ class Verdict:
         self.values[whose] = {name: figure.values for name, figure in seen.items()}
 
     def show(self, seen, whose):
-        """Figures that are only for comparison."""
+        """Shows figures that are only for comparison."""
         self.keep(seen, whose)
         self.lines += [f"      {figure}" for figure in seen.values()]
 

@@ -1,5 +1,5 @@
-"""How programs with OpenTelemetry's C++ API are built: compilers, options, versions of the ABI, the API's own types (nostd)
-and the C++ library's (STL)."""
+"""Builds programs with OpenTelemetry's C++ API: compilers, options, versions of the ABI, the API's own types (nostd) and
+the C++ library's (STL)."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ V2 = ("-DOPENTELEMETRY_ABI_VERSION_NO=2",)
 STL = ("-std=c++17", "-DOPENTELEMETRY_STL_VERSION=2017")
 NO_PIE = ("-fno-pie", "-no-pie")
 
-# One of each kind: for every run of the tests.
+# one build of each kind: for every run of the tests
 FEW = [
     Build("gcc", "g++", ("-O2",), True),
     Build("gcc-stl-lto", "g++", ("-O3", "-flto", *STL), True),
@@ -25,7 +25,7 @@ FEW = [
     Build("clang-v2-stl", "clang++", ("-O2", *V2, *STL), True),
     Build("clang-no-pie", "clang++", ("-O3", *NO_PIE), True),
 ]
-# All of them: `make test-spans`.
+# all builds: `make test-spans`
 MANY = [
     Build("-".join([compiler, *(flag.strip("-") for flag in optimization), version, types, *(flag.strip("-") for flag in link)]),
           compiler, (*optimization, *(V2 if version == "v2" else ()), *(STL if types == "stl" else ()), *link), True)
@@ -38,7 +38,7 @@ MANY = [
 
 
 def headers():
-    """The folder of the API's headers, brought once. Without them tests are skipped, but not in CI."""
+    """Returns the folder of the API's headers, fetched once. Without them tests are skipped, but not in CI."""
     place = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "otelprof/opentelemetry-cpp"
     if not (place / "include").exists():
         done = subprocess.run([HERE / "fetch-headers", place], capture_output=True, text=True, check=False)
@@ -49,7 +49,7 @@ def headers():
 
 
 def compiled(source, build, *flags, name=None):
-    """The program, built in that way; `name`: of the file."""
+    """Returns the program, built in that way; `name`: of the file."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     made = FOLDER / (name or f"{Path(source).stem}-{build.name}")
     part = made.with_name(f"{made.name}.{os.getpid()}")

@@ -1,4 +1,5 @@
-/* Functions that burn CPU time, 120 microseconds a call, and say by their names what for. */
+/* Has functions that burn CPU time, 120 microseconds a call, and are named after the kind of
+ * span. */
 #pragma once
 
 #include <time.h>
@@ -13,7 +14,7 @@ static uint64_t cpu_nano() {
     return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-/* Not a system call for each look: then samples would lie in it. */
+/* Makes no system call for each reading of the clock: samples would fall into it. */
 static inline __attribute__((always_inline)) void burn(unsigned salt) {
     const uint64_t end = cpu_nano() + BURN_MICROS * 1000;
     volatile unsigned work = salt;

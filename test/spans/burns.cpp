@@ -1,6 +1,6 @@
-/* Eight threads burn CPU time in spans, in functions that say by their names which spans may be
- * active in them, and change the span some thousand times in a second of CPU time. A sample of
- * burns_K belongs to a span whose number leaves K when it is divided by four. */
+/* Runs eight threads that burn CPU time in spans, in functions that are named after the spans that
+ * may be active in them, and change the span some thousand times in a second of CPU time. A sample
+ * of burns_K belongs to a span whose number leaves K when it is divided by four. */
 #include "burn.h"
 #include "otelprof.h"
 #include "published.h"
@@ -29,7 +29,7 @@ static void work(unsigned thread, double seconds) {
 int main(int argc, char **argv) {
     const double seconds = argc > 1 ? std::atof(argv[1]) : 1;
     const bool followed = is_followed();
-    /* with the first export the profiler has looked where spans are published */
+    /* by the first export the profiler has searched for publishers of spans */
     for (int i = 0; i < 2; i++)
         (void)otelprof_flush(10000);
     std::vector<std::thread> threads;

@@ -1,4 +1,4 @@
-/* A program that keeps some of its data and constants where nobody can read them. */
+/* Keeps some of its data and constants in memory that cannot be read. */
 #include "otelprof.h"
 #include "published.h"
 

@@ -1,5 +1,5 @@
-/* What an Attach with its Detach costs, in ns of CPU time: by the API's own calls, the median of
- * many rounds; first before anybody follows them, if that can be had, then after. */
+/* Measures an Attach with its Detach, in ns of CPU time: by the API's own calls, the median of many
+ * rounds; first before the profiler follows them, if possible, then after. */
 #include "published.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
-/* Whether the record that is published for a thread says at each step which span is active. Says
- * "ok", or at which step not. */
+/* Checks whether the record that is published for a thread has at each step the active span. Prints
+ * "ok", or the step that failed. */
 #include "published.h"
 
 #include <pthread.h>
@@ -42,7 +42,7 @@ static void is_left_out_of_order() {
     auto second = std::make_unique<api::trace::Scope>(make_span(2));
     auto third = std::make_unique<api::trace::Scope>(make_span(3));
     expect(3);
-    second.reset(); /* and what came after it, as the API has it */
+    second.reset(); /* and what was attached after it, as in the API */
     expect(1);
     third.reset();
     expect(1);
@@ -153,7 +153,7 @@ static void a_child_goes_on() {
 }
 
 int main() {
-    /* attached before anybody follows: found when what came after it ends */
+    /* attached before the profiler follows: found when what was attached after it ends */
     auto early = std::make_unique<api::trace::Scope>(make_span(77));
     if (!is_followed()) {
         std::puts("not followed");

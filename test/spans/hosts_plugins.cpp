@@ -1,6 +1,6 @@
-/* An executable and libraries that are loaded later, each with a copy of the API: the span that
- * became active last counts, whose it is. A library that is unloaded leaves nothing behind. Says
- * "ok", or what was seen instead. Its argument is plugin.so. */
+/* Is an executable with libraries that are loaded later, each with a copy of the API: the span that
+ * became active last counts, in whichever copy. An unloaded library leaves nothing behind. Prints
+ * "ok", or what was found instead. Its argument is plugin.so. */
 #include "published.h"
 
 #include <sys/mman.h>
@@ -28,7 +28,7 @@ static uint64_t in_own_span() {
 static void *load(const char *path) {
     void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     in_span = library ? reinterpret_cast<in_span_function *>(dlsym(library, "in_span")) : nullptr;
-    /* it is looked for as soon as it is loaded */
+    /* the profiler searches for the API as soon as the library is loaded */
     for (int i = 0; in_span && i < wait_ms() / 10 && in_span(2, nullptr) != 2; i++)
         usleep(10000);
     return in_span ? library : nullptr;
@@ -45,7 +45,7 @@ static int use(const char *path, void **library) {
     return 0;
 }
 
-/* A thread that has used it keeps it loaded. Mostly it comes to another place each time. */
+/* A thread that has used the library keeps it loaded. Mostly it gets another place each time. */
 static int use_and_unload(const char *path) {
     void *library = nullptr;
     int failed = 0;

@@ -1,5 +1,4 @@
-/* A library with a copy of OpenTelemetry's API of its own: what is active in it is its own affair.
- */
+/* Is a library with a copy of OpenTelemetry's API of its own: its active spans are its own. */
 #include "published.h"
 
 extern "C" __attribute__((visibility("default"))) uint64_t in_span(uint64_t number,

@@ -1,4 +1,4 @@
-/* What libotelprof-cpp.so publishes for the calling thread (OTEP 4947). */
+/* Reads what libotelprof-cpp.so publishes for the calling thread (OTEP 4947). */
 #pragma once
 
 #include "span.h"
@@ -19,7 +19,7 @@ struct Record {
 
 enum : uint64_t { NO_SPAN = 0, GARBAGE = ~0ull };
 
-/* The object, once it is loaded: $ADAPTOR. */
+/* Returns the object, once it is loaded: $ADAPTOR. */
 inline void *adaptor() {
     static void *library;
     const char *const path = std::getenv("ADAPTOR");
@@ -28,7 +28,7 @@ inline void *adaptor() {
     return library;
 }
 
-/* The number that the active span was made with. */
+/* Returns the number that the active span was made with. */
 inline uint64_t published() {
     void *const library = adaptor();
     Record *const *const variable =
@@ -45,7 +45,7 @@ inline uint64_t published() {
     return whole ? number : static_cast<uint64_t>(GARBAGE);
 }
 
-/* For how long something is waited for: $WAIT_MS, else 30 s. */
+/* Returns how long to wait: $WAIT_MS, else 30 s. */
 inline int wait_ms() {
     const char *const given = std::getenv("WAIT_MS");
     return given ? std::atoi(given) : 30000;

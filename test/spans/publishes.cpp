@@ -1,10 +1,10 @@
-/* A program that says what it is when its spans are followed already. */
+/* Publishes a process context when its spans are followed already. */
 #include "otelprof.h"
 #include "published.h"
 
 #include <cstdio>
 
-/* How many process contexts there are. */
+/* Returns how many process contexts there are. */
 static int contexts() {
     FILE *const maps = std::fopen("/proc/self/maps", "r");
     char line[512];

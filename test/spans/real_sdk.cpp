@@ -1,5 +1,5 @@
-/* Eight threads burn CPU time in spans of OpenTelemetry's own SDK, in functions that have the names
- * of the spans. Each span that ends is written to a file: real_sdk simple|batch FILE. */
+/* Runs eight threads that burn CPU time in spans of OpenTelemetry's own SDK, in functions that have
+ * the names of the spans. Each span that ends is written to a file: real_sdk simple|batch FILE. */
 #include "burn.h"
 #include "otelprof.h"
 #include "published.h"
@@ -27,7 +27,7 @@ static std::unique_ptr<sdk::SpanProcessor> processor(bool is_batch, std::ostream
     if (!is_batch)
         return sdk::SimpleSpanProcessorFactory::Create(std::move(exporter));
     sdk::BatchSpanProcessorOptions options;
-    options.max_queue_size = MOST_WAITING; /* none is dropped */
+    options.max_queue_size = MOST_WAITING; /* no span is dropped */
     options.schedule_delay_millis = std::chrono::milliseconds(100);
     return sdk::BatchSpanProcessorFactory::Create(std::move(exporter), options);
 }
@@ -36,7 +36,7 @@ static std::string burn_name(unsigned number) {
     return "burns_" + std::to_string(number % KINDS);
 }
 
-/* What it does: spans in spans, baggage, and what goes on after both. */
+/* Works as a server: spans in spans, baggage, and work that goes on after both. */
 static void serve(api::trace::Tracer &tracer, unsigned number) {
     api::trace::Scope scope(tracer.StartSpan(burn_name(number)));
     burn_in(number);

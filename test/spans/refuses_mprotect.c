@@ -1,4 +1,4 @@
-/* A sandbox in which no memory changes what may be done with it. */
+/* Stands for a sandbox in which no memory changes its protection. */
 #include <errno.h>
 #include <stddef.h>
 

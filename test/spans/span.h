@@ -1,5 +1,5 @@
-/* A span of the tests' own: all that an SDK has to give the API for a span to be active. The rest
- * is the API's, as programs use it. */
+/* Is a span of the tests' own: all that an SDK must give the API for a span to be active. The other
+ * parts are the API's, as programs use it. */
 #pragma once
 
 #include <opentelemetry/trace/context.h>

@@ -1,6 +1,7 @@
-"""Programs whose code is in no file, or in one without unwind tables: each with the load that makes it work for seconds.
+"""Lists programs whose code is in no file, or in one without unwind tables: each with the load that makes it work for
+seconds.
 
-Those of PyPI and npm are installed below the build folder, in the versions that pypi.txt and npm.txt hold.
+Those of PyPI and npm are installed below the build folder, in the versions of pypi.txt and npm.txt.
 """
 
 import dataclasses
@@ -35,7 +36,7 @@ class Program:
 
 
 def run(*command):
-    """A load that is one command."""
+    """Is a load of one command."""
 
     def drive(work):
         process = work.start(command)
@@ -47,7 +48,7 @@ def run(*command):
 
 
 def tool(times, parts, *command):
-    """A command that reads sources of so many parts, and runs none of them."""
+    """Returns a command that reads sources of so many parts, and runs none of them."""
 
     def drive(work):
         text = (LOADS / "work.js").read_text().partition("async function main")[0].partition('"use strict";')[2]
@@ -149,7 +150,7 @@ def wanted(name):
 
 
 def install():
-    """What comes from PyPI and npm; nothing of it runs at its installation."""
+    """Installs packages of PyPI and npm; none of their code runs at the installation."""
     mark = INSTALLED / "versions"
     versions = "\n".join([*wanted("pypi.txt"), *wanted("npm.txt")])
     if mark.exists() and mark.read_text() == versions:

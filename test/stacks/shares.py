@@ -1,8 +1,8 @@
-"""What share of a program's CPU time has which kind of stack."""
+"""Computes the shares of a program's CPU time by the kind of stack."""
 
 
 class Shares:
-    """Sums of the samples that a signal met: what is `unsampled` has no stack to judge.
+    """Sums the samples that a signal took: `unsampled` time has no stack to judge.
 
     truncated: outer frames are missing. single: of these, those with one frame. unnamed: the innermost frame has no name.
     guided: the stack depends on a frame pointer in code without unwind tables.

@@ -1,9 +1,9 @@
-"""Runs one part of a suite on every side, and tells tests whose verdict the preload changed from those
-that are not the same twice anyway.
+"""Runs one part of a suite on every side, and distinguishes tests whose verdict the preload changed from unstable
+ones.
 
-A part in which something differs is run again, on all sides by turns. What a test was seen to do
-without the preload too, it may do with it: that is flaky. A verdict that was never seen without, and
-more than once with, is ours; seen once and not again, it is told, as no more than that.
+A part in which something differs is run again, on all sides in turns. A verdict that a test also had without the
+preload is flaky with it. A verdict that was never seen without, and more than once with, is ours; a verdict that was
+seen once and not again is reported as just that.
 """
 
 import collections
@@ -21,7 +21,7 @@ PATIENCE = 4  # a race in bash's nameref tests is lost in one run of twenty, wit
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One command of a suite. {scratch} in it is a folder of the side."""
+    """Is one command of a suite. {scratch} in it is a folder of the side."""
 
     name: str
     command: tuple
@@ -29,8 +29,8 @@ class Part:
     read: Callable[[str], dict]
     env: dict = dataclasses.field(default_factory=dict)
     limit_s: int = 300
-    report: str = ""  # the file in {scratch} that `read` is given, instead of the output
-    at_once: bool = True  # it is run in the second round, too
+    report: str = ""  # the file in {scratch} that `read` gets, instead of the output
+    at_once: bool = True  # whether it runs in the second round, too
 
 
 @dataclasses.dataclass
@@ -45,18 +45,18 @@ class Difference:
 
 
 def run_part(part, side):
-    """Test -> verdict."""
+    """Runs a part; returns test -> verdict."""
     report = side.scratch / (part.report or "report")
     report.unlink(missing_ok=True)
     command = [str(word).replace("{scratch}", str(side.scratch)) for word in part.command]
     ended, text = side.run(command, part.folder, part.limit_s, part.env)
     if part.report and not report.exists():
-        return {WHOLE: ended}  # it came to a bad end
+        return {WHOLE: ended}  # the command ended badly
     return {**part.read(report.read_text(errors="replace") if part.report else text), WHOLE: ended}
 
 
 def kind_of(seen):
-    """OURS, FLAKY, ONCE, or "" where nothing differed. `seen`: side -> verdicts."""
+    """Returns OURS, FLAKY, ONCE, or "" where nothing differed. `seen`: side -> verdicts."""
     without = set(seen[WITHOUT])
     new = [verdict for side, verdicts in seen.items() if side != WITHOUT for verdict in verdicts
            if verdict not in without]
@@ -66,7 +66,7 @@ def kind_of(seen):
 
 
 def differences(runs):
-    """`runs`: side -> results, one a run."""
+    """Returns the differences. `runs`: side -> results, one a run."""
     tests = dict.fromkeys(test for results in runs.values() for result in results for test in result)
     for test in tests:
         seen = {side: [result.get(test, MISSING) for result in results] for side, results in runs.items()}
@@ -76,14 +76,14 @@ def differences(runs):
 
 
 def is_decided(difference):
-    """A side that never agreed with the one without: running it again would say no more."""
+    """Returns whether a side never agreed with the side without: more runs would show no more."""
     without = set(difference.seen[WITHOUT])
     return difference.kind == FLAKY or any(without.isdisjoint(seen) for seen in difference.seen.values())
 
 
 def compare(part, sides, again):
-    """(side -> counts of the first run, differences). Run `again` times more if anything differs, and
-    PATIENCE times as often where a test is neither always the same nor always another with us."""
+    """Returns (side -> counts of the first run, differences). Runs `again` times more if anything differs, and
+    PATIENCE times as often where a test is neither always the same nor always different with the preload."""
     runs = {side.name: [run_part(part, side)] for side in sides}
     for number in range(again * PATIENCE):
         found = list(differences(runs))

@@ -1,8 +1,7 @@
-"""The sides of a comparison: the environments that a suite's commands run in, without the preload and
-with it, and the running of one command in one of them.
+"""Runs commands on the sides of a comparison: in environments without the preload and with it.
 
-All sides differ in nothing but the preload and its variables. With it, every program is profiled,
-shells and tools included, by all profile types, and exports five times a second to a sink here.
+All sides differ in nothing but the preload and its variables. With it, every program is profiled, shells and tools
+included, by all profile types, and exports five times a second to a sink here.
 """
 
 import os
@@ -36,7 +35,7 @@ SIDES = {
 
 
 class Sink(OtlpSink):
-    """Keeps nothing of an export but that it came."""
+    """Keeps of an export only that it came."""
 
     def __init__(self):
         self.exports = 0
@@ -47,7 +46,7 @@ class Sink(OtlpSink):
 
 
 class Side:
-    """One environment, and the folder that its commands may write into."""
+    """Is one environment, and the folder that its commands may write into."""
 
     def __init__(self, name):
         self.name = name
@@ -76,7 +75,7 @@ class Side:
         return self.sink.exports if self.sink else 0
 
     def complaints(self):
-        """What the preload logged: line without its numbers -> how often."""
+        """Returns what the preload logged: line without its numbers -> how often."""
         found = {}
         for line in self.log.read_text(errors="replace").splitlines() if self.sink else ():
             line = re.sub(r"\d+", "N", line)
@@ -84,7 +83,7 @@ class Side:
         return found
 
     def run(self, command, cwd, limit_s, env=None):
-        """Runs a command to its end, or for `limit_s`. (how it ended, stdout and stderr together)"""
+        """Runs a command to its end, or for `limit_s`. Returns (how it ended, stdout and stderr together)."""
         home = self.scratch / "home"
         shutil.rmtree(home, ignore_errors=True)
         (home / "tmp").mkdir(parents=True)

@@ -1,7 +1,7 @@
-"""Gets the source of a Debian package, by the machine's own package sources.
+"""Gets the source of a Debian package, from the machine's own package sources.
 
-Few machines have deb-src enabled. The machine's Debian entries are copied into a folder here and
-asked for sources instead; what is configured in /etc/apt is not touched.
+Few machines have deb-src enabled. The machine's Debian entries are copied into a folder here, for sources instead of
+packages; the configuration in /etc/apt stays unchanged.
 """
 
 import re
@@ -10,15 +10,15 @@ import subprocess
 from pathlib import Path
 
 ETC = Path("/etc/apt")
-OF_DEBIAN = r"\S+://\S+/debian(-security)?/?"  # other vendors' packages need not be asked
+OF_DEBIAN = r"\S+://\S+/debian(-security)?/?"  # other vendors' packages are not queried
 
 
 class Unavailable(Exception):
-    """The suite cannot be had here, for the reason given."""
+    """Is raised if the suite is not available here, with the reason."""
 
 
 def source_entries():
-    """The machine's entries as deb-src: file name -> text."""
+    """Returns the machine's entries as deb-src: file name -> text."""
     entries = {}
     for path in [ETC / "sources.list", *sorted(ETC.glob("sources.list.d/*.list"))]:
         text = path.read_text() if path.exists() else ""
@@ -48,7 +48,7 @@ class Apt:
         )
 
     def update(self):
-        """Once per build folder."""
+        """Updates once per build folder."""
         if (self.folder / "lists").is_dir():
             return
         entries = source_entries()
@@ -70,7 +70,7 @@ class Apt:
 
 
 def unpack(package, folder):
-    """The unpacked source of `package` below `folder`; its path. Kept for the next time."""
+    """Unpacks the source of `package` below `folder`; returns its path. Kept for the next time."""
     if shutil.which("apt-get") is None or shutil.which("dpkg-source") is None:
         raise Unavailable("apt-get and dpkg-source (Debian: dpkg-dev) are needed for its source")
     home = folder / package

@@ -1,4 +1,4 @@
-"""The suites: where each comes from, how it is made ready, and the commands that run it."""
+"""Lists the suites: where each comes from, how it is prepared, and the commands that run it."""
 
 import dataclasses
 import fnmatch
@@ -21,9 +21,9 @@ PYTHON = "/usr/bin/python3"
 @dataclasses.dataclass(frozen=True)
 class Suite:
     name: str
-    package: str  # whose version is told
+    package: str  # whose version is reported
     what: str  # one line for the table
-    parts: Callable[[Path], list]  # given the folder where sources are kept
+    parts: Callable[[Path], list]  # gets the folder where sources are kept
     commands: tuple = ()  # must be found in the PATH, or as a file
     sides: tuple = tuple(SIDES)
 
@@ -55,7 +55,7 @@ def link(path, target):
 MODULES = """test_signal test_threading test_subprocess test_fork1 test_thread test_posix test_select
     test_selectors test_ctypes test_gc test_os test_socket test_faulthandler test_io""".split()
 SLOW_MODULES = ("test_asyncio", "test_concurrent_futures", "test_multiprocessing_fork")  # minutes each
-# What makes, leaves, copies or looks at frames and code; at 999 Hz.
+# Modules that make, leave, copy or read frames and code; at 999 Hz.
 FRAME_MODULES = """test_generators test_coroutines test_asyncgen test_sys_settrace test_sys_setprofile test_exceptions
     test_traceback test_frame test_code test_gc test_sys test_threading test__xxsubinterpreters""".split()
 NOT_HERE = "*VSOCK*"  # waits for ever in some virtual machines
@@ -75,12 +75,12 @@ PERL_FOLDERS = ("base", "cmd", "comp", "io", "op", "re", "uni", "mro", "lib")
 PERL_SLOW = ("re/anyof.t", "re/fold_grind*", "re/uniprops*")  # thousands of programs, or minutes each
 PERL_MODULES = """dist/threads dist/threads-shared dist/Thread-Queue dist/Thread-Semaphore dist/Time-HiRes
     dist/IO ext/POSIX ext/IPC-Open3 cpan/IPC-SysV cpan/Socket""".split()  # threads, timers, signals, processes
-PERL_ENVIRONMENT = {"PERL_CORE": "1", "PERL_TEST_CHARNAMES_SEED": "1"}  # its tests are drawn
+PERL_ENVIRONMENT = {"PERL_CORE": "1", "PERL_TEST_CHARNAMES_SEED": "1"}  # its tests are drawn at random
 PERL = "/usr/bin/perl"
 
 
 def perl_part(tree, folder, name):
-    """A test that is to be run tainted says so in its first line, and is refused without."""
+    """Makes a part of Perl. A test that is to be run tainted has that in its first line, and is refused without."""
     with open(tree / folder / name, encoding="utf-8", errors="replace") as test:
         tainted = re.search(r"^#!.*\s-\w*([tT])", test.readline())
     perl_at, library = ("./perl", "../lib") if folder == "t" else ("../../t/perl", "../../lib")
@@ -117,7 +117,7 @@ REDIS_UNITS = """unit/printver unit/dump unit/auth unit/protocol unit/keyspace u
     unit/latency-monitor unit/bitops unit/bitfield unit/geo unit/memefficiency unit/hyperloglog
     unit/lazyfree unit/maxmemory unit/introspection unit/introspection-2 unit/limits unit/obuf-limits
     unit/pubsub unit/scripting unit/slowlog unit/shutdown unit/tracking unit/querybuf unit/pendingquerybuf""".split()
-# Left out: replication-psync, minutes of waiting; psync2, which draws the names of its tests, and how many they are.
+# Left out: replication-psync, minutes of waiting; psync2, which draws the names of its tests, and their number.
 REDIS_INTEGRATION = """integration/replication integration/replication-3 integration/aof
     integration/rdb integration/convert-zipmap-hash-on-load integration/shutdown
     integration/redis-cli integration/redis-benchmark integration/logging""".split()
@@ -138,10 +138,10 @@ def redis(units, folder):
     ]
 
 
-# --- git: t/ against what its source builds ---
+# --- git: t/ against the build of its source ---
 
 GIT_TESTS = ("t0*.sh", "t1*.sh", "t3*.sh", "t5*.sh")
-GIT_STEP = 2  # each second of them is run: all take hours
+GIT_STEP = 2  # every second of them is run: all take hours
 GIT_OPTIONS = ("NO_CURL=1", "NO_EXPAT=1", "NO_GETTEXT=1", "NO_TCLTK=1", "NO_OPENSSL=1", "NO_PERL=1",
                "NO_PYTHON=1", "CFLAGS=-O1")
 
@@ -183,13 +183,13 @@ def tcl(folder):
             for path in tests if path.stem not in ("http", "httpold", "http11", "httpcookie", "socket")]
 
 
-# --- coreutils: its tests, against what its source builds ---
+# --- coreutils: its tests, against the build of its source ---
 
-COREUTILS_AT_ONCE = 20  # tests to a part: one `make check` takes seconds to find out what is to be done
+COREUTILS_AT_ONCE = 20  # tests to a part: one `make check` takes seconds to find out what to do
 
 
 def coreutils(folder):
-    """What tests/local.mk names, but for factor: its tests are made by a script, and take minutes each."""
+    """Takes the tests of tests/local.mk without those of factor: a script makes them, and they take minutes each."""
     tree = unpack("coreutils", folder)
     build(tree, "src/ls", ["./configure", "--quiet", "--disable-nls", "CFLAGS=-O1"], ["make", "-s"],
           env={"FORCE_UNSAFE_CONFIGURE": "1"})
@@ -200,7 +200,7 @@ def coreutils(folder):
         for i in range(0, len(tests), COREUTILS_AT_ONCE):
             parts.append(Part(f"{name} {i // COREUTILS_AT_ONCE + 1}", (
                 "make", "-s", "check", f"TESTS={' '.join(tests[i:i + COREUTILS_AT_ONCE])}", "SUBDIRS=.", "VERBOSE=",
-            ), tree, verdicts.automake, limit_s=900, at_once=i == 0))  # of each folder the first few
+            ), tree, verdicts.automake, limit_s=900, at_once=i == 0))  # the first few of each folder
     return parts
 
 

@@ -1,5 +1,5 @@
-"""Reads each test's verdict from what suites print: every reader takes text and gives
-{name of the test: PASSED, FAILED or SKIPPED}."""
+"""Reads each test's verdict from the output of suites: every reader takes text and returns {name of the test: PASSED,
+FAILED or SKIPPED}."""
 
 import re
 import xml.etree.ElementTree
@@ -9,7 +9,7 @@ MISSING = "missing"  # the other side has this test
 
 
 def add(found, name, verdict):
-    """Tests of one name are told apart by their order."""
+    """Adds a verdict; tests of one name are distinguished by their order."""
     number, unique = 1, name
     while unique in found:
         number += 1
@@ -18,7 +18,7 @@ def add(found, name, verdict):
 
 
 def junit(text):
-    """JUnit's XML, as python's regrtest writes it."""
+    """Reads JUnit's XML, as python's regrtest writes it."""
     found = {}
     for case in xml.etree.ElementTree.fromstring(text).iter("testcase"):
         bad = case.find("failure") is not None or case.find("error") is not None
@@ -33,8 +33,8 @@ TAP = re.compile(r"^(not )?ok\b *(\d*) *(?:- *)?([^#]*)(?:# *(\w+))?", re.IGNORE
 
 
 def tap(text):
-    """The Test Anything Protocol: tests by number, for their descriptions may hold pids and times.
-    What is left out of the plan is missing; a test marked TODO may fail."""
+    """Reads the Test Anything Protocol: tests by number, for their descriptions may hold pids and times. A test that
+    the plan has and the output lacks is missing; a test marked TODO may fail."""
     found, planned, last = {}, 0, 0
     for line in text.splitlines():
         plan = re.match(r"1\.\.(\d+)", line)
@@ -60,7 +60,7 @@ def tap(text):
 
 
 def lines(patterns, text):
-    """Each line that a pattern fits: the pattern's `name` group has the verdict that it maps to."""
+    """Reads each line that a pattern fits: the pattern's `name` group has the verdict that it maps to."""
     found = {}
     for line in text.splitlines():
         for pattern, verdict in patterns.items():
@@ -72,7 +72,7 @@ def lines(patterns, text):
 
 
 def redis(text):
-    """`[ok]: name (12 ms)`. Numbers in names are sizes and seeds that are drawn."""
+    """Reads `[ok]: name (12 ms)`. Numbers in names are sizes and seeds that are drawn."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     text = re.sub(r" \(\d+ ms\)$", "", text, flags=re.MULTILINE)
     return lines({
@@ -84,7 +84,7 @@ def redis(text):
 
 
 def tcl(text):
-    """tcltest with -verbose pslt."""
+    """Reads tcltest with -verbose pslt."""
     return lines({
         r"^\+\+\+\+ (?P<name>\S+) PASSED": PASSED,
         r"^==== (?P<name>\S+) FAILED$": FAILED,
@@ -93,7 +93,7 @@ def tcl(text):
 
 
 def sqlite(text):
-    """`select1-1.1... Ok`. A failure is told in lines of its own, after the name's."""
+    """Reads `select1-1.1... Ok`. A failure has lines of its own, after the name's."""
     return lines({
         r"^(?P<name>\S+)\.\.\. Ok$": PASSED,
         r"^! (?P<name>\S+) expected:": FAILED,
@@ -102,7 +102,7 @@ def sqlite(text):
 
 
 def automake(text):
-    """`PASS: tests/cp/acl.sh`, at times behind what the test itself said without an end of line."""
+    """Reads `PASS: tests/cp/acl.sh`, at times behind what the test itself printed without an end of line."""
     return lines({
         r"(^|[^X])(PASS|XFAIL): (?P<name>tests/\S+)$": PASSED,
         r"(^|[^X])(FAIL|XPASS|ERROR): (?P<name>tests/\S+)$": FAILED,
@@ -111,7 +111,7 @@ def automake(text):
 
 
 def diff(text):
-    """What bash's tests print is a diff of their output and what it should be. How much differs is part
-    of the verdict: a test that fails anyway may fail in more."""
+    """Reads the output of bash's tests, a diff of their output and the expected one. The size of the diff is part of
+    the verdict: a test that fails anyway may fail in more."""
     differing = [line for line in text.splitlines() if line.startswith(("< ", "> "))]
     return {"output": f"{FAILED}, {len(differing)} lines differ" if differing else PASSED}

@@ -1,6 +1,6 @@
-/* Threads that publish contexts as nobody should: garbage, records that are torn, freed or unmapped
- * while they are published, changed in a signal handler, left behind by threads that end, by a
- * library that is unloaded, and by forks. */
+/* Runs threads that publish contexts as no program should: garbage, records that are torn, freed or
+ * unmapped while they are published, changed in a signal handler, left behind by threads that end,
+ * by a library that is unloaded, and by forks. */
 /* flags: -rdynamic -ldl */
 #define _GNU_SOURCE
 #include "../programs/spans.h"
@@ -45,13 +45,13 @@ static void *publish_garbage(void *unused) {
         const uint64_t random = next_random(&state) << 11 ^ next_random(&state);
         fill(&own, &state);
         switch (random % 4) {
-        case 0: /* anything at all */
+        case 0: /* any address */
             otel_thread_ctx_v1 = (void *)random;
             break;
-        case 1: /* of user space */
+        case 1: /* an address of user space */
             otel_thread_ctx_v1 = (void *)(random >> 17);
             break;
-        case 2: /* somewhere in what is there */
+        case 2: /* an address within existing memory */
             otel_thread_ctx_v1 = (void *)((uintptr_t)&own + random % LARGE - LARGE / 2);
             break;
         case 3:
@@ -63,7 +63,7 @@ static void *publish_garbage(void *unused) {
     return NULL;
 }
 
-/* --- memory that goes --- */
+/* --- memory that is freed --- */
 
 static void publish_at_edge(uint64_t random) {
     char *const pages =
@@ -85,7 +85,7 @@ static void publish_at_edge(uint64_t random) {
     work_with_unmapped(200);
 }
 
-/* free() gives a large block back by a call that nobody sees. */
+/* Publishes freed memory: free() gives a large block back by a call that no hook sees. */
 static void publish_freed(void) {
     struct span_record *const record = malloc(LARGE);
     check(record != NULL, "malloc");

@@ -1,5 +1,5 @@
-/* Libraries with TLS that are loaded, called and unloaded by some threads, while others allocate
- * and work; now and then in a namespace of their own. */
+/* Loads, calls and unloads libraries with TLS in some threads, while others allocate and work; now
+ * and then in a namespace of their own. */
 #define _GNU_SOURCE
 #include "torture.h"
 
@@ -15,7 +15,8 @@ static char copies[COPIES][PATH_MAX];
 
 WORK(work_beside_loading)
 
-/* Under several names, because a library that one thread still uses is not unloaded. */
+/* Copies the plugin under several names, because a library that one thread still uses is not
+ * unloaded. */
 static void copy_plugin(void) {
     char self[PATH_MAX];
     char source[PATH_MAX + 32];

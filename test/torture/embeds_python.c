@@ -1,6 +1,6 @@
-/* A program that has CPython now and then: it loads a libpython, begins an interpreter, runs it in
- * several threads that Python did not make, ends it, and begins again; and at times it unloads the
- * library. Where there is no libpython it says so. */
+/* Embeds CPython now and then: it loads a libpython, begins an interpreter, runs it in several
+ * threads that Python did not make, ends it, and begins again; and at times it unloads the library.
+ * Where there is no libpython it prints that. */
 /* flags: -ldl */
 #define _GNU_SOURCE
 #include "torture.h"

@@ -1,4 +1,5 @@
-/* makecontext fibres on small and on big stacks, each between two pages that nobody may touch. */
+/* Runs makecontext fibres on small and on big stacks, each between two pages that cannot be
+ * accessed. */
 #include "torture.h"
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-/* A program of several busy threads that forks all the time: children that allocate, make a thread
+/* Forks all the time from a program of several busy threads: children that allocate, make a thread
  * and end; children that only exec; and execs out of the middle of the work. */
 #define _GNU_SOURCE
 #include "torture.h"
@@ -59,7 +59,7 @@ static void spawn_one(void) {
     expect_status(child, 1, "a spawned child's status");
 }
 
-/* exec while a timer may just be about to fire. */
+/* Calls exec while a timer may just be about to fire. */
 static void exec_under_load(void) {
     const pid_t child = fork();
     if (child == 0) {

@@ -1,6 +1,6 @@
-/* pthread keys made, set, read and deleted all the time, with destructors: a value that a thread
- * has set is there when it looks again, whatever interrupts it (trap 8). Its stack's bounds are
- * asked for too, which takes a lock of the thread's and allocates (trap 12). */
+/* Makes, sets, reads and deletes pthread keys all the time, with destructors: a value that a thread
+ * has set is there when it is read again, whatever interrupts the thread (trap 8). The bounds of
+ * its stack are read too, which takes a lock of the thread's and allocates (trap 12). */
 #define _GNU_SOURCE
 #include "torture.h"
 

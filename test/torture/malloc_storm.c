@@ -1,4 +1,4 @@
-/* Every way to allocate, objects handed from thread to thread, their contents checked. */
+/* Allocates in every way, passes objects from thread to thread, and checks their contents. */
 #define _GNU_SOURCE
 #include "torture.h"
 
@@ -6,7 +6,7 @@
 
 enum { SLOTS = 512, MAX_BYTES = 8000 };
 
-/* An object begins with its size; every byte after is the size's last. */
+/* Holds objects, each of which begins with its size; every byte after is the size's last. */
 static _Atomic(uint8_t *) slots[SLOTS];
 
 WORK(work_beside_malloc)

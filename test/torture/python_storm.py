@@ -1,5 +1,5 @@
-"""Python at its worst for who reads its frames: python_storm.py STORM [SECONDS of CPU]. As the programs
-of torture.h: prints "share FUNCTION NANOSECONDS" for its work, then "ok"."""
+"""Runs Python at its worst for a reader of its frames: python_storm.py STORM [SECONDS of CPU]. As the programs of
+torture.h do, it prints "share FUNCTION NANOSECONDS" for its work, then "ok"."""
 
 import contextlib
 import functools
@@ -20,7 +20,7 @@ lock = threading.Lock()
 
 
 def work_between_storms(milliseconds):
-    """What the profile must find."""
+    """Does the work that the profile must find."""
     global burnt
     start = time.thread_time_ns()
     while time.thread_time_ns() - start < milliseconds * 1_000_000:
@@ -36,19 +36,19 @@ def check(holds, what):
 
 
 def is_spent():
-    """Of children, too."""
+    """Returns whether the CPU time is spent, with that of children."""
     return sum(os.times()[:4]) > seconds
 
 
 def until_spent(step, threads=1):
-    """step(number) again and again, in so many threads, with work between."""
+    """Calls step(number) again and again, in so many threads, with work between."""
 
     def run():
         for number in itertools.count():
             if is_spent():
                 return
             step(number)
-            # so long that it matters little where in a tick it begins: on a busy machine that is just behind one
+            # long enough that its start within a tick matters little: on a busy machine that is just behind a tick
             if number % 40 == 0:
                 work_between_storms(20)
 
@@ -81,12 +81,12 @@ def interpreters():
             module.run_string(made, text)
         module.destroy(made)
 
-    # (of 3.12 and older, several at once are not safe without us either)
+    # (in 3.12 and older, several at once are not safe without the profiler either)
     until_spent(step, 4 if sys.version_info >= (3, 13) else 1)
 
 
 def codes():
-    """Code objects without end, of names of every width, that live for one call."""
+    """Makes code objects without end, with names of every width, that live for one call."""
     letters = ["abc", "äöü", "жшщ", "漢字仮", "𝒳𝒴𝒵"]
 
     def step(number):
@@ -106,7 +106,7 @@ def codes():
 
 
 def recursion():
-    """To the limit and over it, in Python and through C."""
+    """Recurses to the limit and over it, in Python and through C."""
 
     def down(depth):
         return down(depth + 1) + 1
@@ -145,7 +145,7 @@ def recursion():
 
 
 def signals():
-    """Handlers in Python, of two timers, that call, allocate and raise."""
+    """Handles signals of two timers in Python: the handlers call, allocate and raise."""
     counts = [0, 0]
 
     def on_alarm(number, frame):
@@ -158,7 +158,8 @@ def signals():
         raise InterruptedError
 
     def go_some_way_into_a_tick():
-        """ITIMER_VIRTUAL expires in a tick, as the timers of samples do: work just behind one is over before the next."""
+        """ITIMER_VIRTUAL expires in a tick, as the timers of samples do: work just behind a tick is over before the
+        next."""
         end = time.thread_time_ns() + random.randrange(20_000_000)
         while time.thread_time_ns() < end:
             sum(range(200))
@@ -181,7 +182,7 @@ def signals():
 
 
 def forks():
-    """Children of a process with busy threads: that go on in Python, and that begin another."""
+    """Forks children of a process with busy threads: some go on in Python, others begin another interpreter."""
 
     def child():
         try:
@@ -217,7 +218,7 @@ class Cycle:
 
 
 def garbage():
-    """Collections at every few allocations, with finalizers, callbacks and weak references."""
+    """Collects garbage at every few allocations, with finalizers, callbacks and weak references."""
     seen = []
     gc.callbacks.append(lambda phase, _: seen.append(phase) or seen.clear())
     gc.set_threshold(5, 2, 2)
@@ -234,7 +235,7 @@ def garbage():
 
 
 def greenlets():
-    """Stacks that are copied away and back, and switched between."""
+    """Copies stacks away and back, and switches between them."""
     import greenlet
 
     def one(n):
@@ -269,7 +270,7 @@ print("done", flush=True)
 
 
 def endings():
-    """Interpreters that end beside daemon threads that go on."""
+    """Ends interpreters beside daemon threads that go on."""
 
     def step(number):
         text = ENDING % random.uniform(0, 0.3)

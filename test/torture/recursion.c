@@ -1,4 +1,4 @@
-/* Four thousand frames deep, with work at the bottom, on the main thread and on others. */
+/* Recurses four thousand frames deep, with work at the bottom, on the main thread and on others. */
 #include "torture.h"
 
 enum { DEPTH = 4000 };

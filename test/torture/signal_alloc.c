@@ -1,5 +1,5 @@
-/* Signal handlers that allocate, on alternate stacks and on the thread's own, and handlers that
- * jump out of a computation. The program is safe by itself: it blocks its signals wherever it
+/* Allocates in signal handlers, on alternate stacks and on the thread's own, and jumps out of a
+ * computation in handlers. The program is safe by itself: it blocks its signals wherever it
  * allocates outside a handler. */
 #define _GNU_SOURCE
 #include "torture.h"

@@ -1,6 +1,6 @@
-/* Code that a sampler must not believe: rubbish in rbp, and unwind information written by hand that
- * is wrong in every way. Each function spins without touching memory and puts all back before it
- * returns; its caller calls it for a known part of the time. */
+/* Runs code that a sampler must not believe: rubbish in rbp, and unwind information written by hand
+ * that is wrong in every way. Each function spins without touching memory and restores everything
+ * before it returns; its caller calls it for a known part of the time. */
 #define _GNU_SOURCE
 #include "torture.h"
 
@@ -10,8 +10,8 @@ enum { PAGE = 4096, ROUNDS = 400000 };
 
 WORK(work_in_sound_code)
 
-/* NAME(value, rounds): rbp = value while it counts down. CFA is rsp based and right, but where
- * `lies` says otherwise. */
+/* Defines NAME(value, rounds): rbp = value while it counts down. CFA is rsp based and right, except
+ * where `lies` differs. */
 #define SPIN(name, lies)                                                                           \
     void name(uint64_t value, uint64_t rounds);                                                    \
     __asm__(".text\n.p2align 4\n.type " #name ", @function\n" #name ":\n"                          \
@@ -38,7 +38,7 @@ SPIN(spin_rbp_nowhere, KEEP " .cfi_offset %rbp, -0x100000\n");
 SPIN(spin_other_register, KEEP " .cfi_def_cfa %r13, 8\n");
 /* DW_CFA_def_cfa_expression, 5 bytes: deref of a constant that nothing maps */
 SPIN(spin_expression_wild, KEEP " .cfi_escape 0x0f, 5, 0x0a, 0xff, 0x7f, 0x06, 0x06\n");
-/* the same, with an operation that does not exist, and one that pops what is not there */
+/* the same, with an operation that does not exist, and one that pops from an empty stack */
 SPIN(spin_expression_unknown, KEEP " .cfi_escape 0x0f, 2, 0xff, 0xff\n");
 SPIN(spin_expression_empty, KEEP " .cfi_escape 0x0f, 1, 0x22\n");
 /* DW_CFA_expression for the return address: rsp + a wild offset */

@@ -1,4 +1,4 @@
-/* Threads with the smallest stack that there may be, and the smallest alternate one. */
+/* Runs threads with the smallest possible stack, and the smallest alternate one. */
 #define _GNU_SOURCE
 #include "torture.h"
 
@@ -10,7 +10,7 @@ enum { PAGE = 4096 };
 
 WORK(work_on_little_stack)
 
-/* The alternate stack ends where nothing may be touched. */
+/* Uses an alternate stack that ends before memory that cannot be accessed. */
 static void *torture(void *unused) {
     const size_t size = (size_t)sysconf(_SC_MINSIGSTKSZ);
     const size_t mapped = (size + PAGE - 1) / PAGE * PAGE;

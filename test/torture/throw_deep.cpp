@@ -1,4 +1,4 @@
-// Threads that throw through ten frames with destructors, rethrow, and catch by type.
+// Runs threads that throw through ten frames with destructors, rethrow, and catch by type.
 #include <cstdint>
 
 #include "torture.h"

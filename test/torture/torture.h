@@ -1,9 +1,9 @@
-/* What every torture program has: so much CPU time to spend, a watchdog, checks, and named work
- * whose true cost is printed for comparison with the profile.
+/* Has what every torture program needs: so much CPU time to spend, a watchdog, checks, and named
+ * work whose true cost is printed for comparison with the profile.
  *
  * usage of each: PROGRAM [SECONDS]   (of CPU time, of the whole process; default 2)
- * Prints "share FUNCTION NANOSECONDS" for each work function, then "ok". A check that fails ends
- * the process with status 1 and says which.
+ * Prints "share FUNCTION NANOSECONDS" for each work function, then "ok". A failed check is printed
+ * and ends the process with status 1.
  */
 #ifndef TORTURE_H
 #define TORTURE_H

@@ -1,5 +1,5 @@
-"""Runs the torture programs under the profiler and judges what came of it: the long form is
-`make torture`, the short one is part of `make test-all`."""
+"""Runs the torture programs under the profiler and judges the results: the long form is `make torture`, the short one
+is part of `make test-all`."""
 
 import gzip
 import os
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 from profiled import BUILD, LIBRARY, attributes_of, check_conformance, decode  # noqa: E402
 from otlp_sink import OtlpSink  # noqa: E402
 
-# Name -> what it wants besides the highest rate. An interval of 1 samples every allocation.
+# Maps a program to its settings besides the highest rate. An interval of 1 samples every allocation.
 PROGRAMS = {
     "throw_deep": {"OTEL_PROFILER_ALLOC_INTERVAL": "512"},
     "dlopen_storm": {"OTEL_PROFILER_ALLOC_INTERVAL": "4096"},
@@ -31,7 +31,7 @@ PROGRAMS = {
     "contexts": {"OTEL_PROFILER_ALLOC_INTERVAL": "1024"},
     "embeds_python": {"OTEL_PROFILER_ALLOC_INTERVAL": "4096"},
 }
-# Of python_storm.py, each a program as those above.
+# Lists the storms of python_storm.py, each of which runs as a program.
 PYTHON_STORMS = ("interpreters", "codes", "recursion", "signals", "forks", "garbage", "greenlets", "endings")
 PROGRAMS |= {f"python_{name}": {"OTEL_PROFILER_ALLOC_INTERVAL": "4096"} for name in PYTHON_STORMS}
 PYTHON = os.environ.get("TORTURE_PYTHON", "/usr/bin/python3").split()
@@ -44,11 +44,11 @@ COMMON = {
     "OTEL_PROFILER_MAX_SAMPLES": "1000000",
     "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000",
 }
-TICKS_PER_SECOND = 250  # what most kernels sample CPU timers at, whatever rate is asked for
+TICKS_PER_SECOND = 250  # the rate at which most kernels sample CPU timers, whatever rate is requested
 
 
 class Result:
-    """One program's run: `problems` is empty if all is well."""
+    """Holds one program's run: `problems` is empty if all is well."""
 
     def __init__(self, name):
         self.name = name
@@ -56,9 +56,9 @@ class Result:
         self.seconds = 0.0
         self.profiled = 0.0
         self.exports = 0
-        self.truncated = 0.0  # of the seconds profiled
-        self.unsampled = 0.0  # of them: no sample says in which function
-        self.cpu_of = {}  # function that tells its share -> seconds profiled
+        self.truncated = 0.0  # part of the profiled seconds
+        self.unsampled = 0.0  # part without a sample that has a function
+        self.cpu_of = {}  # function whose share is printed -> seconds profiled
         self.dropped = {}
 
     def expect(self, holds, what):
@@ -76,8 +76,8 @@ class Result:
 
 
 class Spool:
-    """Keeps exports in a file as they come. How many there are is a matter of how long the CPU time takes:
-    a program that gets a twentieth of a processor exports twenty times as often."""
+    """Keeps exports in a file as they come. Their number depends on how long the CPU time takes: a program that gets
+    a twentieth of a processor exports twenty times as often."""
 
     def __init__(self):
         self.file = tempfile.TemporaryFile()
@@ -87,12 +87,12 @@ class Spool:
 
     def _keep(self, body, headers):
         with self.lock:
-            if self.file.closed:  # of a child that outlives the program
+            if self.file.closed:  # from a child that outlives the program
                 return
             pickle.dump((body, headers.get("Content-Encoding"), headers["Content-Type"]), self.file)
 
     def read(self):
-        """Ends the taking; yields one decoded request at a time."""
+        """Stops receiving; yields one decoded request at a time."""
         self.sink.close()
         with self.lock:
             self.file.seek(0)
@@ -105,7 +105,7 @@ class Spool:
 
 
 def is_checked(number):
-    """Whether an export's every field is looked at: the first hundred, and ever fewer of the others."""
+    """Returns whether every field of an export is checked: the first hundred, and ever fewer of the others."""
     return number < 100 or number % (number // 100) == 0
 
 
@@ -121,7 +121,7 @@ def is_marked(sample, dictionary, mark):
 
 
 def stacks_with(dictionary, names):
-    """{name: the stacks with that function in them}. A name in C++ has its parameters."""
+    """Returns {name: the stacks with that function in them}. A name in C++ has its parameters."""
     bare = [dictionary.string_table[function.name_strindex].partition("(")[0] for function in dictionary.function_table]
     in_location = [{bare[line.function_index] for line in location.lines} & names
                    for location in dictionary.location_table]
@@ -162,12 +162,12 @@ def read_profiles(requests, pid, result):
 
 
 def tolerance_of(seconds):
-    """2 % of the CPU time, and four standard errors of a share at worst (one half)."""
+    """Returns 2 % of the CPU time, and four standard errors of a share at worst (one half)."""
     return seconds * (0.02 + 4 * 0.5 / (seconds * TICKS_PER_SECOND) ** 0.5)
 
 
 def judge_shares(result, true_shares):
-    """Threads of a few milliseconds end between two samples: that time may be of any function."""
+    """Judges shares. Threads of a few milliseconds end between two samples: that time may be of any function."""
     tolerance = tolerance_of(result.profiled)
     for name, truth in true_shares.items():
         measured = result.cpu_of[name]
@@ -178,13 +178,13 @@ def judge_shares(result, true_shares):
 
 
 def shares_reported(lines):
-    """{function: seconds}"""
+    """Returns {function: seconds}."""
     told = (line.split()[1:] for line in lines if line.startswith("share "))
     return {name: int(nanoseconds) / 1e9 for name, nanoseconds in told}
 
 
 def is_there(name):
-    """Greenlets are a package of PyPI's."""
+    """Returns whether a storm can run: greenlets are a package of PyPI's."""
     return name != "python_greenlets" or subprocess.run([*PYTHON, "-c", "import greenlet"], capture_output=True, check=False).returncode == 0
 
 
@@ -204,7 +204,8 @@ def start(name, seconds, environment, output, errors):
 
 
 def ended(child, seconds):
-    """Its status and usage. The programs' own watchdogs come first, but do not see the last of an end."""
+    """Returns its status and usage. The programs' own watchdogs come first, but do not cover the last moment of an
+    end."""
     last_resort = threading.Timer(seconds * 12 + 120, child.kill)
     last_resort.start()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
@@ -220,7 +221,7 @@ def text_of(file):
 
 
 def torture(name, seconds, judges_shares=True):
-    """Runs one program for so many seconds of CPU; a Result.
+    """Runs one program for so many seconds of CPU; returns a Result.
 
     Shares are for long runs: where the machine stalls, one sample stands for a tenth of a second of CPU time, and in
     two seconds that is more than any tolerance by the number of samples. test_cpu_truth.py judges shares in the tests."""

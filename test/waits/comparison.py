@@ -1,4 +1,4 @@
-"""The kernel's account of a thread beside the profiler's."""
+"""Compares the kernel's account of a thread with the profiler's."""
 
 import re
 from collections import defaultdict
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from profiled import HELPERS
 
 TOLERANCE = 0.05
-UNSEEN = 0.5  # of a thread's waits: then its stacks are those of what is left
-LONG_S = 3.0  # of a shorter life too much lies before our start, and behind our end
+UNSEEN = 0.5  # share of a thread's waits: then its stacks are those of the rest
+LONG_S = 3.0  # in a shorter life too much comes before our start, and after our end
 OWN = ("libotelprof.so", "libotelprof-flush.so")
 LIBC = ("libc.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2")
 
 
 @dataclass
 class Row:
-    """One thread: seconds of its life, off the CPU and ready by the kernel, and what we said of both."""
+    """Is one thread: seconds of its life, off the CPU and ready by the kernel, and by the profiler."""
 
     pid: int
     tid: int
@@ -24,17 +24,17 @@ class Row:
     kernel: float
     told: float
     cpu_told: float
-    times: int  # that it left the processor
+    times: int  # how often it left the processor
     unseen: float = 0.0
     kinds: dict = field(default_factory=dict)
 
     def error(self):
-        """In parts of what the thread waited."""
+        """Returns the error as a part of the thread's waits."""
         return (self.told - self.kernel) / self.kernel if self.kernel else 0.0
 
 
 def rows_of(kernel, told, unknown):
-    """A Row for each thread that lived long; none of ours, nor of those that no hook saw begin."""
+    """Returns a Row for each thread that lived long; none of the profiler's, and none whose begin no hook saw."""
     rows = []
     for key, thread in sorted(kernel.items()):
         mine = told.get(key)
@@ -54,19 +54,19 @@ def of_file(path):
 
 
 def callers(stack):
-    """The program's own frames: without ours, libc's that lead to the wait, and what lies in no file."""
+    """Returns the program's own frames: without ours, libc's that lead to the wait, and frames in no file."""
     frames = [frame for frame in stack if of_file(frame[2]) not in (*OWN, "?", "")]
     start = next((i for i, frame in enumerate(frames) if of_file(frame[2]) not in LIBC), 0)
     return tuple(frames[start:])
 
 
 def is_cut(stack):
-    """Whether its outer frames are missing: libc's function that begins a thread, or a process, is one of them."""
+    """Returns whether outer frames are missing: a whole stack has libc's function that begins a thread, or a process."""
     return not stack or of_file(stack[-1][2]) not in LIBC
 
 
 def same(one, other):
-    """Two stacks without those leaf frames; one that is cut is the same as far as it goes."""
+    """Compares two stacks without those leaf frames; a cut stack equals another as far as it goes."""
     if min(len(one), len(other)) == 0:
         return len(one) == len(other)
     if any(abs(a[0] - b[0]) > 1 for a, b in zip(one, other)):
@@ -83,8 +83,8 @@ def merged(threads):
 
 
 def likeness(kernel, told, rows):
-    """The share that both have under the same stacks, and the largest of the kernel's that differ: of all
-    threads of the rows that were seen waiting, since few looks at one tell little of it."""
+    """Returns the share that both have under the same stacks, and the largest stacks of the kernel's that differ: of
+    all threads that were seen waiting, since few samples of one thread prove little."""
     seen = [(row.pid, row.tid) for row in rows if row.kernel and row.unseen < UNSEEN * row.kernel]
     kernel = merged(kernel[key].stacks for key in seen)
     told = merged(told[key].stacks for key in seen)
@@ -103,7 +103,7 @@ def likeness(kernel, told, rows):
 
 
 def by_likeness(stacks, shortest):
-    """Each under the shortest stack of ours that it is the same as, as far as that goes."""
+    """Groups each under the shortest stack of ours that it equals, as far as that goes."""
     found = defaultdict(float)
     for stack, seconds in stacks.items():
         found[next((short for short in shortest if same(stack, short)), stack)] += seconds

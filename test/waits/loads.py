@@ -1,5 +1,4 @@
-"""The programs whose waits are compared: how each is started, what it is given to do for some seconds,
-and how it is ended."""
+"""Has the programs whose waits are compared: how each is started, its work for some seconds, and how it is ended."""
 
 import os
 import shutil
@@ -21,11 +20,11 @@ START_S = 30
 
 
 class Unavailable(Exception):
-    """The program cannot be had here."""
+    """Is raised if the program is not available here."""
 
 
 def client_run(command):
-    """A client that is not under test."""
+    """Runs a client that is not under test."""
     return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
 
 
@@ -47,7 +46,7 @@ def accepts(kind, address):
 
 
 def paced(kind, address, message, seconds, each, again=False):
-    """Asks on one connection, or each time on a new one, and rests `each` seconds after an answer."""
+    """Makes requests on one connection, or each on a new one, and rests `each` seconds after a response."""
     end = time.monotonic() + seconds
     s = None
     while time.monotonic() < end:
@@ -73,27 +72,27 @@ def in_threads(*works):
 
 
 class Load:
-    """What is run. `work()` loads it for some seconds: at rest between requests, or as fast as it can."""
+    """Is a program. `work()` loads it for some seconds: at rest between requests, or as fast as it can."""
 
     name = ""
     needs = ()  # commands
     user = None
     can_be_busy = True
     interval_ms = 1000  # between two exports
-    unknown = "$^"  # names of threads that no hook has seen begin
+    unknown = "$^"  # names of threads whose begin no hook sees
 
     def __init__(self, folder):
         self.folder = folder
         self.port = reserved_port()
 
     def prepare(self, build):
-        """Builds what has to be built; before the program is started."""
+        """Builds what the program needs, before it is started."""
 
     def command(self, seconds):
         raise NotImplementedError
 
     def ready(self):
-        """Whether it can be given work."""
+        """Returns whether the program can be given work."""
         return True
 
     def work(self, seconds, busy):
@@ -200,7 +199,7 @@ class Postgres(Load):
 
 
 class OwnProgram(Load):
-    """Works by itself, and ends by itself."""
+    """Is a program that works by itself, and ends by itself."""
 
     can_be_busy = False
 

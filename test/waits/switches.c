@@ -1,13 +1,16 @@
-/* What the kernel says of a program's waits: each moment at which a thread of it leaves a processor
- * or comes back to one, and the stack that it leaves with. The program runs on undisturbed; nothing
- * stops it, as a tracer of system calls would.
+/* Records what the kernel reports of a program's waits: each moment at which a thread of the
+ * program leaves a processor or comes back to one, and the stack that it leaves with. The program
+ * runs on undisturbed; nothing stops it, as a tracer of system calls would.
  *
  * Usage: switches [-s] FILE COMMAND [ARGUMENT ...]    -s: with stacks
+ *
  * Writes into FILE, in nanoseconds:
- *   thread PID TID FIRST LAST OFF PREEMPTED NAME     OFF: it waited; PREEMPTED: it was ready,
- * another ran stack PID TID NANOSECONDS FRAME;FRAME...          of OFF, leaf first: see walk.h lost
- * COUNT                                        records that the kernel had no room for Ends as the
- * command does, when all that it started has ended.
+ * - thread PID TID FIRST LAST OFF PREEMPTED NAME. OFF: it waited; PREEMPTED: it was ready, another
+ *   ran
+ * - stack PID TID NANOSECONDS FRAME;FRAME... of OFF, leaf first: see walk.h
+ * - lost COUNT: records that the kernel had no room for
+ *
+ * Ends as the command does, when all that it started has ended.
  */
 #include <asm/perf_regs.h>
 #include <errno.h>
@@ -39,7 +42,8 @@ enum {
     ROUND_MS = 20,
 };
 
-/* perf's numbers of registers in DWARF's order; the kernel writes them in the order of its numbers
+/* Maps perf's numbers of registers to DWARF's order; the kernel writes them in the order of its
+ * numbers
  */
 static const uint8_t dwarf_order[WALK_REGISTERS] = {
     PERF_REG_X86_AX,  PERF_REG_X86_DX,  PERF_REG_X86_CX,  PERF_REG_X86_BX,  PERF_REG_X86_SI,
@@ -51,10 +55,10 @@ static const uint8_t dwarf_order[WALK_REGISTERS] = {
 struct thread {
     int pid, tid;
     uint64_t first, last, off, preempted, times;
-    uint64_t out; /* 0: it runs */
+    uint64_t out; /* 0: the thread runs */
     bool was_preempted;
     char name[16];
-    char *stack; /* that it left with; NULL: not known */
+    char *stack; /* stack that it left with; NULL: not known */
 };
 
 struct wait {
@@ -207,7 +211,7 @@ static void take(const struct record *from) {
         snprintf(thread->name, sizeof thread->name, "%s", (const char *)(body + 1));
         return;
     }
-    case PERF_RECORD_FORK: /* {pid, ppid}, {tid, ptid}: it has the name of who made it */
+    case PERF_RECORD_FORK: /* {pid, ppid}, {tid, ptid}: the thread has its creator's name */
         memcpy(thread_of((int)(uint32_t)body[0], (int)(uint32_t)body[1])->name,
                thread_of((int)(body[0] >> 32), (int)(body[1] >> 32))->name, 16);
         return;
@@ -223,7 +227,7 @@ static int by_time(const void *a, const void *b) {
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* What came before `until`, in the order of time. */
+/* Processes what came before `until`, in the order of time. */
 static void take_until(uint64_t until) {
     qsort(records, record_count, sizeof *records, by_time);
     size_t done = 0;
@@ -274,7 +278,7 @@ static void drain(struct ring *ring) {
     atomic_store_explicit((_Atomic(__u64) *)&ring->page->data_tail, tail, memory_order_release);
 }
 
-/* Events of `pid` and all that it will start, on one processor; from its exec on. */
+/* Opens events of `pid` and all that it will start, on one processor; from its exec on. */
 static struct ring opened(int pid, int processor) {
     struct perf_event_attr about = {
         .type = PERF_TYPE_SOFTWARE,
@@ -311,7 +315,7 @@ static struct ring opened(int pid, int processor) {
     return ring;
 }
 
-/* The command, held before its exec until `*go` is written to. */
+/* Starts the command, held before its exec until `*go` is written to. */
 static int started(char **command, int *go) {
     int gate[2];
     if (pipe(gate))
@@ -331,7 +335,7 @@ static int started(char **command, int *go) {
     return pid;
 }
 
-/* --- what is written --- */
+/* --- the output --- */
 
 static FILE *output;
 
@@ -352,7 +356,8 @@ static void write_wait(const void *node, VISIT visit, int depth) {
                 w->stack);
 }
 
-/* Until it and all its children, which are ours when it has ended, are gone. Its status. */
+/* Follows the command until it and all its children, which are ours when it has ended, are gone.
+ * Returns its status. */
 static int follow(int pid) {
     int result = 0;
     for (;;) {
@@ -389,7 +394,7 @@ int main(int argc, char **argv) {
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     int go;
     const int pid = started(argv + first + 1, &go);
-    setpriority(PRIO_PROCESS, 0, -10); /* what waits for a place in a ring is lost */
+    setpriority(PRIO_PROCESS, 0, -10); /* a record that waits for a place in a ring is lost */
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);

@@ -1,22 +1,22 @@
-"""Reads what `switches` wrote down of a program's threads: switches.c."""
+"""Reads what `switches` recorded of a program's threads: switches.c."""
 
 from collections import defaultdict
 
 
 class Thread:
-    """One thread, from the first to the last that was seen of it. Times in seconds."""
+    """Is one thread, from its first record to its last. Times in seconds."""
 
     def __init__(self, fields):
         self.pid, self.tid = int(fields[0]), int(fields[1])
         first, last, self.off, self.preempted = (int(field) * 1e-9 for field in fields[2:6])
         self.wall = last - first
-        self.times = int(fields[6])  # that it left the processor
+        self.times = int(fields[6])  # how often it left the processor
         self.name = fields[7].strip()
         self.stacks = defaultdict(float)  # frames, leaf first -> seconds: of `off`
 
 
 def frames_of(text):
-    """(address in the file, function, file) of each frame."""
+    """Returns (address in the file, function, file) of each frame."""
     frames = []
     for frame in filter(None, text.strip().split(";")):
         address, function, file = frame.split(" ", 2)
@@ -25,7 +25,7 @@ def frames_of(text):
 
 
 def read(path):
-    """(pid, tid) -> Thread. Raises where the kernel could not write down everything."""
+    """Returns (pid, tid) -> Thread. Raises where the kernel lost records."""
     threads = {}
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:

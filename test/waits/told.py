@@ -1,20 +1,20 @@
-"""What the profiler told of each thread: CPU time, time off the CPU, run-queue delay, and the stacks
-of the waits, as addresses in files."""
+"""Reads what the profiler reported of each thread: CPU time, time off the CPU, run-queue delay, and the stacks of the
+waits, as addresses in files."""
 
 from collections import defaultdict
 
-UNITS = {"off_cpu": 1e-9, "sched_delay": 1e-9, "samples": None}  # to seconds; None: by the period
+UNITS = {"off_cpu": 1e-9, "sched_delay": 1e-9, "samples": None}  # factor to seconds; None: by the period
 
 
 class Told:
-    """One thread. Times in seconds."""
+    """Is one thread. Times in seconds."""
 
     def __init__(self):
         self.name = ""
         self.seconds = defaultdict(float)  # by type
         self.stacks = defaultdict(float)  # of off_cpu: frames, leaf first -> seconds
         self.kinds = defaultdict(float)
-        self.unseen = 0.0  # of off_cpu: seconds of no stack, since nobody looked
+        self.unseen = 0.0  # of off_cpu: seconds without a stack, since no poll saw them
 
 
 class Dictionary:
@@ -25,7 +25,7 @@ class Dictionary:
         self.text = tables.string_table
 
     def frames(self, stack_index):
-        """(address in the file, function, file) of each frame, leaf first."""
+        """Returns (address in the file, function, file) of each frame, leaf first."""
         frames = []
         for index in self.tables.stack_table[stack_index].location_indices:
             location = self.tables.location_table[index]
@@ -45,7 +45,7 @@ class Dictionary:
 
 
 def read(requests):
-    """(pid, tid) -> Told"""
+    """Returns (pid, tid) -> Told."""
     threads = defaultdict(Told)
     for request in requests:
         dictionary = Dictionary(request.dictionary)

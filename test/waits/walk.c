@@ -12,7 +12,7 @@ enum { PROCESSES = 4096, FRAMES = 64 };
 static struct process {
     int pid;
     Dwfl *dwfl;
-    void *frames; /* tsearch's: libdwfl looks through all symbols for one */
+    void *frames; /* tsearch's: libdwfl searches all symbols for each */
 } known[PROCESSES];
 static const struct walk_sample *current;
 
@@ -24,7 +24,8 @@ struct frame {
 static const Dwfl_Callbacks callbacks = {
     .find_elf = dwfl_linux_proc_find_elf,
     .find_debuginfo = dwfl_standard_find_debuginfo,
-    .debuginfo_path = &(char *){(char *)"/nowhere"}, /* what unwinds is in the files themselves */
+    /* unwind information is in the files themselves */
+    .debuginfo_path = &(char *){(char *)"/nowhere"},
 };
 
 static pid_t next_thread(Dwfl *dwfl, void *argument, void **thread) {
@@ -41,7 +42,7 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *argument, void **thread) {
     return true;
 }
 
-/* The stack; and constants of files that are mapped. */
+/* Reads the stack, and constants of mapped files. */
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void *argument) {
     (void)dwfl, (void)argument;
     const uint64_t low = current->registers[7];

@@ -1,5 +1,5 @@
-/* The stack of a thread, from registers and a copy of its top: by elfutils' libdwfl, and so by no
- * code of the profiler's.
+/* Walks the stack of a thread, from registers and a copy of its top: by elfutils' libdwfl, and so
+ * by no code of the profiler's.
  */
 #ifndef WAITS_WALK_H
 #define WAITS_WALK_H
@@ -22,7 +22,7 @@ struct walk_sample {
  * is that of the file; of callers, one that is in the call. Returns `text`. */
 char *walk_text(const struct walk_sample *sample, char *text, size_t size);
 
-/* What process `pid` has mapped is another than it was. */
+/* Forgets the mappings of process `pid`, which have changed. */
 void walk_forget(int pid);
 
 #endif

@@ -1,4 +1,4 @@
-/* What compilers make of functions: leaves, loops, switches, tail calls, frames of every kind,
+/* Has what compilers make of functions: leaves, loops, switches, tail calls, frames of every kind,
  * calls that do not return, jumps out of functions. Built with and without frame pointers, and
  * walked without its unwind tables. */
 #include <alloca.h>

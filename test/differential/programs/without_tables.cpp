@@ -1,5 +1,5 @@
-/* The same of C++: virtual functions, templates, closures, exceptions, the library's own code
- * inlined. */
+/* Has what compilers make of C++: virtual functions, templates, closures, exceptions, the library's
+ * own code inlined. */
 #include <algorithm>
 #include <cstdlib>
 #include <functional>

@@ -1,5 +1,5 @@
-/* Linked into a libotelprof.so of its own (Makefile, `--wrap`): lets allocations of the helper
- * thread fail, its own, those of the libraries that it loads, and the loader's.
+/* Is linked into a libotelprof.so of its own (Makefile, `--wrap`): makes allocations of the helper
+ * thread fail: its own, those of the libraries that it loads, and the loader's.
  *
  * FAIL_ALLOCATION=N     the N-th fails, from 1; 0: none
  * FAIL_ALLOCATION=N-    the N-th and all after it
@@ -59,7 +59,7 @@ static bool is_passed_through(const char *object) {
     return false;
 }
 
-/* The nearest frame outside libc, the loader and those who hand on. */
+/* Writes the nearest frame outside libc, the loader and objects that only forward. */
 static void write_site(long number) {
     void *frames[FRAMES];
     char line[256];
@@ -116,7 +116,7 @@ void *__wrap_helper_heap_take_zeroed(size_t size) {
     return fails() ? NULL : __real_helper_heap_take_zeroed(size);
 }
 
-/* Every realloc is to come by the first. */
+/* Replaces the resizing: every realloc must come by the first function. */
 bool __wrap_helper_heap_resize(void *object, size_t size) {
     (void)object, (void)size;
     return false;

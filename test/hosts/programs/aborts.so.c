@@ -1,4 +1,4 @@
-/* A library as a bad release might be: each process that loads it ends. */
+/* Is a library as a bad release might be: each process that loads it ends. */
 #include <stdlib.h>
 
 __attribute__((constructor)) static void end(void) {

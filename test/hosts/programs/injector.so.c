@@ -1,4 +1,4 @@
-/* What an injector of other languages' agents is (opentelemetry-injector): a preload that needs no
+/* Is like an injector of other languages' agents (opentelemetry-injector): a preload that needs no
  * library, and whose constructor gives the process another environment. */
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
-/* A program of the kind that is not profiled (static, of 32 bits, of another C library): it says a
- * line on each of its outputs. Of libc it wants next to nothing: no headers of 32 bits need be
- * installed. */
+/* Is a program of the kind that is not profiled (static, of 32 bits, of another C library): it
+ * prints a line on each of its outputs. It uses next to nothing of libc: no headers of 32 bits need
+ * be installed. */
 int write(int, const void *, unsigned long);
 void _exit(int);
 

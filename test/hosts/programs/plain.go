@@ -1,4 +1,4 @@
-// A program that needs no C library, and yet has a loader: built as a position-independent executable.
+// Is a program that needs no C library, and yet has a loader: built as a position-independent executable.
 package main
 
 import "os"

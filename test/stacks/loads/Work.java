@@ -3,7 +3,8 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Random;
 
-/** Functions that call each other, sorting, and texts. With an argument it asks jcmd for a perf map of itself once it is warm. */
+/** Has functions that call each other, sorting, and texts. With an argument it requests a perf map of itself by jcmd once it
+ * is warm. */
 public class Work {
     static int fibonacci(int n) {
         return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);

@@ -1,5 +1,5 @@
 // Runs on node, bun and deno. Without an argument: functions that call each other, objects and texts, which are compiled.
-// With one: the runtime's own code is at work, which is linked into it.
+// With an argument: the runtime's own code, which is linked into it.
 "use strict";
 
 function fibonacci(n) {

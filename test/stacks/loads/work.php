@@ -1,5 +1,5 @@
 <?php
-// Functions that call each other, and loops: what opcache's JIT compiles.
+// Has functions that call each other, and loops, for opcache's JIT.
 function fibonacci($n) { return $n < 2 ? $n : fibonacci($n - 1) + fibonacci($n - 2); }
 function sums($count) {
     $sum = 0.0;

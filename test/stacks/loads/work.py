@@ -1,4 +1,4 @@
-"""Functions of Python that call each other, and the C code of the interpreter's modules."""
+"""Has functions of Python that call each other, and the C code of the interpreter's modules."""
 
 import json
 import re

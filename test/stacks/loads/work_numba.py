@@ -1,4 +1,4 @@
-"""Functions that numba compiles: LLVM's JIT, tables by __register_frame."""
+"""Has functions that numba compiles: LLVM's JIT, tables by __register_frame."""
 
 import time
 

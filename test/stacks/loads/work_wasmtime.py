@@ -1,4 +1,4 @@
-"""WebAssembly that Cranelift compiles. With an argument its names are in a perf map."""
+"""Runs WebAssembly that Cranelift compiles. With an argument its names are in a perf map."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Threads of python3 that wait: for time, a queue, a lock that another holds, a pipe, a child, select."""
+"""Runs threads of python3 that wait: for time, a queue, a lock that another holds, a pipe, a child, select."""
 
 import os
 import queue

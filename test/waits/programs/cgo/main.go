@@ -1,4 +1,4 @@
-// Goroutines that wait for time, channels, locks, a pipe and a socket, and some that block in C.
+// Runs goroutines that wait for time, channels, locks, a pipe and a socket, and some that block in C.
 package main
 
 /*
@@ -54,7 +54,7 @@ func talk(address string, end time.Time) {
 	server.Close()
 }
 
-// Reads from a pipe that the runtime's poller knows nothing of: its thread blocks.
+// Reads from a pipe that is unknown to the runtime's poller: its thread blocks.
 func readPipe(end time.Time) {
 	var ends [2]int
 	check(syscall.Pipe(ends[:]))
