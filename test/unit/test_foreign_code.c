@@ -424,8 +424,8 @@ static void a_block_of_generated_code_in_an_object_is_crossed(void **state) {
     step_through((uintptr_t)code_in_a_gap);
 }
 
-/* Believes a return address only behind a call: enters the same code by a jump that left something
- * else on the stack. */
+/* A return address counts only behind a call: here a jump enters the same code, and leaves
+ * something else on the stack. */
 static void a_return_address_behind_no_call_is_not_followed(void **state) {
     (void)state;
     uint64_t words[64];

@@ -17,7 +17,7 @@ enum {
     DEPTH = 32,
     MOST_SEEN = 16,
     ENDED = 1 << 24, /* beyond the ids that the kernel gives (PID_MAX_LIMIT) */
-    NAMES = 1024,    /* ids that far apart take one place in harvest.c */
+    NAMES = 1024,    /* ids at this distance share one place in harvest.c */
     SECONDS = 1000000000,
 };
 

@@ -222,7 +222,8 @@ static void a_span_that_is_silent_for_a_minute_is_forgotten(void **state) {
     long_spans_close(&spans);
 }
 
-/* Remembers a span for the bound: a bound of five minutes would never be reached otherwise. */
+/* Remembers a span for as long as the bound: a bound of five minutes would never be reached
+ * otherwise. */
 static void it_is_remembered_for_as_long_as_the_bound(void **state) {
     (void)state;
     const struct sample_context context = span(1);

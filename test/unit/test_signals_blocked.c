@@ -151,7 +151,7 @@ static void nothing_is_waited_for_that_is_no_other_threads(void **state) {
 static void ask_no_more(void) {
     while_asleep = NULL;
     assert_int_equal(signals_shared.giving_way, 1);
-    /* takes back the count of this thread, which is no other thread here */
+    /* no other thread gives way in this test */
     atomic_store(&signals_shared.giving_way, 0);
     signals_ask_no_more();
     atomic_store(&signals_shared.giving_way, 1);

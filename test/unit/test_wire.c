@@ -1,5 +1,5 @@
-/* Compares an export's encoding with protobuf: the wire format with the generated encoder's, and
- * the index that keeps the dictionary's items distinct. */
+/* Compares our wire format with the generated encoder's, and tests the index that keeps the
+ * dictionary's items distinct. */
 #include "unit.h"
 
 #include "intern.h"
