@@ -124,7 +124,7 @@ def test_a_wrong_time_is_refused(asked):
 
 
 def test_names_are_asked_for_by_any_number_of_addresses(asked):
-    """`go tool pprof` requests so the names of each file that lacks some; any other body has its bound."""
+    """`go tool pprof` requests names by a large body for each file that lacks some; any other body has its bound."""
     running = asked()
     addresses = "+".join(hex(number) for number in range(0x400000, 0x410000))
     answer = running.process.ask("/debug/pprof/symbol", "POST", addresses)

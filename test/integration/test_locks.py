@@ -1,5 +1,5 @@
-"""Lock profiles count how often a lock was taken when a thread wanted it, how long the thread waited, and which
-thread held it."""
+"""Lock profiles count how often a thread wanted a lock that was taken, how long the thread waited, and which thread
+held the lock."""
 
 import re
 import shutil

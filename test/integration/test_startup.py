@@ -186,7 +186,7 @@ def test_a_process_of_more_than_a_second_is_sent(run, program):
     pytest.param(kind, marks=pytest.mark.skipif(os.getuid() != 0, reason=f"only root may enter a {kind} namespace"))
     for kind in ("mount", "time")])
 def test_a_namespace_is_entered_alone(run, program, enterable, how):
-    """The helper, which has loaded nothing yet, ends before the call, and another profiles afterwards."""
+    """The helper, which has loaded nothing yet, ends before the call, and another helper profiles afterwards."""
     enterable(how)
     outcome = run([program("enters_namespace"), "350", how], env={**EXACT_CPU, "OTEL_PROFILER_MIN_LIFETIME": "300"})
     assert outcome.stdout == "alone\n"
