@@ -28,7 +28,7 @@ static struct shared {
 } * shared;
 enum { HAS_A_CHILD = WORKERS - 1, GRANDCHILD, MASTER };
 
-static int jobs[2]; /* pipe to the worker that is being made: its end, the master's */
+static int jobs[2]; /* pipe to the new worker: the worker's end, the master's */
 
 NOIPA static void does_a_job(void) {
     WORK_FOR(JOB_MS * NS_PER_MS);

@@ -295,7 +295,8 @@ block begin_line(worker &w) {
 block begin_new(worker &w, site_index site) {
     const size_t n = draw_size(w) + 1; // of zero bytes operator new may make one
     const size_t a = draw_alignment(w, 2 * __STDCPP_DEFAULT_NEW_ALIGNMENT__);
-    const size_t whole = (n + a - 1) / a * a; // libstdc++ rounds it up where it has aligned_alloc
+    // libstdc++ rounds the size up where it has aligned_alloc
+    const size_t whole = (n + a - 1) / a * a;
     switch (site) {
     case NEW:
         return begin(w, site, site_new(n), n);
