@@ -38,7 +38,7 @@ function showProfiles(first) {
   show(first);
 }
 
-// Shows which process the profile is of, and how long it took.
+// Shows which process the profile is of, and the time that it covers.
 function showAbout() {
   element("title").textContent = element("title").title = shortened(data.title);
   element("about").textContent = shortened(data.about?.text ?? "");

@@ -3,7 +3,7 @@
 let selected = null; // the function that was selected last; null: none
 let visited = []; // the functions that were in the middle before
 
-// Returns the nodes of a function, without those that it calls itself.
+// Returns the nodes of a function, except those below another node of that function.
 function occurrencesOf(frame) {
   const found = [];
   for (let node = 0; node < shown.frames.length;) {

@@ -79,8 +79,8 @@ const taken = (column, order) => {
   return result;
 };
 
-// Returns a tree with what is drawn of it: depths, frames, values, own, objects, parent, end (where the nodes below each end),
-// left (where each begins), and `order`, the columns' nodes in the tree's order.
+// Returns a tree with what is drawn of it: depths, frames, values, own, objects, parent, end (the index after the last node
+// below each), left (each node's left edge), and `order`, the columns' nodes in the tree's order.
 function laidOut({ parents, frames, own, unseen, objects, unseenObjects }) {
   const sums = summed(parents, own, unseen);
   const { sizes, places, order } = placed(parents, frames, sums);

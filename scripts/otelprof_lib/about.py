@@ -13,7 +13,7 @@ UNKNOWN_SERVICE = "unknown_service"
 
 
 def readable_time(seconds):
-    """Returns 1 h 2 min, 2 min 3 s, 4.5 s"""
+    """Returns a duration, such as 1 h 2 min, 2 min 3 s, 4.5 s."""
     if seconds < 120:
         return f"{fixed(seconds, 1)} s"
     minutes, seconds = divmod(round(seconds), 60)

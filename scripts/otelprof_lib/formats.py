@@ -24,13 +24,13 @@ def fixed(value, digits):
 
 
 def readable_count(value):
-    """Returns 1234567 as 1.2M; small numbers unchanged."""
+    """Shortens 1234567 to 1.2M; small numbers are unchanged."""
     short, prefix = _with_prefix(value, COUNTS, 1000)
     return f"{fixed(short, 1)}{prefix}" if prefix else f"{value}"
 
 
 def duration(seconds):
-    """Returns 0.0123 as 12.3 ms."""
+    """Formats 0.0123 as 12.3 ms."""
     value, unit = next(((seconds * factor, unit) for factor, unit in ((1, "s"), (1e3, "ms")) if seconds * factor >= 1), (seconds * 1e6, "us"))
     return f"{fixed(value, 1)} {unit}"
 

@@ -84,7 +84,7 @@ class Group:
 
     @property
     def names(self):
-        """Returns worker-1 (12), pool (13, 14)"""
+        """Returns the threads' names, such as worker-1 (12), pool (13, 14)."""
         numbers = {}
         for thread in self.threads[:MOST_NAMES]:
             numbers.setdefault(thread.labels.get(THREAD_NAME, ""), []).append(thread.number)

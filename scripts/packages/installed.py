@@ -51,7 +51,7 @@ def copyright_file(tree):
 
 
 def completion(tree, shell):
-    """Returns what the bundle's own command prints."""
+    """Returns a completion, as the bundle's own command prints it."""
     done = subprocess.run([tree / "otelprof", "completion", shell], env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
                           capture_output=True, text=True, check=True)
     return done.stdout

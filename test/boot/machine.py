@@ -142,7 +142,7 @@ def services(requests):
 
 
 def problems(plain, again, other):
-    """`plain` and `again` are without the preload: their common lines are those of a boot."""
+    """`plain` and `again` are without the preload: lines that both have are those of any boot."""
     for name, one in (("without", plain), ("without, again", again), ("with", other)):
         if one.status != 0 or one.failed:
             yield f"{name} the preload: status {one.status}, failed units: {one.failed or 'none'}"

@@ -13,8 +13,8 @@ FOLDER = BUILD / "test/soak"
 PLUGIN = BUILD / "test/programs/plugin.so"
 POLL_S = 5
 MIN_POLLS = 60  # a short run polls more often
-# Bytes of malloc that the program does not hold: the helper's, the loader's, libc's. What the helper read of
-# libraries' files, up to 80 KiB of each, is given back in bulk, of more than 64, minutes apart.
+# Bytes of malloc that the program does not hold: the helper's, the loader's, libc's. The helper reads up to 80 KiB of
+# each library's file; it frees this memory for more than 64 files at once, every few minutes.
 OTHERS = "malloc's bytes of others"
 BOUND = (2 * MIB, "KiB")
 

@@ -19,7 +19,7 @@ struct Record {
 
 enum : uint64_t { NO_SPAN = 0, GARBAGE = ~0ull };
 
-/* Returns the object, once it is loaded: $ADAPTOR. */
+/* Returns the loaded object that $ADAPTOR names, or NULL before it is loaded. */
 inline void *adaptor() {
     static void *library;
     const char *const path = std::getenv("ADAPTOR");

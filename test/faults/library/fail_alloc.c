@@ -39,7 +39,7 @@ __attribute__((constructor)) static void configure(void) {
     chosen = text ? strtol(text, &end, 10) : 0;
     and_after = end && *end == '-';
     log_path = getenv("FAIL_ALLOCATION_LOG");
-    (void)backtrace(&frame, 1); /* loads what it needs now */
+    (void)backtrace(&frame, 1); /* makes backtrace() load its library now */
 }
 
 static void write_line(const char *line) {
