@@ -38,7 +38,7 @@ struct address_filter {
     _Atomic(_Atomic uint8_t *) counters;
 };
 
-/* A filter that is not opened. */
+/* Initializes a filter that is not opened. */
 #define ADDRESS_FILTER_CLOSED(filter)                                                              \
     { .counters = &(filter).only }
 

@@ -15,7 +15,7 @@ static void *boot_realloc(void *object, size_t size);
 static void *boot_memalign(size_t alignment, size_t size);
 static int boot_posix_memalign(void **object, size_t alignment, size_t size);
 
-/* The first call of any of these functions resolves the next allocator. */
+/* Forwards to functions of which the first call resolves the next allocator. */
 struct allocation_path allocation_path = {
     .filter = ADDRESS_FILTER_CLOSED(allocation_path.filter),
     .next = {.malloc = boot_malloc,
@@ -59,7 +59,7 @@ ARCH_ANY_STACK static bool resolve_next(void) {
     if (NEXT_##function != NEXT_malloc)                                                            \
         set_next(&next->function, &symbols[NEXT_##function]);
 #include "../../hooks/hooked.def"
-    /* stored last: a thread that sees it sees all others */
+    /* stored last: a thread that sees this pointer sees all others, too */
     set_next(&next->malloc, &symbols[NEXT_malloc]);
     return true;
 }
@@ -118,7 +118,8 @@ static bool open_counters(const _Atomic uint8_t *first, const _Atomic uint8_t *l
                                (size_t)(last - first) + 1);
 }
 
-/* The filter is a ring, so the counters of a range may continue at its first counter. */
+/* Makes the counters of a range writable. The filter is a ring, so the counters of a range may
+ * continue at its first counter. */
 bool allocation_path_may_count(const void *from, size_t bytes) {
     const struct address_filter *const filter = &allocation_path.filter;
     if (!address_filter_is_open(filter))

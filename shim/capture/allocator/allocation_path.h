@@ -1,6 +1,6 @@
-/* The profiler's data that malloc and free read when they do not sample, in one cache line, because
- * a program with a large working set evicts the line more often than a benchmark does. On cc1plus
- * this line, and hooks that begin a cache line, saved 13 % of the time in the hooks.
+/* Holds the profiler's data that malloc and free read when they do not sample, in one cache line,
+ * because a program with a large working set evicts the line more often than a benchmark does. On
+ * cc1plus this line, and hooks that begin a cache line, saved 13 % of the time in the hooks.
  *
  * The data is the next allocator, and the filter of addresses that free checks. The first call of
  * an allocator function finds the next allocator (next_symbol.h). It is never assumed to be
@@ -32,11 +32,12 @@ _Static_assert(offsetof(struct allocation_path, next.memalign) <= CACHE_LINE,
  * Async-signal-safe: yes. */
 extern struct allocation_path allocation_path __attribute__((visibility("hidden")));
 
-/* Finds the next allocator before the first allocation would. Context: calm; idempotent. */
+/* Finds the next allocator now, instead of at the first allocation. Context: calm; idempotent. */
 void allocation_path_resolve(void);
 
-/* Returns false if the program's malloc is not the profiler's (the program defines its own, or the
- * profiler was not preloaded). The profiler then sees no allocation. Context: calm, at start. */
+/* Returns true if the program calls the profiler's malloc. If it does not (the program defines its
+ * own, or the profiler was not preloaded), the profiler sees no allocation. Context: calm, at
+ * start. */
 bool allocation_path_is_used(void);
 
 /* Opens the filter, if it is not open yet. Returns false if there is no memory. Context: calm. */
