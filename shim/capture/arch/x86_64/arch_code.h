@@ -21,7 +21,8 @@ enum {
     ARCH_ENTRY_BYTES = 4, /* bytes that arch_is_entry() reads */
 };
 
-/* A call in generated code reaches at most so many bytes: its displacement has 32 bits, signed. */
+/* Bounds the distance of a call in generated code, in bytes: its displacement has 32 bits,
+ * signed. */
 static const uintptr_t arch_call_reach = UINT64_C(1) << 31;
 
 /* On return from a signal handler the stack pointer points to the ucontext. At these offsets the
@@ -40,11 +41,11 @@ static inline bool arch_is_signal_frame(bool is_saved_at_sp, int32_t offset) {
     return is_saved_at_sp && offset == SIGNAL_FRAME_SP;
 }
 
-/* A call pushes the return address right below the CFA. 0 on an architecture whose calls leave it
- * in a link register. */
+/* A call pushes the return address right below the CFA. The value is 0 on an architecture whose
+ * calls leave the address in a link register. */
 enum { ARCH_PUSHED_RETURN = -8 };
 
-/* The offset of the link register in the signal frame, and its value in a thread; 0: this
+/* Describes the link register: its offset in the signal frame, and its value in a thread; 0: this
  * architecture has no link register. */
 enum { SIGNAL_FRAME_LINK = 0 };
 static inline uintptr_t arch_link_register(const uint64_t registers[REGISTER_COUNT]) {
@@ -58,11 +59,11 @@ static inline uintptr_t arch_return_address(uintptr_t word) {
     return word;
 }
 
-/* The bits of an address that distinguish instructions: user space uses the low 47 bits, and an
+/* Says which bits of an address distinguish instructions: user space uses the low 47 bits, and an
  * instruction begins at any byte. */
 enum { ARCH_ADDRESS_BITS = 47, ARCH_CODE_SHIFT = 0 };
 
-/* The jump is ff /4 with a register; a REX prefix may precede it. */
+/* Returns true for the jump ff /4 with a register; a REX prefix may precede it. */
 static inline bool arch_is_indirect_jump(const uint8_t jump[ARCH_JUMP_BYTES]) {
     return jump[0] == 0xff && (jump[1] & 0xf8) == 0xe0;
 }

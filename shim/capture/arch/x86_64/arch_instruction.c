@@ -8,15 +8,15 @@ enum { RSP = 4, RBP = 5 }; /* numbers in ModRM and opcodes, without REX */
 
 enum opcode_map { MAP_ONE = 0, MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3 };
 
-/* State of the decoder while it reads an instruction. */
+/* Holds the state of the decoder while it reads an instruction. */
 struct decoder {
     const uint8_t *at;
     const uint8_t *end;
     bool failed;
-    bool is_wide;     /* REX.W */
-    bool is_16_bit;   /* 66 */
-    bool is_32_bit;   /* 67: addresses */
-    bool is_repeated; /* f3 */
+    bool is_wide;     /* a REX prefix has bit W: operands have 64 bits */
+    bool is_16_bit;   /* prefix 66: operands have 16 bits */
+    bool is_32_bit;   /* prefix 67: addresses have 32 bits */
+    bool is_repeated; /* prefix f3: repeats a string instruction */
     /* VEX or EVEX prefix: such an instruction does not change the stack pointer */
     bool is_vector;
     uint8_t extend_reg;
@@ -26,8 +26,9 @@ struct decoder {
     uint8_t opcode;
     bool has_modrm;
     uint8_t mod;
-    uint8_t reg; /* 0 to 15 */
-    /* 0 to 15: the register operand, or the base of the address (from SIB, if there is one) */
+    uint8_t reg; /* register number, 0 to 15 */
+    /* register number, 0 to 15: the register operand, or the base of the address (from SIB, if
+     * there is one) */
     uint8_t base;
     bool has_index;
     bool is_relative; /* the displacement is relative to the next instruction */
@@ -35,14 +36,14 @@ struct decoder {
     int64_t immediate;
 };
 
-/* Bit i: the opcode 16 * row + i has a ModRM byte. */
+/* Bit i is set if the opcode 16 * row + i has a ModRM byte. */
 static const uint16_t modrm_one[16] = {0x0f0f, 0x0f0f, 0x0f0f, 0x0f0f, 0x0000, 0x0000,
                                        0x0a08, 0x0000, 0xffff, 0x0000, 0x0000, 0x0000,
                                        0x00c3, 0xff0f, 0x0000, 0xc0c0};
 static const uint16_t modrm_0f[16] = {0xa00f, 0xffff, 0xff0f, 0x0000, 0xffff, 0xffff,
                                       0xffff, 0xff7f, 0x0000, 0xffff, 0xf8f8, 0xffff,
                                       0x00ff, 0xffff, 0xffff, 0xffff};
-/* Opcodes that do not exist in 64-bit mode, or are too rare to be decoded. */
+/* Marks opcodes that do not exist in 64-bit mode, or are too rare to be decoded. */
 static const uint16_t invalid_one[16] = {0xc0c0, 0xc0c0, 0x8080, 0x8080, 0xffff, 0x0000,
                                          0x0007, 0x0000, 0x0004, 0x0400, 0x0000, 0x0000,
                                          0x4000, 0x0070, 0x0400, 0x0002};
@@ -154,7 +155,7 @@ static void read_sib(struct decoder *d) {
     d->base = (sib & 7) | d->extend_base;
     d->has_index = index != RSP;
     if (d->mod == 0 && (sib & 7) == RBP) {
-        /* without a base the address is as unknown as with an index */
+        /* without a base register the address is unknown, as with an index register */
         d->has_index = true;
         d->displacement = (int32_t)next_number(d, 4);
     }

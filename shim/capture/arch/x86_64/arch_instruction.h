@@ -1,9 +1,9 @@
 /* Decodes one instruction: its length, and its effect on the stack and on the flow of control.
  *
- * Used for code that no unwind table describes. So only those effects are reported that decide
- * where a return address is: on the stack pointer, on the frame pointer as a frame's address, and
- * on the flow of control. All other instructions have no effect; bytes that are no user-space
- * instruction are unknown.
+ * The walker uses this for code that no unwind table describes. So it reports only the effects that
+ * decide where a return address is: on the stack pointer, on the frame pointer as a frame's
+ * address, and on the flow of control. All other instructions have no effect; bytes that are no
+ * user-space instruction are unknown.
  *
  * Sources: Intel SDM, volume 2, 2.1 to 2.7 (formats), appendix A (opcode maps).
  * Context: any. Async-signal-safe: yes.
@@ -20,7 +20,7 @@ enum { ARCH_INSTRUCTION_BYTES = 15 }; /* length of the longest instruction */
 enum instruction_effect {
     EFFECT_NONE,
     EFFECT_UNKNOWN, /* not decoded, so the next bytes may be any code */
-    EFFECT_STOP,    /* ends: the code behind it is not reached */
+    EFFECT_STOP,    /* ends the flow of control: the code behind the instruction is not reached */
     EFFECT_BEGIN,   /* marks a target of indirect calls: mostly a function's beginning */
     EFFECT_PAD,     /* a no-op of several bytes: fills the gap before the next function */
     EFFECT_RETURN,  /* returns to the address at the stack pointer */
@@ -62,13 +62,13 @@ static inline bool arch_is_signal_return(const uint8_t *code, size_t available) 
 }
 
 /* Returns true if the frame pointer may have been pushed right before `code`; reads the byte before
- * it. */
+ * `code`. */
 static inline bool arch_follows_push_fp(const uint8_t *code) {
     return code[-1] == 0x55;
 }
 
-/* Destination of a stub, which is code that only jumps: `target`, or the address stored at `slot`.
- * Both are 0 if the code is no stub. */
+/* Holds the destination of a stub, which is code that only jumps: `target`, or the address stored
+ * at `slot`. Both are 0 if the code is no stub. */
 struct code_stub {
     uintptr_t target;
     uintptr_t slot;

@@ -60,7 +60,7 @@ static inline uintptr_t thread_pointer(void) {
     return (uintptr_t)__builtin_thread_pointer();
 }
 
-/* Number of words that identify a dynamic thread vector, up to the vector itself. */
+/* Sets the number of words that identify a dynamic thread vector, up to the vector itself. */
 enum { THREAD_VECTOR_HEAD = 3, THREAD_VECTOR_MOST_MODULES = 1 << 20 };
 
 /* Returns the place of the pointer to the vector in the control block of the thread with that

@@ -25,7 +25,8 @@ enum {
     FRAME_CONTEXT = 8,   /* the ucontext follows the address that the handler returns to */
     CONTEXT_BYTES = 304, /* size of the kernel's ucontext; libc's is larger */
     FRAME_INFO = FRAME_CONTEXT + CONTEXT_BYTES,
-    FRAME_BYTES = FRAME_INFO + (int)sizeof(siginfo_t), /* 440 */
+    /* 440 bytes: the address, the ucontext and the siginfo */
+    FRAME_BYTES = FRAME_INFO + (int)sizeof(siginfo_t),
     FRAME_STATE_ALIGNMENT = 64,
     FRAME_RED_ZONE = 128,
     STATE_WITHOUT_XSAVE = 512,
@@ -76,8 +77,8 @@ static inline bool arch_has_shadow_stack(void) {
     return pointer != 0;
 }
 
-/* The place at which the kernel would write a frame with this state, for a thread whose stack ends
- * at `top`, below the red zone. */
+/* Describes the place at which the kernel would write a frame with this state, for a thread whose
+ * stack ends at `top`, below the red zone. */
 struct signal_frame_place {
     uintptr_t frame;
     uintptr_t state;
@@ -204,8 +205,8 @@ static inline uintptr_t arch_signal_restorer(int number) {
                          : "i"(which), "i"(CONTEXT_BYTES));                                        \
     }
 
-/* The rules by which an unwinder finds the registers of the interrupted code: each register is in
- * the ucontext, which is at the stack pointer (DWARF 5, 6.4.2; register numbers of the psABI,
+/* Writes a rule by which an unwinder finds the registers of the interrupted code: each register is
+ * in the ucontext, which is at the stack pointer (DWARF 5, 6.4.2; register numbers of the psABI,
  * figure 3.36). */
 #define ARCH_SAVED(number, offset)                                                                 \
     ".cfi_escape 0x10, " #number ", 3, 0x77, (" #offset ") & 0x7f | 0x80, (" #offset ") >> 7\n\t"
