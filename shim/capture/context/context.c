@@ -16,11 +16,11 @@
 /* a process that ends earlier never searches */
 static const uint64_t first_poll_delay_ns = 3 * NANO_PER_MILLI;
 static const uint64_t last_delay = NANO_PER_SECOND / 2;
-enum { FORGET_ROUNDS = 2000 }; /* rounds of wait.h */
+enum { FORGET_ROUNDS = 2000 }; /* waits at most so many rounds of wait.h */
 
 /* --- reading --- */
 
-/* The thread whose context is read. */
+/* Identifies the thread whose context is read. */
 struct owner {
     const struct program_context *programs;
     uintptr_t pointer; /* another thread's thread pointer; 0: the calling thread is the owner */
@@ -108,7 +108,8 @@ static enum context_outcome context_read_all(const struct context_reader *reader
     const enum context_outcome published = read_variables(reader, owner, context);
     if (!context_is_there(program_outcome))
         return published == CONTEXT_NONE ? program_outcome : published;
-    if (!context_is_there(published)) /* a source that failed may have left attributes there */
+    /* replaces attributes that a source that failed may have left there */
+    if (!context_is_there(published))
         return program_context_read(programs, context);
     return program_context_add_labels(programs, context) ? published : CONTEXT_CUT;
 }
@@ -219,7 +220,7 @@ static bool context_search_locked(struct context_reader *reader) {
     return complete;
 }
 
-/* Returns false if the search was prevented and must be repeated. */
+/* Searches for variables. Returns false if the search was prevented and must be repeated. */
 static bool context_try_search(struct context_reader *reader) {
     const bool locks = loader_state_is_known();
     if (locks && !loader_state_try_enter())
@@ -241,7 +242,8 @@ bool context_expect(struct context_reader *reader) {
     return true;
 }
 
-/* Schedules a search, never later than already scheduled: the program may load all the time. */
+/* Schedules a search, never later than already scheduled: otherwise a program that loads all the
+ * time would postpone the search for ever. */
 static void expect_at(struct context_poll *polling, uint64_t delay) {
     const uint64_t next = monotonic_nano() + delay;
     polling->delay = delay;

@@ -72,7 +72,7 @@ void context_poll(struct context_reader *reader);
  * calm; takes the loader's lock. */
 void context_forget_unloaded(struct context_reader *reader);
 
-/* Context: fork handler. */
+/* Cancels searches that were under way or due in the parent. Context: fork handler. */
 void context_after_fork(struct context_reader *reader);
 
 #endif

@@ -1,4 +1,4 @@
-/* Outcome of reading a thread's context, from one source or from all of them. */
+/* Lists the outcomes of reading a thread's context, from one source or from all sources. */
 #ifndef OTELPROF_CONTEXT_OUTCOME_H
 #define OTELPROF_CONTEXT_OUTCOME_H
 

@@ -1,4 +1,5 @@
-/* The labels that a program sets by one of the custom-labels libraries (Polar Signals), version 1.
+/* Reads the labels that a program sets by one of the custom-labels libraries (Polar Signals),
+ * version 1.
  *
  * A thread-local variable, custom_labels_current_set, points to the thread's labels, or is NULL:
  * {labels, count, capacity}; a label is a key and a value, each {length, bytes}. A NULL key marks a
@@ -17,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Labels read at most. */
+/* Bounds the labels that are read. */
 enum { CUSTOM_LABELS = 64 };
 
 /* Returns true if that object is such a library, by its file's name and its version.

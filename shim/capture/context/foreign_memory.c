@@ -10,7 +10,7 @@ bool foreign_memory_is_known(const struct foreign_memory *memory, uintptr_t addr
     return address >= known.low && address <= known.high && size <= known.high - address;
 }
 
-/* Copies known memory with memcpy, which may read it in any order, but reads each byte once. */
+/* Copies known memory with memcpy, which may read the bytes in any order, but reads each once. */
 bool foreign_memory_copy(struct foreign_memory *memory, void *to, uintptr_t address, size_t size) {
     if (size == 0) /* no byte is copied, so any address is valid */
         return true;

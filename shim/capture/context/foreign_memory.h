@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The addresses from `low` to before `high`; empty if the two are equal. */
+/* Holds the addresses from `low` to before `high`; empty if the two are equal. */
 struct memory_range {
     uintptr_t low;
     uintptr_t high;

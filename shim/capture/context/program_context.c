@@ -9,7 +9,7 @@
  * value. */
 enum { OWN_FORM = 0x07e10001 };
 
-/* At most so many labels may be pushed and not popped: a label's state needs two more values. */
+/* Bounds the labels that may be pushed and not popped: a label's state needs two more values. */
 #define MOST_DEPTH (UINT32_MAX - 2)
 
 enum { SEGMENTS = 1024, PER_SEGMENT = 64, PAGE = ARCH_LARGEST_PAGE_BYTES };
@@ -99,7 +99,8 @@ static uint64_t top_of(uint32_t depth, uint32_t count, uint32_t bytes) {
     return (uint64_t)depth << 32 | (uint64_t)count << 16 | bytes;
 }
 
-/* A text of the program's; `size` is PROGRAM_TEXT_BYTES + 1 if it is too long or missing. */
+/* Describes a text of the program's; `size` is PROGRAM_TEXT_BYTES + 1 if the text is too long or
+ * missing. */
 struct text {
     const char *bytes;
     uint32_t size;
@@ -206,7 +207,8 @@ static bool is_label(const struct program_content *content, uint32_t at, uint32_
     return entry[0] > 0 && 2u + entry[0] + entry[1] == label->size;
 }
 
-/* `content` must be a copy that the program cannot change. */
+/* Returns true if the content is consistent; `content` must be a copy that the program cannot
+ * change. */
 static bool makes_sense(const struct program_content *content) {
     const uint32_t depth = depth_in(content->top);
     const uint32_t count = count_in(content->top);

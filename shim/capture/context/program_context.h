@@ -6,9 +6,10 @@
  * restore it. There is no lock, and no thread waits:
  *  - the span's words have a check word beside them: a mixture of two spans is none. A writer
  *    checks afterwards that its words are there, and writes again if not.
- *  - a label takes its place by one store, is written there, and is shown by another.
- *  - a context as a whole is made in the second of two places, which become each other by one
- *    store.
+ *  - a writer reserves the place of a label by one store, writes the label there, and publishes it
+ *    by another store.
+ *  - a writer that replaces the whole context writes it to the unused one of two places; one store
+ *    then swaps the two places.
  *
  * Labels are a stack. A label hides older labels of its key until it is popped. A label that does
  * not fit is not stored, but it hides older ones, and it is counted, so that the labels are
@@ -97,8 +98,8 @@ enum context_outcome program_context_read(const struct program_context *programs
  * context is just being changed. Context: the helper, or any thread. Async-signal-safe: yes. */
 bool program_context_copy(const struct program_context *programs, struct program_context *copied);
 
-/* Adds the labels to those in `*context`; of two labels with one key the later one counts. Returns
- * false if not all fit. Context: signal. Async-signal-safe: yes. */
+/* Adds the labels to the labels in `*context`; of two labels with one key the later label counts.
+ * Returns false if not all fit. Context: signal. Async-signal-safe: yes. */
 bool program_context_add_labels(const struct program_context *programs,
                                 struct sample_context *context);
 

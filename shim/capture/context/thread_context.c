@@ -15,12 +15,12 @@ struct record {
 };
 _Static_assert(sizeof(struct record) == 28, "OTEP 4947: packed, and no padding is in it");
 
-/* The set of keys that were seen. */
+/* Holds the set of keys that were seen. */
 struct keys {
     uint64_t bits[4];
 };
 
-/* A copy, at `bytes`, of the part [begin, end) of the attributes. */
+/* Holds a copy, at `bytes`, of the part [begin, end) of the attributes. */
 struct window {
     const uint8_t *bytes;
     uint32_t begin;

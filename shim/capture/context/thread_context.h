@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-/* At most so many bytes of attributes are read; a record should not be larger than 640 bytes. */
+/* Bounds the bytes of attributes that are read; a record should not be larger than 640 bytes. */
 enum { THREAD_CONTEXT_ATTRIBUTE_BYTES = 2048 };
 
 /* Reads the record that the pointer at `variable` (readable) leads to. Ids of zeros mean that there

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* A read fails only if two changes fall into it, so only if the reader was preempted. Four failures
- * in a row are very unlikely. */
+/* Bounds the tries. A read fails only if two changes fall into it, so only if the reader was
+ * preempted; four failures in a row are very unlikely. */
 enum { READ_TRIES = 4 };
 
 bool thread_variables_get(const struct thread_variables *variables, uint32_t number,
@@ -21,7 +21,7 @@ bool thread_variables_get(const struct thread_variables *variables, uint32_t num
             words[i] = atomic_load_explicit(&table->words[number][i], memory_order_relaxed);
         /* pairs with the release fence in thread_variables_set() */
         atomic_thread_fence(memory_order_acquire);
-        /* two versions on, the writer reuses this table */
+        /* two versions later the writer reuses this table */
         if (atomic_load_explicit(&variables->writing, memory_order_relaxed) - version >= 2)
             continue;
         if (is_there)
@@ -62,7 +62,8 @@ uintptr_t thread_variable_address_of(const struct thread_variable *variable, uin
     return block ? block + (uintptr_t)variable->offset : 0;
 }
 
-/* Only the one writer calls it, so the table does not change meanwhile. */
+/* Returns true if the table has exactly these variables. Only the writer calls this function, so
+ * the table does not change meanwhile. */
 static bool thread_variables_equal(const struct thread_variable_table *table,
                                    const struct thread_variable *list, uint32_t count) {
     if (atomic_load_explicit(&table->count, memory_order_relaxed) != count)

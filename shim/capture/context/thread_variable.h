@@ -24,8 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Most programs have one such variable. Four suffice for several languages in a program, or for
- * plug-ins with variables of their own. */
+/* Bounds the variables. Most programs have one; four suffice for several languages in a program, or
+ * for plug-ins with variables of their own. */
 enum { THREAD_VARIABLES = 4 };
 
 struct thread_variable {

@@ -10,16 +10,16 @@
 #include <string.h>
 
 enum {
-    DEFINERS = 16,          /* copies of one library, of which some belong to one plug-in alone */
+    DEFINERS = 16, /* counts copies of one library, because a plug-in may bring a copy of its own */
     MOST_MODULES = 1 << 20, /* a larger module number is not plausible */
     STATIC_TLS_BYTES =
-        /* bytes of static TLS searched below the thread pointer, on the helper's stack of 2 MiB;
-         * more of it is found by the thread vector */
+        /* searches so many bytes of static TLS below the thread pointer, on the helper's stack of 2
+         * MiB; the thread vector leads to variables further down */
     1 << 19
 };
 static const intptr_t most_offset = (intptr_t)1 << 30; /* a larger offset is not plausible */
 
-/* An object that defines the variable. */
+/* Describes an object that defines the variable. */
 struct definer {
     const ElfW(Phdr) * headers;
     const ElfW(Dyn) * dynamic;
@@ -59,7 +59,7 @@ static const void *table_of(const struct object *object, int64_t tag, size_t siz
     return table && can_read(object, table, size) ? table : NULL;
 }
 
-/* Returns false if the object has no readable symbols. */
+/* Opens the object's tables. Returns false if the object has no readable symbols. */
 static bool open_object(struct object *object, const struct dl_phdr_info *info) {
     *object = (struct object){.segments = object_segments_of(info)};
     object->dynamic = dynamic_object_of(&object->segments);

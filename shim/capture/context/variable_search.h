@@ -26,9 +26,10 @@ struct variable_search {
     uint64_t (*source)(const struct dl_phdr_info *object, const char *path);
     /* wanted sources; definitions of other sources are not stored */
     uint64_t wanted;
-    const struct fixed_modules *fixed; /* objects that are never unloaded; NULL: each may be */
-    struct thread_variable *found;     /* room for THREAD_VARIABLES */
-    uint32_t count;                    /* entries of `found`, earlier ones included */
+    /* objects that are never unloaded; NULL: any object may be unloaded */
+    const struct fixed_modules *fixed;
+    struct thread_variable *found; /* room for THREAD_VARIABLES */
+    uint32_t count;                /* entries of `found`, earlier ones included */
 };
 
 /* Adds the variables that it finds to search->found, up to its capacity. Returns false if the
