@@ -13,10 +13,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* The kernel checks CPU timers on its tick, mostly every 4 ms. */
+/* Sets the period of the helper's timer, because the kernel checks CPU timers on its tick, mostly
+ * every 4 ms. */
 enum { HELPER_PERIOD_NANO = 4 * 1000 * 1000 };
 
-/* Parses "6.1.0-40-amd64". */
+/* Parses the kernel's release, such as "6.1.0-40-amd64". */
 static bool release_is_at_least(const char *text, unsigned major, unsigned minor) {
     uint64_t first;
     uint64_t second = 0;
@@ -31,8 +32,9 @@ bool cpu_timers_are_deadly(void) {
     return getrlimit(RLIMIT_RTTIME, &limit) == 0 && (limit.rlim_cur == 0 || limit.rlim_max == 0);
 }
 
-/* Newer versions of Linux (CONFIG_POSIX_CPU_TIMERS_TASK_WORK) hold an expiry back until the thread
- * leaves the kernel; older versions deliver it between a call's beginning and its sleep. */
+/* Returns true on older versions of Linux. Newer versions (CONFIG_POSIX_CPU_TIMERS_TASK_WORK) hold
+ * an expiry back until the thread leaves the kernel; older versions deliver the expiry between a
+ * call's beginning and its sleep. */
 bool cpu_timers_interrupt_calls(void) {
     struct utsname name;
     if (syscall(SYS_uname, &name) != 0)
@@ -75,11 +77,12 @@ static bool is_current(const struct cpu_timers *timers, int signal) {
     return atomic_load(&timers->signal) == signal;
 }
 
-/* A sandbox that refuses to delete a timer permits arming it after it was stopped. */
+/* Arms the thread's timer. A sandbox that refuses to delete a timer permits arming the timer after
+ * it was stopped. */
 static void cpu_timer_arm(const struct thread_state *thread, int id, uint64_t first,
                           uint64_t period) {
     (void)cpu_timer_set(id, first, period);
-    /* another thread has taken the timer out, and stopped it */
+    /* leaves a timer alone that another thread has taken out, and stopped */
     if (atomic_load(&thread->timer) != id)
         (void)cpu_timer_set(id, 0, 0);
 }
@@ -115,7 +118,7 @@ static bool start_itimer(struct cpu_timers *timers) {
     const struct timeval interval = {period.tv_sec, period.tv_nsec / 1000 + 1};
     const struct itimerval on = {.it_interval = interval, .it_value = interval};
     if (timers->deadly ||
-        /* the process's timer can raise no other signal */
+        /* fails for another signal, because the process's timer can raise SIGPROF only */
         atomic_load(&timers->signal) != SIGPROF ||
         syscall(SYS_getitimer, ITIMER_PROF, &used) != 0 || used.it_value.tv_sec ||
         used.it_value.tv_usec)
@@ -202,7 +205,8 @@ bool cpu_timers_watch_helper(struct cpu_timers *timers) {
     atomic_store(&timers->helper, id < 0 ? 0 : id + 1);
     if (id >= 0 && is_current(timers, signal))
         (void)cpu_timer_set(id, HELPER_PERIOD_NANO, HELPER_PERIOD_NANO);
-    else if (id >= 0) { /* cpu_timers_reserve() may have cleared it */
+    /* deletes the timer by its id, because cpu_timers_reserve() may have cleared `helper` */
+    else if (id >= 0) {
         atomic_store(&timers->helper, 0);
         (void)delete_timer(id);
     }
@@ -238,7 +242,7 @@ void cpu_timers_set_period(const struct thread_state *thread) {
 static bool move_one(const struct cpu_timers *timers, struct thread_state *thread, int signal) {
     const uint32_t tid = atomic_load(&thread->tid);
     int id = atomic_load(&thread->timer);
-    /* this thread's timer keeps raising libc's signal */
+    /* leaves the timer as it is, because this thread's timer keeps raising libc's signal */
     if (signal && atomic_load(&thread->by_libc_signal))
         return true;
     if (!tid || id < 0 || !atomic_compare_exchange_strong(&thread->timer, &id, TIMER_NONE))
@@ -262,7 +266,8 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
     const uint32_t tid = atomic_load(&thread->tid);
     int old = atomic_load(&thread->timer);
     atomic_store(&thread->by_libc_signal, true);
-    if (atomic_load(&timers->off)) /* a later arming uses libc's signal */
+    /* does nothing while timers are off: a later arming uses libc's signal */
+    if (atomic_load(&timers->off))
         return;
     const int id = atomic_load(&timers->signal) && tid && old > TIMER_ENDED
                        ? create_for(timers, thread, cpu_clock_of(tid), LIBC_SIGNAL)

@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Values of thread_state.timer without a timer: cpu_timers_move() may replace TIMER_NONE alone by a
- * timer, the thread itself any of them. */
+/* Lists the values of thread_state.timer without a timer: cpu_timers_move() may replace only
+ * TIMER_NONE by a timer; the thread itself may replace each of them. */
 enum { TIMER_NONE = -1, TIMER_ENDED = -2, TIMER_PAUSED = -3 };
 
 enum process_timer { PROCESS_TIMER_OFF, PROCESS_TIMER_POSIX, PROCESS_TIMER_ITIMER };
@@ -32,7 +32,7 @@ struct cpu_timers {
     /* CPU time between two expiries, for timers that start from now on */
     _Atomic uint64_t period_nano;
     _Atomic bool off;         /* no timer is armed except the helper's, until cpu_timers_arm() */
-    const void *mark;         /* si_value of our signals, which identifies them */
+    const void *mark;         /* si_value of our signals, by which a handler recognizes them */
     _Atomic uint32_t process; /* enum process_timer: the process's timer that runs */
     /* ITIMER_PROF was ours once, so its last expiry may still be pending after it was stopped. The
      * program's own expiries reach no handler of ours (setitimer in hooks/signal.c). */
@@ -61,7 +61,8 @@ void cpu_timers_stop(struct thread_state *thread);
  * every few milliseconds of its CPU time. Returns false if it has none. */
 bool cpu_timers_watch_helper(struct cpu_timers *timers);
 
-/* Called when the helper's thread ends and another thread becomes the helper. */
+/* Deletes the helper's timer, when the helper's thread ends and another thread becomes the
+ * helper. */
 void cpu_timers_leave_helper(struct cpu_timers *timers);
 
 /* Removes the timer until cpu_timers_start(), for a time in which the thread cannot take a signal.
@@ -76,9 +77,9 @@ void cpu_timers_set_period(const struct thread_state *thread);
  * one that SA_RESTART does not restart. Context: any. Async-signal-safe: yes. errno may change. */
 bool cpu_timers_interrupt_calls(void);
 
-/* Makes the thread's timer raise libc's signal (libc_signal.h) from now on, whatever the others
- * raise. If the kernel refuses another timer, the thread keeps its present one. errno is preserved.
- * Context: the thread itself, or the helper. Async-signal-safe: yes. */
+/* Makes the thread's timer raise libc's signal (libc_signal.h) from now on, whatever signal the
+ * timers of other threads raise. If the kernel refuses another timer, the thread keeps its present
+ * one. errno is preserved. Context: the thread itself, or the helper. Async-signal-safe: yes. */
 void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *thread);
 
 /* Makes every timer of every thread, and of the process, raise `signal` from now on; 0: none.

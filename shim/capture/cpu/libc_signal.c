@@ -40,7 +40,7 @@ bool libc_signal_take(struct libc_signal *signal) {
     }
     if (!libc_signal_action(NULL, &present) || !is_handler(&present))
         return false;
-    if (present.handler != signal_entry) /* another thread may have just installed it */
+    if (present.handler != signal_entry) /* another thread may have just installed our handler */
         signal->libcs = present;
     const bool installed = libc_signal_install(signal);
     atomic_store(&signal->state, installed ? STATE_TAKEN : STATE_REFUSED);

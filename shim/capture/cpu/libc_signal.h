@@ -20,9 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LIBC_SIGNAL = 33 }; /* SIGSETXID of nptl, since glibc 2.3.3; SIGRTMIN is the next one */
+enum { LIBC_SIGNAL = 33 }; /* SIGSETXID of nptl, since glibc 2.3.3; SIGRTMIN is 34 */
 
-/* The kernel's form of struct sigaction: libc's functions refuse the number. */
+/* Has the kernel's form of struct sigaction, because libc's functions refuse the number. */
 struct kernel_action {
     void (*handler)(int, siginfo_t *, void *);
     unsigned long flags;
@@ -32,8 +32,8 @@ struct kernel_action {
 
 struct libc_signal {
     _Atomic uint32_t state; /* enum in libc_signal.c */
-    /* The signal has interrupted a system call, although it should not: from then on it is not
-     * used. */
+    /* The signal has interrupted a system call, although it should not: from then on libc's signal
+     * is not used. */
     _Atomic bool interrupted;
     /* libc's action; written before the state, always with the same values */
     struct kernel_action libcs;

@@ -13,8 +13,8 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
-/* A thread's mask is checked after so many periods of CPU time without a sample. A thread that
- * spends so long in the kernel has no sample either. */
+/* Checks a thread's mask after so many periods of CPU time without a sample. A thread that spends
+ * so long in the kernel has no sample either. */
 enum { PERIODS_WITHOUT_SAMPLE = 20 };
 
 static struct libc_signal *libcs(void) {
@@ -46,7 +46,8 @@ void masked_threads_begin(struct thread_state *thread) {
     errno = saved;
 }
 
-/* Returns false in a child of vfork(), which shares the memory but is not the thread. */
+/* Returns true for the calling thread's own state; false in a child of vfork(), which shares the
+ * memory but is not the thread. */
 static bool is_calling(const struct thread_state *thread) {
     return (uint32_t)bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) == atomic_load(&thread->tid);
 }
@@ -62,7 +63,8 @@ ARCH_ANY_STACK void masked_threads_expect(uint64_t set) {
     errno = saved;
 }
 
-/* The mask was inherited by exec: earlier expiries are pending where the program may see them. */
+/* Handles a mask that was inherited by exec. Expiries from before are pending where the program may
+ * see them, so the calling thread drops them. */
 void masked_threads_finish_init(void) {
     const struct thread_state *const thread = profiler_tls.thread;
     const int saved = errno;

@@ -1,4 +1,4 @@
-/* Threads that block the signal by which CPU time is sampled.
+/* Samples threads that block the signal by which CPU time is sampled.
  *
  * From the moment that such a thread blocks ours until its end, its timer raises libc's own signal
  * (libc_signal.h). A thread that inherits the mask changes its timer at its start; a thread that
@@ -16,24 +16,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Called when the calling thread begins to be sampled, before its timer is created. Context: calm.
+/* Chooses the signal of the calling thread, which begins to be sampled, before its timer is
+ * created. Context: calm.
  */
 void masked_threads_begin(struct thread_state *thread);
 
-/* Called when the calling thread is about to block the signals of the kernel's mask `set`. errno is
- * preserved. Context: any, of the application's threads. Async-signal-safe: yes. */
+/* Changes the calling thread's signal if that thread is about to block ours by the kernel's mask
+ * `set`. errno is preserved. Context: any, of the application's threads. Async-signal-safe: yes. */
 void masked_threads_expect(uint64_t set);
 
 /* Handles the mask that the calling thread, the main thread, has inherited by exec:
  * masked_threads_begin() came too early to see it. Context: calm, at start. */
 void masked_threads_finish_init(void);
 
-/* Forbids creating timers from now on, because a filter of system calls would kill for it. Context:
- * any. */
+/* Forbids creating timers from now on, because a filter of system calls would kill the thread for
+ * creating one. Context: any. */
 void masked_threads_stop(void);
 
-/* Called after a sample of a thread that blocks ours. If the signal has interrupted a call, libc's
- * signal is not used any more. Context: the handler. Async-signal-safe: yes. */
+/* Checks a sample of a thread that blocks ours: if the signal has interrupted a call, libc's signal
+ * is not used any more. Context: the handler. Async-signal-safe: yes. */
 void masked_threads_after_sample(struct thread_state *thread, const ucontext_t *context);
 
 /* Returns the signal by which the calling thread is sampled; 0: none. Context: any. */

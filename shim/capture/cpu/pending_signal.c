@@ -13,8 +13,9 @@ static kernel_set set_of(int number) {
     return UINT64_C(1) << (number - 1);
 }
 
-/* Called before is_pending_for_thread(): most often no signal is pending, and a filter of system
- * calls is more likely to permit this call than the next. */
+/* Returns whether the signal is pending for the thread or the process. The caller asks this before
+ * is_pending_for_thread(): most often no signal is pending, and a filter of system calls is more
+ * likely to permit this call than the next. */
 static bool is_pending(int number) {
     kernel_set pending = 0;
     return arch_system_call(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0, 0, 0) == 0 &&

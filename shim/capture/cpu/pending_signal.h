@@ -2,11 +2,11 @@
  * puts them back.
  *
  * A signal number that changes owners may be pending twice: for the program, and as an expiry of
- * our timers. To ignore the number for a moment would discard both. So the pending signals are
- * taken one by one, ours are dropped, and the program's are queued again unchanged. Only signals
- * that are pending for the calling thread or for the whole process can be taken: the kernel shows a
- * thread no signal that is pending for another thread alone. Context: any. Async-signal-safe: yes.
- * errno is preserved. */
+ * our timers. To ignore the number for a moment would discard both. So the caller takes the pending
+ * signals one by one, drops ours, and queues the program's again unchanged. Only signals that are
+ * pending for the calling thread or for the whole process can be taken: the kernel shows a thread
+ * no signal that is pending for another thread alone. Context: any. Async-signal-safe: yes. errno
+ * is preserved. */
 #ifndef OTELPROF_PENDING_SIGNAL_H
 #define OTELPROF_PENDING_SIGNAL_H
 

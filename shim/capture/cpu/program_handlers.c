@@ -20,10 +20,10 @@
 
 enum { SIGNALS = 65, ENTRIES = 4 };
 
-/* The kernel takes these two signals out of every mask. */
+/* Lists the two signals that the kernel takes out of every mask. */
 #define NOT_BLOCKED (signal_bit(SIGKILL) | signal_bit(SIGSTOP))
 
-/* The program's handler that an entry represents. */
+/* Describes the program's handler that an entry represents. */
 struct programs_handler {
     _Atomic uintptr_t function; /* 0: the entry is free; stored after the mask */
     _Atomic signal_mask mask;
@@ -127,9 +127,9 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
     return 0;
 }
 
-/* Called when a handler returns on a moved frame. By the kernel's rules the alternate stack that
- * the handler has set, or the one in its ucontext, becomes the program's. In the kernel the
- * profiler's stack is set again. */
+/* Ends a handler that returns on a moved frame. By the kernel's rules the alternate stack that the
+ * handler has set, or the one in its ucontext, becomes the program's. In the kernel the profiler's
+ * stack is set again. */
 __attribute__((used)) static void program_handler_leave(ucontext_t *context) {
     struct own_signal_stack *const own = arch_moved_frame_note(context);
     if (own_signal_stacks_include(own))
@@ -195,7 +195,7 @@ static uint32_t entry_for(int number, const struct sigaction *action, bool is_bo
 }
 
 /* Takes the address of the C library's rt_sigreturn from the sampling signal, for which libc has
- * set it. */
+ * set that address. */
 static void find_sigreturn(void) {
     const int number = atomic_load(&sampler.timers.signal);
     const uintptr_t found = number ? arch_signal_restorer(number) : 0;
@@ -213,7 +213,7 @@ static bool has_handler(const struct sigaction *action) {
 static bool is_gos(const struct sigaction *action) {
     const struct recorder *const recorder = sampler.recorder;
     struct cfi_tables tables;
-    /* our constructor is still running, on another thread */
+    /* gives no result while our constructor is still running, on another thread */
     if (!recorder || !recorder->unwinder ||
         modules_open(recorder->unwinder->modules, (uintptr_t)action->sa_sigaction,
                      profiler_tls.unloads, &tables) != MODULES_FOUND)
@@ -262,7 +262,7 @@ static bool is_same(const struct sigaction *a, const struct sigaction *b) {
  * that was read: another thread may have set one since, or the signal has reset it (SA_RESETHAND).
  * So what was replaced is compared, and if it is another action, that one is set again. */
 static void unwrap_action(int number) {
-    enum { TRIES = 1000 }; /* of which each fails if the program sets an action meanwhile */
+    enum { TRIES = 1000 }; /* a try fails only if the program sets an action meanwhile */
     struct sigaction expected;
     struct sigaction replaced;
     if (next_sigaction(number, NULL, &expected) != 0)

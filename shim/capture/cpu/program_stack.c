@@ -58,7 +58,8 @@ static int error_of(const stack_t *wanted) {
 
 /* --- the program's settings --- */
 
-/* A handler that comes in between finds no stack, never one with the size of another. */
+/* Stores a setting in steps: a handler that comes in between finds no stack, never a stack with the
+ * size of another. */
 static void program_stack_store(stack_t *place, stack_t kept) {
     place->ss_size = 0;
     atomic_signal_fence(memory_order_seq_cst); /* the reader is a handler of this thread */
@@ -72,7 +73,8 @@ static bool are_equal(const stack_t *a, const stack_t *b) {
     return a->ss_sp == b->ss_sp && a->ss_flags == b->ss_flags && a->ss_size == b->ss_size;
 }
 
-/* Returns the place after the one that was replaced last, without the first and the present one. */
+/* Returns the place after the place that was replaced last, but skips the first and the present
+ * place. */
 static uint32_t place_to_replace(struct own_signal_stack *stack, uint32_t present) {
     do
         stack->replaced = (uint8_t)(stack->replaced % (PROGRAM_SETTINGS - 1) + 1);
@@ -107,7 +109,8 @@ static uint32_t place_for_next(struct own_signal_stack *stack, const stack_t *ke
     return place_for(stack, present, kept);
 }
 
-/* Returns the program's setting. One that is not ours it has set by a system call of its own. */
+/* Returns the program's setting. If the kernel's setting is not ours, the program has set it by a
+ * system call of its own. */
 static stack_t program_stack_of(const struct own_signal_stack *stack, const stack_t *kernels) {
     return own_signal_stack_is(stack, kernels)
                ? stack->settings[own_signal_stack_place(stack, kernels)]
@@ -130,7 +133,8 @@ bool program_stack_is_under(const struct own_signal_stack *stack, uintptr_t sp) 
     return program_stack_has(&programs, sp);
 }
 
-/* Takes the latest setting for the present one: a system call may be forbidden here. */
+/* Assumes that the latest setting is the present one, because a system call may be forbidden
+ * here. */
 void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp) {
     const bool stays =
         error_of(frames) != 0 || program_stack_has(&stack->settings[stack->latest], sp);
@@ -158,7 +162,8 @@ static int program_stack_set(struct own_signal_stack *own, const stack_t *wanted
     const int error = kernel_exchange(wanted, NULL) == 0 ? 0 : errno;
     if (!error) {
         stack_t ours = own_signal_stack_setting(own, place_for_next(own, present, as_kept(wanted)));
-        if (own_signal_stack_has(own, sp)) /* else the next frame would begin at its top */
+        /* otherwise the next frame would begin at the stack's top */
+        if (own_signal_stack_has(own, sp))
             ours.ss_flags &= ~STACK_DISARMS;
         (void)kernel_exchange(&ours, NULL);
     }
@@ -195,7 +200,8 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
         if (error)
             return fail_with(error);
     }
-    if (old && kernel_exchange(NULL, old) != 0) /* the kernel checks whether it can be written */
+    /* lets the kernel check whether `old` can be written */
+    if (old && kernel_exchange(NULL, old) != 0)
         return -1;
     if (old)
         *old = as_reported(&programs, sp);
@@ -208,8 +214,8 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
 bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process) {
     const int saved = errno;
     stack_t old = {.ss_flags = SS_DISABLE};
-    /* before a signal may come on it; the first thread of a process has never been given a flag,
-     * others are given this one */
+    /* stored before a signal can use the stack. The kernel begins with flags of 0 on the first
+     * thread of a process, and with SS_DISABLE on other threads */
     stack->thread_pointer = thread_pointer();
     stack->settings[0] = (stack_t){.ss_flags = is_first_of_process ? 0 : SS_DISABLE};
     stack->first_stands_for_latest = is_first_of_process;

@@ -42,9 +42,9 @@ void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uint
  * disarmed while a handler runs. Async-signal-safe: yes. */
 stack_t program_stack_disabled(struct own_signal_stack *stack);
 
-/* Called when our signal has found no alternate stack: a system call of the program's has removed
- * ours, or it is disarmed while a handler without SA_ONSTACK runs. It is set again as our handler
- * returns, unless the thread is on it. Async-signal-safe: yes. */
+/* Sets our stack again when our signal has found no alternate stack: a system call of the program's
+ * has removed ours, or it is disarmed while a handler without SA_ONSTACK runs. The kernel sets our
+ * stack as our handler returns, unless the thread is on it. Async-signal-safe: yes. */
 void program_stack_heal(ucontext_t *context);
 
 #endif

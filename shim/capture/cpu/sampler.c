@@ -20,7 +20,8 @@
 
 IN_FIRST_PAGE struct sampler sampler;
 
-/* One in COST_EVERY samples measures its own cost, which may be 1 / COST_SHARE of the period. */
+/* Says how often a sample measures its own cost (one in COST_EVERY), and which share of the period
+ * it may cost (1 / COST_SHARE). */
 enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };
 
 /* --- a sample ---

@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Holds the sampling signal, and the action that the application sees for it: the default one. */
+/* Holds the sampling signal, and the action that the application sees for that signal: the default
+ * action. */
 struct sampler {
     bool on;              /* CPU time is sampled */
     uint64_t period_nano; /* CPU time between two samples, as configured */
@@ -33,19 +34,21 @@ struct sampler {
     uint64_t mask_before_move;   /* used by that thread: its former mask */
     _Atomic bool wait_timed_out; /* a wait for the end of this change has timed out */
     pid_t pid;                   /* the process that this state belongs to */
-    _Atomic bool timers_stay;    /* masked_threads_stop() */
-    _Atomic bool pending_stay;   /* sampler_leave_pending() */
-    struct libc_signal libcs;    /* the signal for threads that block ours */
-    bool helper_asked;           /* sampler_watch_helper() has tried to get a signal */
-    bool tracer_checked;         /* the helper has searched for a tracer, which it does once */
-    bool traced;                 /* the helper has found a tracer */
-    bool logged_taken;           /* sampler_report() has logged `taken` */
+    /* set by masked_threads_stop(): no timer changes its signal any more */
+    _Atomic bool timers_stay;
+    /* set by sampler_leave_pending(): pending signals are neither queried nor taken */
+    _Atomic bool pending_stay;
+    struct libc_signal libcs; /* the signal for threads that block ours */
+    bool helper_asked;        /* sampler_watch_helper() has tried to get a signal */
+    bool tracer_checked;      /* the helper has searched for a tracer, which it does once */
+    bool traced;              /* the helper has found a tracer */
+    bool logged_taken;        /* sampler_report() has logged `taken` */
     bool logged_refused;
     bool logged_slow;
     bool logged_late;
 };
 
-/* The module's single state: a signal handler must find it. */
+/* Holds the module's only state, outside of `capture`, because a signal handler must find it. */
 extern struct sampler sampler;
 
 /* Passes the objects that the sampler works with, whether CPU time is sampled or not. Context:
@@ -73,8 +76,8 @@ bool sampler_give_signal_away(int number);
  * signals stay. Context: any. Async-signal-safe: yes. errno is changed. */
 void sampler_drop_expiries(void);
 
-/* Called before code runs that bypasses our hooks. Moves to a free real-time signal, which such
- * code is unlikely to use, if there is one. Context: calm. */
+/* Moves to a free real-time signal, if there is one, before code runs that bypasses our hooks: such
+ * code is unlikely to use that signal. Context: calm. */
 void sampler_choose_unnamed_signal(void);
 
 /* Checks whether the handler is still ours, because the program or libc may install another by a
@@ -133,8 +136,8 @@ void sampler_end_move(struct sampler *s);
 void sampler_start_thread(struct thread_state *thread);
 void sampler_stop_thread(struct thread_state *thread);
 
-/* Called in a forked child, where timers and unfinished changes of other threads do not exist.
- * Context: fork handler. */
+/* Resets the state in a forked child, where timers and unfinished changes of other threads do not
+ * exist. Context: fork handler. */
 void sampler_after_fork(void);
 
 /* Ends CPU sampling in this process. The signal gets the action that the program sees. Under a
@@ -142,9 +145,9 @@ void sampler_after_fork(void);
  * timers. Context: calm. */
 void sampler_stop(void);
 
-/* Called after sampler_stop(): waits, within a bound of a tenth of a second or more, until the
- * kernel shows no other thread in our handler, its return included. Without a readable /proc it
- * does not wait. Context: calm. errno is changed. */
+/* Waits after sampler_stop(), within a bound of a tenth of a second or more, until the kernel shows
+ * no other thread in our handler, its return included. Without a readable /proc it does not wait.
+ * Context: calm. errno is changed. */
 void sampler_wait_for_handlers(void);
 
 /* Forbids queries of pending signals from now on, because a filter of system calls would kill for
@@ -154,7 +157,7 @@ void sampler_leave_pending(void);
 
 /* --- called from signal_entry.c only --- */
 
-/* The handler, as given to the kernel. */
+/* Handles the signal, as the handler that the kernel has. */
 void signal_entry(int number, siginfo_t *info, void *context);
 /* Runs on the thread's signal stack. Returns true if the signal was ours. */
 bool sampler_on_signal(int number, siginfo_t *info, void *context);

@@ -3,8 +3,8 @@
 
 #include <time.h>
 
-/* The lateness is logged once, if after so much CPU time fewer than this share of the possible
- * signals have come. */
+/* Bounds the lateness that is logged: it is logged once, if after so much CPU time fewer than this
+ * share of the possible signals have come. */
 enum { LATE_SHARE = 4, LATE_AFTER_SECONDS = 1 };
 
 static void report_taken(const struct sampler *s) {

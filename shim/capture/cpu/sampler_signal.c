@@ -19,14 +19,14 @@
  * that thread no CPU. */
 enum { STABLE_YIELDS = 100, STABLE_SLEEP_NANO = 50000 };
 static const uint64_t STABLE_TIMEOUT_NANO = NANO_PER_SECOND;
-/* A thread that must change the signal waits so many rounds of wait.h, of 50 us at least. It counts
- * rounds, not time, because on a busy machine a second may pass before the other thread runs
- * again. */
+/* Bounds the wait of a thread that must change the signal: so many rounds of wait.h, of 50 us at
+ * least. The thread counts rounds, not time, because on a busy machine a second may pass before the
+ * other thread runs again. */
 enum { MOVE_ROUNDS = 10000 };
 /* Bounds the wait for handlers: a thread that has blocked every signal by a call of its own seems
- * to be in one. */
+ * to be in a handler. */
 enum { HANDLER_ROUNDS = 2000 };
-/* So many of the program's signals are kept on the stack while the signal changes owners. A
+/* Bounds the program's signals that are kept on the stack while the signal changes owners. A
  * standard signal is pending at most once for the thread and once for the process; each timer of
  * the program adds one. If more are pending, which a real-time signal can be, the rest are queued
  * behind them. */
@@ -59,8 +59,9 @@ void sampler_end_move(struct sampler *s) {
     errno = saved;
 }
 
-/* Returns false in a child that no fork handler has seen (a bare clone): the thread that was
- * changing the signal does not exist there. After a wait has timed out, none is repeated. */
+/* Returns true if a wait may end. Returns false in a child that no fork handler has seen (a bare
+ * clone): the thread that was changing the signal does not exist there. After a wait has timed out,
+ * the function returns false for ever. */
 static bool is_worth_waiting(const struct sampler *s) {
     return !atomic_load(&s->wait_timed_out) &&
            arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == s->pid;
@@ -142,7 +143,7 @@ bool sampler_set_action(int number) {
     return next_sigaction(number, &action, NULL) == 0;
 }
 
-/* Returns 0 if no signal is free. */
+/* Returns the signal to use; 0 if no signal is free. */
 static int choose_signal(void) {
     struct sampler *const s = &sampler;
     const int wanted = sampler.wanted;
@@ -194,8 +195,8 @@ static void install_for_helper(void) {
     sampler_end_move(s);
 }
 
-/* A tracer that steps over breakpoints may lose its place where the signal comes to the helper
- * (ltrace: the program ends with SIGILL). */
+/* Returns true under a tracer. A tracer that steps over breakpoints may lose its place where the
+ * signal comes to the helper (ltrace: the program ends with SIGILL). */
 static bool is_traced(void) {
     struct sampler *const s = &sampler;
     if (!s->tracer_checked)
@@ -329,7 +330,9 @@ void sampler_after_fork(void) {
     atomic_store(&sampler.wait_timed_out, false);
     sampler.pid = getpid();
     cpu_timers_reserve(&sampler.timers);
-    sampler_follow_settings(); /* in a child, the thread that was changing them does not exist */
+    /* finishes a change that another thread had begun, because that thread does not exist in a
+     * child */
+    sampler_follow_settings();
 }
 
 /* Returns whether a tracer may hold an expiry back for any thread that it has stopped, which by

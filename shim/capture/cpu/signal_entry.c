@@ -1,4 +1,4 @@
-/* The kernel's entry into our signal handler.
+/* Implements the kernel's entry into our signal handler.
  *
  * The kernel writes the signal's frame onto the thread's signal stack (own_signal_stacks.h), and
  * sampling continues there. If the program has set an alternate stack by a system call of its own,

@@ -16,11 +16,11 @@
 #include <stdbool.h>
 #include <ucontext.h>
 
-/* Called before a handler is installed. Context: calm. */
+/* Prepares the checks, before a handler is installed. Context: calm. */
 void signal_thread_prepare(void);
 
-/* Returns false if thread-local variables are not libc's. For a thread without a signal stack of
- * the profiler, checks whether its control block has the form of libc's. */
+/* Returns true if thread-local variables are libc's. For a thread without a signal stack of the
+ * profiler, checks whether its control block has the form of libc's. */
 bool signal_thread_is_libcs(const ucontext_t *context);
 
 /* Gives the signal its default action, and raises it again: it is pending until the handler
