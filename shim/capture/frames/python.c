@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { RUNTIME, VERSION, CODE_TYPE, NAMES };
-enum { FORGET_ROUNDS = 2000 }; /* rounds of wait.h */
+enum { FORGET_ROUNDS = 2000 }; /* waits at most so many rounds of wait.h */
 
 /* --- holding --- */
 
@@ -111,7 +111,7 @@ static void python_scan_symbols(struct scan *scan, const struct link_map *object
     object_symbols_find_all(object, symbols, NAMES);
     if (!symbols[RUNTIME].address || !symbols[CODE_TYPE].address)
         return;
-    if (!symbols[VERSION].address) /* Python has it from 3.11 on */
+    if (!symbols[VERSION].address) /* Python defines this symbol from 3.11 on */
         atomic_store(&scan->python->is_old, true);
     if (!symbols[VERSION].address || !scan->python->wanted)
         return;

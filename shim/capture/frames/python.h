@@ -32,9 +32,9 @@ struct python {
     _Atomic bool busy;                  /* a thread is changing this struct */
     _Atomic bool is_old;                /* there is an interpreter of 3.7 to 3.10 */
     bool may_go;                        /* the object may be unloaded */
-    uintptr_t object;                   /* its program headers, which identify it */
-    uintptr_t runtime;                  /* _PyRuntime */
-    uintptr_t code_type;                /* PyCode_Type */
+    uintptr_t object;    /* address of the object's program headers, which identify it */
+    uintptr_t runtime;   /* _PyRuntime */
+    uintptr_t code_type; /* PyCode_Type */
     /* offset of its thread-local variables from the thread pointer; 0: not in static TLS */
     intptr_t block;
     size_t block_bytes;
@@ -68,7 +68,7 @@ void python_poll(struct python *python);
  * modules_end_unload(). Context: calm; takes the loader's lock. */
 void python_forget_unloaded(struct python *python);
 
-/* Context: fork handler. */
+/* Resets what a thread of the parent may have been changing. Context: fork handler. */
 void python_after_fork(struct python *python);
 
 /* Holds the interpreter's object, so that the caller can read `struct python` and the interpreter's

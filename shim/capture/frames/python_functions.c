@@ -22,13 +22,14 @@ _Static_assert((int)PYTHON_LINES_BYTES <= (int)PYTHON_VIEW_BYTES, "each part can
 
 enum { NAME, FILE_PATH, LINES, PARTS };
 
-/* A string, or an object of bytes, that a code object refers to. */
+/* Describes a string, or an object of bytes, that a code object refers to. */
 struct part {
     uint32_t bytes;
     uint32_t character; /* bytes of a character; 0: no string, or one of an unknown type */
 };
 
-/* A record: the name, file and lines of one function. Written once, before it is published. */
+/* Holds a record: the name, file and lines of one function. It is written once, before it is
+ * published. */
 struct function {
     uint64_t hash;
     uint32_t next; /* place of the next in the bucket; 0: none */
@@ -47,13 +48,13 @@ struct python_functions {
     _Alignas(UNIT) uint8_t records[];
 };
 
-/* A code object, as the interpreter's memory has it now. */
+/* Describes a code object, as the interpreter's memory has it now. */
 struct found {
     struct python_functions *functions;
     const struct python_offsets *offsets;
     struct python_reader *reader;
     int32_t first_line;
-    uintptr_t objects[PARTS]; /* the objects that it refers to */
+    uintptr_t objects[PARTS]; /* the objects that the code object refers to */
     uintptr_t at[PARTS];      /* addresses of the bytes of each object that are kept */
     struct part parts[PARTS];
 };
@@ -169,7 +170,7 @@ static uint64_t hash_part(uint64_t hash, struct part part, const uint8_t *bytes)
     return hash_word(hash, word);
 }
 
-/* Returns false if the memory can no longer be read. */
+/* Hashes the parts. Returns false if the memory can no longer be read. */
 static bool hash_found(const struct found *found, uint64_t *hash) {
     *hash = hash_word(0, (uint32_t)found->first_line);
     for (int i = 0; i < PARTS; i++) {
@@ -223,7 +224,7 @@ static uint32_t python_functions_reserve(struct python_functions *functions, uin
     return FIRST_PLACE + used;
 }
 
-/* Returns false if the contents have changed since they were hashed. */
+/* Fills in a record. Returns false if the contents have changed since they were hashed. */
 static bool python_functions_fill(const struct found *found, struct function *function,
                                   uint64_t hash) {
     uint8_t *bytes = function->bytes;
@@ -340,7 +341,7 @@ uint32_t python_function(struct python_functions *functions, const struct python
 enum { REPLACEMENT = 0xfffd, LAST_CHARACTER = 0x10ffff };
 enum { CONTINUATION = 0x80, CONTINUATION_BITS = 6, CONTINUATION_MASK = 63 };
 
-/* The first byte is the lowest. */
+/* Reads a character whose first byte is the lowest. */
 static uint32_t character_at(const uint8_t *bytes, uint32_t size) {
     uint32_t character = 0;
     for (uint32_t i = 0; i < size; i++)

@@ -28,10 +28,10 @@ enum {
     PYTHON_FUNCTIONS_BYTES = 16 << 20, /* size of the range of addresses for records */
     /* the position in the function is not known (a value of frame.h) */
     PYTHON_POSITION_UNKNOWN = 0xffffff,
-    PYTHON_NAME_CHARACTERS = 255, /* of a longer name the beginning is kept */
-    PYTHON_FILE_CHARACTERS = 255, /* of a longer path the end is kept */
-    /* of a longer table of lines the beginning is kept: 1 in 2,000 of the functions of 3.11's
-     * library, most of them module bodies, has instructions whose line is then not known */
+    PYTHON_NAME_CHARACTERS = 255, /* a longer name is cut at its end */
+    PYTHON_FILE_CHARACTERS = 255, /* a longer path is cut at its beginning */
+    /* a longer table of lines is cut at its end: 1 in 2,000 of the functions of 3.11's library,
+     * most of them module bodies, has instructions whose line is then not known */
     PYTHON_LINES_BYTES = 8192,
 };
 

@@ -2,8 +2,8 @@
 
 #include <stdbool.h>
 
-/* The first byte of an entry has a mark, the form of its location, and its number of instructions
- * less one. Later bytes have no mark. */
+/* Lists the bits of an entry's first byte: a mark, the form of its location, and its number of
+ * instructions less one. Later bytes have no mark. */
 enum {
     ENTRY_MARK = 0x80,
     FORM_SHIFT = 3,
@@ -15,7 +15,7 @@ enum {
     FORM_NO_LINE = 15,
 };
 
-/* Numbers: six bits a byte, the lowest first. */
+/* Defines the encoding of numbers: six bits in each byte, the lowest bits first. */
 enum { VARINT_BITS = 6, VARINT_MASK = 63, VARINT_MORE = 64, VARINT_MOST_BITS = 30 };
 
 struct table {
@@ -35,7 +35,7 @@ static uint32_t read_varint(struct table *table) {
     return value;
 }
 
-/* The lowest bit is the sign. */
+/* Reads a signed number, whose lowest bit is the sign. */
 static uint32_t read_signed(struct table *table) {
     const uint32_t value = read_varint(table);
     return value & 1 ? 0 - (value >> 1) : value >> 1;

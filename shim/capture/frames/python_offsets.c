@@ -67,9 +67,9 @@ static const struct python_offsets of_3_12 = {
     .string_wide = 56,
 };
 
-/* The fields whose offsets the interpreter publishes, and the place of each in the tables
+/* Lists the fields whose offsets the interpreter publishes, and the place of each in the tables
  * (_Py_DebugOffsets) of 3.13, 3.14 and 3.15 (pycore_runtime.h of 3.13, pycore_debug_offsets.h of
- * the others; each word 64 bits). */
+ * the others; each word has 64 bits). */
 #define OFFSETS_PUBLISHED                                                                          \
     AT(interpreters_head, 40, 40, 40)                                                              \
     AT(interpreter_next, 64, 64, 64)                                                               \
@@ -112,7 +112,7 @@ static bool python_offsets_take(const void *table, size_t place, uint32_t *offse
     return word < MOST_OFFSET;
 }
 
-/* All offsets are of aligned pointers, except for the owner's byte and the line. */
+/* Returns true if all offsets are of aligned pointers, except for the owner's byte and the line. */
 static bool is_aligned(const struct python_offsets *o) {
     return ((o->current_frame | o->thread_id | o->native_thread_id | o->thread_next |
              o->interpreters_head | o->interpreter_next | o->threads_head | o->previous | o->code |

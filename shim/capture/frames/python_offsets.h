@@ -16,13 +16,13 @@
 struct python_offsets {
     uint32_t version; /* PY_VERSION_HEX: 0x030b02f0 is 3.11.2 */
 
-    /* _PyRuntime, PyInterpreterState */
+    /* fields of _PyRuntime and PyInterpreterState */
     uint32_t interpreters_head;
     uint32_t interpreter_next;
     uint32_t threads_head;
     uint32_t lock_holder; /* 3.11: the thread state that holds the interpreter's lock */
 
-    /* PyThreadState */
+    /* fields of PyThreadState */
     uint32_t thread_next;
     uint32_t thread_id;        /* pthread_self() */
     uint32_t native_thread_id; /* gettid() of the thread */
@@ -32,25 +32,25 @@ struct python_offsets {
     /* earlier versions: leads to a _PyCFrame in the C frame of the eval loop */
     uint32_t cframe;
 
-    /* _PyCFrame, before 3.13 */
+    /* a field of _PyCFrame, before 3.13 */
     uint32_t cframe_frame;
     uint32_t cframe_previous;
 
-    /* _PyInterpreterFrame */
+    /* fields of _PyInterpreterFrame */
     uint32_t code; /* the code object; 3.14 on: with a tag in the two lowest bits */
     uint32_t previous;
     uint32_t instruction; /* the pointer to the current instruction */
-    uint32_t owner;       /* one byte */
+    uint32_t owner;       /* one byte: the kind of the frame's owner */
     uint32_t is_entry;    /* 3.11, one byte: the eval loop was entered with this frame */
     /* 3.12 on: a frame with this owner, or a higher one, belongs to no function: it is the eval
      * loop's own, on the C stack */
     uint8_t first_entry_owner;
 
-    /* PyObject, PyVarObject */
+    /* fields of PyObject and PyVarObject */
     uint32_t type;
     uint32_t var_size; /* offset of a code object's number of code units, of 2 bytes each */
 
-    /* PyCodeObject */
+    /* fields of PyCodeObject */
     uint32_t code_filename;
     uint32_t code_name;
     uint32_t code_qualname;
@@ -58,7 +58,7 @@ struct python_offsets {
     uint32_t code_first_line; /* an int */
     uint32_t code_units;      /* co_code_adaptive: the instructions begin here */
 
-    /* PyBytesObject (its size: var_size), PyUnicodeObject */
+    /* fields of PyBytesObject (its size: var_size) and PyUnicodeObject */
     uint32_t bytes_data;
     uint32_t string_length;
     uint32_t string_state; /* 32 bits: interned, kind, compact, ascii */
@@ -66,7 +66,7 @@ struct python_offsets {
     uint32_t string_wide;  /* the characters of any other compact string begin here */
 };
 
-/* Bytes read at once of a frame, and of an object with a size. */
+/* States how many bytes are read at once of a frame, and of the head of an object with a size. */
 enum { PYTHON_FRAME_BYTES = 80, PYTHON_HEAD_BYTES = 24 };
 enum { PYTHON_TABLE_BYTES = 768 }; /* bytes read of _PyRuntime: no version's table is longer */
 

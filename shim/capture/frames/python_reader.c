@@ -56,7 +56,7 @@ static bool copy_now(const struct python_reader *reader, uintptr_t address, void
                           reader->copies ? reader->copies->is_filtered : seccomp_is_filtered());
 }
 
-/* Returns NULL if the page cannot be read. */
+/* Returns the page of an address; NULL if the page cannot be read. */
 static const uint8_t *page_at(const struct python_reader *reader, uintptr_t address) {
     struct python_pages *const pages = reader->copies;
     const size_t place = address / ARCH_SMALLEST_PAGE_BYTES % PYTHON_PAGES;

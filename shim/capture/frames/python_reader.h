@@ -34,7 +34,7 @@ struct python_pages {
     bool is_filtered;
 };
 
-/* The pool, in memory that becomes the process's as it is used. */
+/* Holds the pool. Its memory becomes resident as it is used. */
 struct python_page_sets {
     _Atomic uint32_t taken; /* one bit for each set */
     struct python_pages sets[PYTHON_PAGE_SETS];

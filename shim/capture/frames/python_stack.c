@@ -57,7 +57,8 @@ static void python_stack_give_up(struct python_stack *stack) {
     python_stack_end(stack);
 }
 
-/* Moves the lower bound, because the following groups lie higher. */
+/* Sets the frames' address, and moves the lower bound there, because the following groups lie
+ * higher. */
 static bool python_stack_set_frames(struct python_stack *stack, uintptr_t at) {
     if (at % sizeof(uintptr_t) != 0 || at < stack->native.low || at >= stack->native.high)
         return false;
@@ -101,7 +102,7 @@ static void begin_at_cframe(struct python_stack *stack, uintptr_t cframe) {
         python_stack_give_up(stack);
 }
 
-/* Begins a group at its first frame, and searches for the entry frame behind its last one. */
+/* Begins a group at its first frame, and searches for the entry frame behind its last frame. */
 static void begin_at_frame(struct python_stack *stack, uintptr_t first) {
     const struct python_offsets *const o = offsets_of(stack);
     struct frame frame;
@@ -243,7 +244,8 @@ static enum step list_all(struct python_stack *stack, struct unwind *unwind, str
     return last;
 }
 
-/* A group may be empty: up to 3.12 a greenlet's stack begins with a _PyCFrame of its own. */
+/* Lists a group, which may be empty: up to 3.12 a greenlet's stack begins with a _PyCFrame of its
+ * own. */
 static void list_group(struct interpreter_frames *frames, struct unwind *unwind) {
     struct python_stack *const stack = (struct python_stack *)(void *)frames;
     const uint32_t count = unwind->count;

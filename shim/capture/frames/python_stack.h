@@ -3,11 +3,11 @@
  *
  * A variable of the loop's C function shows where a group belongs on the native stack: the
  * _PyCFrame up to 3.12, the entry frame from 3.13 on. So the groups can be put between native
- * frames without the interpreter's symbols, and however it was compiled. The thread may be
- * interrupted anywhere, between two stores of a push or a pop. A frame is listed if it can be read
- * and belongs to a function (the type of its code object shows that), and if each group lies higher
- * on the native stack than the one before. A group is listed as a whole: if one of its frames is in
- * doubt, or gets no number, the native frame of the loop is listed instead.
+ * frames without the interpreter's symbols, whatever options compiled the interpreter. The thread
+ * may be interrupted anywhere, between two stores of a push or a pop. A frame is listed if it can
+ * be read and belongs to a function (the type of its code object shows that), and if each group
+ * lies higher on the native stack than the one before. A group is listed as a whole: if one of its
+ * frames is in doubt, or gets no number, the native frame of the loop is listed instead.
  */
 #ifndef OTELPROF_PYTHON_STACK_H
 #define OTELPROF_PYTHON_STACK_H

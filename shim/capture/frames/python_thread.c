@@ -11,7 +11,7 @@ enum {
     DESCRIPTOR_LOW = 704,
     DESCRIPTOR_HIGH = 1536, /* it ends behind the values of the first 32 keys (nptl/descr.h) */
     SEQUENCE_USED = 1,      /* pthread_key_data.seq is odd while the key is used */
-    /* a key was created and deleted more often than this: not plausible */
+    /* largest plausible number of times that a key was created and deleted */
     MOST_SEQUENCE = 1 << 20,
     MOST_BLOCK_BYTES = 1 << 14 /* at most so many bytes of thread-local variables are searched */
 };
