@@ -61,7 +61,7 @@ void heap_after_fork(struct heap *heap) {
     }
     if (!heap->tracks_live)
         return;
-    /* the thread that was subsampling is not in the child */
+    /* clears the flag, because the thread that was subsampling is not in the child */
     atomic_store(&heap->subsampling, false);
     live_table_reset(&heap->live);
     stack_store_reset(&heap->stacks);
@@ -374,7 +374,8 @@ PROFILER_TIME void heap_put_back(struct heap *heap, const struct live_object *ta
     const int saved = errno;
     signal_mask before;
     const bool is_out = profiler_tls.inside >= OWN_WORK || atomic_load(&heap->stopped);
-    /* the profiler makes no system call then: hooks/sandbox.c */
+    /* after heap_stop() the profiler makes no system call here, so it cannot block signals:
+     * hooks/sandbox.c */
     if (is_out || !signals_block(&before)) {
         heap_count_drop(heap, DROP_BUSY);
         errno = saved;

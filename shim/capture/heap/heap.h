@@ -25,12 +25,13 @@ struct heap {
     struct recorder *recorder;
     /* PROFILE_ALLOC, PROFILE_HEAP: the types for which memory was prepared at the start */
     unsigned offers;
-    _Atomic uint64_t interval;        /* mean bytes between samples; grows until another is set */
+    /* mean bytes between samples; grows until the settings set another interval */
+    _Atomic uint64_t interval;
     _Atomic uint64_t logged_interval; /* the interval that was last logged, or set */
     uint64_t start_nano;              /* CLOCK_MONOTONIC_COARSE */
     /* samples are tracked until they are freed; else a sample only counts where it was made */
     bool tracks_live;
-    _Atomic bool stopped;     /* heap_stop() */
+    _Atomic bool stopped;     /* set by heap_stop(): objects are not put back any more */
     _Atomic bool subsampling; /* a thread is subsampling */
     struct live_table live;
     struct stack_store stacks;
@@ -56,7 +57,8 @@ bool heap_is_on(const struct heap *heap);
  * profiler_tls.thread set. */
 void heap_draw_gap(const struct heap *heap, struct thread_state *thread);
 
-/* Sets the mean of the gaps that are drawn from now on. One thread at a time. Context: any. */
+/* Sets the mean of the gaps that are drawn from now on. Only one thread may call at a time.
+ * Context: any. */
 void heap_set_interval(struct heap *heap, uint64_t interval);
 
 /* Returns the present mean of bytes between two samples. Context: any. */

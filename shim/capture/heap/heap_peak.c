@@ -11,7 +11,7 @@ enum {
     /* Sums are accepted up to this fraction above the highest number of live bytes, because objects
      * come and go while the sums are computed. */
     TOLERANCE = 64,
-    RESTS = 10, /* the pause lasts so many times as long as the reading took */
+    RESTS = 10, /* the pause after a reading lasts so many times as long as the reading took */
 };
 static const uint64_t least_rest = 10 * NANO_PER_MILLI;
 static const uint64_t longest_rest = NANO_PER_SECOND;
@@ -228,7 +228,7 @@ uint32_t heap_peak_evacuate(struct heap_peak *peak, struct stack_store *store) {
     for (uint32_t i = 0; i < kept->count; i++) {
         kept->stacks[count] = kept->stacks[i];
         if (stack_store_is_scarce(store))
-            break; /* the rest of the arena is kept for live objects */
+            break; /* leaves the rest of the arena to live objects */
         kept->stacks[count].stack = stack_store_evacuate(store, kept->stacks[i].stack);
         count += kept->stacks[count].stack != STACK_NONE;
     }

@@ -32,7 +32,7 @@ enum {
     PEAK_GROWTH = 20,           /* a new peak is higher by this fraction: 5 % */
 };
 
-/* The objects of one stack. */
+/* Sums up the objects of one stack. */
 struct peak_stack {
     uint32_t stack; /* stack_store reference */
     double objects;
@@ -87,7 +87,7 @@ void heap_peak_grew(struct heap_peak *peak, uint64_t bytes);
 uint64_t heap_peak_next_poll(const struct heap_peak *peak);
 
 /* Keeps the live heap as the peak if a poll is due by `clock` and the heap is larger than the last
- * peak. Returns true if the heap was kept. */
+ * peak. Returns true if it kept the heap. */
 bool heap_peak_poll(struct heap_peak *peak, const struct live_table *live, uint64_t (*clock)(void));
 
 /* Keep the peak in parts, for a caller that visits the live table anyway: begin, add each object,

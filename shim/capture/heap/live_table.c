@@ -241,7 +241,8 @@ static uint64_t used_slots(const struct live_table *table) {
     return live_level_end(&table->levels[levels - 1]);
 }
 
-/* Returns false if the slot has no object, or lost it while it was read. */
+/* Reads the object in a slot. Returns false if the slot has no object, or lost it while it was
+ * read. */
 static bool read_object(const struct live_table *table, uint64_t slot, uint64_t *key,
                         struct live_object *object) {
     *key = atomic_load_explicit(&table->keys[slot], memory_order_acquire);

@@ -8,11 +8,11 @@
  * follows the number of objects.
  *
  * A slot's key holds its address and a version, which changes with each object. A writer takes a
- * slot, fills it, and then publishes it by its key. A reader that reads the key, the values and the
- * same key again has read one object. A compare-and-swap of the key removes an object, so only one
- * caller succeeds. The values of a published object change by one word at a time. (Versioned slots
- * are the reading side of a sequence lock; Boehm, "Can seqlocks get along with programming language
- * memory models?", 2012.)
+ * slot, fills the slot, and then publishes the object by the slot's key. A reader that reads the
+ * key, the values and the same key again has read one object. A compare-and-swap of the key removes
+ * an object, so only one caller succeeds. The values of a published object change by one word at a
+ * time. (Versioned slots are the reading side of a sequence lock; Boehm, "Can seqlocks get along
+ * with programming language memory models?", 2012.)
  *
  * Context: any. Async-signal-safe: yes, but an insert that is interrupted and never continued
  * leaves a slot unused for ever.
@@ -30,12 +30,13 @@
 enum { LIVE_LEVELS = 12, LIVE_FIRST_BUCKETS = 64 };
 
 struct live_object {
-    uintptr_t address; /* neither 0 nor 1, and less than 2^56 */
+    uintptr_t address; /* address of the object: neither 0 nor 1, and less than 2^56 */
     double objects;    /* the number of objects that the sample counts as */
     double size;       /* bytes of each object */
-    uint64_t bytes;    /* total bytes of the objects, rounded, so that the table's sum is exact */
-    uint32_t stack;    /* stack_store reference */
-    uint32_t birth;    /* time of the allocation; set by the caller */
+    /* bytes of all objects that the sample counts as, rounded, so that the table's sum is exact */
+    uint64_t bytes;
+    uint32_t stack; /* stack_store reference */
+    uint32_t birth; /* time of the allocation, in the caller's unit */
     /* epoch of the stack store, set by the caller for a removed object; not in the table */
     uint32_t epoch;
 };
@@ -54,12 +55,12 @@ struct live_level {
 };
 
 struct live_table {
-    /* the keys, then the values; without a start: the table is not started */
+    /* the keys, then the values; without a start address, the table is not started */
     struct stepped_memory memory;
     _Atomic uint64_t *keys; /* version << 56 | address */
     struct live_values *values;
     uint32_t level_count;
-    _Atomic uint32_t levels_used; /* only grows */
+    _Atomic uint32_t levels_used; /* number of levels in use; it only grows */
     _Atomic uint64_t count;       /* number of objects */
     _Atomic uint64_t bytes;       /* bytes that the objects count as: live_table_bytes_live() */
     struct live_level levels[LIVE_LEVELS];
@@ -76,7 +77,7 @@ bool live_table_start(struct live_table *table, uint64_t max_objects);
  * then. */
 bool live_table_insert(struct live_table *table, const struct live_object *object, bool *replaced);
 
-/* Moves the object at `address` to `*object`. Returns false if there is none. */
+/* Moves the object at `address` to `*object`. Returns false if the table has no such object. */
 bool live_table_remove(struct live_table *table, uintptr_t address, struct live_object *object);
 
 /* Returns the sum of the objects' bytes. It is exact, except during live_table_retain_if(): an
@@ -95,9 +96,10 @@ void live_table_visit(const struct live_table *table,
 
 /* Decides which objects stay in the table. */
 struct live_retainer {
-    /* May change the object's `objects`, `bytes` and `stack`. Returns false to remove it. */
+    /* Decides about an object, and may change its `objects`, `bytes` and `stack`. Returns false to
+     * remove the object. */
     bool (*keep)(void *arg, struct live_object *object);
-    /* Called after this call has removed an object. */
+    /* Handles an object that this call has removed. */
     void (*gone)(void *arg, const struct live_object *object);
     void *arg;
 };

@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-/* A reference is the arena in the highest bit and the offset ÷ 8. */
+/* Encodes a reference: the arena in the highest bit, and the offset ÷ 8 in the other bits. */
 enum { ARENA_SHIFT = 31, CAPACITY = STACK_STORE_BYTES / 8, LEAVE_ROUNDS = 200 };
 static const uint32_t place_mask = (UINT32_C(1) << ARENA_SHIFT) - 1;
 
-/* The start of an arena; records follow. */
+/* Heads an arena; records follow. */
 struct arena_head {
-    _Atomic uint32_t used; /* units of 8 bytes */
+    _Atomic uint32_t used; /* bytes in use, in units of 8 */
     uint32_t reserved;
     _Atomic uint32_t buckets[STACK_STORE_BUCKETS]; /* place of the newest record of each bucket */
 };

@@ -1,4 +1,4 @@
-/* The stacks of live objects, each stored once.
+/* Stores the stacks of live objects, each once.
  *
  * The store is append-only and lock-free: a record is written, then published at the head of its
  * bucket. Two threads that store the same stack at the same moment may store it twice; the harvest
@@ -50,13 +50,13 @@ struct stack_store {
     bool evacuating;                 /* the other arena is not empty yet */
 };
 
-/* Returns false if there is no memory. Context: calm. */
+/* Maps the arenas. Returns false if there is no memory. Context: calm. */
 bool stack_store_start(struct stack_store *store);
 
-/* References to the entered arena stay valid between enter and leave. So enter before
- * stack_store_keep(), and leave after the reference was put into the live table. Returns the arena.
- * Context: any, but not nested on one thread, and no handler of the application may leave by a
- * jump. */
+/* References to the entered arena stay valid between enter and leave. So a caller enters before
+ * stack_store_keep(), and leaves after it has put the reference into the live table. Returns the
+ * arena. Context: any, but not nested on one thread, and no handler of the application may leave by
+ * a jump. */
 uint32_t stack_store_enter(struct stack_store *store);
 void stack_store_leave(struct stack_store *store, uint32_t arena);
 
