@@ -12,13 +12,14 @@
 
 enum {
     MEBIBYTE = 1 << 20,
-    /* The ceiling, without the export queue: some twenty times what an export of a large program
-     * without debug information needs. The same size under a limit of address space is what glibc
-     * reserves for a second thread's arena (malloc/arena.c, HEAP_MAX_SIZE). */
+    /* Limits the heap, without the export queue, to some twenty times what an export of a large
+     * program without debug information needs. Under a limit of address space the size is still
+     * acceptable: glibc reserves the same for a second thread's arena (malloc/arena.c,
+     * HEAP_MAX_SIZE). */
     HEAP_BYTES = 256 * MEBIBYTE,
     HEAP_BYTES_UNDER_LIMIT = 64 * MEBIBYTE,
     MOST_FOR_QUEUE = 512 * MEBIBYTE,
-    /* Bytes of addresses that one page of the filter's counters covers. */
+    /* Says how many bytes of addresses one page of the filter's counters covers. */
     FILTER_PAGE_SERVES = PAGE_BYTES << ADDRESS_FILTER_GRANULE_BITS,
     GRANULE = 1 << ADDRESS_FILTER_GRANULE_BITS,
 };
@@ -209,8 +210,8 @@ void helper_heap_free(void *object) {
     helper_heap_unlock();
 }
 
-/* Threads of the program call it without the lock, because the description of their own object does
- * not change. */
+/* Returns the space of an object. Threads of the program call this function without the lock,
+ * because the description of their own object does not change. */
 size_t helper_heap_room(const void *object) {
     return page_heap_room(&helper_heap.pages, object);
 }
@@ -270,14 +271,15 @@ size_t helper_heap_used(void) {
 
 /* --- fork --- */
 
-/* A thread that writes to the heap while the kernel copies it either completes the write before the
- * copy, or waits until the copy is done. So the child sees each thread's writes either complete or
- * not begun; if the lock is free, the heap is consistent. */
+/* Repairs the heap in a child. A thread that writes to the heap while the kernel copies it either
+ * completes the write before the copy, or waits until the copy is done. So the child sees each
+ * thread's writes either complete or not begun; if the lock is free, the heap is consistent. */
 void helper_heap_after_fork(void) {
     struct helper_heap *const h = &helper_heap;
     if (atomic_load(&h->lock) != 0 && is_open()) {
         page_heap_freeze(&h->pages);
-        h->forgotten = true; /* another profiler thread may have been about to keep more entries */
+        /* another profiler thread may have been about to add more entries to the filter */
+        h->forgotten = true;
     }
     atomic_store(&h->lock, 0);
     atomic_store(&h->entered, false);

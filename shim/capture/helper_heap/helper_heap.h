@@ -1,17 +1,18 @@
 /* Allocates for the profiler's threads: the helper, and those that its libraries create.
  *
- * They allocate from one range of addresses of the heap's own (page_heap.h), not from the program's
- * allocator. So no thread of the program waits for a lock that the helper holds in malloc, and a
- * forked child inherits no such lock; glibc makes no arena for a second thread; the memory of an
- * export goes back to the kernel afterwards; and there is a ceiling. malloc's fast path is
- * unchanged: profiler threads have no countdown, so each of their calls takes the slow path. free's
- * is unchanged, too: the address filter passes all addresses of this heap for ever, as it passes
- * sampled objects. A thread of the program that frees an object of this heap (the loader does, and
- * libc's caches) takes no lock: it adds the object to a list that the profiler's threads empty. If
- * it resizes such an object, it gets a copy from the program's allocator. If the kernel refuses the
- * range, or a malloc of the program's precedes the profiler's, the profiler's threads use the
- * program's allocator. A forked child continues with the parent's heap. If a profiler thread was
- * just changing the heap, the child never frees the existing objects, and puts its own behind them.
+ * These threads allocate from one range of addresses of the heap's own (page_heap.h), not from the
+ * program's allocator. So no thread of the program waits for a lock that the helper holds in
+ * malloc, and a forked child inherits no such lock; glibc makes no arena for a second thread; the
+ * memory of an export goes back to the kernel afterwards; and there is a ceiling. malloc's fast
+ * path is unchanged: profiler threads have no countdown, so each of their calls takes the slow
+ * path. free's is unchanged, too: the address filter passes all addresses of this heap for ever, as
+ * it passes sampled objects. A thread of the program that frees an object of this heap (the loader
+ * does, and libc's caches) takes no lock: it adds the object to a list that the profiler's threads
+ * empty. If that thread resizes such an object, the thread gets a copy from the program's
+ * allocator. If the kernel refuses the range, or a malloc of the program's precedes the profiler's,
+ * the profiler's threads use the program's allocator. A forked child continues with the parent's
+ * heap. If a profiler thread was just changing the heap, the child never frees the existing
+ * objects, and puts its own behind them.
  */
 #ifndef OTELPROF_HELPER_HEAP_H
 #define OTELPROF_HELPER_HEAP_H

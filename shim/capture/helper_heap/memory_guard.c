@@ -10,15 +10,15 @@
 #include <setjmp.h>
 #include <string.h>
 
-/* Within so many bytes libc's string functions for one kind of processor are adjacent; the
- * functions that follow them are similar. */
+/* Bounds the search for string functions: within so many bytes libc's string functions for one kind
+ * of processor are adjacent, and the functions that follow are similar. */
 enum { STRING_FUNCTION_BYTES = 1024 };
 
-/* Read and written by the helper only. */
+/* Holds the guard's state, which only the helper reads and writes. */
 IN_FIRST_PAGE static struct guard {
     jmp_buf *way_out;    /* NULL: no work is running */
     uint64_t end;        /* end of the budget, on the helper's CPU clock */
-    bool (*watch)(void); /* memory_guard_timed_by() */
+    bool (*watch)(void); /* set by memory_guard_timed_by(): starts the timer */
     const _Atomic int *signal;
     const struct code_range *ranges;
     size_t count;
@@ -48,7 +48,7 @@ static bool may_leave_at(uintptr_t pc) {
     for (size_t i = 0; i < guard.count; i++)
         if (pc - guard.ranges[i].start < guard.ranges[i].end - guard.ranges[i].start)
             return true;
-    /* a malloc of the program's may be calling the function under a lock */
+    /* a malloc that the program defines may be calling the string function under a lock */
     return helper_heap.malloc_is_profilers && is_string_function(pc);
 }
 
@@ -81,9 +81,9 @@ static void memory_guard_begin(const struct work_budget *budget) {
         signal_unblock(atomic_load(guard.signal));
 }
 
-/* Blocks all signals again, because the unblocked one may have been replaced meanwhile. Leaves out
- * libc's own (SIGCANCEL, SIGSETXID; nptl/internaltypes.h): while a thread blocks them, setuid()
- * would wait for ever. */
+/* Blocks all signals again, because the signal that was unblocked may have been replaced meanwhile.
+ * Leaves out libc's own signals (SIGCANCEL, SIGSETXID; nptl/internaltypes.h): while a thread blocks
+ * these, setuid() would wait for ever. */
 static void memory_guard_end(bool left) {
     const signal_mask all = ~(signal_bit(32) | signal_bit(33));
     profiler_tls.inside = OWN_WORK;

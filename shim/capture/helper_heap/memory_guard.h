@@ -37,12 +37,12 @@ bool memory_guard_is_timed(void);
  * Context: the helper thread. */
 void memory_guard_allow(const struct code_range *ranges, size_t count);
 
-/* Called when an allocation has failed; does not return if the calling thread is under a guard.
- * Context: any thread, in an allocator's hook. */
+/* Leaves the work after an allocation has failed; does not return if the calling thread is under a
+ * guard. Context: any thread, in an allocator's hook. */
 void memory_guard_leave(void);
 
-/* Called when the timer's signal has come to the calling thread; if the work must be left, changes
- * `context` (a ucontext_t) so that the thread leaves it. Context: signal, a profiler thread. */
+/* Handles the timer's signal on the calling thread: if the work must be left, changes `context` (a
+ * ucontext_t) so that the thread leaves it. Context: signal, a profiler thread. */
 void memory_guard_on_signal(void *context);
 
 /* Ends the guard in a forked child. Context: fork handler. */

@@ -2,7 +2,7 @@
 
 #include "arch_machine.h"
 
-/* Four sizes per power of two, adjusted to fill a page well. */
+/* Lists the sizes of small objects: four per power of two, adjusted to fill a page well. */
 static const uint16_t class_bytes[SIZE_CLASSES] = {
     16,  32,  48,  64,  80,  96,  112, 128,  160,  192,  224,
     256, 320, 384, 448, 512, 640, 816, 1024, 1360, 2048,
@@ -15,8 +15,8 @@ static uint32_t class_of(size_t size) {
     return size_class;
 }
 
-/* Returns the size to allocate. If an alignment is needed, that is a power of two: a slab's objects
- * are at multiples of their size, and so aligned. */
+/* Returns the size to allocate. If an alignment is needed, that size is a power of two: a slab's
+ * objects are at multiples of their size, and so are aligned. */
 static size_t size_for(size_t size, size_t alignment) {
     if (alignment <= 16)
         return size;
@@ -207,7 +207,8 @@ void page_heap_give_work(struct page_heap *heap, uint32_t work) {
 void page_heap_freeze(struct page_heap *heap) {
     heap->frozen = heap->runs.top;
     heap->runs.used = heap->frozen;
-    heap->runs.pages[heap->frozen].kind = PAGE_INSIDE; /* keeps later free runs from joining it */
+    /* keeps free runs of later pages from joining this page */
+    heap->runs.pages[heap->frozen].kind = PAGE_INSIDE;
     memory_clear(heap->runs.free, sizeof heap->runs.free);
     memory_clear(heap->with_room, sizeof heap->with_room);
 }

@@ -1,11 +1,11 @@
 /* Allocates objects of any size on runs of pages (page_runs.h): a small malloc for few threads.
  *
- * An object of up to half a page is in a slab: a page of objects of one size, with a bitmap of
- * those in use. A larger one is a run of pages of its own. The heap writes nothing into free
+ * An object of up to half a page is in a slab: a page of objects of one size, with a bitmap of the
+ * objects in use. A larger object is a run of pages of its own. The heap writes nothing into free
  * memory, and refuses a pointer to no object. Objects allocated for a piece of work (`work` is not
  * 0) can be freed all at once, after foreign code was aborted (memory_guard.h). The caller must not
- * let two threads in at a time. Context: any. Async-signal-safe: yes, if no call interrupts
- * another.
+ * let two threads call the functions at a time. Context: any. Async-signal-safe: yes, if no call
+ * interrupts another.
  */
 #ifndef OTELPROF_PAGE_HEAP_H
 #define OTELPROF_PAGE_HEAP_H

@@ -50,7 +50,7 @@ bool page_runs_open(struct page_runs *runs, size_t bytes, size_t alignment) {
     return true;
 }
 
-/* The range is forgotten first: a child that is forked in between must not unmap it again. */
+/* Forgets the range first, because a child that is forked in between must not unmap it again. */
 void page_runs_close(struct page_runs *runs) {
     const struct page_runs closed = *runs;
     runs->base = NULL;
@@ -122,7 +122,7 @@ static void remove_free(struct page_runs *runs, uint32_t first) {
 
 /* --- allocating --- */
 
-/* Returns the pages from `first` on to the next at a multiple of `align`. */
+/* Returns the number of pages from `first` to the next multiple of `align`. */
 static uint32_t pages_to_skip(uint32_t first, uint32_t align) {
     return -(first - 1) & (align - 1);
 }
@@ -240,7 +240,7 @@ size_t page_runs_trim(struct page_runs *runs) {
     for (int list = 0; list < RUN_LISTS; list++)
         for (uint32_t run = runs->free[list]; run; run = runs->pages[run].next) {
             const size_t bytes = (size_t)runs->pages[run].pages * PAGE_BYTES;
-            /* the kernel refuses this if the program locks its memory */
+            /* the kernel refuses to take pages back if the program locks its memory */
             if (!runs->pages[run].dirty ||
                 !profiler_memory_drop(page_runs_address(runs, run), bytes))
                 continue;

@@ -3,8 +3,8 @@
  * The range is reserved once and becomes usable a mebibyte at a time, so its size is a ceiling and
  * costs nothing by itself. Each page has a description outside of the pages, which an overrun of an
  * object does not reach. Free runs are listed by the power of two of their length, and neighbouring
- * free runs are joined at once. The caller must not let two threads in at a time. Context: any.
- * Async-signal-safe: yes, if no call interrupts another.
+ * free runs are joined at once. The caller must not let two threads call the functions at a time.
+ * Context: any. Async-signal-safe: yes, if no call interrupts another.
  */
 #ifndef OTELPROF_PAGE_RUNS_H
 #define OTELPROF_PAGE_RUNS_H
@@ -30,16 +30,16 @@ enum page_kind {
     PAGE_RUN_END,
 };
 
-/* Pages are numbered from 1: 0 is none. */
+/* Describes a page. Pages are numbered from 1; 0 means no page. */
 struct page {
     uint32_t pages; /* on the first and last page of a run: the number of its pages */
     uint8_t kind;   /* enum page_kind */
     uint8_t size_class;
-    bool dirty;      /* of a free run: it may hold old data */
-    uint16_t used;   /* of a slab: number of objects in use */
+    bool dirty;      /* set for a free run that may hold old data */
+    uint16_t used;   /* for a slab: number of objects in use */
     uint32_t next;   /* next page in a list of free runs, or of slabs with free objects */
     uint32_t before; /* previous page in that list */
-    uint32_t work;   /* of a page_heap: the number of the piece of work that the page belongs to */
+    uint32_t work;   /* for a page_heap: the number of the piece of work that the page belongs to */
     uint64_t taken[OBJECTS_PER_PAGE / 64];
     uint64_t of_work[OBJECTS_PER_PAGE / 64];
 };
