@@ -85,8 +85,8 @@ void *profiler_memory_part(size_t size);
 void *profiler_memory_closed_part(size_t size);
 
 /* Maps so many bytes for the calls of profiler_memory_part() that follow, and for those of
- * profiler_memory_closed_part(); if the kernel refuses it, each call maps its own. Context: calm,
- * once. */
+ * profiler_memory_closed_part(); if the kernel refuses that, each of these calls maps memory of its
+ * own. Context: calm, once. */
 void profiler_memory_map_ahead(size_t writable, size_t closed);
 
 static inline void profiler_memory_unmap(void *memory, size_t size) {
@@ -124,9 +124,9 @@ static inline void profiler_memory_reset(void *memory, size_t size) {
         madvise(memory, size, MADV_DONTNEED);
 }
 
-/* Called in a forked child, first of all: `is_empty`: the kernel has emptied the part that the
- * caller has checked. Then it has emptied all memory of this kind, unless it has refused
- * MADV_WIPEONFORK for another part. Context: fork handler. */
+/* Records in a forked child, before anything else, whether the kernel has emptied the profiler's
+ * memory. `is_empty`: the kernel has emptied the part that the caller has checked; then it has
+ * emptied all parts, unless it had refused MADV_WIPEONFORK for one. Context: fork handler. */
 void profiler_memory_after_fork(bool is_empty);
 
 /* Returns whether the kernel has emptied the memory. Context: fork handler. */

@@ -4,17 +4,17 @@
 #include "profiler_time.h"
 #include "wait.h"
 
-/* A yield runs a thread that waits for this processor; a thread that is woken on another processor
- * runs within some microseconds. The sleeps, of some 0.1 ms each, let a thread of lower priority
- * run, too. */
+/* Bounds the yields and sleeps of one wait. A yield runs a thread that waits for this processor; a
+ * thread that is woken on another processor runs within some microseconds. The sleeps, of some 0.1
+ * ms each, let a thread of lower priority run, too. */
 enum { TURNS = 16, SLEEPING_ROUNDS = 10 };
-/* After so many consecutive waits without effect, only one wait in 64 is made. */
+/* Makes only one wait in 64 for a signal for which so many consecutive waits had no effect. */
 enum { MOST_TIMEOUTS = 6, SIGNALS = 64 };
 
 IN_FIRST_PAGE struct signals_shared signals_shared;
 
-/* The state of each signal, in the whole process. Updates race: then one wait more, or one less, is
- * made. */
+/* Holds the state of each signal, for the whole process. Two threads may update it at once, without
+ * a lock: then one wait more, or one less, is made. */
 static struct {
     _Atomic uint8_t timeouts; /* consecutive waits without effect, at most MOST_TIMEOUTS */
     _Atomic uint8_t left;     /* number of waits to skip because of the timeouts */
@@ -41,7 +41,7 @@ struct turn {
     signal_mask before;
     signal_mask left_out; /* signals for which the thread does not sleep */
     signal_mask seen;
-    signal_mask pending; /* pending now */
+    signal_mask pending; /* signals that are pending now */
 };
 
 static bool nothing_is_pending(void *context) {
@@ -69,7 +69,7 @@ static void signals_note(const struct turn *turn) {
     const signal_mask timeouts = turn->pending & ~turn->left_out;
     const signal_mask taken = turn->seen & ~turn->pending;
     for (unsigned i = 0; i < SIGNALS; i++) {
-        /* the number of timeouts; stays 0 for a signal that another thread took */
+        /* number of timeouts; stays 0 for a signal that another thread took */
         uint8_t count = 0;
         if (timeouts >> i & 1) {
             count = atomic_load_explicit(&history[i].timeouts, memory_order_relaxed);

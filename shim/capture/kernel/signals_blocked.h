@@ -1,11 +1,12 @@
 /* Keeps the application's signal handlers from running on this thread during a stretch of code.
  *
- * Used around the few hundred nanoseconds in which a sampled allocation is recorded: a handler that
- * allocates finds consistent data, and neither a handler that leaves by siglongjmp nor an
- * asynchronous cancellation leaves a lock held. Signals that the code itself could raise (SIGSEGV
- * and its like) stay unblocked, because a blocked one kills without running its handler. Costs two
- * system calls, on the sampled path only, and a third where the program has several threads. A
- * pending signal is delivered in signals_restore() (profiler_time.h).
+ * The profiler blocks signals around the few hundred nanoseconds in which a sampled allocation is
+ * recorded: a handler that allocates finds consistent data, and neither a handler that leaves by
+ * siglongjmp nor an asynchronous cancellation leaves a lock held. Signals that the code itself
+ * could raise (SIGSEGV and its like) stay unblocked, because such a signal, if blocked, kills the
+ * process without running its handler. Costs two system calls, on the sampled path only, and a
+ * third where the program has several threads. A pending signal is delivered in signals_restore()
+ * (profiler_time.h).
  *
  * For a signal to the whole process (kill(), alarm()) the kernel chooses and wakes one thread. But
  * the signal stays in the process's queue until that thread runs, and a thread that changes its
@@ -24,7 +25,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-/* The kernel's own form of a mask; libc's leaves out its internal signals. */
+/* Holds a mask in the kernel's form; libc's form leaves out libc's internal signals. */
 typedef uint64_t signal_mask;
 
 static inline signal_mask signal_bit(int number) {
@@ -37,7 +38,8 @@ static inline bool signals_change(int how, const signal_mask *mask, signal_mask 
     return bare_syscall(SYS_rt_sigprocmask, how, (long)mask, (long)before, sizeof *mask, 0, 0) == 0;
 }
 
-/* Returns false, without a change, if the kernel or a seccomp filter refused the call. */
+/* Blocks the signals. Returns false, without a change, if the kernel or a seccomp filter refused
+ * the call. */
 static inline bool signals_block(signal_mask *before) {
     const signal_mask all = ~(signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) |
                               signal_bit(SIGILL) | signal_bit(SIGTRAP) | signal_bit(SIGSYS));
@@ -62,9 +64,9 @@ extern struct signals_shared signals_shared;
  */
 void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *sampling_signal);
 
-/* Ends these checks, because a filter of system calls would kill for the query, or for the calls
- * that follow. Waits, for some milliseconds at most, until no thread gives way any more. Context:
- * any. errno is preserved. */
+/* Ends the checks that signals_give_way_to() began, because a filter of system calls would kill for
+ * the query, or for the calls that follow. Waits, for some milliseconds at most, until no thread
+ * gives way any more. Context: any. errno is preserved. */
 void signals_ask_no_more(void);
 
 /* Lets other threads run, by some yields and then by sleeps of about a millisecond in all, until no
@@ -86,7 +88,8 @@ static inline signal_mask signals_to_give_way(signal_mask before) {
     return pending & ~(before | libcs | (sampling_signal ? signal_bit(sampling_signal) : 0));
 }
 
-/* Must be called right before a thread that blocks more signals sets the mask `before`. */
+/* Lets other threads take pending signals first. Call this right before a thread that blocks more
+ * signals sets the mask `before`. */
 static inline void signals_leave_to_others(signal_mask before) {
     const struct signals_shared *const shared = &signals_shared;
     if (shared->threads && atomic_load_explicit(shared->threads, memory_order_relaxed) > 1 &&

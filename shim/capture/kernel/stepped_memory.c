@@ -4,7 +4,8 @@
 #include "profiler_memory.h"
 
 enum {
-    LEAST_STEP_SHIFT = 17, /* a multiple of the page size of any kernel */
+    /* log2 of the smallest step, which is a multiple of the page size of any kernel */
+    LEAST_STEP_SHIFT = 17,
     MOST_STEPS = 64,
     FIRST_STEPS = 8, /* the largest table may open so many steps, even beyond STEPPED_FIRST_BYTES */
     /* the tables get this part of the memory that a limit leaves: exports and the program need the
@@ -43,7 +44,8 @@ static void discharge(size_t bytes) {
     atomic_fetch_sub_explicit(&bound.used, bytes, memory_order_relaxed);
 }
 
-/* If another thread opens the same step at once, one of the two takes its charge back. */
+/* Opens a step. If another thread opens the same step at once, one of the two threads takes its
+ * charge back. */
 static bool open_step(struct stepped_memory *memory, uint32_t step) {
     const uint64_t bit = UINT64_C(1) << step;
     char *const start = memory->start + ((size_t)step << memory->step_shift);

@@ -45,7 +45,7 @@ static inline bool stepped_memory_open(struct stepped_memory *memory, const void
     return (wanted & ~opened) == 0 || stepped_memory_open_steps(memory, wanted);
 }
 
-/* Counts memory that is about to be used against the bound. Returns false if that exceeds it. */
+/* Counts memory that is about to be used. Returns false if the sum would exceed the bound. */
 bool stepped_memory_charge(size_t bytes);
 
 /* Sets the bound to the memory in use plus a quarter of `room`, the memory that limits leave to the
