@@ -1,5 +1,5 @@
-/* Counts a thread's charged CPU time: the time that its samples must add up to. It is all CPU time
- * of the thread except that used while CPU time was not sampled.
+/* Counts a thread's charged CPU time: the time that its samples must add up to. The charged time is
+ * all CPU time of the thread, except the time used while CPU time was not sampled.
  *
  * One word holds the state. While sampling is on, the word is the sum of the excluded time. While
  * sampling is off, it is the charged time, with the highest bit set. So a thread that reads the
@@ -37,8 +37,8 @@ static inline uint64_t charged_nano(const struct thread_state *thread, uint64_t 
     return used > nano ? used - nano : 0;
 }
 
-/* Returns the word. If the thread is not the calling one, the word must be read before the thread's
- * id. */
+/* Returns the word. A caller that reads the word of another thread must read it before it reads
+ * that thread's id. */
 static inline uint64_t charge_now(const struct thread_state *thread) {
     return atomic_load(&thread->charge);
 }

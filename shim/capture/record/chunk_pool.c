@@ -17,7 +17,8 @@ static bool chunk_segment_ready(struct chunk_pool *pool, uint32_t number) {
     /* pairs with the acquire in chunk_at() */
     if (!atomic_compare_exchange_strong_explicit(segment, &expected, (uintptr_t)memory,
                                                  memory_order_acq_rel, memory_order_acquire))
-        munmap(memory, CHUNK_SEGMENT_BYTES); /* another thread mapped the segment first */
+        /* drops this mapping, because another thread mapped the segment first */
+        munmap(memory, CHUNK_SEGMENT_BYTES);
     return true;
 }
 
@@ -38,7 +39,7 @@ static uint32_t chunk_pop_free(struct chunk_pool *pool) {
 
 static uint32_t chunk_take_fresh(struct chunk_pool *pool, uint32_t limit) {
     uint32_t taken = atomic_load_explicit(&pool->fresh, memory_order_relaxed);
-    /* a table's first chunk is not charged: most threads touch only a page of it */
+    /* does not charge a table's first chunk, because most threads touch only a page of it */
     const bool is_first = limit == CHUNK_LIMIT;
     if (taken >= limit || (!is_first && !stepped_memory_charge(CHUNK_BYTES)))
         return CHUNK_NONE;

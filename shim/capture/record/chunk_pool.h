@@ -17,22 +17,22 @@ enum {
     CHUNKS_PER_SEGMENT = 64,
     CHUNK_SEGMENT_BYTES = CHUNKS_PER_SEGMENT * CHUNK_BYTES, /* 1 MiB */
     CHUNK_SEGMENTS = 256,
-    /* A table's first chunk may be any of 256 MiB, so that each of many threads gets one; most
+    /* A table's first chunk may be any of 256 MiB, so that each of many threads gets a chunk; most
      * threads touch only one page of it. Further chunks come from the first 64 MiB. */
     CHUNK_LIMIT = CHUNKS_PER_SEGMENT * CHUNK_SEGMENTS,
     CHUNK_LIMIT_FURTHER = CHUNK_LIMIT / 4,
     CHUNK_NONE = 0, /* no chunk: numbers begin at 1 */
 };
 
-/* The head of every chunk that is in use. */
+/* Heads every chunk that is in use. */
 struct chunk {
-    uint32_t next; /* the table's next chunk, or the next free one */
-    uint32_t used; /* bytes, this head included */
+    uint32_t next; /* number of the table's next chunk, or of the next free chunk */
+    uint32_t used; /* bytes in use, this head included */
 };
 
 struct chunk_pool {
     _Atomic uint64_t free_head; /* tag << 32 | chunk number */
-    _Atomic uint32_t fresh;     /* number of chunks that were ever taken */
+    _Atomic uint32_t fresh;     /* number of chunks that were ever taken from new memory */
     _Atomic uintptr_t segments[CHUNK_SEGMENTS];
 };
 

@@ -1,5 +1,4 @@
-/* The countdown of the bytes that a thread allocates: one threshold, and all events that happen
- * there.
+/* Counts down the bytes that a thread allocates: one threshold, and all events that happen there.
  *
  * malloc compares the size with profiler_tls.alloc_left, and subtracts the size; it reads no other
  * data of the profiler. So all work of the profiler in an allocation depends on that comparison:
@@ -30,18 +29,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Values of profiler_tls.alloc_left where no bytes are counted. */
+/* Values of profiler_tls.alloc_left at which no bytes are counted: */
 /* every call takes the slow path: a thread of the profiler's, or one that is not registered yet */
 #define COUNTDOWN_ALWAYS UINT64_C(0)
 /* no call takes the slow path: the thread is never profiled (again) */
 #define COUNTDOWN_NEVER UINT64_MAX
 
-/* The largest threshold in bytes: after so many bytes even a thread without samples follows new
+/* Bounds the threshold, in bytes: after so many bytes even a thread without samples follows new
  * settings. At 10 GB/s of allocations the slow path is then taken 600 times a second, for some 10
  * ns each. */
 #define COUNTDOWN_MOST (UINT64_C(16) << 20)
 
-/* Bits of thread_state.events. */
+/* Lists the bits of thread_state.events. */
 enum countdown_event { COUNTDOWN_HELPER = 1, COUNTDOWN_SETTINGS = 2 };
 
 /* Sets the gap to the next sample, in bytes; COUNTDOWN_NEVER: there is none. Clears all events. */

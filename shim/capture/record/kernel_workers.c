@@ -5,8 +5,8 @@
 #include "text_numbers.h"
 #include "unknown_threads.h"
 
-/* include/linux/sched.h: PF_IO_WORKER (Linux 5.12) and PF_USER_WORKER (6.4). In older kernels these
- * threads were in no process. */
+/* include/linux/sched.h: PF_IO_WORKER (Linux 5.12) and PF_USER_WORKER (6.4). In older kernels such
+ * threads belonged to no process. */
 enum { IO_WORKER = 0x10, USER_WORKER = 0x4000 };
 enum { STATE = 3, FLAGS = 9, STAT_BYTES = 256 }; /* fields of a stat file: proc(5) */
 
@@ -37,7 +37,7 @@ struct visit {
     void *arg;
 };
 
-/* Returns the entry of the thread, or a new one; NULL: there is no room. */
+/* Returns the entry of the thread, or a new entry; NULL: there is no room. */
 static struct kernel_worker *kernel_worker_at(struct kernel_workers *workers, uint32_t tid) {
     for (uint32_t i = 0; i < workers->count; i++)
         if (workers->workers[i].tid == tid)
@@ -57,7 +57,7 @@ static void visit_worker(void *arg, uint32_t tid) {
     const uint64_t used = clock_nano(cpu_clock_of(tid));
     if (!worker)
         return;
-    /* a smaller clock: another thread has the id now */
+    /* a clock that has fallen belongs to another thread, which has the id now */
     const uint64_t before = used < worker->cpu_ns ? 0 : worker->cpu_ns;
     worker->is_listed = true;
     worker->cpu_ns = used;

@@ -1,10 +1,11 @@
 /* Records the CPU time of threads that the kernel runs inside of the process: io_uring's pollers
  * (iou-sqp) and workers (iou-wrk).
  *
- * They are listed among the process's threads, and their CPU time is the process's. But they have
- * no stack of the program's, take no signal, and no pthread_create made them. So each harvest reads
- * their CPU clocks and records the time without frames. The kernel marks such threads by flags of
- * the task. Their CPU time between the last harvest and their end is in no profile.
+ * The kernel lists such threads among the process's threads, and their CPU time is the process's.
+ * But such threads have no stack of the program's, take no signal, and no pthread_create made them.
+ * So each harvest reads their CPU clocks and records the time without frames. The kernel marks such
+ * threads by flags of the task. Their CPU time between the last harvest and their end is in no
+ * profile.
  *
  * Context: the helper.
  */
@@ -17,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { KERNEL_WORKERS = 256 }; /* more such threads are not recorded */
+enum { KERNEL_WORKERS = 256 }; /* number of such threads that are recorded at most */
 
 struct kernel_worker {
     uint32_t tid;
@@ -31,14 +32,15 @@ struct kernel_workers {
     struct kernel_worker workers[KERNEL_WORKERS];
 };
 
-/* Opens the thread, and closes it with what it is. The descriptor keeps the identity: if the thread
- * has ended in between, it counts as ended, even where another thread has its id by now. Otherwise
- * the id was this thread's all the time. `*runs`: on a processor, or ready. */
+/* Opens a descriptor of the thread, and closes it with a value of this enum. The descriptor keeps
+ * the identity: if the thread has ended in between, the result is LISTED_ENDED, even where another
+ * thread has its id by now. `*runs`: set to true if the thread is on a processor, or ready. */
 enum listed_thread { LISTED_ENDED, LISTED_OF_PROGRAM, LISTED_OF_KERNEL };
 int listed_thread_open(uint32_t tid);
 enum listed_thread listed_thread_close(int file, bool *runs);
 
-/* Returns true if the kernel runs this thread of the process; `*runs`: on a processor, or ready. */
+/* Returns true if the kernel runs this thread of the process; `*runs`: set to true if the thread is
+ * on a processor, or ready. */
 bool kernel_worker_is(uint32_t tid, bool *runs);
 
 /* Visits each such thread of `process`, the calling one, with its CPU time since the last visit. */

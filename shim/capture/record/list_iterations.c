@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Waits last so many rounds of wait.h: 100 ms or more; for a fork, whose child could block for
- * ever, 5 s. */
+/* Bounds the waits, in rounds of wait.h: 100 ms or more in general, and 5 s for a fork, because its
+ * child could block for ever. */
 enum { WAIT_ROUNDS = 2000, FORK_ROUNDS = 100000 };
 
 static struct list_iterations {
@@ -42,8 +42,8 @@ void list_iteration_end(void) {
 }
 
 /* Returns true if no other thread iterates, or only threads that wait for the calling thread. The
- * forking thread's own iterations do not count; if it forks inside an iteration of the program, it
- * holds the list's lock, and iterations of others wait for it. */
+ * forking thread's own iterations do not count: if that thread forks inside an iteration of the
+ * program, it holds the list's lock, and the iterations of other threads wait for it. */
 static bool no_other_iterates(void *unused) {
     (void)unused;
     return atomic_load(&list_iterations.iterating) <= profiler_tls.list_iterations ||

@@ -10,7 +10,7 @@
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ                                                                             \
-    51 /* Linux, uapi/linux/auxvec.h: size of the kernel's frame on this processor */
+    51 /* size of the kernel's frame on this processor (Linux, uapi/linux/auxvec.h) */
 #endif
 
 enum {
@@ -22,12 +22,12 @@ enum {
     STRIDE = OWN_SIGNAL_STACK_BYTES + GUARD_BYTES,
     /* from below: a guard, the first stack, the head, and then 15 times a guard and a stack */
     SEGMENT_BYTES = PER_SEGMENT * STRIDE + HEAD_BYTES,
-    /* largest frame of the kernel that is accepted: a handler of the program that was set without
-     * the hooks may run on the rest */
+    /* largest frame of the kernel that is accepted: a handler that the program has set without the
+     * hooks may run on the rest of the stack */
     MOST_FRAME_BYTES = OWN_SIGNAL_STACK_BYTES / 4,
 };
 
-/* The head of a segment. */
+/* Heads a segment. */
 struct segment {
     struct own_signal_stack stacks[PER_SEGMENT];
 };
@@ -37,8 +37,9 @@ static _Atomic uintptr_t segments[SEGMENTS];
 /* one past the index of the last segment that was ever mapped */
 static _Atomic uint32_t segments_end;
 
-/* In a forked child: the stack on which its thread stays, and the stack of the thread's slot. Their
- * slots have swapped them. The second is NULL if that slot has none: then no slot has the first. */
+/* Names two stacks in a forked child, which their slots have swapped: the stack on which the
+ * child's thread stays, and the stack of that thread's slot. The second is NULL if that slot has
+ * none; then no slot has the first. */
 static struct own_signal_stack *exchanged[2];
 
 static uintptr_t first_stack_of(const struct segment *segment) {
@@ -81,7 +82,7 @@ static struct segment *map_segment(uint32_t index) {
     return segment;
 }
 
-/* Finds or maps the segment; two threads may do so at once. */
+/* Finds or maps the segment; two threads may map it at once. */
 static struct segment *segment_of(uint32_t index) {
     _Atomic uintptr_t *const place = &segments[index / PER_SEGMENT];
     uintptr_t present = atomic_load_explicit(place, memory_order_acquire);
@@ -100,7 +101,7 @@ static struct segment *segment_of(uint32_t index) {
     return (struct segment *)present;
 }
 
-/* Opens the memory of a stack. Only the thread of the slot does so. */
+/* Opens the memory of a stack. Only the slot's thread calls this function. */
 static bool open_stack(struct own_signal_stack *stack, uintptr_t low, bool is_open) {
     if (stack->low)
         return true;

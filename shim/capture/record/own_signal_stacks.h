@@ -28,13 +28,14 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-/* SS_AUTODISARM (Linux, uapi/linux/signal.h), which libc's headers lack: the stack is none while a
- * handler runs. */
+/* SS_AUTODISARM (Linux, uapi/linux/signal.h), which libc's headers lack: while a handler runs, the
+ * kernel has no alternate stack for the thread. */
 enum { STACK_DISARMS = (int)(1U << 31) };
 
 enum {
     OWN_SIGNAL_STACK_BYTES = 64 << 10,
-    /* A setting is lost if a handler, and those within it, set so many others. */
+    /* Bounds the number of settings. A setting is lost if a handler, and the handlers within it,
+     * make so many other settings. */
     PROGRAM_SETTINGS = 16,
 };
 
@@ -42,17 +43,19 @@ struct own_signal_stack {
     uintptr_t low; /* lowest address; 0: the memory is not opened yet */
     uintptr_t high;
     /* The program's settings, as the kernel keeps them: SS_ONSTACK is not a state but a flag that
-     * the program may have given. Written by the thread alone. */
+     * the program may have given. Only the stack's thread writes the settings. */
     stack_t settings[PROGRAM_SETTINGS];
-    uint8_t latest;   /* place of the one that was set, or seen present, last */
-    uint8_t replaced; /* place of the one that was replaced last */
-    /* The first setting is the one that a process begins with. The kernel restores it never: its
-     * size is too small, and the flag SS_DISABLE is missing. So it stands for the latest one. */
+    uint8_t latest;   /* place of the setting that was made, or found to be present, last */
+    uint8_t replaced; /* place of the setting that was replaced last */
+    /* Set if the first setting represents the latest one. The kernel never restores the setting
+     * that a process begins with: its size is too small, and it lacks the flag SS_DISABLE. */
     bool first_stands_for_latest;
-    uintptr_t thread_pointer; /* its thread's, as libc has it */
-    /* The mask of a wait that the thread is in (hooks/masked_wait.c), and the hook's frame. */
+    uintptr_t thread_pointer; /* thread pointer of the stack's thread, as libc has it */
+    /* Holds the frame of the hook that waits with a temporary mask (hooks/masked_wait.c), and that
+     * mask. */
     _Atomic uintptr_t wait_frame; /* 0: none */
-    uintptr_t wait_return; /* the hook's return address: gone once a handler has jumped out */
+    /* the hook's return address; another value there: a handler has left the hook by a jump */
+    uintptr_t wait_return;
     const sigset_t *wait_mask;
 };
 
@@ -84,7 +87,7 @@ struct own_signal_stack *own_signal_stacks_of(const ucontext_t *context);
 bool own_signal_stacks_include(const struct own_signal_stack *stack);
 
 /* Returns true if the address is on the stack, by the kernel's rule: a stack pointer at the upper
- * end is on the stack, one at the lower end is not. Async-signal-safe: yes. */
+ * end is on the stack, a stack pointer at the lower end is not. Async-signal-safe: yes. */
 static inline bool own_signal_stack_has(const struct own_signal_stack *stack, uintptr_t address) {
     return address > stack->low && address <= stack->high;
 }

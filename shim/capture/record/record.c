@@ -45,7 +45,8 @@ static bool record_in_table(const struct recorder *recorder, struct thread_state
         return true;
     if (!sample->stack_copy)
         return false;
-    sample->stack_copy = NULL; /* perhaps only the copy of the stack did not fit */
+    /* tries again without a copy, because perhaps only the copy did not fit */
+    sample->stack_copy = NULL;
     sample->flags |= SAMPLE_FLAG_TRUNCATED;
     return thread_record(recorder->threads, thread, sample);
 }
@@ -58,7 +59,7 @@ record_timed(const struct recorder *recorder, struct thread_state *thread, struc
     const struct span_seen seen = {sample->seen ? sample->seen->first_nano : now, now};
     sample->seen = &seen;
     const bool added = record_in_table(recorder, thread, sample);
-    sample->seen = NULL; /* it pointed to a variable of this function */
+    sample->seen = NULL; /* clears a pointer to a variable of this function */
     return added;
 }
 
@@ -109,7 +110,8 @@ static const struct sample_context *read_current_context(const struct recorder *
     return count_context(thread, outcome, thread->context);
 }
 
-/* Returns NULL if the thread has retired: its memory may belong to another thread by now. */
+/* Reads another thread's context. Returns NULL if the thread has retired: its memory may belong to
+ * another thread by now. */
 const struct sample_context *record_context_of(const struct recorder *recorder,
                                                struct thread_state *thread,
                                                struct sample_context *room) {
@@ -184,7 +186,7 @@ static enum unwind_end record_walk(const struct recorder *recorder, struct threa
     return end;
 }
 
-/* Marks a cut stack. Returns whether it is cut because it is a foreign stack. */
+/* Marks a stack that was cut. Returns true if it was cut because it is a foreign stack. */
 static bool mark_cut(struct thread_state *thread, const struct unwind *unwind, enum unwind_end end,
                      struct sample *sample) {
     if (end == UNWIND_COMPLETE || end == UNWIND_DEPTH)
@@ -197,9 +199,10 @@ static bool mark_cut(struct thread_state *thread, const struct unwind *unwind, e
     return why == DROP_FOREIGN_STACK;
 }
 
-/* A timer that expires while fork() copies the process is pending until the profiler's fork handler
- * unblocks its signal: the CPU time is that of fork(). The frame listed first is libc's function
- * that runs fork handlers, because the profiler's own are not listed. */
+/* Replaces the frames of fork handlers. A timer that expires while fork() copies the process is
+ * pending until the profiler's fork handler unblocks its signal: the CPU time is that of fork().
+ * The frame listed first is libc's function that runs fork handlers, because the profiler's own are
+ * not listed. */
 static void leave_out_fork_handlers(struct sample *sample) {
     if (sample->frame_count < 2)
         return;
@@ -222,8 +225,8 @@ bool record_stack(const struct recorder *recorder, struct thread_state *thread,
     else
         is_foreign = mark_cut(thread, &unwind, *end, sample);
     const bool added = record_add(recorder, thread, sample);
-    sample->stack_copy = NULL; /* it pointed to a variable of this function */
-    /* a sample that was not added leaves its time to the next one */
+    sample->stack_copy = NULL; /* clears a pointer to a variable of this function */
+    /* a sample that was not added leaves its time to the next sample */
     if (added && is_foreign && sample->kind == SAMPLE_CPU && sample->values[MEASURED_NANO] > 0)
         atomic_fetch_add_explicit(&thread->foreign_nano, (uint64_t)sample->values[MEASURED_NANO],
                                   memory_order_relaxed);

@@ -17,14 +17,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The objects that recording uses. The pointers are set before the first thread begins. */
+/* Holds the objects that recording uses. The pointers are set before the first thread begins. */
 struct recorder {
     struct thread_table *threads;
     const struct unwinder *unwinder;
     const struct context_reader *contexts;
     struct python *python;
     const struct settings *settings;
-    _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* drops of threads without a slot, and of flush */
+    /* drops that no thread's slot counts, and drops of flush */
+    _Atomic uint64_t dropped[DROP_REASON_COUNT];
 };
 
 /* Unwinds from `registers` into the calling thread's buffer and records the sample. The caller sets
@@ -51,10 +52,10 @@ const struct sample_context *record_context_of(const struct recorder *recorder,
 bool record_profiler_time(const struct recorder *recorder, struct thread_state *thread,
                           struct sample *sample);
 
-/* Records the CPU time of the calling thread since its last sample. Without it totals would be too
- * small: the kernel's tick never finds most threads that run for 2 ms. The time goes to the start
- * routine, which is no longer on the stack, and its callers, which are. Context: the thread itself,
- * calm, profiler_tls.inside set. */
+/* Records the CPU time of the calling thread since its last sample. Without this record totals
+ * would be too small: the kernel's tick never finds most threads that run for 2 ms. The time goes
+ * to the start routine, which is no longer on the stack, and its callers, which are. Context: the
+ * thread itself, calm, profiler_tls.inside set. */
 void record_remainder(const struct recorder *recorder, struct thread_state *thread);
 
 /* Records `nano` off CPU of the calling thread that no poll of the helper has found, with the stack

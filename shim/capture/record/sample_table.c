@@ -13,17 +13,17 @@ struct record {
     uint8_t flags;
     uint32_t copied_bytes;
     uint64_t interval;
-    uint32_t context; /* reference of the record of its context; 0: none */
-    uint32_t wait;    /* reference of the record of its wait; 0: none */
+    uint32_t context; /* reference of the record of the sample's context; 0: none */
+    uint32_t wait;    /* reference of the record of the sample's wait; 0: none */
     union {
         double values[SAMPLE_VALUES];
-        struct span_seen seen; /* of a RECORD_CONTEXT: the times of its samples */
+        struct span_seen seen; /* for a RECORD_CONTEXT: the times of its samples */
     };
     /* if copied_bytes is not 0, REGISTER_COUNT registers and the stack's bytes follow */
     uint64_t frames[];
 };
 
-/* References of the records that a sample refers to; 0: none. */
+/* Holds references of the records that a sample refers to; 0: none. */
 struct kept {
     uint32_t context;
     uint32_t wait;
@@ -149,7 +149,8 @@ static bool keep_parts(struct sample_table *table, struct chunk_pool *pool,
     return !(context && !kept->context) && !(wait && !kept->wait);
 }
 
-/* Out of line, because times are rarely wanted. `context`: reference of its record; 0: none. */
+/* Adds a time to a context's record. Kept out of line, because times are rarely wanted. `context`:
+ * the record's reference; 0: none. */
 __attribute__((noinline)) static void add_seen(const struct chunk_pool *pool, uint32_t context,
                                                const struct span_seen *seen) {
     if (context)
@@ -171,7 +172,8 @@ uint32_t sample_table_keep(struct sample_table *table, struct chunk_pool *pool,
     struct record *const record = record_at(pool, reference);
     for (int i = 0; i < SAMPLE_VALUES; i++)
         record->values[i] += sample->values[i];
-    if (sample->kind == SAMPLE_CPU && sample->frame_count) /* sample_table_last_cpu() reads it */
+    /* the helper reads last_cpu by sample_table_last_cpu() */
+    if (sample->kind == SAMPLE_CPU && sample->frame_count)
         __atomic_store_n(&table->last_cpu, reference, __ATOMIC_RELEASE);
     return reference;
 }

@@ -21,30 +21,30 @@ struct sample_table {
     uint32_t last_cpu;
 };
 
-/* A record of this kind is no sample but the name of the thread `tid`, in two words of `frames`. A
- * thread writes it when it ends, because the kernel then forgets the name. Visited before all
- * samples. */
+/* Marks a record that is no sample but the name of the thread `tid`, in two words of `frames`. A
+ * thread writes it when it ends, because the kernel then forgets the name. A drain visits these
+ * records before all samples. */
 enum { RECORD_THREAD_NAME = 100, THREAD_NAME_WORDS = 2 };
 
-/* A record of this kind is a context, in the words of `frames`, to which samples of the table
- * refer. Instead of values it has the times of these samples. Contexts are stored once, and not
- * visited by themselves. */
+/* Marks a record that is a context, in the words of `frames`, to which samples of the table refer.
+ * Instead of values it has the times of these samples. Contexts are stored once, and not visited by
+ * themselves. */
 enum { RECORD_CONTEXT = 101 };
 
-/* A record of this kind is the wait of samples, stored like a RECORD_CONTEXT. */
+/* Marks a record that is the wait of samples, stored like a RECORD_CONTEXT. */
 enum { RECORD_WAIT = 102 };
 
-/* A sample to add. `frames` is copied. */
+/* Describes a sample to add. The table copies `frames`. */
 struct sample {
     uint8_t kind; /* enum sample_kind, or RECORD_THREAD_NAME */
     uint8_t flags;
     uint32_t tid;
     uint64_t interval;                    /* harvest_sample.interval */
-    const struct sample_context *context; /* NULL: none. Copied */
-    /* time of the sample; when visited: times of its whole context. NULL: not wanted, or no
-     * context. Copied */
+    const struct sample_context *context; /* the table copies it; NULL: none */
+    /* when added: time of the sample, copied; when visited: times of its whole context. NULL: not
+     * wanted, or the sample has no context */
     const struct span_seen *seen;
-    const struct wait_detail *wait; /* NULL: none. Copied */
+    const struct wait_detail *wait; /* the table copies it; NULL: none */
     const uint64_t *frames;
     uint32_t frame_count;
     double values[SAMPLE_VALUES];        /* meaning as in harvest_sample */

@@ -2,17 +2,17 @@
 
 #include "thread_table.h"
 
-/* The mean number of pieces of work for each measured one. Measuring reads the clock twice, 0.3 us
- * each, for work of 1 us (each object is sampled) to 15 us (few are, and caches are cold). With one
- * in eight, a budget of 1 % that leaves some 200 samples a second measures 250 of them in 10 s: the
- * mean of prices that vary as much as they cost is then known to 6 %, with one in 32 to 13 %.
- * The sampler measures CPU samples itself; frees are not measured. */
+/* Sets the mean number of pieces of work for each measured piece. Measuring reads the clock twice,
+ * 0.3 us each, for work of 1 us (each object is sampled) to 15 us (few are, and caches are cold).
+ * With one in eight, a budget of 1 % that leaves some 200 samples a second measures 250 of them in
+ * 10 s: the mean of prices that vary as much as they cost is then known to 6 %, with one in 32 to
+ * 13 %. The sampler measures CPU samples itself; frees are not measured. */
 static const uint64_t measured_every[SAMPLING_WORKS] = {
     [WORK_ALLOCATION] = 8, [WORK_CONTENTION] = 8};
 
-/* Prices in nanoseconds. `first` is used until some work is measured. `beyond` is the price of work
- * outside of the measured time: the timer's interrupt, the signal's delivery and return (these two
- * take 1.4 us, docs/overhead.md), and the calls that block and unblock signals. */
+/* Lists prices in nanoseconds. `first` is used until some work is measured. `beyond` is the price
+ * of work outside of the measured time: the timer's interrupt, the signal's delivery and return
+ * (these two take 1.4 us, docs/overhead.md), and the calls that block and unblock signals. */
 static const struct price {
     double first;
     double beyond;
@@ -21,7 +21,7 @@ static const struct price {
                             [WORK_FREE] = {100, 10},
                             [WORK_CONTENTION] = {1000, 300}};
 
-/* The former price counts like so many measured pieces of work. */
+/* Weighs the former price like so many measured pieces of work. */
 enum { PRIOR = 4 };
 
 /* Skips the first piece of work of a thread, because it is expensive and happens once. */
@@ -74,7 +74,8 @@ static struct sums costs_sum(const struct thread_table *threads, enum sampling_w
     return sums;
 }
 
-/* Measured time includes one reading of the clock; measuring costs two. */
+/* Adds measurements, corrected for the clock: a measured time includes one reading of the clock,
+ * but measuring costs two. */
 static void costs_add(struct sampling_costs *costs, enum sampling_work work,
                       const struct sums *sums) {
     const double measured = (double)(sums->measured - costs->of[work].measured);

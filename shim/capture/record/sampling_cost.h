@@ -20,25 +20,26 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Kinds of work, each with its price. */
+/* Lists the kinds of work, each with its price. */
 enum sampling_work {
     WORK_CPU_SAMPLE,
     WORK_ALLOCATION, /* a sampled allocation */
-    /* the free of a sampled allocation, or of an object that the filter takes for one */
+    /* the free of a sampled allocation, or of an object that the filter takes for a sampled one */
     WORK_FREE,
     WORK_CONTENTION,
     SAMPLING_WORKS
 };
 
-/* Counters of one thread and one kind; written by that thread alone. */
+/* Counts the work of one thread, of one kind; only that thread writes the counters. */
 struct sampling_count {
     _Atomic uint64_t done;
     _Atomic uint64_t measured; /* number of measured pieces of work */
     _Atomic uint64_t nano;     /* nanoseconds that the measured pieces took */
     /* unbiased estimate of the number of all objects that might have been sampled */
     _Atomic uint64_t objects;
-    _Atomic uint64_t amount; /* unbiased estimate of their bytes, or nanoseconds of delay */
-    uint64_t next;           /* the piece of work to measure next; 0: not drawn yet */
+    /* unbiased estimate of the bytes of these objects, or of nanoseconds of delay */
+    _Atomic uint64_t amount;
+    uint64_t next; /* the piece of work to measure next; 0: not drawn yet */
 };
 
 /* --- on a thread of the program. Async-signal-safe: yes; errno is preserved --- */
@@ -82,10 +83,10 @@ struct sampling_costs {
     pid_t pid;         /* the process of these costs; costs of a parent are dropped */
     double clock_nano; /* price of one reading of a thread's CPU clock */
     struct {
-        uint64_t done; /* totals at the last update; so are the next two */
+        uint64_t done; /* totals at the last update, like the next two members */
         uint64_t measured;
         uint64_t nano;
-        double price; /* mean of recent prices, nanoseconds */
+        double price; /* mean of recent prices, in nanoseconds */
         double spent;
     } of[SAMPLING_WORKS];
 };

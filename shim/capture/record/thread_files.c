@@ -7,7 +7,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* A line may begin in one piece and end in the next, so pieces overlap by so many bytes. */
+/* Sets the sizes of pieces. A line may begin in one piece and end in the next, so pieces
+ * overlap. */
 enum { PIECE_BYTES = 512, OVERLAP_BYTES = 64, MOST_PIECES = 256 };
 
 void thread_name_read(uint32_t tid, char name[static THREAD_NAME_BYTES]) {

@@ -23,8 +23,8 @@ void thread_table_init(struct thread_table *table, uint32_t max_depth) {
     table->stride = (sizeof(struct thread_state) + max_depth * sizeof(uint64_t) +
                      sizeof(struct sample_context) + 63) /
                     64 * 64;
-    /* a write comes before any read: a read would map the zero page, and the later write would
-     * fault again */
+    /* writes the page before any thread reads it: a read would map the zero page, and the later
+     * write would fault again */
     atomic_store_explicit(&table->segments[0], 0, memory_order_relaxed);
 }
 
@@ -110,7 +110,7 @@ struct thread_state *thread_table_take(struct thread_table *table) {
     atomic_store(&thread->retired, false);
     thread->sampled = false;
     thread->program_context = NULL;
-    atomic_store(&thread->timer, -1); /* TIMER_NONE */
+    atomic_store(&thread->timer, -1); /* the value of TIMER_NONE */
     thread->signals_given_up = false;
     thread->blocked_counted = false;
     atomic_store(&thread->by_libc_signal, false);
@@ -168,7 +168,8 @@ void thread_table_sweep(struct thread_table *table, uint32_t limit,
 
 bool thread_table_is_emptied(struct thread_table *table) {
     struct thread_state *const first = thread_table_at(table, 0);
-    if (first) /* written before it is read, because a page that is read first is mapped twice */
+    /* clears the page before it is read, because a page that is read first is mapped twice */
+    if (first)
         atomic_fetch_or_explicit(&first->tid, 0, memory_order_relaxed);
     return first && !first->frames;
 }
@@ -193,7 +194,7 @@ bool thread_table_is_wiped(const struct thread_table *table) {
 
 /* --- the end --- */
 
-enum { CLOSE_ROUNDS = 20000 }; /* rounds of wait.h */
+enum { CLOSE_ROUNDS = 20000 }; /* waits at most so many rounds of wait.h */
 
 static bool no_thread_samples(void *context) {
     const struct thread_table *const table = context;

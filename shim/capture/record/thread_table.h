@@ -2,11 +2,11 @@
  * waiting.
  *
  * A thread's state is a slot of this table, which the thread reaches by one initial-exec TLS
- * pointer. It records into its own sample table of the current generation; the helper flips the
- * generation and reads the old table once its owner is out of it. This is a Dekker-style handshake:
- * the owner announces the generation that it uses and then checks it again, and the helper changes
- * the generation and then checks if it is announced. The owner never waits; the helper may skip a
- * thread until the next harvest.
+ * pointer. The thread records into its own sample table of the current generation; the helper flips
+ * the generation and reads the old table once its owner is out of it. This is a Dekker-style
+ * handshake: the owner announces the generation that it uses and then checks it again, and the
+ * helper changes the generation and then checks if it is announced. The owner never waits; the
+ * helper may skip a thread until the next harvest.
  *
  * The life of a slot: the creator of a thread takes it, the new thread begins it (thread_begin) and
  * retires it after its start routine, and a sweep gives it back when the kernel no longer knows the
@@ -32,8 +32,8 @@
 
 enum { THREAD_NAME_BYTES = 16, THREAD_SEGMENTS = 1024, THREADS_PER_SEGMENT = 64 };
 
-/* The present sampling rate of a thread's contentions: wait/contention.h. Read and written by its
- * thread alone. Initially all zero. */
+/* Holds the present sampling rate of a thread's contentions: wait/contention.h. Only that thread
+ * reads and writes it. Initially all zero. */
 struct contention_rate {
     uint64_t interval; /* ns of delay that a sample counts as: the settings' interval, */
     uint64_t bound;    /* a longer interval that keeps samples few; 0: no bound */
@@ -50,29 +50,30 @@ struct thread_state {
     bool sampled; /* at least one record has the thread's own id */
     /* the thread has no signal stack of the profiler: see cpu_timers.h */
     bool signals_given_up;
-    /* the thread blocks every signal, and was counted for it: masked_threads.h */
+    /* the thread blocks every signal, and DROP_SIGNAL_BLOCKED counts it: masked_threads.h */
     bool blocked_counted;
-    /* its timer raises libc's signal, because it blocks ours: masked_threads.h */
+    /* the thread's timer raises libc's signal, because the thread blocks ours: masked_threads.h */
     _Atomic bool by_libc_signal;
     _Atomic int timer; /* kernel timer id, or TIMER_* (cpu_timers.h) */
     uint32_t samples;  /* number of samples taken; wraps */
-    /* period of its timer; longer than configured if samples cost too much */
+    /* period of the thread's timer; longer than configured if samples cost too much */
     uint64_t period_nano;
     _Atomic uint32_t generation;
     _Atomic uint32_t using;   /* 0, or 1 + the generation that the owner is in */
-    _Atomic bool samples_now; /* the owner takes a sample, and makes system calls for it */
+    _Atomic bool samples_now; /* the owner is taking a sample, and may make system calls for it */
     struct sample_table tables[2];
     struct stack_range stack;
     size_t stack_size;       /* size requested at pthread_create */
-    uint64_t last_cpu_nano;  /* charged CPU time at its last recorded sample */
-    _Atomic uint64_t charge; /* charged_time.h */
+    uint64_t last_cpu_nano;  /* charged CPU time at the thread's last recorded sample */
+    _Atomic uint64_t charge; /* state of the charged CPU time: charged_time.h */
     uint64_t random;
-    uint64_t gap_interval;   /* mean of the distribution that the present gap was drawn from */
-    uint64_t beyond;         /* bytes from the countdown's threshold to the next sample */
-    _Atomic uint32_t events; /* COUNTDOWN_*: alloc_left is no gap (countdown.h) */
+    uint64_t gap_interval; /* mean of the distribution that the present gap was drawn from */
+    uint64_t beyond;       /* bytes from the countdown's threshold to the next sample */
+    /* bits COUNTDOWN_*; while one is set, alloc_left is no gap (countdown.h) */
+    _Atomic uint32_t events;
     uint32_t cpu_settings;   /* version of the settings that the timer follows */
     uint32_t alloc_settings; /* version of the settings that the countdown follows */
-    _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* by all threads that had this slot */
+    _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* drops of all threads that had this slot */
     /* number of samples of all threads that had this slot */
     _Atomic uint64_t recorded;
     _Atomic uint64_t linked;       /* number of those samples that have a span */
@@ -82,21 +83,22 @@ struct thread_state {
     struct program_context
         *program_context;       /* context that the program has set (otelprof.h); NULL: none */
     uint64_t *frames;           /* room for the configured depth, after this struct */
-    struct wait_slot wait_slot; /* the call that it may be blocked in */
+    struct wait_slot wait_slot; /* the call that the thread may be blocked in */
     struct wall_time wall;      /* account of its time by states */
     struct contention_rate contention;
-    struct sampling_count costs[SAMPLING_WORKS]; /* of all threads that had this slot together */
-    uint32_t last_stack;                         /* used by the helper: last_stacks.h */
-    uintptr_t pointer;                           /* the thread pointer of this thread */
+    /* costs of all threads that had this slot, together */
+    struct sampling_count costs[SAMPLING_WORKS];
+    uint32_t last_stack; /* used by the helper alone: last_stacks.h */
+    uintptr_t pointer;   /* the thread pointer of this thread */
     /* room for the context of one sample, after the frames */
     struct sample_context *context;
 };
 
-/* The stack that the profiler's signal handler uses at most; test/integration/test_stack_use.py
- * checks it. */
+/* Bounds the stack, in bytes, that the profiler's signal handler uses;
+ * test/integration/test_stack_use.py checks this bound. */
 enum { SAMPLE_STACK_BYTES = 4096 };
 
-/* All static TLS that the preloaded object uses (at most 64 bytes: glibc reserves little for
+/* Holds all static TLS that the preloaded object uses (at most 64 bytes: glibc reserves little for
  * objects beyond the executable's own). */
 struct thread_local_state {
     uint64_t alloc_left; /* bytes until an allocation takes the slow path: countdown.h */
@@ -147,7 +149,7 @@ struct thread_table {
     _Atomic uint64_t retired_head; /* tag << 32 | index + 1 */
     _Atomic uint32_t fresh;        /* number of slots that were ever used */
     _Atomic uint64_t unregistered; /* number of threads that found no slot */
-    _Atomic bool is_closed;        /* thread_table_close() */
+    _Atomic bool is_closed;        /* thread_table_close() was called */
     struct chunk_pool pool;
     _Atomic uintptr_t segments[THREAD_SEGMENTS];
 };
@@ -222,9 +224,9 @@ static inline uint32_t thread_table_count(const struct thread_table *table) {
     return atomic_load_explicit(&table->fresh, memory_order_acquire);
 }
 
-/* Called around a sample. Returns false if no sample may be taken any more; the caller must call
- * thread_end_sample() even then. Context: the owner, in which no other sample comes in between.
- * Async-signal-safe: yes. */
+/* Announce the beginning and the end of a sample. thread_begin_sample() returns false if no sample
+ * may be taken any more; the caller must call thread_end_sample() even then. Context: the owner, in
+ * which no other sample comes in between. Async-signal-safe: yes. */
 static inline bool thread_begin_sample(const struct thread_table *table,
                                        struct thread_state *thread) {
     /* pairs with thread_table_close(): announces, then checks */

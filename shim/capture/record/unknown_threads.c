@@ -20,14 +20,14 @@ enum {
     MOST_LISTED = 4096,
     LIST_BYTES = 4096,
     PAGE_BYTES = ARCH_LARGEST_PAGE_BYTES,
-    /* A sampling period at the usual 100 Hz; between its creation and its registration a thread
-     * uses some 50 us. */
+    /* equals a sampling period at the usual 100 Hz; between its creation and its registration a
+     * thread uses some 50 us */
     USED_NANO = 10 * 1000 * 1000,
 };
 
 /* --- threads of the table --- */
 
-/* Open addressing; 0: free. */
+/* Holds thread ids by open addressing; 0 marks a free place. */
 struct tid_set {
     uint32_t *tids;
     uint32_t mask;
@@ -62,7 +62,7 @@ static bool open_set(struct tid_set *set, const struct thread_table *table, uint
     return set->tids;
 }
 
-/* Checks the table itself, which has threads that have begun since the set was opened. */
+/* Searches the table itself, because it has threads that have begun since the set was opened. */
 static bool is_registered(const struct thread_table *table, uint32_t tid) {
     uint32_t i = 0;
     while (i < thread_table_count(table) && tid_at(table, i) != tid)
@@ -86,7 +86,8 @@ static bool unknown_threads_has(const struct unknown_threads *unknown, uint32_t 
     return i < unknown->count;
 }
 
-/* Recognizes the helper's thread, and those of its libraries, by name: they are in no table. */
+/* Recognizes the helper's thread, and threads of its libraries, by name, because they are in no
+ * table. */
 static bool has_profiler_name(uint32_t tid) {
     char name[THREAD_NAME_BYTES];
     thread_name_read(tid, name);
@@ -114,7 +115,7 @@ static void count_thread(void *arg, uint32_t tid) {
         unknown->tids[unknown->count++] = tid;
 }
 
-/* An entry as getdents64(2) writes it. */
+/* Describes an entry as getdents64(2) writes it. */
 struct entry {
     uint64_t inode;
     int64_t next;
@@ -141,7 +142,7 @@ static void visit_all_unknown(const struct listing *listing) {
         for (long at = 0; at < size; listed++) {
             const struct entry *const entry = (const struct entry *)(list + at);
             uint64_t number;
-            (void)number_read(entry->name, 10, &number); /* 0 for "." and ".." */
+            (void)number_read(entry->name, 10, &number); /* gives 0 for "." and ".." */
             const uint32_t tid = (uint32_t)number;
             if (tid && !*tid_place(listing->known, tid) && !is_registered(listing->table, tid) &&
                 !has_profiler_name(tid))
@@ -154,7 +155,7 @@ static void visit_all_unknown(const struct listing *listing) {
 void unknown_threads_visit(const struct thread_table *known, void (*visit)(void *arg, uint32_t tid),
                            void *arg) {
     struct tid_set set;
-    /* the kernel also counts the calling thread, which is the profiler's */
+    /* adds 1, because the kernel also counts the calling thread, which is the profiler's */
     if (libc_threads_count() == live_threads(known) + 1 ||
         !open_set(&set, known, thread_table_count(known)))
         return;

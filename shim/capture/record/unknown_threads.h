@@ -1,12 +1,12 @@
-/* Threads of the process that are in no profile, because the profiler's pthread_create did not make
- * them.
+/* Finds threads of the process that are in no profile, because the profiler's pthread_create did
+ * not make them.
  *
  * They come from a bare clone, or from another pthread_create: one that dlsym found in libc (Free
- * Pascal's cthreads), one in a library that is just being loaded with RTLD_DEEPBIND, one in a C
- * library of its own (dlmopen). The kernel lists them. So each harvest compares its number of
- * threads with the table's, and reads the list only if they differ. A thread counts once, when it
- * has used some CPU time: before that nothing is lost, and it may be a thread of the table that is
- * about to begin.
+ * Pascal's cthreads), one in a library that is just being loaded with RTLD_DEEPBIND, or one in a C
+ * library of its own (dlmopen). The kernel lists such threads. So each harvest compares the
+ * kernel's number of threads with the table's, and reads the kernel's list only if they differ. A
+ * thread counts once, when it has used some CPU time: until then no sample is lost, and it may be a
+ * thread of the table that is about to begin.
  */
 #ifndef OTELPROF_UNKNOWN_THREADS_H
 #define OTELPROF_UNKNOWN_THREADS_H
@@ -19,7 +19,7 @@
 enum { UNKNOWN_MOST = 256 }; /* at most so many unknown threads are counted */
 
 struct unknown_threads {
-    pid_t process; /* their process; a forked child begins again */
+    pid_t process; /* the process of the unknown threads; a forked child begins again */
     uint32_t count;
     uint32_t tids[UNKNOWN_MOST];
 };

@@ -14,11 +14,11 @@ struct wait_slot {
     _Atomic uintptr_t frame_pointer; /* the caller's frame pointer */
     _Atomic uintptr_t pc;            /* return address of the call */
     _Atomic uint64_t object;         /* address of a lock or futex, or number of a descriptor */
-    _Atomic uint32_t kind;           /* enum wait_kind; for a lock, with its layout */
+    _Atomic uint32_t kind;           /* enum wait_kind; for a lock, combined with its lock_layout */
 };
 
-/* The layout of a lock, by which its holder is found. Part of the slot's kind: WAIT_LOCK |
- * layout. */
+/* Says how to find a lock's holder in its memory. The layout is part of the slot's kind: WAIT_LOCK
+ * | layout. */
 enum lock_layout {
     LOCK_MUTEX = 0,       /* pthread_mutex_t, mtx_t */
     LOCK_RWLOCK = 1 << 8, /* pthread_rwlock_t */
@@ -34,7 +34,7 @@ static inline enum lock_layout wait_slot_layout(uint32_t kind) {
     return (enum lock_layout)(kind & 0xff00);
 }
 
-/* The caller of a hook, read from the hook's own frame. */
+/* Describes the caller of a hook, read from the hook's own frame. */
 struct hook_caller {
     uintptr_t stack_pointer;
     uintptr_t frame_pointer;
@@ -43,8 +43,8 @@ struct hook_caller {
 
 #define WAIT_SLOT_RELAXED memory_order_relaxed
 
-/* Writes the fields, even if a handler interrupts, and returns the number. The slot is not
- * published yet. */
+/* Writes the fields, which are consistent even if a handler interrupts, and returns the slot's
+ * number. Does not publish the slot yet. */
 static inline uint64_t wait_slot_write(struct wait_slot *slot, const struct hook_caller *caller,
                                        enum wait_kind kind, uint64_t object) {
     const uint64_t number = (atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED) | 1) + 1;

@@ -2,7 +2,7 @@
  *
  * The kernel measures all but the last, so the time off CPU is known exactly whenever the thread is
  * blocked. The helper polls the threads and records their waits (wait/wait_sampler.h), after it has
- * subtracted that time from this account; a thread that ends records the rest. So each nanosecond
+ * subtracted their time from this account; a thread that ends records the rest. So each nanosecond
  * is recorded once. No account is kept if no profile type needs it. Units: nanoseconds.
  */
 #ifndef OTELPROF_WALL_TIME_H
@@ -50,7 +50,7 @@ static inline bool wall_is_left(const struct wall_time *wall) {
     return atomic_load_explicit(&wall->left_ns, memory_order_acquire) != 0;
 }
 
-/* Returns `now`, or the end of the account if that is earlier. */
+/* Returns `now`, or the time of the account's end if that is earlier. */
 static inline uint64_t wall_present(const struct wall_time *wall, uint64_t now) {
     const uint64_t left_ns = atomic_load_explicit(&wall->left_ns, memory_order_acquire);
     return left_ns && left_ns < now ? left_ns : now;
@@ -72,7 +72,7 @@ static inline uint64_t wall_off_nano(const struct wall_time *wall, uint64_t now,
  * the thread has ended. Context: any. Async-signal-safe: yes. */
 static inline uint64_t wall_take(struct wall_time *wall, uint64_t off) {
     uint64_t accounted_ns = atomic_load_explicit(&wall->accounted_ns, memory_order_relaxed);
-    while (accounted_ns < off) /* never true if it is WALL_ENDED */
+    while (accounted_ns < off) /* skips the loop if the value is WALL_ENDED */
         if (atomic_compare_exchange_weak(&wall->accounted_ns, &accounted_ns, off))
             return off - accounted_ns;
     return 0;
