@@ -6,7 +6,7 @@
 #include "object_symbols.h"
 #include "opened_page.h"
 
-/* The tables of one object, as the loader has used them. */
+/* Describes the tables of one object, as the loader has used them. */
 struct call_sites_of {
     struct object_segments segments;
     const ElfW(Dyn) * dynamic;
@@ -46,8 +46,8 @@ static bool is_read_only(const struct object_segments *object, uintptr_t address
            address < ((start + part->p_memsz) & -arch_page_bytes());
 }
 
-/* Returns false for the vDSO and for objects that the loader cannot write: their pointers have not
- * been relocated. */
+/* Returns true if the tables can be used: not for the vDSO and objects that the loader cannot
+ * write, whose pointers have not been relocated. */
 static bool call_sites_are_readable(const struct call_sites_of *object) {
     const struct object_segments *const in = &object->segments;
     return object_has(in, (uintptr_t)object->dynamic, 1, PF_W) &&
@@ -61,7 +61,8 @@ static bool call_sites_are_readable(const struct call_sites_of *object) {
 /* --- binding --- */
 
 struct opened {
-    struct opened_page page; /* kept open, because the entries of one object are adjacent */
+    /* stays open between entries, because the entries of one object are adjacent */
+    struct opened_page page;
     const struct call_sites_of *object;
     call_site_rule *rule;
     struct call_site_counts *counts;
@@ -77,8 +78,8 @@ static void call_site_replace(struct opened *opened, uintptr_t address, uintptr_
                               uintptr_t own) {
     if (!open_page(opened, address))
         opened->counts->refused++;
-    /* by exchange, because the object's threads run: a first call may just bind the entry, or the
-     * object's code may have changed it */
+    /* exchanges atomically, because the object's threads run: a first call may just bind the entry,
+     * or the object's code may have changed it */
     else if (__atomic_compare_exchange_n((uintptr_t *)address, &old, own, false, __ATOMIC_SEQ_CST,
                                          __ATOMIC_RELAXED))
         opened->counts->bound++;

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A place that holds the address of a function of another object. */
+/* Describes a place that holds the address of a function of another object. */
 struct call_site {
     const char *name; /* name of the function */
     uintptr_t value;  /* present contents of the place */

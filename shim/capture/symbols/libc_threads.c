@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* libc's own variable, not the executable's copy, which only programs read. NULL: glibc before
- * 2.32, which keeps this state elsewhere. */
+/* Points to libc's own variable, not to the executable's copy, which only programs read. NULL:
+ * glibc before 2.32, which keeps this state elsewhere. */
 IN_FIRST_PAGE static char *single_threaded; /* written once, before there is a second thread */
 
 void libc_threads_finish_init(void) {

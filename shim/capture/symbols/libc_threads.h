@@ -7,10 +7,10 @@
  * if the kernel counts no other thread, or only the helper, and keeps the helper asleep meanwhile.
  * Otherwise both threads would release libc's locks without a wake, the loader's among them, and
  * exit() could wait for ever for a lock that the helper has released. A thread that is ending
- * counts as long as the kernel counts it. This has a price, so it is done nowhere else: in the
- * child of such a fork libc lists the helper among its threads for ever (it removes other threads
- * only if it knows of any), so if the child's main thread ends by pthread_exit, the child ends
- * without exit handlers.
+ * counts as long as the kernel counts it. The change has a price, so the profiler makes it nowhere
+ * else: in the child of such a fork libc lists the helper among its threads for ever (it removes
+ * other threads only if it knows of any), so if the child's main thread ends by pthread_exit, the
+ * child ends without exit handlers.
  */
 #ifndef OTELPROF_LIBC_THREADS_H
 #define OTELPROF_LIBC_THREADS_H
@@ -25,7 +25,7 @@ void libc_threads_finish_init(void);
 unsigned libc_threads_count(void);
 
 /* Sets libc to one thread, or to more than one. `true` is allowed only while no other thread runs
- * code of libc, or will do so before `false` is set. Creating a thread sets it to more than one,
+ * code of libc, or will do so before `false` is set. Creating a thread sets libc to more than one,
  * too. Async-signal-safe: yes. */
 void libc_set_single_threaded(bool single);
 

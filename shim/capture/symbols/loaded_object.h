@@ -7,8 +7,8 @@
 
 #include <link.h>
 
-/* struct dl_find_object of glibc's <dlfcn.h>, repeated here, so that the profiler builds with the
- * headers of an older glibc; its reserved tail is part of the ABI. */
+/* Repeats struct dl_find_object of glibc's <dlfcn.h>, so that the profiler builds with the headers
+ * of an older glibc; its reserved tail is part of the ABI. */
 struct loaded_object {
     unsigned long long flags;
     void *map_start;
@@ -18,7 +18,7 @@ struct loaded_object {
     unsigned long long reserved[7];
 };
 
-/* Returns 0 if an object was found. */
+/* Finds the object around an address. Returns 0 if there is one. */
 typedef int loaded_object_find(void *address, struct loaded_object *found);
 
 /* Returns _dl_find_object, or NULL before glibc 2.35. Context: calm. */

@@ -9,14 +9,14 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* musl does not define it. */
+/* declared weak, because musl does not define it */
 #pragma weak _r_debug
 
 enum {
     EXTENDED_VERSION = 2
 }; /* r_version of struct r_debug: glibc 2.35 sets it, and later versions if there are namespaces */
 
-/* struct r_debug_extended of glibc's <link.h>, repeated here for older headers. */
+/* Repeats struct r_debug_extended of glibc's <link.h> for older headers. */
 struct debug_state {
     struct r_debug base;
     /* the state of the next namespace; valid from EXTENDED_VERSION on */
@@ -31,8 +31,8 @@ IN_FIRST_PAGE static struct {
 
 /* --- finding the locks --- */
 
-/* An executable may have a copy of _r_debug, made at relocation; its dynamic section leads to the
- * loader's own. */
+/* Returns the loader's own state. An executable may have a copy of _r_debug, made at relocation;
+ * its dynamic section leads to the original. */
 static const struct debug_state *debug_of_loader(void) {
     const struct link_map *const executable = &_r_debug ? _r_debug.r_map : NULL;
     if (!executable)

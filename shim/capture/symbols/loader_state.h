@@ -42,7 +42,7 @@ void loader_state_leave(void);
  * library. glibc 2.35 and later. Context: any. */
 bool loader_state_has_namespaces(void);
 
-/* Called in a forked child: returns whether the parent left no operation of the loader half done.
+/* Returns true in a forked child if the parent left no operation of the loader half done.
  * Async-signal-safe: yes. */
 bool loader_state_is_whole(void);
 

@@ -7,7 +7,8 @@
 
 IN_FIRST_PAGE static struct {
     struct next_calls calls;
-    _Atomic bool is_ready; /* two threads may set `calls` at once, to the same values */
+    /* true once `calls` is set; two threads may set `calls` at once, to the same values */
+    _Atomic bool is_ready;
 } next;
 
 /* Resolves the calls in the order of struct next_calls. Several threads may do it at once, with the

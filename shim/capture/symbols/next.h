@@ -12,8 +12,8 @@
 #include <sys/time.h>
 #include <threads.h>
 
-/* The functions that hooked.def stores here. syscall() and clone() are declared with all arguments
- * that they may take. */
+/* Holds the functions that hooked.def stores here. syscall() and clone() are declared with all
+ * arguments that they may take. */
 struct next_calls {
 #define IN_TABLE(result, name, parameters) result(*name) parameters;
 #include "../../hooks/hooked.def"
@@ -23,9 +23,9 @@ struct next_calls {
  * otherwise the first hook that is called. Context: any. Async-signal-safe: yes. */
 const struct next_calls *next_calls(void);
 
-/* Returns next_calls(), after it has searched again for functions that were not found before. For
- * dlclose and functions that create threads: glibc before 2.34 has them in libraries that may have
- * been loaded since. */
+/* Returns next_calls(), after it has searched again for functions that were not found before. Hooks
+ * of dlclose and of functions that create threads call it: glibc before 2.34 has these in libraries
+ * that may have been loaded since. */
 const struct next_calls *next_library_calls(void);
 
 /* Calls the C library's sigaction(). Async-signal-safe: yes. */

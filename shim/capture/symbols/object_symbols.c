@@ -6,7 +6,7 @@
 #include <elf.h>
 #include <string.h>
 
-/* The dynamic loader's variable for debuggers; musl does not define it. */
+/* Declares the dynamic loader's variable for debuggers as weak, because musl does not define it. */
 #pragma weak _r_debug
 
 enum {
@@ -81,8 +81,9 @@ static void *symbol_resolve(const struct tables *t, uint32_t index) {
 
 /* --- the two kinds of hash table --- */
 
-/* The table has a Bloom filter, then buckets, each with its first symbol, then chains of hashes,
- * whose lowest bit ends a chain (System V gABI's extensions, "The GNU hash table"). */
+/* Searches the GNU hash table, which has a Bloom filter, then buckets, each with its first symbol,
+ * then chains of hashes, whose lowest bit ends a chain (System V gABI's extensions, "The GNU hash
+ * table"). */
 static uint32_t find_by_gnu_hash(const struct tables *t, const char *name, uint32_t hash) {
     enum { WORD_BITS = 8 * sizeof(ElfW(Addr)) };
     const uint32_t buckets = t->gnu_hash[0];

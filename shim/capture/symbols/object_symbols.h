@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A name to find, and the result. */
+/* Holds a name to find, and the result. */
 struct symbol {
     const char *name;
     void *address;                 /* NULL: not found */
     const struct link_map *object; /* the object that defines it */
     const ElfW(Sym) * entry;       /* its entry in the object's table */
-    uint32_t hash;                 /* hash of the name, once it was computed */
+    uint32_t hash;                 /* hash of the name; 0 until it is computed */
 };
 
 /* Return the first object of the loader's list (l_next: in the order of search, then of dlopen),
