@@ -5,11 +5,12 @@
 #include "cfi_expression.h"
 #include "cfi_reader.h"
 
-enum { REMEMBERED_ROWS = 8 }; /* compilers nest once, hand-written code twice */
+/* exceeds the depth that occurs: compilers nest once, hand-written code twice */
+enum { REMEMBERED_ROWS = 8 };
 
 enum location_kind { SAME_VALUE, UNDEFINED, AT_CFA, EXPRESSION, ELSEWHERE };
 
-/* Says where one of the caller's registers is. */
+/* Describes where one of the caller's registers is. */
 struct location {
     uint8_t kind;
     int64_t offset;       /* AT_CFA */

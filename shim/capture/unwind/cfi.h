@@ -43,12 +43,12 @@ enum cfa_kind {
     RULE_RECORD,
 };
 
-/* Says where the caller's frame pointer is. */
+/* Lists where the caller's frame pointer may be. */
 enum fp_kind {
-    FP_SAME,   /* in its register: the frame has not changed it */
+    FP_SAME,   /* still in its register, because the frame has not changed it */
     FP_AT_CFA, /* saved at CFA + fp_offset */
     FP_AT_FP,  /* saved at frame pointer + fp_offset */
-    FP_LOST,   /* not recoverable: no caller can be found that needs it */
+    FP_LOST,   /* not recoverable: a walk cannot find a caller that needs the frame pointer */
 };
 
 struct rule {
@@ -66,9 +66,9 @@ static inline int rule_return_offset(struct rule rule) {
     return ARCH_PUSHED_RETURN ? ARCH_PUSHED_RETURN : rule.return_offset;
 }
 
-/* The unwind tables of one module: its PT_GNU_EH_FRAME segment, and the run-time range [start, end)
- * that the module spans. Only memory in `segments` is read; without segments (tables in a buffer),
- * only memory in the range. */
+/* Describes the unwind tables of one module: its PT_GNU_EH_FRAME segment, and the run-time range
+ * [start, end) that the module spans. Only memory in `segments` is read; without segments (tables
+ * in a buffer), only memory in the range. */
 struct cfi_tables {
     uintptr_t header;
     uintptr_t start;

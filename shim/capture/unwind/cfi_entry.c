@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* The sorted table of .eh_frame_hdr: pairs of offsets from the header, of a function's start and of
- * its entry. */
+/* Describes the sorted table of .eh_frame_hdr: pairs of offsets from the header, of a function's
+ * start and of its entry. */
 struct search_table {
     const char *pairs; /* not aligned, except by convention */
     uint64_t count;

@@ -31,10 +31,10 @@ struct fde {
 };
 
 /* Reads the entry whose function starts last before `pc`, or at it; the function may end before
- * `pc`. Returns false if there is none, or if it cannot be read. */
+ * `pc`. Returns false if there is no such entry, or if it cannot be read. */
 bool cfi_entry_before(const struct cfi_tables *tables, uintptr_t pc, struct fde *fde);
 
-/* Reads the FDE at `place`. Returns false if there is none, or if it cannot be read. */
+/* Reads the FDE at `place`. Returns false if there is no FDE, or if it cannot be read. */
 bool cfi_entry_at(const struct cfi_tables *tables, uintptr_t place, struct fde *fde);
 
 /* Returns the entry's rule for `pc`. Its expressions may be read within `tables`. */

@@ -34,7 +34,7 @@ static void push_constant(struct evaluation *v, int64_t constant) {
     cfi_expression_push(v, (struct cfi_value){.base = -1, .constant = constant});
 }
 
-/* DWARF's arithmetic is modulo the size of an address. */
+/* Adds two numbers as DWARF does, modulo the size of an address. */
 static int64_t wrapping_sum(int64_t a, int64_t b) {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }

@@ -12,15 +12,15 @@ enum {
     MAX_SEEN = 16,    /* number of remembered branch targets */
 };
 
-/* An address: a register's value at the start plus an offset. */
+/* Describes an address: a register's value at the start of the search plus an offset. */
 enum base { BASE_SP, BASE_FP, BASE_LOST };
 struct place {
     uint8_t base;
     int32_t offset;
 };
 
-/* Content of the frame pointer: its value at the start, an address, or the value saved at an
- * address. */
+/* Describes the content of the frame pointer: its value at the start of the search, an address, or
+ * the value saved at an address. */
 enum fp_content { FP_UNCHANGED, FP_ADDRESS, FP_SAVED, FP_UNKNOWN };
 
 struct path {
@@ -47,7 +47,7 @@ struct search {
     struct rule found;
 };
 
-/* Effect of one instruction on the path. */
+/* Says how the path goes on after one instruction. */
 enum progress { PATH_ON, PATH_DEAD, PATH_FOUND };
 
 static bool is_same_place(struct place a, struct place b) {
@@ -110,9 +110,9 @@ static enum progress found_return(struct search *s, struct place slot) {
     return PATH_FOUND;
 }
 
-/* Ends the path at a jump that leaves the function: through a variable (a stub's, or a tail call),
- * or any indirect jump behind an epilogue. Other indirect jumps are a switch's, and stay in the
- * function. */
+/* Ends the path at a jump that leaves the function: through a variable (as a stub or a tail call
+ * does), or, behind an epilogue, by any indirect jump. Other indirect jumps belong to a switch, and
+ * stay in the function. */
 static enum progress jump_away(struct search *s, bool is_stub) {
     const struct path *const p = &s->path;
     const bool is_over = p->fp_content == FP_SAVED || p->sp.base == BASE_FP;
@@ -239,8 +239,8 @@ static enum progress change_pointers(struct search *s, const struct instruction 
     }
 }
 
-/* Applies the instruction to the path, whose `at` is already behind it; FP_FROM_SP therefore reads
- * the bytes before it. */
+/* Applies the instruction to the path, whose `at` is already behind the instruction; FP_FROM_SP
+ * therefore reads the bytes before `at`. */
 static enum progress follow(struct search *s, const struct instruction *i) {
     const bool has_just_called = s->path.has_just_called;
     s->path.has_just_called = false;

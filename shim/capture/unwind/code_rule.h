@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Code that may be read: from `low` to `high`; if `is_asked`, only the parts that the kernel
- * reports as readable. */
+/* Bounds the code that may be read: from `low` to `high`; if `is_asked`, only the parts that the
+ * kernel reports as readable. */
 struct code_view {
     uintptr_t low;
     uintptr_t high;

@@ -8,8 +8,8 @@
 
 enum { NEEDED_PER_OBJECT = 64 };
 
-/* State of the search for one object. Names are compared by a 64-bit hash: only a collision could
- * confuse two objects. */
+/* Holds the state of the search for one object. Names are compared by a 64-bit hash: only a
+ * collision could confuse two objects. */
 struct candidate {
     struct cfi_tables tables;
     uint64_t soname;

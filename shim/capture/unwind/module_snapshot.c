@@ -13,7 +13,7 @@
 
 enum {
     LOADED_MEANWHILE = 32
-}; /* room for objects that other threads may load between counting and listing */
+}; /* leaves room for objects that other threads may load between counting and listing */
 
 /* --- reading one object --- */
 
@@ -30,7 +30,8 @@ static void module_add_segment(struct harvest_module *module, const ElfW(Phdr) *
         module->text_start = start;
         module->text_file_offset = segment->p_offset;
     }
-    /* some linkers make several segments of code: the range is from the first to the last */
+    /* the range extends from the first segment of code to the last, because some linkers make
+     * several */
     module->text_end = end;
 }
 
@@ -56,7 +57,8 @@ static void module_snapshot_describe(struct harvest_module *module,
 
 /* --- building --- */
 
-/* Builds a snapshot; all that a snapshot points to lies in its own mapping, behind the array. */
+/* Holds a snapshot while it is built; everything that a snapshot points to lies in its own mapping,
+ * behind the array. */
 struct builder {
     const struct module_names *names;
     struct module_snapshot *snapshot; /* NULL: the builder only measures */

@@ -25,7 +25,7 @@ struct module_snapshot {
     struct harvest_module modules[]; /* their intervals are not set */
 };
 
-/* Names for objects that the loader names relatively, or not at all. */
+/* Holds names for objects that the loader names relatively, or not at all. */
 struct module_names {
     char start_directory[MODULE_PATH_BYTES];
     char executable[MODULE_PATH_BYTES]; /* path of the executable, or "" */

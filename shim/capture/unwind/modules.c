@@ -25,8 +25,8 @@ static void begin_interval(struct modules *modules) {
     atomic_fetch_add_explicit(&modules->interval, 1, memory_order_seq_cst);
 }
 
-/* The intervals in which a change may have happened: after the first observation, and no later than
- * the second. */
+/* Names the two intervals between which a change may have happened: after the first, and no later
+ * than the second. */
 struct span {
     uint64_t first;
     uint64_t last;
@@ -58,8 +58,9 @@ static void modules_forget(struct modules *modules, struct module_snapshot *take
 
 /* --- from one snapshot to the next --- */
 
-/* The loader lists objects in the order that they came in: so an object that is still loaded mostly
- * follows the object found last, which is at `*place`. */
+/* Finds the object in the previous snapshot. The loader lists objects in the order in which it
+ * loaded them: so an object that is still loaded mostly follows the object found last, which is at
+ * `*place`. */
 static struct harvest_module *find_again(struct module_snapshot *snapshot, size_t *place,
                                          const struct harvest_module *module) {
     for (size_t i = 0; i < snapshot->count; i++) {
@@ -82,9 +83,9 @@ static void expect_new(const struct modules *modules, struct module_snapshot *ta
     }
 }
 
-/* Handles an object that was loaded and unloaded unseen, at an unknown address. Therefore objects
- * that were loaded in `span` name only later samples, and objects that were unloaded in it only
- * earlier samples.
+/* Handles an object that was loaded and unloaded unseen, at an unknown address. Therefore an object
+ * that was loaded in `span` names addresses of later samples only, and an object that was unloaded
+ * in `span` names addresses of earlier samples only.
  */
 static void give_up_claims(struct modules *modules, struct module_snapshot *taken,
                            struct span span) {
@@ -181,15 +182,16 @@ static bool modules_try_lock(void *modules) {
     return pthread_mutex_trylock(&((struct modules *)modules)->lock) == 0;
 }
 
-/* Waits only briefly, because the program may unload from within a callback that holds the loader's
- * lock.
+/* Takes the lock, or gives up after a short wait, because the program may unload from within a
+ * callback that holds the loader's lock.
  */
 static bool modules_lock_soon(struct modules *modules) {
     return wait_for_rounds(modules_try_lock, modules, LOCK_ROUNDS);
 }
 
-/* While a thread of the program holds the lock its signals stay blocked: otherwise the handler of a
- * fatal signal could wait for the helper, and the helper for the lock. */
+/* Takes a snapshot under the lock. A thread of the program keeps its signals blocked while it holds
+ * the lock: otherwise the handler of a fatal signal could wait for the helper, and the helper for
+ * the lock. */
 struct refresh {
     bool locked;
     bool blocked;
@@ -226,7 +228,8 @@ bool modules_refresh_before_unload(struct modules *modules) {
     return unloaded;
 }
 
-/* Checks first, because a check costs 0.1 µs and a snapshot a fifth of the time of dlopen(). */
+/* Checks first whether objects were unloaded, because a check costs 0.1 µs and a snapshot a fifth
+ * of the time of dlopen(). */
 void modules_refresh_before_load(struct modules *modules) {
     const struct refresh refresh = begin_refresh(modules);
     if (refresh.locked && loader_counters_read().subs != atomic_load(&modules->current)->subs)
@@ -253,7 +256,8 @@ const struct module_snapshot *modules_pin(struct modules *modules, bool *unloade
     modules->epoch++;
     *unloaded = refresh_locked(modules);
     struct module_snapshot *const joined = modules->joined;
-    modules->joined = NULL; /* must be first, for a child that is forked here */
+    /* clears the pointer first, so that a child that is forked here does not use it */
+    modules->joined = NULL;
     if (joined)
         profiler_memory_unmap(joined, joined->mapping_size);
     modules->pinned = atomic_load(&modules->current);

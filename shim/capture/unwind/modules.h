@@ -37,8 +37,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The fields that a forked child writes come last, and begin at half a page, as in struct
- * capture. */
+/* Holds the modules' state. The fields that a forked child writes come last, and begin at half a
+ * page, as in struct capture. */
 struct modules {
     struct fixed_modules fixed;
     struct module_names names; /* read at the start, because a sandbox may forbid it later */
@@ -106,18 +106,18 @@ static inline uint64_t modules_interval(const struct modules *modules) {
     return atomic_load_explicit(&modules->interval, memory_order_relaxed);
 }
 
-/* Called around dlclose(): keeps new readers from objects that may be unloaded, and waits for
- * present readers, at most a tenth of a second. Context: calm. */
+/* Begin and end an unload, around dlclose(). The first function keeps new readers from objects that
+ * may be unloaded, and waits for present readers, at most a tenth of a second. Context: calm. */
 void modules_begin_unload(struct modules *modules);
 void modules_end_unload(struct modules *modules);
 
-/* Called around fork(): so that a child does not inherit the loader's lock from a thread that takes
- * a snapshot. Waits at most a tenth of a second. If modules_begin_fork() returns true, the parent
- * must call modules_end_fork(). Context: calm. */
+/* Take and release the lock around fork(), so that a child does not inherit the loader's lock from
+ * a thread that takes a snapshot. Waits at most a tenth of a second. If modules_begin_fork()
+ * returns true, the parent must call modules_end_fork(). Context: calm. */
 bool modules_begin_fork(struct modules *modules);
 void modules_end_fork(struct modules *modules);
 
-/* Called in a forked child: forgets locks and readers of threads that do not exist in the child.
+/* Forgets, in a forked child, locks and readers of threads that do not exist in the child.
  * `own_unloads`: number of dlclose() calls that the calling thread is inside. */
 void modules_after_fork(struct modules *modules, uint32_t own_unloads);
 

@@ -19,7 +19,7 @@ struct registered_section registered_section_at(uintptr_t begin, uintptr_t data_
         .at = begin, .tables = {.header = data_base, .start = begin, .end = page}};
 }
 
-/* An entry: its length, and the address from which the length counts. */
+/* Describes an entry: its length, and the address from which the length counts. */
 struct entry {
     uintptr_t id; /* address of the CIE's or the FDE's first field */
     uintptr_t end;

@@ -34,7 +34,8 @@ static bool registered_tables_try_lock(void *tables) {
                                      memory_order_acquire);
 }
 
-/* Waits only briefly, because a handler may call this that has interrupted the lock's holder. */
+/* Takes the lock, or gives up after a short wait, because a handler that has interrupted the lock's
+ * holder may call this function. */
 static bool registered_tables_lock_soon(struct registered_tables *tables) {
     return wait_for_rounds(registered_tables_try_lock, tables, LOCK_ROUNDS);
 }
@@ -62,7 +63,8 @@ static struct registered_index *make_index(struct registered_tables *tables) {
 }
 
 static unsigned address_bucket(uintptr_t value) {
-    return (unsigned)(value * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BUCKET_BITS)); /* 2^64 / phi */
+    /* multiplies by 2^64 / phi (Fibonacci hashing) */
+    return (unsigned)(value * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BUCKET_BITS));
 }
 
 /* --- nearness --- */
@@ -124,7 +126,8 @@ static void registered_tables_unlist(struct registered_index *index,
 
 /* Frees removed registrations once no reader can use them. */
 static void reuse_removed(struct registered_tables *tables, struct registered_index *index) {
-    /* pairs with the addition in registered_tables_rule(): it announces itself, then reads */
+    /* pairs with the addition in registered_tables_rule(), where a reader counts itself and then
+     * reads the lists */
     if (!index->removed || atomic_load(&tables->readers) != 0)
         return;
     while (index->removed) {
@@ -169,7 +172,7 @@ static void remove_begin(struct registered_index *index, struct rule_cache *rule
 
 /* --- registering --- */
 
-/* Returns false if there is no room. */
+/* Adds a registration. Returns false if there is no room. */
 static bool add_locked(struct registered_tables *tables, struct registered_index *index,
                        const struct registered_section *section,
                        const struct registration *counts) {

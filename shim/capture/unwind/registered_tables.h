@@ -3,14 +3,14 @@
  *
  * A registration is copied. So the compiler can free its memory without waiting for readers, and a
  * compiler that forgets to deregister does no harm. A copy has the functions, sorted, and the call
- * frame instructions of each. It is found by a hash of the pages that its code lies in; a
- * registration of many pages is listed under larger pages, so that it is in few lists. Readers take
- * no lock and see each list as it was before or after a change; they are counted, and a removed
- * copy is reused once there was no reader. Rules of such code are cached as those of objects are.
- * When code is deregistered, the cache forgets the rules of its address range, but only if one of
- * its rules was cached: so programs that compile and drop code all the time (PostgreSQL) pay
- * nothing for that. A forked child keeps all registrations. No memory is used before the first
- * registration.
+ * frame instructions of each. A reader finds the copy by a hash of the pages that its code lies in;
+ * a registration of many pages is listed under larger pages, so that it is in few lists. Readers
+ * take no lock and see each list as it was before or after a change; they are counted, and a
+ * removed copy is reused once there was no reader. Rules of such code are cached as those of
+ * objects are. When code is deregistered, the cache forgets the rules of its address range, but
+ * only if one of its rules was cached: so programs that compile and drop code all the time
+ * (PostgreSQL) pay nothing for that. A forked child keeps all registrations. No memory is used
+ * before the first registration.
  */
 #ifndef OTELPROF_REGISTERED_TABLES_H
 #define OTELPROF_REGISTERED_TABLES_H
@@ -22,17 +22,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* largest number of registrations at a time; Julia makes thousands */
+/* bounds the registrations at a time; Julia makes thousands */
 enum { REGISTERED_MOST = 1 << 16 };
 
 struct registered_index;
 
-/* In ordinary memory, which a forked child keeps. Initially all zero. */
+/* Holds the tables in ordinary memory, which a forked child keeps. Initially all zero. */
 struct registered_tables {
     _Atomic(struct registered_index *) index; /* NULL: no table was ever registered */
     _Atomic bool busy;                        /* a thread is changing the index */
     _Atomic bool is_off;                      /* the index cannot be trusted any more, for ever */
-    /* number of threads between finding a function and using it */
+    /* number of threads that are finding or using a function */
     _Atomic uint32_t readers;
     /* number of registrations that were refused for lack of room */
     _Atomic uint32_t refused;
@@ -45,15 +45,15 @@ struct registered_tables {
 void registered_tables_add(struct registered_tables *tables, struct rule_cache *rules,
                            const struct modules *modules, uintptr_t begin, uintptr_t data_base);
 
-/* Removes a registration that was deregistered, or is about to be: when this returns, its code may
- * be unmapped. Cost: 0.1 µs; 10 µs if one of its rules was cached. Context: calm. errno is
- * preserved. */
+/* Removes a registration that was deregistered, or is about to be: when this function returns, the
+ * caller may unmap the code. Cost: 0.1 µs; 10 µs if one of its rules was cached. Context: calm.
+ * errno is preserved. */
 void registered_tables_remove(struct registered_tables *tables, struct rule_cache *rules,
                               uintptr_t begin);
 
-/* Called around fork(): so that a child does not inherit a change that another thread has begun. If
- * registered_tables_begin_fork() returns true, the parent must call registered_tables_end_fork().
- * Context: calm. */
+/* Take and release the lock around fork(), so that a child does not inherit a change that another
+ * thread has begun. If registered_tables_begin_fork() returns true, the parent must call
+ * registered_tables_end_fork(). Context: calm. */
 bool registered_tables_begin_fork(struct registered_tables *tables);
 void registered_tables_end_fork(struct registered_tables *tables);
 
@@ -70,7 +70,7 @@ bool registered_tables_rule(struct registered_tables *tables, struct rule_cache 
                             uint64_t generation, struct rule_key key, uintptr_t pc,
                             struct rule *rule);
 
-/* Returns true if code with registered tables is near `pc`, within some 128 KiB. Code there that
+/* Returns true if code with registered tables is near `pc`, within some 128 KiB. Code near it that
  * has no tables comes from the same compiler, and keeps no frame pointers, either (LLVM's functions
  * that cannot throw). Context: any. Async-signal-safe: yes. */
 bool registered_tables_are_near(const struct registered_tables *tables, uintptr_t pc);

@@ -62,14 +62,15 @@ static struct registration *registration_make_room(struct table_blocks *blocks,
     return r;
 }
 
-/* Counts the room that is used so far. */
+/* Counts the room that the copy has used so far. */
 struct filled {
     uint32_t cies;
     uint32_t functions;
     uint32_t bytes;
 };
 
-/* Returns false if the section now has more than was measured. */
+/* Copies bytes into the registration. Returns false if the section now has more bytes than were
+ * measured. */
 static bool copy_bytes(struct registration *r, struct filled *filled, const struct reader *from) {
     const uint32_t size = instructions_size(from);
     if (size > r->byte_count - filled->bytes)
@@ -136,7 +137,7 @@ static void registration_restore_heap(struct registered_function *functions, uin
     functions[root] = moved;
 }
 
-/* Heap sort, in place; compilers mostly write the functions sorted. */
+/* Sorts by heap sort, in place; most compilers write the functions sorted. */
 static void registration_sort(struct registered_function *functions, uint32_t count) {
     uint32_t sorted = 1;
     while (sorted < count && functions[sorted - 1].start <= functions[sorted].start)

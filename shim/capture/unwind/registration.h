@@ -19,7 +19,7 @@ enum {
     REGISTERED_LEVELS = 4,               /* sizes of pages: 4 KiB, 256 KiB, 16 MiB, 1 GiB */
 };
 
-/* A function of a registration. */
+/* Describes a function of a registration. */
 struct registered_function {
     uintptr_t start;
     uint32_t size;
@@ -28,18 +28,21 @@ struct registered_function {
     uint32_t instruction_bytes;
 };
 
-/* A registration in the list of one of its pages. */
+/* Places a registration in the list of one of its pages. */
 struct registered_place {
     _Atomic(struct registered_place *) next;
     uintptr_t page; /* registered_page() */
     struct registration *registration;
 };
 
-/* The fields that readers use never change, except for `next` of the places. */
+/* Holds a copy of one registration. Fields that readers use never change, except for `next` of the
+ * places. */
 struct registration {
     uintptr_t begin;
     struct registration
-        *next;   /* next in the same bucket of beginnings, or in the list of removed ones */
+        /* next registration in the same bucket of beginnings, or in the list of removed
+         * registrations */
+        *next;
     size_t size; /* size of the block */
     _Atomic bool is_removed;
     _Atomic bool is_cached; /* the rule cache may have a rule of this registration */
@@ -79,8 +82,8 @@ struct registration *registration_copy(struct table_blocks *blocks,
 const struct registered_function *registration_function_at(const struct registration *registration,
                                                            uintptr_t pc);
 
-/* Returns the rule of its tables for `pc` itself (not for a call before it); RULE_NONE if no rule
- * can express it. Context: any. Async-signal-safe: yes. */
+/* Returns the registration's rule for `pc` itself (not for a call before `pc`); RULE_NONE if no
+ * rule can express it. Context: any. Async-signal-safe: yes. */
 struct rule registration_rule(const struct registration *registration,
                               const struct registered_function *function, uintptr_t pc);
 

@@ -37,7 +37,7 @@ bool return_address_follows_call(const struct cfi_tables *tables, uintptr_t addr
                                         arch_follows_indirect_call(address, code.start));
 }
 
-/* Returns true for the address that a signal handler returns to; no call precedes it. */
+/* Returns true for the address that a signal handler returns to, which no call precedes. */
 static bool is_signal_trampoline(const struct cfi_tables *tables, uintptr_t address) {
     if (!tables->header)
         return false;

@@ -1,7 +1,7 @@
 /* Checks whether a word on a stack may be a return address of code that no rule describes.
  *
- * A return address points behind a call instruction, or to where a signal handler returns to. So
- * does the stale address of a finished call; therefore the caller must know where to search.
+ * A return address points behind a call instruction, or to where a signal handler returns to. The
+ * stale address of a finished call does, too; therefore the caller must know where to search.
  *
  * Context: any. Async-signal-safe: yes.
  */
@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns true if `address` may be in code that calls code at `from`, or is called by it: in an
- * object, or near enough for a call, or near code that was seen running. */
+/* Returns true if `address` may be in code that calls code at `from`, or in code that code at
+ * `from` calls: in an object, or near enough for a call, or near code that was seen running. */
 bool return_address_is_code(const struct unwinder *unwinder, const struct unwind *u, uintptr_t from,
                             uintptr_t address);
 

@@ -16,14 +16,14 @@
 #include <stdatomic.h>
 
 enum {
-    RULE_SLOT_BITS = 9, /* a page of 512 words */
+    RULE_SLOT_BITS = 9, /* log2 of the words of one page: 512 */
     RULE_PAGE_BITS = 5,
-    RULE_PAGE_SHIFT = 14, /* code that shares a page: 16 KiB */
+    RULE_PAGE_SHIFT = 14, /* log2 of the bytes of code whose rules share a page: 16 KiB */
     RULE_CACHE_ENTRIES = 1 << (RULE_SLOT_BITS + RULE_PAGE_BITS),
 };
 
-/* Bits of an entry. Offsets are multiples of 8, so the low three bits of the CFA's offset are free
- * for other fields. */
+/* Lists the bits of an entry. Offsets are multiples of 8, so the low three bits of the CFA's offset
+ * are free for other fields. */
 enum {
     PACKED_AFTER_CALL = 1,     /* bit 0 */
     PACKED_FP_SHIFT = 1,       /* bits 1 and 2: fp_kind */
@@ -33,7 +33,7 @@ enum {
     PACKED_KIND_SHIFT = 22,    /* bits 22 to 25: cfa_kind; 0 (RULE_NONE) is possible */
     /* on an architecture with a link register, bit 26: the return address is saved */
     PACKED_RETURN_SHIFT = 26,
-    /* one bit: the rule of a leaf, see struct rule_key */
+    /* one bit: set for the rule of a leaf, see struct rule_key */
     PACKED_LEAF_SHIFT = 26 + !ARCH_PUSHED_RETURN,
     PACKED_TAG_SHIFT = PACKED_LEAF_SHIFT + 1, /* at most 33 bits of the pc */
     PACKED_GENERATION_SHIFT = 60,             /* 4 bits of the generation */
@@ -42,16 +42,16 @@ _Static_assert(ARCH_ADDRESS_BITS - ARCH_CODE_SHIFT - RULE_SLOT_BITS - RULE_PAGE_
                    PACKED_GENERATION_SHIFT - PACKED_TAG_SHIFT,
                "a word and its place distinguish each address");
 
-/* Key of a rule: a leaf's pc, or a caller's return address. A caller's rule is the rule of the pc
- * one byte before the return address. Subtracting that byte first would cost a cycle for each
- * frame; instead a bit distinguishes the two keys. */
+/* Identifies a rule by a leaf's pc, or by a caller's return address. A caller's rule is the rule of
+ * the pc one byte before the return address. Subtracting that byte first would cost a cycle for
+ * each frame; instead a bit distinguishes the two keys. */
 struct rule_key {
     uintptr_t address;
     bool leaf;
 };
 
-/* The owner places it at the start of a page, so that rules of one page of code cause one page
- * fault. Data after the cache shares the page of the generation. */
+/* Holds the cache. The owner places it at the start of a page, so that rules of one page of code
+ * cause one page fault. Data after the cache shares the page of the generation. */
 struct rule_cache {
     _Atomic uint64_t entries[RULE_CACHE_ENTRIES];
     _Atomic uint64_t generation; /* number of invalidations so far */
@@ -142,7 +142,7 @@ static inline bool rule_equal(struct rule a, struct rule b) {
            a.after_call == b.after_call;
 }
 
-/* Keeps the rule, unless it does not fit into a word (few do not: frames beyond 64 KiB).
+/* Stores the rule, unless it does not fit into a word (only rules of frames beyond 64 KiB do not).
  * `generation` was read before the rule was computed. Context: any. Async-signal-safe: yes. */
 static inline void rule_cache_store(struct rule_cache *cache, uint64_t generation,
                                     struct rule_key key, struct rule rule) {

@@ -21,8 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Implements point 3: returns true if `fp`, the frame pointer of a frame or the one saved in it,
- * marks the last frame. */
+/* Implements point 3: returns true if `fp`, the frame pointer of a frame or the frame pointer saved
+ * in it, marks the last frame. */
 static inline bool stack_end_is_marked(uintptr_t fp) {
     return fp == 0;
 }

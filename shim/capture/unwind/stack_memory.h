@@ -25,17 +25,17 @@ static inline bool stack_range_has(struct stack_range range, uintptr_t address) 
     return address >= range.low && address < range.high;
 }
 
-/* The part of one stack that a walk may still read. */
+/* Bounds the part of one stack that a walk may still read. */
 struct stack_view {
     uintptr_t low;  /* lowest address; rises with the stack pointer */
     uintptr_t high; /* UINTPTR_MAX: the upper end is not known */
-    /* if the end is not known: the page last found to be readable; NO_PAGE at first */
+    /* if the end is not known: address of the page last found to be readable; NO_PAGE at first */
     uintptr_t page;
     uintptr_t moved_by; /* offset of the copy from the original stack */
 };
 
 enum {
-    NO_PAGE = 1,           /* no page begins at this address */
+    NO_PAGE = 1,           /* a value that is no page's address */
     LOWEST_MAPPED = 65536, /* vm.mmap_min_addr: no page below is mapped */
 };
 

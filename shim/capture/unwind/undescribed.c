@@ -5,7 +5,7 @@
 #include "stack_end.h"
 #include "walk_view.h"
 
-/* a function's frame has at most so many bytes; a larger one is rejected */
+/* bounds a function's frame, in bytes; a larger frame is rejected */
 enum { LARGEST_FRAME = 1 << 20 };
 
 /* Follows the rule found in the instructions, if it leads behind a call. The call may be in any
@@ -30,7 +30,8 @@ static enum step step_by_instructions(const struct unwinder *unwinder, const str
     return STEP_ON;
 }
 
-/* Does not cache the rule: code outside of objects changes. */
+/* Finds the rule of generated code, and does not cache it, because code outside of objects
+ * changes. */
 static struct rule rule_of_generated(const struct frame *frame) {
     const struct code_view view = {.low = 1, .high = UINTPTR_MAX / 2, .is_asked = true};
     return code_rule(&view, frame->pc + frame->is_caller);
@@ -145,7 +146,7 @@ static bool is_last_record(const struct unwinder *unwinder, const struct unwind 
 
 static enum step step_by_frame_record(const struct unwinder *unwinder, struct unwind *u,
                                       struct frame *frame) {
-    struct frame caller = *frame; /* it may be on another stack */
+    struct frame caller = *frame; /* the last record of the stack may be on another stack */
     uintptr_t fp;
     if (!go_to_frame_at_fp(u, &caller) || !read_saved_fp(&caller, &fp))
         return STEP_LOST;
@@ -164,7 +165,7 @@ enum step step_out_of_generated(const struct unwinder *unwinder, struct unwind *
     u->by_frame_pointer = true;
     if (step_out_of_leaf(unwinder, u, frame) == STEP_ON)
         return STEP_ON;
-    /* its compiler registers tables, but not for this code: fp may hold any value, 0 too */
+    /* the code's compiler registers tables, but not for this code: fp may hold any value, 0 too */
     if (unwinder->registered && registered_tables_are_near(unwinder->registered, frame->pc))
         return frame->is_caller ? step_by_instructions(unwinder, u, frame, rule_of_generated(frame))
                                 : STEP_LOST;

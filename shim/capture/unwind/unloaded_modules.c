@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* so many of the newest unloaded objects are searched for one that was loaded again */
+/* searches so many of the newest unloaded objects for one that was loaded again */
 enum { SEARCHED_OBJECTS = 64 };
 
 /* --- remembering --- */

@@ -1,8 +1,8 @@
-/* Remembers the objects that were unloaded last, so that samples in them can still be named. This
- * is needed often: an interpreter unloads all of its extensions before its end, and the last export
- * comes after that.
+/* Remembers the objects that were unloaded last, so that samples in them can still be named. Such
+ * samples are frequent: an interpreter unloads all of its extensions before its end, and the last
+ * export comes after that.
  *
- * A ring in memory of its own, which is mapped when the first object is unloaded: 0.7 MiB of
+ * The objects are in a ring, whose memory is mapped when the first object is unloaded: 0.7 MiB of
  * addresses, of which one object makes less than a page resident. The caller holds the lock of
  * modules.h.
  */

@@ -8,7 +8,7 @@
 #include "undescribed.h"
 #include "walk_frame.h"
 
-enum { GENERATED_CODE_BYTES = 16 << 10 }; /* a gap of so many bytes is no single function */
+enum { GENERATED_CODE_BYTES = 16 << 10 }; /* a gap of so many bytes or more is not one function */
 
 /* --- rules --- */
 
@@ -38,8 +38,8 @@ static struct rule_key key_of(const struct frame *frame) {
     return (struct rule_key){frame->pc + frame->is_caller, !frame->is_caller};
 }
 
-/* Finds a rule for code made at run time: its compiler has registered tables for it, or it keeps
- * frame pointers. */
+/* Finds a rule for code made at run time: its compiler has registered tables for it, or the code
+ * keeps frame pointers. */
 static struct rule rule_outside_objects(const struct unwinder *unwinder, uint64_t generation,
                                         struct rule_key key, uintptr_t pc) {
     struct rule rule;
@@ -75,8 +75,8 @@ static struct rule rule_for(const struct unwinder *unwinder, struct unwind *u,
     return rule;
 }
 
-/* Steps out of a signal handler: the signal frame has all registers; the interrupted stack may be
- * another one. */
+/* Steps out of a signal handler: the signal frame has all registers; the interrupted code may run
+ * on another stack. */
 static enum step step_by_signal(struct unwind *u, struct frame *frame) {
     uintptr_t pc;
     uintptr_t sp;
@@ -97,9 +97,9 @@ static enum step step_by_signal(struct unwind *u, struct frame *frame) {
     return pc ? STEP_ON : STEP_END;
 }
 
-/* A caller's frame is believed only if the code there has just called: stale or overwritten stack
- * slots must not become frames (an exception that is resumed rewrites return addresses).
- * Trampolines and outermost frames need no call. */
+/* Returns true if a caller's frame is believed: only if the code there has just called, because
+ * stale or overwritten stack slots must not become frames (an exception that is resumed rewrites
+ * return addresses). Trampolines and outermost frames need no call. */
 static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
                         const struct frame *frame, struct rule rule) {
     if (!frame->is_caller || rule.cfa_kind == RULE_SIGNAL || rule.cfa_kind == RULE_END)
@@ -226,7 +226,9 @@ static void list_interpreted(struct unwind *u, uintptr_t sp, uintptr_t next_sp) 
         return;
     const uint64_t native = u->frames[--u->count];
     interpreter->list(interpreter, u);
-    if (u->count < count) /* no function was listed, but its place may have been written to */
+    /* lists the native frame again: no function was listed, but the frame's place may have been
+     * written to */
+    if (u->count < count)
         u->frames[u->count++] = native;
 }
 

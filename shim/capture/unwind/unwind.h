@@ -1,4 +1,4 @@
-/* The walker: from a set of registers to the list of return addresses, in one loop.
+/* Walks a stack: from a set of registers to the list of return addresses, in one loop.
  *
  * Each frame's rule comes from the rule cache, or on a miss from the module's .eh_frame (cfi.h).
  * The walker holds program counter, stack pointer and frame pointer, reads the stack only through
@@ -47,8 +47,8 @@ struct unwinder {
 
 struct unwind;
 
-/* Functions that an interpreter runs. The walk lists them in place of the native frames that run
- * them. */
+/* Holds the functions that an interpreter runs. The walk lists them in place of the native frames
+ * that run them. */
 struct interpreter_frames {
     /* place on the stack, in the next native frame that runs functions; 0: there is none */
     uintptr_t at;

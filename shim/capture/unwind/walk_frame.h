@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A frame being walked. `pc` is the address to search for: the exact pc of a leaf or interrupted
- * frame; in a caller the return address - 1, which lies in the call instruction. */
+/* Describes a frame that is being walked. `pc` is the address to search for: the exact pc of a leaf
+ * or interrupted frame; in a caller the return address - 1, which lies in the call instruction. */
 struct frame {
     bool is_caller;
     bool is_checked; /* a call is known to precede the pc */

@@ -10,8 +10,9 @@
 #include "arch_memory.h"
 #include "unwind.h"
 
-/* A leaf may use the red zone below its stack pointer: in an epilogue the CFI still refers to
- * registers there that have just been popped. Memory in the page of `sp` is mapped. */
+/* Returns the lowest address that may be read. A leaf may use the red zone below its stack pointer:
+ * in an epilogue the CFI still refers to registers there that have just been popped. Memory in the
+ * page of `sp` is mapped. */
 static inline uintptr_t lowest_readable(uintptr_t sp) {
     const uintptr_t red_zone = sp - ARCH_RED_ZONE;
     const uintptr_t page = sp & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
