@@ -49,7 +49,7 @@ struct number_kind {
     enum wait_kind kind;
 };
 
-/* The calls that both architectures have come first, then the older ones of x86-64. */
+/* Lists the calls that both architectures have first, then the older calls of x86-64. */
 static const struct number_kind kinds[] = {
     {__NR_futex, WAIT_FUTEX},
     {__NR_futex_waitv, WAIT_FUTEX},
@@ -114,7 +114,7 @@ static const struct number_kind kinds[] = {
 #endif
 };
 
-/* Returns true for fcntl(2) on a lock: it waits for nothing else. */
+/* Returns true if the call is fcntl(2) on a lock, the only fcntl(2) that waits. */
 static bool waits_for_file_lock(const struct blocked_call *call) {
     return call->number == __NR_fcntl &&
            (call->arguments[1] == F_SETLKW || call->arguments[1] == F_OFD_SETLKW);

@@ -19,7 +19,8 @@ struct blocked_call {
     uintptr_t pc; /* address after the system call instruction */
 };
 
-/* Parses the text of that file. Returns false if the thread is running or runnable. */
+/* Parses the text of /proc/PID/task/TID/syscall. Returns false if the thread is running or
+ * runnable. */
 bool blocked_call_parse(const char *text, struct blocked_call *call);
 
 /* Returns the kind of wait that the call makes. */

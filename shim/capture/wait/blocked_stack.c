@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* Most stacks fit into the first size. If a walk ends at the end of the copy, the next size is
- * copied. */
+/* Lists the sizes of the copy, in bytes. Most stacks fit into the first size. If a walk ends at the
+ * end of the copy, the next size is copied. */
 static const size_t steps[] = {8 << 10, 64 << 10,
                                BLOCKED_STACK_BYTES - 2 * ARCH_SMALLEST_PAGE_BYTES};
 enum { STEPS = sizeof steps / sizeof *steps };

@@ -33,7 +33,7 @@ struct blocked_place {
     struct hook_caller hook; /* the hook's caller; stack_pointer 0: the thread is in no hook */
 };
 
-/* Memory and results of a walk. */
+/* Holds the memory and the results of a walk. */
 struct blocked_stack {
     struct python *python; /* the interpreter whose frames are listed; NULL: none */
     struct python_threads *python_threads;
@@ -41,15 +41,16 @@ struct blocked_stack {
     struct stack_range copied;
     uint64_t registers[REGISTER_COUNT]; /* after UNWIND_EXPRESSION: where the copy is read from */
     uint64_t *frames;                   /* room for `max` frames */
-    uintptr_t ended; /* stack pointer at the end of the walk from the system call */
+    uintptr_t ended; /* stack pointer at which the walk from the system call ended */
     uint32_t max;
     uint32_t count; /* result: number of frames */
     bool is_foreign;
     bool is_in_hook;       /* result: the slot describes the present call */
     bool reached_hook;     /* result: the walk from the system call came to the hook */
     bool by_frame_pointer; /* result: as in struct unwind */
-    bool in_handler;       /* result: that walk passed a signal handler that interrupted the call */
-    bool is_doubtful;      /* result: the interpreter's frames were inconsistent */
+    /* result: the walk from the system call passed a signal handler that interrupted the call */
+    bool in_handler;
+    bool is_doubtful; /* result: the interpreter's frames were inconsistent */
 };
 
 /* Walks the stack of `thread`. The thread may continue meanwhile; the caller must check that it has
@@ -58,7 +59,7 @@ enum unwind_end blocked_stack_walk(struct blocked_stack *stack, const struct unw
                                    const struct thread_state *thread,
                                    const struct blocked_place *blocked_place);
 
-/* After a walk: returns true if the profiler's own code made the call that the thread is blocked
+/* Returns true, after a walk, if the profiler's own code made the call that the thread is blocked
  * in. */
 bool blocked_stack_is_profiler(const struct blocked_stack *stack, const struct unwinder *unwinder,
                                const struct thread_state *thread,

@@ -156,7 +156,8 @@ ARCH_ANY_STACK void contention_end(const struct recorder *recorder,
         return;
     if (contention->has_wait_slot)
         wait_slot_end(&thread->wait_slot);
-    if (!contention->start_nano || profiler_tls.inside) /* a handler may leave the wait by a jump */
+    /* a handler that has interrupted the wait is recording: no second record begins */
+    if (!contention->start_nano || profiler_tls.inside)
         return;
     const uint64_t now = now_nano();
     const uint64_t delay_ns = now > contention->start_nano ? now - contention->start_nano : 1;

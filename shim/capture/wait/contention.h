@@ -23,7 +23,7 @@
 
 enum { CONTENTION_MOST_SAMPLES = 100 };
 
-/* A contention, on the stack of the hook that waits. */
+/* Describes a contention, on the stack of the hook that waits. */
 struct contention {
     struct thread_state *thread; /* NULL: this contention is not measured */
     uint64_t start_nano;         /* CLOCK_MONOTONIC; 0: contentions are not sampled */

@@ -6,7 +6,7 @@
 
 enum { PLACES = 256 };
 
-/* A reader checks the id before and after it copies the name. */
+/* Holds the names by thread id. A reader checks the id before and after it copies the name. */
 static struct {
     _Atomic uint32_t tid;
     _Atomic bool has_ended;

@@ -18,7 +18,7 @@ static void keep_holder_frames(struct wait_detail *detail, const uint64_t *frame
     memcpy(detail->holder_frames, frames, detail->holder_frame_count * sizeof *frames);
 }
 
-/* Returns NULL if the thread is not of this process, or has ended. */
+/* Returns the thread with that id; NULL if it is not of this process, or has ended. */
 static const struct thread_state *find_thread_by_tid(const struct thread_table *threads,
                                                      uint32_t tid) {
     for (uint32_t i = 0; tid && i < thread_table_count(threads); i++) {

@@ -2,9 +2,9 @@
  * lock.
  *
  * If the holder itself is waiting, the stack of that wait is the best, because the holder keeps the
- * lock meanwhile. Otherwise the stack is used in which the holder was last seen running. Both may
- * change during the wait, and so may the holder; therefore each poll checks again. Context: the
- * helper.
+ * lock meanwhile. Otherwise the profiler uses the stack in which the holder was last seen running.
+ * Either stack may change during the wait, and so may the holder; therefore each poll checks again.
+ * Context: the helper.
  */
 #ifndef OTELPROF_HOLDER_STACK_H
 #define OTELPROF_HOLDER_STACK_H
@@ -16,7 +16,7 @@ void holder_stack_begin(const struct wait_sampler *waits, struct wait_account *a
                         uint32_t slot_kind, uint64_t lock);
 
 /* Returns true if, since the last check of this wait, the lock has another holder, or the holder is
- * in another wait. */
+ * in another wait than before. */
 bool holder_stack_has_moved(const struct wait_sampler *waits, const struct wait_account *account);
 
 /* Updates the holder and its stack. The caller must have recorded the pending time before. */

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Descriptors of a thread's files; 0: the file is not open. */
+/* Holds the descriptors of a thread's files; 0: the file is not open. */
 struct thread_files {
     int call;
     int times;
@@ -43,7 +43,8 @@ enum thread_run_state { RUN_UNKNOWN, RUN_RUNNING, RUN_BLOCKED };
  * true if another thread called before; the caller must then forget all thread_files. */
 bool kernel_view_follow(struct kernel_view *view, bool is_separate);
 
-/* Returns RUN_UNKNOWN if the thread's files are missing. */
+/* Returns whether the thread runs or is blocked, and in which call; RUN_UNKNOWN if its files are
+ * missing. */
 enum thread_run_state kernel_thread_run_state(struct kernel_view *view, uint32_t tid,
                                               struct thread_files *files,
                                               struct blocked_call *call);

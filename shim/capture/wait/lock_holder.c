@@ -8,9 +8,10 @@
 #include <stddef.h>
 
 enum {
-    /* the kernel's PID_MAX_LIMIT. In a robust mutex the word may also have other values */
+    /* the kernel's PID_MAX_LIMIT; in a robust mutex the word may also have other values, which are
+     * no ids */
     LARGEST_ID = 1 << 22,
-    /* glibc's nptl/pthreadP.h */
+    /* bits of a mutex's type in glibc's nptl/pthreadP.h */
     MUTEX_TYPE = 3,
     MUTEX_ROBUST = 16,
     MUTEX_PRIORITY_INHERITANCE = 32,

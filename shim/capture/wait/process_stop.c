@@ -3,11 +3,12 @@
 #include "bare_syscall.h"
 #include "clock.h"
 
-/* A shorter delay is no stop: a busy machine delivers a wake so late, beside the delay that the
- * kernel reports. */
+/* Ignores a shorter delay, which is no stop: a busy machine delivers a wake so late, beside the
+ * delay that the kernel reports. */
 static const uint64_t SHORTEST_STOP_NANO = 100 * NANO_PER_MILLI;
 
-/* Returns false without the file, because a late return may then be run-queue delay. */
+/* Reads the helper's run-queue delay. Returns false if the file is missing, because a late return
+ * may then be run-queue delay. */
 static bool read_own_delay(struct process_stop *stop, struct kernel_view *view,
                            uint64_t *delay_ns) {
     return kernel_thread_delay(view, (uint32_t)view->helper, &stop->files, delay_ns);
@@ -15,7 +16,7 @@ static bool read_own_delay(struct process_stop *stop, struct kernel_view *view,
 
 void process_stop_before_sleep(struct process_stop *stop, struct kernel_view *view) {
     stop->sleep_ns = 0;
-    /* an earlier helper had other descriptors */
+    /* ignores the files of an earlier helper, which had other descriptors */
     if (view->helper == bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) &&
         read_own_delay(stop, view, &stop->delay_ns))
         stop->sleep_ns = monotonic_nano();

@@ -22,11 +22,11 @@ struct process_stop {
     uint64_t delay_ns;         /* run-queue delay of the helper at that time */
 };
 
-/* Called right before a sleep. */
+/* Call this right before a sleep of the helper. */
 void process_stop_before_sleep(struct process_stop *stop, struct kernel_view *view);
 
-/* Called right after a sleep that should have ended at `until` (CLOCK_MONOTONIC). Returns how long
- * the process was stopped; 0: it was not stopped. */
+/* Call this right after a sleep that should have ended at `until` (CLOCK_MONOTONIC). Returns how
+ * long the process was stopped; 0: it was not stopped. */
 uint64_t process_stop_after_sleep(struct process_stop *stop, struct kernel_view *view,
                                   uint64_t until);
 

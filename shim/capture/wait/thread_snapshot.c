@@ -89,12 +89,12 @@ static void show_thread(struct snapshot *snapshot, struct thread_state *thread) 
     if (account && !account->waits)
         run_state = observe_again(snapshot, thread, account);
     if (account && account->waits) {
-        /* the harvest may have found the holder later */
+        /* follows the holder again, because the harvest may have found it later than the wait */
         holder_stack_follow(snapshot->waits, account);
-        /* the harvest may have found its context later */
+        /* the harvest may have found the thread's context later than its wait */
         if (!account->has_context) {
-            /* without times: the thread may not have had this context since the wait was first
-             * seen */
+            /* leaves out the times, because the thread may not have had this context since the wait
+             * was first seen */
             account->seen = (struct span_seen){0, 0};
             account->has_context =
                 record_context_of(snapshot->waits->recorder, thread, &account->context);

@@ -1,5 +1,6 @@
-/* Keeps what the helper knows of each thread's waits: the wait that it saw last, the stack, and the
- * time that was taken off the thread's account (record/wall_time.h) but is not recorded yet.
+/* Keeps what the helper knows of each thread's waits: the wait that the helper saw last, its stack,
+ * and the time that the helper has taken off the thread's account (record/wall_time.h) but not
+ * recorded yet.
  *
  * An account belongs to a slot of the thread table, and to the thread that had the slot when the
  * account began. Its states, and the functions that change them:
@@ -49,20 +50,20 @@ struct wait_account {
     bool is_hooked; /* this is the wait of the slot's number `sequence` */
     /* there is no wait, only the stack with which the thread ends the process */
     bool is_last_state;
-    uint8_t flags;       /* SAMPLE_* of the wait's stack */
+    uint8_t flags;       /* SAMPLE_FLAG_* of the wait's stack */
     bool discards_delay; /* run-queue delay until now is not recorded, because profiling was off */
     uint32_t frame_count;
     uint64_t sequence;
-    uint64_t interval;      /* of the frames: harvest_sample.interval */
+    uint64_t interval;      /* interval of the frames' addresses: harvest_sample.interval */
     uint64_t wait_start_ns; /* CLOCK_MONOTONIC: when this wait was first seen */
-    /* the thread was certainly in this wait then; 0: not wanted (settings.h) */
+    /* times at which the thread was certainly in this wait; 0: not wanted (settings.h) */
     struct span_seen seen;
     uint64_t last_seen_ns; /* CLOCK_MONOTONIC: when the thread was last observed or reconciled */
     uint64_t off_cpu_at_last_seen_ns; /* the thread's time off CPU until last_seen_ns */
     uint64_t cpu_ns;                  /* the thread's CPU clock at last_seen_ns */
     uint64_t pending_ns;              /* time of this wait that is not recorded yet */
-    uint64_t delay_ns;                /* the thread's run-queue delay that is recorded */
-    /* run-queue delay that the kernel reports in excess of the possible one */
+    uint64_t delay_ns; /* the part of the thread's run-queue delay that is recorded */
+    /* run-queue delay that the kernel reports beyond the possible maximum */
     uint64_t false_delay_ns;
     /* CLOCK_MONOTONIC: when the thread's CPU clock was last read */
     uint64_t cpu_read_ns;
@@ -86,7 +87,7 @@ struct wait_accounts {
     struct wait_account *segments[THREAD_SEGMENTS];
 };
 
-/* Returns NULL if there is no memory. Context: calm, at start. */
+/* Allocates the accounts. Returns NULL if there is no memory. Context: calm, at start. */
 struct wait_accounts *wait_accounts_open(uint32_t max_depth);
 
 /* Returns the account of slot `index`; NULL: no memory. */

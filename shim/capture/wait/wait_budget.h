@@ -14,7 +14,7 @@
 
 enum {
     WAIT_SHARE = 300,        /* 1/300: 0.33 % of a processor */
-    WAIT_MOST_THREADS = 512, /* number of threads considered in one poll */
+    WAIT_MOST_THREADS = 512, /* number of threads considered in one poll at most */
     WAIT_STACK_NANO = 20000, /* initial price of a new stack */
     WAIT_CLOCK_NANO = 1000,  /* price of reading another thread's clock */
     WAIT_COMPARE_NANO = 100, /* price of checking a slot: one or two cache misses */
@@ -27,11 +27,11 @@ struct wait_budget {
     double chance;      /* probability with which this poll observes each thread */
     uint64_t may_spend; /* budget of this poll, nanoseconds */
     uint64_t spent;
-    uint64_t wanted;     /* cost if every thread was observed */
-    uint64_t stack_nano; /* mean price of a new stack */
+    uint64_t wanted; /* what this poll would cost, in nanoseconds, if it observed every thread */
+    uint64_t stack_nano; /* mean price of a new stack, in nanoseconds */
 };
 
-/* Begins a poll; `period` is the time until the next one. */
+/* Begins a poll; `period` is the time until the next poll, in ns. */
 static inline void wait_budget_begin(struct wait_budget *budget, uint64_t period) {
     const uint64_t before = budget->wanted;
     if (!budget->stack_nano)
@@ -44,7 +44,7 @@ static inline void wait_budget_begin(struct wait_budget *budget, uint64_t period
     budget->wanted = 0;
 }
 
-/* Decides whether a thread is observed, at a price of `nano`. */
+/* Decides whether a thread is observed, whose observation costs `nano` ns. */
 static inline bool wait_budget_allows(struct wait_budget *budget, uint64_t *random, uint64_t nano) {
     budget->wanted += nano;
     if (budget->spent > budget->may_spend * WAIT_OVERDRAFT ||

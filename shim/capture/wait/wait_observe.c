@@ -7,15 +7,15 @@
 
 #include <string.h>
 
-/* Without a slot, a thread may be waiting if it has used less than half of the time since the last
- * check. */
+/* Says how much a waiting thread may work. Without a slot, a thread may be waiting if it has used
+ * less than half of the time since the last check. */
 enum { RUNS_SHARE = 2 };
-/* The largest distance from a hook to the system call below it: libc's frames, or a signal frame
- * and a handler's. */
+/* Bounds the distance, in bytes, from a hook to the system call below it: libc's frames, or a
+ * signal frame and a handler's. */
 enum { HOOK_DEPTH = 256 << 10 };
-/* A wait is long when so much of it is pending. */
+/* Calls a wait long when so much of its time is pending. */
 enum { LONG_WAIT_NANO = 500000000 };
-/* The helper waits so many rounds of wait.h for a thread that ends the process. */
+/* Bounds how long the helper waits for a thread that ends the process, in rounds of wait.h. */
 enum { LAST_CALL_ROUNDS = 200 };
 
 /* --- accounts --- */
@@ -94,13 +94,14 @@ void wait_continue(struct wait_sampler *waits, struct thread_state *thread,
         account->pending_ns += wall_take(&thread->wall, account->off_cpu_at_last_seen_ns +
                                                             (now - account->last_seen_ns));
     const bool moved = holder_stack_has_moved(waits, account);
-    /* During a long wait the kernel is queried now and then, and if the thread is still blocked its
-     * pending time is recorded. A handler may have run meanwhile, and have waited for a processor.
+    /* During a long wait the helper queries the kernel now and then, and records the pending time
+     * if the thread is still blocked. A handler may have run meanwhile, and have waited for a
+     * processor.
      */
     if (moved || (account->pending_ns >= LONG_WAIT_NANO &&
                   kernel_thread_run_state(&waits->kernel, account->tid, &account->files, &call) ==
                       RUN_BLOCKED))
-        /* the time until now belongs to the former holder */
+        /* records the time until now for the former holder */
         wait_reconcile(waits, thread, account);
     if (moved)
         holder_stack_follow(waits, account);
@@ -229,11 +230,11 @@ struct found {
     struct blocked_place blocked_place;
     struct blocked_call call;
     enum thread_run_state run_state;
-    /* if its CPU clock has not moved, the thread was in this wait then; 0: not wanted */
+    /* if the thread's CPU clock has not moved, the thread was in this wait then; 0: not wanted */
     uint64_t seen_nano;
 };
 
-/* Returns false if the slot is being written. */
+/* Reads the slot. Returns false if the thread is just writing it. */
 static bool read_slot(const struct wait_slot *slot, struct found *found) {
     found->sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
     found->blocked_place.hook = (struct hook_caller){0, 0, 0};

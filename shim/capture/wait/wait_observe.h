@@ -4,8 +4,8 @@
 
 #include "wait_sampler.h"
 
-/* Returns the account of the thread that has this slot now, after it has recorded the pending time
- * of the slot's former thread. NULL: the slot has no thread, or there is no account. */
+/* Returns the account of the thread that has this slot now. Records the pending time of the slot's
+ * former thread first. NULL: the slot has no thread, or there is no account. */
 struct wait_account *wait_account_of(struct wait_sampler *waits, struct thread_state *thread);
 
 /* Returns true if the thread may still be in the wait of its account: the slot has not changed, or,
@@ -30,7 +30,7 @@ void wait_continue(struct wait_sampler *waits, struct thread_state *thread,
 void wait_observe(struct wait_sampler *waits, struct thread_state *thread,
                   struct wait_account *account);
 
-/* Records the pending time and the run-queue delay. */
+/* Records the pending time and the run-queue delay of the thread's account. */
 void wait_reconcile(struct wait_sampler *waits, struct thread_state *thread,
                     struct wait_account *account);
 

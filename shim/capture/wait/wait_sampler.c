@@ -7,7 +7,7 @@
 
 _Atomic uint8_t wait_slots_on;
 
-enum { JITTER_SHARE = 4 }; /* the period varies by 1/4, in both directions */
+enum { JITTER_SHARE = 4 }; /* varies the period by 1/4, in both directions */
 enum { UNPOLLED_PERIODS = 2 };
 
 /* --- start and end --- */
@@ -136,9 +136,10 @@ static void reconcile_thread(struct wait_sampler *waits, struct thread_state *th
     wait_reconcile(waits, thread, account);
 }
 
-/* Observes a thread that is no longer in its known wait. Runs for all threads before any wait is
- * recorded, so that the holder of a lock is seen before the wait for it is recorded. A thread that
- * has used CPU time may have left its call by a longjmp, or be in a handler. */
+/* Observes a thread that is no longer in its known wait. The harvest runs this for all threads
+ * before any wait is recorded, so that the holder of a lock is seen before the wait for it is
+ * recorded. A thread that has used CPU time may have left its call by a longjmp, or be in a
+ * handler. */
 static void observe_if_changed(struct wait_sampler *waits, struct thread_state *thread,
                                struct wait_account *account) {
     if (!wait_is_same(thread, account) || wait_has_worked(account))
@@ -194,7 +195,8 @@ static bool wait_follow(struct wait_sampler *waits) {
     }
     wait_follow_settings(waits);
     if (!room->python_threads && python && atomic_load(&python->on)) {
-        room->python = python; /* may have been found since the last poll */
+        /* copies the pointer again, because Python may have been found since the last poll */
+        room->python = python;
         room->python_threads = python_threads_new();
     }
     /* The helper of a forked child starts late. The place where it first sees a thread does not

@@ -47,8 +47,8 @@ struct wait_sampler {
     struct blocked_stack room; /* memory for the walk of the present poll */
 };
 
-/* Values of wait_slots_on, which the hooks read: they call wait_slot_begin() if a type that needs
- * it is on. */
+/* Lists the values of wait_slots_on, which the hooks read: the hooks call wait_slot_begin() if a
+ * type that needs a slot is on. */
 enum {
     WAIT_SLOTS_OFF,
     WAIT_SLOTS_ON,
@@ -74,8 +74,8 @@ void wait_sampler_end_thread(const struct wait_sampler *waits, struct thread_sta
 /* Returns the time of the next poll; UINT64_MAX: not before the settings change. */
 uint64_t wait_sampler_next_poll(const struct wait_sampler *waits);
 
-/* Called right before the helper sleeps, and right after it: so that a stop of the whole process is
- * recorded as such. `until`: when the sleep should have ended. */
+/* Call these right before the helper sleeps, and right after it, so that the profiler can record a
+ * stop of the whole process. `until`: when the sleep should have ended. */
 void wait_sampler_before_sleep(struct wait_sampler *waits);
 void wait_sampler_after_sleep(struct wait_sampler *waits, uint64_t until);
 
