@@ -44,7 +44,7 @@ static struct {
     bool others_are_known; /* is_elsewhere covers all objects that are loaded now */
     struct call_binding sites;
     _Atomic uint32_t polls_left;
-    /* CLOCK_MONOTONIC, ns. Only the helper uses this member and the following ones */
+    /* CLOCK_MONOTONIC, ns. Only the helper uses this member and the members after it */
     uint64_t next_poll_ns;
     uint32_t logged_bound;
     bool logged_refused;
@@ -53,13 +53,13 @@ static struct {
 /* --- by name --- */
 
 static uint32_t hash_name(const char *name) {
-    uint32_t hash = 2166136261; /* FNV-1a */
+    uint32_t hash = 2166136261; /* initial value of FNV-1a */
     for (; *name; name++)
         hash = (hash ^ (unsigned char)*name) * 16777619;
     return hash;
 }
 
-/* Returns the hash slot of a name, or the free one for it. */
+/* Returns the hash slot of a name, or a free slot for it. */
 static uint16_t *bound_calls_place(const char *name) {
     uint32_t at = hash_name(name) % PLACES;
     while (bound_calls.places[at] &&
@@ -123,7 +123,7 @@ static void find_targets(void) {
     const struct link_map *const own = object_symbols_own();
     const struct link_map *last = NULL;
     bool is_libc = false;
-    if (!own) /* the loader's list has no object of ours */
+    if (!own) /* the loader's list has no object of ours, so nothing is bound */
         return;
     object_symbols_find_all(own, bound_calls.symbols, bound_calls.count);
     forget_entries();
@@ -206,7 +206,7 @@ void bound_calls_poll(void) {
         return;
     bound_calls.next_poll_ns = monotonic_nano() + POLL_NANO;
     bound_calls_catch_up();
-    /* another thread may have reset the counter: then there is one poll less */
+    /* another thread may have reset the counter meanwhile: the helper then polls once less */
     atomic_fetch_sub(&bound_calls.polls_left, 1);
 }
 

@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 /* Places a table of next functions on the pages that the loader makes read-only after it has
- * relocated the object: a stray write of the program cannot reach the table, and it takes no page
- * of its own. bound_calls_start() opens these pages and closes them again. */
+ * relocated the object: a stray write of the program cannot reach the table, and the table takes no
+ * page of its own. bound_calls_start() opens these pages and closes them again. */
 #define IN_BOUND_CALLS __attribute__((section(".data.rel.ro.bound_calls")))
 
 /* Registers `hook` to be called in place of `name`. bound_calls_start() writes the next function to

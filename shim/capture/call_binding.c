@@ -15,7 +15,7 @@ bool call_binding_bind(struct call_binding *binding, call_site_rule *rule) {
     signal_mask before = 0;
     if (!atomic_load(&capture.armed) || atomic_exchange(&binding->busy, true))
         return false;
-    /* a handler that left by a jump would keep the lock */
+    /* blocks signals, because a handler that left by a jump would leave the lock taken */
     const bool blocked = signals_block(&before);
     profiler_tls.inside += OWN_WORK;
     if (loader_state_try_enter()) {

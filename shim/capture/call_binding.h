@@ -1,5 +1,6 @@
-/* Binds call sites of loaded objects (symbols/call_sites.h) under the loader's own lock. It only
- * tries the lock: while another thread is inside the loader, an object may be half relocated.
+/* Binds call sites of loaded objects (symbols/call_sites.h) under the loader's own lock. Gives up
+ * if another thread holds the lock: while that thread is inside the loader, an object may be half
+ * relocated.
  */
 #ifndef OTELPROF_CALL_BINDING_H
 #define OTELPROF_CALL_BINDING_H

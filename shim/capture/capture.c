@@ -108,7 +108,7 @@ bool capture_start(const struct config *config, const struct log *log) {
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
         capture.alloc_on = start_heap();
     if ((config->types & PROFILE_CPU) && sampler_install())
-        sampler_follow_settings(); /* the settings may have turned CPU time off */
+        sampler_follow_settings(); /* applies the settings, which may have turned CPU time off */
     wait_sampler_start(&capture.waits, config, &capture.recorder, log);
     if (!register_this_thread(main_stack(), thread_cpu_nano())) {
         log_debug(log, "no memory for the table of threads; nothing is profiled");
@@ -151,7 +151,7 @@ void capture_after_fork(void) {
         atomic_store(&capture.recorder.dropped[i], 0);
     if (profiler_tls.stack.high == 0 || !register_this_thread(profiler_tls.stack, 0))
         profiler_tls.alloc_left = COUNTDOWN_NEVER;
-    /* the child's thread still works for the same request */
+    /* keeps the context, because the child's thread still works for the same request */
     else if (profiler_tls.program_context) {
         profiler_tls.program_context =
             program_context_keep(profiler_tls.thread->index, profiler_tls.program_context);
@@ -160,7 +160,8 @@ void capture_after_fork(void) {
 }
 
 void capture_stop(void) {
-    /* the timers still run: the hooks hide the signal until its action is restored */
+    /* stops the sampler first: until the signal's action is restored, timers run and the hooks must
+     * hide the signal */
     sampler_stop();
     atomic_store(&capture.armed, false);
     atomic_store(&capture_is_off, true);

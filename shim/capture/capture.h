@@ -1,4 +1,4 @@
-/* The capture world: everything that runs on the application's own threads.
+/* Declares the capture world: everything that runs on the application's own threads.
  *
  * Only the hooks, the harvest and the life cycle name `capture`, a struct that contains the state
  * of most modules; the modules below get pointers to the parts that they use. Where a signal
@@ -29,8 +29,9 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* A forked child writes these members, from the end of `modules` to the beginning of `threads`.
- * They share one page, because the child copies each page that it writes. */
+/* Holds the state of the capture world. A forked child writes the members from the end of `modules`
+ * to the beginning of `threads`. These share one page, because the child copies each page that it
+ * writes. */
 struct capture {
     struct modules modules;
     const struct config *config;
@@ -56,19 +57,22 @@ struct capture {
     struct heap heap;
     struct recorder recorder;
     struct thread_table threads;
-    uint64_t logged_dropped[DROP_REASON_COUNT]; /* the helper's: counts already logged */
-    _Atomic uint64_t short_child_nano;          /* child_ledger.h */
-    struct sampling_costs costs;                /* the helper's */
+    /* used by the helper: counts that it has already logged */
+    uint64_t logged_dropped[DROP_REASON_COUNT];
+    /* CPU time, in ns, of children that ended without an export: child_ledger.h */
+    _Atomic uint64_t short_child_nano;
+    struct sampling_costs costs; /* used by the helper */
     struct unknown_threads unknown_threads;
     struct kernel_workers kernel_workers;
     struct context_reader contexts;
     _Alignas(ARCH_LARGEST_PAGE_BYTES) struct rule_cache rules;
-    struct unwinder unwinder;      /* begins the page of rules.generation */
-    struct settings settings;      /* change_settings.h */
+    struct unwinder unwinder;      /* begins the page that holds rules.generation */
+    struct settings settings;      /* changed by change_settings.h */
     struct settings_values wanted; /* the program's settings, which hold again after a pause */
     _Atomic bool paused;           /* the program has paused sampling */
     struct wait_sampler waits;
-    _Atomic uintptr_t generated_code; /* unwinder.generated */
+    /* address of generated code that was found running last: unwinder.generated */
+    _Atomic uintptr_t generated_code;
     struct python python;
     struct registered_tables registered_tables;
 };
@@ -78,7 +82,8 @@ _Static_assert(offsetof(struct capture, modules.current) / 4096 ==
 
 extern struct capture capture;
 
-/* Nothing is sampled now, and sampling never begins (again): hooks need not check. */
+/* True: nothing is sampled now, and sampling never begins (again), so hooks need not check
+ * further. */
 extern _Atomic bool capture_is_off;
 
 /* --- capture.c: switching on and off --- */
@@ -88,12 +93,13 @@ extern _Atomic bool capture_is_off;
  * start. */
 bool capture_start(const struct config *config, const struct log *log);
 
-/* Called instead of capture_start(): this process is not profiled. From each thread's second call
- * on, its hooks forward without reading profiler state. Context: calm, at start. */
+/* Turns the hooks off in a process that is not profiled, instead of capture_start(). From each
+ * thread's second call on, a hook forwards without reading profiler state. Context: calm, at
+ * start. */
 void capture_decline(void);
 
-/* Called in a forked child: discards the parent's samples and locks, and registers the calling
- * thread again. Context: fork handler. */
+/* Discards the parent's samples and locks in a forked child, and registers the calling thread
+ * again. Context: fork handler. */
 void capture_after_fork(void);
 
 /* Stops sampling and deletes timers. Context: calm. */

@@ -11,7 +11,7 @@ static struct settings_values not_paused(void) {
     return values;
 }
 
-/* Keeps the last pause if `pause` is NULL. */
+/* Applies both settings; if `pause` is NULL, the present pause stays as it is. */
 static bool change_to(const struct settings_values *wanted, const bool *pause) {
     const int saved = errno;
     sampler_wait_stable();

@@ -12,21 +12,21 @@
 #include <stdbool.h>
 
 /* Applies `wanted`, as far as the process can follow it (settings_within()). While allocations are
- * off none is sampled; objects sampled before leave the live heap when they are freed. Objects
- * allocated while it is off never enter a profile. Returns false if nothing has changed, because
- * nothing is profiled here, or because another thread is changing the settings or the signal: the
- * caller may try again. Context: calm, or the helper. errno is preserved. */
+ * off, no allocation is sampled; objects sampled before leave the live heap when they are freed.
+ * Objects that are allocated meanwhile never enter a profile. Returns false if nothing has changed,
+ * because nothing is profiled here, or because another thread is changing the settings or the
+ * signal: the caller may try again. Context: calm, or the helper. errno is preserved. */
 bool capture_change_settings(const struct settings_values *wanted);
 
 /* Pauses sampling until the program resumes it, even if the settings change. Returns false as
  * capture_change_settings() does. Context: calm. errno is preserved. */
 bool capture_pause(bool pause);
 
-/* Sets the child's settings: the last ones that the parent wanted, even if another of its threads
- * was just publishing them. The allocation interval is the configured one, although the parent's
- * live heap may have lengthened it. Profiles that were shed are sampled again, because only a
- * sample starts the child's helper, which checks the load. Context: a forked child, before its
- * timers follow. */
+/* Sets the child's settings: the last ones that the parent wanted, even if another thread of the
+ * parent was just publishing them. The allocation interval is the configured one, although the
+ * parent's live heap may have lengthened it. Profiles that were shed are sampled again, because
+ * only a sample starts the child's helper, which checks the load. Context: a forked child, before
+ * its timers follow. */
 void capture_settings_after_fork(void);
 
 /* Makes the calling thread's timer follow the settings. Returns true if the settings have changed

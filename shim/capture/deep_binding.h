@@ -31,10 +31,10 @@ struct deep_binding {
 };
 extern struct deep_binding deep_binding;
 
-/* Called before a library is loaded with RTLD_DEEPBIND or by dlmopen(). From the first call on, CPU
- * time is sampled by a signal that such a library is unlikely to use: its constructor runs before
- * it can be bound. Returns false if this process is not profiled: then the caller need not bind.
- * Context: calm. */
+/* Announces a library that is about to be loaded with RTLD_DEEPBIND or by dlmopen(). From the first
+ * call on, CPU time is sampled by a signal that such a library is unlikely to use: its constructor
+ * runs before it can be bound. Returns false if this process is not profiled: then the caller need
+ * not bind. Context: calm. */
 bool deep_binding_expect(void);
 
 /* Binds the libraries loaded since the last time. Context: calm. */

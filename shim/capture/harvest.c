@@ -24,7 +24,7 @@
 
 enum { NAMES = 1024 };
 
-/* A thread's name; valid for one harvest, because threads rename themselves. */
+/* Caches a thread's name for one harvest, because threads rename themselves. */
 struct thread_name {
     uint32_t tid;
     char name[THREAD_NAME_BYTES];
@@ -223,7 +223,7 @@ static void harvest_scan_objects(void) {
     list_iteration_end();
 }
 
-/* The calls depend on their order:
+/* Harvests once. The calls depend on their order:
  * 1. modules_pin() is first: samples are reported in this snapshot's intervals. If objects are
  *    gone, their rules are forgotten before anything else uses them.
  * 2. heap_maintain() flips the stack store before visit_heap() reads it.

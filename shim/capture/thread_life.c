@@ -15,7 +15,7 @@
 
 static uint64_t random_seed(const struct thread_state *thread) {
     uint64_t seed = monotonic_nano() ^ (uintptr_t)thread * HASH_MULTIPLIER;
-    /* mixes the seed, because threads of neighbouring ids must draw different numbers */
+    /* mixes the seed, because threads with neighbouring ids must draw different numbers */
     for (int i = 0; i < 4; i++)
         seed = hash_word(seed, (uint64_t)getpid() << 32 | thread->index);
     return seed | 1;
@@ -47,7 +47,7 @@ void thread_end(struct thread_state *thread) {
     if (thread_is_wiped(thread))
         return;
     if (profiler_tls.inside >= OWN_WORK ||
-        atomic_load(&capture_is_off)) { /* capture_leave_thread() */
+        atomic_load(&capture_is_off)) { /* set by capture_leave_thread() */
         thread_table_retire(&capture.threads, thread);
         return;
     }
@@ -78,7 +78,8 @@ void capture_leave_thread(void) {
     atomic_store(&capture.left, true);
 }
 
-/* Threads that were created by a thread that has left are not registered. */
+/* Counts a thread that is not registered as left, too, because only a thread that has left creates
+ * such threads. */
 bool capture_has_left(void) {
     return atomic_load(&capture.left) && (profiler_tls.inside >= OWN_WORK || !profiler_tls.thread);
 }
@@ -98,7 +99,7 @@ bool thread_is_calm(void) {
         return false;
     const int saved = errno;
     signal_mask before;
-    /* a handler that leaves by a jump would skip the end of this work */
+    /* blocks signals, because a handler that leaves by a jump would skip the end of this work */
     const bool blocked = signals_block(&before);
     profiler_tls.inside++;
     uint64_t registers[REGISTER_COUNT];

@@ -20,16 +20,16 @@ void thread_begin(struct thread_state *thread, struct stack_range stack);
  * capture_sweep_threads() frees the slot. Context: the thread itself, calm. */
 void thread_end(struct thread_state *thread);
 
-/* Stops all recording and system calls of ours on the calling thread; the CPU time until its end is
- * in no profile. Context: the thread itself, calm. */
+/* Stops all recording and system calls of ours on the calling thread; the thread's CPU time from
+ * then on is in no profile. Context: the thread itself, calm. */
 void capture_leave_thread(void);
 
-/* Called before the calling thread waits for the last export: from then on it waits for the
- * profiler, not for the program. Context: any. Async-signal-safe: yes. */
+/* Ends the account of the calling thread, which is about to wait for the last export: from then on
+ * the thread waits for the profiler, not for the program. Context: any. Async-signal-safe: yes. */
 void capture_await_end(void);
 
-/* Returns whether the calling thread has left, or was created by one that has. Context: any, of the
- * application's threads. */
+/* Returns whether the calling thread has left, or was created by a thread that has left. Context:
+ * any, of the application's threads. */
 bool capture_has_left(void);
 
 /* Returns whether the profiler may act on the calling thread: it belongs to capture's process, and
