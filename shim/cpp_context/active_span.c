@@ -10,21 +10,21 @@ enum {
     SPAN_ALTERNATIVE = 5 /* context::ContextValue: a pointer to a span */
 };
 
-/* The layout of std::shared_ptr<T> in both C++ libraries. */
+/* Has the layout of std::shared_ptr<T> in both C++ libraries. */
 struct shared {
     uintptr_t object;
     uintptr_t owners;
 };
 
-/* The layout of nostd::shared_ptr<T>: the table of functions of its class, then the C++ library's
- * pointer. */
+/* Has the layout of nostd::shared_ptr<T>: the table of functions of its class, then the C++
+ * library's pointer. */
 struct wrapped {
     uintptr_t table;
     struct shared pointer;
     uintptr_t unused;
 };
 
-/* The layout of context::Context::DataList. The value's alternative is a word, or its first
+/* Has the layout of context::Context::DataList. The value's alternative is a word, or its first
  * byte. */
 struct wrapped_entry {
     const char *key;
@@ -42,24 +42,25 @@ struct shared_entry {
     uint8_t alternative;
 };
 
-/* The layout of trace::SpanContext. */
+/* Has the layout of trace::SpanContext. */
 struct span_context {
     uint8_t trace_id[16];
     uint8_t span_id[8];
     uint8_t flags;
     uint8_t is_remote;
-    struct wrapped state; /* or a struct shared */
+    struct wrapped state; /* in an STL build a struct shared */
 };
 _Static_assert(offsetof(struct span_context, state) == 32, "as the compiler lays it out");
 
-/* The reference counts of libstdc++'s shared_ptr: _Sp_counted_base. */
+/* Has the layout of _Sp_counted_base, the reference counts of libstdc++'s shared_ptr. */
 struct counted {
     const uintptr_t *table;
     int uses;
     int weak_uses;
 };
 
-enum { COUNTED_DISPOSE = 2, COUNTED_DESTROY = 3 }; /* indices in its table */
+/* indices of the functions in the class's table */
+enum { COUNTED_DISPOSE = 2, COUNTED_DESTROY = 3 };
 
 typedef void method(void *object);
 
@@ -87,8 +88,8 @@ static bool is_wrapped(const struct wrapped *pointer, unsigned abi, enum known_c
     return known_class_of(pointer->table, abi) == class;
 }
 
-/* A context is the pointer to its first entry. An empty context fits a layout only if the pointer
- * is wrapped. */
+/* Recognizes the layout of a context, which is the pointer to its first entry. An empty context
+ * fits a layout only if the pointer is wrapped. */
 static __attribute__((noinline)) enum layout learn_layout(const void *context,
                                                           struct api_build *build) {
     const struct shared *const shared = context;
@@ -128,14 +129,15 @@ static void release_shared(const struct shared *pointer) {
 bool context_release(void *context, struct api_build *build) {
     const enum layout layout = layout_of(context, build);
     if (layout == LAYOUT_WRAPPED)
-        /* its destructor is the first function */
+        /* calls the destructor, which is the first function of the class */
         call_virtual(((const struct wrapped *)context)->table, 0, context);
     else if (layout == LAYOUT_SHARED)
         release_shared(context);
     return layout != LAYOUT_UNKNOWN || !((const struct shared *)context)->owners;
 }
 
-/* Returns false, without releasing its objects, if its class is unknown. */
+/* Destroys the state of a span context. Returns false, without releasing the state's objects, if
+ * the state's class is unknown. */
 static bool release_state(struct wrapped *state, enum layout layout, unsigned abi) {
     const struct shared *const shared = (const void *)state;
     if (layout == LAYOUT_WRAPPED) {
@@ -189,8 +191,8 @@ static bool is_all_zero(const uint8_t *bytes, size_t size) {
     return any == 0;
 }
 
-/* A function of C++ writes a result in memory where its first argument points (Itanium C++ ABI,
- * 3.1.3). */
+/* Declares Span::GetContext(). A function of C++ writes a result in memory where its first argument
+ * points (Itanium C++ ABI, 3.1.3). */
 typedef void *get_context(struct span_context *result, uintptr_t span);
 
 static void ask_span(uintptr_t span, enum layout layout, unsigned abi, struct span_ids *ids) {

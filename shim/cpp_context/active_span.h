@@ -16,10 +16,11 @@ struct span_ids {
     uint8_t trace_id[16];
     uint8_t span_id[8];
     uint8_t flags;
-    bool active; /* false: no span, an invalid one, or one that could not be read safely */
+    /* false: there is no span, its ids are not valid, or it could not be read safely */
+    bool active;
 };
 
-/* A build of the API, linked into one object. */
+/* Describes a build of the API, linked into one object. */
 struct api_build {
     unsigned abi;            /* version of the ABI: 1, 2 */
     _Atomic uint32_t layout; /* layout of its contexts, once it is known */

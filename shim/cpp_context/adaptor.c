@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* A storage that is followed: the addresses of its object and of its table. */
+/* Describes a storage that is followed: the addresses of its object and of its table. */
 struct followed {
     uintptr_t bias;
     uintptr_t table; /* 0: the entry is free */
@@ -26,7 +26,7 @@ struct scan {
     size_t count;
 };
 
-/* Only the helper uses it. */
+/* Lists the followed storages; only the helper uses the list. */
 static struct followed followed[MOST_STORAGES];
 
 __attribute__((visibility("default"))) extern const char otelprof_cpp_release[];
@@ -37,8 +37,8 @@ static bool is_readable_in(const struct dl_phdr_info *object, uintptr_t address,
     return object_is_readable(&segments, address, size) && readable_memory(address, size) == size;
 }
 
-/* Returns whether the table has our functions, which shows that the object is the one that was
- * followed. */
+/* Returns whether the table has our functions, which shows that this is still the followed object,
+ * not another object at its address. */
 static bool has_profiler_functions(unsigned number, uintptr_t table) {
     const uintptr_t *const slots = (const uintptr_t *)table;
     return slots[STORAGE_ATTACH] == storage_calls_attach(number) &&

@@ -8,7 +8,7 @@
 
 enum { KEPT = 256, KIND_BITS = 7, NAME_BYTES = 160, ABI_DIGIT = 18 };
 
-/* Caches the class of each table's address; one list for each of the two queries. */
+/* Caches the class of each table's address, with one list for each of the two queries. */
 struct class_cache {
     _Atomic uintptr_t kept[KEPT];
 };
@@ -96,7 +96,7 @@ static enum known_class class_with_context(uintptr_t table, unsigned abi) {
     return CLASS_WITH_CONTEXT;
 }
 
-/* Results found while objects are loaded or unloaded are not cached. */
+/* Queries the class, and caches the result unless objects were loaded or unloaded meanwhile. */
 static __attribute__((noinline)) enum known_class
 classify_and_cache(struct class_cache *class_cache, uintptr_t table, unsigned abi,
                    enum known_class (*classify)(uintptr_t table, unsigned abi)) {

@@ -10,13 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Stored as 3 bits of an address that is a multiple of 8; 0: not checked yet. */
+/* Lists the classes, stored as 3 bits of an address that is a multiple of 8; 0: not checked yet. */
 enum known_class {
     CLASS_OTHER = 1,
     CLASS_CONTEXT_POINTER, /* nostd::shared_ptr of a context's entry */
     CLASS_SPAN_POINTER,    /* nostd::shared_ptr<trace::Span> */
     CLASS_STATE_POINTER,   /* nostd::shared_ptr<trace::TraceState> */
-    CLASS_COUNTED,         /* the reference counts of libstdc++'s shared_ptr */
+    CLASS_COUNTED,         /* the reference counts that libstdc++'s shared_ptr keeps */
     CLASS_WITH_CONTEXT,    /* the table has all functions up to Span::GetContext() */
 };
 
@@ -40,8 +40,8 @@ bool known_class_has_context(uintptr_t table, unsigned abi);
  * as known_class_of(). */
 void known_class_refuse(uintptr_t table, unsigned abi);
 
-/* Clears the cache, because objects were loaded or unloaded, and another may now be at a cached
- * address. Context: the helper. */
+/* Clears the cache, because objects were loaded or unloaded, and another class may now be at a
+ * cached address. Context: the helper. */
 void known_classes_forget(void);
 
 #endif

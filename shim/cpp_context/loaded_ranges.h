@@ -1,5 +1,5 @@
-/* Lists which parts of the loaded objects are readable, and which are code: every pointer is
- * checked against it before it is followed.
+/* Lists which parts of the loaded objects are readable, and which are code: the adaptor checks
+ * every pointer against this list before it follows the pointer.
  *
  * The helper rewrites the list whenever objects were loaded or unloaded; the program's threads
  * query it without a lock. While the list is being written, no address counts as readable or as
@@ -20,7 +20,7 @@ void loaded_ranges_add(const struct dl_phdr_info *object);
 void loaded_ranges_end(void);
 
 /* Returns the version of the list, which is odd while the list is being written. Earlier results
- * are valid as long as it has not changed. Context: any. Async-signal-safe: yes. */
+ * are valid as long as the version has not changed. Context: any. Async-signal-safe: yes. */
 uint32_t loaded_ranges_version(void);
 
 /* Returns how many bytes from `address` on, at most `most`, lie in one segment of that kind; 0: no

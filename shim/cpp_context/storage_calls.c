@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* The functions' types as the compiler calls them: the address of a result in memory comes first,
+/* Declares the functions as the compiler calls them: the address of a result in memory comes first,
  * then the object (Itanium C++ ABI, 3.1.3; on x86-64 in the registers of C's first arguments). */
 typedef void *get_current_function(void *context, void *self);
 typedef void *attach_function(uintptr_t *token, void *self, const void *context);
@@ -29,7 +29,8 @@ static void *attach(unsigned number, uintptr_t *token, void *self, const void *c
     struct attached attached = {.token = *token, .storage = number};
     attached.list = context_active_span(context, &storage->build, &ids);
     if (attached.list == CONTEXT_IN_DOUBT)
-        attached.list = *token | CONTEXT_IN_DOUBT; /* the identity of a list that equals no other */
+        /* an identity that differs from that of every list */
+        attached.list = *token | CONTEXT_IN_DOUBT;
     thread_spans_push(&attached, &ids);
     return result;
 }

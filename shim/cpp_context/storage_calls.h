@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* Functions of the storage's table, by their indices in it. */
+/* Lists the functions of the storage's table, by their indices. */
 enum { STORAGE_GET_CURRENT, STORAGE_ATTACH, STORAGE_DETACH, STORAGE_FUNCTIONS = 5 };
 
 /* Stores the storage's own functions, and its ABI, before the program can call ours. Context: the

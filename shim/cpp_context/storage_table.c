@@ -20,7 +20,7 @@ struct words {
     size_t count;
 };
 
-/* Returns the parts of the object that can hold tables: all that is no code and readable. */
+/* Returns the parts of the object that can hold tables: everything that is readable and no code. */
 static struct words segment_words(const struct dl_phdr_info *object, int segment) {
     const ElfW(Phdr) *const header = &object->dlpi_phdr[segment];
     const uintptr_t start = object->dlpi_addr + header->p_vaddr;
@@ -42,8 +42,8 @@ static bool is_code_of(const struct dl_phdr_info *object, uintptr_t address) {
 /* Returns whether the word at `at` is accepted; `left`: number of words from there on. */
 typedef bool is_wanted(const struct dl_phdr_info *object, const uintptr_t *at, size_t left);
 
-/* Returns the only place where the word `wanted` is accepted; 0: there is none, or more than one.
- * `*count`: number of such places. */
+/* Returns the only place where the word `wanted` is accepted; 0: there is no such place, or more
+ * than one. `*count`: number of such places. */
 static uintptr_t search_object(const struct dl_phdr_info *object, uintptr_t wanted, is_wanted *is,
                                unsigned *count) {
     uintptr_t found = 0;
@@ -127,7 +127,8 @@ bool storage_table_replace(uintptr_t table, uintptr_t attach, uintptr_t detach) 
     const bool locked = !(before & PROT_WRITE);
     if (locked && mprotect((void *)start, end - start, before | PROT_WRITE) != 0)
         return false;
-    /* attach is replaced first, so that a context that was attached by ours is detached by ours */
+    /* replaces attach first, so that every context that the hook of attach has seen is detached by
+     * the hook of detach */
     _Atomic uintptr_t *const slots = (_Atomic uintptr_t *)table;
     atomic_store_explicit(&slots[STORAGE_DETACH], detach, memory_order_release);
     atomic_store_explicit(&slots[STORAGE_ATTACH], attach, memory_order_release);

@@ -5,7 +5,7 @@
 
 enum { KEPT = 4 }; /* number of contexts kept for a thread; spans rarely nest deeper */
 
-/* The layout of OTEP 4947's record. It has no attributes, which would follow. */
+/* Has the layout of OTEP 4947's record, without attributes, which would follow. */
 struct record {
     uint8_t trace_id[16];
     uint8_t span_id[8];
@@ -20,10 +20,11 @@ struct kept {
     struct span_ids ids;
 };
 
-/* The state of one thread. Initially all zero. */
+/* Holds the state of one thread. Initially all zero. */
 struct thread_spans {
     struct record record;
-    uint16_t bottom_known; /* a bit for each storage: it has no context below the kept ones */
+    /* a bit for each storage: set if it has no context below the kept ones */
+    uint16_t bottom_known;
     uint8_t count;
     bool shown; /* the thread-local variable points to the record */
     struct kept kept[KEPT];
@@ -35,7 +36,8 @@ __attribute__((visibility("default"))) __thread struct record *otel_thread_ctx_v
 
 static __thread struct thread_spans here;
 
-/* Its address costs a call, which the compiler would otherwise repeat for each use. */
+/* Returns the state of the calling thread. Kept in one function, because the variable's address
+ * costs a call, which the compiler would otherwise repeat for each use. */
 static inline struct thread_spans *this_thread(void) {
     struct thread_spans *spans = &here;
     __asm__("" : "+r"(spans));
@@ -96,7 +98,8 @@ static unsigned first_to_go(const struct thread_spans *spans, uintptr_t token, u
                          spans->kept[found - 1].attached.storage != storage))
         found--;
     if (found == 0)
-        return 0; /* the context is below the kept ones, which were all attached after it */
+        /* the context is below the kept ones, so the storage has detached all kept contexts */
+        return 0;
     const uintptr_t list = spans->kept[--found].attached.list;
     for (unsigned i = found + 1; i < spans->count; i++)
         if (spans->kept[i].attached.list == list && spans->kept[i].attached.storage == storage)

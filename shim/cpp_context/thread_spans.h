@@ -19,23 +19,23 @@
 
 enum { MOST_STORAGES = 16 };
 
-/* A context that is attached to the calling thread. */
+/* Describes a context that is attached to the calling thread. */
 struct attached {
     uintptr_t token;  /* its token for Detach() */
     uintptr_t list;   /* identity of its list */
     unsigned storage; /* number of its storage, below MOST_STORAGES */
 };
 
-/* Called after the context was attached: it is now the last context of its storage. Context: the
- * program's threads. */
+/* Records that the program has attached a context, which is now the last context of its storage.
+ * Context: the program's threads. */
 void thread_spans_push(const struct attached *attached, const struct span_ids *ids);
 
-/* Called when the context of `token` was detached from its storage, and with it all contexts
- * attached to that storage after it. Returns false if the storage must be queried for the context
- * that is active now. Context: as thread_spans_push(). */
+/* Records that the program has detached the context of `token` from its storage, and with it all
+ * contexts attached to that storage after it. Returns false if the storage must be queried for the
+ * context that is active now. Context: as thread_spans_push(). */
 bool thread_spans_pop(uintptr_t token, unsigned storage);
 
-/* Stores the storage's response to this query: the list of its last context; 0: it has no context.
+/* Stores the storage's response to that query: the list of its last context; 0: it has no context.
  * Context: as thread_spans_push(). */
 void thread_spans_found(unsigned storage, uintptr_t list, const struct span_ids *ids);
 
