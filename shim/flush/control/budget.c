@@ -7,19 +7,21 @@
 
 static const double least_processors = 0.1;
 static const double millionth = 1e-6;
-/* Shares of the time that sampling may take: the target of every change, the highest share that is
- * tolerated, and the share below which rates rise. */
+/* Sets shares of the time that sampling may take: the target of every change, the highest share
+ * that is tolerated, and the share below which rates rise. */
 static const double aim = 0.95;
 static const double tolerated = 1.05;
 static const double spare = 0.8;
 static const double most_rise = 2;
 static const double least_rise = 1.15;
-/* A program is idle that uses less than one part in so many of what it used, and one that uses more
- * than so many times as much as before has begun something else. */
+/* Recognizes a change of the program's phase: a program that uses less than one part in so many of
+ * what it used is idle, and a program that uses more than so many times as much as before has begun
+ * something else. */
 static const double jump = 4;
 static const uint64_t minute = 60 * (uint64_t)NANO_PER_SECOND;
-/* A stretch may last a fifth of a second, and the most that a program used in one of many short
- * stretches is far more than its use over their sum. So peaks are means over at least this time. */
+/* Averages the peaks over time: a stretch may last a fifth of a second, and the most that a program
+ * used in one of many short stretches is far more than its use over their sum. So peaks are means
+ * over at least this time. */
 static const uint64_t window_nano = 10 * (uint64_t)NANO_PER_SECOND;
 
 struct budget budget_open(uint64_t limit) {
@@ -152,9 +154,10 @@ static double lower_frequency(const struct overhead *seen, uint64_t in_force, do
     return frequency * ratio;
 }
 
-/* An interval R samples, of n objects of mean size m, n (1 - e^(-m/R)). If sizes differ, fewer
- * objects are sampled, and never more than total bytes / R. The result is at least the proportional
- * interval, which is exact for objects that are small compared with it. */
+/* Returns the interval R at which the cost falls by `ratio`. An interval R samples, of n objects of
+ * mean size m, n (1 - e^(-m/R)). If sizes differ, fewer objects are sampled, and never more than
+ * total bytes / R. The result is at least the proportional interval, which is exact for objects
+ * that are small compared with it. */
 static double longer_interval(const struct sampling_cost *cost, uint64_t in_force, double ratio) {
     const double wanted = (double)cost->samples * ratio;
     const double proportional = (double)in_force / ratio;

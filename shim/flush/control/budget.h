@@ -23,16 +23,18 @@
 
 #define BUDGET_NONE UINT64_MAX
 
-/* The budget lowers no rate beyond these limits. The configured rate may be lower. */
+/* Bounds the rates: the budget lowers no rate beyond these limits. The configured rate may be
+ * lower. */
 #define BUDGET_LEAST_FREQUENCY       UINT64_C(10)         /* Hz of CPU samples */
 #define BUDGET_LONGEST_INTERVAL      (UINT64_C(64) << 20) /* bytes between two allocations */
 #define BUDGET_LONGEST_LOCK_INTERVAL UINT64_C(1000000000) /* nanoseconds of delay */
-/* Excess that is always allowed: a process's first samples are expensive, and come only once. */
+/* Excess in nanoseconds that is always allowed, because a process's first samples are expensive,
+ * and come only once. */
 #define BUDGET_BURST_NANO UINT64_C(5000000)
 
 enum { BUDGET_MINUTES = 5 };
 
-/* Measurements of a stretch of time, during which the settings did not change. */
+/* Holds the measurements of a stretch of time, during which the settings did not change. */
 struct overhead {
     uint64_t nano;         /* length of the stretch */
     uint64_t program_nano; /* the program's own CPU time */
@@ -40,25 +42,26 @@ struct overhead {
     struct sampling_cost of[SAMPLINGS];
 };
 
-/* Stretches over which the program's usage is averaged. */
+/* Averages the program's usage over stretches. */
 struct budget_window {
     uint64_t nano;
     uint64_t program_nano;
 };
 
 struct budget {
-    uint64_t limit; /* millionths; or BUDGET_NONE */
+    uint64_t limit; /* millionths of the program's CPU time; or BUDGET_NONE */
     /* bounds of the rates in force; UINT64_MAX and 0: the configured rates hold */
     uint64_t most_frequency;
     uint64_t least_interval;
     uint64_t least_lock_interval;
     double peaks[BUDGET_MINUTES]; /* most processors that the program used in a window, by minute */
-    double bursts[BUDGET_MINUTES]; /* most that it used in one stretch, by minute */
-    struct budget_window window;   /* the present one */
-    uint64_t minute_nano;          /* elapsed part of the newest of these minutes */
-    double lowered_at;             /* greatest burst at the last lowering */
-    double debt;                   /* nanoseconds over the budget that have not been compensated */
-    bool fell;                     /* lowered since the last end of an interval */
+    /* most processors that the program used in one stretch, by minute */
+    double bursts[BUDGET_MINUTES];
+    struct budget_window window; /* the window that is being averaged */
+    uint64_t minute_nano;        /* elapsed part of the newest of these minutes */
+    double lowered_at;           /* greatest burst at the last lowering */
+    double debt;                 /* nanoseconds over the budget that have not been compensated */
+    bool fell;                   /* rates were lowered since the last end of an interval */
 };
 
 enum budget_change { BUDGET_STAYS, BUDGET_FALLS, BUDGET_RISES, BUDGET_RETURNS };

@@ -2,10 +2,11 @@
 
 #include "clock.h"
 
-/* Shorter stretches are not significant: the program may request an export every 100 ms. */
+/* Bounds a stretch from below: shorter stretches are not significant, because the program may
+ * request an export every 100 ms. */
 static const uint64_t shortest_nano = UINT64_C(200) * NANO_PER_MILLI;
-/* Length of the first stretch if the process's first samples were expensive, so that they count
- * fully. */
+/* Sets the length of the first stretch if the process's first samples were expensive, so that they
+ * count fully. */
 static const uint64_t first_nano = UINT64_C(250) * NANO_PER_MILLI;
 
 static void begin_stretch(struct budget_watch *watch, const struct settings_values *in_force) {
@@ -25,9 +26,9 @@ static uint64_t all_costs(const struct sampling_cost costs[SAMPLINGS]) {
     return sum;
 }
 
-/* The CPU time that the program used before profiling began, perhaps before an exec, is unknown,
- * and so is the cost of the first samples relative to it. If they were cheap, the next regular
- * check is enough. */
+/* Begins the watch. The CPU time that the program used before profiling began, perhaps before an
+ * exec, is unknown, and so is the relative cost of the first samples. If these were cheap, the next
+ * regular check is enough. */
 struct budget_watch budget_watch_open(const struct capture_api *api,
                                       const struct settings_values *in_force) {
     struct budget_watch watch = {.api = api, .budget = budget_open(api->config->max_overhead)};
@@ -68,10 +69,10 @@ static uint64_t grown(uint64_t now, uint64_t before) {
     return now > before ? now - before : 0;
 }
 
-/* Most of the helper's work is the export, once in an interval. So the helper's share of one
- * interval is applied to all stretches of the next interval. A shorter interval, as the first one
- * is and one that a program or a client ends, would make the helper's start or one export a large
- * share: it is part of the next. */
+/* Ends an interval. Most of the helper's work is the export, once in an interval. So the helper's
+ * share of one interval is applied to all stretches of the next interval. A shorter interval, such
+ * as the first one or one that a program or a client ends, would make the helper's start or one
+ * export a large share, so it becomes a part of the next interval. */
 static void end_interval(struct budget_watch *watch) {
     const uint64_t nano = grown(watch->begun, watch->interval_begun);
     const uint64_t whole = watch->api->config->interval_ms * NANO_PER_MILLI;
@@ -88,7 +89,9 @@ static struct overhead end_stretch(struct budget_watch *watch,
                                    const struct settings_values *in_force, bool interval_ends) {
     const struct budget_watch before = *watch;
     begin_stretch(watch, in_force);
-    if (before.is_mixed) /* the last rates of the stretch may have been measured too briefly */
+    /* measures again after a second, because the last rates of a mixed stretch were perhaps in
+     * force too briefly */
+    if (before.is_mixed)
         watch->next = watch->begun + NANO_PER_SECOND;
     if (interval_ends)
         end_interval(watch);
@@ -105,7 +108,7 @@ static struct overhead end_stretch(struct budget_watch *watch,
     return seen;
 }
 
-/* Returns hundredths of a percent. */
+/* Returns the share that a cost has of the program's time, in hundredths of a percent. */
 static unsigned share(uint64_t cost, uint64_t program) {
     const double share = 10000 * (double)cost / (double)(program ? program : 1);
     return share < 1000000 ? (unsigned)share : 1000000;

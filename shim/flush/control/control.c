@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 enum { MOST_RECORDINGS = 16 };
-/* Delays between retries of a change that capture has refused. The cause usually ends soon, or
- * never (change_settings.h). */
+/* Sets the delays between retries of a change that capture has refused. The cause usually ends
+ * soon, or never (change_settings.h). */
 static const uint64_t first_pause = UINT64_C(50) * NANO_PER_MILLI;
 static const uint64_t longest_pause = NANO_PER_SECOND;
 
@@ -29,14 +29,15 @@ struct control {
     uint32_t last_number;
     struct shedding shedding;
     struct export_condition condition;
-    uint64_t max_overhead; /* decided value */
+    uint64_t max_overhead; /* value that was decided from all sources */
     struct budget_watch watch;
-    struct settings_values set; /* decided values, before the budget lowers rates */
+    /* values that were decided from all sources, before the budget lowers rates */
+    struct settings_values set;
     struct settings_values wanted;
     struct settings_values in_force;
     bool waits;     /* capture has not accepted `wanted` yet */
     uint64_t retry; /* time of the next attempt, CLOCK_MONOTONIC, ns */
-    uint64_t pause; /* delay after that attempt */
+    uint64_t pause; /* delay that follows that attempt, ns */
 };
 
 /* --- the decision --- */
@@ -256,8 +257,8 @@ void control_record_end(struct control *control, uint32_t number) {
 
 /* --- the settings in force --- */
 
-/* The heap profiler may have lengthened the allocation interval, and the program may have stopped
- * profiling by an API call. */
+/* Returns the values in force. They may differ from the decided values: the heap profiler may have
+ * lengthened the allocation interval, and the program may have stopped profiling by an API call. */
 static struct settable_values in_force(const struct control *control) {
     const struct settings_values *const applied = &control->in_force;
     const bool is_on = applied->on && !applied->shed && !control->api->lifecycle.is_paused();

@@ -19,10 +19,10 @@ struct control;
 
 enum { CONTROL_PROBLEM = 256 };
 
-/* Starts from `api->config` and applies to capture what differs from its start. `api` must outlive
- * it. Returns NULL without memory. */
+/* Starts from `api->config`, and applies to capture the settings that differ from the start's.
+ * `api` must outlive the result. Returns NULL without memory. */
 struct control *control_open(const struct capture_api *api);
-void control_close(struct control *control); /* `control` may be NULL */
+void control_close(struct control *control); /* accepts NULL */
 
 /* Call at each export, before its harvest. `nano` have passed since the last export. */
 void control_poll(struct control *control, uint64_t nano);
@@ -64,7 +64,8 @@ bool control_check(const struct control *control, const char *text, size_t size,
 uint32_t control_record(struct control *control, const char *text, size_t size,
                         char problem[static CONTROL_PROBLEM]);
 void control_record_end(struct control *control,
-                        uint32_t recording); /* 0 or a number that has ended: does nothing */
+                        /* does nothing if the number is 0 or its recording has ended */
+                        uint32_t recording);
 
 /* Visits each settable variable in the order of the list, with the value in force as the
  * environment would have it. Both texts are valid during the visit. */

@@ -22,7 +22,8 @@ struct control_file control_file_open(const struct capture_api *api) {
 
 /* --- logging --- */
 
-/* Only one process of a tree logs warnings: its children and siblings have the same file. */
+/* Returns the level of warnings. Only one process of a tree logs them, because its children and
+ * siblings have the same file. */
 static enum log_level level_of_warnings(struct control_file *file) {
     if (!file->has_chosen_reporter)
         file->reports_problems =
@@ -64,7 +65,7 @@ static const char *open_problem(const char *path) {
            "put another in its place";
 }
 
-/* Returns NULL, or what is wrong with the file as a whole. */
+/* Returns NULL, or what is wrong with the file as a whole, as a constant text. */
 static const char *read_trusted(struct control_file *file) {
     struct declared_file read = {NULL, 0};
     struct reading reading = {.file = file};
@@ -83,7 +84,7 @@ static const char *read_trusted(struct control_file *file) {
 
 static void reload_overlay(struct control_file *file) {
     const int error = file->seen.error;
-    /* such a file may appear and disappear */
+    /* a missing file is logged at debug level only, because it may appear and disappear */
     const bool is_missing = error == ENOENT || error == ENOTDIR;
     file->overlay = (struct overlay){.has = 0};
     const char *const problem = error ? file_problem_text(error) : read_trusted(file);

@@ -1,11 +1,12 @@
-/* Watches a file (OTEL_PROFILER_CONTROL_FILE): its settings hold as long as they are in it.
+/* Watches a file (OTEL_PROFILER_CONTROL_FILE): settings in the file hold as long as they stand
+ * there.
  *
  * The file is checked once a second with one system call, and read again if it has changed or is
  * another file; a ConfigMap's symbolic link then leads to another inode. The result depends only on
  * the present contents, so that processes that start later get the same settings:
  * - a wrong line is ignored, and the others hold;
  * - a file that is missing or refused sets nothing;
- * - it is refused unless only root and the process's user can write or replace it
+ * - a file is refused unless only root and the process's user can write or replace it
  *   (files/trusted_file.h).
  * If the program has changed its root, the file cannot be checked, and its last contents hold.
  * Errors are logged once per change, by one process of a tree.
@@ -21,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Identifies the file. Equal values mean that it has not changed. If the file is missing, all
+/* Identifies the file. Equal values mean that the file has not changed. If the file is missing, all
  * members but `error` are 0. */
 struct file_seen {
     uint64_t device;

@@ -24,7 +24,8 @@ bool export_condition_holds(struct condition bounds, struct interval_figures fig
     return bounds.rss_kib && (figures.rss_kib < 0 || figures.rss_kib > bounds.rss_kib);
 }
 
-/* proc(5), statm: the second number is the resident pages. */
+/* Returns the resident memory in KiB: the second number of statm (proc(5)) is the resident
+ * pages. */
 static double resident_kib(void) {
     char text[KERNEL_TEXT_BYTES];
     if (!may_open_by_path() || !kernel_text("/proc/self", "statm", text))
@@ -43,7 +44,7 @@ static struct interval_figures measure_interval(struct export_condition *conditi
     const uint64_t all = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     condition->cpu_nano = all > own ? all - own : 0;
     condition->began = true;
-    /* CPU time is the difference of two clocks, and one may lag behind */
+    /* 0 instead of a negative difference: one of the two clocks may lag behind the other */
     const uint64_t used = condition->cpu_nano > before ? condition->cpu_nano - before : 0;
     return (struct interval_figures){.cpu_percent = knew ? 100 * (double)used / (double)nano : -1,
                                      .rss_kib = condition->bounds.rss_kib ? resident_kib() : -1};

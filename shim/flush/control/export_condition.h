@@ -1,5 +1,6 @@
 /* Decides whether a whole interval is exported (OTEL_PROFILER_CONDITION), by comparing the
- * process's figures with the bounds at its end. long_spans.h handles bounds of span durations.
+ * process's figures at the interval's end with the bounds. long_spans.h handles bounds of span
+ * durations.
  *
  * CPU time is that of all threads except the profiler's, from one export to the next. In the first
  * interval it counts from the start of profiling: CPU time that another program used in the process
@@ -17,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A negative figure is unknown. */
+/* Holds the figures of an interval; a negative figure is unknown. */
 struct interval_figures {
     double cpu_percent;
     double rss_kib;
@@ -37,7 +38,7 @@ struct export_condition export_condition_open(const struct capture_api *api);
 /* Call at the end of an interval, with its length. */
 void export_condition_update(struct export_condition *condition, uint64_t nano);
 
-/* Compares the figures with the bounds, and nothing else. */
+/* Compares the figures with the bounds, and reads nothing else. */
 bool export_condition_holds(struct condition bounds, struct interval_figures figures);
 
 #endif

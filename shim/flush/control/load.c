@@ -12,7 +12,8 @@
 
 /* --- the machine --- */
 
-/* proc(5): user nice system idle iowait irq softirq steal; user and nice include guest time. */
+/* Parses the numbers of proc(5): user nice system idle iowait irq softirq steal; user and nice
+ * include guest time. */
 bool load_parse_machine(const char *text, struct load *load) {
     enum { IDLE = 3, IOWAIT = 4, COLUMNS = 8 };
     load->busy = load->all = 0;
@@ -65,7 +66,8 @@ struct first_version {
     const char *mount;
 };
 
-/* cgroup v1 has limits in one controller and CPU time in another, which may be mounted apart. */
+/* Visits a folder of cgroup v1, which has limits in one controller and CPU time in another; the two
+ * may be mounted apart. */
 static void visit_first_version(void *arg, const char *folder) {
     const struct first_version *const of = arg;
     char counted[4096];
@@ -108,7 +110,8 @@ static const struct group_load *find_group(const struct load *load, uint64_t nam
     return NULL;
 }
 
-/* Returns a negative number if the group was not known before, or if its counter has been reset. */
+/* Returns the load of a group in percent of its limit; a negative number if the group was not known
+ * before, or if its counter has been reset. */
 static double percent_of_group(const struct load *before, const struct load *after,
                                const struct group_load *group) {
     const struct group_load *const was = find_group(before, group->name);

@@ -14,13 +14,13 @@
 
 #include <stdint.h>
 
-/* Initially all 0. */
+/* Holds the spans that are tracked. Initially all 0. */
 struct long_spans {
     struct span_table table;
     uint64_t bound_nano; /* 0: no bound; spans are not tracked */
 };
 
-/* [begun, ended) of CLOCK_MONOTONIC. */
+/* Holds a span's time from `begun` to before `ended`, by CLOCK_MONOTONIC. */
 struct span_interval {
     uint64_t begun_nano;
     uint64_t ended_nano;

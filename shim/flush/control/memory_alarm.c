@@ -2,7 +2,7 @@
 
 #include "clock.h"
 
-/* Factors of the usage at an alarm: at GROWN the next alarm is due; below FALLEN the alarm is
+/* Sets factors of the usage at an alarm: at GROWN the next alarm is due; below FALLEN the alarm is
  * reset. */
 #define GROWN  1.05
 #define FALLEN 0.95

@@ -8,11 +8,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* An export needs so much free memory: half more than an export with its names (cycle.c). */
+/* Sets how much free memory an export needs, in bytes: half more than an export with its names
+ * needs (cycle.c). */
 static const uint64_t export_room = UINT64_C(12) << 20;
 
-/* A larger value means that there is no limit: cgroup v1 then shows the highest number of pages
- * that it can represent, in bytes. */
+/* Separates limits from "no limit", which is a larger value: cgroup v1 then shows the highest
+ * number of pages that it can represent, in bytes. */
 static const uint64_t no_limit = UINT64_C(1) << 60;
 
 static uint64_t lesser(uint64_t a, uint64_t b) {
@@ -66,7 +67,8 @@ struct memory_limit memory_limit_of_groups(const char *mount, const char *groups
 
 /* --- the process --- */
 
-/* proc(5): a missing limit is "unlimited"; sizes are in pages. */
+/* Evaluates the texts as proc(5) describes them: a missing limit is "unlimited"; sizes are in
+ * pages. */
 struct memory_limit memory_limit_of_process(const char *limits, const char *statm) {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     unsigned long long size;

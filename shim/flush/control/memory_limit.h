@@ -10,18 +10,18 @@
 
 #include <stdint.h>
 
-/* The limit that the process is nearest to. */
+/* Describes the limit that the process is nearest to. */
 struct memory_limit {
     const char *of;   /* name of the limit in messages; NULL: there is no limit */
     uint64_t name;    /* hash of the control group; 0: a limit of the process */
-    uint64_t limit;   /* bytes */
+    uint64_t limit;   /* the limit in bytes */
     uint64_t used;    /* bytes in use */
-    double nearness;  /* 1 and more: the limit is near; proportional to usage */
+    double nearness;  /* at least 1: the limit is near; proportional to the usage */
     uint64_t hits;    /* number of times that usage has reached a limit; 0 if the limit is far */
     uint64_t stalled; /* time in us that tasks have waited for memory; 0 if the limit is far */
 };
 
-/* `hits` and `stalled` are read from this nearness on: three quarters of the limit are used. */
+/* Reads `hits` and `stalled` from this nearness on: three quarters of the limit are used. */
 #define MEMORY_NOT_FAR (0.75 / 0.9)
 
 /* Reads the present state, except for files whose paths must not be used (by_path.h). */

@@ -145,7 +145,7 @@ static const struct row *settable_find(struct part name) {
     return NULL;
 }
 
-/* "all" means all types of the configuration. Returns NULL, or what is wrong. */
+/* Resolves "all" to all types of the configuration. Returns NULL, or what is wrong. */
 static const char *check_types(unsigned *types, const struct config *config) {
     if (*types == (1u << PROFILE_WORDS) - 1)
         *types = config->types;
@@ -167,7 +167,7 @@ static const char *check(struct settable_values *values, const struct row *row,
     return NULL;
 }
 
-/* Returns NULL, or what is wrong. */
+/* Sets one value from a line. Returns NULL, or what is wrong. */
 static const char *overlay_set(struct overlay *overlay, const struct row *row, struct part value,
                                const struct config *config) {
     char text[SETTABLE_VALUE_BYTES];
@@ -193,7 +193,7 @@ static const char *overlay_set(struct overlay *overlay, const struct row *row, s
 
 static bool read_pair(struct overlay *overlay, struct part name, struct part value,
                       const struct config *config, struct sentence *sentence) {
-    enum { SHOWN = 60 }; /* bytes of another writer's text */
+    enum { SHOWN = 60 }; /* bytes of a foreign text that a message shows */
     const struct row *const row = settable_find(name);
     if (!row) {
         /* Quotes only names of the profiler's variables: the file may be the wrong one, with
@@ -256,7 +256,8 @@ static uint64_t finer_of(const struct row *row, uint64_t a, uint64_t b) {
     return (a > b) == (row->finer == MOST) ? a : b;
 }
 
-/* A recording that only turns profiling on asks for all configured types. */
+/* Returns the types that an overlay wants: a recording that only turns profiling on wants all
+ * configured types. */
 static unsigned types_asked(const struct settable_values *values, const struct overlay *overlay) {
     if (has(overlay, SETTABLE_types))
         return overlay->values.types;

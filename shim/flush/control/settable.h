@@ -24,7 +24,7 @@ enum settable {
     SETTABLES
 };
 
-/* Fields have the types of struct config. */
+/* Holds the values of all settable variables; fields have the types of struct config. */
 struct settable_values {
     enum at_start start;
     unsigned types;
@@ -39,7 +39,7 @@ struct settable_values {
     struct condition condition;
 };
 
-/* Values of some of the variables. */
+/* Holds values of some of the variables. */
 struct overlay {
     unsigned has; /* bits 1u << enum settable: the variables that have a value here */
     struct settable_values values;
@@ -65,7 +65,7 @@ typedef void overlay_wrong(void *arg, unsigned line, const char *what);
 void overlay_read(struct overlay *overlay, const char *text, size_t size,
                   const struct config *config, overlay_wrong *wrong, void *arg);
 
-/* Replaces the values that `overlay` has. */
+/* Replaces those of `values` that `overlay` has. */
 void overlay_lay(struct settable_values *values, const struct overlay *overlay);
 
 /* Combines `values` with `count` overlays: each variable gets the finest of the values, so nothing

@@ -35,7 +35,7 @@ struct shedding shedding_open(const struct capture_api *api);
 /* Sets the threshold. 0 disables shedding and lets sampling continue. */
 void shedding_limit(struct shedding *shedding, uint64_t threshold);
 
-/* Polls if it is due. Returns true if `is_on` has changed. */
+/* Polls if a poll is due. Returns true if `is_on` has changed. */
 bool shedding_poll(struct shedding *shedding);
 
 /* Sets whether sampling is off for another reason; such time does not count as shed. */

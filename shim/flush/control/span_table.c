@@ -99,7 +99,8 @@ void span_table_record(struct span_table *table, const struct sample_context *co
             table->lost++;
             return;
         }
-        entry = find_entry(table, ids); /* span_table_has_room() may have moved the table */
+        /* finds the entry again, because span_table_has_room() may have moved the table */
+        entry = find_entry(table, ids);
         memcpy(entry->ids, ids, sizeof entry->ids);
         table->count++;
     }

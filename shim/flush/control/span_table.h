@@ -2,11 +2,10 @@
  * any thread.
  *
  * A span is identified by trace id and span id. The caller removes spans that were not seen for
- * some time. The table holds at most SPANS_MOST spans: if it is full, spans that were last seen
- * before the current interval are removed, and if that is not enough, the new span is refused. Both
- * are counted. In either case a span seems shorter than it is, never longer. The table is an open
- * hash table that doubles; a span costs 40 bytes.
- * Context of all: flush.
+ * some time. The table holds at most SPANS_MOST spans: if it is full, the table removes spans that
+ * were last seen before the current interval, and if that is not enough, refuses the new span. It
+ * counts removed and refused spans. In either case a span seems shorter than it is, never longer.
+ * The table is an open hash table that doubles; a span costs 40 bytes. Context of all: flush.
  */
 #ifndef OTELPROF_SPAN_TABLE_H
 #define OTELPROF_SPAN_TABLE_H
@@ -21,7 +20,7 @@ enum { SPANS_MOST = 49152 }; /* three quarters of 65,536 places: 2.5 MiB */
 
 struct span_entry;
 
-/* All 0: empty. */
+/* Holds the spans; a table of zeros is empty. */
 struct span_table {
     struct span_entry *entries;
     size_t places; /* a power of two, or 0 */
@@ -34,7 +33,7 @@ struct span_table {
 /* Begins an interval, at `nano` (CLOCK_MONOTONIC). */
 void span_table_begin(struct span_table *table, uint64_t nano);
 
-/* Records when samples of the span in `context` were taken. Ignores `seen` of all 0. */
+/* Records when samples of the span in `context` were taken. Ignores a `seen` of zeros. */
 void span_table_record(struct span_table *table, const struct sample_context *context,
                        struct span_seen seen);
 
