@@ -16,15 +16,15 @@ struct complaint {
 };
 
 struct complaints {
-    size_t count; /* number of errors, including those that were not kept */
+    size_t count; /* number of errors, including errors that were not kept */
     struct complaint items[MAX_COMPLAINTS];
 };
 
-/* `section` is "" or the path before the key, with a trailing dot. */
+/* Adds an error. `section` is "" or the path before the key, with a trailing dot. */
 void complain(struct complaints *complaints, size_t line, const char *section, const char *key,
               const char *what);
 
-/* Logs each on a line of its own. */
+/* Logs each error on a line of its own. */
 void complaints_log(const struct complaints *complaints, const char *path, const struct log *log,
                     enum log_level level);
 

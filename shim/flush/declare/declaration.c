@@ -11,8 +11,8 @@
 
 enum {
     FILE_MOST = 1 << 20,
-    /* Largest file if CPU time has no limit, because the work grows with the square of the number
-     * of anchors. */
+    /* Bounds the file if CPU time has no limit, because the work grows with the square of the
+     * number of anchors. */
     UNTIMED_FILE_MOST = 64 << 10,
 };
 static const struct work_budget budget = {500 * NANO_PER_MILLI, 32 << 20};
@@ -27,7 +27,8 @@ struct reading {
 
 /* --- the file --- */
 
-/* The helper thread sees the environment of the process's start (hooks/environment.c). */
+/* Returns the value of a variable in the environment of the process's start, which the helper
+ * thread sees (hooks/environment.c). */
 static const char *environment_look_up(const char *name) {
     return getenv(name);
 }
@@ -43,7 +44,8 @@ static void declaration_refuse(struct declaration *declaration, const char *what
     declaration->refused_line = line;
 }
 
-/* If the guard ends the reader, the partial values are discarded: they may be inconsistent. */
+/* Reads the values. If the guard ends the reader, the partial values are discarded, because they
+ * may be inconsistent. */
 static void declaration_read_file(struct reading *reading) {
     const struct capture_api *const api = reading->api;
     struct declaration *const declaration = reading->declaration;
@@ -63,7 +65,8 @@ static void declaration_read_file(struct reading *reading) {
 
 /* --- logging --- */
 
-/* Only one process of a tree logs at this level: the others read the same file. */
+/* Returns the level of a message that only one process of a tree logs, because the others read the
+ * same file. */
 static enum log_level level_in_tree(const struct capture_api *api, enum log_level level) {
     if (process_tree_has_reported(REPORTER_PROFILED))
         return LOG_DEBUG;
@@ -102,7 +105,7 @@ static bool is_about(const char *message, const char *entry) {
            strchr("= ", message[front + length - back]) != NULL;
 }
 
-/* Errors of the environment were logged at the start; only those of the file are logged here. */
+/* Logs an error of the file's settings; errors of the environment were logged at the start. */
 static void report_wrong_setting(void *arg, const char *message) {
     struct reading *const reading = arg;
     for (size_t i = 0; i < reading->values.count; i++) {
@@ -138,7 +141,8 @@ static const char **merge_environment(const struct reading *reading) {
     return all;
 }
 
-/* Removes what was not prepared at the start and so cannot be turned on (settings.h). */
+/* Removes settings that were not prepared at the start, because the profiler cannot turn them on
+ * later (settings.h). */
 static void keep_within_start(struct reading *reading) {
     const struct config *const start = reading->api->config;
     struct config *const config = &reading->declaration->config;

@@ -25,7 +25,7 @@ struct declaration {
         *refused; /* the reason why nothing is profiled, a constant; NULL: the file was accepted */
     size_t refused_line; /* 0: the reason has no single line */
     bool disabled;
-    struct config config; /* merged settings: the file's override the environment's */
+    struct config config; /* merged settings: the file's settings override the environment's */
     struct attribute_set attributes;
     char text[DECLARED_CONFIG_BYTES]; /* storage of the configuration's strings */
 };

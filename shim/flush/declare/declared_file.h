@@ -15,7 +15,8 @@ struct declared_file {
     size_t size;
 };
 
-/* Returns NULL on success; otherwise what is wrong with the file, a constant. */
+/* Reads the file at `path`. Returns NULL on success; otherwise what is wrong with the file, a
+ * constant. */
 const char *declared_file_read(const char *path, size_t most, struct declared_file *file);
 
 /* Reads the file of a descriptor as declared_file_read() does, and closes the descriptor. */

@@ -22,8 +22,8 @@ static enum wanted parse_wanted(const char *type) {
     return is_array ? WANTED_ARRAY : WANTED_UNKNOWN;
 }
 
-/* A string attribute keeps the written text, even if it reads as a number. Returns false if the
- * value is of another type. */
+/* Converts a value. A string attribute keeps the written text, even if it reads as a number.
+ * Returns false if the value is of another type. */
 static bool convert(const struct value *from, enum wanted wanted, struct attribute_value *to) {
     const struct scalar *const scalar = &from->scalar;
     switch (wanted) {
@@ -57,7 +57,8 @@ static const char *set_attribute(struct attribute_set *set, const char *name,
     return attributes_find(set, name) ? NULL : "is one too many (64 are taken); it is left out";
 }
 
-/* Returns NULL on success; otherwise the error. Stores the entry's name, or "" if it has none. */
+/* Reads one attribute. Returns NULL on success; otherwise the error. Stores the entry's name, or ""
+ * if it has none. */
 static const char *read_attribute(struct document *document, const yaml_node_t *item,
                                   struct attribute_set *set, struct value *name) {
     struct value value;

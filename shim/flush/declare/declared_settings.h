@@ -17,12 +17,12 @@ enum declared_setting {
 };
 
 /* Classifies a key. Unless it is unknown, `variable` receives the name of the equivalent
- * environment variable, the one for profiles alone (OTEL_EXPORTER_OTLP_PROFILES_X) if there are
- * two. */
+ * environment variable; of two such variables, the name of the variable for profiles alone
+ * (OTEL_EXPORTER_OTLP_PROFILES_X). */
 enum declared_setting declared_setting_find(const char *key, char variable[SETTING_NAME_BYTES]);
 
-/* Makes the key of a variable. Returns false if it has none, because the model has another place
- * for the setting. */
+/* Makes the key of a variable. Returns false if the variable has no key, because the model has
+ * another place for the setting. */
 bool declared_setting_key(const char *variable, char key[SETTING_NAME_BYTES]);
 
 #endif

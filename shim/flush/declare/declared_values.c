@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Supported versions of the file format: 0.3, the first with today's resource section, to 1.x. */
+/* Bounds the versions of the file format that are supported: from 0.3, the first with today's
+ * resource section, to 1.x. */
 enum { OLDEST_MINOR_OF_0 = 3, MAJOR = 1 };
 
 static const char section[] = "distribution.otelprof.";
@@ -29,7 +30,7 @@ static bool is_null(const yaml_node_t *node, const struct value *value) {
 
 /* --- file_format --- */
 
-/* Accepts for example "1.0" and "1.1-rc.2". */
+/* Accepts a supported version, for example "1.0" and "1.1-rc.2". */
 static bool format_fits(const char *text) {
     uint64_t major;
     uint64_t minor;
@@ -149,7 +150,8 @@ static bool join_list(struct reader *r, const yaml_node_t *sequence, char *text,
     return true;
 }
 
-/* If a list that protects data cannot be read, assumes the strictest value. */
+/* Refuses the value of a setting. If it is a list that protects data, assumes the strictest
+ * value. */
 static void refuse_value(struct reader *r, const yaml_node_t *node, const char *key,
                          const char *variable) {
     if (strcmp(variable, "OTEL_PROFILER_REDACT") == 0) {
@@ -194,7 +196,7 @@ static void read_setting(struct reader *r, const yaml_node_t *node, const char *
     }
 }
 
-/* Refuses the file if the section is malformed: it might name values to hide. */
+/* Refuses the file if the section is malformed: the section might name values to hide. */
 static void refuse_section(struct reader *r, const yaml_node_t *node, const char *what) {
     struct value value;
     const bool is_absent = !node || node->type == YAML_MAPPING_NODE ||

@@ -18,7 +18,7 @@ static void document_refuse(struct document *document, const char *what, size_t 
         document->refusal = (struct refusal){what, line};
 }
 
-/* Refuses a second document: it is not read, and might name values to hide. */
+/* Refuses a file with a second document, which is not read and might name values to hide. */
 static bool is_the_only_one(struct document *document, yaml_parser_t *parser) {
     yaml_document_t next;
     if (!yaml_parser_load(parser, &next)) {

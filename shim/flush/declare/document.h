@@ -21,7 +21,7 @@ enum { VALUE_BYTES = 8192 };
 /* Describes why a file is refused as a whole. `what` is a constant. */
 struct refusal {
     const char *what; /* NULL: not refused */
-    size_t line;      /* 0: unknown */
+    size_t line;      /* line of the error, from 1; 0: unknown */
 };
 
 struct document {
@@ -31,8 +31,8 @@ struct document {
         refusal; /* also set by an access that finds a malformed value or a duplicate key */
 };
 
-/* Returns false if the text is not YAML, has more than one document, or without memory; see
- * `refusal`. Otherwise call document_close(). */
+/* Parses the text. Returns false if it is not YAML, has more than one document, or there is no
+ * memory; `refusal` says why. After true the caller must call document_close(). */
 bool document_open(struct document *document, const char *text, size_t size,
                    substitution_look_up *look_up);
 void document_close(struct document *document);

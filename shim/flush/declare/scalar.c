@@ -36,7 +36,7 @@ static int integer_base(const char *text) {
     return *digits && !*skip_digits(digits) ? 10 : 0;
 }
 
-/* Returns false beyond 64 bits. */
+/* Reads the integer. Returns false if it has more than 64 bits. */
 static bool read_integer(const char *text, int base, int64_t *integer) {
     const bool negative = text[0] == '-';
     const char *const digits = skip_sign(text) + (base == 10 ? 0 : 2);
@@ -50,7 +50,7 @@ static bool read_integer(const char *text, int base, int64_t *integer) {
 
 /* --- other numbers --- */
 
-/* [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )? */
+/* Returns true for [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )? */
 static bool is_real(const char *text) {
     const char *at = skip_sign(text);
     const char *const whole = at;

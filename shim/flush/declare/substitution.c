@@ -59,7 +59,7 @@ static bool add_reference(struct output *out, const char *at, const char *end,
     return true;
 }
 
-/* Adds a part of the text that has no "$$" in it. */
+/* Adds a part of the text that has no "$$". */
 static bool add_part(struct output *out, const char *at, const char *end,
                      substitution_look_up *look_up) {
     while (at < end) {

@@ -1,10 +1,9 @@
 /* Replaces references to environment variables in the values of a configuration file: ${NAME},
  * ${env:NAME}, ${NAME:-default}, and $$ for a dollar sign.
  *
- * It follows OpenTelemetry's configuration data model: $$ is found first, from left to right, and
- * references lie between two of them. The value of a variable is not substituted again. An empty
- * variable counts as unset.
- * Context: flush.
+ * The rules are those of OpenTelemetry's configuration data model: the text is first divided at
+ * each $$, from left to right; references lie in the parts between. The value of a variable is not
+ * substituted again. An empty variable counts as unset. Context: flush.
  */
 #ifndef OTELPROF_SUBSTITUTION_H
 #define OTELPROF_SUBSTITUTION_H
