@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Allows more than receivers take: Pyroscope turns attributes into labels and takes 30. */
+/* Bounds the set. It allows more attributes than receivers take: Pyroscope turns attributes into
+ * labels and takes 30. */
 enum { MAX_ATTRIBUTES = 64 };
 
 enum attribute_kind { ATTRIBUTE_TEXT, ATTRIBUTE_INT, ATTRIBUTE_DOUBLE, ATTRIBUTE_BOOL };
@@ -39,7 +40,7 @@ struct attribute_set {
     size_t count;
 };
 
-/* Returns NULL if the key is not in the set. */
+/* Returns the attribute of a key; NULL if the key is not in the set. */
 const struct attribute *attributes_find(const struct attribute_set *set, const char *key);
 
 /* Set or replace the attribute of that key. A NULL text changes nothing. */

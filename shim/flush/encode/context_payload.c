@@ -37,7 +37,7 @@ static Message *context_payload_unpack(const uint8_t *bytes, size_t size) {
 
 /* --- the resource --- */
 
-/* Returns false if the value has no usable type or text. */
+/* Converts a value. Returns false if it has no usable type or text. */
 static bool read_context_value(const Value *from, struct attribute_value *to) {
     switch (from ? from->value_case : OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE__NOT_SET) {
     case OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE_STRING_VALUE:
@@ -73,7 +73,7 @@ bool context_payload_read(const uint8_t *bytes, size_t size, struct attribute_se
 
 /* --- the names of keys --- */
 
-/* Returns the value of the last attribute of that key; NULL if there is none of that kind. */
+/* Returns the value of the last attribute of that key; NULL if there is none of the wanted kind. */
 static const Value *find_attribute(const Message *message, const char *key, int kind) {
     for (size_t i = message->n_attributes; i-- > 0;)
         if (strcmp(message->attributes[i]->key, key) == 0) {
@@ -83,7 +83,7 @@ static const Value *find_attribute(const Message *message, const char *key, int 
     return NULL;
 }
 
-/* Accepts both versions of OTEP 4947; the second one will replace the first. */
+/* Accepts both versions of OTEP 4947's schema; the second version will replace the first. */
 static bool is_known_schema(const Message *message) {
     const Value *const schema =
         find_attribute(message, "threadlocal.schema_version",

@@ -15,9 +15,9 @@ struct naming {
     const struct key_names *names;
     const struct config *config;
     struct intern seen;
-    /* struct exported_context, by number in `seen`; NULL: there was no memory */
+    /* struct exported_context, by the context's number in `seen`; NULL: there was no memory */
     struct arena_list named;
-    bool withheld; /* data in which contexts differ is not sent */
+    bool withheld; /* contexts differ in data that is not sent */
 };
 
 /* Collects the labels of one context. */
@@ -58,7 +58,7 @@ static bool is_link_key(const char *key) {
     return same_key(key, trace_key) || same_key(key, span_key);
 }
 
-/* Returns NULL without memory, or if the key is invalid. */
+/* Returns the key of a label; NULL without memory, or if the key is invalid. */
 static const char *label_key(struct naming *naming, const struct context_attribute *attribute) {
     if (!attribute->key)
         return naming->names->of[attribute->key_index];
@@ -68,7 +68,7 @@ static const char *label_key(struct naming *naming, const struct context_attribu
 
 /* --- one context --- */
 
-/* Returns NULL without memory. */
+/* Returns the value of a label; NULL without memory. */
 static const char *label_value(struct naming *naming, const struct context_attribute *attribute) {
     char *const value = arena_copy(&naming->merge->arena, attribute->value, attribute->value_bytes);
     for (size_t i = 0; value && i < attribute->value_bytes; i++)
@@ -103,7 +103,7 @@ static void find_labels(struct naming *naming, const struct sample_context *cont
     const bool linked = context_has_span(context);
     struct context_attribute attribute;
     uint32_t at = 0;
-    /* bounded for any data that the program has written there */
+    /* bounds the loop for any data that the program has written there */
     for (int i = 0;
          *wanted && i < CONTEXT_ATTRIBUTES && context_next_attribute(context, &at, &attribute);
          i++) {
@@ -117,7 +117,7 @@ static void find_labels(struct naming *naming, const struct sample_context *cont
         else
             found->left_out++;
     }
-    /* put last, so that these two replace labels of the same key */
+    /* these two are put last, so that they replace labels of the same key */
     if (naming->config->link_attributes && linked) {
         const char *const trace = hexadecimal(naming, context->trace_id, TRACE_ID_BYTES);
         const char *const span = hexadecimal(naming, context->span_id, SPAN_ID_BYTES);
@@ -161,7 +161,7 @@ static struct exported_context *exported_of(struct naming *naming,
         return NULL;
     if ((size_t)number < naming->named.count)
         return naming->named.items[number];
-    /* after the first failure numbers and contexts do not match any more */
+    /* adds nothing after the first failure, because numbers and contexts do not match any more */
     if (!is_new || (size_t)number != naming->named.count)
         return NULL;
     struct exported_context *const exported = export_one(naming, context, (uint32_t)number);
@@ -170,7 +170,8 @@ static struct exported_context *exported_of(struct naming *naming,
 
 /* --- contexts that are equal once exported --- */
 
-enum { IDENTITY_BYTES = 8192 }; /* bound for a context: labels, whose keys are names, and more */
+/* bounds one context: its labels, whose keys are names, and the rest */
+enum { IDENTITY_BYTES = 8192 };
 
 struct identity {
     size_t size;
@@ -199,7 +200,7 @@ static void make_identity(struct identity *identity, const struct exported_conte
 struct firsts {
     struct arena arena;
     struct intern index;
-    struct arena_list contexts; /* struct exported_context, by number in `index` */
+    struct arena_list contexts; /* struct exported_context, by the context's number in `index` */
 };
 
 /* Returns the first context with the same export; NULL if no part of it is exported. Without memory

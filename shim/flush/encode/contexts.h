@@ -1,7 +1,7 @@
 /* Converts the contexts of an interval's samples for the export: a link, and labels, which are
  * texts with keys.
  *
- * OTEL_PROFILER_LABELS selects labels by globs (glob.h) of keys. The others are not sent, and do
+ * OTEL_PROFILER_LABELS selects labels by globs (glob.h) of keys. Other labels are not sent, and do
  * not count as lost.
  *
  * A thread's context is not trusted. A key by index gets its name from the process context
@@ -21,7 +21,7 @@
 #include "merge.h"
 #include "otlp_writer.h"
 
-/* A context has at most so many labels, including the two of OTEL_PROFILER_LINK_ATTRIBUTES. */
+/* Bounds the labels of a context, including the two of OTEL_PROFILER_LINK_ATTRIBUTES. */
 enum { CONTEXT_LABELS = CONTEXT_ATTRIBUTES + 2 };
 
 struct label {
@@ -31,8 +31,8 @@ struct label {
 
 struct exported_context {
     const struct sample_context *span; /* NULL: no span */
-    uint32_t number;                   /* in order of first appearance in the merge, from 0 */
-    uint32_t left_out;                 /* number of attributes that are no valid labels */
+    uint32_t number;   /* number in order of first appearance in the merge, from 0 */
+    uint32_t left_out; /* number of attributes that are no valid labels */
     uint32_t label_count;
     struct label labels[];
 };

@@ -19,8 +19,9 @@ struct place {
     uint64_t interval; /* interval as in harvest_sample */
 };
 
-/* Maps places to locations. Specialized for speed, because every frame of every sample is searched
- * here: a key of two words, a hash of one multiplication. Open addressing, at most half full. */
+/* Maps places to locations. The table is made for speed, because every frame of every sample is
+ * searched here: a key has two words, a hash one multiplication. It uses open addressing, and is at
+ * most half full. */
 struct place_slot {
     struct place place;
     int32_t location; /* 0: empty */
@@ -35,8 +36,9 @@ struct dictionary {
     const char *redact; /* globs */
     const struct harvest_module *modules;
     size_t module_count;
-    int32_t *mappings;  /* by module; 0: the mapping is not yet written */
-    int32_t frame_type; /* attribute of every native location; 0: not yet written */
+    /* mapping's index in the dictionary, by module; 0: the mapping is not yet written */
+    int32_t *mappings;
+    int32_t frame_type; /* index of the attribute of every native location; 0: not yet written */
     struct place_slot *places;
     size_t place_capacity;
     size_t place_count;
@@ -186,13 +188,13 @@ static int32_t dictionary_location(struct dictionary *d, struct place place) {
     if (slot->location)
         return slot->location;
     if (2 * d->place_count >= d->place_capacity) {
-        /* no memory to cache the location; the writer lists it only once anyway */
+        /* without memory the location is not cached; the writer lists it only once anyway */
         if (!grow_places(d))
             return dictionary_new_location(d, place);
         slot = place_find_slot(d->places, d->place_capacity, place);
     }
     const int32_t location = dictionary_new_location(d, place);
-    if (!location) /* no memory: packing will report that */
+    if (!location) /* without memory there is no location; packing will report that */
         return 0;
     *slot = (struct place_slot){place, location};
     d->place_count++;

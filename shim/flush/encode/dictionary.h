@@ -16,7 +16,7 @@
 
 struct dictionary;
 
-/* Returns NULL without memory. Uses the modules of the last harvest. */
+/* Opens a dictionary, which uses the modules of the last harvest. Returns NULL without memory. */
 struct dictionary *dictionary_open(struct otlp_writer *writer, const struct capture_api *api,
                                    struct symbolizer *symbolizer);
 void dictionary_close(struct dictionary *dictionary);

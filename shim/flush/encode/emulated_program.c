@@ -12,7 +12,8 @@ static bool is_one_of(const char *const *names, size_t count, const char *name) 
     return false;
 }
 
-/* qemu-system-ARCH, qemu-img and others of the family emulate no program. */
+/* Returns false for qemu-system-ARCH, qemu-img and others of the family, which emulate no
+ * program. */
 bool emulates_a_program(const char *executable) {
     static const char family[] = "qemu-";
     static const char *const guests[] = {
@@ -28,7 +29,7 @@ bool emulates_a_program(const char *executable) {
            is_one_of(guests, sizeof guests / sizeof *guests, name + sizeof family - 1);
 }
 
-/* All other options take the next argument. */
+/* Returns true if the option takes no argument; all other options take the next argument. */
 static bool is_option_alone(const char *option) {
     static const char *const alone[] = {
         "h",       "help",    "strace",  "singlestep",      "one-insn-per-tb",

@@ -1,6 +1,6 @@
-/* Finds the program that this process emulates, where the process is qemu-user's: `qemu-ARCH
- * [options] program [arguments]`, or the same by way of binfmt_misc. The operator knows the process
- * by that program; qemu is what interpreters are to others. The rule for options is that of qemu's
+/* Finds the program that this process emulates if the process runs qemu-user: `qemu-ARCH [options]
+ * program [arguments]`, or the same by way of binfmt_misc. The operator knows the process by that
+ * program; qemu is what interpreters are to others. The rule for options is that of qemu's
  * linux-user/main.c. Context: flush.
  */
 #ifndef OTELPROF_EMULATED_PROGRAM_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns true if a process of this file is qemu-user's. */
+/* Returns true if a process that runs this file is qemu-user. */
 bool emulates_a_program(const char *executable);
 
 /* Returns the program's path as qemu got it, which lies in `arguments`, or NULL. `executable`: the

@@ -42,7 +42,7 @@ size_t function_names(const struct capture_api *api, struct symbolizer *symboliz
     }
     if (depth)
         return depth;
-    /* one name for all unnamed code of a module, because an address would not help a reader */
+    /* uses one name for all unnamed code of a module, because an address would not help a reader */
     const char *const name = glob_base_name(redact_path(redact, module->path));
     snprintf(names[0], FUNCTION_NAME_BYTES, name[0] == '[' ? "%s" : "[%s]", name);
     return 1;

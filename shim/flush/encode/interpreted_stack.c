@@ -66,7 +66,7 @@ static uint32_t put_group(struct merging *m) {
 }
 
 /* Writes a native frame, or the groups that it runs. The extent of the outermost frame is unknown,
- * so groups above it are written after it. */
+ * so groups above that frame are written after it. */
 static void put_native(struct merging *m, uint32_t i) {
     const struct native_stack *const native = m->native;
     const uint64_t sp = native->stack_pointers[i];
@@ -87,7 +87,7 @@ uint32_t interpreted_stack(const uint64_t *walked, uint32_t walked_count,
                         .max = max};
     if (!keep_walked(&m) || m.count == 0)
         return 0;
-    m.count--; /* the walker's last frame: it may run a group, too */
+    m.count--; /* handles the walker's last frame, which may run a group, too */
     for (uint32_t i = m.next_native - 1; i < native->count; i++)
         put_native(&m, i);
     while (next_place(&m))

@@ -11,7 +11,7 @@ enum { MAX_FRAMES = 1024 };
 struct collector {
     struct merge *merge;
     const struct capture_api *api;
-    struct slow_unwinder *unwinder; /* opened for the first unfinished stack */
+    struct slow_unwinder *unwinder; /* NULL until the first unfinished stack */
     bool unwinder_tried;
     const struct harvest_module *modules;
     size_t module_count;
@@ -209,7 +209,7 @@ static struct harvest_sample *merge_find_item(struct merge *merge,
         return NULL;
     if ((size_t)number < merge->items.count)
         return merge->items.items[number];
-    /* after the first failure numbers and items do not match any more: add nothing new */
+    /* stops adding after the first failure, because numbers and items do not match any more */
     if (!is_new || (size_t)number != merge->items.count)
         return NULL;
     return merge_new_item(merge, sample, merge->index.keys[number].bytes);

@@ -14,10 +14,10 @@ enum pprof_kind {
 
 enum pprof_begin { AT_REQUEST, AT_START, NOW };
 enum pprof_measure { PLAIN, TIMES_PERIOD };
-enum { PPROF_VALUES = 4 }; /* most values of a sample */
+enum { PPROF_VALUES = 4 }; /* largest number of values of a sample */
 
 struct pprof_value {
-    const char *of; /* sample type of the OTLP profile */
+    const char *of; /* sample type of the OTLP profile that has the value */
     const char *type;
     const char *unit;
     enum pprof_measure measure;

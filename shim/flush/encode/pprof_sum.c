@@ -10,7 +10,7 @@
 
 enum { MOST_BYTES = 16 << 20, SINCE_BYTES = 16 + UTC_TIME_BYTES };
 
-/* A label; part of a sample's key. */
+/* Describes a label, which is part of a sample's key. */
 struct label {
     int64_t number;
     int32_t key;
@@ -42,7 +42,7 @@ struct pprof_sum {
     int32_t other; /* number of the sample [other], once the sum is full; -1: not full */
 };
 
-/* Field numbers of pprof's messages, as in pprof_tables.c. */
+/* Lists field numbers of pprof's messages, as in pprof_tables.c. */
 enum { PROFILE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_TIME = 9, PROFILE_DURATION = 10 };
 enum { PROFILE_PERIOD_TYPE = 11, PROFILE_PERIOD = 12, PROFILE_COMMENT = 13, PROFILE_DEFAULT = 14 };
 enum { TYPE_TYPE = 1, TYPE_UNIT = 2 };
@@ -96,8 +96,8 @@ size_t pprof_sum_bytes(const struct pprof_sum *sum) {
 
 /* --- adding --- */
 
-/* Drops everything and starts again from zero. Called after a failed allocation, because the data
- * added last may lack indices. */
+/* Drops everything and starts again from zero, after a failed allocation, because the data added
+ * last may lack indices. */
 static void pprof_sum_reset(struct pprof_sum *sum) {
     pprof_tables_free(&sum->tables);
     free(sum->sums);
@@ -167,7 +167,8 @@ static bool pprof_read_label(struct pprof_sum *sum, struct pprof_reading *readin
     const struct listed_attribute *const attribute = reading->writer->attributes.keys[index].bytes;
     const char *const key = listed_text(reading->writer, attribute->key);
     *label = (struct label){.number = 0};
-    /* addresses of locks, and stacks of holders, would make almost every sample unique */
+    /* skips texts such as addresses of locks and stacks of holders, which would make almost every
+     * sample unique */
     if (attribute->form == ANY_STRING && *attribute->text &&
         strcmp(key, "otelprof.lock.address") != 0 && strcmp(key, "otelprof.lock.holder.stack") != 0)
         label->text = pprof_string(&sum->tables, attribute->text);
@@ -184,7 +185,7 @@ static int compare_labels(const void *a, const void *b) {
                                      : (first->text > second->text) - (first->text < second->text);
 }
 
-/* Returns false if a label cannot be stored. */
+/* Reads the labels of a sample. Returns false if a label cannot be stored. */
 static bool read_labels(struct pprof_sum *sum, struct pprof_reading *reading,
                         const struct intern_key *identity, struct sample_key *key) {
     const int32_t *const numbers = identity->bytes;
@@ -199,8 +200,8 @@ static bool read_labels(struct pprof_sum *sum, struct pprof_reading *reading,
     return true;
 }
 
-/* Returns the number of the key's sample, with room in `sums`; -1: no memory, or the key is new and
- * the sum is full. */
+/* Returns the number of the key's sample, and makes room for it in `sums`; -1: no memory, or the
+ * key is new and the sum is full. */
 static int32_t intern_key_of_sample(struct pprof_sum *sum, const struct sample_key *key) {
     const size_t size =
         offsetof(struct sample_key, labels) + (size_t)key->label_count * sizeof *key->labels;
@@ -209,7 +210,7 @@ static int32_t intern_key_of_sample(struct pprof_sum *sum, const struct sample_k
     return pprof_number(&sum->tables, &sum->samples, key, size);
 }
 
-/* Returns -1 without memory. */
+/* Returns the number of the sample; -1 without memory. */
 static int32_t sample_number(struct pprof_sum *sum, struct pprof_reading *reading,
                              const struct intern_key *identity) {
     struct sample_key key = {.stack = -1};
@@ -338,8 +339,8 @@ static void pprof_write_sample(const struct pprof_sum *sum, int32_t number, stru
     wire_end(wire, begun);
 }
 
-/* String numbers of the profile's own texts, which must be interned before the string table is
- * written. */
+/* Holds string numbers of the profile's own texts, which must be interned before the string table
+ * is written. */
 struct names {
     int32_t types[PPROF_VALUES];
     int32_t units[PPROF_VALUES];

@@ -4,9 +4,9 @@
  * replaces them. Above 16 MiB, new stacks are counted under `[other]`, so that totals stay
  * complete. After a failed allocation, a sum starts again from zero and is marked as incomplete.
  *
- * A difference covers the time between two moments. Its values of one moment are those at the end
- * minus those at the begin; they may be negative, as Go's are.
- * Context of all: flush.
+ * A difference covers the time between two moments. Its values of one moment are the values at the
+ * end minus the values at the begin; a difference may be negative, as Go's are. Context of all:
+ * flush.
  */
 #ifndef OTELPROF_PPROF_SUM_H
 #define OTELPROF_PPROF_SUM_H
@@ -16,13 +16,13 @@
 
 struct pprof_sum;
 
-/* Returns NULL without memory. */
+/* Opens a sum. Returns NULL without memory. */
 struct pprof_sum *pprof_sum_open(enum pprof_kind kind);
 /* Opens a difference whose time has not begun. Until pprof_sum_begin(), only values of one moment
  * are added. Threads are distinguished by text labels alone, because numeric labels change from
  * moment to moment. */
 struct pprof_sum *pprof_sum_open_difference(enum pprof_kind kind);
-void pprof_sum_close(struct pprof_sum *sum); /* `sum` may be NULL */
+void pprof_sum_close(struct pprof_sum *sum); /* accepts NULL */
 
 /* Call before the first part of another export: clears the values of one moment. */
 void pprof_sum_next_export(struct pprof_sum *sum);
@@ -34,8 +34,8 @@ void pprof_sum_add(struct pprof_sum *sum, const struct otlp_writer *writer);
 /* Marks the sum as incomplete, because there was no memory to read an export. */
 void pprof_sum_mark_incomplete(struct pprof_sum *sum);
 
-/* The times of a profile. Cumulative sums have a duration of 0, as Go's do, because scrapers treat
- * a profile with a duration as a difference; they file sums under the time of the request. */
+/* Holds the times of a profile. Cumulative sums have a duration of 0, as Go's do, because scrapers
+ * treat a profile with a duration as a difference; they file sums under the time of the request. */
 struct pprof_times {
     uint64_t unix_nano;
     uint64_t duration_nano;
@@ -59,7 +59,7 @@ struct pprof_label {
     int64_t number;
 };
 
-enum { PPROF_LABELS = 12 }; /* most labels of a sample */
+enum { PPROF_LABELS = 12 }; /* largest number of labels of a sample */
 
 struct pprof_sample {
     int32_t stack;

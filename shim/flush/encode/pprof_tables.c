@@ -8,8 +8,8 @@
 enum { MOST_LINES = 64, MOST_FRAMES = 1025 };
 enum { NO_MAPPING = -1 };
 
-/* Keys of the tables are compared byte by byte, so they have no padding, or zeros in its place
- * (`nothing`). */
+/* Describes a mapping. Keys of the tables are compared byte by byte, so they have no padding, or
+ * zeros in its place (`nothing`). */
 struct mapping {
     uint64_t start;
     uint64_t limit;
@@ -18,9 +18,9 @@ struct mapping {
     int32_t build_id;
 };
 
-/* A location is identified by its address and mapping if the file has a build id. Its names are not
- * part of the key then, because they improve over time: symbols are known at once, lines and
- * inlined functions only after debug information was read. */
+/* Describes a location, which is identified by its address and mapping if the file has a build id.
+ * Its names are not part of the key then, because they improve over time: symbols are known at
+ * once, lines and inlined functions only after debug information was read. */
 struct location {
     uint64_t address;
     /* hash of the lines, if address and mapping do not identify the location; else 0 */
@@ -29,18 +29,19 @@ struct location {
     int32_t nothing;
 };
 
-/* Lines of a location, innermost first. Only the first `count` are stored. */
+/* Holds the lines of a location, innermost first. Only the first `count` are stored. */
 struct lines {
     int32_t count;
     struct otlp_line line[MOST_LINES];
 };
 
-/* Scrapers distinguish stacks by address alone, so a location without an address (functions of an
- * interpreter) gets one that is made from its names. Bit 48 is set and bits 49 to 62 are 0: no code
- * of x86-64 or aarch64 has such an address, because there these bits are all 0 or all 1. */
+/* Marks a made address. Scrapers distinguish stacks by address alone, so a location without an
+ * address (functions of an interpreter) gets an address that is made from its names. Bit 48 is set
+ * and bits 49 to 62 are 0: no code of x86-64 or aarch64 has such an address, because there these
+ * bits are all 0 or all 1. */
 #define MADE_ADDRESS (UINT64_C(1) << 48)
 
-/* Field numbers of pprof's messages: github.com/google/pprof, proto/profile.proto. */
+/* Lists field numbers of pprof's messages: github.com/google/pprof, proto/profile.proto. */
 enum { PROFILE_MAPPING = 3, PROFILE_LOCATION = 4, PROFILE_FUNCTION = 5, PROFILE_STRING = 6 };
 enum { MAPPING_ID = 1, MAPPING_START, MAPPING_LIMIT, MAPPING_OFFSET, MAPPING_FILE, MAPPING_BUILD };
 enum { MAPPING_FUNCTIONS = 7, MAPPING_FILES, MAPPING_LINES, MAPPING_INLINED };
@@ -86,7 +87,8 @@ void pprof_reading_close(struct pprof_reading *reading) {
 typedef int32_t read_item(struct pprof_tables *tables, struct pprof_reading *reading,
                           int32_t index);
 
-/* Reads an item unless it has been read. Returns its number here; -1 as `read` does. */
+/* Reads an item unless it was read before. Returns its number in these tables; -1 if `read` returns
+ * -1. */
 static int32_t read_once(struct pprof_tables *tables, struct pprof_reading *reading,
                          enum read_table table, int32_t index, read_item *read) {
     int32_t *const known = &reading->numbers[table][index];
@@ -188,7 +190,7 @@ static int detail(const struct pprof_tables *tables, const struct lines *lines) 
     return known_details;
 }
 
-/* Keeps the more detailed lines. */
+/* Finds or adds a location, and keeps the more detailed of two lists of lines. */
 static int32_t intern_location(struct pprof_tables *tables, const struct location *key,
                                const struct lines *lines) {
     const int32_t number = pprof_number(tables, &tables->locations, key, sizeof *key);
@@ -205,7 +207,7 @@ static int32_t intern_location(struct pprof_tables *tables, const struct locatio
     return number;
 }
 
-/* Returns false if a function cannot be stored. */
+/* Reads the lines of a location. Returns false if a function cannot be stored. */
 static bool read_lines(struct pprof_tables *tables, struct pprof_reading *reading,
                        const struct intern_key *of, struct lines *lines) {
     const struct listed_location *const listed = of->bytes;
@@ -234,7 +236,8 @@ static int32_t read_location(struct pprof_tables *tables, struct pprof_reading *
     if (!read_lines(tables, reading, of, &lines)) {
         if (!tables->frozen)
             return -1;
-        /* the table is full: a new location without lines is not stored, a known one is found */
+        /* once the table is full, a new location is not stored, but a known location is still
+         * found */
         lines.count = 0;
     }
     const struct location key = make_location_key(tables, listed->address, mapping, &lines);
@@ -318,8 +321,8 @@ void pprof_write_stack(const struct pprof_tables *tables, struct wire *wire, uns
     wire_end(wire, begun);
 }
 
-/* Details that some location of a mapping lacks. pprof tools then read them from the mapping's
- * file; Pyroscope drops the addresses of a mapping whose functions are all named. */
+/* Notes which details some location of a mapping lacks. pprof tools then read them from the
+ * mapping's file; Pyroscope drops the addresses of a mapping whose functions are all named. */
 struct unnamed {
     bool functions;
     bool files;

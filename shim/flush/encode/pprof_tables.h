@@ -12,19 +12,19 @@ struct pprof_tables {
     struct intern mappings;
     struct intern functions;
     struct intern locations;
-    struct arena_list lines; /* lists of functions, by location */
+    struct arena_list lines; /* lists of functions, by the location's number */
     struct intern stacks;
 };
 
-/* An export's tables that are being read. */
+/* Lists an export's tables that are being read. */
 enum read_table { READ_FUNCTIONS, READ_MAPPINGS, READ_LOCATIONS, READ_STACKS, READ_TABLES };
 struct pprof_reading {
     const struct otlp_writer *writer;
-    /* By an item's index in the export: its number in these tables plus 1; 0: not read yet. */
+    /* numbers in these tables plus 1, by an item's index in the export; 0: not read yet */
     int32_t *numbers[READ_TABLES]; /* one allocation, which the first pointer owns */
 };
 
-/* Returns false without memory. Call pprof_reading_close() in either case. */
+/* Opens a reading. Returns false without memory. Call pprof_reading_close() in either case. */
 bool pprof_reading_open(struct pprof_reading *reading, const struct otlp_writer *writer);
 void pprof_reading_close(struct pprof_reading *reading);
 

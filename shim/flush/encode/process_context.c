@@ -15,7 +15,7 @@ enum {
     CONTEXT_VERSION = 2,
     TRIES = 4, /* number of reads, because an application may publish at the same moment */
     LINE_BYTES = 512,
-    SEARCH_FRACTION = 1000, /* a search may take 1/1000 of the time */
+    SEARCH_FRACTION = 1000, /* the share of the time that searches may take: 1/1000 */
 };
 
 /* Has the layout of the OTEP: native byte order, naturally aligned. */
@@ -52,7 +52,7 @@ static bool is_unchanged(uint64_t address, const struct header *before) {
     return read_header(address, &now) && memcmp(&now, before, sizeof now) == 0;
 }
 
-/* Replaces `*set` and the names by those of the payload. */
+/* Replaces `*set` and the names by the payload's attributes and names. */
 static enum outcome read_payload(struct process_context *c, uint64_t address,
                                  const struct header *header, struct attribute_set *set) {
     const size_t size = header->payload_size;
@@ -81,7 +81,7 @@ static enum outcome read_once(struct process_context *c, uint64_t address,
     __atomic_thread_fence(__ATOMIC_ACQUIRE); /* as in is_unchanged() */
     const enum outcome outcome = read_payload(c, address, &header, set);
     if (outcome != CONTEXT_BUSY)
-        /* remembered, so that data that is not valid is not read again */
+        /* stores the time, so that invalid data is not read again */
         c->published_nano = header.published_nano;
     return outcome;
 }
@@ -116,9 +116,9 @@ uint64_t process_context_mapping(const char *line) {
     return 0;
 }
 
-/* Reads the first mapping of that name with a valid header; the other lines are not kept. A name
- * that is too long for the buffer is none of the three names, and neither is the rest of its
- * line. */
+/* Reads the first mapping of that name with a valid header; the other lines are not kept. A line
+ * that is too long for the buffer is cut, and neither of its parts matches one of the three
+ * names. */
 static enum outcome process_context_search(struct process_context *c, struct attribute_set *set) {
     const uint64_t start = thread_cpu_nano();
     if (monotonic_nano() < c->no_search_before)

@@ -28,18 +28,19 @@ struct process_context {
     struct key_names names; /* names of keys, while the application publishes them */
 };
 
-/* Reads the context again into `*set`. Returns true if the set has changed. It must be the same set
- * at each call, empty at first. While the application is writing, the previous attributes stay.
- * Unreadable data counts as not published, and is logged once. */
+/* Reads the context again into `*set`. Returns true if the set has changed. The caller passes the
+ * same set at each call, empty at first. While the application is writing, the previous attributes
+ * stay. Unreadable data counts as not published, and is logged once. */
 bool process_context_update(struct process_context *context, struct attribute_set *set);
 
 /* Reports that threads have keys by number, so a context must exist: after the first call the next
- * update searches for one at once. */
+ * update searches for the context at once. */
 void process_context_expect(struct process_context *context);
 
 void process_context_clear(struct process_context *context);
 
-/* Returns the start of the mapping if `line` of /proc/PID/maps is one of that name; else 0. Pure.
+/* Returns the start of the mapping if `line` of /proc/PID/maps describes a mapping named OTEL_CTX;
+ * else 0. Pure.
  */
 uint64_t process_context_mapping(const char *line);
 

@@ -102,7 +102,7 @@ static bool is_idle_sample(const struct valued *valued) {
 }
 
 /* Puts threads that only wait for work last among equal values, because they matter least: in a
- * profile of all threads each counts for one. */
+ * profile of all threads each thread has the value one. */
 static int compare_by_value_busy_first(const void *a, const void *b) {
     const struct valued *const left = a;
     const struct valued *const right = b;
@@ -291,7 +291,7 @@ static void write_totals(struct build *b, struct otlp_profile *profile) {
                  drop_reason_name((enum drop_reason)reason));
         write_total(b, profile, key, counts[reason], "1");
     }
-    /* getrusage counts the helper's CPU time for the process, but no sample does */
+    /* reports the helper's CPU time: getrusage counts it for the process, but no sample has it */
     write_total(b, profile, "otelprof.self.cpu_time", exporter->api->counters.helper_cpu_nano(),
                 "ns");
     if (exporter->shed_nano) /* time without samples because of OTEL_PROFILER_CPU_THRESHOLD */
@@ -300,7 +300,7 @@ static void write_totals(struct build *b, struct otlp_profile *profile) {
         write_total(b, profile, "otelprof.foreign_stack.cpu_time", foreign_nano, "ns");
     if (short_child_nano)
         write_total(b, profile, "otelprof.short_child.cpu_time", short_child_nano, "ns");
-    if (exporter->finished_stacks) /* the walker had left them to libunwind */
+    if (exporter->finished_stacks) /* the walker had left these stacks to libunwind */
         write_total(b, profile, "otelprof.stacks.finished_by_libunwind", exporter->finished_stacks,
                     "1");
 }
@@ -314,7 +314,7 @@ static struct otlp_profile *open_profile(const struct build *b, const struct pro
     const struct otlp_profile_type type = {
         .type = d->type,
         .unit = d->unit,
-        /* Pyroscope uses it in the name: "memory:alloc_space:bytes:..." as for Go */
+        /* Pyroscope puts the type into the name: "memory:alloc_space:bytes:..." as for Go */
         .period_type = kind->period_type,
         .period_unit = kind->period_unit,
         .period = (int64_t)b->exporter->api->harvest.period(kind->period)};
@@ -341,7 +341,7 @@ static void write_peak_facts(struct build *b, struct otlp_profile *profile) {
 static void encode_profile(struct build *b, const struct merge *merge, struct export_part part,
                            const struct profile_value *d) {
     struct values values = collect_values(b->exporter, merge, part, d);
-    /* if a part was divided it has samples, so only the first half may mark the kind as empty */
+    /* a part that was divided has samples, so only the first half may mark the kind as empty */
     const bool empty =
         values.count == 0 && (b->exporter->emptied >> d->kind & 1) && part.first == 0;
     struct otlp_profile *const profile =
@@ -410,7 +410,7 @@ struct export_part export_part_whole(const struct merge *merge) {
     return (struct export_part){(1u << PROFILE_VALUES) - 1, 0, merge->items.count};
 }
 
-/* Returns the lowest set bits that are of one kind of sample. */
+/* Returns the lowest set bits that belong to one kind of sample. */
 static unsigned first_kind(unsigned profiles) {
     unsigned found = 0;
     enum sample_kind kind = SAMPLE_CPU;

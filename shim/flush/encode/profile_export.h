@@ -61,7 +61,7 @@ struct encoded_export {
     uint64_t samples;
 };
 
-/* Selects a part of an interval for one request: some of the profiles, some of the merge's samples.
+/* Selects a part of an interval for one request: some profiles, and some samples of the merge.
  */
 struct export_part {
     unsigned profiles; /* a bit for each profile, in the order of the message */

@@ -37,7 +37,7 @@ struct resource {
     struct attribute_set published;
     const char *redact; /* globs of the configuration */
     enum resource_detail detail;
-    uid_t owner; /* the user whose name is in process.owner */
+    uid_t owner; /* the user whose name the attribute process.owner has */
 };
 
 /* --- the attributes --- */
@@ -68,8 +68,8 @@ static void set_number(struct resource *r, const char *key, int64_t value) {
 
 /* --- the process --- */
 
-/* Paths in /proc name this thread, because /proc/self has no executable once the main thread has
- * ended. */
+/* Reads a text. Paths in /proc name this thread, because /proc/self has no executable once the main
+ * thread has ended. */
 
 static bool resource_read_text(const char *path, char *text, size_t size) {
     return process_file_text(may_open_by_path() ? process_file_open_path(path) : -1, text, size);
@@ -79,7 +79,8 @@ static bool resource_read_text(const char *path, char *text, size_t size) {
 static const char *program_of(const char *path, char *text, size_t size) {
     if (!emulates_a_program(path))
         return path;
-    memset(text, 0, size); /* arguments that do not fit end in the buffer's last byte */
+    /* clears the buffer, so that arguments that do not fit end in its last byte */
+    memset(text, 0, size);
     if (!resource_read_text("/proc/thread-self/cmdline", text, size))
         return path;
     while (size > 1 && !text[size - 2])
@@ -88,7 +89,7 @@ static const char *program_of(const char *path, char *text, size_t size) {
     return guest ? guest : path;
 }
 
-/* `path`: at the start, or "" if not known. */
+/* Sets the executable's attributes. `path`: its path at the process's start, or "" if not known. */
 static void set_executable(struct resource *r, const char *path, const char *redact) {
     char now[PATH_MAX];
     if (path[0] != '/' && may_open_by_path() && program_path(now, sizeof now))
@@ -98,7 +99,7 @@ static void set_executable(struct resource *r, const char *path, const char *red
     char arguments[PATH_MAX];
     const char *const program = program_of(path, arguments, sizeof arguments);
     const char *const shown = redact_path(redact, program);
-    if (program[0] == '/') /* else the folder is not known any more */
+    if (program[0] == '/') /* otherwise the folder is not known any more */
         resource_set_text(r, "process.executable.path", shown);
     resource_set_text(r, "process.executable.name", glob_base_name(shown));
 }
@@ -110,7 +111,8 @@ static void set_command(struct resource *r, const char *redact) {
     const char *const command = (const char *)(uintptr_t)getauxval(AT_EXECFN);
     const char *const path = resource_find(r, "process.executable.path");
     const bool hidden = path && path[0] != '/';
-    if (program_is_run_by_loader()) /* the loader's option --argv0 may be any text */
+    /* takes the program's path, because the loader's option --argv0 may give any text */
+    if (program_is_run_by_loader())
         resource_set_text(r, "process.command", path ? path : "");
     else if (command)
         resource_set_text(r, "process.command", hidden ? path : redact_path(redact, command));
@@ -220,7 +222,7 @@ static void set_system(struct resource *r) {
                                           {"BUILD_ID", "os.build_id"}};
     char value[VALUE_BYTES];
     char *text = resource_read_file("/etc/os-release", FILE_BYTES);
-    if (text && !*text) { /* os-release(5) may be in a second place */
+    if (text && !*text) { /* os-release(5) allows a second place for the file */
         free(text);
         text = resource_read_file("/usr/lib/os-release", FILE_BYTES);
     }
@@ -246,7 +248,8 @@ static void set_owner(struct resource *r) {
 
 /* --- configured attributes --- */
 
-/* Accepts an empty value: it replaces the detected one. A service must have a name, though. */
+/* Sets a configured attribute. Accepts an empty value, which replaces the detected value; but a
+ * service must have a name. */
 static void set_pair(void *arg, const char *key, const char *value) {
     if (*value || strcmp(key, "service.name") != 0)
         attributes_set_text(arg, key, value);
@@ -306,7 +309,8 @@ static struct attribute_value redacted(const struct resource *r, const struct at
 }
 
 void resource_update(struct resource *r) {
-    if (r->owner != geteuid()) /* a server gives up root after it has forked its workers */
+    /* updates the owner, because a server gives up root after it has forked its workers */
+    if (r->owner != geteuid())
         set_owner(r);
     if (!process_context_update(&r->context, &r->published))
         return;
@@ -385,7 +389,7 @@ static bool is_identifying(const char *key) {
 }
 
 /* Leaves out detected attributes that are not identifying: receivers have limits, and attributes
- * that the operator asked for must not be refused because of others. */
+ * that the operator asked for must not be refused because of detected attributes. */
 static bool is_sent(const struct resource *r, int source, const char *key) {
     if (find_above(r, source, key))
         return false;

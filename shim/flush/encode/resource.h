@@ -22,7 +22,8 @@
 
 struct resource;
 
-/* `executable`: its path when the process began, or "". Returns NULL without memory. */
+/* Opens the resource. `executable`: path of the program's file when the process began, or "".
+ * Returns NULL without memory. */
 struct resource *resource_open(const struct config *config, const struct log *log,
                                const char *executable);
 /* Adds the configuration file's attributes, which win over all others. */

@@ -12,7 +12,7 @@
  */
 enum { HOLDER_FUNCTIONS = 32 };
 
-/* Filled from the end, because frames come innermost first. */
+/* Lists names, from the array's end, because frames come innermost first. */
 struct stack_names {
     char names[HOLDER_FUNCTIONS][FUNCTION_NAME_BYTES];
     const char *listed[HOLDER_FUNCTIONS];
@@ -83,7 +83,8 @@ static int32_t lock_name(struct wait_attributes *waits, const struct harvest_sam
                      (unsigned long long)variable.offset);
         else
             snprintf(name, sizeof name, "%s", variable.function);
-    } else { /* the place in the file, which is the same in each process, unlike an address */
+        /* writes the place in the file, which is the same in each process, unlike an address */
+    } else {
         const char *const file = glob_base_name(redact_path(redact, module->path));
         snprintf(name, sizeof name, file[0] == '[' ? "%.200s+0x%llx" : "[%.200s]+0x%llx", file,
                  (unsigned long long)(address - module->load_bias));

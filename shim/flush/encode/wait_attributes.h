@@ -15,8 +15,8 @@ struct wait_attributes {
     const struct capture_api *api;
     struct otlp_writer *writer;
     struct symbolizer *symbolizer;
-    /* wait whose holder's stack was listed last; threads that wait for one lock follow one
-     * another */
+    /* wait whose holder's stack was listed last; it is kept because samples of threads that wait
+     * for one lock are neighbours */
     const struct wait_detail *last;
     int32_t last_stack;
 };
