@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Leaves the low numbers to the program, which expects them for its own files. */
+/* Keeps the lower numbers free for the program, which expects them for its own files. */
 enum { FIRST_DESCRIPTOR = 100 };
 
 /* --- opening --- */
@@ -28,14 +28,14 @@ static int open_high(const char *path) {
     return high;
 }
 
-/* Locks the file. Some file systems have no locks: then the record is written without a lock. */
+/* Locks the file. On a file system without locks, succeeds without a lock. */
 static int append_file_lock(int file) {
     return flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK ? -EWOULDBLOCK : 0;
 }
 
 /* --- writing --- */
 
-/* Usually needs one call; more if the kernel takes less at a time. */
+/* Writes all pieces. Usually needs one call; more if the kernel takes less at a time. */
 static int append_file_write_all(int file, struct iovec *pieces, int count, size_t *written) {
     *written = 0;
     while (count > 0) {
@@ -67,7 +67,7 @@ static int append_file_write_record(int file, bool lines, const struct iovec *pi
     all[0] = (struct iovec){newline, 1};
     memcpy(all + first, pieces, (size_t)count * sizeof *pieces);
     const int error = append_file_write_all(file, all, first + count, &written);
-    /* another process may have appended without the lock: then the record's written part stays */
+    /* removes the written part, unless another process has appended without the lock */
     if (error && written && fstat(file, &status) == 0 && status.st_size == size + (off_t)written)
         (void)!ftruncate(file, size);
     return error;

@@ -1,4 +1,4 @@
-/* Appends a record to a file, completely or not at all. The file is open only during that.
+/* Appends a record to a file, completely or not at all. The file is open only meanwhile.
  *
  * Programs close descriptors that they do not know, and processes share a file (a parent and its
  * forked children). So the file is opened for each record and locked (flock) while it is written.

@@ -15,7 +15,7 @@ enum { ROWS = 10, NUMBER_BYTES = 32, UNITS = 5 };
 struct row {
     char name[FUNCTION_NAME_BYTES];
     double self;                          /* in the function itself */
-    double total;                         /* in the function and its callees */
+    double total;                         /* in the function and in the functions that it calls */
     const struct harvest_sample *counted; /* last sample added to `total`: recursion counts once */
 };
 
@@ -85,7 +85,7 @@ static void add_rows(struct table *table, const struct capture_api *api,
     }
 }
 
-/* Accounts idle samples separately: among the rows they would hide the others. */
+/* Accounts idle samples separately, because their rows would hide the other rows. */
 static void console_add_sample(struct table *table, const struct capture_api *api,
                                struct symbolizer *symbolizer, const struct harvest_sample *sample) {
     const double weight = weight_of(sample);

@@ -47,7 +47,7 @@ static char *file_export_name(const struct file_export *f, const char *executabl
     return length < 0 ? NULL : name;
 }
 
-/* Takes ownership of `name`. */
+/* Makes the path absolute. Takes ownership of `name`. */
 static char *absolute(const struct file_export *f, char *name) {
     const char *const folder = f->api->origin->folder;
     char *path = NULL;
@@ -142,9 +142,9 @@ static int file_export_write_file(struct file_export *f, const struct iovec *pie
     return error;
 }
 
-/* Output cannot be removed again. So after an unfinished line the next record begins on a new line.
- * After a partial message with a length prefix no message follows, because it could not be
- * recognized. */
+/* Writes to standard output, from which nothing can be removed again. So after an unfinished line
+ * the next record begins on a new line. After a partial message with a length prefix no message
+ * follows, because it could not be recognized. */
 static int file_export_write_output(struct file_export *f, const struct iovec *pieces, int count) {
     char newline[] = "\n";
     struct iovec all[MAX_PIECES + 1] = {{newline, 1}};
@@ -176,7 +176,7 @@ void file_export_write(struct file_export *f, const void *bytes, size_t size, ui
         report_written(f);
         return;
     }
-    if (error != -ECANCELED) /* the process is ending */
+    if (error != -ECANCELED) /* -ECANCELED means that the process is ending, which is no failure */
         report_lost(f, error);
     f->api->counters.count_drop(DROP_FILE, samples);
 }

@@ -14,7 +14,8 @@
 
 struct file_export;
 
-/* `executable`: its name without a folder; NULL if not known. Returns NULL without memory. */
+/* Opens the exporter. `executable`: the program's file name, without a folder; NULL if not known.
+ * Returns NULL without memory. */
 struct file_export *file_export_open(const struct capture_api *api, const char *executable);
 void file_export_close(struct file_export *file);
 

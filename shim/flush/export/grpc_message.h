@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The numbers are those of gRPC (doc/statuscodes.md of its repository). */
+/* Lists gRPC's codes, with the numbers of doc/statuscodes.md in its repository. */
 enum grpc_code {
     GRPC_OK,
     GRPC_CANCELLED,

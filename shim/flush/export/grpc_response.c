@@ -74,7 +74,7 @@ static bool decode_base64(const char *text, size_t size, uint8_t *to, size_t roo
     return true;
 }
 
-/* Returns false if the delay is invalid. */
+/* Reads a delay. Returns false if the delay is invalid. */
 static bool read_delay(const Otelprof__Rpc__RetryDelay *delay, uint64_t *nano) {
     *nano = 0;
     if (!delay)

@@ -19,7 +19,8 @@ struct search {
     bool found;
 };
 
-/* Also finds the beginning of the secret at the end of a text that was cut there. */
+/* Returns true if the text contains the secret, or ends with the secret's beginning, because the
+ * text may have been cut there. */
 static bool contains_secret(const char *text, const char *secret, size_t size) {
     const size_t length = strlen(text);
     if (memmem(text, length, secret, size))
@@ -53,7 +54,7 @@ static void search_value(void *arg, const char *name, const char *value) {
     }
 }
 
-/* `scratch` has room for the headers. */
+/* Returns true if the text repeats a header. `scratch` has room for the headers. */
 static bool repeats_header_in(const struct config *config, const char *text, char *scratch) {
     struct search search = {text, false};
     (void)keyvalues_parse(config->headers, scratch, search_value, &search);
@@ -104,8 +105,8 @@ static void keep_both_ends(const char *text, size_t size, char *shown, size_t ro
 
 static void add_words(const struct config *config, const char *words, char *shown, size_t room) {
     size_t size = strlen(words);
-    /* a server may repeat its secrets verbatim, decoded, in base64 or in another form that is not
-     * searched for */
+    /* hides the message, because a server may repeat its secrets verbatim, decoded, in base64 or in
+     * another form that is not searched for */
     const bool has_secret_url = config->endpoint[strcspn(config->endpoint, "@?")] != 0;
     while (size && strchr(blanks, words[size - 1]))
         size--;

@@ -2,9 +2,10 @@
  * receiver knows.
  *
  * The message is bounded. A long one loses its middle, because its front usually has the problem
- * and its end the limit. Headers are never logged, and a receiver may repeat one of the exporter's:
- * a message that contains one is not shown, and none is shown if the URL has credentials or a
- * query. The log escapes unprintable characters (common/shown_text.h). Context: flush.
+ * and its end the limit. Headers are never logged, but a receiver may repeat a header of the
+ * exporter's in its message: such a message is not shown. No message is shown if the URL has
+ * credentials or a query. The log escapes unprintable characters (common/shown_text.h). Context:
+ * flush.
  */
 #ifndef OTELPROF_RECEIVER_WORDS_H
 #define OTELPROF_RECEIVER_WORDS_H

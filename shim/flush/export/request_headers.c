@@ -8,7 +8,8 @@
 
 /* --- one line --- */
 
-/* libcurl removes a header for "name:", and sends it without a value for "name;". */
+/* Adds a header line. libcurl removes a header for "name:", and sends it without a value for
+ * "name;". */
 static void request_headers_add_line(struct request_headers *headers, const char *name,
                                      const char *between, const char *value) {
     char *line = NULL;
@@ -69,13 +70,14 @@ void request_headers_make(struct request_headers *headers, const struct capture_
         snprintf(timeout, sizeof timeout, "%llum",
                  (unsigned long long)request_timeout_ms(api->config));
         add_header(headers, "Content-Type", "application/grpc");
-        add_header(headers, "TE", "trailers"); /* without it the server may assume an old proxy */
+        /* without this header the server may assume an old proxy */
+        add_header(headers, "TE", "trailers");
         add_header(headers, "grpc-timeout", timeout);
     } else {
         add_header(headers, "Content-Type", json ? "application/json" : "application/x-protobuf");
     }
     add_header(headers, "OTLP-Profiles-Development-Version", "1");
-    /* without it libcurl would wait a round trip before it sends the body */
+    /* without this line libcurl would wait a round trip before it sends the body */
     add_header(headers, "Expect", "");
     add_all_configured(headers, api);
     if (encoding)

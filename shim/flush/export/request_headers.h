@@ -1,5 +1,5 @@
-/* Builds the headers of one request: those of the protocol and those of OTEL_EXPORTER_OTLP_HEADERS.
- * Context: flush.
+/* Builds the headers of one request: the protocol's headers and the headers of
+ * OTEL_EXPORTER_OTLP_HEADERS. Context: flush.
  */
 #ifndef OTELPROF_REQUEST_HEADERS_H
 #define OTELPROF_REQUEST_HEADERS_H

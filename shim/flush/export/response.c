@@ -41,7 +41,8 @@ static void read_protobuf(const uint8_t *body, size_t size, struct partial_succe
         message, NULL);
 }
 
-/* Decoders of protobuf's JSON accept the field's original name as well. */
+/* Compares a field's name with both forms, because decoders of protobuf's JSON accept the original
+ * name as well. */
 static bool has_field_name(const char *name, const char *camel_case, const char *snake_case) {
     return strcmp(name, camel_case) == 0 || strcmp(name, snake_case) == 0;
 }
@@ -90,7 +91,7 @@ static void response_read_status_member(void *arg, struct json_reader *reader, c
         (void)json_skip(reader);
 }
 
-/* Returns false if the body is not a Status. */
+/* Reads a Status in JSON. Returns false if the body is no Status. */
 static bool read_json_status(const uint8_t *body, size_t size, char *text, size_t room) {
     struct json_reader reader = {.at = (const char *)body, .end = (const char *)body + size};
     struct status_text status = {text, room};

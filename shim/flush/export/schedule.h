@@ -26,7 +26,8 @@ struct schedule {
     uint64_t next;  /* time of the next export */
 };
 
-/* `start`: start of the profile; `now` >= start; `random`: a state for random_next(). */
+/* Begins the schedule. `start`: start of the profile; `now` >= start; `random`: a state for
+ * random_next(). */
 struct schedule schedule_begin(uint64_t start, uint64_t now, uint64_t interval, bool ends_unseen,
                                uint64_t *random);
 

@@ -30,14 +30,14 @@ struct sender {
     uint64_t slice_nano;
     uint64_t delay_nano;
     uint64_t not_before;  /* earliest time of the next try */
-    bool has_retry_after; /* the receiver asked for that time */
+    bool has_retry_after; /* the receiver requested the time `not_before` */
     bool ending;          /* the last sender_step() was called with `last` */
     uint64_t slept_nano;  /* time slept while waiting for the receiver, at the end of the process */
     bool has_responded;   /* the receiver has responded at least once */
     uint64_t random;
     bool away;       /* the last try did not reach the receiver */
-    bool away_shown; /* this process has logged that, at a level shown by default */
-    bool claimed;    /* the program claims libcurl, so nothing is sent; that was logged */
+    bool away_shown; /* this process has logged the absence, at a level shown by default */
+    bool claimed;    /* the program claims libcurl, so nothing is sent; the claim was logged */
     bool refusal_logged;
     bool partial_logged;
     /* message of the last transfer; "": none */
@@ -213,13 +213,14 @@ static void retry_later(struct sender *s, const struct transport_response *respo
     report_away(s, response);
     struct export *const export = s->current;
     s->current = NULL;
-    if (last && !response->connected) { /* there is no receiver: it must not delay the end */
+    /* an absent receiver must not delay the end of the process */
+    if (last && !response->connected) {
         give_up(s, export->samples);
         export_free(export);
         return;
     }
     count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, export));
-    /* drawn uniformly between half and all of the delay */
+    /* draws the pause uniformly between half and all of the delay */
     uint64_t delay = s->delay_nano / 2 + random_next(&s->random) % (s->delay_nano / 2);
     s->has_retry_after = response->retry_after_nano != 0;
     if (s->has_retry_after)

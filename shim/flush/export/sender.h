@@ -13,7 +13,7 @@
 
 struct sender;
 
-/* Returns NULL, and logs why, if nothing can be sent. */
+/* Opens a sender. Returns NULL, and logs why, if nothing can be sent. */
 struct sender *sender_open(const struct capture_api *api);
 void sender_close(struct sender *sender);
 

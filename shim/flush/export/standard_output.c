@@ -11,8 +11,8 @@
 
 enum {
     TIMEOUT_MS = 2000,
-    /* If poll() reports a descriptor as writable, a write of so many bytes does not block: pipe(7),
-     * PIPE_BUF on Linux. */
+    /* Bounds one write: if poll() reports a descriptor as writable, a write of so many bytes does
+     * not block: pipe(7), PIPE_BUF on Linux. */
     CHUNK_BYTES = 4096,
 };
 
@@ -27,7 +27,7 @@ static int wait_until_writable(uint64_t deadline) {
     return 0;
 }
 
-/* Writes as many bytes as do not block; returns 0 if none do. */
+/* Writes as many bytes as the descriptor takes without blocking; returns 0 if it takes none. */
 static ssize_t write_some(const struct iovec *pieces, int count, bool at_once) {
     struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
     struct iovec chunk = pieces[0];

@@ -1,8 +1,8 @@
 /* Writes a line to the standard output that the process was started with.
  *
- * It belongs to the application: its flags stay unchanged, nothing is written once the descriptor
- * refers to another file, and a pipe without a reader blocks the profiler for at most two seconds.
- * Context: flush. Must not be called under the quiesce lock, because it may sleep.
+ * The descriptor belongs to the application: its flags stay unchanged, nothing is written once the
+ * descriptor refers to another file, and a pipe without a reader blocks the profiler for at most
+ * two seconds. Context: flush. Must not be called under the quiesce lock, because it may sleep.
  */
 #ifndef OTELPROF_STANDARD_OUTPUT_H
 #define OTELPROF_STANDARD_OUTPUT_H

@@ -84,7 +84,8 @@ static size_t transport_take_header(char *line, size_t size, size_t count, void 
 
 /* --- one transfer --- */
 
-/* Compares the whole host: "localhost.example" is another, and a password may precede it. */
+/* Returns true for a URL of this machine. Compares the whole host, because "localhost.example" is
+ * another host, and a password may precede it. */
 static bool is_loopback(const char *url) {
     const char *const scheme = strstr(url, "://");
     const char *host = scheme ? scheme + 3 : url;
@@ -109,7 +110,7 @@ static void transport_set_tls(CURL *easy, const struct config *config) {
 }
 
 /* Prepares gRPC, which needs HTTP/2: TLS negotiates it, and without TLS libcurl begins with it. A
- * proxy is used as a tunnel, because it would forward no HTTP/2. */
+ * proxy is used as a tunnel, because a proxy forwards no HTTP/2. */
 static void set_grpc(struct transport *t) {
     const bool tls = strncasecmp(t->api->config->endpoint, "https:", 6) == 0;
     curl_easy_setopt(t->easy, CURLOPT_HTTP_VERSION,
@@ -222,8 +223,8 @@ static bool response_is_too_long(const struct transport *t) {
     return t->body_total > MAX_RESPONSE_BYTES;
 }
 
-/* Returns 0 if the response has no delay, or a moment that has passed; which can happen if the
- * receiver's clock is slow. */
+/* Returns the delay that the receiver requests, in ns; 0 if the response has no delay, or a moment
+ * that has passed: the receiver's clock may be slow. */
 static uint64_t retry_after_nano(CURL *easy) {
     curl_off_t seconds = 0;
     curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
@@ -342,7 +343,7 @@ static void trim_error(struct transport *t) {
 static void transport_explain(struct transport *t, CURLcode result,
                               struct transport_response *response) {
     curl_off_t begun =
-        0; /* when the connection, TLS included, was ready for the request; 0: it never was */
+        0; /* time when the connection, TLS included, was ready for the request; 0: it never was */
     curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &begun);
     const bool hint = is_grpc(t) && begun && !response->status;
     trim_error(t);
@@ -367,7 +368,8 @@ static enum transport_state transport_judge(struct transport *t, CURLcode result
             transport_explain(t, result, response);
             return TRANSPORT_RETRY;
         }
-        response->connected = true; /* the specification forbids a retry */
+        /* reports the receiver as connected, because the specification forbids a retry */
+        response->connected = true;
         snprintf(response->message, sizeof response->message, "its response is longer than 4 MiB");
         return TRANSPORT_REFUSED;
     }
@@ -428,8 +430,8 @@ struct transport *transport_open(const struct capture_api *api) {
         free(t);
         return NULL;
     }
-    /* initializes libcurl once, so that data that is read once in a process (TLS's configuration)
-     * is read now and kept for the transfers */
+    /* initializes libcurl once, so that it reads data that a process reads only once (TLS's
+     * configuration) now, and keeps it for the transfers */
     const CURLcode result = is_claimed(t) ? CURLE_OK : curl_global_init(CURL_GLOBAL_DEFAULT);
     if (!t->claim && result == CURLE_OK) {
         (void)bounded_read_take_over();

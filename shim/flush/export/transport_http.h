@@ -1,8 +1,8 @@
 /* Sends one export over OTLP/HTTP or OTLP/gRPC, as a state machine: begin, then step until it is
  * done.
  *
- * It uses libcurl's multi interface, created for one transfer and destroyed after it, so that the
- * exporter has no open descriptor between exports. Work inside the library happens under the
+ * Each transfer uses a multi handle of libcurl of its own, which is destroyed afterwards, so that
+ * the exporter has no open descriptor between exports. Work inside the library happens under the
  * quiesce lock, in short steps that never sleep; the caller sleeps, by capture_api.wait.until().
  * Sockets are close-on-exec and above the low numbers that programs expect for their own files.
  * Redirects are not followed: the headers may carry credentials. libcurl is initialised only during
@@ -38,13 +38,14 @@ struct transport_response {
 
 struct transport;
 
-/* Returns NULL without memory, or if libcurl cannot start (which is logged). */
+/* Opens the transport. Returns NULL without memory, or if libcurl cannot start (which is
+ * logged). */
 struct transport *transport_open(const struct capture_api *api);
 /* Returns the function by which an object of the program claims libcurl; NULL if the last check
  * found no such object. */
 const char *transport_claim(const struct transport *transport);
 
-/* Must not be called while a transfer is under way. */
+/* Closes the transport; a transfer must not be under way. */
 void transport_close(struct transport *transport);
 
 /* Starts sending; with gRPC the bytes are a wrapped message. The caller keeps `export`, which must
