@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* `group` begins with '/'. If the path leaves the namespace's root, it is not visible, and only the
- * root is visited. If the group does not exist below the mount, the mount itself is the group. */
+/* Visits a group and its ancestors; `group` begins with '/'. If the path leaves the namespace's
+ * root, it is not visible, and only the root is visited. If the group does not exist below the
+ * mount, the mount itself is the group. */
 static void visit_upwards(const char *mount, struct group_hierarchy hierarchy, const char *group,
                           size_t length, group_visit *visit, void *arg) {
     char folder[PATH_MAX];

@@ -7,14 +7,15 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Files of both versions: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
+/* Names the files of one version of control groups: Linux, Documentation/admin-guide/cgroup-v2.rst
+ * and cgroup-v1/memory.rst.
  */
 struct memory_version {
     struct group_hierarchy hierarchy;
     const char *limit;
     const char *usage;
     const char *reclaimable[2]; /* lines of memory.stat */
-    const char *high;           /* name of the file; NULL: there is none */
+    const char *high; /* name of the file with the threshold of throttling; NULL: there is none */
 };
 static const struct memory_version versions[] = {
     {{"", ""}, "memory.max", "memory.current", {"inactive_file", "active_file"}, "memory.high"},
@@ -70,7 +71,7 @@ uint64_t group_memory_hits(const struct group_memory *memory) {
     return failures == UINT64_MAX ? 0 : failures;
 }
 
-/* Parses "some avg10=0.00 avg60=0.00 avg300=0.00 total=0". */
+/* Parses the line "some avg10=0.00 avg60=0.00 avg300=0.00 total=0". */
 uint64_t group_memory_stalled(const struct group_memory *memory) {
     char text[KERNEL_TEXT_BYTES];
     if (!kernel_text(memory->folder, "memory.pressure", text) || strncmp(text, "some ", 5) != 0)

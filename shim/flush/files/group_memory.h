@@ -2,7 +2,7 @@
  * memory.limit_in_bytes of v1, of the process's group and each visible ancestor (control_groups.h).
  *
  * Each file is read when its value is requested. memory.stat makes the kernel add up the whole
- * subtree, so it is read only if its caller needs it. Context: flush.
+ * subtree, so this module reads it only if a caller requests a value from it. Context: flush.
  */
 #ifndef OTELPROF_GROUP_MEMORY_H
 #define OTELPROF_GROUP_MEMORY_H

@@ -28,7 +28,7 @@ bool os_release_value(const char *text, const char *key, char *value, size_t siz
 /* Finds the name of user number `user` in passwd(5). */
 bool passwd_name(const char *text, unsigned user, char *name, size_t size);
 
-/* Checks machine-id(5): 32 hexadecimal digits. "uninitialized" is no id. */
+/* Checks a machine id as machine-id(5) has it: 32 hexadecimal digits. "uninitialized" is no id. */
 bool machine_id(const char *text, char id[static 33]);
 
 #endif

@@ -28,7 +28,8 @@ struct walk {
     char path[2 * PATH_MAX];
     size_t at; /* where the rest of `path` begins */
     unsigned links;
-    bool mounts_vouch; /* trusted_file_open_given() */
+    /* set by trusted_file_open_given(): the root of a read-only mount is trusted */
+    bool mounts_vouch;
 };
 
 /* --- users with write access --- */
@@ -40,7 +41,7 @@ static bool is_trusted_user(uid_t user) {
 static bool status_is_trusted(const struct stat *status) {
     if (!is_trusted_user(status->st_uid))
         return false;
-    /* the mode of a link has no meaning, because a link cannot be written */
+    /* ignores the mode of a link, which has no meaning, because a link cannot be written */
     if (S_ISLNK(status->st_mode))
         return true;
     const bool sticky = S_ISDIR(status->st_mode) && (status->st_mode & S_ISVTX);
@@ -177,7 +178,7 @@ int trusted_file_open_given(const char *path) {
 struct identity {
     unsigned major;
     unsigned minor;
-    uint64_t inode; /* 0: no file */
+    uint64_t inode; /* inode number; 0: no file is mapped there */
 };
 
 static void mapped_file_scan_line(const char *line, const uint64_t addresses[2],

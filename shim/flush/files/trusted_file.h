@@ -22,8 +22,8 @@
 int trusted_file_open(const char *path);
 
 /* Opens the file as trusted_file_open() does, but also accepts a folder with a writable mode if
- * root owns it and it is the root of a read-only mount, as the folder of a ConfigMap (0777). For
- * files that a setting names. */
+ * root owns it and it is the root of a read-only mount, as the folder of a ConfigMap (0777).
+ * Callers use it for files that a setting names. */
 int trusted_file_open_given(const char *path);
 
 /* Opens the file at `path`, in any folder, if it is the file that is mapped at `address`. Returns a
@@ -32,7 +32,7 @@ int trusted_file_open_mapped(const char *path, uint64_t address);
 
 /* Returns true for a regular file with one link that belongs to root or the process's user and is
  * not world-writable: no other user can have created it, even in a folder that all may write to.
- * For a file whose path proves nothing, and from which only names are read. */
+ * Callers use it for a file whose path proves nothing, and from which they read only names. */
 struct stat;
 bool trusted_file_is_own(const struct stat *status);
 
