@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A turn of 256 KiB takes some milliseconds; with the longest pause between two, 20 ms, a response
- * of 4 MiB is read within half a second. */
+/* Sets the bytes of one turn. A turn of 256 KiB takes some milliseconds; with the longest pause
+ * between two, 20 ms, a response of 4 MiB is read within half a second. */
 enum { TURN_BYTES = 256 << 10 };
 
 static struct turn {

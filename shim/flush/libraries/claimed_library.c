@@ -17,7 +17,7 @@ static const char *const functions[NAMES + 1] = {"curl_global_init_mem", "curl_g
 /* if libcurl does not use OpenSSL, only the first two functions are searched */
 enum { WITHOUT_OPENSSL = 2 };
 
-/* Cached for the process and for its forked children, which have the same objects. */
+/* Caches the result for the process and for its forked children, which have the same objects. */
 static struct {
     uint64_t objects;     /* the loader's count of loaded objects at the last scan */
     const char *function; /* the function that claims the library; NULL: none */
@@ -29,8 +29,8 @@ struct libcurl {
     bool uses_openssl;
 };
 
-/* Finds the libcurl that is used; it may be part of the program, whose functions precede those of a
- * library. */
+/* Finds the libcurl that is used. This libcurl may be part of the program, whose functions precede
+ * those of a library. */
 static int describe_libcurl(struct dl_phdr_info *info, size_t size, void *arg) {
     struct libcurl *const libcurl = arg;
     struct object_tables tables;

@@ -7,14 +7,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Replaces DT_FINI: a function of libotelprof.so, which does nothing and is never unloaded. */
+/* Names a function of libotelprof.so, which does nothing and is never unloaded, to take the place
+ * of DT_FINI. */
 extern const char *otelprof_version(void) __attribute__((weak));
 
 /* Counts the destructors that gcc's start files give each library; any further destructor is the
  * library's own. */
 enum { COMMON_DESTRUCTORS = 1 };
 
-/* Written by the constructor; read-only afterwards, and in forked children. */
+/* Holds what the constructor has found; read-only afterwards, and in forked children. */
 static struct {
     /* number of objects in the list from libotelprof-flush.so on; 0: linked into a program */
     size_t count;
@@ -27,7 +28,7 @@ struct walk {
     void (*visit)(const struct dl_phdr_info *library, void *arg);
     void *arg;
     bool found_own;
-    bool others; /* visits the other objects instead */
+    bool others; /* true: visits the other objects instead */
     size_t left;
 };
 
@@ -55,8 +56,8 @@ void exporter_libraries_visit_others(void (*visit)(const struct dl_phdr_info *ob
     dl_iterate_phdr(exporter_libraries_walk, &walk);
 }
 
-/* Counts 0 if libotelprof-flush.so's sources are linked into a program, which has no name in the
- * list.
+/* Counts the exporter's libraries: 0 if libotelprof-flush.so's sources are linked into a program,
+ * which has no name in the list.
  */
 static int count_library(struct dl_phdr_info *info, size_t size, void *arg) {
     size_t *const count = arg;

@@ -1,17 +1,18 @@
 /* Lists the libraries that the exporter brought into the process and that only the exporter runs.
  *
- * libotelprof-flush.so's constructor runs inside its dlopen, under the loader's lock, before those
- * of its libraries (it is linked with -z initfirst, but nothing here needs that order). At that
- * moment the loader's list from libotelprof-flush.so on has exactly the libraries that came with
- * it. A library that the program had before precedes it in the list, and is the program's.
+ * libotelprof-flush.so's constructor runs inside its dlopen, under the loader's lock, before the
+ * constructors of its libraries (it is linked with -z initfirst, but nothing here needs that
+ * order). At that moment the loader's list from libotelprof-flush.so on has exactly the libraries
+ * that came with it. A library that the program had before precedes it in the list, and is the
+ * program's.
  *
  * The exporter's libraries must not run at the end of the process. There the loader would call
  * their destructors, and libc their registered exit handlers, on the program's thread: perhaps
  * during one of the helper's transfers, or under locks that a signal handler of the program waits
  * for. So their destructors are removed from the loader's data, and their later registrations
- * (OpenSSL's cleanup) are ignored. A library that the program opens itself later has none either:
- * the loader does not report which caller opened it, and destructors only free memory that the
- * process is about to give back.
+ * (OpenSSL's cleanup) are ignored. A library that the program opens itself later has no destructors
+ * either: the loader does not report which caller opened it, and destructors only free memory that
+ * the process is about to give back.
  */
 #ifndef OTELPROF_EXPORTER_LIBRARIES_H
 #define OTELPROF_EXPORTER_LIBRARIES_H

@@ -10,7 +10,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* Checks one function of each library. */
+/* Returns true for a library that has one of the wanted functions. */
 static bool foreign_code_is_wanted(const struct dl_phdr_info *info) {
     const uintptr_t functions[] = {
         (uintptr_t)(void *)foreign_code_find, (uintptr_t)(void *)elf_begin,

@@ -15,12 +15,12 @@
 
 enum {
     PAGE_BYTES = 4096,
-    /* libcurl and libdw bring some 40 libraries with two or three segments each */
+    /* libcurl and libdw bring some 40 libraries, each with two or three segments */
     MAX_SEGMENTS = 256,
     PAGES_AT_ONCE = 512,
 };
 
-/* Bits of an entry: Linux, Documentation/admin-guide/mm/pagemap.rst. */
+/* Lists the bits of an entry: Linux, Documentation/admin-guide/mm/pagemap.rst. */
 #define PAGE_PRESENT (UINT64_C(1) << 63)
 #define PAGE_SWAPPED (UINT64_C(1) << 62)
 #define PAGE_OF_FILE (UINT64_C(1) << 61)
@@ -80,7 +80,8 @@ static void drop_pages(uintptr_t start, const uint64_t *pages, size_t count) {
         uint64_t any = 0;
         for (; i < count && comes_back(pages[i]); i++)
             any |= pages[i];
-        if (any & PAGE_PRESENT) /* the kernel refuses this if the program locks its memory */
+        /* the kernel refuses to take pages back if the program locks its memory */
+        if (any & PAGE_PRESENT)
             (void)madvise((void *)(start + first * PAGE_BYTES), (i - first) * PAGE_BYTES,
                           MADV_DONTNEED);
         if (i == first)

@@ -16,7 +16,7 @@ bool object_tables_open(struct object_tables *tables, const struct dl_phdr_info 
            tables->dynamic.count < header->p_memsz / sizeof *tables->dynamic.entries;
 }
 
-/* Returns 0 if the table is missing, or is not in the object. */
+/* Returns the address of a table; 0 if the table is missing, or is not in the object. */
 static uintptr_t table_at(const struct object_tables *tables, int64_t tag, size_t size) {
     const uintptr_t address = dynamic_address(&tables->dynamic, tag);
     return object_is_readable(&tables->segments, address, size) ? address : 0;
@@ -24,7 +24,7 @@ static uintptr_t table_at(const struct object_tables *tables, int64_t tag, size_
 
 /* --- names --- */
 
-/* Returns NULL if there is no such string. */
+/* Returns the string at an offset; NULL if there is none. */
 static const char *string_at(const struct object_tables *tables, size_t offset) {
     const size_t size = dynamic_number(&tables->dynamic, DT_STRSZ);
     const char *const strings = (const char *)table_at(tables, DT_STRTAB, size);
@@ -69,7 +69,8 @@ struct symbol_names {
     size_t string_bytes;
 };
 
-/* Returns false if the relocation names no symbol (most do not), or its name is not in the object.
+/* Reads the reference of a relocation. Returns false if the relocation names no symbol (most do
+ * not), or its name is not in the object.
  */
 static bool reference_of(const struct object_tables *tables, const struct symbol_names *in,
                          const ElfW(Rela) * relocation, struct object_reference *reference) {

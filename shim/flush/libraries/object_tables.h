@@ -16,7 +16,7 @@ struct object_tables {
     struct dynamic_object dynamic;
 };
 
-/* Returns false if the object has no readable dynamic section. */
+/* Opens the object's tables. Returns false if the object has no readable dynamic section. */
 bool object_tables_open(struct object_tables *tables, const struct dl_phdr_info *info);
 
 /* Returns DT_SONAME, or NULL. */
@@ -33,7 +33,7 @@ struct object_reference {
     uintptr_t *slot;
 };
 
-/* Visits the references, calls first, until `visit` returns true; returns whether it did. */
+/* Visits the references, calls first, until `visit` returns true; returns true if it did. */
 bool object_tables_visit(const struct object_tables *tables,
                          bool (*visit)(const struct object_reference *reference, void *arg),
                          void *arg);

@@ -9,11 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A function of libotelprof.so, by which it is found; NULL if it is not loaded. */
+/* Names a function of libotelprof.so, by which that object is found; NULL if the object is not
+ * loaded. */
 extern const char *otelprof_version(void) __attribute__((weak));
 
-/* Some 45 libraries come with the exporter. A reference to a library beyond this limit only costs a
- * lookup. */
+/* Bounds the list of libraries; some 45 come with the exporter. A reference to a library beyond
+ * this limit only costs a lookup. */
 enum { MAX_OWN_OBJECTS = 128 };
 
 struct object_range {
@@ -21,7 +22,7 @@ struct object_range {
     uintptr_t end;
 };
 
-/* Written by the constructor, read-only afterwards. */
+/* Holds what the constructor has found; read-only afterwards. */
 static struct {
     struct object_range own[MAX_OWN_OBJECTS]; /* the exporter's libraries */
     size_t count;
@@ -141,20 +142,22 @@ static void redirect_library(const struct dl_phdr_info *library, void *arg) {
 
 /* --- libraries that the program had before --- */
 
-/* A non-PIE executable that takes the address of a library's function has an address for it, but no
- * definition. */
+/* Returns true if the program defines the function at the address. A non-PIE executable that takes
+ * the address of a library's function has an address for it, but no definition. */
 static bool is_programs_own(uintptr_t address) {
     const ElfW(Sym) *const symbol = is_in(bindings.executable, address) ? symbol_at(address) : NULL;
     return symbol && symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT;
 }
 
-/* C++ programs export their copies of inline functions of the standard library, to which libstdc++
- * is then bound. That is harmless, because all copies are the same. */
+/* Returns true for a name of C++. C++ programs export their copies of inline functions of the
+ * standard library, to which libstdc++ is then bound. That is harmless, because all copies are the
+ * same. */
 static bool is_cpp(const char *name) {
     return strncmp(name, "_Z", 2) == 0;
 }
 
-/* A slot that leads into its own library may be unbound: then the first call would bind it. */
+/* Returns true if the reference leads into the program. A slot that leads into its own library may
+ * be unbound: then the first call would bind it. */
 static bool leads_into_program(const struct object_reference *reference, void *arg) {
     const struct object_range *const library = arg;
     uintptr_t bound = reference->slot ? *reference->slot : 0;
