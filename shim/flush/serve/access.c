@@ -7,8 +7,9 @@
 
 static const char bearer[] = "Bearer ";
 
-/* `host` may have a port. Other names that resolve to this machine are refused: in a browser, any
- * site can have such a name (DNS rebinding). */
+/* Returns true if the Host header names this machine; `host` may have a port. Other names that
+ * resolve to this machine are refused: in a browser, any site can have such a name (DNS
+ * rebinding). */
 static bool is_this_machine(const char *host) {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -14,8 +14,8 @@
 
 enum access_right { READ, CHANGE };
 
-/* Returns NULL if the request is allowed. Otherwise returns the reason as one sentence, and the
- * HTTP status in *status. */
+/* Checks the request. Returns NULL if it is allowed. Otherwise returns the reason as one sentence,
+ * and the HTTP status in *status. */
 const char *access_refusal(const struct config *config, const struct http_request *request,
                            enum access_right right, unsigned *status);
 

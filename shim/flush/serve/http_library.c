@@ -31,7 +31,7 @@ static struct {
 const struct http_library *http_library(void) {
     if (http.is_found)
         return &http.functions;
-    /* The panic handler is one setting per copy of the library. If the program has loaded the
+    /* The panic handler is one setting for each copy of the library. If the program has loaded the
      * library itself, its handler must not be replaced. */
     if (dlopen(HTTP_LIBRARY_NAME, RTLD_LAZY | RTLD_NOLOAD))
         return NULL;

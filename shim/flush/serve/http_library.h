@@ -14,8 +14,8 @@ struct http_library {
 
 #define HTTP_LIBRARY_NAME "libmicrohttpd.so.12"
 
-/* Returns NULL if the library is missing, lacks a function, or is used by the program. Once loaded,
- * it stays loaded. */
+/* Loads the library. Returns NULL if the library is missing, lacks a function, or is used by the
+ * program. Once loaded, it stays loaded. */
 const struct http_library *http_library(void);
 
 #endif

@@ -16,7 +16,7 @@ enum {
     MOST_BODY = 4 * 1024,
     IDLE_SECONDS = 10,
 };
-/* Time limits for receiving a whole request, however slowly it arrives, and for sending a whole
+/* Bounds the time for receiving a whole request, however slowly it arrives, and for sending a whole
  * reply. */
 static const uint64_t receive_nano = UINT64_C(10) * NANO_PER_SECOND;
 static const uint64_t send_nano = UINT64_C(60) * NANO_PER_SECOND;
@@ -37,7 +37,7 @@ struct http_connection {
     char body[MOST_BODY + 1];
 };
 
-/* Lives from accept to close of a connection, which carries one request. */
+/* Describes a connection, which carries one request, from accept to close. */
 struct http_peer {
     struct http_peer *next;
     struct MHD_Connection *mhd;
@@ -188,7 +188,7 @@ static ssize_t read_nothing(void *cls, uint64_t at, char *bytes, size_t most) {
     return MHD_CONTENT_READER_END_OF_STREAM;
 }
 
-/* The library sends the reply's own bytes, which stay until http_end_request(). */
+/* Sends the reply. The library sends the reply's own bytes, which stay until http_end_request(). */
 static enum MHD_Result send_reply(const struct http_connection *connection) {
     const struct http_library *const library = connection->server->library;
     const struct http_reply *const reply = &connection->reply;

@@ -87,6 +87,7 @@ bool http_is_trusted(const struct http_request *request);
 
 /* Enforces time limits and sends replies. Returns false if the server is damaged: close it. */
 bool http_server_step(struct http_server *server);
-uint64_t http_server_next_step(const struct http_server *server); /* CLOCK_MONOTONIC, ns */
+/* CLOCK_MONOTONIC, ns, of the next step that is due */
+uint64_t http_server_next_step(const struct http_server *server);
 
 #endif

@@ -15,7 +15,7 @@ static const char not_known[] = "is neither unix:/PATH nor 127.0.0.1:PORT";
 
 struct place {
     char *at;
-    char *end; /* last place where the NUL may be */
+    char *end; /* last position at which the NUL may stand */
 };
 
 static bool path_put(struct place *place, const char *text, size_t size) {

@@ -19,8 +19,10 @@ enum {
     WAITING = 64,        /* backlog: connections that are not yet accepted */
     PRIVATE_MODE = 0600, /* only the process's user may connect */
     OVERFLOW_ID = 65534, /* the overflow uid, as in common/own_file.c */
-    SPARE = 5, /* descriptors: the socket's file, epoll's, one connection, and two for the log */
-    TRIES = 3, /* attempts while other processes take and release the name */
+    /* descriptors that must stay free: the socket's file, epoll's, one connection, and two for the
+     * log */
+    SPARE = 5,
+    TRIES = 3,           /* attempts while other processes take and release the name */
     ASIDE_SIZE = 48,     /* size of the temporary name: ".otelprof-", a process id, nanoseconds */
     MOST_ENTRIES = 4096, /* directory entries that are searched for stale sockets */
     STALE_SECONDS = 60   /* longest time between bind(2) and listen(2) of a live process */
@@ -29,8 +31,8 @@ static const char aside_prefix[] = ".otelprof-";
 
 /* --- Unix sockets and ports --- */
 
-/* Without free descriptors, no connection can be accepted: clients would wait for ever, and the log
- * could not report it. */
+/* Returns true if descriptors are left. Without a free descriptor no connection can be accepted:
+ * clients would wait for ever, and the log could not report it. */
 static bool has_spare_descriptors(int descriptor) {
     int spare[SPARE];
     int count = 0;
@@ -42,7 +44,7 @@ static bool has_spare_descriptors(int descriptor) {
     return all;
 }
 
-/* Returns 0 or -errno. */
+/* Makes a socket. Returns 0 or -errno. */
 static int new_socket(struct listen_socket *opened, int family) {
     opened->descriptor = socket(family, KIND, 0);
     if (opened->descriptor < 0)
@@ -64,7 +66,7 @@ static bool set_socket_name(struct sockaddr_un *address, int folder, const char 
 static bool is_listening(const struct sockaddr_un *address) {
     const int descriptor = socket(AF_UNIX, KIND, 0);
     if (descriptor < 0)
-        return true; /* not known, so the socket is not replaced */
+        return true; /* the age is not known, so the socket is not replaced */
     const bool refused =
         connect(descriptor, (const struct sockaddr *)address, sizeof *address) != 0 &&
         errno == ECONNREFUSED;
@@ -111,7 +113,7 @@ static bool rename_in(int folder, const char *from, const char *to, unsigned fla
 }
 
 /* Renames `aside` to the final name. If there is a stale socket, the two names are exchanged. If
- * another process has taken the name since the check, they are exchanged back. */
+ * another process has taken the name since the check, the two names are exchanged back. */
 static int take_name(const struct listen_socket *opened, const char *aside) {
     const int folder = opened->folder;
     const char *const name = opened->name;
@@ -140,7 +142,7 @@ static int take_name(const struct listen_socket *opened, const char *aside) {
 static int listen_as(struct listen_socket *opened, const char *aside) {
     opened->file = openat(opened->folder, aside, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (opened->file < 0 && errno == ENOENT)
-        /* this process was slow, and another one has removed the file as stale */
+        /* this process was so slow that another process has removed the file as stale */
         return -LISTEN_TAKEN;
     if (opened->file < 0 || fstat(opened->file, &opened->identity) != 0 ||
         listen(opened->descriptor, WAITING) != 0)
@@ -188,8 +190,8 @@ static void remove_stale(const struct listen_socket *opened) {
     closedir(entries);
 }
 
-/* The socket listens before it gets its final name, because a bound socket that does not listen
- * refuses connections, like a stale one. */
+/* Binds the socket, which listens before it gets its final name, because a bound socket that does
+ * not listen refuses connections, as a stale socket does. */
 static int bind_in(struct listen_socket *opened) {
     char aside[ASIDE_SIZE];
     bool is_free;

@@ -21,10 +21,11 @@ struct listen_socket {
     int file;             /* the Unix socket's file (O_PATH), whose current name /proc shows */
     struct stat identity; /* status of `file`, by which the file is recognised */
     char name[LISTEN_PATH];
-    char where[LISTEN_PATH + 32]; /* for messages: "unix:/run/x.sock", "http://127.0.0.1:4000" */
+    /* text for messages: "unix:/run/x.sock", "http://127.0.0.1:4000" */
+    char where[LISTEN_PATH + 32];
 };
 
-/* An error beyond errno's values: another process listens at the address. */
+/* Defines an error beyond errno's values: another process listens at the address. */
 enum { LISTEN_TAKEN = 8192 };
 
 /* Opens the socket. If `address` has port 0, the kernel chooses one, which is stored in `address`

@@ -3,8 +3,8 @@
 #include "drop_reason.h"
 #include "written_text.h"
 
-/* Writes Prometheus' text format 0.0.4. Names follow OpenTelemetry's conversion for Prometheus:
- * dots become `_`; unit and `_total` are suffixes. */
+/* Begins a metric in Prometheus' text format 0.0.4. Names follow OpenTelemetry's conversion for
+ * Prometheus: dots become `_`; unit and `_total` are suffixes. */
 
 static void metrics_begin(struct wire *to, const char *name, const char *type, const char *help) {
     text_add(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);

@@ -111,8 +111,8 @@ static unsigned count_long_windows(const struct serve *serve) {
     return count;
 }
 
-/* Returns NULL if a reply has been sent already. Nothing is recorded or exported for HEAD: it gets
- * the headers of GET's reply. */
+/* Opens a window for the request. Returns NULL if a reply has been sent already. Nothing is
+ * recorded or exported for HEAD: it gets the headers of GET's reply. */
 static struct window *open_window(struct serve *serve, struct http_request *request,
                                   enum window_form form, uint64_t length) {
     if (is_head(request)) {
@@ -195,7 +195,8 @@ static enum MHD_Result add_setting_line(void *arg, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-/* Returns false if the settings are refused; the reply has been sent then. */
+/* Begins a recording for the request. Returns false if the settings are refused; the reply has been
+ * sent then. */
 static bool begin_recording(struct serve *serve, struct http_request *request,
                             uint32_t *recording) {
     char problem[CONTROL_PROBLEM];
@@ -274,8 +275,9 @@ static void reply_none(struct http_request *request, const char *method) {
     reply_with(request, reply, &written);
 }
 
-/* Returns false if a port has used up its requests of this second: the helper writes the figures of
- * the process for each request, and a port is open to all users of the machine. */
+/* Returns true if the request may be served; false if a port has used up its requests of this
+ * second: the helper writes the figures of the process for each request, and a port is open to all
+ * users of the machine. */
 static bool has_status_left(struct serve *serve, const struct http_request *request) {
     const uint64_t second = monotonic_nano() / NANO_PER_SECOND;
     if (http_is_from_unix(request))
@@ -364,7 +366,8 @@ static void reply_pprof(struct serve *serve, struct window *window) {
                    "There is no memory for the response.");
 }
 
-/* Returns false beyond the bound of memory for replies, which slow clients occupy. */
+/* Returns true if there is memory for another reply; slow clients may occupy all that replies may
+ * take. */
 static bool has_room_for_reply(const struct serve *serve) {
     const uint64_t unsent = serve->server ? http_server_reply_bytes(serve->server) : 0;
     return unsent == 0 || unsent < windows_most_bytes(unsent, memory_room());

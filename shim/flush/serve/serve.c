@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Clients with an open window are checked this often for having disconnected. */
+/* Sets how often clients with an open window are checked for having disconnected, in ns. */
 enum { CLIENT_CHECK_NANO = 1000 * 1000 * 1000 };
 
 /* --- opening --- */
@@ -39,8 +39,8 @@ static void open_sums(struct serve *serve) {
     }
 }
 
-/* A process that has listened before tries again at each export, whatever the error. The reason is
- * logged once. */
+/* Begins to listen. A process that has listened before tries again at each export, whatever the
+ * error. The reason is logged once. */
 static bool serve_begin(struct serve *serve) {
     const bool was_waiting = serve->waits;
     const int error = listen_socket_open(&serve->socket, &serve->address);
@@ -135,8 +135,8 @@ void serve_resume(struct serve *serve) {
 }
 
 bool serve_try_again(struct serve *serve) {
-    /* The socket's file may have been removed, or replaced by another process if the file system
-     * renames without flags (listen_socket.c). Then clients cannot find this process. */
+    /* Gives the socket up if clients cannot find it: its file may have been removed, or replaced by
+     * another process if the file system renames without flags (listen_socket.c). */
     if (serve->server && listen_socket_is_lost(&serve->socket))
         serve_pause(serve);
     else if (serve->server || !serve->waits)
@@ -177,7 +177,7 @@ static void sum_since_start(struct serve *serve, const struct otlp_writer *write
     }
 }
 
-/* The newest windows are refused first. */
+/* Bounds the memory of the windows: refuses the newest windows first. */
 static void bound_windows(struct serve *serve) {
     uint64_t bytes = serve->server ? http_server_reply_bytes(serve->server) : 0;
     for (const struct window *it = serve->windows; it; it = it->next)
@@ -197,7 +197,7 @@ void serve_refuse(struct serve *serve) {
 
 void serve_take(struct serve *serve, const struct otlp_writer *writer,
                 const struct encoded *encoded) {
-    if (!serve->has_sums) /* the process has not listened yet */
+    if (!serve->has_sums) /* the process has never listened */
         return;
     const bool first = !serve->in_export;
     serve->in_export = true;

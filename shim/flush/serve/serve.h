@@ -18,7 +18,7 @@
 
 struct serve;
 
-/* Sources of the replies. All of them must outlive the endpoint. */
+/* Names the sources of the replies. All of them must outlive the endpoint. */
 struct serve_of {
     const struct capture_api *api;
     const struct resource *resource;
@@ -29,7 +29,7 @@ struct serve_of {
 /* Listens at `api->config->listen`. If that fails, logs it and returns NULL. If another process
  * holds the address, waits for it: see serve_try_again(). */
 struct serve *serve_open(const struct serve_of *of);
-void serve_close(struct serve *serve); /* `serve` may be NULL */
+void serve_close(struct serve *serve); /* accepts NULL */
 
 bool serve_is_listening(const struct serve *serve);
 /* Returns true if the process has listened once: from then on all exports are part of its sums,
@@ -58,6 +58,7 @@ void serve_end_export(struct serve *serve, uint64_t now, uint64_t now_unix);
 
 /* Enforces time limits of connections, and sends replies that have become possible. */
 void serve_step(struct serve *serve);
-uint64_t serve_next_step(const struct serve *serve); /* CLOCK_MONOTONIC, ns; UINT64_MAX: never */
+/* CLOCK_MONOTONIC, ns, of the next step that is due; UINT64_MAX: never */
+uint64_t serve_next_step(const struct serve *serve);
 
 #endif

@@ -12,7 +12,7 @@ struct serve {
     struct listen_address address;
     struct listen_socket socket;
     struct http_server *server; /* NULL: suspended, damaged, or waiting for the address */
-    /* waits for the address, which another process holds or which cannot be opened */
+    /* the process waits for the address, which another process holds or which cannot be opened */
     bool waits;
     bool has_sums;            /* since_start is open */
     uint64_t sums_since_unix; /* begin of the first interval in since_start */
@@ -20,8 +20,8 @@ struct serve {
     struct window *windows;
     uint64_t status_second; /* CLOCK_MONOTONIC: the second in which status_replies counts */
     uint32_t status_replies;
-    /* By pprof_kind_summed(), for requests without `seconds`. NULL: the kind is not profiled, or
-     * not cumulative. */
+    /* sums by pprof_kind_summed(), for requests without `seconds`. NULL: the kind is not profiled,
+     * or not cumulative */
     struct pprof_sum *since_start[PPROF_KINDS];
     bool in_export; /* the current export's first part has been taken */
 };

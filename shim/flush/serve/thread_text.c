@@ -98,7 +98,7 @@ static size_t count_threads(const struct pprof_sum *sum) {
 static void write_group(const struct pprof_sum *sum, const struct pprof_sample *sample,
                         size_t *counts, struct wire *to) {
     if (counts[sample->stack] == 0)
-        return; /* an earlier sample of the stack has written it */
+        return; /* an earlier sample of the stack has written its block */
     text_add(to, "%zu [%s]", counts[sample->stack], text(sample, "otelprof.thread.state"));
     if (counts[sample->stack] == 1) {
         text_add(to, " ");

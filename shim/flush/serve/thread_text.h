@@ -5,8 +5,8 @@
 
 #include "encode/pprof_sum.h"
 
-/* `sum`: a sum of PPROF_GOROUTINE; NULL: writes that there was no memory. `full` writes one block
- * per thread; otherwise, threads with equal stacks share a block. */
+/* Writes the threads of `sum`, a sum of PPROF_GOROUTINE; NULL: writes that there was no memory.
+ * `full` writes one block per thread; otherwise, threads with equal stacks share a block. */
 void write_threads(const struct pprof_sum *sum, bool full, struct wire *to);
 
 #endif

@@ -64,8 +64,8 @@ size_t window_bytes(const struct window *window);
  * leave `room` (memory_room.h); the rest is for exports and for the program. */
 uint64_t windows_most_bytes(uint64_t held, uint64_t room);
 
-/* Returns when the window needs an export (CLOCK_MONOTONIC, ns). 0: now; UINT64_MAX: it needs
- * none. */
+/* Returns when the window needs an export (CLOCK_MONOTONIC, ns). 0: now; UINT64_MAX: the window
+ * needs no export. */
 uint64_t window_wants(const struct window *window);
 
 #endif
