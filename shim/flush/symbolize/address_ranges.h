@@ -14,7 +14,7 @@ struct address_range {
     uint64_t value;
 };
 
-/* Initially zero: no ranges. */
+/* Holds the ranges. Initially zero: no ranges. */
 struct address_ranges {
     struct address_range *items;
     size_t count;

@@ -11,7 +11,7 @@ struct overlay {
     size_t count;
     const struct code_range_entry *older;
     size_t older_left;
-    uint64_t covered; /* up to here newer ranges cover the addresses */
+    uint64_t covered; /* the newer ranges cover all addresses below this one */
 };
 
 static uint64_t end_of(const struct code_range_entry *entry) {
@@ -32,7 +32,8 @@ static void put_older(struct overlay *o, uint64_t limit) {
     }
 }
 
-/* `out` has room for older_count + 2 * newer_count: a newer range may split an older one. */
+/* Merges the two lists into `out`, which has room for older_count + 2 * newer_count ranges: a newer
+ * range may split an older range. */
 static size_t lay_over(struct code_range_entry *out, const struct code_range_entry *older,
                        size_t older_count, const struct code_range_entry *newer,
                        size_t newer_count) {
@@ -48,9 +49,9 @@ static size_t lay_over(struct code_range_entry *out, const struct code_range_ent
 
 /* --- a batch --- */
 
-/* The batch as runs, each of disjoint ranges in ascending order, because a JIT mostly allocates
- * upwards. Pairs of adjacent runs are merged until one is left. `ends`: the ends of runs, in
- * `from`. */
+/* Divides the batch into runs, each of disjoint ranges in ascending order, because a JIT mostly
+ * allocates upwards. Pairs of adjacent runs are merged until one is left. `ends`: the ends of runs,
+ * in `from`. */
 struct runs {
     struct code_range_entry *from;
     struct code_range_entry *to;

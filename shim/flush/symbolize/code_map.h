@@ -1,10 +1,10 @@
 /* Maps addresses to pieces of generated code, as a JIT compiler reports them one by one. Later code
  * replaces earlier code at the same place.
  *
- * It holds sorted ranges that do not overlap, 16 bytes each, found by bisection. Additions wait in
- * a batch; a batch is merged in one pass, so a million pieces in any order cost a million times the
- * logarithm. If a runtime reports pieces without end, no more than MAX_CODE_RANGES are kept.
- * Context: flush.
+ * The map holds sorted ranges that do not overlap, 16 bytes each, found by bisection. Additions
+ * wait in a batch; a batch is merged in one pass, so a million pieces in any order cost a million
+ * times the logarithm. If a runtime reports pieces without end, no more than MAX_CODE_RANGES are
+ * kept. Context: flush.
  */
 #ifndef OTELPROF_CODE_MAP_H
 #define OTELPROF_CODE_MAP_H
@@ -13,8 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Largest number of ranges: 8 MiB. The largest perf map seen, of a .NET server, has 200,000
- * lines. */
+/* Bounds the ranges: 8 MiB. The largest perf map seen, of a .NET server, has 200,000 lines. */
 enum { MAX_CODE_RANGES = 1 << 19 };
 
 struct code_range_entry {
@@ -23,7 +22,7 @@ struct code_range_entry {
     uint32_t value;
 };
 
-/* Initially zero: an empty map. */
+/* Holds the map. Initially zero: an empty map. */
 struct code_map {
     struct code_range_entry *entries; /* sorted, disjoint */
     size_t count;
@@ -39,7 +38,7 @@ bool code_map_add(struct code_map *map, uint64_t start, uint64_t size, uint32_t 
  * none. */
 bool code_map_find(struct code_map *map, uint64_t address, uint32_t *value);
 
-/* Empties the map, which stays usable. */
+/* Empties the map, which stays usable afterwards. */
 void code_map_free(struct code_map *map);
 
 #endif

@@ -65,7 +65,7 @@ static void add_identifier(struct d_reader *r, const char *text, size_t length) 
         name_text_add(r->to, text, length);
 }
 
-/* Reads a number, and so many characters. */
+/* Reads a number, and as many characters as it says. */
 static void read_identifier(struct d_reader *r) {
     const size_t length = read_number(r);
     if (r->failed || strnlen(r->at, length) < length) {

@@ -7,7 +7,8 @@
 
 #include "name_text.h"
 
-/* Returns false if `name` follows another scheme; `readable` is then not used. */
+/* Makes the name readable. Returns false if `name` follows another scheme; `readable` is then not
+ * used. */
 bool d_name(const char *name, struct name_text *readable);
 
 #endif

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The sections with functions, lines and inlined functions; those that are read in parts come
- * first. Locations of variables, macros and types of other units are left out, and
+/* Lists the sections with functions, lines and inlined functions; sections that are read in parts
+ * come first. Locations of variables, macros and types of other units are left out, and
  * .gnu_debugaltlink, which would make libdw open files. */
 static const char *const wanted[] = {
     [DEBUG_INFO] = ".debug_info",
@@ -24,20 +24,20 @@ static const char *const wanted[] = {
 enum {
     WANTED = sizeof wanted / sizeof *wanted,
     ARANGES = DEBUG_PARTS,
-    SECTIONS = WANTED + 2, /* the wanted ones, the empty section, and the section of names */
+    SECTIONS = WANTED + 2, /* the wanted sections, the empty section, and the section of names */
     NAME_BYTES = 32,
     ALIGNMENT = 16,
 };
 
-/* The headers of one image: either of the whole file, or of one unit. */
+/* Holds the headers of one image: either of the whole file, or of one unit. */
 struct head {
     Elf64_Ehdr file;
     Elf64_Shdr sections[SECTIONS];
     char names[SECTIONS][NAME_BYTES];
 } __attribute__((aligned(ALIGNMENT)));
 
-/* The descriptions of all parts and units, at the start of the image's mapping. Most of them are
- * never touched, because few units are read, and so take no memory. */
+/* Holds the descriptions of all parts and units, at the start of the image's mapping. Few units are
+ * read, so most descriptions are never touched and take no memory. */
 struct debug_room {
     struct section_parts parts[DEBUG_PARTS];
     struct debug_file units[MAX_UNIT_IMAGES];

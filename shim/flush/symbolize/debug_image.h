@@ -16,16 +16,16 @@
 
 #include <elfutils/libdw.h>
 
-/* Sections that are read in parts: units, their abbreviations, their line programs. */
+/* Lists sections that are read in parts: units, their abbreviations, their line programs. */
 enum debug_part { DEBUG_INFO, DEBUG_ABBREV, DEBUG_LINE, DEBUG_PARTS };
 
 enum { MAX_UNIT_IMAGES = 256 };
 
-/* libdw's handles of one image. */
+/* Holds libdw's handles of one image. */
 struct debug_file {
     Elf *elf;
     Dwarf *dwarf; /* NULL: not open */
-    uint64_t at;  /* of a unit: its offset in .debug_info */
+    uint64_t at;  /* for a unit: its offset in .debug_info */
 };
 
 struct debug_image {
@@ -47,15 +47,17 @@ uint64_t debug_image_bytes(const struct elf_sections *sections, bool *compressed
  * than the image. Returns false if a section cannot be read, or there is no memory. */
 bool debug_image_open(struct debug_image *image, const struct elf_sections *sections);
 
-/* Returns the image of the whole file, which the first call reads. NULL: that failed. */
+/* Returns the image of the whole file, which the first call reads. NULL: the image could not be
+ * read. */
 Dwarf *debug_image_whole(struct debug_image *image);
 
 /* Opens the image of the unit at [at, at + size) of .debug_info. The unit and its abbreviations
- * must have been read. NULL: that failed, or there are MAX_UNIT_IMAGES already. */
+ * must have been read. NULL: the image could not be opened, or there are MAX_UNIT_IMAGES
+ * already. */
 Dwarf *debug_image_unit(struct debug_image *image, uint64_t at, uint64_t size);
 
-/* Returns the image of the unit at that offset, if it was opened before. NULL: it was not, or that
- * failed. */
+/* Returns the image of the unit at that offset, if it was opened before. NULL: no image was opened
+ * there, or opening it failed. */
 Dwarf *debug_image_known_unit(const struct debug_image *image, uint64_t at);
 
 /* Returns bytes [at, at + size) of a section, and reads them if necessary. NULL: the section is

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A mangled name refers back to its own parts: so the readable form of 300 bytes can have a
- * gigabyte. A form longer than this limit is not completed; the mangled name is used instead. */
+/* Bounds the names: a mangled name refers back to its own parts, so the readable form of 300 bytes
+ * can have a gigabyte. A form longer than this limit is not completed; the mangled name is used
+ * instead. */
 enum { MAX_MANGLED = 2048, MAX_READABLE = 16 << 10 };
 
 struct readable {

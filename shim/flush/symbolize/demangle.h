@@ -6,7 +6,7 @@
 
 #include "harvest.h"
 
-/* Decides by the name's beginning, and for Haskell by its end. */
+/* Returns true for a mangled name, by its beginning, and for Haskell by its end. */
 bool is_mangled(const char *name);
 
 /* Returns the readable form of `name`, malloc'ed, the caller's; NULL if it is not mangled, or too

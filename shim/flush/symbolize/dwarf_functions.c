@@ -9,13 +9,13 @@
 
 enum {
     MAX_NESTING = 64,
-    /* Bound the ranges of one entry, and the sum for all functions of a unit or all units of a
+    /* Bounds the ranges of one entry, and the sum for all functions of a unit or all units of a
      * file: many entries may refer to one list of ranges. The kernel's largest unit has some ten
      * thousand functions. */
     MAX_RANGES_OF_ONE = 4096,
     MAX_RANGES = 1 << 18,
-    /* Bound the bytes of a line program, and of all that are read until the image is closed. The
-     * largest units (sqlite3.c, V8's) have 0.4 MB. */
+    /* Bounds the bytes of a line program, and of all line programs that are read until the image is
+     * closed. The largest units (sqlite3.c, V8's) have 0.4 MB. */
     MAX_LINE_PROGRAM = 1 << 20,
     MAX_LINE_PROGRAMS = 4 << 20,
 };
@@ -59,7 +59,7 @@ static void read_units(struct dwarf_functions *functions, Dwarf *whole) {
     functions->has_units = true;
 }
 
-/* Searches without .debug_aranges, which clang does not write. */
+/* Finds the unit in the whole file, without .debug_aranges, which clang does not write. */
 static bool find_in_whole(struct dwarf_functions *functions, uint64_t address, Dwarf_Die *unit) {
     uint64_t offset;
     Dwarf *const whole = debug_image_whole(functions->image);

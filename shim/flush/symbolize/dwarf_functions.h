@@ -14,7 +14,8 @@
 
 struct dwarf_functions;
 
-/* Opens the functions of an image, which must stay open longer than the result. NULL: no memory. */
+/* Opens the functions of an image, which must stay open longer than the result. Returns NULL
+ * without memory. */
 struct dwarf_functions *dwarf_functions_open(struct debug_image *image);
 
 /* Stores the unit around the ELF virtual `address`. Returns false if the debug information does not

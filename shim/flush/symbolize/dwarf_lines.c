@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* At most so many scopes within a function are listed; inner ones beyond them are left out. */
+/* Bounds the scopes that are listed within a function; scopes further in are left out. */
 enum { MAX_SCOPES = 64 };
 
-/* Treats a longer text as not known. */
+/* Returns the text; NULL, as if it were not known, if it is longer than `max`. */
 static const char *bounded_text(const char *text, size_t max) {
     return text && strnlen(text, max) < max ? text : NULL;
 }
@@ -41,7 +41,8 @@ static const char *call_file(Dwarf_Die *unit, Dwarf_Die *inlined, bool lines_all
     return name ? name : "";
 }
 
-/* The place of the innermost code; each inlined function then replaces it by its call site. */
+/* Holds the place of the innermost code; each inlined function then replaces it by its call
+ * site. */
 struct place {
     const char *file;
     int line;

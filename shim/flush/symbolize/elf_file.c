@@ -15,8 +15,8 @@
 #include <zlib.h>
 
 enum {
-    /* Largest debug information, inflated, with dwz's common file: more would cost the program more
-     * memory than the names are worth. Half of it is some millions of lines of C++.
+    /* Bounds the debug information, inflated, together with dwz's common file: more would cost the
+     * program more memory than the names are worth. Half of it is some millions of lines of C++.
      */
     MAX_DWARF_BYTES = 128 << 20,
     MAX_LINKED_BYTES = 128 << 20, /* largest debug file whose CRC is computed: 0.1 s */
@@ -40,7 +40,7 @@ void elf_file_init(struct elf_file *file) {
 
 /* --- opening and identity --- */
 
-/* Opens a file of the same build id; `size` 0: any build id. */
+/* Opens a file if its build id is `id`; `size` 0: any build id. */
 static bool open_with_id(struct elf_sections *sections, int descriptor, const uint8_t *id,
                          size_t size) {
     uint8_t found[64];
@@ -116,8 +116,8 @@ static bool has_crc(const struct elf_sections *sections, uint32_t wanted) {
     return crc == wanted;
 }
 
-/* The contents of a section that names a file: the name, the folder in which it is searched, and
- * the bytes that follow the name. */
+/* Describes the contents of a section that names a file: the name, the folder in which it is
+ * searched, and the bytes that follow the name. */
 struct link {
     char name[MAX_LINK_BYTES];
     size_t rest; /* where the bytes after the name begin */

@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-/* The file that has a symbol's name. */
+/* Lists the files that may have a symbol's name. */
 enum elf_part { PART_MAIN, PART_DEBUG, PART_MINIDEBUG, ELF_PARTS };
 
 struct elf_file {
@@ -43,13 +43,13 @@ void elf_file_open_debug_files(struct elf_file *file, const struct harvest_modul
  */
 uint64_t elf_file_dwarf_bytes(const struct elf_file *file, bool *compressed);
 
-/* Opens the debug information as file->debug. Uses libelf and libdw. Returns false if that
- * failed. */
+/* Opens the debug information as file->debug. Uses libelf and libdw. Returns false if it cannot be
+ * opened. */
 bool elf_file_open_dwarf(struct elf_file *file);
 
 void elf_file_close(struct elf_file *file);
 
-/* Called after work under the guard was left, because the data of that work, and libdw's, must
+/* Call these after work under the guard was left, because the data of that work, and libdw's, must
  * never be touched again. Close descriptors and remove mappings; elf_file_abandon_dwarf() keeps the
  * files open, which libdw does not use. */
 void elf_file_abandon_dwarf(struct elf_file *file);

@@ -18,7 +18,7 @@ enum {
     MAX_NOTE_BYTES = 64 << 10,
     MAX_NOTE_SECTIONS = 16, /* limit of sections of notes; three are usual */
     MAX_INFLATION = 1032,   /* deflate's largest ratio: zlib's "Technical Details" */
-    /* Zstd's largest ratio: a block of four bytes, of one repeated byte, becomes 128 KiB (RFC 8878,
+    /* Bounds zstd's ratio: a block of four bytes, of one repeated byte, becomes 128 KiB (RFC 8878,
      * 3.1.1.2). */
     MAX_ZSTD_INFLATION = 32768,
     INFLATE_AT_ONCE = 16 << 10,
@@ -65,7 +65,7 @@ static bool elf_sections_read_at(const struct elf_sections *s, uint64_t at, void
 
 /* --- opening --- */
 
-/* Reads the names. A file made from memory (loaded_image.h) has none. */
+/* Reads the sections' names. A file made from memory (loaded_image.h) has no names. */
 static bool read_names(struct elf_sections *s, uint32_t index) {
     const Elf64_Shdr *const header = &s->headers[index];
     if (index == SHN_UNDEF)
@@ -149,7 +149,8 @@ const Elf64_Shdr *elf_section_named(const struct elf_sections *s, const char *na
 
 /* --- packed contents --- */
 
-/* GNU's form before SHF_COMPRESSED: the letters, then the size, highest byte first. */
+/* Has the layout of GNU's form before SHF_COMPRESSED: the letters, then the size, highest byte
+ * first. */
 struct zdebug_head {
     char letters[4];
     uint8_t size[8];
@@ -170,7 +171,7 @@ static struct section_form form_of_head(const Elf64_Chdr *head) {
                                  .head = sizeof *head};
 }
 
-/* Returns the form; its size is set to 0 if the packed bytes cannot become so many. */
+/* Returns the form; sets its size to 0 if the packed bytes cannot inflate to that size. */
 static struct section_form bounded_form(struct section_form form, const Elf64_Shdr *header) {
     const uint64_t most = form.packing == PACKING_ZSTD   ? MAX_ZSTD_INFLATION
                           : form.packing == PACKING_ZLIB ? MAX_INFLATION

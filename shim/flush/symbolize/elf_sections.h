@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* The sections of a file, or of bytes in memory. Closed: all zero, and descriptor -1. */
+/* Holds the sections of a file, or of bytes in memory. Closed: all zero, and descriptor -1. */
 struct elf_sections {
     int descriptor;
     uint8_t *memory; /* malloc'ed contents; NULL: the sections are of a file */
@@ -30,8 +30,8 @@ struct elf_sections {
 
 void elf_sections_init(struct elf_sections *sections);
 
-/* Takes ownership of `descriptor`, of a regular file, even on failure. Returns false if it is no
- * ELF file, or not within bounds; then `sections` is closed. */
+/* Opens a file. Takes ownership of `descriptor`, of a regular file, even on failure. Returns false
+ * if it is no ELF file, or not within bounds; then `sections` is closed. */
 bool elf_sections_open(struct elf_sections *sections, int descriptor);
 
 /* Opens malloc'ed bytes, as elf_sections_open() opens a file. */
@@ -41,7 +41,7 @@ static inline bool elf_sections_are_open(const struct elf_sections *sections) {
     return sections->headers != NULL;
 }
 
-/* Closes the sections. May be called again. */
+/* Closes the sections; may be called again for closed sections. */
 void elf_sections_close(struct elf_sections *sections);
 
 /* Returns the section of that name, or NULL if there is none with contents. A section .debug_* may
@@ -50,18 +50,18 @@ const Elf64_Shdr *elf_section_named(const struct elf_sections *sections, const c
 
 enum packing { PACKING_NONE, PACKING_ZLIB, PACKING_ZSTD, PACKING_UNKNOWN };
 
-/* The form of a section's contents. */
+/* Describes the form of a section's contents. */
 struct section_form {
     enum packing packing;
     uint64_t size; /* size of the inflated contents; 0: they cannot be read */
-    uint64_t head; /* number of bytes before the packed ones */
+    uint64_t head; /* number of bytes before the packed contents */
 };
 struct section_form elf_section_form(const struct elf_sections *sections, const Elf64_Shdr *header);
 
 /* Returns the size of the contents, inflated. 0: they cannot be read. */
 uint64_t elf_section_size(const struct elf_sections *sections, const Elf64_Shdr *header);
 
-/* Reads, and inflates, the whole section to `to`: `size` is elf_section_size(). */
+/* Reads, and inflates, the whole section to `to`. `size`: the result of elf_section_size(). */
 bool elf_section_read(const struct elf_sections *sections, const Elf64_Shdr *header, uint8_t *to,
                       uint64_t size);
 
@@ -79,7 +79,7 @@ bool elf_section_read_part(const struct elf_sections *sections, const Elf64_Shdr
 uint8_t *elf_section_copy(const struct elf_sections *sections, const Elf64_Shdr *header, size_t max,
                           size_t *size);
 
-/* Stores the GNU build id; returns its size; 0: there is none. */
+/* Stores the GNU build id, and returns its size in bytes; 0: there is none. */
 size_t elf_sections_build_id(const struct elf_sections *sections, uint8_t id[64]);
 
 #endif

@@ -10,7 +10,7 @@ enum {
     ENTRY_BYTES = 64,
 };
 
-/* A pair of the sorted table: two offsets from the section's address. */
+/* Has the layout of a pair of the sorted table: two offsets from the section's address. */
 struct pair {
     int32_t function;
     int32_t entry;
@@ -65,7 +65,7 @@ static struct reader open_entry(const struct tables *tables, uint64_t at,
     const size_t size = left < ENTRY_BYTES ? left : ENTRY_BYTES;
     struct reader r = {(uintptr_t)bytes, (uintptr_t)bytes + size, false};
     r.failed = !elf_section_read_part(tables->sections, tables->entries, at, bytes, size);
-    /* longer lengths are not read: no linker writes them */
+    /* treats longer lengths as unreadable, because no linker writes them */
     const uint64_t length = read_unsigned(&r, 4);
     if (length < (uint64_t)(r.end - r.at))
         r.end = r.at + length;

@@ -28,7 +28,7 @@ bool ocaml_name(const char *name, struct name_text *readable) {
     static const char prefix[] = "caml";
     const size_t length = without_stamp(name);
     size_t at = sizeof prefix - 1;
-    bool in_module = true; /* later `__` may be part of the function's name */
+    bool in_module = true; /* false once a later `__` may be part of the function's name */
     if (strncmp(name, prefix, at) != 0 || !isupper((unsigned char)name[at]) || length <= at)
         return false;
     readable->length = 0;
@@ -145,8 +145,9 @@ static const char *before_kind(const char *name) {
     return found;
 }
 
-/* A name of C may be similar. So there must be a package and a module, with an escape in one of
- * the two (a version, or a module of two parts, has one); or the module is Main. */
+/* Recognizes a Haskell name. Because a name of C may be similar, there must be a package and a
+ * module, with an escape in one of the two (a version, or a module of two parts, has one); or the
+ * module is Main. */
 bool haskell_name(const char *name, struct name_text *readable) {
     const char *const end = before_kind(name);
     const bool is_main = strncmp(name, "Main_", 5) == 0;

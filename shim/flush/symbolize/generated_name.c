@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* Part of a text. */
+/* Holds a part of a text. */
 struct part {
     const char *at;
     size_t size;
@@ -56,7 +56,7 @@ static int generated_take_number(struct part *part) {
 
 /* --- V8 --- */
 
-/* Source: v8's logging/code-events.h. */
+/* Lists V8's prefixes of functions. Source: v8's logging/code-events.h. */
 static const char *const v8_functions[] = {
     "JS:", "LazyCompile:", "Function:", "Script:", "Eval:", "InterpretedFunction:"};
 static const char *const v8_others[] = {"Builtin:", "BytecodeHandler:", "RegExp:"};
@@ -80,7 +80,7 @@ static void read_v8_function(struct arena *arena, const char *text, struct gener
     const char *const function = tier > text && *tier == '\'' ? tier + 1 : tier;
     const char *const blank = v8_file(function);
     const struct part part = blank ? between(function, blank) : whole(function);
-    name->line.function = "(anonymous)"; /* V8's own profiler uses this name */
+    name->line.function = "(anonymous)"; /* uses the name that V8's own profiler uses */
     set_function(arena, name, part, "v8js");
     if (!blank)
         return;

@@ -20,10 +20,10 @@
 #include "arena.h"
 #include "symbolize.h"
 
-/* Largest size of a name, its end included; a longer name is cut. */
+/* Bounds the size of a name, its end included; a longer name is cut. */
 enum { MAX_GENERATED_NAME = 2048 };
 
-/* The runtime of the process, for names that are ambiguous. */
+/* Names the runtime of the process, for names that are ambiguous. */
 enum runtime { RUNTIME_ANY, RUNTIME_JVM, RUNTIME_BEAM };
 
 struct generated_name {

@@ -23,12 +23,12 @@ enum {
     SCAN_EVERY = 8,
 };
 
-/* The same budget as in symbolize.c. */
+/* Has the same values as the budget in symbolize.c. */
 static const struct work_budget name_budget = {50 * NANO_PER_MILLI, 1 << 20};
 
 enum source { SOURCE_JITDUMP, SOURCE_PERF_MAP, SOURCES };
 
-/* The place where an address was found. */
+/* Holds the place where an address was found. */
 struct place {
     enum source source;
     uint32_t number;
@@ -47,7 +47,7 @@ struct generated_names {
     struct perf_map perf_map;
     bool objects_read; /* `objects` was read in this export */
     struct jit_objects objects;
-    /* Names that were read, by source, number and address. */
+    /* Names that were read, found by source, number and address. */
     struct arena arena;
     struct intern known;
     struct arena_list results; /* struct generated_name, or NULL: it cannot be read */
@@ -134,8 +134,8 @@ static void read_perf_map(struct generated_names *names) {
         generated_count_excess(names, path);
 }
 
-/* If the file is closed, or has lost its marker, it has no new records, and another file is
- * searched. */
+/* Reads new records. If the file is closed, or has lost its marker, it has no new records, and
+ * another file is searched. */
 static void read_jitdump(struct generated_names *names) {
     enum jitdump_result result = jitdump_read(&names->jitdump);
     if (result == JITDUMP_NONE &&
@@ -170,7 +170,8 @@ static void make_readable(struct generated_names *names, struct symbol_line *lin
     free(text);
 }
 
-/* If a function's name has its file and first line, code at a line elsewhere was inlined. */
+/* Sets the line from a jitdump file, unless the function's name has another file or a later first
+ * line: such code was inlined. */
 static void add_line(struct generated_names *names, const struct place *place,
                      struct symbol_line *line) {
     char file[PATH_MAX];
@@ -229,7 +230,8 @@ static void generated_names_read_reports(struct generated_names *names,
     read_perf_map(names);
 }
 
-/* Names from objects in memory are not cached: they are valid only as long as the objects. */
+/* Returns a name from an object in memory, which is not cached: they are valid only as long as the
+ * objects. */
 static const struct generated_name *name_in_objects(struct generated_names *names,
                                                     const struct harvest_module *modules,
                                                     size_t count, uint64_t address) {

@@ -2,10 +2,10 @@
  * for debuggers. This is the one interface to all of them.
  *
  * No file is opened or searched before an export has an address outside of all objects; then the
- * runtime's new reports are read, once for that export. If the runtime writes no perf map, this
- * costs one failing open() an export. If several sources have an address, the one with more details
- * is used. A forked child begins without reports, because its runtime reports under the child's
- * process id. Context: flush.
+ * helper reads the runtime's new reports, once for that export. If the runtime writes no perf map,
+ * this costs one failing open() an export. If several sources have an address, the one with more
+ * details is used. A forked child begins without reports, because its runtime reports under the
+ * child's process id. Context: flush.
  */
 #ifndef OTELPROF_GENERATED_NAMES_H
 #define OTELPROF_GENERATED_NAMES_H

@@ -8,8 +8,8 @@
 #include <elf.h>
 #include <stdint.h>
 
-/* `sections_at`: the offset of the `count` section headers. `names`: the number of the section with
- * their names, SHN_UNDEF if they have none. */
+/* Makes a header. `sections_at`: the offset of the `count` section headers. `names`: the number of
+ * the section with their names, SHN_UNDEF if they have none. */
 static inline Elf64_Ehdr image_header(uint64_t sections_at, uint16_t count, uint16_t names) {
     return (Elf64_Ehdr){
         .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},

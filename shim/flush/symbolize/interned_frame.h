@@ -10,8 +10,8 @@ struct interned_frame {
     const char *type; /* profile.frame.type */
 };
 
-/* Returns false if the frame is an address, or is unknown and so counts as an address. The strings
- * belong to capture, and are valid until the next harvest. */
+/* Names a frame. Returns false if the frame is an address, or is unknown and so counts as an
+ * address. The strings belong to capture, and are valid until the next harvest. */
 bool interned_frame_find(const struct capture_api *api, uint64_t frame,
                          struct interned_frame *found);
 

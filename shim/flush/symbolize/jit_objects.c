@@ -24,7 +24,7 @@ enum {
     PIECE = 64 << 10,
 };
 
-/* Has the layout of GDB's manual. */
+/* Has the layout that GDB's manual defines. */
 struct descriptor {
     uint32_t version;
     uint32_t action;
@@ -96,8 +96,9 @@ static uint64_t value_in_table(const struct elf_sections *sections, const Elf64_
     return value;
 }
 
-/* Searches the file: a library that contains LLVM does not export the variable. If the file was
- * replaced, the address leads to no list, which is noticed because objects begin with a mark. */
+/* Searches the module's file for the variable, because a library that contains LLVM does not export
+ * it. If the file was replaced, the address leads to no list; the reader notices that, because
+ * objects begin with a mark. */
 static uint64_t descriptor_in_file(const struct harvest_module *module) {
     struct elf_sections sections;
     uint64_t value = 0;
@@ -153,8 +154,8 @@ static void *read_part(const struct object *object, uint64_t at, uint64_t size, 
     return NULL;
 }
 
-/* Returns the address of the function; 0: the symbol is no function. In an unlinked object the
- * section's address is added. */
+/* Returns the address of the function; 0: the symbol is no function. In an unlinked object, adds
+ * the section's address. */
 static uint64_t function_address(const struct object *object, const Elf64_Sym *symbol) {
     if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx >= object->head.e_shnum)
         return 0;
@@ -164,7 +165,7 @@ static uint64_t function_address(const struct object *object, const Elf64_Sym *s
     return object->head.e_type == ET_REL ? home->sh_addr + symbol->st_value : symbol->st_value;
 }
 
-/* Returns false if no more functions are kept. */
+/* Adds a function. Returns false if no more functions are kept. */
 static bool jit_objects_add(struct jit_objects *objects, uint64_t address, uint64_t size,
                             const char *name) {
     const size_t length = strnlen(name, MAX_GENERATED_NAME);
@@ -216,7 +217,7 @@ static bool add_object(struct jit_objects *objects, uint64_t at, uint64_t size) 
 
 /* --- the list --- */
 
-/* Bounds the walk, because the list may be cut, or circular, while it changes. */
+/* Reads the list within a bound, because the list may be cut, or circular, while it changes. */
 bool jit_objects_read_list(struct jit_objects *objects, uint64_t at) {
     struct descriptor descriptor;
     struct entry entry = {0};

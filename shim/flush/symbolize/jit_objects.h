@@ -27,7 +27,7 @@
 
 struct jit_lists;
 
-/* Initially zero: no object is known. */
+/* Holds the objects. Initially zero: no object is known. */
 struct jit_objects {
     struct jit_lists *lists; /* the address of each module's descriptor, or that it has none */
     struct arena arena;

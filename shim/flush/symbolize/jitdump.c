@@ -22,10 +22,10 @@ enum {
     MAX_LINES_BYTES = 64 << 10, /* largest list of lines of one piece of code: some 1,500 lines */
 };
 
-/* large, because the file contains code, too */
+/* bounds the file; the bound is large, because the file contains code, too */
 static const uint64_t max_file = (uint64_t)16 << 30;
 
-/* The layout of the file is in jitdump-specification.txt. */
+/* Has the layout that jitdump-specification.txt defines. */
 struct file_head {
     uint32_t magic;
     uint32_t version;
@@ -75,7 +75,7 @@ struct line_entry {
     uint32_t discriminator;
 };
 
-/* Places in the file of a piece's records. */
+/* Holds the places in the file of a piece's records. */
 struct jitdump_code {
     uint64_t name_at;
     uint64_t lines_at; /* place of its lines; 0: it has none */
@@ -83,7 +83,8 @@ struct jitdump_code {
 
 /* --- finding the file --- */
 
-/* A line of maps: "7f0000000000-7f0000001000 r-xp 00000000 08:01 1234    /tmp/jit-42.dump" */
+/* Returns the marker's path in a line of maps: "7f0000000000-7f0000001000 r-xp 00000000 08:01 1234
+ * /tmp/jit-42.dump" */
 static const char *marker_in(char *line, const char *name, uint64_t *address) {
     char permissions[5];
     char *const path = strchr(line, '/');
@@ -151,7 +152,7 @@ static bool jitdump_has_room(struct jitdump *dump) {
     return true;
 }
 
-/* The following functions store one record each, and return false once there is no room for more.
+/* The following functions store one record each, and return false if there is no room for more.
  */
 
 static bool take_load(struct jitdump *dump, uint64_t at) {
@@ -203,7 +204,7 @@ static bool jitdump_begin(struct jitdump *dump) {
     return true;
 }
 
-/* Reads a record only if it is complete. */
+/* Reads new records, each only if it is complete. */
 static void jitdump_read_records(struct jitdump *dump, uint64_t end) {
     struct record_head head;
     for (int i = 0; i < READ_AT_ONCE && !dump->full; i++) {
@@ -284,14 +285,14 @@ bool jitdump_name(const struct jitdump *dump, uint32_t number,
     return name[0] != 0;
 }
 
-/* The lines of one piece, in memory. */
+/* Holds the lines of one piece, in memory. */
 struct lines {
     const char *at;
     size_t left;
     const char *file; /* file of the previous entry */
 };
 
-/* Reads the next entry. "\xff" stands for the file of the previous entry. */
+/* Reads the next entry. The name "\xff" means the file of the previous entry. */
 static bool next_line(struct lines *lines, struct line_entry *entry) {
     if (lines->left <= sizeof *entry)
         return false;

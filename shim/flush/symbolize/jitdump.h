@@ -30,7 +30,7 @@ enum jitdump_result {
 
 struct jitdump_code;
 
-/* Initialised by jitdump_init(). */
+/* Holds the state of one file; jitdump_init() initialises it. */
 struct jitdump {
     int file; /* descriptor; -1: closed */
     dev_t device;

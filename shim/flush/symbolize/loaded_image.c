@@ -28,7 +28,7 @@ enum section {
     SECTIONS
 };
 
-/* Addresses of an object's tables. */
+/* Holds the addresses of an object's tables. */
 struct loaded {
     const struct harvest_module *module;
     uint64_t notes[MAX_HEADERS]; /* PT_NOTE segments */
@@ -108,7 +108,7 @@ static size_t chain_end(uint64_t chains, uint32_t first, uint32_t last) {
     return 0;
 }
 
-/* Reads the table whose layout object_symbols.c describes. */
+/* Counts the symbols by the GNU hash table, whose layout object_symbols.c describes. */
 static size_t count_by_gnu_hash(uint64_t table) {
     uint32_t head[4];
     if (!safe_read(table, head, sizeof head) || head[0] > MAX_BUCKETS)
@@ -172,7 +172,7 @@ uint64_t loaded_image_symbol(const struct harvest_module *module, const char *na
 
 /* --- making --- */
 
-/* A file in memory: its header, the section headers, then the sections. */
+/* Describes a file in memory: its header, the section headers, then the sections. */
 struct image {
     Elf64_Ehdr header;
     Elf64_Shdr sections[SECTIONS];

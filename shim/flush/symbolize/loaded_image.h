@@ -1,6 +1,6 @@
 /* Makes a small ELF file in memory from parts of a loaded object: its dynamic symbols and its build
- * id. It replaces the object's own file if that cannot be opened: deleted or replaced by an upgrade
- * of a running program, or left behind by chroot.
+ * id. The profiler uses it if the object's own file cannot be opened: deleted or replaced by an
+ * upgrade of a running program, or left behind by chroot.
  *
  * Every byte is read with safe_read(), because the object may be unloaded meanwhile. Another object
  * could take its place, so only an object with a build id is read, and its build id is checked

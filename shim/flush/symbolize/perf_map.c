@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum {
-    READ_AT_ONCE = 32 << 20, /* bytes read at once: some 100 ms */
-    MAX_FILE = 1 << 30,      /* bounded, because the number of a line is its offset */
+    READ_AT_ONCE = 32 << 20, /* bytes read in one export: some 100 ms */
+    MAX_FILE = 1 << 30,      /* bounds the file, because the number of a line is its offset */
     PIECE = 64 << 10,        /* a longer line is skipped */
     MAX_LINE = MAX_GENERATED_NAME + 64,
 };
@@ -26,8 +26,8 @@ struct map_line {
     const char *name;
 };
 
-/* Reads a number and the blanks after it. Returns NULL if there is none, or one of more than 64
- * bits. */
+/* Reads a number and the blanks after it. Returns NULL if there is no number, or if it has more
+ * than 64 bits. */
 static const char *perf_map_number(const char *at, uint64_t *number) {
     if (at[0] == '0' && (at[1] | 0x20) == 'x')
         at += 2;
@@ -45,7 +45,7 @@ static bool read_line(const char *at, const char *end, struct map_line *line) {
 
 /* --- the file --- */
 
-/* Returns whether the part that was read seems unchanged: only its last bytes are compared. */
+/* Returns true if the part that was read before seems unchanged: compares only its last bytes. */
 static bool perf_map_is_unchanged(const struct perf_map *map, const struct stat *status) {
     char tail[PERF_MAP_TAIL];
     if (map->line_changed || status->st_dev != map->device || status->st_ino != map->inode ||
@@ -73,7 +73,7 @@ static size_t perf_map_take_lines(struct perf_map *map, const char *piece, size_
     return (size_t)(at - piece);
 }
 
-/* Returns false if there is no more to read for now. */
+/* Reads the next piece of the file. Returns false if there is no more to read for now. */
 static bool perf_map_read_piece(struct perf_map *map, char *piece) {
     const ssize_t size = pread(map->file, piece, PIECE, (off_t)map->at);
     if (size <= 0)

@@ -25,14 +25,14 @@
 
 enum perf_map_result {
     PERF_MAP_NONE,      /* there is no file that may be read */
-    PERF_MAP_READ,      /* the new lines were read, or as many as are read at once */
+    PERF_MAP_READ,      /* the new lines were read, or as many lines as one export reads */
     PERF_MAP_RESTARTED, /* the file was read from its beginning, so earlier numbers are invalid */
-    PERF_MAP_EXCESS     /* the file has more than is ever kept */
+    PERF_MAP_EXCESS     /* the file has more than the profiler ever keeps */
 };
 
 enum { PERF_MAP_TAIL = 64 };
 
-/* Initialised by perf_map_init(). */
+/* Holds the state of one map; perf_map_init() initialises it. */
 struct perf_map {
     int file; /* descriptor; -1: closed */
     dev_t device;
@@ -40,7 +40,7 @@ struct perf_map {
     uint64_t at;              /* offset up to which the file was read: the end of a line */
     char tail[PERF_MAP_TAIL]; /* the last bytes before that offset */
     size_t tail_size;
-    bool full;         /* the limit is reached, so no more is read */
+    bool full;         /* the limit is reached, so the profiler reads no more lines */
     bool line_changed; /* a line has changed, so the file must be read from its beginning */
     struct code_map ranges;
 };

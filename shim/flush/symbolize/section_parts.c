@@ -6,11 +6,12 @@
 enum {
     PART_BYTES = 8 << 10,
     INPUT_BYTES = 8 << 10,
-    /* least distance between two kept states, which have 40 KiB each: 1 ms of inflating */
+    /* least distance, in bytes, between two kept states, which have 40 KiB each: 1 ms of
+     * inflating */
     LEAST_STEP = 256 << 10,
-    /* compressed sections of at most so many bytes are read whole, because going back costs more */
+    /* a compressed section of at most so many bytes is read whole, because going back costs more */
     MAX_SMALL = 2 << 20,
-    /* once so many times the section's size was inflated, the rest is read at once */
+    /* the rest is read at once when so many times the section's size was inflated */
     MAX_TIMES = 2,
 };
 

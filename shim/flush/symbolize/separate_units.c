@@ -60,7 +60,7 @@ void separate_units_ranges(const struct debug_image *image, struct address_range
 struct table {
     struct debug_image *image;
     uint64_t at;
-    unsigned left; /* number of bytes that the table may still have */
+    unsigned left; /* number of bytes that the table may still read */
     bool failed;
 };
 
@@ -88,8 +88,8 @@ static uint64_t next_number(struct table *table) {
     return number;
 }
 
-/* Accepts forms whose values are in the unit itself, or lead to another place in it, or into a
- * section that all units share. */
+/* Returns true for forms whose values are in the unit itself, or lead to another place in it, or
+ * into a section that all units share. */
 static bool stays_inside(uint64_t form) {
     return form >= DW_FORM_addr && form <= DW_FORM_addrx4 && form != DW_FORM_ref_addr &&
            form != DW_FORM_indirect && form != DW_FORM_ref_sup4 && form != DW_FORM_strp_sup &&

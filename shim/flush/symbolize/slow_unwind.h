@@ -13,7 +13,8 @@
 
 struct slow_unwinder;
 
-/* Opens an unwinder for one harvest; `modules` must outlive it. NULL: no memory, or no /proc. */
+/* Opens an unwinder for one harvest; `modules` must outlive it. Returns NULL without memory or
+ * /proc. */
 struct slow_unwinder *slow_unwinder_open(const struct harvest_module *modules, size_t count);
 void slow_unwinder_close(struct slow_unwinder *unwinder);
 

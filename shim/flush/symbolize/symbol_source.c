@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A table of at most so many bytes is small: an export's usual room for names suffices for it. A
- * million symbols. */
+/* Calls a table of at most so many bytes small: an export's usual room for names suffices for it.
+ * Such a table may have a million symbols. */
 enum { MAX_SMALL_TABLE = 8 << 20 };
 
 bool symbol_source_is_of(const struct symbol_source *source, const struct harvest_module *module) {
@@ -55,7 +55,7 @@ void symbol_source_close(struct symbol_source *source) {
 static struct file_state state_of(const struct elf_sections *sections) {
     const struct stat *const status = &sections->status;
     struct file_state state;
-    /* padding included, because states are compared byte by byte */
+    /* clears the padding, too, because states are compared byte by byte */
     memset(&state, 0, sizeof state);
     state.device = status->st_dev;
     state.inode = status->st_ino;

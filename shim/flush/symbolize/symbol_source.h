@@ -16,12 +16,12 @@
 #include <time.h>
 
 enum {
-    /* Names of one file that are too costly to be demangled. If a file has more, all of its names
-     * stay mangled. */
+    /* Bounds the names of one file that are noted as too costly to be demangled. If a file has more
+     * such names, all of its names stay mangled. */
     MAX_COSTLY_NAMES = 4,
 };
 
-/* The identity and state of a file: data of a file that was rewritten is not reused. */
+/* Describes the identity and state of a file: data of a file that was rewritten is not reused. */
 struct file_state {
     dev_t device;
     ino_t inode;
@@ -30,13 +30,13 @@ struct file_state {
     struct timespec changed;
 };
 
-/* A file that was opened for symbols. */
+/* Describes a file that was opened for symbols. */
 struct symbol_source {
     char *path;
     uint8_t build_id[MAX_BUILD_ID_BYTES];
     uint32_t build_id_size;
     unsigned used; /* value of the symbolizer's `exports` at the last use */
-    /* Valid for this export: */
+    /* valid for this export: */
     bool opened;
     bool searched;    /* debug files were searched; `table` is complete */
     bool dwarf_tried; /* opening debug information was tried; `functions` is the result */
@@ -44,7 +44,7 @@ struct symbol_source {
     bool table_deferred;
     struct elf_file file;
     struct dwarf_functions *functions;
-    /* Valid for longer: */
+    /* valid for longer than this export: */
     bool abandoned;       /* work was left: `file` must not be touched any more */
     bool lines_abandoned; /* work in libdw was left: functions are still available, lines are not */
     bool dwarf_read;      /* debug information was read at least once */
@@ -56,7 +56,7 @@ struct symbol_source {
     char htlhash[FILE_HASH_TEXT_BYTES]; /* "": the file cannot be read */
 };
 
-/* Returns NULL without memory. The caller closes it. */
+/* Makes a source. Returns NULL without memory. The caller closes the source. */
 struct symbol_source *symbol_source_new(const struct harvest_module *module);
 
 /* Frees the source, and everything that it owns. */

@@ -11,16 +11,16 @@ enum {
     MAX_ALIASES = 16,       /* names of one address that are compared; libc has up to twelve */
     READ_AT_ONCE = 512,     /* number of symbols read at once */
     FIRST_NAME_BYTES = 256, /* bytes of a name that are read first; most names are shorter */
-    LABEL_BYTES = 1,        /* size of a symbol that states none: its own address */
-    FEW_KEYS = 32,          /* so few keys are sorted by insertion */
-    START_SHIFT = 32,       /* position of the start in a key of the index */
+    LABEL_BYTES = 1,  /* size, in bytes, that a symbol without a size covers: its own address */
+    FEW_KEYS = 32,    /* at most so many keys are sorted by insertion */
+    START_SHIFT = 32, /* position of the start in a key of the index */
     TABLE_SHIFT = 30,
     TABLE_MASK = 3,
     NUMBER_MASK = (1 << TABLE_SHIFT) - 1,
 };
 
-/* Parts of a rank. A global name is better than a weak one, and a weak name is better than a local
- * one. */
+/* Lists the parts of a rank. A global name is better than a weak name, and a weak name is better
+ * than a local name. */
 enum { RANK_WEAK = 1, RANK_GLOBAL = 2, RANK_SIZED = 4 };
 
 static const struct {
@@ -36,7 +36,7 @@ static const struct {
 /* --- reading --- */
 
 /* Returns the number of the section with the file's first table of that kind; 0: there is none.
- * Linkers write only one. */
+ * Linkers write only one table of a kind. */
 static uint32_t find_table(const struct elf_file *file, enum symbol_names kind) {
     const struct elf_sections *const sections = &file->parts[tables[kind].part];
     for (uint32_t i = 0; i < sections->count; i++) {
@@ -298,7 +298,7 @@ static bool read_name_at(const struct symbol_table *table, const struct elf_file
            read_name(sections, &sections->headers[strings], symbol.st_name, name);
 }
 
-/* Prefers names without a leading underscore, which are mostly the primary ones. */
+/* Prefers names without a leading underscore, which are mostly the primary names. */
 static bool symbol_is_better(const char *name, const char *than) {
     const bool plain = name[0] != '_';
     if (plain != (than[0] != '_'))

@@ -7,7 +7,7 @@
  *
  * The index has the place of each symbol, 8 bytes; sizes and names are read from the file on
  * request. So the tables of the largest programs, of millions of symbols, have room. Of each kind
- * of table, a file's first one is read. Context: flush.
+ * of table, only a file's first is read. Context: flush.
  */
 #ifndef OTELPROF_SYMBOL_TABLE_H
 #define OTELPROF_SYMBOL_TABLE_H
@@ -17,23 +17,24 @@
 #include <stdbool.h>
 
 enum {
-    /* Largest size of a name, its end included; a longer name is not read. C++ names of templates
-     * in templates have some thousands of bytes. */
+    /* Bounds the size of a name, its end included; a longer name is not read. C++ names of
+     * templates in templates have some thousands of bytes. */
     MAX_SYMBOL_NAME = 8192,
-    /* Largest number of symbols that are read of one table, and of functions in an index, which
-     * then has 96 MiB. chrome, clickhouse and libtorch have one or two million. */
+    /* Bounds the symbols that are read of one table, and the functions in an index, which then has
+     * 96 MiB. chrome, clickhouse and libtorch have one or two million. */
     MAX_SYMBOLS = 12 << 20,
 };
 
-/* The table that has a symbol. */
+/* Lists the tables that may have a symbol. */
 enum symbol_names { NAMES_MAIN, NAMES_MAIN_DYNAMIC, NAMES_DEBUG, NAMES_MINIDEBUG, SYMBOL_NAMES };
 
-/* The result of a lookup. */
+/* Holds the result of a lookup. */
 struct symbol {
     uint64_t start;
     uint64_t end;
-    size_t at;     /* place in the index of any symbol that begins at `start` */
-    unsigned rank; /* of several symbols at one address, the highest rank is shown */
+    size_t at; /* place in the index of any symbol that begins at `start` */
+    /* if several symbols have one address, the symbol with the highest rank is shown */
+    unsigned rank;
 };
 
 struct symbol_table {

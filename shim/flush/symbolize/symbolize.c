@@ -14,31 +14,33 @@
 #include <string.h>
 
 enum {
-    /* After so many exports the process runs for long, and inflating debug information is worth its
-     * cost. Large debug information, or information that is large once inflated, waits until
-     * then. */
+    /* Says after how many exports a process counts as running for long: then inflating debug
+     * information is worth its cost. Large debug information, or information that is large once
+     * inflated, waits until then. */
     LONG_RUN_EXPORTS = 3,
     MAX_CHEAP_DWARF = 32 << 20,
-    MAX_CHEAP_INFLATED = 256 << 10, /* inflating so many bytes takes 1 ms */
-    /* At most so many bytes of debug information are open at a time. A larger file is opened
+    MAX_CHEAP_INFLATED = 256 << 10, /* inflating so many bytes takes 1 ms, and is always allowed */
+    /* Bounds the bytes of debug information that are open at a time. A larger file is opened
      * alone. */
     MAX_OPEN_DWARF = 64 << 20,
-    /* An export may read so many bytes of debug information on average, not counting the first read
-     * of each file: some 4 ms of CPU time. Inflating a byte takes as long as copying ten. */
+    /* Sets the bytes of debug information that an export may read on average, not counting the
+     * first read of each file: some 4 ms of CPU time. Inflating a byte takes as long as copying
+     * ten. */
     DWARF_AN_EXPORT = 8 << 20,
     INFLATING_COSTS = 10,
-    /* libdw allocates so many bytes for each byte of debug information during lookups */
+    /* libdw allocates so many bytes for each byte of debug information while it finds addresses */
     LIBDW_ADDS = 2,
     MAX_MODULES = 512,
     MAX_CACHE_BYTES = 32 << 20,
-    /* Tables of symbols with so many bytes in all are kept between exports: 130,000 functions. */
+    /* Bounds the bytes of all tables of symbols that are kept between exports: 130,000
+     * functions. */
     MAX_KEPT_TABLES = 1 << 20,
     /* Beyond MAX_IDLE files, a file that was not used in so many exports is forgotten. */
     IDLE_EXPORTS = 6,
     MAX_IDLE = 64,
-    /* Longer names are not demangled without a timer. The costliest known names (nested conversion
-     * operators, each in the template arguments of the previous one) take 0.1 ms at this length,
-     * and twice as long for each six bytes more. */
+    /* Bounds the names that are demangled without a timer. The costliest known names (nested
+     * conversion operators, each in the template arguments of the previous one) take 0.1 ms at this
+     * length, and twice as long for each six bytes more. */
     MAX_UNTIMED_NAME = 64,
     LEAST_PASS_MS = 1000,
     /* Bounds the variables looked up in an export, because for each of them all symbols of a file
@@ -46,8 +48,9 @@ enum {
     MAX_NEW_VARIABLES = 32,
 };
 
-/* Work beyond these budgets is abandoned. Ordinary work takes a hundredth of them: tens of
- * milliseconds for the largest units of debug information, 0.1 ms for a name of 500 bytes. */
+/* Limits pieces of work, which are abandoned beyond these budgets. Ordinary work takes a hundredth
+ * of them: tens of milliseconds for the largest units of debug information, 0.1 ms for a name of
+ * 500 bytes. */
 static const struct work_budget file_budget = {2000 * NANO_PER_MILLI, 128 << 20};
 static const struct work_budget name_budget = {50 * NANO_PER_MILLI, 1 << 20};
 
@@ -153,7 +156,8 @@ static void close_idle(struct symbolizer *s) {
             s->sources[kept++] = s->sources[i];
     }
     s->source_count = kept;
-    forget_addresses(s); /* the keys of addresses are the sources' addresses */
+    /* addresses are forgotten, too, because their keys are the sources' addresses */
+    forget_addresses(s);
 }
 
 void symbolizer_trim(struct symbolizer *s) {
@@ -211,13 +215,13 @@ static struct symbol_source *source_of(struct symbolizer *s, const struct harves
 
 /* --- files --- */
 
-/* A piece of work. */
+/* Describes a piece of work. */
 struct task {
     struct symbolizer *symbolizer;
     struct symbol_source *source;
     const struct harvest_module *module;
     uint64_t address; /* address in the file */
-    bool variable;    /* the address is of a variable, not of a function */
+    bool variable;    /* the address is the address of a variable, not of a function */
     struct symbol_line *lines;
     size_t max;
     size_t count;
@@ -248,7 +252,7 @@ static void open_debug_files(void *arg) {
     source->searched = true;
 }
 
-/* Returns whether so many bytes of debug information may be read now. */
+/* Returns true if so many bytes of debug information may be read now. */
 static bool is_affordable(const struct symbolizer *s, const struct symbol_source *source,
                           uint64_t bytes, bool compressed) {
     if (s->exports < LONG_RUN_EXPORTS &&
@@ -298,7 +302,7 @@ static bool try_open(struct task *task, void (*open)(void *arg)) {
     count_excess(task->symbolizer, source);
     elf_file_abandon(&source->file);
     source->functions = NULL;
-    source->table = (struct symbol_table){0}; /* the table may be incomplete */
+    source->table = (struct symbol_table){0}; /* drops the table, which may be incomplete */
     return false;
 }
 
@@ -442,7 +446,7 @@ static struct resolved *symbolizer_resolve(struct symbolizer *s,
     return result;
 }
 
-/* Returns whether another lookup may find more now. */
+/* Returns true if another lookup may find more now. */
 static bool is_due(const struct symbolizer *s, const struct symbol_source *source,
                    const struct resolved *result) {
     if (!result || result->export == s->exports)
@@ -463,7 +467,8 @@ static const struct resolved *resolved_at(struct symbolizer *s, const struct har
     const int32_t number = intern(&s->arena, &s->addresses, key, sizeof key, &is_new);
     if (number < 0)
         return NULL;
-    /* after a failure numbers and results disagree: no new address is named until the next trim */
+    /* no new address is named until the next trim, because after a failure numbers and results
+     * disagree */
     if (is_new &&
         ((size_t)number != s->results.count ||
          !arena_list_add(&s->arena, &s->results, symbolizer_resolve(s, module, address, variable))))

@@ -26,7 +26,7 @@ struct symbol_line {
     uint64_t offset; /* for data: offset from the start of the variable that `function` names */
 };
 
-/* At most so many inlined functions are listed at one address; outer ones beyond them are left
+/* Bounds the inlined functions that are listed at one address; functions further out are left
  * out. */
 enum { MAX_SYMBOL_LINES = 32 };
 

@@ -1,5 +1,5 @@
 /* Finds the variable around an address of data, to show a lock by its name. Caches no results; the
- * caller does. Context: flush. */
+ * caller caches them. Context: flush. */
 #ifndef OTELPROF_VARIABLE_AT_H
 #define OTELPROF_VARIABLE_AT_H
 
