@@ -9,12 +9,13 @@
 
 #include <stdlib.h>
 
-/* The two clocks are read a moment apart, so a smaller difference does not mean that the wall clock
- * was set. */
+/* Bounds the difference of the two clocks, which are read a moment apart: a smaller difference does
+ * not mean that the wall clock was set. */
 enum { CLOCK_WAS_SET_NANO = 100 * 1000 * 1000 };
-/* The most memory that an export needs at once, measured with a program of some hundred threads,
- * and the memory that names of new functions need. Debug information needs more (symbolize.c). If a
- * memory limit leaves less, the kernel would kill the program for the export. */
+/* States the most memory, in bytes, that an export needs at once, measured with a program of some
+ * hundred threads, and the memory that names of new functions need. Debug information needs more
+ * (symbolize.c). If a memory limit leaves less, the kernel would kill the program for the
+ * export. */
 enum { EXPORT_BYTES = 3 << 20, NAMES_BYTES = 5 << 20 };
 
 unsigned flush_sent_form(const struct config *config) {
@@ -75,8 +76,8 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
     free_export(&export);
 }
 
-/* Exports the interval. Its end is its start plus the duration by the monotonic clock, so that a
- * step of the wall clock neither stretches nor reverses it. */
+/* Exports the interval. The interval's end is its start plus the duration by the monotonic clock,
+ * so that a step of the wall clock neither stretches nor reverses the interval. */
 static void export_interval(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
     const uint64_t end_unix = f->interval_start_unix + length;
     profile_export_begin(&f->exporter, merge, complete);
@@ -110,8 +111,8 @@ static uint64_t count_passing_of_long_spans(const struct flush *f, const struct 
     return count;
 }
 
-/* Exports for the process's own clients only. Exporters must not be affected: the remainders of
- * their periods, and the state of their snapshots, stay unchanged. */
+/* Exports for the process's own clients only. Exporters must not notice such an export: the
+ * remainders of their periods, and the state of their snapshots, stay unchanged. */
 static void export_for_clients(struct flush *f, struct merge *merge, bool complete,
                                uint64_t length) {
     const struct profile_exporter exported = f->exporter;
@@ -127,14 +128,14 @@ static void export_for_clients(struct flush *f, struct merge *merge, bool comple
     f->audience = AUDIENCE_ALL;
 }
 
-/* Called if OTEL_PROFILER_CONDITION does not hold in the interval: exporters get only its long
- * spans. */
+/* Exports an interval in which OTEL_PROFILER_CONDITION does not hold: exporters get only the
+ * interval's long spans. */
 static void hold_back(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
     f->api->counters.count_drop(DROP_CONDITION, count_passing_samples(merge) -
                                                     count_passing_of_long_spans(f, merge));
     if (f->serve && serve_sums(f->serve))
         export_for_clients(f, merge, complete, length);
-    /* Snapshot samples that this removes appear in the next export. */
+    /* snapshot samples that this call removes appear in the next export */
     merge_keep(merge, long_spans_has, &f->long_spans);
     if (merge->items.count == 0)
         return;
@@ -169,7 +170,7 @@ void flush_cycle(struct flush *f) {
     f->merged_bytes = merge.arena.total;
     merge_free(&merge);
     f->interval_start = now;
-    /* The next interval starts at the end of this one, unless the clock was set meanwhile. */
+    /* The next interval starts at the end of this interval, unless the clock was set meanwhile. */
     const uint64_t apart = end_unix > now_unix ? end_unix - now_unix : now_unix - end_unix;
     f->interval_start_unix = apart < CLOCK_WAS_SET_NANO ? end_unix : now_unix;
 }

@@ -14,7 +14,7 @@
 #include "libraries/idle_code.h"
 #include "serve/serve.h"
 
-/* Recipients of an export: see cycle.c. */
+/* Lists the recipients of an export: see cycle.c. */
 enum audience {
     AUDIENCE_ALL,
     AUDIENCE_CLIENTS,   /* the process itself, for its clients: serve.h */
@@ -44,11 +44,12 @@ struct flush {
     uint64_t refused_at;
     bool worked;         /* an export was made since memory and code were released */
     size_t merged_bytes; /* bytes of merged samples in the last export */
-    uint32_t covered;    /* number of the program's last request that an export has followed */
-    uint32_t made;       /* number of the last request whose export has left completely */
+    uint32_t covered;    /* number of the last request of the program that an export has followed */
+    uint32_t made; /* number of the last request of the program whose export was sent completely */
 };
 
-/* Formats of what is sent and of what is written to a file: FORM_*. */
+/* Return the formats of exports that are sent, and of exports that are written to a file:
+ * FORM_*. */
 unsigned flush_sent_form(const struct config *config);
 unsigned flush_written_form(const struct config *config);
 

@@ -15,16 +15,16 @@
 
 #include <stdlib.h>
 
-/* Shortest time between an export and one that the program requests: the program may request
- * exports in a loop. */
+/* Bounds, in ns, the time between an export and an export that the program requests, because the
+ * program may request exports in a loop. */
 enum { LEAST_APART_NANO = 100 * 1000 * 1000 };
-/* Time between two attempts without enough memory. */
+/* Sets the time in ns between two attempts without enough memory. */
 static const uint64_t refused_apart_nano = NANO_PER_SECOND;
-/* Shortest sleep that is worth releasing memory and code for. */
+/* Sets the shortest sleep, in ns, before which releasing memory and code pays. */
 enum { IDLE_NANO = 200 * 1000 * 1000 };
 
-/* A forked child takes over this state, because a symbolizer costs megabytes and milliseconds to
- * fill, and the child may be unable to read the configuration file. */
+/* Holds the state that a forked child takes over, because a symbolizer costs megabytes and
+ * milliseconds to fill, and the child may be unable to read the configuration file. */
 struct kept {
     struct symbolizer *symbolizer;
     struct declaration *declaration; /* NULL: there is no configuration file */
@@ -94,7 +94,8 @@ static void flush_poll(struct flush *f) {
         serve_step(f->serve);
 }
 
-/* If there is not enough memory, a requested export fails, and is not retried later. */
+/* Exports now. If there is not enough memory, a requested export fails, and is not retried
+ * later. */
 static void export_now(struct flush *f, uint32_t wanted, bool last) {
     f->worked = true;
     const bool has_room = flush_has_room(f, last);
@@ -126,7 +127,8 @@ static bool flush_run(struct flush *f) {
                 return false;
             export_now(f, wanted, last);
             ended = last;
-            /* The process that held the address, for example the parent, may have ended. */
+            /* Tries the address again, because the process that held it, for example the parent,
+             * may have ended. */
             if (!last && f->serve && serve_try_again(f->serve))
                 f->api->lifecycle.libraries_ready(false);
         }
@@ -203,8 +205,8 @@ static bool open_exporters(struct flush *f) {
            (f->file || !(config->exporters & EXPORTER_OTLP_FILE));
 }
 
-/* Without an exporter, profiling is useless unless the process listens, now or once its address is
- * free. */
+/* Opens the endpoint. Without an exporter, profiling is useless unless the process listens, now or
+ * once its address is free. */
 static void open_serve(struct flush *f) {
     const struct capture_api *const api = f->api;
     /* libmicrohttpd is loaded here, and its constructor calls GnuTLS by names that the program may
@@ -253,7 +255,7 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     api->lifecycle.libraries_ready(!is_listening && exporter_libraries_outlive_exit());
     if (!opened)
         return false;
-    /* the first interval includes what was recorded before this code was loaded */
+    /* the first interval includes samples that were recorded before this code was loaded */
     f->interval_start_unix = api->start_unix_nano;
     f->interval_start = api->start_nano;
     f->random = random_seed();
@@ -263,7 +265,7 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     return true;
 }
 
-/* Returns NULL without memory, or if the process is ending. */
+/* Opens the flush side. Returns NULL without memory, or if the process is ending. */
 static struct flush *open_flush(const struct capture_api *api, struct kept *kept) {
     struct flush *const suspended = *api->lifecycle.suspended;
     if (suspended) {
@@ -314,7 +316,8 @@ static bool is_profiling_wanted(const struct capture_api *api, struct kept *kept
     return wanted;
 }
 
-/* Returns false, after a warning, if a library of the exporter's would call into the program. */
+/* Returns true if the exporter's libraries call each other only; false, after a warning, if one of
+ * them would call into the program. */
 static bool is_bound_to_libraries(const struct capture_api *api) {
     const char *const function = own_bindings_foreign_function();
     if (function)
@@ -338,7 +341,7 @@ int otelprof_flush_main(const struct capture_api *api) {
         return FLUSH_DISABLED;
     struct flush *const flush = open_flush(api, kept);
     if (!flush) {
-        if (api->wait.until(0) != REQUEST_ABANDON) /* this closes the quiesce lock for ever */
+        if (api->wait.until(0) != REQUEST_ABANDON) /* the call closes the quiesce lock for ever */
             log_debug(api->log, "no memory for the exporter; nothing is profiled");
         return -1;
     }
