@@ -13,14 +13,15 @@
 #include <stdint.h>
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-/* Aligns the function to a line of the instruction cache, so that a short one lies in one line. */
+/* Aligns the function to a line of the instruction cache, so that a short function lies in one
+ * line. */
 #define FAST __attribute__((aligned(CACHE_LINE)))
 
 /* Returns whether to sample an allocation, after the countdown has ended or if it never began. */
 RARE bool allocation_is_sampled_slow(uint64_t size);
 
-/* Called before an allocation of `size` bytes. Returns whether to sample the allocation if it
- * succeeds. */
+/* Counts an allocation of `size` bytes down; call this before the allocation. Returns true if the
+ * allocation is to be sampled if it succeeds. */
 static inline bool allocation_is_sampled(uint64_t size) {
     if (UNLIKELY(size >= profiler_tls.alloc_left))
         return allocation_is_sampled_slow(size);
@@ -28,15 +29,15 @@ static inline bool allocation_is_sampled(uint64_t size) {
     return false;
 }
 
-/* Called when the allocation has failed. Draws a new gap: a rest that is smaller than the failed
- * size would make samples of the next allocations too frequent. Does not return if the calling
- * thread is under a guard. */
+/* Draws a new gap after the allocation has failed: a rest that is smaller than the failed size
+ * would make samples of the next allocations too frequent. Does not return if the calling thread is
+ * under a guard. */
 RARE void allocation_failed(bool sampled);
 
 /* Records the sampled object. */
 RARE void allocation_record(void *object, uint64_t size);
 
-/* Called after the allocation. Returns `object`. */
+/* Records the object if it is sampled; call this after the allocation. Returns `object`. */
 static inline void *allocation_made(void *object, uint64_t size, bool sampled) {
     if (UNLIKELY(!object) && size > 0)
         allocation_failed(sampled);
@@ -48,7 +49,7 @@ static inline void *allocation_made(void *object, uint64_t size, bool sampled) {
 /* Forgets the object, if it was sampled. */
 RARE void allocation_forget(const void *object);
 
-/* Called before `object` is freed. */
+/* Forgets `object` if it was sampled; call this before the object is freed. */
 static inline void allocation_ends(const void *object) {
     if (UNLIKELY(address_filter_may_hold(&allocation_path.filter, object)))
         allocation_forget(object);

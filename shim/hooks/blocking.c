@@ -2,8 +2,9 @@
  * forwards the call.
  *
  * A hook has a frame of its own, which the thread's stack shows, and no exception table: it holds
- * no resource, so cancellation and longjmp may skip it. They leave a stale slot, which the slot's
- * reader detects (wait_slot.h). No hook reads a clock, makes a system call, or changes errno.
+ * no resource, so cancellation and longjmp may skip it. Either leaves a stale slot, which the
+ * slot's reader detects (wait_slot.h). No hook reads a clock, makes a system call, or changes
+ * errno.
  *
  * A hook reads its caller's registers from its own frame, so it does not align the stack. That is
  * safe, because this file is compiled without vector registers, and calls functions that align the
@@ -42,9 +43,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Starts the helper of a forked child that mostly waits, and so allocates little. */
+/* Starts the helper of a forked child that mostly waits, and so allocates too little to start
+ * it. */
 RARE static void offer_helper(enum wait_kind kind) {
-    /* not for locks: allocators take locks, too, and a new thread may need the same ones */
+    /* leaves out locks: allocators take locks, too, and a new thread may need the same locks */
     if (kind == WAIT_SLEEP || kind == WAIT_POLL || kind == WAIT_NET || kind == WAIT_ACCEPT ||
         kind == WAIT_PROCESS)
         capture_offer_helper();
@@ -64,7 +66,7 @@ static inline struct wait_slot *thread_wait_slot(enum wait_kind kind) {
 
 /* --- by name --- */
 
-/* The next definitions of these functions. */
+/* Holds the next definitions of these functions. */
 IN_BOUND_CALLS static struct {
 #define BLOCKING(kind, object, result, name, parameters, arguments) result(*name) parameters;
 #include "blocking_calls.def"
@@ -100,8 +102,9 @@ enum { LOCKED_AND_WAITED_FOR = 2 };
 #define FUTEX_LOCK_PI2 13 /* Linux 5.14 */
 #endif
 
-/* Words that are not locks: a waiter has expected a value other than LOCKED_AND_WAITED_FOR, as with
- * a condition variable that counts. A colliding word replaces an older one. */
+/* Remembers words that are not locks: a waiter has expected a value other than
+ * LOCKED_AND_WAITED_FOR, as with a condition variable that counts. A colliding word replaces an
+ * older one. */
 enum { COUNTERS = 64 };
 static _Atomic uintptr_t counters[COUNTERS];
 
@@ -114,7 +117,7 @@ static bool waits_for_lock(long word, uint32_t expected, long timeout) {
     return expected == LOCKED_AND_WAITED_FOR && !timeout && !is_counter;
 }
 
-/* Returns the kind of a PI futex; a word that cannot be read has no holder. */
+/* Returns the kind of a PI futex; a word that cannot be read counts as having no holder. */
 RARE static uint32_t kind_of_pi_futex(long word) {
     return WAIT_LOCK | (memory_is_readable((uintptr_t)word) ? LOCK_PI_FUTEX : LOCK_SILENT);
 }
@@ -142,7 +145,7 @@ static uint32_t kind_of_number(long number, long a, long b, long c, long d) {
     return number == SYS_epoll_pwait2 ? WAIT_POLL : WAIT_FUTEX;
 }
 
-/* The assembler below calls this function. */
+/* Forwards a call by number; the assembler below calls this function. */
 __attribute__((used)) static long wait_by_number(long number, long a, long b, long c, long d,
                                                  long e, long f) {
     const struct hook_caller caller = ARCH_CALLER(__builtin_frame_address(0));
@@ -172,7 +175,7 @@ __attribute__((used)) static long wait_by_number(long number, long a, long b, lo
 #define SYS_epoll_pwait2 441 /* Linux 5.11 */
 #endif
 
-/* All other calls by number continue unchanged, because a child of a clone may return on another
+/* Forwards all other calls by number unchanged, because a child of a clone may return on another
  * stack. */
 ARCH_DEFINE_NUMBERED_FORWARD(blocking_syscall, SYS_futex, SYS_futex_waitv, SYS_epoll_pwait2,
                              wait_by_number, next_blocking_syscall)

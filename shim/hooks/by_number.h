@@ -8,20 +8,20 @@
 
 /* --- the next syscall() --- */
 
-/* Type of libc's syscall() as it is called: always with six arguments in registers. */
+/* Declares libc's syscall() as it is called: always with six arguments in registers. */
 typedef long syscall_function(long number, long a, long b, long c, long d, long e, long f);
 
-/* The next definition of syscall(); before hooks_syscall_finish_init(), a routine that calls that
- * function. */
+/* Points to the next definition of syscall(); before hooks_syscall_finish_init(), to a routine that
+ * calls that function. */
 extern syscall_function *next_syscall;
 
-/* Resolves next_syscall before its first call would. Context: any. Async-signal-safe: yes.
+/* Resolves next_syscall now, instead of at its first call. Context: any. Async-signal-safe: yes.
  */
 void hooks_syscall_finish_init(void);
 
 /* --- before a call that is WATCHED, with its first arguments unchanged --- */
 
-/* The helper's part after the call has succeeded. */
+/* Lists what the helper does after the call has succeeded. */
 enum then {
     THEN_NOTHING,
     THEN_COMPARE, /* the helper gives up capabilities if it has more */
@@ -32,7 +32,7 @@ enum then {
  * any. */
 long hooks_after(enum then then, long result);
 
-/* sandbox.c. Context: calm. */
+/* Handles prctl and its like; in sandbox.c. Context: calm. */
 enum then before_prctl(unsigned long option, unsigned long mode, unsigned long filter,
                        unsigned long unused);
 enum then before_seccomp(unsigned long operation, unsigned long flags, unsigned long filter,
@@ -40,31 +40,34 @@ enum then before_seccomp(unsigned long operation, unsigned long flags, unsigned 
 enum then before_landlock_restrict_self(unsigned long a, unsigned long b, unsigned long c,
                                         unsigned long d);
 
-/* In exit.c: the program ends the whole process, as by _exit(), in any state. Context: any. */
+/* Ends the profiler, because the program ends the whole process, as by _exit(), in any state; in
+ * exit.c. Context: any. */
 enum then before_exit_group(unsigned long status, unsigned long b, unsigned long c,
                             unsigned long d);
-/* In exit.c: the program ends the calling thread. Context: calm. */
+/* Ends the thread's profiling, because the program ends the calling thread; in exit.c. Context:
+ * calm. */
 enum then before_exit(unsigned long status, unsigned long b, unsigned long c, unsigned long d);
 
-/* In signal.c: `action` is the kernel's struct, or NULL. The call bypasses libc, so the result must
- * be true: after a default action our next signal would end the process. So the program gets the
- * signal, and sampling moves to another. Preserves errno. Async-signal-safe: yes. */
+/* Handles the setting of an action; in signal.c. `action` is the kernel's struct, or NULL. The call
+ * bypasses libc, so the result must be true: after a default action our next signal would end the
+ * process. So the program gets the signal, and sampling moves to another. Preserves errno.
+ * Async-signal-safe: yes. */
 enum then before_rt_sigaction(unsigned long number, unsigned long action, unsigned long old,
                               unsigned long size);
 
-/* In mask.c. Async-signal-safe: yes. */
+/* Handles a change of the thread's mask; in mask.c. Async-signal-safe: yes. */
 enum then before_rt_sigprocmask(unsigned long how, unsigned long set, unsigned long old,
                                 unsigned long size);
 
 /* --- in place of a call --- */
 
-/* In clone.c, for COPIES. hooks_clone_copies() returns whether the call, with these first
+/* Handle COPIES; in clone.c. hooks_clone_copies() returns whether the call, with these first
  * arguments, makes a copy of the process that continues on the same stack; hooks_clone_by_number()
  * makes such a call. Context: any. */
 bool hooks_clone_copies(long number, uintptr_t first, uintptr_t second);
 long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, long f);
 
-/* In namespaces.c, for ENTERS. Context: calm. */
+/* Handles ENTERS; in namespaces.c. Context: calm. */
 long hooks_namespaces_by_number(long number, long a, long b, long c, long d, long e, long f);
 
 #endif

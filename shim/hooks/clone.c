@@ -61,8 +61,8 @@ ARCH_ANY_STACK long hooks_clone_by_number(long number, long a, long b, long c, l
 
 /* --- by name --- */
 
-/* Declared here because the declaration in <sched.h> is variadic. The child does not return from
- * this function. */
+/* Hooks clone. Declared here because the declaration in <sched.h> is variadic. The child does not
+ * return from this function. */
 HOOK int hook_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent, void *tls,
                     void *child) __asm__("clone");
 
@@ -72,7 +72,7 @@ struct first_process {
 };
 
 static int run_first_process(void *argument) {
-    const struct first_process *const first = argument; /* runs in the copy */
+    const struct first_process *const first = argument; /* this function runs in the copy */
     termination_spare_first_process();
     return first->run(first->argument);
 }

@@ -26,7 +26,7 @@
 typedef void *dlopen_function(const char *path, int flags);
 typedef void *dlmopen_function(Lmid_t space, const char *path, int flags);
 
-/* Used with glibc before 2.34, if libdl is not loaded. */
+/* Fails as dlopen() does: used with glibc before 2.34, if libdl is not loaded. */
 static void *no_dlopen(const char *path, int flags) {
     (void)path;
     (void)flags;
@@ -38,7 +38,7 @@ static void *no_dlmopen(Lmid_t space, const char *path, int flags) {
     return no_dlopen(path, flags);
 }
 
-/* Resolved at the first call, because most programs load no library. */
+/* Holds the next dlopen(), which the first call resolves, because most programs load no library. */
 static _Atomic(dlopen_function *) next_dlopen;
 
 static dlopen_function *real_dlopen(void) {
@@ -91,8 +91,9 @@ static int search_paths_check(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-/* The loader searches the executable's RPATH for every library; its RUNPATH and $ORIGIN only for
- * libraries that the executable names without a folder. */
+/* Returns true if the caller may change what dlopen() finds. The loader searches the executable's
+ * RPATH for every library; its RUNPATH and $ORIGIN only for libraries that the executable names
+ * without a folder. */
 static bool caller_matters(const char *path, const void *caller) {
     struct question question = {.caller = (uintptr_t)caller};
     if (!path || strchr(path, '$'))

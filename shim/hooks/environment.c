@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Consecutive "name=value" strings, with an empty one at the end. Written once, before there is a
- * second thread. A forked child inherits them, unlike the profiler's tables. */
+/* Holds consecutive "name=value" strings, with an empty string at the end. Written once, before
+ * there is a second thread. A forked child inherits them, unlike the profiler's tables. */
 static char *kept;
 
 /* Returns true for variables that name neither files nor code. */
@@ -56,7 +56,8 @@ static char *kept_value(const char *name) {
     return NULL;
 }
 
-/* Declared here because the declaration in <stdlib.h> promises that the name is never NULL. */
+/* Hooks getenv. Declared here because the declaration in <stdlib.h> promises that the name is never
+ * NULL. */
 HOOK char *hook_getenv(const char *name) __asm__("getenv");
 HOOK char *hook_secure_getenv(const char *name) __asm__("secure_getenv");
 

@@ -55,7 +55,8 @@ HOOK __attribute__((noreturn)) void _Exit(int status) {
 
 HOOK __attribute__((noreturn)) void exit(int status) {
     lifecycle_end();
-    /* resolved before this call, because a child of a bare clone(2) must not search */
+    /* next_calls() was resolved before this call, because a child of a bare clone(2) must not
+     * search */
     next_calls()->exit(status);
     __builtin_unreachable();
 }

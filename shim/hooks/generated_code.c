@@ -25,7 +25,7 @@ enum {
     UNPASSED = 64, /* number of remembered registrations that reached no definer */
 };
 
-/* The hooked functions, in the order of the table. */
+/* Lists the hooked functions, in the order of the table. */
 enum function {
 #define HOOKED(...)
 #define HOOKED_TABLES(result, name, parameters, arguments) CALL_##name,
@@ -48,8 +48,8 @@ struct definer {
     void *functions[FUNCTIONS];
 };
 
-/* Valid for one state of the loader's list. Only used inside dl_iterate_phdr(), which admits one
- * thread at a time. */
+/* Holds what was found for one state of the loader's list. Only used inside dl_iterate_phdr(),
+ * which admits one thread at a time. */
 static struct {
     bool known;
     unsigned long long adds;
@@ -120,7 +120,8 @@ static int definers_visit(struct dl_phdr_info *info, size_t size, void *argument
     return !question->is_stale && is_one;
 }
 
-/* Returns NULL if no object defines the function. Preserves errno. */
+/* Returns the next definition for this caller; NULL if no object defines the function. Preserves
+ * errno. */
 static void *next_of(enum function function, const void *caller) {
     struct question question = {.function = function, .caller = (uintptr_t)caller};
     const int saved = errno;
@@ -151,7 +152,7 @@ static bool exchange_unpassed(uintptr_t from, uintptr_t to) {
 /* --- our records of them --- */
 
 static void registered(const void *begin, const void *data_base, bool passed) {
-    if (profiler_tls.registering) /* libgcc calls this from another of these functions */
+    if (profiler_tls.registering) /* libgcc calls this hook from another of these functions */
         return;
     if (!passed)
         (void)exchange_unpassed(0, (uintptr_t)begin);
@@ -160,7 +161,7 @@ static void registered(const void *begin, const void *data_base, bool passed) {
                               (uintptr_t)begin, (uintptr_t)data_base);
 }
 
-/* Returns false if the registration reached no definer. */
+/* Removes the record of a registration. Returns false if the registration reached no definer. */
 static bool deregistered(const void *begin) {
     if (profiler_tls.registering)
         return true;

@@ -9,20 +9,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* In environment.c: copies `environment`; if `proxies_alone`, copies only its proxy variables,
- * because the others may name files and code (OPENSSL_CONF, SSLKEYLOGFILE), and may come from
+/* Copies `environment` (environment.c); if `proxies_alone`, copies only its proxy variables,
+ * because other variables may name files and code (OPENSSL_CONF, SSLKEYLOGFILE), and may come from
  * another user (preload_source.h). Without memory for the copy, the helper finds no variable set.
  * Called once, before there is a helper.
  */
 void hooks_environment_keep(const char *const *environment, bool proxies_alone);
 
-/* In blocking.c: binds the calls of blocking.c and locks.c, if a profiled type needs waits. */
+/* Binds the calls of blocking.c and locks.c, if a profiled type needs waits (blocking.c). */
 void hooks_blocking_start(unsigned types);
 
-/* In locks.c: resolves the next functions, for bound_calls_start(). */
+/* Resolves the next functions of locks.c, for bound_calls_start(). */
 void hooks_locks_add(void);
 
-/* In operator_new.c: resolves the next functions, so that no first call must resolve them. */
+/* Resolves the next functions of operator_new.c, so that no first call must resolve them. */
 void hooks_new_finish_init(void);
 
 /* --- each lists the functions whose exports are not needed, and returns their number --- */
@@ -33,13 +33,14 @@ enum {
     HOOKS_MMAP_FUNCTIONS = 4,
 };
 
-/* In operator_new.c: the functions in which nothing is counted, at most HOOKS_NEW_FUNCTIONS. */
+/* Lists the functions of operator_new.c in which nothing is counted, at most
+ * HOOKS_NEW_FUNCTIONS. */
 size_t hooks_new_unneeded(struct symbol *unneeded);
 
-/* In generated_code.c: its functions, if nothing is profiled. */
+/* Lists the functions of generated_code.c, if nothing is profiled. */
 size_t hooks_generated_code_unneeded(struct symbol *unneeded);
 
-/* In mmap.c: its functions, if mappings are not profiled. */
+/* Lists the functions of mmap.c, if mappings are not profiled. */
 size_t hooks_mmap_unneeded(struct symbol *unneeded);
 
 #endif

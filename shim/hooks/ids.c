@@ -18,12 +18,14 @@
 
 /* --- the next functions --- */
 
-/* Resolved at the first call, because most programs make none of these calls. */
+/* Holds the next functions, which the first call resolves, because most programs make none of these
+ * calls. */
 static struct {
 #define HOOKED(...)
 #define HOOKED_ID(number, call, name, parameters, arguments) int(*name) parameters;
 #include "hooked.def"
-    _Atomic bool are_known; /* two threads may set them at once, to the same values */
+    /* true once the functions are set; two threads may set them at once, to the same values */
+    _Atomic bool are_known;
 } next;
 
 static void ids_resolve(const char *name, void *call) {

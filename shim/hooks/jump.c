@@ -1,8 +1,9 @@
 /* Hooks __longjmp_chk, the longjmp() and siglongjmp() of programs that are built with
  * _FORTIFY_SOURCE. libc's function ends the process if the jump leads to a lower stack, unless the
  * kernel reports that the thread runs on its alternate signal stack. But the kernel has the
- * profiler's stack, and so reports that it does not. If the thread runs on the alternate stack that
- * the program has set, the hook jumps without this check. */
+ * profiler's stack, and so reports that the thread does not run on its alternate stack. If the
+ * thread runs on the alternate stack that the program has set, the hook jumps without this
+ * check. */
 #include "capture/capture.h"
 #include "capture/cpu/program_stack.h"
 #include "capture/symbols/next_symbol.h"
@@ -16,7 +17,7 @@
 
 typedef void jump_function(struct __jmp_buf_tag *target, int value);
 
-/* The next definitions of these functions. */
+/* Holds the next definitions of these functions. */
 static struct {
     _Atomic(void *) checked_jump;
     _Atomic(void *) jump;

@@ -28,14 +28,15 @@ static inline uint32_t lock_word_load(const uint32_t *word) {
     return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/* For pthread_mutex_t, and for mtx_t, which glibc builds on it: 0 is free. */
+/* Returns true if a mutex is taken: a pthread_mutex_t, or an mtx_t, which glibc builds on it; 0 is
+ * free. */
 static inline bool mutex_is_taken(const void *lock) {
     const pthread_mutex_t *const mutex = lock;
     return lock_word_load((const uint32_t *)&mutex->__data.__lock) != 0;
 }
 
-/* The low bits of __readers, above which readers are counted (glibc's pthread_rwlock_common.c,
- * since 2.25). */
+/* Lists the low bits of __readers, above which readers are counted (glibc's
+ * pthread_rwlock_common.c, since 2.25). */
 enum { WRITERS_PHASE = 1, HAS_WRITER = 2, READERS_WAIT = 4 };
 
 static inline bool rwlock_is_written(const void *lock) {
@@ -53,12 +54,12 @@ static inline bool rwlock_is_taken(const void *lock) {
     return (readers & ~(uint32_t)(WRITERS_PHASE | READERS_WAIT)) != 0;
 }
 
-/* Returns whether the call returns at once although the lock is taken. */
+/* Returns true if the call returns at once although the lock is taken. */
 static bool needs_no_wait(enum lock_layout layout, const void *lock, uint32_t tid) {
     switch (layout) {
     case LOCK_MUTEX:
         return mutex_needs_no_wait(lock, tid);
-    case LOCK_RWLOCK: /* refused: EDEADLK */
+    case LOCK_RWLOCK: /* such a call is refused with EDEADLK */
         return lock_holder_here(WAIT_LOCK | LOCK_RWLOCK, lock) == tid;
     case LOCK_PI_FUTEX:
     case LOCK_SILENT:
@@ -75,7 +76,7 @@ static bool is_measured(enum lock_layout layout, const void *lock) {
 
 /* --- the hooks --- */
 
-/* The next definitions of these functions. */
+/* Holds the next definitions of these functions. */
 IN_BOUND_CALLS static struct {
 #define LOCK(layout, is_taken, name, parameters, arguments) int(*name) parameters;
 #define SPIN_LOCK(layout, try, name, parameters, arguments)                                        \

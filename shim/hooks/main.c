@@ -1,5 +1,5 @@
-/* Ends the profiler when main returns, before any exit handler runs (exit.c says why). That must be
- * before libc's exit, which main's caller calls by a name that no preload sees.
+/* Ends the profiler when main returns, before any exit handler runs (exit.c says why). The end must
+ * precede libc's exit, which main's caller calls by a name that no preload sees.
  *
  * So in a profiled process this file, not libc, calls main, and then exit. libc's caller of main
  * uses only main's status: Free Pascal's programs return with a different stack pointer, and with
@@ -26,11 +26,11 @@ typedef int main_function(int, char **, char **);
 typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void),
                            void (*)(void), void *);
 
-/* Called by the executable's _start; declared by no header. */
+/* Declares the function that the executable's _start calls; no header declares it. */
 int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void),
                       void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
 
-/* The state of main_and_end(). */
+/* Holds the state of main_and_end(). */
 struct main_call {
     main_function *program;
     uint64_t argc, argv, envp;
@@ -46,7 +46,8 @@ _Noreturn void main_thread_ends(void);
 
 __attribute__((used)) void main_begins(void) {
     helper_main_begins();
-    sampler_check_signal(); /* libc itself sets the signal's handler in a program linked with -pg */
+    /* checks again, because libc itself sets the signal's handler in a program linked with -pg */
+    sampler_check_signal();
 }
 
 /* Does what pthread_cleanup_push() does, whose buffer would be on the stack. */
@@ -62,14 +63,14 @@ __attribute__((used)) _Noreturn void main_has_returned(int status) {
     __builtin_unreachable();
 }
 
-/* Called if main, or an exit handler after it, ends by pthread_exit or is cancelled: the process
- * continues until its last thread ends. */
+/* Ends the main thread alone, if main, or an exit handler after it, ends by pthread_exit or is
+ * cancelled: the process continues until its last thread ends. */
 __attribute__((used)) _Noreturn void main_thread_ends(void) {
     thread_is_gone();
     __pthread_unwind_next(&main_call.cleanup);
 }
 
-/* No recorded stack has the frame of this function. */
+/* Defines main_and_end(), whose frame is in no recorded stack. */
 ARCH_DEFINE_MAIN_CALL(main_and_end, main_call, main_begins, main_is_watched, main_thread_ends,
                       main_has_returned)
 

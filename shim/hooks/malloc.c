@@ -73,7 +73,7 @@ RARE static void *calloc_sampled(size_t count, size_t size) {
 FAST FAST_HOOK void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
-        /* the next calloc fails, and sets errno in its own way */
+        /* lets the next calloc fail, which sets errno in its own way */
         return allocation_path.next.calloc(count, size);
     if (UNLIKELY(bytes >= profiler_tls.alloc_left))
         return calloc_sampled(count, size);
@@ -91,8 +91,8 @@ FAST FAST_HOOK void *realloc(void *object, size_t size) {
     return allocation_path.next.realloc(object, size);
 }
 
-/* Not forwarded: if the program's allocator lacks reallocarray, libc's would be called, which
- * returns a pointer that this allocator does not own. */
+/* Implements reallocarray() by the hooks of this file: if the program's allocator lacks it, libc's
+ * function would be called, which returns a pointer that this allocator does not own. */
 HOOK void *reallocarray(void *object, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
@@ -166,7 +166,7 @@ void allocation_forget(const void *object) {
     (void)heap_forget(&capture.heap, object, &taken);
 }
 
-/* Several reasons lead here; the first that holds decides:
+/* Decides by the first of these reasons that holds:
  * 1. The thread is the profiler's: never sampled.
  * 2. Capture is not armed: off for good (stop counting), or not started yet (ask again).
  * 3. The thread is doing the profiler's own calm work (OWN_WORK), or has left: neither the

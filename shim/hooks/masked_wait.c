@@ -23,7 +23,7 @@
 #define SYS_epoll_pwait2 441 /* Linux 5.11 */
 #endif
 
-/* The next definitions of these functions. */
+/* Holds the next definitions of these functions. */
 static struct {
     _Atomic(void *) sigsuspend;
     _Atomic(void *) sigpause;
@@ -91,7 +91,8 @@ int __xpg_sigpause(int number) {
     return WAIT(__xpg_sigpause, function, &set, (number));
 }
 
-/* Defined under another name, because with _FORTIFY_SOURCE libc's header defines ppoll() in C. */
+/* Hooks ppoll(). Defined under another name, because with _FORTIFY_SOURCE libc's header defines
+ * ppoll() in C. */
 HOOK int hook_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout,
                     const sigset_t *mask) __asm__("ppoll");
 
@@ -134,7 +135,7 @@ static int epoll_by_number(int descriptor, struct epoll_event *events, int count
                              (long)mask, sizeof(signal_mask));
 }
 
-/* Older headers do not declare epoll_pwait2(), newer ones do. */
+/* Hooks epoll_pwait2(). Newer headers declare the function, older headers do not. */
 HOOK timed_epoll hook_epoll_pwait2 __asm__("epoll_pwait2");
 
 int hook_epoll_pwait2(int descriptor, struct epoll_event *events, int count,

@@ -30,8 +30,8 @@ static bool mapping_counts(int protection, int flags, const void *caller) {
     return !object || object->start != capture.allocator_base;
 }
 
-/* Called before memory at `address` is unmapped: removes the sampled mapping that begins there,
- * whose rest will begin later. Returns false if there is none. */
+/* Removes the sampled mapping that begins at `address`, before memory there is unmapped: the rest
+ * of the mapping will begin at a higher address. Returns false if there is none. */
 static bool mapping_forget(void *address, struct live_object *taken) {
     return capture.mmap_on && address_filter_may_hold(&allocation_path.filter, address) &&
            heap_forget(&capture.heap, address, taken);
@@ -48,8 +48,8 @@ static void keep_rest(const struct live_object *taken, size_t size) {
     heap_put_back(&capture.heap, &rest);
 }
 
-/* Called after a system call for unmapping `size` bytes of `taken`, a sampled mapping: records the
- * rest, or the whole mapping if the call failed. */
+/* Records what is left of `taken`, a sampled mapping, after a system call for unmapping `size`
+ * bytes of it: the rest, or the whole mapping if the call failed. */
 static void commit_resize(const struct live_object *taken, size_t size, bool done) {
     if (done)
         keep_rest(taken, size);
@@ -73,7 +73,7 @@ HOOK void *mmap(void *wanted, size_t size, int protection, int flags, int file, 
     return memory;
 }
 
-/* Does the same as mmap on 64-bit systems. */
+/* Hooks mmap64(), which does the same as mmap() on 64-bit systems. */
 HOOK void *mmap64(void *wanted, size_t size, int protection, int flags, int file, off_t offset)
     __attribute__((alias("mmap")));
 

@@ -23,8 +23,8 @@
 enum { ALONE_TO_UNSHARE = CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM };
 enum { NEW_TIME = 0x80 }; /* CLONE_NEWTIME of Linux 5.6 */
 enum { ALONE_TO_ENTER = CLONE_NEWUSER | CLONE_NEWNS | NEW_TIME };
-/* Namespaces that only the calling thread enters. CLONE_NEWPID is left out: it applies to children,
- * and a thread that has called for it can create no thread any more. */
+/* Lists namespaces that only the calling thread enters. CLONE_NEWPID is left out: it applies to
+ * children, and a thread that has requested it can create no thread any more. */
 enum {
     OF_THREAD =
         CLONE_NEWNS | CLONE_FS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWCGROUP
@@ -56,7 +56,8 @@ static bool suspend_to_enter(int kind) {
     return suspend_if(kind & ALONE_TO_ENTER);
 }
 
-/* Called after the system call: if `result` is 0, namespaces of `kinds` were entered. */
+/* Lets the helper follow, after the system call: if `result` is 0, the calling thread has entered
+ * namespaces of `kinds`. */
 static void namespaces_after(bool suspended, int kinds, long result) {
     if (suspended)
         helper_resume(QUIESCE_GONE);
@@ -95,7 +96,7 @@ static bool namespaces_before_number(long number, long a, long b) {
         return suspend_to_unshare((int)a);
     case SYS_setns:
         return suspend_to_enter((int)b);
-    default: /* chroot and pivot_root */
+    default: /* chroot or pivot_root */
         return suspend_for_root();
     }
 }
@@ -106,7 +107,7 @@ static int kinds_of_number(long number, long a, long b) {
     return number == SYS_setns ? (int)b : 0;
 }
 
-/* The assembler of syscall() calls this function. */
+/* Makes the call by number; the assembler of syscall() calls this function. */
 ARCH_ANY_STACK __attribute__((used)) long
 hooks_namespaces_by_number(long number, long a, long b, long c, long d, long e, long f) {
     const bool suspended = namespaces_before_number(number, a, b);

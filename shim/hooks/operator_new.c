@@ -56,7 +56,7 @@ static void *aligned_without_cxx(size_t size, size_t alignment) {
 #undef NEW
 #undef DELETE
 
-/* The first call of a hook resolves them. */
+/* Holds the next functions, which the first call of a hook resolves. */
 static struct {
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \
     struct {                                                                                       \
@@ -155,8 +155,8 @@ size_t hooks_new_unneeded(struct symbol *unneeded) {
 /* --- the hooks --- */
 
 /* Detects that an allocator's operator has called malloc or memalign, whose hook has then counted
- * the allocation. The countdown shows that afterwards, so an exception thrown in between leaves no
- * state to restore. */
+ * the allocation. The countdown shows such a call afterwards, so an exception thrown in between
+ * leaves no state to restore. */
 struct countdown {
     uint64_t left;
     uint32_t begun;

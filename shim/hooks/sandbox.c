@@ -42,15 +42,15 @@ static bool is_readable_range(const void *start, size_t size) {
     return memory_is_readable(end);
 }
 
-/* Returns false if the kernel will refuse the filter. Programs pass NULL to check whether filters
- * are supported at all. */
+/* Returns true if the kernel may accept the filter. Programs pass NULL, which the kernel refuses,
+ * to check whether filters are supported at all. */
 static bool is_filter(const struct sock_fprog *program) {
     return program && is_readable_range(program, sizeof *program) && program->len > 0 &&
            program->len <= MOST_INSTRUCTIONS && program->filter &&
            is_readable_range(program->filter, program->len * sizeof *program->filter);
 }
 
-/* Returns whether no part of the profiler can continue behind the filter, because it restricts the
+/* Returns true if no part of the profiler can continue behind the filter, because it restricts the
  * helper, too. */
 static bool is_the_end(const struct sock_fprog *program, unsigned long flags, bool spared) {
     const bool of_all = flags & SECCOMP_FILTER_FLAG_TSYNC;
@@ -114,7 +114,7 @@ static enum then before_strict_mode(void) {
 enum then before_prctl(unsigned long option, unsigned long mode, unsigned long filter,
                        unsigned long unused) {
     (void)unused;
-    if (option == PR_SET_NO_NEW_PRIVS) /* the helper has set this from its beginning */
+    if (option == PR_SET_NO_NEW_PRIVS) /* the helper has set this flag from its beginning */
         return THEN_COMPARE;
     if (option != PR_SET_SECCOMP)
         return THEN_NOTHING;
@@ -152,8 +152,8 @@ long hooks_after(enum then then, long result) {
 
 /* --- prctl --- */
 
-/* Declared here because the declaration in <sys/prctl.h> is variadic; libc's function always takes
- * four arguments. */
+/* Hooks prctl. Declared here because the declaration in <sys/prctl.h> is variadic; libc's function
+ * always takes four arguments. */
 HOOK int hook_prctl(int option, unsigned long second, unsigned long third, unsigned long fourth,
                     unsigned long fifth) __asm__("prctl");
 
@@ -166,7 +166,7 @@ int hook_prctl(int option, unsigned long second, unsigned long third, unsigned l
 
 /* --- capset --- */
 
-/* No header of libc declares capset(). */
+/* Hooks capset(), which no header of libc declares. */
 HOOK int capset(void *header, const void *data);
 
 int capset(void *header, const void *data) {

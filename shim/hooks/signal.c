@@ -24,23 +24,23 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* libc declares it only for programs of other standards. */
+/* Declares a function that libc's headers declare only for programs of other standards. */
 sighandler_t bsd_signal(int number, sighandler_t handler);
 int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
-/* Returns whether the thread's timer is disarmed, because any system call may be fatal. */
+/* Returns true if the thread's timer is disarmed, because any system call may be fatal. */
 static bool has_left_alone(void) {
     return capture_has_left() && atomic_load(&capture.live_threads) <= 1;
 }
 
-/* Returns false in a child of vfork: it has its own signal actions, but shares our memory with its
- * parent. */
+/* Returns true for the sampling signal; false in a child of vfork, which has its own signal
+ * actions, but shares our memory with its parent. */
 static bool is_sampling_signal(int number) {
     return sampler_uses_when_stable(number) && atomic_load(&capture.armed) && !has_left_alone() &&
            getpid() == capture.pid;
 }
 
-/* Called before the program changes the action of `number`. */
+/* Gives the signal to the program; call this before the program changes the action of `number`. */
 static void signal_give_away(int number) {
     if (is_sampling_signal(number))
         (void)sampler_give_signal_away(number);
@@ -53,7 +53,8 @@ static void note_handler(sighandler_t handler) {
         atomic_store_explicit(&capture.has_handlers, true, memory_order_relaxed);
 }
 
-/* Ignores the flags, because PHP's default action has SA_SIGINFO. */
+/* Returns true for a default action. Ignores the flags, because PHP's default action has
+ * SA_SIGINFO. */
 static bool is_default(const struct sigaction *action) {
     return action->sa_handler == SIG_DFL;
 }
@@ -68,15 +69,15 @@ static struct sigaction as_believed(int number, const struct sigaction *old) {
     return program_handlers_seen(number, &seen);
 }
 
-/* Returns whether this is a child of vfork(), which shares our memory but is none of our threads. A
- * child that was forked without our hooks has a copy of the memory. */
+/* Returns true in a child of vfork(), which shares our memory but is none of our threads. A child
+ * that was forked without our hooks has a copy of the memory. */
 static bool is_child_of_vfork(void) {
     return getpid() != capture.pid && profiler_tls.thread && !thread_is_wiped(profiler_tls.thread);
 }
 
 /* Returns the action for the kernel. Wraps a handler if threads may have signal stacks of ours:
- * they keep these after sampling has ended. If CPU time is not sampled threads never get one;
- * before that is decided, they may. */
+ * they keep these after sampling has ended. If CPU time is not sampled, threads never get such a
+ * stack; until that is decided, they may. */
 static struct sigaction as_given(int number, const struct sigaction *action) {
     if (is_default(action))
         return *termination_in_place_of(action, number);
@@ -162,7 +163,7 @@ HOOK sighandler_t __sysv_signal(int number, sighandler_t handler) {
     return set_handler(number, handler, next_calls()->sysv_signal);
 }
 
-/* sigset() may change the mask, too, with any handler. */
+/* Hooks sigset(), which may change the mask, too, with any handler. */
 HOOK sighandler_t sigset(int number, sighandler_t handler) {
     note_handler(handler);
     signal_give_away(number);
@@ -179,25 +180,27 @@ HOOK int siginterrupt(int number, int interrupt) {
     return next_calls()->siginterrupt(number, interrupt);
 }
 
-/* Moves the sampling signal, because the last fallback of cpu_timers.h uses, or has used, this
- * interval timer. */
+/* Hooks setitimer(). Moves the sampling signal, because the last fallback of cpu_timers.h uses, or
+ * has used, this interval timer. */
 HOOK int setitimer(__itimer_which_t which, const struct itimerval *restrict value,
                    struct itimerval *restrict old) {
     if (which == ITIMER_PROF && atomic_load(&sampler.timers.interval_ran))
         signal_give_away(SIGPROF);
     if (which != ITIMER_REAL)
         atomic_store(&capture.uses_interval_timers, true);
-    capture_offer_helper(); /* workers limit each piece of work by a timer (PHP) */
+    /* a worker that limits each piece of work by a timer (PHP) gets its helper here */
+    capture_offer_helper();
     return next_calls()->setitimer((int)which, value, old);
 }
 
-/* Returns whether `pointer` can be read. The kernel reports a bad pointer as an error, so the hook
- * must not crash on it. */
+/* Returns true if `pointer` can be read. The kernel reports a bad pointer as an error, so the hook
+ * must not crash on such a pointer. */
 static bool is_readable_pointer(const void *pointer) {
     return memory_is_readable((uintptr_t)pointer);
 }
 
-/* Relies on the kernel's struct: it begins with the handler, as libc's does. */
+/* Handles a bare system call. Relies on the kernel's struct: it begins with the handler, as libc's
+ * does. */
 enum then before_rt_sigaction(unsigned long number, unsigned long action, unsigned long old,
                               unsigned long size) {
     const sighandler_t *const handler = (const void *)action;
@@ -213,8 +216,8 @@ enum then before_rt_sigaction(unsigned long number, unsigned long action, unsign
 
 /* --- waiting for signals --- */
 
-/* Returns true if the thread waits for the profiler's signal, too, because a program may block all
- * signals and wait for all. */
+/* Returns true if the thread waits for the profiler's signal, too: a program may block all signals
+ * and wait for all. */
 static bool waits_for_profiler_signal(const sigset_t *set) {
     const int number = atomic_load(&sampler.timers.signal);
     return number != 0 && is_readable_pointer(set) && sigismember(set, number) == 1;
@@ -241,7 +244,7 @@ HOOK int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict info) {
     return take_signal(set, info);
 }
 
-/* Saturates. */
+/* Converts a time to nanoseconds; a longer time than 64 bits hold becomes the largest value. */
 static uint64_t nano_of(const struct timespec *time) {
     uint64_t nano;
     if (__builtin_mul_overflow((uint64_t)time->tv_sec, NANO_PER_SECOND, &nano) ||
@@ -271,7 +274,7 @@ HOOK int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
     return number;
 }
 
-/* Follows POSIX: the error is returned, and EINTR is not an error. */
+/* Hooks sigwait(). Follows POSIX: the error is returned, and EINTR is not an error. */
 HOOK int sigwait(const sigset_t *restrict set, int *restrict number) {
     const int saved = errno;
     int found;
@@ -285,9 +288,9 @@ HOOK int sigwait(const sigset_t *restrict set, int *restrict number) {
     return error;
 }
 
-/* If the mask names our signal among others, the descriptor must report the program's own signals,
- * but not ours. So sampling moves to a signal that programs do not name, and this signal is removed
- * from the mask. */
+/* Hooks signalfd(). If the mask names our signal among others, the descriptor must report the
+ * program's own signals, but not ours. So sampling moves to a signal that programs do not name, and
+ * this signal is removed from the mask. */
 HOOK int signalfd(int descriptor, const sigset_t *mask, int flags) {
     sigset_t without;
     if (is_readable_pointer(mask) && sigismember(mask, SIGPROF) == 1)
@@ -301,7 +304,7 @@ HOOK int signalfd(int descriptor, const sigset_t *mask, int flags) {
 
 /* --- alternate stacks --- */
 
-/* Returns whether profiler_tls describes the calling thread: a bare clone() may share it. */
+/* Returns true if profiler_tls describes the calling thread: a bare clone() may share it. */
 static bool is_of_this_thread(void) {
     const struct thread_state *const thread = profiler_tls.thread;
     const uint32_t tid = thread ? atomic_load(&thread->tid) : 0;

@@ -1,5 +1,5 @@
-/* Hooks syscall: handles the system calls by number whose functions are hooked, and those that have
- * no function in libc. The table (hooked.def) lists the calls and their routes:
+/* Hooks syscall: handles the system calls by number whose functions are hooked, and system calls
+ * that have no function in libc. The table (hooked.def) lists the calls and their routes:
  *
  *   PASSES    is only forwarded, like every call that is not in the table
  *   WATCHED   the family checks the arguments before, and the helper may follow after
@@ -27,7 +27,7 @@
 
 enum route { PASSES, WATCHED, COPIES, ENTERS };
 
-/* Routes by number, which the assembler of syscall() reads. */
+/* Lists routes by number, which the assembler of syscall() reads. */
 #define ROUTE_NO_NUMBER(call)
 #define ROUTE_PASSES(call)
 #define ROUTE_WATCHED(call)                              [SYS_##call] = WATCHED,
@@ -62,7 +62,7 @@ static enum then syscall_before_number(long number, unsigned long a, unsigned lo
     }
 }
 
-/* The assembler of syscall() calls this function. */
+/* Handles a WATCHED call; the assembler of syscall() calls this function. */
 long watched_syscall(long number, long a, long b, long c, long d, long e, long f);
 
 ARCH_ANY_STACK __attribute__((used)) long watched_syscall(long number, long a, long b, long c,
@@ -83,7 +83,7 @@ ARCH_DEFINE_FORWARD(first_syscall, hooks_syscall_finish_init, next_syscall, 0)
 
 syscall_function *next_syscall = (syscall_function *)first_syscall;
 
-/* A call without a route continues unchanged, with its registers and its caller's stack, because a
- * child of a clone may return on another stack. */
+/* Hooks syscall(). A call without a route continues unchanged, with its registers and its caller's
+ * stack, because a child of a clone may return on another stack. */
 ARCH_DEFINE_SYSCALL(next_syscall, routes, WATCHED, watched_syscall, ENTERS,
                     hooks_namespaces_by_number, hooks_clone_copies, hooks_clone_by_number)

@@ -1,6 +1,6 @@
 /* Hooks pthread_create and thrd_create: every thread starts in our routine, which registers the
- * thread, runs the program's own routine, and notices every way in which that can end. The thread's
- * destructors run later and are still sampled. */
+ * thread, runs the program's own routine, and notices every way in which that routine can end. The
+ * thread's destructors run later and are still sampled. */
 #include "capture/capture.h"
 #include "capture/deep_binding.h"
 #include "capture/symbols/next.h"
@@ -20,8 +20,8 @@
 enum { SWEPT_AT_START = 2 };
 
 /* Ends the thread's profiling. In a forked child, the thread that forked is the main thread, and
- * has another state: it ends like any main thread, unrecorded. But it may be the process's last
- * thread, and then our helper must end, too. */
+ * has another state: it ends like any main thread, unrecorded. But the thread may be the process's
+ * last, and then our helper must end, too. */
 static void end_thread(void *argument) {
     struct thread_state *const thread = argument;
     if (profiler_tls.thread == thread)
@@ -41,7 +41,7 @@ static void *pthread_main(void *argument) {
     void *const start_argument = thread->start_argument;
     void *result;
     thread_begin_here(thread);
-    /* covers return, pthread_exit and cancellation alike */
+    /* handles return, pthread_exit and cancellation alike */
     pthread_cleanup_push(end_thread, thread);
     result = start_routine(start_argument);
     pthread_cleanup_pop(1);
@@ -75,7 +75,8 @@ static size_t stack_size_of(const pthread_attr_t *attributes) {
 }
 
 static struct thread_state *prepare_thread(const pthread_attr_t *attributes) {
-    /* threads created by the libraries of our helper are not the application's */
+    /* skips threads that the libraries of our helper create, because they are not the
+     * application's */
     if (profiler_tls.inside)
         return NULL;
     if (!atomic_load(&capture.armed))

@@ -4,13 +4,13 @@
  * Related calls (accept, poll, read, recv, select, sleep, wait) have names that programs and
  * libraries give to variables and functions of their own, so they are not hooked here: the
  * program's calls would be bound to ours by mistake. Also, an allocator may read, or sleep for a
- * lock; there no thread may be created, because that allocates.
+ * lock; in such a call no thread may be created, because creating a thread allocates.
  *
  * A forked child gets its helper thread only after some work, and only in a call in which a thread
- * may be created (lifecycle.c). A malloc is such a call; these calls serve a worker that makes no
- * malloc after its first sample, because its allocator reuses memory. The hooks only start that
- * helper: at all other times they cost a compare and a jump. They forward with the registers and
- * the stack of the call, so that cancellation and unwinders see libc's function called by the
+ * may be created (lifecycle.c). A malloc is such a call; the calls hooked here serve a worker that
+ * makes no malloc after its first sample, because its allocator reuses memory. The hooks only start
+ * that helper: at all other times they cost a compare and a jump. They forward with the registers
+ * and the stack of the call, so that cancellation and unwinders see libc's function called by the
  * program. */
 #include "arch_forward.h"
 #include "capture/capture.h"
@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Indices in hooks_waits_next. */
+/* Lists the indices in hooks_waits_next. */
 enum {
 #define HOOKED(...)
 #define HOOKED_WAIT(number, call, version, result, name, parameters) PLACE_##name,
@@ -32,8 +32,8 @@ enum {
 
 extern void (*hooks_waits_next[])(void);
 
-/* Resolves the next functions. Context: any; idempotent. Called by the assembler of the first of
- * these calls. */
+/* Resolves the next functions. Context: any; idempotent. The assembler of the first of these calls
+ * runs it. */
 void hooks_waits_resolve(void);
 
 /* Includes the list without types, because the registers are passed on unchanged. */
@@ -44,7 +44,8 @@ void hooks_waits_resolve(void);
                                 capture_offer_helper, hooks_waits_next, PLACE_##name)
 #include "hooked.def"
 
-/* Each thread that resolves it writes the same addresses. */
+/* Holds the next functions. Several threads may resolve them at once, and store the same
+ * addresses. */
 IN_FIRST_PAGE void (*hooks_waits_next[])(void) = {
 #define HOOKED(...)
 #define HOOKED_WAIT(number, call, version, result, name, parameters) [PLACE_##name] = first_##name,
