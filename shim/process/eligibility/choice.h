@@ -34,8 +34,8 @@ enum choice {
     CHOICE_NEVER,
 };
 
-/* Apply the two lists to `program`; the second function is for the host-wide case. Context: any.
- * Async-signal-safe: yes. */
+/* Apply the two lists to `program`; the second function applies them by the host-wide rule.
+ * Context: any. Async-signal-safe: yes. */
 enum choice choice_of(const struct program *program, const char *include, const char *exclude);
 enum choice choice_of_host_wide(const struct program *program, const char *include,
                                 const char *exclude);

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 enum {
-    FROM_ENVIRONMENT_MOST = 256, /* at most so many entries are kept */
+    FROM_ENVIRONMENT_MOST = 256, /* entries of the environment that are kept at most */
     FROM_FILES_MOST = 256,
 };
 
@@ -40,7 +40,7 @@ static bool has_capabilities(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
     if (bare_syscall(SYS_capget, (long)&header, (long)data, 0, 0, 0, 0) != 0)
-        return true; /* not known, so the process may have capabilities */
+        return true; /* the capabilities are not known, so the process may have some */
     return data[0].permitted || data[1].permitted;
 }
 
@@ -117,7 +117,8 @@ static bool counts(const char *entry, enum environment_rule rule,
 
 /* --- joining --- */
 
-/* The entries that environment_join() has chosen. They are valid for the life of the process. */
+/* Holds the entries that environment_join() has chosen. They are valid for the life of the
+ * process. */
 static const char *joined[FROM_ENVIRONMENT_MOST + FROM_FILES_MOST + 1];
 
 void environment_join(const char *const *environment, enum environment_rule rule,

@@ -1,9 +1,9 @@
 /* Decides which environment variables count, and joins them with the configuration files.
  *
- * Under LD_PRELOAD all variables count, because the user that set LD_PRELOAD has set them, too.
- * Otherwise (preload_source.h) the variables may come from a user other than the process's, because
- * the children of a setuid program inherit them. So only root's files control how the process may
- * affect others:
+ * Under LD_PRELOAD all variables count, because the user that set LD_PRELOAD has set the variables,
+ * too. Otherwise (preload_source.h) the variables may come from a user other than the process's,
+ * because the children of a setuid program inherit them. So only root's files control how the
+ * process may affect others:
  * - files to write, sockets to listen at and files of settings are named by root's files only;
  * - host-wide, in a process of root's or with capabilities, the variables turn the profiler off,
  *   describe the process and tune the sampling. The files decide if it is profiled, and where the
@@ -27,7 +27,7 @@ enum environment_rule {
     ENVIRONMENT_DESCRIBES,
 };
 
-/* The sources of the settings. */
+/* Names the sources of the settings. */
 struct settings_sources {
     const char *const
         *entries;        /* for config_parse(); the environment's own array, or a joined array */

@@ -30,7 +30,7 @@ IN_FIRST_PAGE static struct host_files {
     bool unknown; /* some files could not be checked, and may have more settings */
 } files;
 
-/* Left untouched if there is no file, so that it uses no memory. */
+/* Holds the texts. Left untouched if there is no file, so that it takes no memory. */
 static struct host_text {
     const char *entries[HOST_LINES_MOST];
     char text[HOST_TEXT_MOST + 1];
@@ -54,8 +54,8 @@ static void close_it(int descriptor) {
 
 /* --- the kill switch --- */
 
-/* Returns true for errors that come from this process's limits, and so say nothing about the
- * file. */
+/* Returns true for errors that come from this process's limits, so that the file's state is not
+ * known. */
 static bool is_of_this_process(int error) {
     return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
@@ -127,7 +127,7 @@ static const char *opening_problem(int error) {
         return "is a symbolic link, which is not followed";
     case ENOTDIR:
         return "is a symbolic link or no folder";
-    case ENXIO: /* a socket */
+    case ENXIO: /* the path leads to a socket */
         return "is no regular file";
     default:
         return NULL;
@@ -230,8 +230,8 @@ static bool is_configuration(const char *name) {
            strcmp(name + length - (sizeof ending - 1), ending) == 0;
 }
 
-/* Keeps the names in descending order, because the last name counts most. If there are too
- * many, drops the first names. */
+/* Adds a name, and keeps the names in descending order, because the last name counts most. If there
+ * are too many, drops the first names. */
 static void add_name(const char *name) {
     size_t at = files.count;
     while (at && strcmp(host.names[at - 1], name) < 0)

@@ -26,9 +26,9 @@
 
 enum {
     HOST_FILE_MOST = 16384, /* files with more bytes are not read */
-    HOST_FILES_MOST = 32,   /* at most so many files of conf.d are read */
-    HOST_TEXT_MOST = 65536, /* at most so many bytes of all files are kept */
-    HOST_LINES_MOST = 256,  /* at most so many settings of all files are kept */
+    HOST_FILES_MOST = 32,   /* number of files of conf.d that are read at most */
+    HOST_TEXT_MOST = 65536, /* bytes of all files that are kept at most */
+    HOST_LINES_MOST = 256,  /* number of settings of all files that are kept at most */
 };
 
 /* Opens the folder in /etc. Returns its descriptor, or -errno. */

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum {
-    ASAN_GAP = 0x10000, /* so many bytes below, no page of the shadow is mapped */
+    ASAN_GAP = 0x10000, /* distance, in bytes, below the shadow at which no page is mapped */
     OLDEST_GLIBC_MINOR = 34,
 };
 
@@ -42,8 +42,8 @@ static bool has_older_glibc(const struct log *log) {
 
 /* --- not preloaded --- */
 
-/* Detects the C library as the program: when it is executed it prints its version, and it precedes
- * the preload. */
+/* Detects that the C library itself is the program: executed as a program it prints its version,
+ * and it precedes the preload. */
 static bool is_libc_alone(const struct log *log) {
     const struct link_map *const executable = object_symbols_first();
     if (!executable || !object_symbols_defines(executable, "gnu_get_libc_version"))
@@ -69,9 +69,9 @@ const char profiler_version[] = OTELPROF_VERSION;
 /* Finds the first loaded copy, by its exported name. (Unit tests have no copy.) */
 extern const char *otelprof_version(void) __attribute__((weak));
 
-/* A process may have two copies: one from /etc/ld.so.preload, another from LD_PRELOAD. Only the
- * copy from LD_PRELOAD, which the loader finds first, profiles; otherwise every sample would be
- * sent twice. */
+/* Returns true if another copy profiles the process. A process may have two copies: one from
+ * /etc/ld.so.preload, another from LD_PRELOAD. Only the copy from LD_PRELOAD, which the loader
+ * finds first, profiles; otherwise every sample would be sent twice. */
 static bool has_another_copy(const struct log *log) {
     if (!otelprof_version || otelprof_version() == profiler_version)
         return false;
@@ -81,11 +81,11 @@ static bool has_another_copy(const struct log *log) {
 
 /* --- short of memory --- */
 
-/* The program may need the memory that the profiler would map. So under a limit the process is
- * profiled only if nearly four times the measured use with all profiles on is left. That use is at
- * most 167 MiB of address space, 57 MiB of it writable. Most of it is the range that the helper's
- * heap reserves and never touches (capture/helper_heap/helper_heap.c: less than without a
- * limit). */
+/* Detects too little memory: the program may need the memory that the profiler would map. So under
+ * a limit the process is profiled only if nearly four times the measured use with all profiles on
+ * is left. That use is at most 167 MiB of address space, 57 MiB of it writable. Most of it is the
+ * range that the helper's heap reserves and never touches (capture/helper_heap/helper_heap.c: less
+ * than without a limit). */
 static bool is_short_of_memory(const struct log *log) {
     static const struct {
         __rlimit_resource_t resource;
@@ -114,12 +114,14 @@ static bool is_mapped(uintptr_t page) {
     return syscall(SYS_madvise, page, 1, MADV_WILLNEED) == 0 || errno != ENOMEM;
 }
 
-/* Every sanitizer runtime refers to this symbol, in case the program defines it. */
+/* Returns true for a symbol to which every sanitizer runtime refers, in case the program defines
+ * it. */
 static bool is_sanitizer_symbol(const char *name) {
     return strcmp(name, "__sanitizer_print_memory_profile") == 0;
 }
 
-/* Sanitizers replace malloc, intercept signals and unwind themselves. */
+/* Returns the mark of a sanitizer, or NULL. Sanitizers replace malloc, intercept signals and unwind
+ * themselves. */
 static const char *sanitizer_mark(void) {
     static const char *const marks[] = {"__asan_init", "__tsan_init", "__msan_init",
                                         "__hwasan_init", "__lsan_init"};
@@ -154,7 +156,8 @@ static bool is_loaded(const char *part_of_path) {
     return object != NULL;
 }
 
-/* Each tool of valgrind preloads this object: valgrind, "coregrind/vg_preloaded.c". */
+/* Returns true under valgrind, each tool of which preloads this object:
+ * "coregrind/vg_preloaded.c". */
 bool is_under_valgrind(const struct log *log) {
     if (!is_loaded("/vgpreload_core-"))
         return false;
@@ -166,9 +169,9 @@ bool is_under_valgrind(const struct log *log) {
 
 /* --- run by heaptrack --- */
 
-/* heaptrack's malloc, which precedes the profiler's, writes on the calling thread to a descriptor
- * of the program's. On the helper, which has its own descriptor table, such a write would reach
- * another file and corrupt it. */
+/* Detects heaptrack, whose malloc precedes the profiler's and writes on the calling thread to a
+ * descriptor of the program's. On the helper, which has its own descriptor table, such a write
+ * would reach another file and corrupt it. */
 static bool has_heaptrack(const struct log *log) {
     if (!is_loaded("/libheaptrack_preload"))
         return false;
@@ -179,9 +182,9 @@ static bool has_heaptrack(const struct log *log) {
 
 /* --- single-threaded programs --- */
 
-/* Chromium, and programs built on it (QtWebEngine, Electron), pass each child's kind by this
- * argument. Children from which others are forked, or that put themselves into a sandbox, exit at
- * once when they find a second thread. */
+/* Returns true for an argument by which Chromium, and programs built on it (QtWebEngine, Electron),
+ * pass a child's kind. Children from which others are forked, or that put themselves into a
+ * sandbox, exit at once when they find a second thread. */
 static bool is_kind_of_chromium(const char *argument) {
     static const char *const kinds[] = {"zygote", "renderer",     "gpu-process", "utility",
                                         "ppapi",  "ppapi-broker", "nacl-loader", "nacl-broker"};
@@ -214,10 +217,10 @@ static bool is_child_of_chromium(const struct log *log, char *const *arguments) 
 
 /* --- emulated by qemu-user --- */
 
-/* Distinguishes a program that QEMU emulates from one in an emulated machine, where the two links
- * are the kernel's own and are equal. qemu-user replaces the first by the guest's program, and
- * passes on the second, which leads to qemu. Without /proc: an emulated machine's kernel maps a
- * vDSO. */
+/* Distinguishes a program that QEMU emulates from a program in an emulated machine, where the two
+ * links are the kernel's own and are equal. qemu-user replaces the first link by the guest's
+ * program, and passes on the second, which leads to qemu. Without /proc: an emulated machine's
+ * kernel maps a vDSO. */
 static bool is_emulated_alone(void) {
     static const char tasks[] = "/proc/self/task/";
     char link[sizeof tasks + sizeof "4294967295/exe"];
@@ -233,9 +236,9 @@ static bool is_emulated_alone(void) {
     return strcmp(process, thread) != 0;
 }
 
-/* qemu's own process, which the kernel knows by the same number, has the preload and the CPU time,
- * too: both would report it. And a helper in each forked child of the guest's meets a fault of
- * qemu's that ends the child. */
+/* Detects a process under qemu-user. qemu itself, which the kernel knows by the same process id,
+ * has the preload and the CPU time, too, so both would report that time. And a helper in each
+ * forked child of the guest's would meet a fault of qemu's that ends the child. */
 static bool is_under_qemu(const struct log *log) {
     if (!arch_cpu_is_emulated() || !is_emulated_alone())
         return false;

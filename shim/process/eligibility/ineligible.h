@@ -1,6 +1,6 @@
 /* Detects programs that are never profiled. Some would fail with a second thread, with the
  * profiler's memory, or with hooks beside a sanitizer's; others were not started with the profiler,
- * or are profiled by another copy of it. choice.h has the user's choice. */
+ * or another copy of the profiler profiles them. choice.h applies the user's choice. */
 #ifndef OTELPROF_INELIGIBLE_H
 #define OTELPROF_INELIGIBLE_H
 
@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* otelprof_version() returns it. In another copy of the profiler that function returns another
- * string. */
+/* Identifies this copy of the profiler: otelprof_version() returns it. In another copy of the
+ * profiler that function returns another string. */
 extern const char profiler_version[];
 
 /* Returns true if this process must not be profiled, and logs the reason. `arguments` are main's,

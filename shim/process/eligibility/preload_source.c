@@ -28,13 +28,15 @@ static bool names_profiler(const char *entry, size_t size) {
     if (left >= length && memcmp(base, profiler_name, length) == 0 &&
         (left == length || base[length] == '.'))
         return true;
-    /* the file name by which the loader found the profiler: that of a copy or a link may differ */
+    /* accepts the file name by which the loader found the profiler, too, because a copy or a link
+     * may have another name */
     const struct link_map *const object = object_symbols_own();
     const char *const own = object ? glob_base_name(object->l_name) : "";
     return left > 0 && strlen(own) == left && memcmp(base, own, left) == 0;
 }
 
-/* ld.so(8): entries are separated by spaces or colons. */
+/* Returns true if the value of LD_PRELOAD names the profiler; ld.so(8): entries are separated by
+ * spaces or colons. */
 static bool list_names_profiler(const char *value) {
     static const char separators[] = " :";
     while (*value) {

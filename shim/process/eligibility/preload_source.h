@@ -28,9 +28,9 @@ bool preload_is_named(const char *const *environment);
 
 /* Returns true if LD_PRELOAD in the variables given to exec names libotelprof.so. A library that is
  * initialised earlier may have unset LD_PRELOAD since, so that no child inherits it. The kernel's
- * copy is true: a process whose LD_PRELOAD the loader removed (AT_SECURE) cannot have passed it to
- * this child. `arguments` are main's, as the loader passes them: the kernel put the variables after
- * the last one. Makes no system call; four if `arguments` is NULL, or if the variables are
+ * copy is reliable: a process whose LD_PRELOAD the loader removed (AT_SECURE) cannot have passed it
+ * to this child. `arguments` are main's, as the loader passes them: the kernel put the variables
+ * after the last one. Makes no system call; four if `arguments` is NULL, or if the variables are
  * elsewhere. Context: calm, at start. */
 bool preload_was_given(char *const *arguments);
 
