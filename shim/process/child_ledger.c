@@ -19,48 +19,49 @@
 #include <unistd.h>
 
 enum {
-    ENTRIES = 4096, /* children at once that have exported; further ones count as lost */
+    ENTRIES = 4096, /* most children at a time that have exported; further children count as lost */
     PATH_BYTES = 64,
-    MOST_SEARCHES = 4, /* before exports */
+    MOST_SEARCHES = 4, /* most searches for the ancestor's ledger before exports */
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
     OWN_LEDGERS = 4,
 };
 
 static const uint32_t NO_ENTRY = UINT32_MAX;
 
-/* Written by a child, read by its ancestor. */
+/* Holds the report of one child, which the child writes and its ancestor reads. */
 struct ledger_entry {
-    _Atomic uint32_t pid; /* 0: free */
+    _Atomic uint32_t pid; /* process id of the child; 0: the entry is free */
     _Atomic uint32_t parent;
     _Atomic uint64_t started; /* process_stat.started */
     _Atomic uint64_t exported_nano;
 };
 
-/* The file. */
+/* Has the layout of the file. */
 struct ledger {
-    _Atomic uint32_t used; /* entries that were ever taken: the first ones */
+    _Atomic uint32_t used; /* number of entries that were ever taken, from the first entry on */
     struct ledger_entry entries[ENTRIES];
 };
 
 IN_FIRST_PAGE static struct child_ledger {
-    /* The helper makes one with each table of descriptors that it gets; children that are forked
-     * from now on use the last. */
+    /* The helper makes a ledger with each table of descriptors that it gets; children that are
+     * forked from now on use the last ledger. */
     struct ledger *own[OWN_LEDGERS];
     uint32_t own_count;
-    struct file_identity marker; /* of the last */
-    struct ledger *ancestor;     /* NULL: none */
+    struct file_identity marker; /* identity of the last ledger's file */
+    struct ledger *ancestor;     /* the ledger of the nearest ancestor with a helper; NULL: none */
     struct ledger *stale;        /* a mapping inherited from further above */
-    uint32_t searches;           /* for the ancestor's ledger, so far */
+    uint32_t searches;           /* number of searches for the ancestor's ledger so far */
     bool is_adopted;             /* the process has another parent than at its first report */
     bool is_unknown;             /* a table had no ledger, so children may have exported unseen */
     bool has_start;
-    uint64_t nano_at_start; /* of children, before the process's own exec */
-    uint64_t exported_nano; /* by children that are gone */
-    uint32_t entry;         /* in the ancestor's ledger */
-    uint32_t parent;        /* when the entry was taken */
+    uint64_t nano_at_start; /* CPU time of children, in ns, before the process's own exec */
+    uint64_t exported_nano; /* CPU time, in ns, that children have exported that are gone */
+    uint32_t entry;         /* number of this process's entry in the ancestor's ledger */
+    uint32_t parent;        /* parent's process id when the entry was taken */
 } children;
 
-/* Returns the CPU time of all children that were waited for, and of theirs. */
+/* Returns the CPU time of all children that were waited for, and of the children that these waited
+ * for. */
 static uint64_t waited_nano(void) {
     struct rusage usage;
     if (syscall(SYS_getrusage, RUSAGE_CHILDREN, &usage) != 0)
@@ -116,16 +117,17 @@ static struct ledger *make_own(const struct descriptor_table *table) {
     return map_sealed(table->marker);
 }
 
-/* Returns true for a regular file of this process's user. Opening such a file has no effect,
- * whereas opening a device may have one. */
+/* Returns true for a regular file of this process's user: opening such a file has no effect,
+ * whereas opening a device may have an effect. */
 static bool is_own_file(int file) {
     struct stat status;
     return syscall(SYS_fstat, file, &status) == 0 && S_ISREG(status.st_mode) &&
            status.st_uid == (uid_t)syscall(SYS_geteuid);
 }
 
-/* Opens what the descriptor refers to, which is checked first, by a descriptor that cannot change:
- * the ancestor may be another user's, and may put another file in the place of the ledger. */
+/* Opens the ancestor's ledger. Checks the file by a descriptor of this process, whose file cannot
+ * change, and opens it by that descriptor: the ancestor may be another user's, and may put another
+ * file in the place of the ledger. */
 static struct ledger *open_ancestors(void) {
     char path[PATH_BYTES];
     uint32_t tid;
@@ -150,7 +152,7 @@ static struct ledger *open_ancestors(void) {
     return ledger;
 }
 
-/* Opens a ledger in another table only, as after a suspension. Children go on using the one that
+/* Opens a ledger in another table only, as after a suspension. Children go on using the ledger that
  * they have. */
 static void begin_own(const struct descriptor_table *table) {
     if (children.marker.known && children.marker.inode == table->marked.inode)
@@ -171,7 +173,8 @@ static void search_ancestor(void) {
 }
 
 void child_ledger_begin(const struct descriptor_table *table) {
-    /* forgotten first: another thread may fork in between, and the child must not unmap it again */
+    /* forgets the mapping first: another thread may fork in between, and the child must not unmap
+     * it again */
     struct ledger *const stale = children.stale;
     children.stale = NULL;
     atomic_signal_fence(memory_order_seq_cst);
@@ -188,7 +191,8 @@ static bool take_at(struct ledger *ledger, uint32_t i, uint32_t pid) {
     return atomic_compare_exchange_strong(&ledger->entries[i].pid, &free_entry, pid);
 }
 
-/* The id is stored last: the next process that takes the entry finds it empty. */
+/* Frees an entry. Stores the id last, so that the next process that takes the entry finds it
+ * empty. */
 static void free_entry(struct ledger_entry *entry) {
     atomic_store(&entry->exported_nano, 0);
     atomic_store(&entry->started, 0);
@@ -211,15 +215,17 @@ static uint64_t childrens_nano(void) {
     return waited > children.nano_at_start ? waited - children.nano_at_start : 0;
 }
 
-/* Returns the CPU time that the process's exports cover after the next one: its own since the
- * profiler's start, and its children's, which they or this process account for. */
+/* Returns the CPU time that the process's exports will cover after the next export: the process's
+ * own since the profiler's start, and that of its children, which they or this process account
+ * for. */
 static uint64_t accounted_nano(void) {
     const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     const uint64_t own = used > helper.start_cpu_nano ? used - helper.start_cpu_nano : 0;
     return own + childrens_nano();
 }
 
-/* Frees the entry of a process that has another parent by now: that one waits for it. */
+/* Stores the process's time in its entry. Frees the entry of a process that has another parent by
+ * now, because the new parent waits for it. */
 static void report(void) {
     struct ledger *const ledger = children.ancestor;
     struct process_stat stat;
@@ -246,7 +252,8 @@ static void report(void) {
     profiler_memory_unmap(ledger, sizeof *ledger);
 }
 
-/* The ancestor's helper may have started later than this one. */
+/* Reports to the ancestor. Searches for the ancestor's ledger first, because the ancestor's helper
+ * may have started later than this process's helper. */
 void child_ledger_report(void) {
     search_ancestor();
     report();
@@ -271,21 +278,22 @@ static bool is_there(uint32_t pid) {
     return process_stat_read_of((pid_t)pid, &stat);
 }
 
-/* Returns true if the entry's process has been waited for. Its id may be another's by now. */
+/* Returns true if the entry's process has been waited for. Its id may belong to another process by
+ * now. */
 static bool is_gone(const struct ledger_entry *entry) {
     struct process_stat stat;
     return !process_stat_read_of((pid_t)atomic_load(&entry->pid), &stat) ||
            stat.started != atomic_load(&entry->started);
 }
 
-/* A process between the entry's and this one must be gone, too. If that one has exported, its own
- * entry contains this one. */
+/* Returns true if the entry counts for this process. A process between the entry's process and this
+ * one must be gone, too; if it has exported, its own entry contains this entry. */
 static bool counts(const struct ledger *ledger, uint32_t parent, uint32_t own) {
     return parent == own || !has_entry(ledger, parent);
 }
 
-/* An entry without a parent was never completed, or is of another pid namespace. It is freed
- * without being counted. */
+/* Counts an entry and frees it. An entry without a parent was never completed, or is of another pid
+ * namespace: it is freed without being counted. */
 static void count_entry(struct ledger *ledger, struct ledger_entry *entry, uint32_t own,
                         bool of_child) {
     const uint32_t pid = atomic_load(&entry->pid);
@@ -300,14 +308,16 @@ static void count_entry(struct ledger *ledger, struct ledger_entry *entry, uint3
     free_entry(entry);
 }
 
-/* Children come last: the entry of one is needed to judge those of its children. */
+/* Counts all entries, children last: the entry of a process is needed to judge the entries of its
+ * children. */
 static void count_entries(struct ledger *ledger, uint32_t own) {
     for (int of_child = 0; of_child <= 1; of_child++)
         for (uint32_t i = 0; i < used_of(ledger); i++)
             count_entry(ledger, &ledger->entries[i], own, of_child);
 }
 
-/* Returns the time of this process's children that exported before it had a ledger of its own. */
+/* Returns the time of this process's children that exported before this process had a ledger of its
+ * own. */
 static uint64_t exported_above(uint32_t own) {
     const struct ledger *const ledger = children.ancestor;
     uint64_t nano = 0;
@@ -319,8 +329,8 @@ static uint64_t exported_above(uint32_t own) {
     return nano;
 }
 
-/* The total is read first: a child that is waited for meanwhile is then subtracted too early, which
- * the next count corrects; the other order would count it as lost. */
+/* Counts the time that is lost. Reads the total first: a child that is waited for meanwhile is then
+ * subtracted too early, which the next count corrects; the other order would count it as lost. */
 static void count_lost(uint32_t own) {
     const uint64_t total = childrens_nano();
     for (uint32_t i = 0; i < children.own_count; i++)
@@ -333,7 +343,8 @@ static void count_lost(uint32_t own) {
     atomic_store(&capture.recorder.dropped[DROP_SHORT_CHILD], lost / NANO_PER_SECOND);
 }
 
-/* Without /proc no process can state what it has exported, so nothing is counted as lost. */
+/* Counts and reports. Without /proc no process can state how much it has exported, so nothing is
+ * counted as lost. */
 void child_ledger_poll(void) {
     struct process_stat stat;
     if (children.searches < MOST_SEARCHES)

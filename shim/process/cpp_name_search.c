@@ -62,7 +62,7 @@ static int note_loaded(struct dl_phdr_info *object, size_t size, void *arg) {
     return 0;
 }
 
-static struct loaded loaded_objects; /* only the helper uses it */
+static struct loaded loaded_objects; /* only the helper uses this list */
 
 /* Drops unloaded objects, so that a library that is loaded again and again, each time at another
  * address, takes one entry only. */
@@ -83,8 +83,8 @@ static void forget_unloaded_objects(struct cpp_name_search *search) {
     search->count = kept;
 }
 
-/* The C++ library defines the first name; libc defines the second, which an object uses if the C++
- * library is linked into it. */
+/* Returns true for the two functions that register destructors: the C++ library defines the first;
+ * libc defines the second, which an object uses if the C++ library is linked into it. */
 static bool registers_destructors(const char *name) {
     return strcmp(name, "__cxa_thread_atexit") == 0 ||
            strcmp(name, "__cxa_thread_atexit_impl") == 0;
@@ -121,7 +121,7 @@ static bool is_symbol(const char *name, const char *start) {
 
 /* Returns the name found in `size` bytes, which must hold its final 0, too, or NULL. */
 static const char *find_name(const char *from, size_t size) {
-    const size_t prefix = sizeof PREFIX; /* counts the digit, too */
+    const size_t prefix = sizeof PREFIX; /* counts the digit of the name's length, too */
     const char *at = from;
     for (;;) {
         const char *const rest = memmem(at, size - (size_t)(at - from), REST, sizeof REST);
@@ -154,7 +154,7 @@ static void note_found(struct cpp_name_search *search, uintptr_t bias, uint64_t 
 
 struct step {
     struct cpp_name_search *search;
-    bool worked; /* a piece was searched: more may follow */
+    bool worked; /* a piece was searched, and more may follow */
     bool first;
 };
 

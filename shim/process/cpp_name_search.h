@@ -16,7 +16,7 @@
 
 enum { CPP_OBJECTS = 16, CPP_SEARCHED = 2048 };
 
-/* All zero: no object was searched. */
+/* Holds the state of the search. All zero: no object was searched. */
 struct cpp_name_search {
     struct cpp_object found[CPP_OBJECTS]; /* objects loaded at the last search */
     uint64_t found_in[CPP_OBJECTS];       /* the hashes of these objects */

@@ -13,19 +13,19 @@
 #include <string.h>
 
 enum {
-    SEARCH_MS = 200, /* at most so much CPU time is used in one poll */
+    SEARCH_MS = 200, /* CPU time that one poll may use at most */
     PAYLOAD_BYTES = 256,
     CHECK_FRACTION = 1000,
 };
 
-/* Only the helper uses it. */
+/* Holds the state, which only the helper uses. */
 static struct {
     struct cpp_name_search search;
     cpp_context_scan *examine; /* function of libotelprof-cpp.so; NULL: not loaded yet */
     bool not_loaded;           /* loading failed, and that was logged */
     bool cut_reported;
     struct process_context_publication publication; /* any thread may read its address */
-    /* CLOCK_MONOTONIC: when another context is checked for */
+    /* CLOCK_MONOTONIC: when to check for another context */
     uint64_t next_check_ns;
 } programs;
 
@@ -47,8 +47,8 @@ static void cpp_programs_load(void) {
 
 /* --- publishing --- */
 
-/* Publishes a process context: from it readers in other processes see that there are records, and
- * of which kind. */
+/* Publishes a process context: it shows readers in other processes that there are records, and of
+ * which kind. */
 static void cpp_programs_publish(void) {
     static const char *const no_keys[] = {NULL};
     static const struct published_attribute beside[] = {
@@ -65,7 +65,7 @@ static void cpp_programs_publish(void) {
                               "of this process do not see its spans");
 }
 
-/* Spends at most a thousandth of the time on the check. */
+/* Checks for another context of the process, in at most a thousandth of the time. */
 void cpp_programs_give_way(void) {
     const uint64_t start = thread_cpu_nano();
     if (!programs.publication.header || monotonic_nano() < programs.next_check_ns)
@@ -143,9 +143,9 @@ void cpp_programs_poll(void) {
     if (programs.search.count && !programs.examine && helper_may_open_by_path())
         cpp_programs_load();
     if (programs.search.count && programs.examine && !try_follow())
-        programs.search.adds = 0; /* so that the next poll searches again */
+        programs.search.adds = 0; /* makes the next poll search again */
 }
 
 void cpp_programs_after_fork(void) {
-    programs.search.adds = 0; /* so that the next poll searches */
+    programs.search.adds = 0; /* makes the next poll search */
 }

@@ -17,7 +17,8 @@ void cpp_programs_poll(void);
  * context only. Called under the quiesce lock. Context: the helper. */
 void cpp_programs_give_way(void);
 
-/* Returns the profiler's own context, so that readers can distinguish it from others. Context: any.
+/* Returns the profiler's own context, so that readers can distinguish it from other contexts.
+ * Context: any.
  */
 const struct process_context_publication *cpp_programs_publication(void);
 

@@ -25,9 +25,9 @@
 
 enum { NAME_BYTES = 32 };
 
-/* State of the guard in this process. Its children have a copy. */
+/* Holds the state of the guard in this process, of which children have a copy. */
 IN_FIRST_PAGE static struct crash_guard {
-    /* in `record`; NULL: there is no start to mark as completed */
+    /* points into `record`; NULL: there is no start to mark as completed */
     struct timespec *_Atomic completed;
     struct crash_record *record; /* the mapped file */
     pid_t pid;
@@ -46,7 +46,7 @@ static uint64_t hash_of_executable(void) {
         return 0;
     const uint64_t words[] = {status.st_dev, status.st_ino, (uint64_t)status.st_mtim.tv_sec,
                               (uint64_t)status.st_mtim.tv_nsec};
-    /* not 0, which means that there is none */
+    /* a hash that is not 0, which means that there is none */
     return hash_words(1, words, sizeof words / sizeof *words) | 1;
 }
 
@@ -74,7 +74,8 @@ static bool crash_guard_describe(struct crash_start *own) {
 
 /* --- other processes --- */
 
-/* Returns true if the start is too old. Used where its process cannot be checked. */
+/* Returns true if the start is too old. The caller uses this where the start's process cannot be
+ * checked. */
 static bool is_overdue(const struct crash_start *start, const struct crash_start *own) {
     return own->began_nano - start->began_nano > CRASH_OVERDUE_S * (int64_t)NANO_PER_SECOND;
 }
@@ -224,13 +225,13 @@ void crash_guard_mark_started(void) {
         return;
     struct timespec *const completed = atomic_exchange(&guard.completed, NULL);
     const int saved = errno;
-    if (completed) /* a bare call, because another preload may replace syscall() and refuse */
+    if (completed) /* makes a bare call, because another preload may replace syscall() and refuse */
         (void)bare_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, (long)completed, 0, 0, 0, 0);
     errno = saved;
 }
 
 void crash_guard_after_fork(void) {
-    /* without this check each child would write, and so copy, the page */
+    /* checks first, because otherwise each child would write, and so copy, the page */
     if (atomic_load(&guard.completed))
         atomic_store(&guard.completed, NULL);
 }

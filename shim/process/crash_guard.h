@@ -3,8 +3,8 @@
  * ten minutes is not profiled for an hour; the process that detects this logs it.
  *
  * Each user has one record (crash_record.h), a file in CRASH_GUARD_FOLDER, which `otelprof host
- * enable` makes. A process enters its start there. The process marks the start as completed when it
- * has lived for 30 s, ends by itself, starts another program in its place (exec), or is not
+ * enable` makes. A process enters its start in that file. The process marks the start as completed
+ * when it has lived for 30 s, ends by itself, starts another program in its place (exec), or is not
  * profiled any more. An end that the profiler does not see is a failure: by a signal that no
  * handler gets (SIGKILL, for example), by a system call that the program makes by an instruction,
  * or by abort(). The cause is not examined.

@@ -22,7 +22,7 @@ enum {
     CRASH_WINDOW_S = 600,    /* failed starts within this time count together */
     CRASH_PAUSE_S = 3600,    /* an executable that fails is not profiled for so long */
     CRASH_MOST_FAILURES = 3, /* after so many failures the next start is not profiled */
-    /* if its process cannot be checked, a start has failed after this time */
+    /* a start whose process cannot be checked has failed after this time */
     CRASH_OVERDUE_S = 120,
     CRASH_STARTS = 120,
     CRASH_PAUSES = 31,
@@ -32,8 +32,10 @@ enum {
 struct crash_start {
     /* hash of the file's identity, not of its name; 0: the entry is empty */
     uint64_t executable;
-    uint64_t pid_namespace;   /* inode of the pid namespace */
-    uint64_t process_started; /* process_stat.h; together with the pid it identifies the process */
+    uint64_t pid_namespace; /* inode of the pid namespace */
+    /* start time of the process (process_stat.h); together with the pid it identifies the
+     * process */
+    uint64_t process_started;
     int64_t began_nano;
     struct timespec completed; /* 0: not completed; not part of the check */
     uint64_t pid;
@@ -68,7 +70,7 @@ enum crash_verdict
 crash_record_judge(const struct crash_record *record, const struct crash_start *own,
                    bool (*is_gone)(const struct crash_start *start, const struct crash_start *own));
 
-/* Returns the entry for `own`: the one of an earlier start of the same process (exec keeps the
+/* Returns the entry for `own`: the entry of an earlier start of the same process (exec keeps the
  * process), else an entry that no longer counts, else the oldest. */
 uint32_t crash_record_place(const struct crash_record *record, const struct crash_start *own);
 

@@ -8,7 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Ids have 22 bits (Linux, PID_MAX_LIMIT). The rest of the word holds milliseconds of 34 years. */
+/* Sets the width of an id: ids have 22 bits (Linux, PID_MAX_LIMIT). The rest of the word holds
+ * milliseconds of 34 years. */
 enum { ID_BITS = 24 };
 enum { ROUND_MS = 10 }; /* time between two checks that the thread still exists */
 #define ID_MASK ((1u << ID_BITS) - 1)
@@ -55,8 +56,8 @@ static bool has_ended(uint32_t id) {
     return ended;
 }
 
-/* Each round ends by a change of stage, by its timeout, or by a signal, even one with a handler of
- * the program's. */
+/* Waits in rounds, each of which ends by a change of stage, by its timeout, or by a signal, even a
+ * signal with a handler of the program's. */
 void end_turn_wait(struct end_turn *turn) {
     const uint64_t taken = atomic_load(&turn->taken);
     const uint64_t until = (taken >> ID_BITS) * NANO_PER_MILLI;

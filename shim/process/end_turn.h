@@ -1,14 +1,14 @@
 /* Chooses the first of several concurrent ends of the process: exit, `_exit`, or a fatal signal.
  *
- * The first end makes the last export, which takes time, and the process ends with its status.
- * Another thread may end the process meanwhile. Without the profiler the first end would be over by
- * then. So the other ends wait until a deadline that the first end sets when it takes the turn. No
- * other end moves this deadline, so none waits longer than one export may take. An end that reaches
- * the deadline ends the process itself.
+ * The first end makes the last export, which takes time, and the process ends with the first end's
+ * status. Another thread may end the process meanwhile. Without the profiler the first end would be
+ * over by then. So the other ends wait until a deadline that the first end sets when it takes the
+ * turn. No other end moves this deadline, so no end waits longer than one export may take. An end
+ * that reaches the deadline ends the process itself.
  *
  * The thread that has the turn never waits: one of its exit handlers, or a signal handler that
  * interrupts it, may end the process, too. An exit handler may also end that thread alone, by
- * pthread_exit(). Then the process continues until its last thread ends, and the others stop
+ * pthread_exit(). Then the process continues until its last thread ends, and the other ends stop
  * waiting.
  *
  * Context of all: any. Async-signal-safe: yes; errno is preserved, and no wait is a cancellation
@@ -27,7 +27,7 @@ enum end_turn_stage {
     END_TURN_LEFT,    /* the export is over, and the process continues */
 };
 
-/* Initially all zero: no end has begun. */
+/* Holds the turn. Initially all zero: no end has begun. */
 struct end_turn {
     /* The thread that has the turn, and the deadline of the others' waits (CLOCK_MONOTONIC, ms).
      * Both share a word, so that a signal handler never reads one without the other. Set once, by
@@ -51,8 +51,8 @@ void end_turn_enter(struct end_turn *turn, enum end_turn_stage stage);
  * signal again later. */
 bool end_turn_hold(struct end_turn *turn, int number);
 
-/* After the export, sends this thread the signal that was held. Without the profiler the signal
- * would have come during the exit handlers, or later. */
+/* Sends this thread the signal that was held back during the export. Without the profiler the
+ * signal would have come during the exit handlers, or later. */
 void end_turn_raise(struct end_turn *turn);
 
 /* Waits until the process ends, the deadline passes, the process is known to continue, or the

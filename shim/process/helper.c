@@ -36,7 +36,7 @@ IN_FIRST_PAGE struct helper helper;
 
 enum {
     HELPER_STACK_BYTES = 2 << 20, /* large, because demanglers and TLS libraries recurse */
-    /* After so much CPU time since the profiler's start all constructors are taken to be over, in
+    /* Assumes that all constructors are over after so much CPU time since the profiler's start, in
      * programs whose main is not seen. node's constructors take 12 ms of CPU time, those of clang
      * and gdb less than one (measured). */
     CONSTRUCTORS_CPU_MS = 50,
@@ -51,7 +51,8 @@ bool helper_after_fork(void) {
     helper.stop_handed_over = false;
     atomic_store(&capture.last_harvest, false);
     helper.suspends = false;
-    helper.suspended = NULL; /* the kept data are the parent's samples, under its name */
+    /* forgets the parent's samples, which the parent exports under its own name */
+    helper.suspended = NULL;
     helper.spent_nano = 0;
     atomic_store(&helper.endpoint_away, false);
     atomic_store(&helper.leave_at, 0);
@@ -100,7 +101,7 @@ static void libraries_ready(bool outlive_exit) {
 }
 
 /* Moves to HELPER_WORKS; from then on the helper cannot leave. Returns false if another thread has
- * already requested that it leaves. */
+ * already requested that the helper leaves. */
 static bool begin_work(void) {
     return helper_state_move(&helper.state, HELPER_WORKS, IN_HELPER) ||
            atomic_load(&helper.state) == HELPER_WORKS;
@@ -119,12 +120,12 @@ void helper_main_begins(void) {
     atomic_store(&helper.main_begun, true); /* pairs with helper_constructors_are_over() */
 }
 
-/* The helper waits for main because other objects' constructors run after the profiler's. The
- * constructor of an allocator may create a thread under the allocator's lock and wait for it, as
- * heaptrack's does, and this thread needs the loader. A helper in dlopen, which calls that
- * allocator, would deadlock with this thread. Main is not seen in programs that do not begin in
- * libc (Go's own linker makes some), or that do their work in a constructor. Their CPU time and
- * their age soon exceed the time that constructors take. */
+/* Returns true if the helper need not wait for main any more. It waits because other objects'
+ * constructors run after the profiler's. The constructor of an allocator may create a thread under
+ * the allocator's lock and wait for it, as heaptrack's does, and this thread needs the loader. A
+ * helper in dlopen, which calls that allocator, would deadlock with this thread. Main is not seen
+ * in programs that do not begin in libc (Go's own linker makes some), or that do their work in a
+ * constructor. Their CPU time and their age soon exceed the time that constructors take. */
 bool helper_constructors_are_over(void) {
     return atomic_load(&helper.main_begun) ||
            clock_nano(CLOCK_PROCESS_CPUTIME_ID) >=
@@ -297,14 +298,15 @@ static void *helper_main(void *unused) {
     bool loaded = false;
     if (lived_long_enough(&loaded) && begin_work())
         loaded |= run_flush();
-    if (helper.suspends) { /* the thread that requested the suspension joins this one */
+    if (helper.suspends) { /* the thread that requested the suspension joins this thread */
         helper.spent_nano = helper_thread_cpu_nano();
         cpu_timers_leave_helper(&sampler.timers);
         change_state(HELPER_SUSPENDED, IN_HELPER);
         return NULL;
     }
     if (!state_is_ending(
-            /* the thread that ends the process knows whether the export succeeded */
+            /* the state is set by the thread that ends the process, which knows whether the export
+             * succeeded */
             &process_state))
         crash_guard_mark_started(); /* nothing is profiled any more, so the start is completed */
     atomic_store(&helper.rests, loaded);
@@ -328,10 +330,10 @@ static void *reaper_main(void *unused) {
 }
 
 /* Gives the helper ordinary scheduling, whatever the application's thread has. Sets nothing if the
- * scheduling is ordinary already, because units that may not change it
- * (SystemCallFilter=~@resources) are killed for the call. */
+ * scheduling is ordinary already, because systemd kills a process for the call if its unit may not
+ * change the scheduling (SystemCallFilter=~@resources). */
 static void make_ordinary(pthread_attr_t *attributes) {
-    /* without this the creating thread's priority would be kept */
+    /* sets priority 0: without this value the thread would get the creating thread's priority */
     static const struct sched_param no_priority;
     if (syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER)
         return;

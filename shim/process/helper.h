@@ -1,9 +1,9 @@
 /* Declares the helper thread (helper_name.h), which does the profiler's work outside of the
  * application's threads.
  *
- * It waits until main has begun and the process has lived long enough. Then it loads
- * libotelprof-flush.so and runs it. It has all signals blocked, descriptors of its own, and is
- * never sampled. It works under a lock, which fork() and exit() close: quiesce_lock.h.
+ * The helper waits until main has begun and the process has lived long enough. Then it loads
+ * libotelprof-flush.so and runs it. The helper has all signals blocked and descriptors of its own,
+ * and is never sampled. It works under a lock, which fork() and exit() close: quiesce_lock.h.
  */
 #ifndef OTELPROF_HELPER_H
 #define OTELPROF_HELPER_H
@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* State of a request to load early (helper_load_early). */
+/* Lists the states of a request to load early (helper_load_early). */
 enum helper_early { EARLY_NOT_ASKED, EARLY_ASKED, EARLY_DONE };
 
 struct helper {
@@ -80,7 +80,7 @@ struct helper {
     struct descriptor_table table; /* used by the helper only */
 };
 
-/* The single helper of this process. */
+/* Describes the helper of this process, which has at most one. */
 extern struct helper helper;
 
 /* Starts the thread; once per process. Returns false if the kernel refused, after logging that.
@@ -88,9 +88,10 @@ extern struct helper helper;
 bool helper_start(void);
 
 /* Requests a last cycle and waits for it, at most `timeout_ms`; the state of the process permits no
- * new helper by now (state.h). If the helper is late, logs that, and lets it sleep no more. If exit
- * may tear down a library that the helper uses, or the helper is loading a library, waits until the
- * helper has left it, and keeps the helper out of every library. Context: calm. */
+ * new helper by now (state.h). If the helper is late, logs that, and lets the helper sleep no more.
+ * If exit may tear down a library that the helper uses, or the helper is loading a library, waits
+ * until the helper has left that library, and keeps the helper out of every library. Context:
+ * calm. */
 void helper_finish(uint64_t timeout_ms);
 
 /* Does only the last part of helper_finish(): wakes no thread, and waits only for a helper that is
@@ -103,13 +104,13 @@ bool helper_join(void);
 
 /* Ends the helper because the application's last thread is ending: a process ends with its last
  * thread, and the helper must not keep it alive. The helper makes a last cycle of at most
- * `timeout_ms` and has ended when this returns, because the last thread to end runs the exit
- * handlers. If the helper does not finish in time, another thread, which shares the application's
- * descriptors, outlives it. Context: calm. */
+ * `timeout_ms` and has ended when this function returns, because the last thread to end runs the
+ * exit handlers. If the helper does not finish in time, another thread, which shares the
+ * application's descriptors, outlives it. Context: calm. */
 void helper_leave(uint64_t timeout_ms);
 
-/* Returns true if the process has lived for OTEL_PROFILER_MIN_LIFETIME: before that the helper only
- * waits, and sends nothing. Context: async-signal-safe. */
+/* Returns true if the process has lived for OTEL_PROFILER_MIN_LIFETIME: until then the helper only
+ * waits, and sends nothing. Async-signal-safe: yes. */
 bool helper_is_due(void);
 
 /* Reports that all constructors have run, and that main is about to be called: the helper, which
@@ -117,7 +118,7 @@ bool helper_is_due(void);
 void helper_main_begins(void);
 
 /* Wakes the helper if it sleeps or is about to: the helper sees everything stored before this call
- * before it sleeps again. Context: async-signal-safe. */
+ * before it sleeps again. Async-signal-safe: yes. */
 void helper_wake(void);
 
 /* Ends the helper's thread if it has not loaded a library yet. Returns true if the thread has
@@ -142,7 +143,8 @@ void helper_load_early(void);
  * on the helper's thread. Context: calm. */
 void helper_end(const char *why);
 
-/* Returns the CPU time that the helper has used so far, in nanoseconds. Context: any. */
+/* Returns the CPU time that the process's helper threads have used so far, in nanoseconds. Context:
+ * any. */
 uint64_t helper_cpu_nano(void);
 
 /* Returns true if the helper's state describes this process: false in a child of vfork() or of a

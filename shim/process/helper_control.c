@@ -16,10 +16,11 @@
 #include <unistd.h>
 
 enum {
-    GONE_TIMEOUT_MS = 10000, /* wait for a thread that has ended, on a busy machine */
+    GONE_TIMEOUT_MS = 10000, /* bounds the wait for a thread that has ended, on a busy machine */
     EARLY_TIMEOUT_MS = 500,
-    SUSPEND_ROUND_MS = 2,    /* polled, because the helper's reply does not change its state */
-    EXIT_TIMEOUT_MS = 10000, /* exit waits for libraries that are being loaded */
+    /* polls at this interval, because the helper's reply does not change its state */
+    SUSPEND_ROUND_MS = 2,
+    EXIT_TIMEOUT_MS = 10000, /* bounds exit's wait for libraries that are being loaded */
     /* exit waits for a step in a library that the program uses, too, because exit tears the library
      * down */
     TEAR_DOWN_TIMEOUT_MS = 1000,
@@ -54,8 +55,8 @@ static bool helper_thread_is_gone(void *tid) {
     return syscall(SYS_tgkill, getpid(), *(uint32_t *)tid, 0) != 0;
 }
 
-/* A child of vfork() or of a bare clone(2) has the profiler's variables, but not the helper
- * thread. */
+/* Returns true if the helper's state describes this process: a child of vfork() or of a bare
+ * clone(2) has the profiler's variables, but not the helper thread. */
 bool helper_is_of_this_process(void) {
     return getpid() == capture.pid;
 }
@@ -155,8 +156,8 @@ static bool is_done_by(uint64_t deadline) {
     return wait_while_running(deadline) == HELPER_DONE;
 }
 
-/* Returns true if the caller is inside the loader: a constructor that ends the process, or the
- * handler of a signal that could not be postponed (abort). */
+/* Returns true if the caller is inside the loader: it is a constructor that ends the process, or
+ * the handler of a signal that could not be postponed (abort). */
 static bool caller_is_inside_loader(void) {
     return loader_state_is_used_by((uint32_t)syscall(SYS_gettid));
 }
@@ -199,11 +200,12 @@ static void report_unfinished(uint64_t timeout_ms) {
                   (unsigned long long)timeout_ms);
 }
 
-/* The calling thread must stay the last for libc, too, which then calls exit on it: there its
- * thread-local objects are destroyed, and handlers have its signal mask. */
+/* Ends the helper. The calling thread must stay the last thread for libc, too, which then calls
+ * exit on that thread: there its thread-local objects are destroyed, and handlers have its signal
+ * mask. */
 void helper_leave(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) == HELPER_NONE)
-        return; /* a forked child without a helper: exit will start a helper */
+        return; /* a forked child without a helper: exit starts a helper for the last export */
     const uint64_t deadline = in_milliseconds(timeout_ms);
     const bool joins = !atomic_exchange(&helper.joined, true);
     atomic_store(&helper.leave_at, deadline);
@@ -219,7 +221,7 @@ void helper_leave(uint64_t timeout_ms) {
 }
 
 void helper_block_libraries(void) {
-    /* the end has closed the lock for ever */
+    /* the end of the process has closed the lock for ever */
     if (!atomic_load(&helper.libraries_outlive_exit) && !waits_for_caller())
         (void)quiesce_lock_close(atomic_load(&helper.loading) ? EXIT_TIMEOUT_MS
                                                               : TEAR_DOWN_TIMEOUT_MS);
@@ -227,11 +229,11 @@ void helper_block_libraries(void) {
 
 void helper_finish(uint64_t timeout_ms) {
     /* The process's state was changed before this check of the helper's state. So a helper that
-     * another thread had suspended was either started again by now, or will never be started
-     * (helper_start). */
+     * another thread had suspended either was started again before the check, or will never be
+     * started (helper_start). */
     if (!helper_is_running())
         return;
-    /* before it is due the helper has no sample to send, so it is not even woken */
+    /* a helper that is not due has no sample to send, so it is not even woken */
     if (!helper_is_due() && helper_state_move(&helper.state, HELPER_LEAVES, IN_SIGNAL))
         return;
     capture_await_end();

@@ -85,8 +85,8 @@ static bool is_kept_from_reading(const char *path) {
     return refused;
 }
 
-/* Returns true if the program has restricted itself (landlock) or was started in a sandbox: there
- * the library may be out of reach, and so may the libraries that it needs, which are beside
+/* Returns true if the program has restricted itself (landlock) or was started in a sandbox: in a
+ * sandbox the library may be out of reach, and so may the libraries that it needs, which are beside
  * libc. */
 static bool is_sandboxed(const char *path) {
     const struct harvest_module *const libc =
@@ -134,10 +134,10 @@ bool helper_may_open_by_path(void) {
 }
 
 flush_main *helper_load_flush(void) {
-    if (helper.other_release) /* this was logged already, and is permanent */
+    if (helper.other_release) /* the failure was logged already, and is permanent */
         return NULL;
-    /* behind another root the loader would take the library, and those that it needs, from unknown
-     * files */
+    /* behind another root the loader would take the library, and the libraries that it needs, from
+     * unknown files */
     if (!atomic_load(&helper.initialised) && !helper_may_open_by_path()) {
         log_debug(helper.log,
                   "the program has changed its root or its mounts before the exporter was "

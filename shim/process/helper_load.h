@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* Loads the flush side, or returns the one that the parent process has loaded. Returns NULL if
- * there is none, after logging that. Context: the helper. */
+/* Loads the flush side, or returns the flush side that the parent process has loaded. Returns NULL,
+ * and logs why, if there is none. Context: the helper. */
 flush_main *helper_load_flush(void);
 
 /* Loads the object `name` beside libotelprof-flush.so, if its symbol `release` names this build.

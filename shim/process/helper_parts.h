@@ -1,5 +1,5 @@
-/* Declares functions shared by the helper's files: helper.c is the thread itself, helper_control.c
- * has the application's requests to it, helper_wait.c its waits. */
+/* Declares functions shared by the helper's files: helper.c runs the thread, helper_control.c sends
+ * the application's requests to it, helper_wait.c implements its waits. */
 #ifndef OTELPROF_HELPER_PARTS_H
 #define OTELPROF_HELPER_PARTS_H
 

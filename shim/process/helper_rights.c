@@ -28,7 +28,7 @@ struct capabilities {
     uint64_t inheritable;
 };
 
-/* Reads the capabilities of a thread; 0 is the calling one. */
+/* Reads the capabilities of a thread; 0 means the calling thread. */
 static bool read_capabilities(uint32_t thread, struct capabilities *capabilities) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, (int)thread};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -40,8 +40,8 @@ static bool read_capabilities(uint32_t thread, struct capabilities *capabilities
     return true;
 }
 
-/* Gives up all capabilities except `kept`. The kernel removes those that are no longer inheritable
- * from the ambient set, too. */
+/* Gives up all capabilities except `kept`. The kernel also removes capabilities that are no longer
+ * inheritable from the ambient set. */
 static void keep_capabilities(uint64_t kept) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
@@ -64,7 +64,7 @@ void helper_rights_drop(void) {
 
 /* --- comparison by the application's threads --- */
 
-/* The capabilities of the calling thread, and of the helper. */
+/* Holds the capabilities of the calling thread, and of the helper. */
 struct pair {
     struct capabilities own;
     struct capabilities helpers;
@@ -104,7 +104,7 @@ bool helper_rights_exceed(void) {
 
 enum { REAL, EFFECTIVE, SAVED, IDS };
 
-/* Values of /proc/PID/status. */
+/* Holds values of /proc/PID/status. */
 struct thread_status {
     uint64_t users[IDS];
     uint64_t groups[IDS];
@@ -125,7 +125,8 @@ static bool read_numbers(const char *text, const char *name, unsigned base, uint
     return at;
 }
 
-/* Returns false for a thread that has ended, too, because it gives up no more rights. */
+/* Parses the status. Returns false for a thread that has ended, too, because it gives up no more
+ * rights. */
 static bool parse_status(const char *text, struct thread_status *status) {
     return !strstr(text, "\nState:\tZ") && read_numbers(text, "Uid:", 10, status->users, IDS) &&
            read_numbers(text, "Gid:", 10, status->groups, IDS) &&
@@ -182,7 +183,7 @@ static void set_ids(long number, const uint64_t *ids) {
 
 /* Sets the user first, to its saved id, which may set the others. After a change of user the kernel
  * forbids dumps and tracers of the process; the program may have allowed them since its own change,
- * so they are allowed again. */
+ * so this function allows them again. */
 static void set_own_ids(const struct thread_status *own, const struct thread_status *ids) {
     const long dumpable = bare_syscall(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0, 0);
     bare_syscall(SYS_setresuid, -1, (long)own->users[SAVED], -1, 0, 0, 0);
@@ -193,7 +194,7 @@ static void set_own_ids(const struct thread_status *own, const struct thread_sta
 }
 
 /* Returns true if the helper has given up ids that the main thread is about to give up. libc's
- * setuid() and its like have every other thread make the call first, and the calling one last,
+ * setuid() and its like have every other thread make the call first, and the calling thread last,
  * which takes long on a busy machine. */
 static bool is_ahead(const struct thread_status *main, const struct thread_status *own) {
     return (main->permitted & id_capabilities) && !has_ids_still(main, own);
@@ -222,14 +223,16 @@ static bool take_over_ids(struct thread_status *main, struct thread_status *own)
     return read_status("/proc/thread-self/status", own) && has_same_ids(main, own);
 }
 
-/* Returns false if the helper has ids that the program has given up, or cannot get the program's.
+/* Makes the helper's ids those of the program. Returns false if the helper has ids that the program
+ * has given up, or cannot get the program's.
  */
 static bool follow_ids(struct thread_status *main, struct thread_status *own) {
     return has_same_ids(main, own) || (!seccomp_is_filtered() && take_over_ids(main, own));
 }
 
 bool helper_rights_hold(void) {
-    struct thread_status main; /* the file of the process has the main thread's status */
+    /* the file of the process, /proc/PID/status, has the main thread's status */
+    struct thread_status main;
     struct thread_status own;
     if (!read_stable(&main, &own))
         return true;

@@ -17,11 +17,11 @@
 
 #include <stdatomic.h>
 
-/* An accepted REQUEST_SUSPEND becomes this; it is distinct from the requests of harvest.h. */
+/* Marks a REQUEST_SUSPEND that the helper has accepted; distinct from the requests of harvest.h. */
 enum { SUSPENDING = 100 };
 
-/* Returns the count of wakes. Must be read before the data that a sleep depends on: then a later
- * wake ends the sleep, even if the sleep has not begun. */
+/* Returns the count of wakes. The caller must read it before the data that a sleep depends on: then
+ * a later wake ends the sleep, even if the sleep has not begun. */
 static uint32_t wakes_so_far(void) {
     return atomic_load(&helper.wakes);
 }
@@ -82,8 +82,8 @@ static void helper_poll_objects(void) {
     atomic_store(&helper.loading, true);
     bound_calls_poll();
     if (for_contexts) {
-        /* Called first, because it may load the object that publishes a context. If it is skipped
-         * here, the loading of the exporter calls it. */
+        /* cpp_programs_poll() is first, because it may load the object that publishes a context. If
+         * it is skipped here, the loading of the exporter calls it. */
         if (helper_constructors_are_over())
             cpp_programs_poll();
         context_poll(&capture.contexts);
@@ -117,8 +117,9 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
     }
 }
 
-/* Called before an export, which reads the process context. Takes the quiesce lock because a child
- * forked meanwhile would inherit the open file. */
+/* Unpublishes the profiler's process context if another context has appeared. Called before an
+ * export, which reads that context. Takes the quiesce lock because a child forked meanwhile would
+ * inherit the open file. */
 static void helper_give_way(void) {
     if (!quiesce_lock_enter())
         return;
@@ -159,9 +160,9 @@ static int wait_until(uint64_t deadline) {
     return request;
 }
 
-/* Returns through the quiesce lock: so if a fork finds the flush side in this wait, the flush side
- * stays there until the fork is over. If the lock stays closed, the process is about to end, and
- * the flush side never continues. */
+/* Waits for the flush side, and returns through the quiesce lock: so if a fork finds the flush side
+ * in this wait, the flush side stays there until the fork is over. If the lock stays closed, the
+ * process is about to end, and the flush side never continues. */
 int helper_wait_outside(uint64_t deadline) {
     atomic_store(&helper.waits, true);
     const int request = wait_until(deadline);

@@ -1,7 +1,7 @@
 /* Implements the helper's waits: until it is due, for a request, at the quiesce lock, and for the
  * end.
  *
- * A request (helper.request, REQUEST_*) ends a wait at once, and so does a wake: it increments
+ * A request (helper.request, REQUEST_*) ends a wait at once, and so does a wake: a wake increments
  * helper.wakes, the futex that the helper reads before it decides to sleep. During a wait the
  * helper polls the main thread, if that is watched (main_watch.h), and serves descriptors
  * (served_descriptors.h). Context of all: the helper.
@@ -18,11 +18,12 @@
 void helper_wait_begin(void);
 
 /* Serves a descriptor of the helper's own table during waits for a request, under the quiesce lock.
- * The callback must be short, and must not block. Returns false if too many are served. */
+ * The descriptor's callback must be short, and must not block. Returns false if too many are
+ * served. */
 bool helper_wait_watch_fd(const struct served_descriptor *added);
 void helper_wait_unwatch_fd(int descriptor);
-/* Ends the wait for a request, which then returns REQUEST_TIMEOUT. Called by a descriptor's
- * callback. */
+/* Ends the wait for a request, which then returns REQUEST_TIMEOUT. A descriptor's callback calls
+ * it. */
 void helper_wait_wake(void);
 
 /* Waits for a request until `deadline` (CLOCK_MONOTONIC, ns), or until `enough` returns true, which

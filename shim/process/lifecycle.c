@@ -32,20 +32,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Replaces at_quick_exit(), whose statically linked part needs glibc: weak_glibc.h. */
+/* Declares the function that replaces at_quick_exit(), whose statically linked part needs glibc:
+ * weak_glibc.h. */
 int __cxa_at_quick_exit(void (*function)(void *), void *object);
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
 enum {
-    LOADER_TIMEOUT_MS = 100, /* fork() waits so long for an exporter thread in the loader */
-    /* fork() waits so long for a helper in the loader, which leaves it as soon as it gets CPU
+    LOADER_TIMEOUT_MS = 100, /* bounds fork()'s wait for an exporter thread in the loader */
+    /* bounds fork()'s wait for a helper in the loader, which leaves it as soon as it gets CPU
      * time */
     HELPER_TIMEOUT_MS = 10000,
-    /* after a last export, other ends wait so long for the process's end */
+    /* bounds the wait of other ends for the process's end, after a last export */
     LAST_MOMENT_MS = 1000,
 };
 
-/* The state itself is in process_state (state.h). */
+/* Holds what the end and fork need, apart from process_state (state.h). */
 IN_FIRST_PAGE static struct lifecycle {
     /* the thread that forks has set libc to single-threaded: libc_threads.h */
     bool set_libc_single;
@@ -62,10 +63,10 @@ bool lifecycle_may_send(void) {
 }
 
 /* Starts a late helper, in a child. A child often puts itself into a sandbox that kills for a
- * helper's calls (threads, files, sockets). Then no helper is started, and nothing is logged,
- * because logging makes system calls, too. */
+ * helper's calls (threads, files, sockets). In such a sandbox this function starts no helper and
+ * logs nothing, because logging makes system calls, too. */
 static void start_late_helper(void) {
-    const int saved = errno; /* preserved, because the program is in the middle of a malloc */
+    const int saved = errno; /* preserves errno, because the program is in the middle of a malloc */
     (void)state_move(&process_state, STATE_ARMED, IN_CALM);
     atomic_store(&capture.want_helper, NULL);
     if (prctl(PR_GET_SECCOMP) == life.sandbox)
@@ -95,7 +96,7 @@ static bool may_be_in_handler(void) {
 /* Returns true if the kernel counts no other thread, except a helper that stays asleep. */
 static bool is_alone(void) {
     if (prctl(PR_GET_SECCOMP) != life.sandbox)
-        return false; /* the program's own filter may forbid this query */
+        return false; /* the program has installed a filter, which may forbid the next query */
     const unsigned threads = libc_threads_count();
     return threads == 1 || (threads == 2 && helper_is_at_rest());
 }
@@ -110,7 +111,7 @@ static void restore_libc_threads(void) {
 
 /* Returns true if this call alone ends the process; then end_turn_enter() follows. Releases the
  * locks of a fork: a signal may end the process while this thread forks, and the helper would wait
- * for them. */
+ * for these locks. */
 static bool begin_end(enum state_context context) {
     if (capture_has_left())
         return false;
@@ -135,7 +136,7 @@ static bool begin_end(enum state_context context) {
     return true;
 }
 
-/* Logs that a forked child has made no call that could start its helper. No helper is started here,
+/* Logs that a forked child has made no call that could start its helper. Starts no helper here,
  * either, because the thread may be in the middle of any call. */
 static void report_unprofiled(void) {
     const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
@@ -146,10 +147,10 @@ static void report_unprofiled(void) {
                   (unsigned long long)(used / NANO_PER_MILLI));
 }
 
-/* Finishes the helper. Stops the process's interval timers during that, because the helper's CPU
- * time counts for them: a timer that the program has left running without a handler, as Python does
- * at its end, must not expire during the last export. Under a filter, which may kill for the call,
- * the timers are not stopped. */
+/* Finishes the helper. Stops the process's interval timers meanwhile, because the helper's CPU time
+ * counts for them: a timer that the program has left running without a handler, as Python does at
+ * its end, must not expire during the last export. Under a filter, which may kill for the call, the
+ * timers are not stopped. */
 static void finish_helper(enum state_context context) {
     static const struct itimerval off = {{0, 0}, {0, 0}};
     static const int which[] = {ITIMER_VIRTUAL, ITIMER_PROF};
@@ -195,20 +196,20 @@ static bool end_by_signal(int number) {
 static bool end_calmly(void) {
     const int cancellation = cancellation_disable();
     const bool first = begin_end(IN_CALM);
-    /* Threads of a Python up to 3.10 that still run after its end use memory that it has freed:
-     * each further tenth of a millisecond makes that likelier. So there is no last export, and the
-     * helper, which would take this thread's processor, is not even woken. */
+    /* Threads of a Python up to 3.10 that still run after its end use memory that Python has freed:
+     * each further tenth of a millisecond makes a crash likelier. So there is no last export, and
+     * the helper, which would take this thread's processor, is not even woken. */
     if (first && python_ends_in_haste(&capture.python) && atomic_load(&capture.live_threads) > 1) {
         (void)state_move(&process_state, STATE_ENDED, IN_CALM);
         helper_block_libraries();
         crash_guard_mark_started();
     } else if (first) {
         if (helper_is_due() && atomic_load(&capture.want_helper))
-            start_late_helper(); /* for a forked child that ends before it needed a helper */
+            start_late_helper(); /* a forked child may end before it needed a helper */
         finish_helper(IN_CALM);
         capture_stop();
         crash_guard_mark_started(); /* the profiler's part of the end is done */
-        /* exit handlers allocate, and may be interrupted by a signal handler that forks */
+        /* exit handlers allocate, and a signal handler that forks may interrupt them */
         if (atomic_load(&capture.has_handlers) && atomic_load(&capture.live_threads) <= 1 &&
             quiesce_lock_close_for_good(!atomic_load(&helper.tid) && may_be_in_handler()) &&
             is_alone())
@@ -248,14 +249,14 @@ static void stay_out(void) {
 /* Restores the default action of fatal signals, because the profiler's handler makes system calls.
  */
 void lifecycle_leave_thread(int killed_by) {
-    crash_guard_mark_started(); /* later the start cannot be marked any more */
+    crash_guard_mark_started(); /* marks now, because later the start cannot be marked any more */
     if (!state_has_begun(&process_state)) {
-        lifecycle_decline(); /* another library's constructor was called before ours; see begin() */
+        lifecycle_decline(); /* another library's constructor was called before ours: see begin() */
     } else if (capture_has_left()) {
         return; /* the process is under a filter already */
     } else if (thread_table_is_wiped(&capture.threads)) {
         stay_out();
-    } else if (state_is_own(&process_state)) { /* false in a child of vfork() */
+    } else if (state_is_own(&process_state)) { /* state_is_own() is false in a child of vfork() */
         lifecycle_may_end_unseen(killed_by, false);
         capture_leave_thread();
         termination_remove();
@@ -287,20 +288,22 @@ void lifecycle_leave_process(void) {
     end_turn_raise(&life.turn);
 }
 
-/* Returns true if the profiler does nothing more in the process or on this thread, and the helper
- * detects the end itself (a helper that does not watch the main thread would keep the process
- * alive). */
+/* Returns true if the process ends without a last step of this thread: the profiler does nothing
+ * more in the process or on this thread, and the helper itself detects the end. A helper that does
+ * not watch the main thread would keep the process alive. */
 static bool ends_without_us(void) {
     return state_now(&process_state) == STATE_LEFT || (capture_has_left() && main_watch_is_on());
 }
 
-/* Called when the process will end after this thread, and run its exit handlers. */
+/* Ends the profiler when the process will end after this thread, and run its exit handlers. */
 static void on_last_thread(void) {
     if (!state_has_begun(&process_state) || ends_without_us() || !state_is_own(&process_state))
         return;
     if (!state_move(&process_state, STATE_DRAINING, IN_CALM))
         libc_set_single_threaded(
-            false); /* an exit handler ends this thread, and the helper ends, too */
+            /* an exit handler ends this thread: libc must count several threads again, because the
+             * helper ends, too */
+            false);
     helper_leave(life.config->shutdown_timeout_ms);
 }
 
@@ -319,12 +322,14 @@ static void register_at_exit(void) {
 
 /* --- fork --- */
 
-/* Replaces pthread_atfork(), whose statically linked part needs glibc: weak_glibc.h. */
+/* Declares the function that replaces pthread_atfork(), whose statically linked part needs glibc:
+ * weak_glibc.h. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                       void *object);
 
 /* Returns true if no exporter thread is inside the loader. libcurl resolves names on a thread that
- * is not registered; the program's children must not inherit a library that it has half loaded. */
+ * is not registered; the program's children must not inherit a library that this thread has half
+ * loaded. */
 static bool is_outside(void *unused) {
     (void)unused;
     const uint32_t user = loader_state_user();
@@ -356,7 +361,7 @@ static bool is_inside_itself(void) {
 
 /* Closes the lock and waits until the helper has left the loader: otherwise the child would block
  * for ever in its first dlopen(). Waits longer for the loader than for other work, because on a
- * busy machine the helper may get no CPU time there. */
+ * busy machine a helper in the loader may get no CPU time. */
 static bool close_to_fork(void) {
     const bool has_helper = state_is_own(&process_state);
     const uint64_t deadline = in_milliseconds(HELPER_TIMEOUT_MS);
@@ -370,12 +375,12 @@ static bool close_to_fork(void) {
 }
 
 /* Blocks the profiler's signal during the fork: if copying the address space takes longer than the
- * timer's period, the kernel would restart it for ever. */
+ * timer's period, the kernel would restart the copying for ever. */
 ARCH_ANY_STACK static void before_fork(void) {
     signal_mask before = 0;
     restore_libc_threads();
-    /* in a child of a bare clone(2) the lock is a copy of a held lock, which no thread of the child
-     * opens */
+    /* returns in a child of a bare clone(2), whose lock is a copy of a held lock, which no thread
+     * of the child opens */
     if (lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
         return;
     const int number = masked_threads_signal();
@@ -413,8 +418,8 @@ void lifecycle_after_bare_child(void) {
     helper_resume(QUIESCE_IDLE);
 }
 
-/* The note of the blocked signal stays until the signal is delivered, so that record_stack()
- * attributes the sample to fork(). */
+/* Unblocks the signal after a fork. The note that it was blocked stays until the signal is
+ * delivered, so that record_stack() attributes the sample to fork(). */
 static void unblock_signal(void) {
     if (profiler_tls.blocked_for_fork)
         signal_unblock(profiler_tls.blocked_for_fork);
@@ -449,7 +454,7 @@ void lifecycle_load_early(void) {
     helper_load_early();
 }
 
-/* Prevents that the profiler ever calls the loader or the exporter's libraries in this process. */
+/* Forbids the profiler ever to call the loader or the exporter's libraries in this process. */
 static void stay_out_of_libraries(const char *reason) {
     log_debug(life.log, "this process was forked while %s; it is not profiled", reason);
     atomic_store(&capture.want_helper, NULL);
@@ -457,8 +462,8 @@ static void stay_out_of_libraries(const char *reason) {
     capture_stop();
 }
 
-/* Returns true if the parent had no exporter, and has stopped sampling. A helper in the child would
- * then read tables whose locks may be held since the fork. */
+/* Returns true if the parent had no exporter, and has stopped sampling. Then a helper in the child
+ * would read tables whose locks may be held since the fork. */
 static bool has_given_up(void) {
     return state_is_in_service(&process_state) && atomic_load(&capture_is_off);
 }

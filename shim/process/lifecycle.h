@@ -12,8 +12,8 @@
  * pointers. `sandbox`: PR_GET_SECCOMP at the start. Context: calm, single-threaded, once. */
 void lifecycle_begin(const struct config *config, const struct log *log, int sandbox);
 
-/* Called instead of lifecycle_begin() if this process is not profiled: its hooks only forward.
- * Context: calm, at start. */
+/* Turns the profiler off in a process that is not profiled: its hooks only forward. Called instead
+ * of lifecycle_begin(). Context: calm, at start. */
 void lifecycle_decline(void);
 
 /* Returns true if this process has lived long enough to send samples. Async-signal-safe: yes. */
@@ -51,15 +51,15 @@ void lifecycle_may_end_unseen(int expected, bool all);
 void lifecycle_leave_process(void);
 
 /* Keeps the helper out of all libraries during a bare clone(2) that copies the process: otherwise
- * the child could get a copy of a library in the middle of a change. Called before the clone. If it
- * returns true, the caller must call lifecycle_after_bare_child() afterwards, in this process only.
- * Context: any. */
+ * the child could get a copy of a library in the middle of a change. Called before the clone. If
+ * the result is true, the caller must call lifecycle_after_bare_child() afterwards, in this process
+ * only. Context: any. */
 bool lifecycle_before_bare_child(void);
 void lifecycle_after_bare_child(void);
 
-/* Called before libc's fork(), which then calls the fork handlers. In a signal handler that may
- * have interrupted a malloc, sets libc single-threaded if the only other thread is the helper.
- * Waits for the helper if it must, at most ten seconds. Async-signal-safe: yes. */
+/* Prepares libc's fork(), which then calls the fork handlers. In a signal handler that may have
+ * interrupted a malloc, sets libc single-threaded if the only other thread is the helper. Waits for
+ * a helper at work, at most ten seconds. Async-signal-safe: yes. */
 void lifecycle_before_fork(void);
 
 /* Makes the helper load its libraries (helper_load_early) before the process loses access to their

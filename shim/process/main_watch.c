@@ -17,7 +17,8 @@ enum {
     WATCH_ROUND_MS = 200,
 };
 
-/* Relies on the kernel: it clears the id of a thread that has ended, for any reason. */
+/* Returns true if the main thread has ended: the kernel clears the id of a thread that has ended,
+ * for any reason. */
 bool main_watch_main_has_ended(void) {
     clockid_t unused;
     return pthread_getcpuclockid(helper.watch.main, &unused) == ESRCH;
@@ -32,9 +33,9 @@ static bool main_watch_is_alone(void) {
     return stat.threads <= 2;
 }
 
-/* Ends with the status of the last application thread, which is the main thread or one that has
- * outlived it. The kernel takes this status since Linux 5.19; older kernels always take the main
- * thread's. */
+/* Ends the process with the status of the last application thread, which is the main thread or one
+ * that has outlived it. The kernel takes this status since Linux 5.19; older kernels always take
+ * the main thread's. */
 void main_watch_end_process(void) {
     static const struct sigaction by_default = {.sa_handler = SIG_DFL};
     const int status =
@@ -48,7 +49,8 @@ void main_watch_end_process(void) {
     syscall(SYS_exit, WEXITSTATUS(status));
 }
 
-/* Starts with short rounds, because an end that was announced comes at once, or very late. */
+/* Returns the time of the next poll. The first rounds are short, because an end that was announced
+ * comes at once, or very late. */
 uint64_t main_watch_next_poll(void) {
     uint32_t asked = WATCH_ASKED;
     if (atomic_compare_exchange_strong(&helper.watch.state, &asked, WATCH_MAIN))

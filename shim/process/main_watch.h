@@ -16,14 +16,15 @@
 
 enum main_watch_state { WATCH_NOTHING, WATCH_ASKED, WATCH_MAIN };
 
-/* A part of struct helper. Fields "of the helper" are read and written on that thread only. */
+/* Holds the state of the watch, as a part of struct helper. Fields "of the helper" are read and
+ * written on that thread only. */
 struct main_watch {
     /* the process's first thread; in a forked child the thread that forked */
     pthread_t main;
     _Atomic uint32_t state; /* enum main_watch_state */
-    /* wait(2) status of the main thread, if the kernel's cannot be read */
+    /* wait(2) status of the main thread; used if the kernel's status cannot be read */
     _Atomic int expected_end;
-    /* status of a thread that outlives the main thread: 0, except after a bare exit(2) */
+    /* status of a thread that outlives the main thread; 0, except after a bare exit(2) */
     _Atomic int others_end;
     uint64_t round_ms; /* of the helper: time until the next check */
     bool outlived;     /* of the helper: main had ended while other threads ran */

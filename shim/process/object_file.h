@@ -9,9 +9,9 @@
 
 #include <stdbool.h>
 
-/* Returns false if the file ends before its last segment. Returns true for a file that cannot be
- * read, or is no object, too, because the loader reports that itself. Uses a descriptor of the
- * calling thread's table. Context: flush. */
+/* Returns false if the file ends before its last segment. Returns true if the file cannot be read,
+ * or is no object, because the loader itself reports such a file. Uses a descriptor of the calling
+ * thread's table. Context: flush. */
 bool object_file_is_whole(const char *path);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Numbers of the file's fields. */
+/* Lists the numbers of the file's fields. */
 enum { STATE = 3, PARENT = 4, THREADS = 20, STARTED = 22, EXIT_STATUS = 52, TEXT_BYTES = 1024 };
 
 static bool process_stat_number(const char *at, uint64_t *number) {

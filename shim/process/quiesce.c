@@ -10,8 +10,8 @@
 
 #include <errno.h>
 
-/* Returns true if libcurl's resolver thread, which cannot be stopped, has ended. If /proc is
- * hidden, threads cannot be counted, and this returns true. */
+/* Returns true if libcurl's resolver thread, which cannot be stopped, has ended. Returns true, too,
+ * if /proc is hidden, because then threads cannot be counted. */
 static bool resolver_is_gone(void *unused) {
     (void)unused;
     return libc_threads_count() <= 1;

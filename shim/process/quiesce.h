@@ -1,5 +1,5 @@
-/* Stops the helper around a call of the program's. One function is called before that call, with a
- * strength, and one after it.
+/* Stops the helper around a call of the program's. The hook calls helper_quiesce() before that
+ * call, with a strength, and helper_resume() after it.
  *
  * The kernel lets only a single-threaded process enter a user namespace; libc ends a process in
  * which one thread may change its ids and another may not. So before such a call the helper's
@@ -19,14 +19,14 @@
 #include <stdint.h>
 
 enum quiesce_strength {
-    /* For a call that copies the process (a bare clone): the helper has begun, and is outside of
-     * every library. Waits for libraries that are being loaded, even beyond the timeout. */
+    /* used for a call that copies the process (a bare clone): the helper has begun, and is outside
+     * of every library. Waits for libraries that are being loaded, even beyond the timeout. */
     QUIESCE_IDLE,
-    /* For a call that needs a single-threaded process, or that changes what threads inherit: the
-     * helper's thread has ended, with all its state kept. */
+    /* used for a call that needs a single-threaded process, or that changes what threads inherit:
+     * the helper's thread has ended, with all its state kept */
     QUIESCE_GONE,
-    /* For a call after which paths lead elsewhere: as QUIESCE_GONE, and the helper's libraries are
-     * loaded and initialised. A helper that does not stop in time ends for ever. */
+    /* used for a call after which paths lead elsewhere: as QUIESCE_GONE, and the helper's libraries
+     * are loaded and initialised. A helper that does not stop in time ends for ever */
     QUIESCE_LOADED,
 };
 
@@ -45,8 +45,8 @@ bool helper_quiesce(enum quiesce_strength strength, uint64_t timeout_ms);
 void helper_resume(enum quiesce_strength strength);
 
 /* Returns true if there is a helper, and the calling thread is the program's only thread: then
- * rights that it gives up are given up by the whole program, and the helper must give them up, too.
- * Async-signal-safe: yes. */
+ * rights that this thread gives up are given up by the whole program, and the helper must give them
+ * up, too. Async-signal-safe: yes. */
 bool helper_must_follow(void);
 
 /* Returns true if the helper serves requests to the process. Async-signal-safe: yes. */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-    /* timeout of a fork; after it the child does not use the helper's libraries */
+    /* timeout of a fork in ms; after it the child does not use the helper's libraries */
     FORK_TIMEOUT_MS = 20,
     /* time between checks of the helper's request while the lock is closed */
     ENTER_ROUND_MS = 500,
@@ -36,7 +36,7 @@ static bool stays_closed(void) {
 
 bool quiesce_lock_enter(void) {
     bool entered;
-    /* the waiting thread is about to run, and closes the lock itself */
+    /* lets the waiting thread, which is about to run, close the lock itself */
     if (atomic_load(&helper.lock.awaited))
         futex_wait(&helper.lock.state, LOCK_OPEN, in_milliseconds(FORK_TIMEOUT_MS));
     while (!(entered = try_change(LOCK_HELD)) && !stays_closed()) {
@@ -85,7 +85,7 @@ static bool kept_is_unused(void) {
 }
 
 /* Returns true if the helper is in no library and in none of libc's functions, or is done; called
- * with the lock closed. A longer wait for a helper that is done would have no effect. */
+ * with the lock closed. A helper that is done needs no further wait. */
 static bool helper_is_quiesced(void *unused) {
     (void)unused;
     return kept_is_unused() || atomic_load(&helper.lock.helper_waits) ||
@@ -102,8 +102,8 @@ static bool closed_by_this_thread(void) {
     return atomic_load(&helper.lock.closed_by) == pthread_self();
 }
 
-/* Gives up early on a helper that waits, in the loader, for a thread of the program: that may be
- * the thread that forks, or one that spends long in a callback. */
+/* Closes the lock in time, or gives up early on a helper that waits, in the loader, for a thread of
+ * the program: the thread that forks, or a thread that spends long in a callback. */
 static bool close_in_time(uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
     unsigned in_vain = 0;
@@ -141,8 +141,8 @@ bool quiesce_lock_close_behind_loader(bool has_helper) {
     return helper_is_out();
 }
 
-/* Does nothing on a thread that forked without the lock because another thread had closed it for
- * too long. */
+/* Opens the lock. Does nothing on a thread that forked without the lock because another thread had
+ * closed it for too long. */
 void quiesce_lock_open(void) {
     if (!closed_by_this_thread())
         return;
@@ -178,7 +178,7 @@ static void close_and_wait(bool has_helper, uint64_t timeout_ms) {
 
 bool quiesce_lock_close_at_rest(void) {
     if (closed_by_this_thread())
-        return false; /* this is a handler in the middle of a fork */
+        return false; /* the calling handler has interrupted a fork */
     close_and_wait(true, REST_TIMEOUT_MS);
     return closed_by_this_thread() && helper_is_quiesced(NULL);
 }
@@ -193,8 +193,9 @@ bool quiesce_lock_close_for_good(bool begins) {
     return closed;
 }
 
-/* A pending request may end the helper's thread, which then calls libc. In the state LEAVES the
- * thread ends at once, unless the helper was not yet due when the process ended: then it stays. */
+/* Returns true if the helper cannot continue. A pending request may end the helper's thread, which
+ * then calls libc. In the state LEAVES the thread ends at once, unless the helper was not yet due
+ * when the process ended: then it stays. */
 bool helper_is_at_rest(void) {
     const uint32_t state = atomic_load(&helper.state);
     const uint32_t tid = atomic_load(&helper.tid);
@@ -215,7 +216,8 @@ bool quiesce_lock_close_to_copy(uint64_t timeout_ms) {
     (void)wait_until_ms(has_begun, NULL, BEGIN_TIMEOUT_MS);
     const bool closes = !closed_by_this_thread() && !state_is_past_helpers(&process_state) &&
                         helper_state_is_running(atomic_load(&helper.state));
-    /* closed so that the child's own fork() does not wait for a malloc lock that the helper held */
+    /* closes the lock, so that the child's own fork() does not wait for a malloc lock that the
+     * helper held */
     if (closes)
         close_and_wait(false, atomic_load(&helper.loading) ? LOAD_TIMEOUT_MS : timeout_ms);
     errno = saved;

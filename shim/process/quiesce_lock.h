@@ -19,7 +19,7 @@ enum {
     LOCK_CLOSED, /* a fork or the end has closed the lock */
 };
 
-/* A part of struct helper. */
+/* Holds the lock's state, as a part of struct helper. */
 struct quiesce_lock {
     _Atomic uint32_t state;    /* LOCK_*; a futex */
     _Atomic uint32_t awaited;  /* number of threads that wait to close the lock */
@@ -49,30 +49,30 @@ bool quiesce_lock_close(uint64_t timeout_ms);
 
 /* Closes the lock before fork(); quiesce_lock_open() opens it afterwards. `has_helper` is false in
  * a process that a bare clone(2) has made: such a process has a copy of the helper's variables, but
- * no helper. Waits at most 20 ms for a helper that is inside, and not at all if that helper has
- * already been late. If the helper is loading its libraries, waits until they are loaded (some 10
- * ms, once in a process). Returns false if the helper is inside. Context: calm. */
+ * no helper. Waits at most 20 ms for a helper that holds the lock, and not at all if that helper
+ * has already been late. If the helper is loading its libraries, waits until they are loaded (some
+ * 10 ms, once in a process). Returns false if the helper holds the lock. Context: calm. */
 bool quiesce_lock_close_to_fork(bool has_helper);
 
 /* Closes the lock as quiesce_lock_close_to_fork() does, but waits up to ten seconds: for a helper
- * that was seen inside the loader, on a machine too busy to run it. Context: calm. */
+ * that was seen inside the loader, on a machine too busy to run the helper. Context: calm. */
 bool quiesce_lock_close_behind_loader(bool has_helper);
 void quiesce_lock_open(void);
 
-/* Called before a call that makes a child which no fork handler sees. Waits until the helper has
- * begun and is idle, at most `timeout_ms` or until libraries are loaded, and closes the lock as for
- * a fork. Returns true if the lock must be opened again, in this process. Context: any. */
+/* Prepares a call that makes a child which no fork handler sees. Waits until the helper has begun
+ * and is idle, at most `timeout_ms` or until libraries are loaded, and closes the lock as for a
+ * fork. Returns true if the lock must be opened again, in this process. Context: any. */
 bool quiesce_lock_close_to_copy(uint64_t timeout_ms);
 
-/* Called before fork() in a signal handler, where fork() may wait for ever for the interrupted call
- * unless the helper is idle. Closes the lock before libc's handlers do, and waits at most ten
- * seconds until the helper is idle. Returns false if the helper still works, or another thread
- * forks. Async-signal-safe: yes. */
+/* Prepares fork() in a signal handler, where fork() may wait for ever for the interrupted call
+ * unless the helper is idle. Closes the lock before libc's fork handlers close it, and waits at
+ * most ten seconds until the helper is idle. Returns false if the helper still works, or another
+ * thread forks. Async-signal-safe: yes. */
 bool quiesce_lock_close_at_rest(void);
 
 /* Closes the lock for ever if the helper is not yet due; the state of the process permits no new
- * helper by now. Waits at most one second for a helper that is inside, that has just begun to run,
- * or, if `begins`, that has not begun yet. Returns false if the helper is still inside.
+ * helper by now. Waits at most one second for a helper that holds the lock, that has just begun to
+ * run, or, if `begins`, that has not begun yet. Returns false if the helper still holds the lock.
  * Async-signal-safe: yes. */
 bool quiesce_lock_close_for_good(bool begins);
 

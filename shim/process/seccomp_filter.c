@@ -28,17 +28,18 @@
 #define MADV_KEEPONFORK 19
 #endif
 
-/* A system call of the profiler's, with the arguments that filters check; pointers are 0. */
+/* Describes a system call of the profiler's, with the arguments that filters check; pointers are
+ * 0. */
 struct call {
     int number;
     uint64_t arguments[4];
 };
 
-/* Each line of allowed_calls.def becomes an element of one of the following tables. */
+/* Turns each line of allowed_calls.def into an element of one of the following tables. */
 #define MADE(name, ...) {SYS_##name, {__VA_ARGS__}},
 
-/* Calls on the application's threads: in the signal handler, in malloc, at the end of a thread, in
- * fork and exit. */
+/* Lists calls on the application's threads: in the signal handler, in malloc, at the end of a
+ * thread, in fork and exit. */
 static const struct call thread_calls[] = {
     {SYS_rt_sigreturn, {0}},
     {SYS_clock_gettime, {CLOCK_MONOTONIC}},
@@ -47,7 +48,7 @@ static const struct call thread_calls[] = {
     {SYS_rt_sigprocmask, {SIG_BLOCK, 0, 0, 8}},
     {SYS_rt_sigprocmask, {SIG_UNBLOCK, 0, 0, 8}},
     {SYS_rt_sigprocmask, {SIG_SETMASK, 0, 0, 8}},
-    {SYS_rt_sigprocmask, {(uint32_t)-1, 0, 0, 8}}, /* the call of memory_is_readable() */
+    {SYS_rt_sigprocmask, {(uint32_t)-1, 0, 0, 8}}, /* memory_is_readable() makes this call */
     {SYS_sigaltstack, {0}},
     {SYS_mmap, {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE}},
     {SYS_munmap, {0, 4096}},
@@ -69,7 +70,7 @@ static const struct call thread_calls[] = {
 #include "allowed_calls.def"
 };
 
-/* Calls of the helper once it has loaded its libraries, and of glibc below it. */
+/* Lists calls of the helper once it has loaded its libraries, and of glibc below it. */
 static const struct call helper_calls[] = {
     {SYS_clock_gettime, {CLOCK_MONOTONIC}},
     {SYS_futex, {0, FUTEX_WAIT_BITSET_PRIVATE}},
@@ -105,22 +106,24 @@ static const struct call helper_calls[] = {
     {SYS_rt_sigprocmask, {SIG_SETMASK, 0, 0, 8}},
 };
 
-/* The helper's calls if the process serves requests (OTEL_PROFILER_LISTEN), and those of
+/* Lists the helper's calls if the process serves requests (OTEL_PROFILER_LISTEN), and the calls of
  * libmicrohttpd below it. */
 static const struct call serving_calls[] = {
     {SYS_accept4, {0}},    {SYS_epoll_create1, {0}}, {SYS_epoll_ctl, {0}},
     {SYS_epoll_wait, {0}}, {SYS_eventfd2, {0}},      {SYS_fchmod, {0}},
-    {SYS_listen, {0}},     {SYS_newfstatat, {0}}, /* in a folder */
+    {SYS_listen, {0}},     {SYS_newfstatat, {0}}, /* needed for a socket in a folder */
     {SYS_ppoll, {0}},      {SYS_renameat2, {0}},     {SYS_sendmsg, {0}},
     {SYS_shutdown, {0}},   {SYS_socket, {1, 1}},     {SYS_unlinkat, {0}},
 #define SERVING_MAKES MADE
 #include "allowed_calls.def"
 };
 
-/* Calls of the helper that may fail: the helper does without their results, or exports nothing. */
+/* Lists calls of the helper that may fail: the helper does without their results, or exports
+ * nothing. */
 static const struct call spare_calls[] = {
     {SYS_readlinkat, {(uint32_t)-100}},
-    {SYS_futex, {0, FUTEX_WAKE_OP_PRIVATE}}, /* checks that memory can be written */
+    /* opened_page.c checks by this call whether a page is writable */
+    {SYS_futex, {0, FUTEX_WAKE_OP_PRIVATE}},
     {SYS_geteuid, {0}},
     {SYS_getuid, {0}},
     {SYS_prlimit64, {0}},
@@ -137,12 +140,12 @@ static const struct call spare_calls[] = {
     {SYS_ioctl, {0, FIONREAD}},
     {SYS_recvmsg, {0}},
     {SYS_sendmmsg, {0}},
-    {SYS_close_range, {0, UINT32_MAX, CLOSE_RANGE_UNSHARE}}, /* the call of helper_table.h */
+    {SYS_close_range, {0, UINT32_MAX, CLOSE_RANGE_UNSHARE}}, /* helper_table.h makes this call */
 #define HELPER_MAKES MADE
 #include "allowed_calls.def"
 };
 
-/* Calls of a helper thread that ends, and of the thread that takes its place. */
+/* Lists calls of a helper thread that ends, and of the thread that takes its place. */
 static const struct call start_calls[] = {
     {SYS_futex, {0, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME}},
     {SYS_tgkill, {0}},
@@ -163,10 +166,10 @@ static const struct call start_calls[] = {
 #include "allowed_calls.def"
 };
 
-/* pthread_create() tries both, in this order. */
+/* Lists the two calls that pthread_create() tries, in this order. */
 static const struct call new_thread[] = {{SYS_clone3, {0}}, {SYS_clone, {0x3d0f00}}};
 
-/* State of the filter's machine. */
+/* Holds the state of the filter's machine. */
 struct machine {
     uint32_t a;
     uint32_t x;
@@ -263,8 +266,8 @@ static uint64_t distance(const struct machine *m, const struct sock_filter *step
     return filter_condition_holds(BPF_OP(step->code), m->a, b) ? step->jt : step->jf;
 }
 
-/* The loop ends, because jumps only go forward. For filters that the kernel refuses the result is
- * arbitrary.
+/* Runs the filter. The loop ends, because jumps only go forward. For filters that the kernel
+ * refuses the result is arbitrary.
  */
 uint32_t seccomp_filter_result(const struct sock_fprog *program, const struct seccomp_data *call) {
     struct machine m = {0};
@@ -304,7 +307,8 @@ static bool spares(const struct sock_fprog *program, const struct call *calls, s
     return true;
 }
 
-/* Checks timer creation, too, because each new thread gets a timer. */
+/* Returns true if new threads can run under the filter. Checks timer creation, too, because each
+ * new thread gets a timer. */
 static bool spares_new_threads(const struct sock_fprog *program) {
     static const struct call timer = {SYS_timer_create, {(uint64_t)CLOCK_THREAD_CPUTIME_ID}};
     const uint32_t made = action_for(program, &timer);
@@ -317,7 +321,7 @@ static bool spares_new_threads(const struct sock_fprog *program) {
 bool seccomp_filter_spares_timers(const struct sock_fprog *program) {
     static const struct call calls[] = {
         {SYS_timer_create, {CLOCK_THREAD_CPUTIME_ID}},
-        {SYS_timer_create, {(uint32_t)-1}}, /* the clock of another thread */
+        {SYS_timer_create, {(uint32_t)-1}}, /* creates a timer on the clock of another thread */
         {SYS_rt_sigaction, {LIBC_SIGNAL, 0, 0, 8}},
         {SYS_uname, {0}},
     };
@@ -332,7 +336,7 @@ bool seccomp_filter_spares_pending(const struct sock_fprog *program) {
         {SYS_rt_tgsigqueueinfo, {0, 0, SIGPROF}},
         {SYS_kill, {0, SIGPROF}},
         {SYS_tgkill, {0, 0, SIGPROF}},
-        {SYS_openat, {(uint32_t)-100}}, /* the call of thread_status_read() */
+        {SYS_openat, {(uint32_t)-100}}, /* thread_status_read() makes this call */
         {SYS_read, {0}},
         {SYS_close, {0}},
     };

@@ -2,9 +2,9 @@
  *
  * A program that restricts itself does not know the profiler's calls: a filter that kills for
  * unknown calls would kill the program because of the profiler. So each filter is evaluated before
- * it is installed: it is a program of classic BPF over a call's number and arguments, which runs
- * here for each of the profiler's calls. A call that only fails does no harm, except the return
- * from a signal handler, which must succeed. Context: any. Async-signal-safe: yes.
+ * it is installed: a filter is a program of classic BPF over a call's number and arguments, and
+ * runs here for each of the profiler's calls. A call that only fails does no harm, except the
+ * return from a signal handler, which must succeed. Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_SECCOMP_FILTER_H
 #define OTELPROF_SECCOMP_FILTER_H

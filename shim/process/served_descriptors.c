@@ -29,7 +29,8 @@ bool served_add(struct served_descriptors *served, const struct served_descripto
     return true;
 }
 
-/* Drops the ready state, too, because the descriptor's number may be reused at once. */
+/* Removes a descriptor. Drops its ready state, too, because the descriptor's number may be reused
+ * at once. */
 void served_remove(struct served_descriptors *served, int descriptor) {
     struct served_descriptor *const found = served_find(served, descriptor);
     if (found)
@@ -51,7 +52,7 @@ uint64_t served_next_poll(struct served_descriptors *served) {
     return in_milliseconds(served->round_ms);
 }
 
-/* Uses ppoll with a timeout of 0, because every architecture has it. */
+/* Polls the descriptors. Uses ppoll with a timeout of 0, because every architecture has it. */
 bool served_poll(struct served_descriptors *served) {
     static const struct timespec at_once = {0, 0};
     const int saved = errno;

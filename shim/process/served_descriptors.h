@@ -30,7 +30,8 @@ struct served_descriptors {
     uint64_t round_ms; /* length of the next round; 0: a request may follow soon */
 };
 
-/* Removes all descriptors. Called in a new thread, which has its own table of descriptors. */
+/* Removes all descriptors; a new thread calls it, because the thread has its own table of
+ * descriptors. */
 void served_clear(struct served_descriptors *served);
 
 /* Serves `descriptor` when poll(2) reports one of `events`; the caller keeps owning it. Returns
@@ -41,11 +42,11 @@ bool served_add(struct served_descriptors *served, const struct served_descripto
 void served_remove(struct served_descriptors *served, int descriptor);
 
 /* Returns when a sleep must end for the next poll (CLOCK_MONOTONIC, ns); UINT64_MAX: nothing is
- * served. Called before each sleep. */
+ * served. The helper calls it before each sleep. */
 uint64_t served_next_poll(struct served_descriptors *served);
 
-/* Returns true if a descriptor is ready. Called after a sleep; makes no system call if nothing is
- * served. */
+/* Returns true if a descriptor is ready. The helper calls it after a sleep; it makes no system call
+ * if nothing is served. */
 bool served_poll(struct served_descriptors *served);
 
 /* Serves the descriptors that the last poll found ready. A descriptor that is no longer open is

@@ -6,7 +6,7 @@
 
 IN_FIRST_PAGE struct state_word process_state;
 
-/* Contexts in which each move is permitted. */
+/* Lists the contexts in which each move is permitted. */
 static const uint8_t moves[STATE_COUNT][STATE_COUNT] = {
 #define MOVE(from, to, contexts, cause) [STATE_##from][STATE_##to] = (contexts),
 #include "state.def"
@@ -20,9 +20,9 @@ bool state_is_own(const struct state_word *word) {
     return word->owner == getpid();
 }
 
-/* Before there is an owner the process has one thread, in the constructor of this or of another
- * library. The helper is always in the owner's process, so it makes no call of getpid(), which a
- * filter may forbid. */
+/* Returns true if this process may move the word. Before there is an owner the process has one
+ * thread, in the constructor of this or of another library. The helper is always in the owner's
+ * process, so it makes no call of getpid(), which a filter may forbid. */
 static bool may_move(const struct state_word *word, enum state_context context) {
     return context == IN_COPY || context == IN_HELPER || word->owner == 0 || state_is_own(word);
 }

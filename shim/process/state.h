@@ -22,10 +22,10 @@ enum state {
     STATE_COUNT
 };
 
-/* The context of a move; it limits the work that may follow the move. */
+/* Says in which context a move is made; it limits the work that may follow the move. */
 enum state_context {
     IN_CALM = 1,   /* on a thread of the application that may wait, allocate and create threads */
-    IN_SIGNAL = 2, /* as IN_CALM, but perhaps in a signal handler */
+    IN_SIGNAL = 2, /* as IN_CALM, but the thread may be in a signal handler */
     IN_HELPER = 4, /* on the helper thread */
     IN_COPY = 8,   /* in a forked child or a bare clone, which has its own copy of the memory */
 };
@@ -35,7 +35,7 @@ struct state_word {
     pid_t owner;          /* the process that the word describes; 0: not known yet */
 };
 
-/* The word of this process. */
+/* Holds the state of this process. */
 extern struct state_word process_state;
 
 /* Returns true if the table has this move in this context. */
@@ -55,7 +55,7 @@ bool state_move(struct state_word *word, enum state to, enum state_context conte
 
 /* --- common checks --- */
 
-/* Returns true if capture was armed, in this process or in the one that it was copied from. */
+/* Returns true if capture was armed, in this process or in the process that it was copied from. */
 static inline bool state_has_begun(const struct state_word *word) {
     const enum state now = state_now(word);
     return now != STATE_STARTING && now != STATE_OFF;
@@ -73,7 +73,7 @@ static inline bool state_is_ending(const struct state_word *word) {
     return now == STATE_ENDING || now == STATE_ENDED;
 }
 
-/* Returns true if no helper will be started any more; a running one makes the last export. */
+/* Returns true if no helper will be started any more; a running helper makes the last export. */
 static inline bool state_is_past_helpers(const struct state_word *word) {
     const enum state now = state_now(word);
     return now == STATE_ENDED || now == STATE_LEFT;
@@ -81,7 +81,7 @@ static inline bool state_is_past_helpers(const struct state_word *word) {
 
 /* --- the helper's --- */
 
-/* The states of the helper. A forked child begins at NONE. */
+/* Lists the states of the helper. A forked child begins at NONE. */
 enum helper_state {
 #define HELPER_STATE(name, does) HELPER_##name,
 #include "state.def"
@@ -99,7 +99,7 @@ static inline bool helper_state_is_running(uint32_t state) {
  * state. Wakes no thread. */
 bool helper_state_move(_Atomic uint32_t *state, enum helper_state to, enum state_context context);
 
-/* Makes the same move, but only from the state `from`. */
+/* Moves as helper_state_move() does, but only from the state `from`. */
 bool helper_state_move_from(_Atomic uint32_t *state, enum helper_state from, enum helper_state to,
                             enum state_context context);
 

@@ -19,17 +19,17 @@
 #include <unistd.h>
 
 #ifndef AT_MINSIGSTKSZ
-/* Linux, uapi/linux/auxvec.h: size of the kernel's frame on this processor */
+/* size of the kernel's frame on this processor (Linux, uapi/linux/auxvec.h) */
 #define AT_MINSIGSTKSZ 51
 #endif
 
-/* The stack that two handlers need beside the kernel's two frames: the program's, which calls
- * abort(), and the profiler's. Measured: 3,600 bytes are enough for all four if a frame may take
- * 1,776.
+/* States the stack, in bytes, that two handlers need beside the kernel's two frames: the program's,
+ * which calls abort(), and the profiler's. Measured: 3,600 bytes are enough for all four if a frame
+ * may take 1,776.
  */
 enum { HANDLERS_BYTES = 4096 };
 
-enum { AGAIN_MS = 1 }; /* time after which a postponed signal is sent again */
+enum { AGAIN_MS = 1 }; /* time in ms after which a postponed signal is sent again */
 
 static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
@@ -41,8 +41,8 @@ IN_FIRST_PAGE static struct termination {
     _Atomic bool installed;
     _Atomic bool takes_abort;
     _Atomic bool is_cramped; /* a thread has a small alternate stack */
-    /* End of the time in which signals are postponed (CLOCK_MONOTONIC, ns); 0: none was postponed
-     * yet. The address of this member marks the signals of the profiler's timers. */
+    /* End of the time in which signals are postponed (CLOCK_MONOTONIC, ns); 0: no signal was
+     * postponed yet. The address of this member marks the signals of the profiler's timers. */
     _Atomic uint64_t postponed_until_nano;
 } termination;
 
@@ -89,7 +89,7 @@ static bool may_be_inside_loader(void) {
 
 /* Postpones a fatal signal that has come to a thread inside the dynamic loader. Returns true if the
  * signal will be sent again, to a thread of the process that the kernel chooses: then the handler
- * must return. Returns false if the thread is not inside the loader, or has been inside for too
+ * must return. Returns false if the thread is not inside the loader, or has been there for too
  * long, or if the signal could not be sent again. */
 static bool termination_postpone(int number, const siginfo_t *info) {
     termination_delete_timer(info);

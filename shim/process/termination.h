@@ -1,23 +1,23 @@
 /* Handles SIGTERM, SIGINT and SIGHUP if the program leaves them their default action: the process
  * ends by the same signal as without the profiler, after the last export. Handles SIGABRT, too, if
  * the heap's peak is profiled: only the last export shows the memory of a program that has run out
- * of it.
+ * of memory.
  *
  * The handler does not return while it waits, so that the signal interrupts no call of the
- * program's. It requests the last export from the helper, waits for it as long as exit would
- * (OTEL_PROFILER_SHUTDOWN_TIMEOUT), sets the default action and sends the signal again. A thread
- * that is inside the dynamic loader continues, and the signal is postponed. The program cannot
- * notice the handler, because hooks/signal.c reports the default action. Any action that the
- * program sets replaces the profiler's. When it sets the default action again, the profiler's
- * handler is set again: servers do that to end by the signal that their handler has received.
- * Process 1 of a PID namespace is excluded, because the kernel sends it no signal that it does not
- * handle.
+ * program's. The handler requests the last export from the helper, waits for it as long as exit
+ * would (OTEL_PROFILER_SHUTDOWN_TIMEOUT), sets the default action and sends the signal again. A
+ * thread that is inside the dynamic loader continues, and the signal is postponed. The program
+ * cannot notice the handler, because hooks/signal.c reports the default action. Any action that the
+ * program sets replaces the profiler's. When the program sets the default action again, the
+ * profiler's handler is set again: servers do that to end by the signal that their handler has
+ * received. Process 1 of a PID namespace is excluded, because the kernel sends that process no
+ * signal that it does not handle.
  *
  * Most calls of abort() interrupt something: the allocator's lock is held, or a handler runs on an
  * alternate stack. The helper takes no lock of the program's allocator, and the handler waits no
- * longer for it than exit would. On the alternate stack the kernel needs space for a second frame,
- * or the process would end by SIGSEGV: so once the program has a small alternate stack, SIGABRT is
- * not handled any more.
+ * longer for the helper than exit would. On the alternate stack the kernel needs space for a second
+ * frame, or the process would end by SIGSEGV: so once the program has a small alternate stack,
+ * SIGABRT is not handled any more.
  */
 #ifndef OTELPROF_TERMINATION_H
 #define OTELPROF_TERMINATION_H
@@ -26,10 +26,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sets the handler for those of the signals that have their default action, for SIGABRT only if
- * `aborts`. `end` ends the profiler; it is called in the handler, on any thread, with the signal's
- * number. It returns false if the thread is already ending the profiler, and will send itself the
- * signal again. Context: calm, at start.
+/* Sets the handler for each of these signals that has its default action, for SIGABRT only if
+ * `aborts`. `end` ends the profiler; the handler calls it, on any thread, with the signal's number.
+ * `end` returns false if the thread is already ending the profiler, and will send itself the signal
+ * again. Context: calm, at start.
  */
 void termination_install(bool (*end)(int number), bool aborts);
 
@@ -51,7 +51,7 @@ void termination_spare_first_process(void);
 const struct sigaction *termination_in_place_of(const struct sigaction *action, int number);
 
 /* Returns true if `action` has the profiler's handler, in whose place the program must see the
- * default action. Ignores its flags. Async-signal-safe: yes. */
+ * default action. Ignores the action's flags. Async-signal-safe: yes. */
 bool termination_is_profiler_action(const struct sigaction *action);
 
 #endif

@@ -9,7 +9,7 @@
 enum { MADE_ROUND_MS = 100 };
 
 static struct {
-    _Atomic uint32_t wanted;  /* number of the last request; wraps */
+    _Atomic uint32_t wanted;  /* number of the last request of the program; wraps */
     _Atomic uint32_t noticed; /* number of the last request that the helper has noticed */
     _Atomic uint32_t made;    /* number of the last request that is done; a futex */
     _Atomic uint64_t delivered;

@@ -2,7 +2,8 @@
  *
  * Requests are numbered. The helper wakes up, exports all that was recorded up to then, and
  * publishes the number of the last request that is done: its samples have left the process, or were
- * given up. The requesting thread may wait for that, up to any timeout; no other thread waits.
+ * given up. The requesting thread may wait for this number, up to any timeout; no other thread
+ * waits.
  */
 #ifndef OTELPROF_WANTED_EXPORT_H
 #define OTELPROF_WANTED_EXPORT_H
@@ -10,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Requests an export, and waits at most `timeout_ms` for it. Returns true if the export was made in
- * that time, and no export has failed meanwhile. Context: calm. errno is preserved. */
+/* Requests an export, and waits at most `timeout_ms` for its end. Returns true if the export was
+ * made in that time, and no export has failed meanwhile. Context: calm. errno is preserved. */
 bool wanted_export_request(uint64_t timeout_ms);
 
 /* Return the number of exports that a receiver or a file has accepted, and of exports that failed
@@ -24,7 +25,7 @@ uint64_t wanted_export_failed(void);
 /* Returns true if there is a request that the helper has not noticed. */
 bool wanted_export_is_asked(void);
 
-/* These are capture_api.lifecycle.exports_wanted, lifecycle.exports_made and
+/* Implement capture_api.lifecycle.exports_wanted, lifecycle.exports_made and
  * counters.export_ended. */
 uint32_t wanted_export_notice(void);
 void wanted_export_is_made(uint32_t number);
