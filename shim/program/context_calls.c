@@ -19,14 +19,15 @@ static struct program_context *make_context(struct thread_state *thread) {
         return NULL;
     struct program_context *const own = program_context_make(thread->index);
     atomic_signal_fence(
-        /* ordered so that a signal handler that sees the context finds it empty */
+        /* stores the members in this order, so that a signal handler that sees the context finds it
+         * empty */
         memory_order_seq_cst);
     profiler_tls.program_context = own;
     thread->program_context = own;
     return own;
 }
 
-/* Returns NULL if the thread has no context. */
+/* Returns the thread's context; NULL: it has none. */
 static struct program_context *existing_context(void) {
     const struct thread_state *const thread = profiler_tls.thread;
     return thread ? thread->program_context : NULL;

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Number of tries, because another thread may be changing the settings. */
+/* Bounds the tries, because another thread may be changing the settings. */
 enum { TRIES = 3 };
 
 /* Returns true if the profiler may work on this thread: it has not left. */
@@ -41,7 +41,7 @@ int otelprof_start(void) {
 int otelprof_flush(unsigned timeout_ms) {
     if (!may_work())
         return 0;
-    capture_offer_helper(); /* a forked child may have no helper yet */
+    capture_offer_helper(); /* starts a helper, because a forked child may have none yet */
     return wanted_export_request(timeout_ms);
 }
 
@@ -61,7 +61,7 @@ static uint64_t lost_samples(void) {
     return lost;
 }
 
-/* A program built with another version's header has fewer counters, or more. */
+/* Reads the counters. A program built with another version's header has fewer counters, or more. */
 int otelprof_counters_read(struct otelprof_counters *counters) {
     if (!counters || counters->size < sizeof counters->size || !may_work())
         return 0;

@@ -11,7 +11,7 @@ enum { MOST_ATTRIBUTES = 64 };
 
 static struct {
     struct process_context_publication publication;
-    /* Neither on the program's stack nor in its allocator's memory. */
+    /* is neither on the program's stack nor in its allocator's memory */
     uint8_t payload[CONTEXT_PUBLICATION_BYTES];
 } resource;
 
