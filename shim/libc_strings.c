@@ -1,11 +1,4 @@
-/* Replaces functions of <string.h> and for sets of signals.
- *
- * Each name taken from libc costs a lookup at the start of every process, about 500 instructions,
- * even if nothing is profiled. Functions that are chosen by processor (AVX) touch a page or two of
- * libc in addition. So short functions for short texts are here. The names stay within this object:
- * no library uses them. Functions on much data (memcpy, strlen) are libc's.
- *
- * Context: any. Async-signal-safe: yes.
+/* Replaces libc's functions for short texts and for sets of signals.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Reads volatile: a compiler that recognises the loop would replace it by a call of the same
- * function. */
+/* Returns a character. Reads volatile: a compiler that recognises the loop would replace it by a
+ * call of the same function. */
 static char at(const char *text, size_t place) {
     return ((const volatile char *)text)[place];
 }
@@ -51,7 +44,8 @@ char *strrchr(const char *text, int wanted) {
     }
 }
 
-/* Does not use strchr(), because the text's final 0 is in no set. */
+/* Returns true if `set` contains the character. Does not use strchr(), which would find the text's
+ * final 0 in every set. */
 static bool is_one_of(char c, const char *set) {
     while (at(set, 0) && at(set, 0) != c)
         set++;
@@ -91,7 +85,8 @@ char *strstr(const char *text, const char *wanted) {
 /* --- sets of signals: bit 0 of the first word is signal 1 --- */
 
 enum { WORD_BITS = 8 * sizeof(unsigned long), SIGNALS = 64 };
-/* libc interrupts threads by these signals, which are in no full set (nptl(7), "NPTL and signals").
+/* Leaves out the signals by which libc interrupts threads: they are in no full set (nptl(7), "NPTL
+ * and signals").
  */
 enum { LIBC_SIGNALS_FROM = 32, LIBC_SIGNALS = 2 };
 

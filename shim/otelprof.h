@@ -1,13 +1,13 @@
 /* Declares libotelprof's public interface: programs pass information to the profiler, or query it.
  *
- * Programs need none of it: the profiler is preloaded, and configured by OTEL_* variables. This
+ * Programs need not use it: the profiler is preloaded, and configured by OTEL_* variables. This
  * header is enough, in C99, C++11 and later: there is no library to link with. Where the profiler
  * is not preloaded, in a static executable too, each call does nothing, and returns the value that
- * its comment gives. docs/programs.md has an example of each.
+ * its comment gives. docs/programs.md has an example of each function.
  *
  * A thread's context is the span that it works for, and labels; each sample of the thread carries
- * it. It is a stack: scopes nest. Threads begin with an empty one; a forked child's thread
- * continues with that of the thread that called fork().
+ * it. A context is a stack: scopes nest. Threads begin with an empty context; a forked child's
+ * thread continues with the context of the thread that called fork().
  *
  * Each comment says where a function may be called. "Any": on any thread, before main and at exit,
  * with any lock held, in signal handlers, too; it is async-signal-safe, takes no lock, and makes no
@@ -90,7 +90,7 @@ OTELPROF_GIVES(const char *, OTELPROF_NULL, version, (void), ())
 enum { OTELPROF_TRACE_ID_BYTES = 16, OTELPROF_SPAN_ID_BYTES = 8 };
 
 /* Ids are bytes as W3C Trace Context orders them: the first two hexadecimal digits are the first
- * byte. All zero: none. */
+ * byte. All zero: no id. */
 struct otelprof_span {
     uint8_t trace_id[16];
     uint8_t span_id[8];
@@ -109,12 +109,12 @@ OTELPROF_GIVES(int, 0, span_get, (struct otelprof_span * span), (span))
 
 /* --- the thread's labels --- */
 
-/* Adds a label to the calling thread's samples until otelprof_label_pop(). Another label of the
- * same key hides it while that one exists. Both strings are UTF-8, at most 255 bytes each, the key
- * not empty; they are copied. A thread has at most 16 labels, of 448 bytes in all. A label that is
- * NULL, too long or beyond these limits is not kept, and the thread's samples are counted
- * (otelprof.dropped.context_cut); it must be popped, too. Returns the number of labels that were
- * pushed before. Context: any. */
+/* Adds a label to the calling thread's samples until otelprof_label_pop(). A later label of the
+ * same key hides it until that label is popped. Both strings are UTF-8, at most 255 bytes each, the
+ * key not empty; the profiler copies them. A thread has at most 16 labels, of 448 bytes in all. A
+ * label that is NULL, too long or beyond these limits is not kept, and the thread's samples are
+ * counted (otelprof.dropped.context_cut); it must be popped, too. Returns the number of labels that
+ * were pushed before. Context: any. */
 OTELPROF_GIVES(unsigned, 0, label_push, (const char *key, const char *value), (key, value))
 
 /* Removes the label that was pushed last, if there is one. Context: any. */
@@ -126,14 +126,14 @@ OTELPROF_DOES(label_pop_to, (unsigned before), (before))
 
 /* --- programs that do several things on one thread: event loops, coroutines --- */
 
-/* A context that no thread has at present. The program provides the memory; all zero is an empty
- * context. The content belongs to the profiler, and is valid only in this process. */
+/* Holds a context that no thread has at present. The program provides the memory; all zero is an
+ * empty context. The content belongs to the profiler, and is valid only in this process. */
 struct otelprof_context {
     uint64_t opaque[96];
 };
 
-/* Exchanges the calling thread's context with the one in `context`: called before an event loop
- * works for a request, and again afterwards. Context: any but a signal handler. */
+/* Exchanges the calling thread's context with the one in `context`: an event loop calls it before
+ * it works for a request, and again afterwards. Context: any but a signal handler. */
 OTELPROF_DOES(context_swap, (struct otelprof_context * context), (context))
 
 /* Copies the calling thread's context, which stays unchanged: for work that is passed to another
@@ -152,10 +152,11 @@ struct otelprof_attribute {
 
 /* Describes the process ("service.name", "service.version"): sets `count` attributes of its
  * profiles' resource, published as OpenTelemetry's process context, so that other profilers read
- * them, too. A later call replaces them. At most 8,000 bytes in all, UTF-8. Returns 1 if they are
- * published; 0 if they are too long, the kernel refused, there is no profiler, or the program, or
- * one of its libraries, publishes a process context by itself. A forked child does not inherit
- * them: it must call again. One thread at a time. Context: calm. */
+ * them, too. A later call replaces the attributes. They are UTF-8, at most 8,000 bytes in all.
+ * Returns 1 if they are published; 0 if they are too long, the kernel refused, there is no
+ * profiler, or the program, or one of its libraries, publishes a process context by itself. A
+ * forked child does not inherit the attributes: it must call again. Only one thread may call at a
+ * time. Context: calm. */
 OTELPROF_GIVES(int, 0, resource_publish,
                (const struct otelprof_attribute *attributes, size_t count), (attributes, count))
 
@@ -171,7 +172,7 @@ OTELPROF_GIVES(int, 0, start, (void), ())
  * calm. */
 OTELPROF_GIVES(int, 0, flush, (unsigned timeout_ms), (timeout_ms))
 
-/* The profiler's counters in this process so far. */
+/* Holds the profiler's counters in this process so far. */
 struct otelprof_counters {
     size_t size;             /* sizeof(struct otelprof_counters), set by the caller */
     uint64_t samples;        /* samples that were recorded */

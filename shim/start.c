@@ -40,15 +40,15 @@
 
 enum {
     CONFIG_BYTES = 16384,
-    /* size of the memory for sentences, which is not touched if there are none */
+    /* bytes for sentences, which are not touched if there are no sentences */
     SENTENCES_BYTES = 16384,
     PATH_BYTES = 512,
 };
 
-/* Kinds of sentences about the settings, which are kept until the log file is known. */
+/* Lists the kinds of sentences about the settings, which are kept until the log file is known. */
 enum sentences { WRONG_SETTINGS, NOTES, KINDS_OF_SENTENCES };
 
-/* Decisions for the life of the process. */
+/* Holds decisions for the life of the process. */
 static struct start {
     enum preload_source source;
     enum environment_rule rule;
@@ -56,10 +56,12 @@ static struct start {
     bool files_refused; /* the environment named a file that only a configuration file may name */
     struct config config;
     struct log log;
-    /* the process's own flags: log.said points here until they are shared (helper.c) */
+    /* the process's own flags: log.said points here until they are shared with children
+     * (helper.c) */
     _Atomic uint32_t logged;
     size_t sentences_bytes[KINDS_OF_SENTENCES];
-    char config_text[CONFIG_BYTES]; /* mostly a few bytes, in the same page as the fields above */
+    /* strings of the configuration: mostly a few bytes, in the same page as the fields above */
+    char config_text[CONFIG_BYTES];
     struct origin origin;
     char flush_path[PATH_BYTES];
     char release_path[PATH_BYTES];
@@ -93,7 +95,7 @@ static struct log *log_to_write(void) {
 }
 
 /* Returns WARN in the first process of a tree with the same settings, and a lower level in the
- * others, because the first process has reported the errors. */
+ * other processes, because the first has reported the errors. */
 static enum log_level level_if_first(enum process_tree_reporter reporter) {
     return process_tree_has_reported(reporter) ? LOG_DEBUG : LOG_WARN;
 }
@@ -123,8 +125,8 @@ static void report_sentences(enum sentences kind, enum log_level level) {
         log_write(log_to_write(), level, "%s", text + at);
 }
 
-/* Host-wide, reports errors only in profiled programs, because the settings are not meant for
- * others. */
+/* Reports errors of the settings. Host-wide, reports them only in profiled programs, because the
+ * settings are not meant for other programs. */
 static void report_wrong_settings(bool profiled) {
     if (start.sentences_bytes[WRONG_SETTINGS] == 0)
         return;
@@ -178,8 +180,8 @@ static void parse_settings(const char *const *environment, const struct config_l
                  remember_wrong, NULL);
 }
 
-/* Reports why the profiler stays off. NULL: there may be a kill switch in files that could not be
- * opened. */
+/* Reports why the profiler stays off. `kill_switch` NULL: there may be a kill switch in files that
+ * could not be opened. */
 static bool stay_off(const char *kill_switch) {
     start.sentences_bytes[WRONG_SETTINGS] = 0;
     if (start.config.log_level < LOG_DEBUG)
@@ -192,8 +194,8 @@ static bool stay_off(const char *kill_switch) {
     return false;
 }
 
-/* Returns false if the process must not be profiled: the kill switch is on, the environment
- * disables it, or the files may do so. */
+/* Reads the settings. Returns false if the process must not be profiled: the kill switch is on, the
+ * environment disables it, or the files may do so. */
 static bool read_settings(const char *const *environment) {
     const char *const disabled = config_names_value(environment, "OTEL_SDK_DISABLED");
     if (disabled && text_equals_ignoring_case(disabled, "true")) {
@@ -204,7 +206,7 @@ static bool read_settings(const char *const *environment) {
     const char *const kill_switch = host_files_kill_switch(folder);
     if (!kill_switch)
         parse_settings(environment, host_files_read(folder, remember_wrong, remember_note));
-    /* read for the report of the kill switch */
+    /* stores the level for the report of the kill switch */
     else if (environment_has(environment, "OTEL_LOG_LEVEL"))
         parse_settings(environment, NULL);
     host_files_close(folder);
@@ -249,8 +251,8 @@ static enum choice start_choose(void) {
     return choice;
 }
 
-/* Host-wide, commands of the system are excluded before any settings file is read: they are most
- * processes of a machine, and no file can include them. */
+/* Returns true for a process that is excluded before any settings file is read. Host-wide these are
+ * commands of the system: they are most processes of a machine, and no file can include them. */
 static bool is_left_to_itself(const char *const *environment) {
     return choice_is_command() && !environment_has(environment, "OTEL_PROFILER_INCLUDE") &&
            !environment_has(environment, "OTEL_PROFILER_EXCLUDE") &&
@@ -276,12 +278,13 @@ static bool is_to_profile(enum choice choice, char *const *arguments) {
     check_log_file();
     start.files_refused = start.sources.files_left_out;
     if (!start.sources.writes_file && config_writes_file(&start.config)) {
-        /* an export file that the environment must not name, and that no configuration file
-         * names */
+        /* the environment names an export file that it must not name, and no configuration file
+         * names one */
         start.files_refused = true;
         start.config.exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
     }
-    /* before lookups of missing names, because valgrind counts their allocations */
+    /* checks before names are looked up that may be missing, because valgrind counts the
+     * allocations of such lookups */
     const bool ineligible =
         is_enabled() &&
         ((choice_has_default(start.config.exclude) && is_under_valgrind(&start.log)) ||
@@ -346,7 +349,8 @@ static void prepare_helper(void) {
     helper.config = &start.config;
     helper.log = &start.log;
     helper.origin = &start.origin;
-    /* the helper reads the file later, and perhaps in another folder */
+    /* stores an absolute path, because the helper reads the file later, when the working directory
+     * may be another */
     if (start.config.config_file[0]) {
         start.config.config_file = log_file_absolute(start.config.config_file, start.config_path,
                                                      sizeof start.config_path);
@@ -363,8 +367,8 @@ static void prepare_helper(void) {
     helper.watch.main = pthread_self();
 }
 
-/* Returns false, after logging that, if the process is not profiled. The caller starts the
- * helper. */
+/* Arms the profiler. Returns false, and logs why, if the process is not profiled. The caller starts
+ * the helper. */
 static bool start_arm(const char *const *environment) {
     const int sandbox = prctl(PR_GET_SECCOMP);
     if (sandbox)
@@ -402,13 +406,15 @@ IN_FIRST_PAGE static bool has_begun; /* not atomic, because there is one thread 
 /* Runs the start once. `arguments`: NULL if they are unknown. */
 static void start_begin(const char *const *environment, char *const *arguments) {
     if (has_begun ||
-        /* AT_SECURE: the loader should have dropped the profiler; if it has not, stays off */
+        /* AT_SECURE: the loader should have dropped the profiler; if it has not, the profiler stays
+         * off */
         getauxval(AT_SECURE))
         return;
     if (!libc_is_complete())
         return;
     has_begun = true;
-    if (atomic_load(&capture_is_off)) /* another constructor has left: lifecycle_leave_thread() */
+    /* another library's constructor has called lifecycle_leave_thread() */
+    if (atomic_load(&capture_is_off))
         return;
     const int saved = errno; /* errno must be 0 when main begins (C standard) */
     const enum choice choice = start_decide(environment, arguments);
@@ -417,14 +423,14 @@ static void start_begin(const char *const *environment, char *const *arguments) 
     report_wrong_settings(profiled);
     if (!profiled) {
         lifecycle_decline();
-        /* not for programs such as `ls`: it costs too much, and they load no library that would
-         * notice */
+        /* hides no hooks in programs such as `ls`: that costs too much, and they load no library
+         * that would notice */
         if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
             unexport_unneeded();
         errno = saved;
         return;
     }
-    /* resolves what the hooks need; in other processes the first call does so */
+    /* resolves the next functions now; in other processes the first call of a hook resolves them */
     (void)next_calls();
     allocation_path_resolve();
     hooks_syscall_finish_init();
@@ -445,8 +451,8 @@ void start_before_constructor(void) {
     start_begin((const char *const *)(const void *)environ, NULL);
 }
 
-/* glibc passes main's arguments to constructors. The environment is read from there, once, because
- * programs export a getenv of their own and overwrite environ. */
+/* Starts the profiler. glibc passes main's arguments to constructors. The environment is read from
+ * these, once, because programs export a getenv of their own and overwrite environ. */
 __attribute__((constructor)) static void construct(int argc, char **argv, char **envp) {
     (void)argc;
     start_begin((const char *const *)(const void *)envp, argv);

@@ -3,7 +3,7 @@
 #define OTELPROF_START_H
 
 /* Starts the profiler if its constructor has not run yet, because a thread is about to be created,
- * by a library's constructor that runs before ours. Idempotent. Called by pthread_create's hook, as
+ * by a library's constructor that runs before ours. Idempotent. pthread_create's hook calls it, as
  * the only call into a higher layer. Context: calm, single-threaded. */
 void start_before_constructor(void);
 

@@ -16,7 +16,8 @@
 
 #include <stdbool.h>
 
-/* Uses assembly, because the compiler or libc's macros make most of the references. */
+/* Declares a name as weak by assembly, because the compiler or libc's macros make most of the
+ * references. */
 #define WEAK(name) __asm__(".weak " #name)
 #define WEAK_OF_VERSION(name, version)                                                             \
     __asm__(".symver " #name "," #name "@GLIBC_" #version "\n.weak " #name)
@@ -33,7 +34,8 @@ const char *gnu_get_libc_version(void) __attribute__((weak));
 void *dlsym(void *, const char *) __attribute__((weak));
 int pthread_join(unsigned long, void **) __attribute__((weak));
 
-/* Returns false on musl, and on glibc before 2.34 in a program without libdl or libpthread. */
+/* Returns true if libc has all these names: false on musl, and on glibc before 2.34 in a program
+ * without libdl or libpthread. */
 static inline bool libc_is_complete(void) {
     return gnu_get_libc_version && dlsym && pthread_join;
 }
