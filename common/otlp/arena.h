@@ -1,4 +1,5 @@
-/* Manages the memory of one flush cycle: taken piece by piece, given back all at once.
+/* Manages the memory of one flush cycle: callers take it piece by piece, and free all of it at
+ * once.
  *
  * The messages of one export are thousands of small objects of the same lifetime; with an arena no
  * message needs a destructor, and no memory can leak. If malloc fails, the arena sets `failed`,
@@ -32,14 +33,14 @@ char *arena_copy(struct arena *arena, const void *bytes, size_t size);
 /* Frees all memory; the arena is then empty and usable again. */
 void arena_free(struct arena *arena);
 
-/* An array of pointers that grows in an arena. */
+/* Holds an array of pointers that grows in an arena. */
 struct arena_list {
     void **items;
     size_t count;
     size_t capacity;
 };
 
-/* Returns false without memory. */
+/* Adds an item. Returns false without memory. */
 bool arena_list_add(struct arena *arena, struct arena_list *list, void *item);
 
 #endif

@@ -2,8 +2,9 @@
  * no item is ever listed twice.
  *
  * Keys are byte strings, copied into the arena; numbers count from 0 in order of first appearance,
- * which makes the output deterministic. Open addressing, doubling at three quarters full; a slot
- * has eight bytes. The keys are in a list by number, which is the table itself. Context: flush.
+ * which makes the output deterministic. The index uses open addressing, and doubles when three
+ * quarters are full; a slot has eight bytes. The keys are in a list by number, which is the table
+ * itself. Context: flush.
  */
 #ifndef OTELPROF_INTERN_H
 #define OTELPROF_INTERN_H
@@ -13,7 +14,8 @@
 #include <stdint.h>
 
 struct intern_key {
-    const void *bytes; /* aligned to 16 bytes, followed by a NUL; lives as long as the arena */
+    /* bytes of the key, aligned to 16 and followed by a NUL; they live as long as the arena */
+    const void *bytes;
     size_t size;
 };
 

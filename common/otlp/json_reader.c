@@ -207,7 +207,7 @@ static bool json_enter(struct json_reader *r, char c) {
     return json_take(r, c) && (r->depth++ < MAX_DEPTH || json_fail(r));
 }
 
-/* Called after an item: returns whether another item follows. Consumes the comma, or `close`. */
+/* Returns whether another item follows the item that was read. Consumes the comma, or `close`. */
 static bool json_has_next(struct json_reader *r, char close) {
     if (peek(r) == ',')
         return json_take(r, ',');

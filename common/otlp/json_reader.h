@@ -22,7 +22,8 @@ struct json_reader {
     bool failed;
 };
 
-/* Must consume the member's value by one call of json_*(). `name` is cut at 63 bytes. */
+/* Receives a member; must consume the member's value by one call of json_*(). `name` is cut at 63
+ * bytes. */
 typedef void json_member(void *arg, struct json_reader *reader, const char *name);
 
 /* Each of these functions consumes one value of its kind; `null` counts as a value of any kind, and

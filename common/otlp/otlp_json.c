@@ -39,7 +39,7 @@ static void put_hex(struct wire *text, const ProtobufCBinaryData *data) {
     text->size += 2 * data->len;
 }
 
-/* RFC 4648, section 4: three bytes become four characters, padded. */
+/* Writes base64 as RFC 4648, section 4, defines it: three bytes become four characters, padded. */
 static void put_base64(struct wire *text, const ProtobufCBinaryData *data) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < data->len; i += 3) {
@@ -102,7 +102,8 @@ static void put_real(struct wire *text, double value) {
     else if (isinf(value))
         put_word(text, value < 0 ? "\"-Infinity\"" : "\"Infinity\"");
     else if (value == 0 && signbit(value))
-        put_word(text, "-0.0"); /* some readers parse "-0" as an integer, which has no sign */
+        /* writes a fraction, because some readers parse "-0" as an integer, which has no sign */
+        put_word(text, "-0.0");
     else
         put_double(text, value);
 }
@@ -221,7 +222,7 @@ static size_t size_of(ProtobufCType type) {
 /* --- a message's fields --- */
 
 /* Returns whether a field that is no list must be written. A proto3 field without presence is left
- * out if its bits are those of the default, so -0.0 is written. */
+ * out if it has the same bits as the default, so -0.0 is written. */
 static bool is_present(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
     static const char zeros[8];
     const char *const base = (const char *)message;

@@ -1,6 +1,6 @@
 /* Writes a message as OTLP's JSON: the body of an `http/json` request, or a line of a .jsonl file.
  *
- * No message has code or a list of fields of its own: the writer walks each message by the
+ * There is no code and no list of fields for a single message: the writer walks each message by the
  * descriptors that the protobuf compiler generates from proto/. The mapping is protobuf's, with
  * OTLP's exceptions: names in lowerCamelCase; trace_id, span_id and profile_id in hex, other bytes
  * in base64; 64-bit integers as strings; enums as integers; default values are left out, except in

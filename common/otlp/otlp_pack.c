@@ -13,7 +13,8 @@ typedef Opentelemetry__Proto__Profiles__V1development__ResourceProfiles Resource
 typedef Opentelemetry__Proto__Profiles__V1development__ScopeProfiles ScopeProfiles;
 typedef Opentelemetry__Proto__Profiles__V1development__ValueType ValueType;
 
-/* Field numbers (proto/) of the parts that are appended to a message that protobuf-c has packed. */
+/* Lists field numbers (proto/) of the parts that are appended to a message that protobuf-c has
+ * packed. */
 enum { REQUEST_RESOURCE_PROFILES = 1, REQUEST_DICTIONARY = 2 };
 enum { RESOURCE_PROFILES_SCOPE_PROFILES = 2 };
 enum { SCOPE_PROFILES_PROFILES = 2 };
@@ -110,7 +111,7 @@ static void pack_attribute(struct wire *out, const struct intern_key *key) {
 
 typedef void pack_item(struct wire *out, const struct intern_key *key);
 
-/* Leaves the zero value empty. */
+/* Packs a table. The zero value, item 0, stays an empty message. */
 static void pack_table(struct wire *out, unsigned field, const struct intern *table,
                        pack_item *pack) {
     for (int32_t i = 0; i < table->count; i++) {
@@ -145,14 +146,14 @@ static void count_location_uses(const struct otlp_writer *w, struct use *uses) {
     }
 }
 
-/* The order in which the locations are listed, and the place of each location in it. */
+/* Holds the order in which the locations are listed, and the place of each location in it. */
 struct ranking {
     struct use *uses;
     int32_t *places;
 };
 
-/* Gives the numbers that take one byte to the locations that are in most stacks, because stacks are
- * the larger part of an export. Returns false if there is no memory. */
+/* Ranks the locations, so that the locations that are in most stacks get numbers that take one
+ * byte, because stacks are the larger part of an export. Returns false if there is no memory. */
 static bool rank_locations(struct otlp_writer *w, struct ranking *ranking) {
     const size_t count = (size_t)w->locations.count;
     struct use *const uses = arena_take(&w->arena, count * sizeof *uses);
@@ -160,7 +161,7 @@ static bool rank_locations(struct otlp_writer *w, struct ranking *ranking) {
     if (!uses || !places)
         return false;
     count_location_uses(w, uses);
-    /* item 0 is the zero value, and stays first */
+    /* leaves item 0, the zero value, at the first place */
     qsort(uses + 1, count - 1, sizeof *uses, most_used_first);
     for (size_t i = 0; i < count; i++)
         places[uses[i].location] = (int32_t)i;
@@ -196,7 +197,7 @@ static void pack_dictionary(struct wire *out, const struct otlp_writer *w,
 /* --- profiles --- */
 
 /* Pack a message, or its fields before, or after, a repeated field with tens of thousands of
- * values. These are written in between, without structs of their own. So all fields are in the
+ * values. The values are written in between, without structs of their own. So all fields are in the
  * order of their numbers. */
 static void pack_message(struct wire *out, const ProtobufCMessage *message) {
     if (wire_reserve(out, protobuf_c_message_get_packed_size(message)))

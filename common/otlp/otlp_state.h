@@ -15,7 +15,7 @@
 
 enum { ID_BYTES = 16 };
 
-/* Indexes of the parts of a sample's identity. */
+/* Lists the indexes of the parts of a sample's identity. */
 enum { IDENTITY_STACK, IDENTITY_LINK, IDENTITY_ATTRIBUTES };
 
 typedef Opentelemetry__Proto__Common__V1__KeyValue KeyValue;
@@ -40,9 +40,9 @@ struct otlp_profile {
     struct intern attributes; /* sorted numbers of attributes, each an int32_t */
 };
 
-/* The items of the tables are byte strings without padding, so that two items are equal exactly if
- * their bytes are equal. Items refer to others by number; number 0 of each table is its zero
- * value. */
+/* Describes an item of a table. Items are byte strings without padding, so that two items are equal
+ * exactly if their bytes are equal. An item refers to another item by its number; number 0 of each
+ * table is its zero value. */
 struct listed_function {
     int32_t name;
     int32_t system_name;
@@ -55,7 +55,7 @@ struct listed_mapping {
     uint64_t limit;
     uint64_t file_offset;
     int32_t filename;
-    int32_t attributes[]; /* up to the item's end */
+    int32_t attributes[]; /* continues up to the item's end */
 };
 enum { LISTED_MAPPING_BYTES = offsetof(struct listed_mapping, attributes) };
 
@@ -63,7 +63,7 @@ struct listed_location {
     uint64_t address;
     int32_t mapping;
     int32_t frame_type;
-    struct otlp_line lines[]; /* up to the item's end */
+    struct otlp_line lines[]; /* continues up to the item's end */
 };
 
 struct listed_link {
@@ -71,7 +71,7 @@ struct listed_link {
     uint8_t span_id[SPAN_ID_BYTES];
 };
 
-/* Field numbers of AnyValue. */
+/* Lists field numbers of AnyValue. */
 enum { ANY_STRING = 1, ANY_BOOL = 2, ANY_INT = 3, ANY_DOUBLE = 4, ANY_ARRAY = 5 };
 
 struct listed_attribute {
@@ -79,12 +79,13 @@ struct listed_attribute {
     int32_t key;
     int32_t unit;
     uint32_t form; /* ANY_* */
-    char text[];   /* up to the item's end: ANY_STRING; ANY_ARRAY: each text with its NUL */
+    /* continues up to the item's end; ANY_STRING: one text; ANY_ARRAY: each text with its NUL */
+    char text[];
 };
 enum { LISTED_ATTRIBUTE_BYTES = offsetof(struct listed_attribute, text) };
 
-/* A stack is a list of the numbers of its locations. In the message locations get other numbers,
- * which are final only when all stacks are known. */
+/* Holds the lists. A stack is a list of the numbers of its locations. In the message locations get
+ * other numbers, which are final only when all stacks are known. */
 struct otlp_writer {
     struct arena arena;
     struct intern strings, attributes, functions, mappings, locations, stacks, links;

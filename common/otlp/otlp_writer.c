@@ -156,7 +156,7 @@ static void resource_attribute(struct otlp_writer *w, const char *key, AnyValue 
     (void)arena_list_add(&w->arena, &w->resource, pair);
 }
 
-/* Makes the value of a resource's attribute: ANY_VALUE(INT, int_value = 3). */
+/* Makes the value of a resource's attribute, for example ANY_VALUE(INT, int_value = 3). */
 #define ANY_VALUE(kind, ...)                                                                       \
     ((AnyValue){                                                                                   \
         .base = PROTOBUF_C_MESSAGE_INIT(&opentelemetry__proto__common__v1__any_value__descriptor), \

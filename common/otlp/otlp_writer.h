@@ -43,7 +43,7 @@ struct otlp_profile_type {
     int64_t period;
 };
 
-/* Returns NULL without memory. */
+/* Opens a writer. Returns NULL without memory. */
 struct otlp_writer *otlp_writer_open(void);
 void otlp_writer_close(struct otlp_writer *writer);
 
@@ -68,21 +68,21 @@ int32_t otlp_attribute_strings(struct otlp_writer *writer, const char *key,
 int32_t otlp_function(struct otlp_writer *writer, const char *name, const char *system_name,
                       const char *file, int32_t start_line);
 int32_t otlp_mapping(struct otlp_writer *writer, const struct otlp_mapping *mapping);
-/* `lines`: inlined callee first. `frame_type`: index of an attribute. */
+/* Lists a location. `lines`: inlined callee first. `frame_type`: index of an attribute. */
 int32_t otlp_location(struct otlp_writer *writer, int32_t mapping, uint64_t address,
                       const struct otlp_line *lines, size_t line_count, int32_t frame_type);
 int32_t otlp_stack(struct otlp_writer *writer, const int32_t *locations, size_t count);
 int32_t otlp_link(struct otlp_writer *writer, const uint8_t trace_id[16], const uint8_t span_id[8]);
 
 /* --- profiles, in the order of the calls --- */
-/* `id`: 16 bytes. `expected`: number of samples to make room for at once; more may follow. Returns
- * NULL without memory. */
+/* Begins a profile. `id`: 16 bytes. `expected`: number of samples to make room for at once; more
+ * may follow. Returns NULL without memory. */
 struct otlp_profile *otlp_profile(struct otlp_writer *writer, const struct otlp_profile_type *type,
                                   const uint8_t id[16], uint64_t time_unix_nano,
                                   uint64_t duration_nano, size_t expected);
 void otlp_profile_attribute(struct otlp_writer *writer, struct otlp_profile *profile,
                             int32_t attribute);
-/* The identity of a sample, with at most so many attributes. */
+/* Describes the identity of a sample, with at most so many attributes. */
 enum { OTLP_SAMPLE_ATTRIBUTES = 40 };
 struct otlp_identity {
     int32_t stack;

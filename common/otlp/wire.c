@@ -26,7 +26,8 @@ uint8_t *wire_take(struct wire *wire, size_t *size) {
 
 static bool wire_fail(struct wire *wire) {
     wire->failed = true;
-    wire->capacity = wire->size; /* so that the check for room detects the failure, too */
+    /* takes the room away, so that the check for room detects the failure, too */
+    wire->capacity = wire->size;
     return false;
 }
 
@@ -48,7 +49,7 @@ bool wire_reserve(struct wire *wire, size_t size) {
     return wire->capacity - wire->size >= size || wire_grow(wire, size);
 }
 
-/* Returns the place after the number. */
+/* Writes a number, and returns the place after it. */
 static uint8_t *wire_put_varint(uint8_t *at, uint64_t value) {
     for (; value > 0x7f; value >>= 7)
         *at++ = (uint8_t)(value | 0x80);
@@ -114,7 +115,7 @@ void wire_bytes(struct wire *wire, unsigned field, const void *bytes, size_t siz
     wire_end_at(wire, at + size);
 }
 
-/* Reserves one byte for the length, which suffices for most fields. */
+/* Begins a message. Reserves one byte for the length, which suffices for most fields. */
 size_t wire_begin(struct wire *wire, unsigned field) {
     if (!wire_reserve(wire, MAX_VARINT + 1))
         return 0;

@@ -1,12 +1,12 @@
 /* Writes Protobuf's wire format straight into a buffer.
  *
  * Samples, stacks and the dictionary of an export are tens of thousands of small messages. As a
- * struct of a generated encoder each takes ten times its size and is walked three times; here each
- * field is written once, to its final place. protobuf-c encodes the few other messages. A message
- * inside another is begun, filled and ended; its length, which precedes it, is filled in at the
- * end. The buffer grows as needed. If there is no memory, the buffer is marked `failed`, and
- * further writes have no effect, so one check at the end suffices. Reference:
- * protobuf.dev/programming-guides/encoding. Context: flush. Not thread-safe.
+ * struct of a generated encoder each message would take ten times its size, and the encoder would
+ * walk it three times; here each field is written once, to its final place. protobuf-c encodes the
+ * few other messages. A message inside another is begun, filled and ended; its length, which
+ * precedes it, is filled in at the end. The buffer grows as needed. If there is no memory, the
+ * buffer is marked `failed`, and further writes have no effect, so one check at the end suffices.
+ * Reference: protobuf.dev/programming-guides/encoding. Context: flush. Not thread-safe.
  */
 #ifndef OTELPROF_WIRE_H
 #define OTELPROF_WIRE_H

@@ -49,7 +49,7 @@ void text_add_json(struct wire *text, const char *string) {
         if (length)
             text_add_escaped(text, (unsigned char)*at);
         else
-            wire_raw(text, "\xef\xbf\xbd", 3); /* U+FFFD */
+            wire_raw(text, "\xef\xbf\xbd", 3); /* writes U+FFFD */
         at++;
     }
     wire_raw(text, "\"", 1);
@@ -77,7 +77,8 @@ void text_add_shown(struct wire *text, const char *string) {
     add_shown(text, string, strlen(string), "", "", "\\x%02x");
 }
 
-/* In this format the end of a line has an escape, and a tab is written unchanged. */
+/* Adds a label's value. In this format the end of a line has an escape, and a tab is written
+ * unchanged. */
 void text_add_prometheus(struct wire *text, const char *string) {
     wire_raw(text, "\"", 1);
     for (;;) {
