@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-/* Works as syscall() with all six arguments: -1 and errno on failure. Context: any.
+/* Works as syscall() with all six arguments: returns -1 and sets errno on failure. Context: any.
  * Async-signal-safe: yes. */
 static inline long bare_syscall(long number, long a, long b, long c, long d, long e, long f) {
     enum { MOST_ERRNO = 4095 }; /* linux/err.h, MAX_ERRNO */

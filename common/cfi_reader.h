@@ -1,6 +1,6 @@
-/* Reads unwind tables within bounds: no read ever leaves [at, end). After the first attempt to do
- * so every value is 0 and `failed` stays set, so that callers check only once, at the end. Context:
- * any. Async-signal-safe: yes.
+/* Reads unwind tables within bounds: no read ever leaves [at, end). After the first attempt to read
+ * beyond them every value is 0 and `failed` stays set, so that callers check only once, at the end.
+ * Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_CFI_READER_H
 #define OTELPROF_CFI_READER_H
@@ -15,7 +15,7 @@ struct reader {
     bool failed;
 };
 
-/* Encodings of pointers, LSB 5.0 core, 10.5.1. */
+/* Lists the encodings of pointers, LSB 5.0 core, 10.5.1. */
 enum {
     ENCODING_OMIT = 0xff,
     ENCODING_FORMAT = 0x0f,
@@ -103,7 +103,7 @@ static inline uint64_t read_format(struct reader *r, unsigned format) {
     }
 }
 
-/* Reads an encoded pointer. An indirect one is skipped, but not followed. */
+/* Reads an encoded pointer. An indirect pointer is skipped, but not followed. */
 static inline uint64_t read_pointer(struct reader *r, unsigned encoding, uintptr_t data_base) {
     if (encoding == ENCODING_OMIT)
         return 0;

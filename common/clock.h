@@ -1,6 +1,6 @@
 /* Reads the profiler's clocks, in nanoseconds.
  *
- * They come from the kernel, not from libc: another preload (libfaketime) may define a
+ * The times come from the kernel, not from libc: another preload (libfaketime) may define a
  * clock_gettime that takes locks, and whose time differs from the futexes'. The thread's CPU clock,
  * the only one that the handler reads, is a system call in any case.
  *

@@ -7,7 +7,7 @@
 enum { LONGEST = 32 };
 static const uint64_t most_percent = 1000000; /* the CPU time of 10,000 processors */
 
-/* In its list, no unit is the end of a later unit. */
+/* Describes a unit. In its list, no unit is the end of a later unit. */
 struct unit {
     const char *name; /* NULL: the end of the list */
     uint32_t factor;

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A bound of 0 does not exist. If all bounds are 0, every sample is exported. */
+/* Holds the bounds of a condition. A bound of 0 does not exist. If all bounds are 0, every sample
+ * is exported. */
 struct condition {
     uint32_t cpu_percent; /* percent of one processor, as top shows it */
     uint32_t rss_kib;     /* resident set of the process */
@@ -22,7 +23,7 @@ static inline bool condition_is_set(struct condition condition) {
     return condition.cpu_percent || condition.rss_kib || condition.span_milli;
 }
 
-/* Returns false if `text` is no condition; `*condition` is then unchanged. */
+/* Parses the condition. Returns false if `text` is no condition; `*condition` is then unchanged. */
 bool condition_parse(const char *text, struct condition *condition);
 
 #endif

@@ -15,7 +15,7 @@ enum { MAX_NARROW = 128 };
 
 struct option {
     const char *name;
-    const char *standard; /* the default, in the form in which the user would write it */
+    const char *standard; /* the default, as the user would write it */
     enum config_kind kind;
     void *field;
 };
@@ -82,7 +82,7 @@ static bool set_text(const struct option *option, const char *text) {
     return true;
 }
 
-/* Returns the value of one form of a variable with two. NULL: neither is set. */
+/* Returns the value of a variable with two forms, in the form that is set. NULL: neither is set. */
 static const char *environment_value_either(const struct parse *p, const char *profiles_name,
                                             const char *generic_name) {
     const char *const text = environment_value(p, profiles_name);
@@ -94,8 +94,9 @@ static bool says_false(const struct parse *p, const char *name) {
     return text && text_equals_ignoring_case(text, "false");
 }
 
-/* A Unix socket has no scheme, and uses TLS only if a variable requests it, or names a certificate
- * or key. A certificate counts even if there was no room for its file's name. */
+/* Returns true if a Unix socket uses TLS. Such an endpoint has no scheme, and uses TLS only if a
+ * variable requests it, or names a certificate or key. A certificate counts even if there was no
+ * room for its file's name. */
 static bool wants_unix_tls(const struct parse *p) {
     if (p->config->insecure)
         return false;
@@ -162,7 +163,7 @@ static bool is_privacy_list(const struct option *option) {
     return option->kind == OPTION_REDACT || option->kind == OPTION_LABELS;
 }
 
-/* A text of the right form is refused only if there is no room for it. */
+/* Returns true if a text of the right form was refused because there is no room for it. */
 static bool is_too_long(const struct parse *p, const struct option *option, const char *text) {
     struct endpoint ignored;
     return option->kind == OPTION_STRING || option->kind == OPTION_STRING_OTLP ||
@@ -185,9 +186,9 @@ static void config_refuse(const struct parse *p, const struct option *option, co
                       too_long ? "is too long to keep" : expectation(p, option->kind), instead);
 }
 
-/* If both forms are set, the one for profiles wins. If its value is wrong, the generic form is
- * used, if that is valid. The warning names the wrong variable, but not its value, which might be a
- * secret. */
+/* Reads a variable with two forms. If both forms are set, the form for profiles wins. If its value
+ * is wrong, the generic form is used, if that value is valid. The warning names the wrong variable,
+ * but not its value, which might be a secret. */
 static bool read_profiles_form(struct parse *p, const struct option *option) {
     char name[64] = PROFILES_PREFIX;
     const char *const rest = option->name + sizeof GENERIC_PREFIX - 1;
@@ -223,13 +224,13 @@ static void read_option(struct parse *p, const struct option *option) {
     }
     if (text)
         config_refuse(p, option, option->name, text, standard_of(p, option));
-    if (option->kind == OPTION_ENDPOINT_OTLP) /* this kind needs no room */
+    if (option->kind == OPTION_ENDPOINT_OTLP) /* a value of this kind takes no room in the buffer */
         p->config->endpoint = endpoint_default_url(p->config->protocol == PROTOCOL_GRPC);
     else
         (void)config_set(p, option, option->standard, false);
 }
 
-/* Mappings appear only among allocations and live objects. */
+/* Adds the types that other types need: mappings appear only among allocations and live objects. */
 static void complete_types(const struct parse *p) {
     static const char name[] = "OTEL_PROFILER_TYPES";
     unsigned *const types = &p->config->types;

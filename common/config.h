@@ -2,8 +2,8 @@
  *
  * config_parse() is a pure function over an environment: it keeps no state, calls no getenv (bash
  * exports its own) and takes memory only from the caller's buffer. So the constructor of the
- * preloaded object, the unit tests and the fuzzer use the same code. For a value that cannot be
- * used the default is taken, with one warning through `warn`; the program always runs on.
+ * preloaded object, the unit tests and the fuzzer use the same code. If a value cannot be used, the
+ * parser takes the default and gives one warning through `warn`; the program always runs on.
  * options.def lists all variables; the tables in docs/ are generated from it.
  */
 #ifndef OTELPROF_CONFIG_H
@@ -24,7 +24,7 @@ enum resource_detail { RESOURCE_IDENTITY, RESOURCE_FULL };
 enum at_start { START_ON, START_OFF };
 enum symbols { SYMBOLS_NONE, SYMBOLS_FUNCTIONS, SYMBOLS_LINES };
 
-/* Bits of config.exporters; 0 = "none". */
+/* Lists the bits of config.exporters; 0 = "none". */
 enum { EXPORTER_OTLP = 1, EXPORTER_OTLP_FILE = 2, EXPORTER_CONSOLE = 4 };
 
 struct config {
@@ -93,7 +93,7 @@ typedef void config_warn(void *arg, const char *message);
 /* Reads `envp` (NULL-terminated "NAME=value" strings, as environ) into `*config`. Copies the
  * configuration's strings into `buffer` of `size` bytes, which must live as long as the
  * configuration. A string that does not fit counts as unset, with a warning. If a name appears
- * twice, the first entry counts, as for getenv(). Context: calm. Async-signal-safe: yes (no libc
+ * twice, the first entry counts, as with getenv(). Context: calm. Async-signal-safe: yes (no libc
  * state is touched). */
 void config_parse(const char *const *envp, struct config *config, char *buffer, size_t size,
                   config_warn *warn, void *arg);

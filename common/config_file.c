@@ -19,7 +19,7 @@ struct reader {
 
 /* --- warnings --- */
 
-/* `name` is the setting that the warning names; size 0: no name. */
+/* Refuses a line. `name` is the setting that the warning names; size 0: no name. */
 static void config_file_refuse(struct reader *reader, struct part name, const char *why) {
     struct sentence sentence = {.length = 0};
     if (reader->wrong++ > CONFIG_WRONG_MOST)
@@ -52,7 +52,7 @@ static bool has_control_character(struct part line) {
     return false;
 }
 
-/* Removes the quotes from `value`. Returns NULL, or the reason why that failed. */
+/* Removes the quotes from `value`. Returns NULL, or the reason why the quotes are wrong. */
 static const char *unquote(struct part *value) {
     const char quote = value->size ? *value->at : 0;
     if (quote != '"' && quote != '\'')
@@ -74,7 +74,8 @@ static void config_file_keep(struct reader *reader, struct part key, struct part
     char *const entry = reader->text + (key.at - reader->text);
     char *const at = entry + key.size;
     *at = '=';
-    for (size_t i = 0; i < value.size; i++) /* musl has no __memmove_chk */
+    /* copies by a loop, because musl has no __memmove_chk */
+    for (size_t i = 0; i < value.size; i++)
         at[1 + i] = value.at[i];
     at[1 + value.size] = 0;
     reader->lines->entries[reader->lines->count++] = entry;

@@ -10,7 +10,7 @@
 
 static const uint64_t day_ms = UINT64_C(1000) * 60 * 60 * 24;
 
-/* The words of profile_kinds.def; test_config.c compares the two lists. */
+/* Lists the words of profile_kinds.def; test_config.c compares the two lists. */
 #define TYPE_WORDS "cpu, alloc, heap, heap_peak, off_cpu, sched_delay, lock, threads, mmap"
 
 const char *config_kind_expectation(enum config_kind kind) {
@@ -69,7 +69,8 @@ const char *config_kind_expectation(enum config_kind kind) {
 
 /* --- words --- */
 
-/* Enums must have the size of an unsigned; otherwise a test of the defaults fails. */
+/* Lists the words of each enum, which must have the size of an unsigned; otherwise a test of the
+ * defaults fails. */
 static const struct choice {
     enum config_kind kind;
     unsigned count;
@@ -121,7 +122,7 @@ static bool parse_bool(const char *text, bool *value) {
 
 /* --- sets of words --- */
 
-/* The word `whole` stands for the set `all`. */
+/* Parses a set of words. The word `whole` means the set `all`. */
 static bool parse_bits(const char *text, const char *const *words, size_t count, const char *whole,
                        unsigned all, unsigned *bits) {
     unsigned found = all;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The kinds *_OTLP have a second form for profiles. */
+/* Lists the kinds. The kinds *_OTLP have a second form for profiles. */
 enum config_kind {
     OPTION_BOOL,
     OPTION_BOOL_OTLP,
@@ -41,7 +41,7 @@ enum config_kind {
     OPTION_CONDITION,
 };
 
-/* Parses `text` into `field`, whose type is the one that struct config has for the kind: a bool, a
+/* Parses `text` into `field`, whose type is the type that struct config has for the kind: a bool, a
  * uint64_t, a struct condition, or an enum or a set of bits of the size of an unsigned. Returns
  * false, and leaves the field unchanged, if `text` is not of the kind, or if the kind's values are
  * texts. */

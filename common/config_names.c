@@ -26,7 +26,7 @@ static bool is_one(const char *name, size_t size, const char *option) {
 }
 
 bool config_names_have(const char *name, size_t size) {
-    /* one string, because pointers would be relocated in each process */
+    /* is one string, because pointers would be relocated in each process */
     static const char names[] =
 #define OPTION(field, kind, name, standard, help) name "\0"
 #include "options.def"
@@ -41,7 +41,7 @@ bool config_names_have(const char *name, size_t size) {
 
 const char *config_names_value(const char *const *entries, const char *name) {
     const size_t size = strlen(name);
-    /* the first letter is compared first, because most entries differ there */
+    /* compares the first letter first, because most entries differ there */
     for (; entries && *entries; entries++)
         if (**entries == *name && strncmp(*entries, name, size) == 0 && (*entries)[size] == '=')
             return (*entries)[size + 1] ? *entries + size + 1 : NULL;

@@ -11,7 +11,8 @@
 bool config_names_have(const char *name, size_t size);
 
 /* Returns the first value of `name` among `entries` ("NAME=value", ending in NULL; NULL: none), as
- * getenv() does. NULL: there is none, or it is empty, which means the same by the specification. */
+ * getenv() does. NULL: there is no such variable, or it is empty, which counts as unset by the
+ * specification. */
 const char *config_names_value(const char *const *entries, const char *name);
 
 #endif

@@ -121,7 +121,7 @@ static bool is_usable(uint64_t number) {
     for (size_t i = 0; i < sizeof never; i++)
         if (number == never[i])
             return false;
-    /* numbers between the standard and the real-time signals are libc's own */
+    /* refuses numbers between the standard and the real-time signals, which are libc's own */
     return number >= 1 && (number < SIGSYS || number >= (uint64_t)SIGRTMIN) &&
            number <= (uint64_t)SIGRTMAX;
 }

@@ -1,8 +1,7 @@
 /* Parses the text of one variable: small pure functions, one per kind of options.def.
  *
- * All return false for a text that is not of the kind; the caller warns and keeps the default. No
- * libc call here reads the locale.
- * Context: calm. Async-signal-safe: yes.
+ * All functions return false for a text that is not of the kind; the caller warns and keeps the
+ * default. No libc call here reads the locale. Context: calm. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_CONFIG_VALUES_H
 #define OTELPROF_CONFIG_VALUES_H

@@ -10,7 +10,7 @@ enum context_source {
     CONTEXT_SOURCES
 };
 
-/* Bits of config.context. */
+/* Lists the bits of config.context. */
 enum {
 #define SOURCE(constant, name, meaning) constant = 1 << constant##_WORD,
 #include "context_sources.def"

@@ -2,9 +2,9 @@
  * C++ programs.
  *
  * libotelprof.so searches the loaded objects for the compiler's name of OpenTelemetry's class
- * ThreadLocalContextStorage. Only if it finds one it loads libotelprof-cpp.so, which finds the
- * class by that name and intercepts the program's calls of it. All functions here are called on the
- * helper thread only.
+ * ThreadLocalContextStorage. Only if it finds that name it loads libotelprof-cpp.so, which finds
+ * the class by the name and intercepts the program's calls of the class. All functions here are
+ * called on the helper thread only.
  */
 #ifndef OTELPROF_CPP_CONTEXT_H
 #define OTELPROF_CPP_CONTEXT_H
@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The class name as the compiler writes it; `abi` is the version of the API's ABI. */
+/* Makes the class name as the compiler writes it; `abi` is the version of the API's ABI. */
 #define CPP_STORAGE_NAME(abi) "N13opentelemetry2v" abi "7context25ThreadLocalContextStorageE"
 
-/* The outcome for an object in which the name was found. */
+/* Lists the outcomes for an object in which the name was found. */
 enum cpp_outcome {
     CPP_NOT_LOADED,    /* the object is no longer loaded */
     CPP_FOLLOWED,      /* the spans that become active in the object are published */
@@ -25,7 +25,7 @@ enum cpp_outcome {
     CPP_TOO_MANY,      /* there are more such objects than can be followed */
 };
 
-/* An object in which the name was found. */
+/* Describes an object in which the name was found. */
 struct cpp_object {
     uintptr_t bias;           /* load bias, as the loader reports it */
     uintptr_t name;           /* address of the name */

@@ -52,8 +52,9 @@ static int duplicate_kept(int number, const char *path) {
 
 /* --- the helper's own table --- */
 
-/* Marks the table by an empty file, which uses no memory. If that is refused, the epoll descriptor
- * in the place of stdin marks it, because programs rarely have one there. */
+/* Marks the table by an empty file, which uses no memory. If the kernel refuses the file, the epoll
+ * descriptor in the place of stdin marks the table, because programs rarely have an epoll
+ * descriptor there. */
 static void mark_table(struct descriptor_table *table) {
     const int file = (int)syscall(SYS_memfd_create, "libotelprof", MARKER_FLAGS);
     table->marker = file < 0 ? STDIN_FILENO : file;
@@ -69,7 +70,7 @@ bool descriptors_separate(struct descriptor_table *table) {
     if (keeps)
         (void)syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0);
     for (int i = 0; i <= (keeps ? STDERR_FILENO - 1 : STDERR_FILENO); i++)
-        /* such descriptors can be made in any root; reading and writing fail */
+        /* an epoll descriptor can be made in any root; reading it and writing to it fail */
         (void)syscall(SYS_epoll_create1, 0);
     mark_table(table);
     return true;
@@ -143,7 +144,8 @@ static int borrow_kept(int number) {
 }
 
 int descriptors_borrow(int number) {
-    if (seccomp_is_filtered()) /* a filter may kill for pidfd_getfd */
+    /* avoids pidfd_getfd, because a filter may kill the process for it */
+    if (seccomp_is_filtered())
         return may_be_kept(number) ? borrow_kept(number) : open_again(number);
     const int borrowed = duplicate_from_process(number);
     return borrowed == -EPERM || borrowed == -ENOSYS ? open_again(number) : borrowed;

@@ -1,11 +1,11 @@
 /* Makes a descriptor table for the helper thread alone.
  *
  * At any moment, a program may expect the lowest free number (close(0), open()), close every
- * descriptor, or pass all of them to a child. The helper's descriptors must never be among these,
- * not even for a moment. Linux allows a table for each thread. The helper's table starts empty, so
- * that it keeps no file or pipe of the program open; the helper borrows the descriptors that it
- * needs (stderr). Only behind a seccomp filter, where it cannot borrow, the table keeps stderr, if
- * that is a regular file or the journal's.
+ * descriptor, or pass all of them to a child. The helper's descriptors must never be among the
+ * program's, not even for a moment. Linux allows a table for each thread. The helper's table starts
+ * empty, so that it keeps no file or pipe of the program open; the helper borrows the descriptors
+ * that it needs (stderr). Only behind a seccomp filter, where it cannot borrow, the table keeps
+ * stderr, if that is a regular file or the journal's.
  */
 #ifndef OTELPROF_DESCRIPTORS_H
 #define OTELPROF_DESCRIPTORS_H
@@ -14,10 +14,10 @@
 
 #include <stdbool.h>
 
-/* The usual number of the file that marks a table. */
+/* States the usual number of the file that marks a table. */
 enum { DESCRIPTORS_FIRST_MARKER = 3 };
 
-/* Identifies a table by a file that is in no other one. */
+/* Identifies a table by a file that is in no other table. */
 struct descriptor_table {
     int marker;                  /* the descriptor of that file */
     struct file_identity marked; /* its identity; unknown: the table is the process's */
@@ -30,16 +30,16 @@ struct descriptor_table {
 bool descriptors_separate(struct descriptor_table *table);
 
 /* Returns false if the calling thread no longer has the table that it was given: checkpoint and
- * restore (CRIU) gives all threads of a process one table. Then none of its descriptors is a file
- * of its own. Makes one system call. Context: any, on the same thread. */
+ * restore (CRIU) gives all threads of a process one table. Then none of the thread's descriptors is
+ * a file of its own. Makes one system call. Context: any, on the same thread. */
 bool descriptors_are_own(const struct descriptor_table *table);
 
 /* Duplicates descriptor `number` (1 or 2) of the process's main thread into the calling thread's
- * table, for writing; the caller closes it. Sandboxes refuse that, or kill the process. So behind a
- * filter a file is opened again by its name in /proc, unless it has a position that the program
- * continues from; sockets are refused (ENXIO), except a stderr that was kept. Returns -errno if the
- * descriptor is not open (EBADF), the main thread has ended, or the call was refused. Context:
- * calm. */
+ * table, for writing; the caller closes it. Sandboxes refuse the call for that, or kill the
+ * process. So behind a filter this function opens a file again by its name in /proc, unless it has
+ * a position that the program continues from; sockets are refused (ENXIO), except a stderr that was
+ * kept. Returns -errno if the descriptor is not open (EBADF), the main thread has ended, or the
+ * call was refused. Context: calm. */
 int descriptors_borrow(int number);
 
 /* Duplicates the process's descriptor `number` (1 or 2) to the same number in the calling thread's

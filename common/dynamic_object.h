@@ -1,6 +1,6 @@
 /* Reads a loaded object's dynamic section: where its tables are in memory.
  *
- * For the tags that it uses itself, the loader has replaced the file's addresses by those in
+ * For the tags that it uses itself, the loader has replaced the file's addresses by addresses in
  * memory, except in the vDSO, where it cannot write. So a value below the object's start is still
  * an address of the file. Of several entries with one tag the loader keeps the last. If the object
  * may be damaged, the caller must check whether an address can be read (object_segments.h).
@@ -24,8 +24,8 @@ enum {
 };
 
 struct dynamic_object {
-    uintptr_t bias;  /* difference of the addresses in memory to those of the file */
-    uintptr_t start; /* lowest address of the object, or a lower one */
+    uintptr_t bias;  /* difference between addresses in memory and addresses in the file */
+    uintptr_t start; /* lowest address of the object, or an address below it */
     ElfW(Dyn) * entries;
     size_t count;                   /* number of entries without DT_NULL */
     uint16_t by_tag[DYNAMIC_SLOTS]; /* 1 + index of the entry; 0: none */
@@ -70,7 +70,8 @@ static inline size_t dynamic_number(const struct dynamic_object *object, int64_t
 }
 
 /* Returns the address in memory; 0 if there is no such entry. Adds the bias where the loader has
- * not: some loaders relocate these entries, but none relocates DT_VERDEF and DT_VERNEED. */
+ * not added it: some loaders relocate these entries, but none relocates DT_VERDEF and
+ * DT_VERNEED. */
 static inline uintptr_t dynamic_address(const struct dynamic_object *object, int64_t tag) {
     const ElfW(Dyn) *const entry = dynamic_entry(object, tag);
     if (!entry)

@@ -6,7 +6,7 @@
 
 struct file_identity file_identity_of(int descriptor) {
     struct stat status;
-    /* a bare call, because fstat() needs glibc 2.33 */
+    /* makes a bare call, because fstat() needs glibc 2.33 */
     if (syscall(SYS_fstat, descriptor, &status) != 0)
         return (struct file_identity){.known = false};
     return (struct file_identity){true, status.st_dev, status.st_ino};

@@ -6,7 +6,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Used before Linux 4.11, and in sandboxes that refuse the other call. */
+/* Reads the root without its mount: used before Linux 4.11, and in sandboxes that refuse the other
+ * call. */
 static struct file_root without_mount(void) {
     struct stat status;
     if (syscall(SYS_newfstatat, AT_FDCWD, "/", &status, 0) != 0)

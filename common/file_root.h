@@ -14,7 +14,8 @@ struct file_root {
     bool known;
     uint64_t device;
     uint64_t inode;
-    uint64_t mount; /* needed because inode numbers differ between mounts; 0 before Linux 5.8 */
+    /* id of the mount, because inode numbers differ between mounts; 0 before Linux 5.8 */
+    uint64_t mount;
 };
 
 struct file_root file_root_now(void);

@@ -1,15 +1,4 @@
-/* A frame of a stack is one word; its top byte is its kind.
- *
- * A native frame is its plain address: no address of user space uses the top byte (57 bits at most
- * on x86-64, 52 on aarch64, where a program counter holds no tag), and the kernel's half, with the
- * vsyscall page, has its highest bit set. So native stacks are recorded, hashed, compared and kept
- * as plain addresses; only code that names frames checks the byte. A frame without an address of
- * its own (an interpreter's, or a JIT's whose code was freed) has a top byte from 1 to 127, one
- * value for each source of such frames. The source defines the other seven bytes: the number of the
- * interned function, and a position in it. So a walker in a signal handler only interns functions,
- * and the helper finds the line. capture_api.harvest.name_frame() names such a frame. An address
- * from a broken stack may resemble such a frame, so a frame that cannot be named counts as an
- * address.
+/* A frame of a stack is one word, whose top byte is its kind.
  */
 #ifndef OTELPROF_FRAME_H
 #define OTELPROF_FRAME_H
@@ -19,16 +8,16 @@
 
 enum { FRAME_SOURCE_SHIFT = 56, FRAME_POSITION_SHIFT = 32, FRAME_LAST_SOURCE = 127 };
 
-/* Sources. CPYTHON: the function is a number of python_functions.h, the position an offset in code
- * units. */
+/* Lists the sources. CPYTHON: the function is a number of python_functions.h, the position an
+ * offset in code units. */
 enum { FRAME_CPYTHON = 1 };
 
-/* A word of this kind is no frame but a place on the native stack: the interpreter's frames that
+/* Marks a word that is no frame but a place on the native stack: the interpreter's frames that
  * follow it, up to the next such word, belong to the native frame at that place. Only stacks that
  * flush must finish have such words; flush then merges the frames. */
 enum { FRAME_PLACE = FRAME_LAST_SOURCE };
 
-/* The name of an interned frame. The callee owns the strings; "": not known. */
+/* Holds the name of an interned frame. The callee owns the strings; "": not known. */
 struct named_frame {
     const char *type; /* value of OpenTelemetry's profile.frame.type, such as "cpython" */
     const char *function;
@@ -56,7 +45,7 @@ static inline uint32_t frame_function(uint64_t frame) {
     return (uint32_t)frame;
 }
 
-/* Makes the word for a place. Context: any. Async-signal-safe: yes. */
+/* Makes the word for a place on the native stack. Context: any. Async-signal-safe: yes. */
 static inline uint64_t frame_place(uintptr_t at) {
     return (uint64_t)FRAME_PLACE << FRAME_SOURCE_SHIFT | at;
 }

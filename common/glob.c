@@ -56,7 +56,8 @@ static bool match_one(const char **at, const char *end, unsigned char c) {
 
 /* --- a text --- */
 
-/* When a match fails, only the last `*` must take more text: the matches of earlier ones can stay.
+/* Matches the whole text. When a match fails, only the last `*` must take more text: the matches of
+ * earlier elements can stay.
  */
 bool glob_matches(struct glob glob, const char *text) {
     const char *at = glob.text;

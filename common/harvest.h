@@ -25,18 +25,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The time since a live object was allocated. AGE_UNKNOWN unless OTEL_PROFILER_HEAP_AGE is set. */
+/* Says how long ago a live object was allocated. AGE_UNKNOWN unless OTEL_PROFILER_HEAP_AGE is
+ * set. */
 enum heap_age {
     AGE_UNKNOWN,
     AGE_10_SECONDS, /* less than 10 s */
-    AGE_1_MINUTE,   /* 10 s to 1 min; the others accordingly */
+    AGE_1_MINUTE,   /* 10 s to 1 min; the other ages accordingly */
     AGE_10_MINUTES,
     AGE_1_HOUR,
     AGE_1_DAY,
     AGE_OLDER,
 };
 
-/* Bits of harvest_sample.flags. */
+/* Lists the bits of harvest_sample.flags. */
 enum {
     SAMPLE_FLAG_TRUNCATED = 1, /* the unwinder could not continue: the outer frames are missing */
     SAMPLE_FLAG_DEPTH_CUT = 2, /* the stack is deeper than OTEL_PROFILER_MAX_STACK_DEPTH */
@@ -48,20 +49,21 @@ enum {
     SAMPLE_FLAG_FRAME_POINTERS = 32, /* code without unwind tables: see unwind.by_frame_pointer */
 };
 
-/* The registers of the innermost frame and a copy of the stack from its stack pointer upwards: with
- * these the helper finishes a stack that the walker could not express. */
+/* Holds the registers of the innermost frame and a copy of the stack from its stack pointer
+ * upwards: with these the helper finishes a stack that the walker could not express. */
 struct stack_copy {
     uint64_t registers[REGISTER_COUNT];
     uint32_t size; /* number of bytes copied, from registers[REGISTER_SP] on */
     const uint8_t *bytes;
 };
 
-/* A measurement. All fields except the values, `seen` and the stack's copy are its identity.
+/* Holds a measurement. All fields except the values, `seen` and the stack's copy are its identity.
  * Measurements of equal identity are one sample, with the sums of the values. */
 struct harvest_sample {
     enum sample_kind kind;
     unsigned flags;
-    /* kernel thread id; 0: of threads that have ended, and are no longer distinguished */
+    /* kernel thread id; 0: the measurement is of threads that have ended, and are no longer
+     * distinguished */
     uint32_t tid;
     const char *thread_name; /* "": not known */
     /* Leaf first; see frame.h. Native frames are run-time addresses: the leaf's pc, then return
@@ -77,7 +79,8 @@ struct harvest_sample {
     /* The times of the samples with this context, this sample included; set if the context has a
      * span and settings_values.span_times is on. Not part of the identity. */
     struct span_seen seen;
-    /* The object of the wait; NULL: the kind has none. Only its first wait_words() are valid. */
+    /* The object of the wait; NULL: the kind of sample has no wait. Only its first wait_words() are
+     * valid. */
     const struct wait_detail *wait;
     const char *holder_name; /* name of the thread that holds the lock; NULL, "": not known */
     /* In the kind's unit (profile_kinds.def): nanoseconds of CPU time, which are whole numbers and
@@ -89,20 +92,20 @@ struct harvest_sample {
 
 typedef void harvest_visit(void *arg, const struct harvest_sample *sample);
 
-/* The limits of a piece of work. */
+/* Limits a piece of work. */
 struct work_budget {
     uint64_t cpu_nano; /* helper's CPU time; 0: no limit */
     size_t bytes;      /* memory beyond the memory in use */
 };
 typedef bool memory_guard(void (*work)(void *arg), void *arg, const struct work_budget *budget);
 
-/* A range of run-time addresses of instructions. */
+/* Holds a range of run-time addresses of instructions. */
 struct code_range {
     uint64_t start;
     uint64_t end;
 };
 
-/* An object that is loaded, or was loaded. Addresses are run-time addresses. */
+/* Describes an object that is loaded, or was loaded. Addresses are run-time addresses. */
 struct harvest_module {
     uint64_t load_bias; /* run-time address = ELF virtual address + load_bias */
     uint64_t start;     /* first address of the object's segments, and one past the last */
@@ -120,10 +123,10 @@ struct harvest_module {
      * begins a new one whenever it sees objects come or go. From the first to the last interval,
      * both included, no other object was at this object's address. */
     uint64_t first_interval;
-    uint64_t last_interval; /* UINT64_MAX: it is still loaded */
+    uint64_t last_interval; /* UINT64_MAX: the object is still loaded */
 };
 
-/* Reasons to return from capture_api.wait.until(). */
+/* Lists the reasons to return from capture_api.wait.until(). */
 enum {
     REQUEST_TIMEOUT = 0,
     REQUEST_STOP = 1,    /* the process is ending: one last cycle, then return */
@@ -131,25 +134,26 @@ enum {
     REQUEST_SUSPEND = 3, /* this thread must end for a while: return FLUSH_SUSPENDED soon */
 };
 
-/* Facts about the peak of the live heap that its samples lack. */
+/* Holds facts about the peak of the live heap that its samples lack. */
 struct heap_peak_facts {
     /* highest number of bytes that were ever live at once, as far as they were sampled */
     uint64_t highest_bytes;
     uint64_t unix_nano; /* when the objects behind the samples were read */
 };
 
-/* The totals of the cost of sampling to the program's threads, by kind. */
+/* Holds the totals of the cost of sampling to the program's threads, by kind. */
 enum sampling_kind { SAMPLING_CPU, SAMPLING_ALLOCATIONS, SAMPLING_LOCKS, SAMPLINGS };
 struct sampling_cost {
     uint64_t cpu_nano; /* estimated from counts and measured prices: sampling_cost.h */
     uint64_t samples;
     /* unbiased estimate of the number of allocations or contentions, sampled or not */
     uint64_t objects;
-    /* unbiased estimate of their bytes, or nanoseconds of delay; 0 for CPU time */
+    /* unbiased estimate of the bytes of these objects, or of nanoseconds of delay; 0 for CPU
+     * time */
     uint64_t amount;
 };
 
-/* The interface that capture passes to flush: facts that do not change, and five groups of
+/* Declares the interface that capture passes to flush: facts that do not change, and five groups of
  * functions. */
 struct capture_api {
     const struct config *config;
@@ -165,7 +169,7 @@ struct capture_api {
      * NULL at the end. NULL: there was no memory for them. */
     const char *const *variables;
 
-    /* The measurements, and facts that explain them. */
+    /* Groups the measurements, and facts that explain them. */
     struct {
         /* Flips the generations and visits all samples since the last call, then the live heap. A
          * sample and its pointers are valid only during its visit. Never blocks a thread of the
@@ -188,18 +192,19 @@ struct capture_api {
         unsigned (*types)(void);
     } harvest;
 
-    /* The life of the process and of the flush side, and the settings that change while it runs. */
+    /* Groups the life of the process and of the flush side, and the settings that change while it
+     * runs. */
     struct {
-        /* Called after libcurl was initialised. `outlive_exit`: no library that the exporter uses
-         * is torn down at the end of the process. Otherwise the profiler's exit handler is
-         * registered once more, so that it runs before the libraries' handlers. */
+        /* Reports that libcurl is initialised. `outlive_exit`: no library that the exporter uses is
+         * torn down at the end of the process. Otherwise the profiler's exit handler is registered
+         * once more, so that it runs before the libraries' handlers. */
         void (*libraries_ready)(bool outlive_exit);
         /* Returns whether a path still leads to the same file as when the process started: the
-         * process has not changed its root or mount namespace. Checked before any file is opened
-         * (flush/files/by_path.h). */
+         * process has not changed its root or mount namespace. Flush checks this before it opens
+         * any file (flush/files/by_path.h). */
         bool (*may_open_by_path)(void);
         /* Sets what is sampled from now on, as far as the process can follow it
-         * (change_settings.h). Returns false if that is not possible now; the caller may try
+         * (change_settings.h). Returns false if a change is not possible now; the caller may try
          * again. */
         bool (*change_settings)(const struct settings_values *wanted);
         /* Returns whether the program has called otelprof_stop(): then nothing is sampled, for any
@@ -212,8 +217,8 @@ struct capture_api {
          * have left the process, or were dropped. */
         uint32_t (*exports_wanted)(void);
         void (*exports_made)(uint32_t number);
-        /* Called before each export. Returns false if no work is allowed any more: then return at
-         * once. */
+        /* Returns false if no work is allowed any more: then the flush side must return at once.
+         * Called before each export. */
         bool (*may_export)(void);
         /* Reports the result of an export: `responded` is false if there was no response, and that
          * was logged. If the process ends before its last export is done, that is logged, too,
@@ -223,24 +228,25 @@ struct capture_api {
          */
         void (*give_up)(const char *why);
         /* Holds the flush side's state. The flush side sets it before it returns FLUSH_SUSPENDED.
-         * When it is called again, on another thread, it continues with this state as if it had
-         * only slept. At any other start, and in a forked child, `*suspended` is NULL. */
+         * When capture calls it again, on another thread, the flush side continues with this state
+         * as if it had only slept. At any other start, and in a forked child, `*suspended` is
+         * NULL. */
         void **suspended;
-        /* A place for one object of flush's that a forked child's flush side may reuse. In the
-         * child it has the parent's value if the object was consistent (the helper was in
+        /* Holds one object of flush's that a forked child's flush side may reuse. In the child
+         * `*kept` has the parent's value if the object was consistent (the helper was in
          * wait.until() during the fork), or NULL. Capture never frees the object. */
         void **kept;
     } lifecycle;
 
-    /* Sleep, and the events that end a sleep. */
+    /* Groups the sleep, and the events that end a sleep. */
     struct {
         /* Sleeps until `deadline_nano` (CLOCK_MONOTONIC), or until there is a request; returns
-         * REQUEST_*. With a deadline in the past it only checks for a request. */
+         * REQUEST_*. With a deadline in the past, only checks for a request. */
         int (*until)(uint64_t deadline_nano);
-        /* Polls a descriptor of the helper's own table in each until() from now on, and calls its
-         * function when it is ready; the first call may be 100 ms late. Returns false if there are
-         * too many descriptors. When the thread is suspended, all descriptors are dropped, and the
-         * kernel closes them. */
+        /* Polls a descriptor of the helper's own table in each until() from now on, and calls the
+         * descriptor's function when the descriptor is ready; the first call may be 100 ms late.
+         * Returns false if there are too many descriptors. When the thread is suspended, all
+         * descriptors are dropped, and the kernel closes them. */
         bool (*watch_fd)(const struct served_descriptor *added);
         void (*unwatch_fd)(int descriptor);
         /* Makes the until() in progress return REQUEST_TIMEOUT at once. Called from a descriptor's
@@ -248,21 +254,21 @@ struct capture_api {
         void (*wake)(void);
     } wait;
 
-    /* Work inside a library, and the limits of that work. */
+    /* Groups work inside a library, and the limits of that work. */
     struct {
         /* Take and release the quiesce lock, which must be held during all work inside a library
          * whose locks the application might share (libcurl, TLS). fork() and exit() close it, so
          * that a child never inherits a held lock of a library, and no library is used while it is
-         * torn down. Hold it for at most a few milliseconds, never while sleeping. lock_enter()
-         * returns false when the process is about to end: then use no library any more, and return
-         * from otelprof_flush_main(). */
+         * torn down. Hold the lock for at most a few milliseconds, never while sleeping.
+         * lock_enter() returns false when the process is about to end: then use no library any
+         * more, and return from otelprof_flush_main(). */
         bool (*lock_enter)(void);
         void (*lock_leave)(void);
         /* Returns whether a thread waits for the quiesce lock, or for the helper's end: then
          * release the lock soon. */
         bool (*lock_is_awaited)(void);
-        /* Runs work(arg), which uses a library that would end the process without memory, or data
-         * on which it might run for ever. Returns false if memory or the budget was used up, and
+        /* Runs work(arg), which uses a library that would end the process without memory, or that
+         * might run for ever on the data. Returns false if memory or the budget was used up, and
          * the work was left at some instruction; then its results must not be touched any more. */
         memory_guard *run;
         /* Returns whether the budget of CPU time is enforced: there may be no signal or no timer
@@ -278,7 +284,7 @@ struct capture_api {
         void (*bound_memory)(uint64_t room);
     } guard;
 
-    /* Totals since the process started. */
+    /* Groups totals since the process started. */
     struct {
         /* Reads the number of drops for each drop_reason. */
         void (*dropped)(uint64_t counts[DROP_REASON_COUNT]);
@@ -287,7 +293,7 @@ struct capture_api {
         void (*count_drop)(enum drop_reason reason, uint64_t count);
         /* Counts an export that a receiver or a file accepted, or that failed for ever. */
         void (*export_ended)(bool delivered);
-        /* Return the number of exports that were delivered, and of those that failed. */
+        /* Return the number of exports that were delivered, and of exports that failed. */
         uint64_t (*exports_delivered)(void);
         uint64_t (*exports_failed)(void);
         /* Returns the helper's CPU time in nanoseconds, which is exported beside the samples. */
@@ -303,15 +309,15 @@ struct capture_api {
     } counters;
 };
 
-/* The only export of libotelprof-flush.so: runs cycles until wait.until() requests the end. Returns
- * 0, FLUSH_SUSPENDED, -1 if it could not start, or FLUSH_DISABLED if the configuration file
- * disables it, for forked children, too (it has logged why). Called on the helper thread, with all
- * signals blocked. `api` must stay valid. */
+/* Runs the flush side, as the only export of libotelprof-flush.so: runs cycles until wait.until()
+ * requests the end. Returns 0, FLUSH_SUSPENDED, -1 if it could not start, or FLUSH_DISABLED if the
+ * configuration file disables profiling, for forked children, too (the function has logged why).
+ * Called on the helper thread, with all signals blocked. `api` must stay valid. */
 typedef int flush_main(const struct capture_api *api);
 enum { FLUSH_SUSPENDED = 1, FLUSH_DISABLED = -2 };
 #define FLUSH_MAIN_SYMBOL "otelprof_flush_main"
-/* A string by which libotelprof.so checks, before any call, that libotelprof-flush.so is of the
- * same build. */
+/* Names the string by which libotelprof.so checks, before any call, that libotelprof-flush.so is of
+ * the same build. */
 #define FLUSH_RELEASE_SYMBOL "otelprof_flush_release"
 
 #endif

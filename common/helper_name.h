@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define HELPER_NAME "otelprof"
-/* The name from the first export that does not arrive until one arrives (process_tree.h). */
+/* Names the helper from the first export that does not arrive until an export arrives
+ * (process_tree.h). */
 #define HELPER_NAME_UNSENT "otelprof unsent"
 
 /* Returns whether `name`, which has no newline, is one of these names. Async-signal-safe: yes. */

@@ -59,7 +59,7 @@ bool keyvalues_are_valid(const char *text) {
 
 /* --- decoding what is valid --- */
 
-/* Decodes in place; the text only ever gets shorter. */
+/* Decodes in place, because the text only ever gets shorter. */
 static void decode(char *text) {
     char *to = text;
     for (const char *from = text; *from; from++) {

@@ -10,8 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns false for an element without "=", an empty key, a wrong percent escape, an encoded NUL.
- * Blanks around keys, values and elements are ignored, empty elements too. */
+/* Returns true if the list can be parsed; false for an element without "=", an empty key, a wrong
+ * percent escape, an encoded NUL. Ignores blanks around keys, values and elements, and empty
+ * elements. */
 bool keyvalues_are_valid(const char *text);
 
 typedef void keyvalues_visit(void *arg, const char *key, const char *value);

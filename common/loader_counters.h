@@ -1,5 +1,5 @@
 /* Reads the loader's counters of the objects that it has loaded and unloaded since the start: as
- * long as both are unchanged, its list is the same. */
+ * long as both are unchanged, the loader's list is the same. */
 #ifndef OTELPROF_LOADER_COUNTERS_H
 #define OTELPROF_LOADER_COUNTERS_H
 

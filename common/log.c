@@ -57,7 +57,7 @@ void log_forget(const struct log *log, enum log_topic topic) {
 
 /* --- formatting --- */
 
-/* Leaves one byte free for the newline. */
+/* Adds bytes to the line, but leaves one byte free for the newline. */
 static void line_add_bytes(struct line *line, const char *bytes, size_t count) {
     const size_t room = LINE_BYTES - 1 - line->length;
     if (count > room)

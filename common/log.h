@@ -8,9 +8,9 @@
  *   info   such a condition is over
  *   debug  all else: facts about the program, refusals by the machine or a sandbox, excluded
  *          programs, losses that are counted
- * An operator must know of the first three levels and can act on them. They are on by default, and
- * one process of a tree logs them: log_level_in_tree(). A log file is meant to be read: if
- * OTEL_LOG_LEVEL is not set, it gets all lines, except those of excluded programs.
+ * An operator must know of the first three levels and can act on them. These levels are on by
+ * default, and one process of a tree logs them: log_level_in_tree(). A log file is meant to be
+ * read: if OTEL_LOG_LEVEL is not set, the file gets all lines, except those of excluded programs.
  *
  * Each line is formatted into a buffer on the stack and leaves in one write(2): no stdio, no
  * locale, no malloc. The state is one struct that the caller owns (the helper gets it through
@@ -35,13 +35,15 @@ struct log {
     struct file_identity standard_error;
     /* The thread with a descriptor table of its own (descriptors.h); 0: none. */
     _Atomic pid_t separate_thread;
-    /* Bits of enum log_topic that were logged by this process, or by those that it was forked from
-     * or has forked. NULL: no bits are kept, and every line is logged. */
+    /* Bits of enum log_topic that were logged by this process, by processes that it was forked
+     * from, or by processes that it has forked. NULL: no bits are kept, and every line is
+     * logged. */
     _Atomic uint32_t *_Atomic logged;
 };
 
 enum log_topic {
-    /* Profiles do not arrive. Programs that this one starts can see that it has logged this. */
+    /* Profiles do not arrive. Programs that this process starts can see that it has logged this
+     * topic. */
     LOG_AWAY,
     LOG_REFUSED,
     LOG_UNWRITTEN,
@@ -62,7 +64,7 @@ void log_init(struct log *log, enum log_level level, const char *file);
  * only the conversions %s %d %u %ld %lu %lld %llu %zu %x %lx %p %c %% and %.*s (it has its own
  * formatter: vsnprintf may allocate and read the locale). Texts are made printable as in
  * shown_text.h, so that any text stays within its line. Context: any but never in a signal handler
- * or malloc hook: these count, and calm code reports. */
+ * or malloc hook: these count their losses, and calm code logs the counts. */
 void log_write(const struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

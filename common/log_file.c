@@ -62,7 +62,9 @@ const char *log_file_problem(const char *path) {
         return "is in something that is no folder";
     case ENAMETOOLONG:
         return "is too long a name";
-    default: /* not for this user, read-only, or no descriptor left: these are not reported */
+    /* leaves out errors that are not reported: not for this user, read-only, or no descriptor
+     * left */
+    default:
         return might_be_written(path) ? own_file_problem(file) : NULL;
     }
 }

@@ -1,7 +1,7 @@
 /* Makes the path of OTEL_PROFILER_LOG_FILE absolute, and checks whether lines can go there.
  *
- * The file is opened again for each line, and the program may change its working directory. The
- * name is relative to the directory in which the program was started. Context: calm.
+ * The file is opened again for each line, and the program may change its working directory. A
+ * relative name counts from the directory in which the program was started. Context: calm.
  */
 #ifndef OTELPROF_LOG_FILE_H
 #define OTELPROF_LOG_FILE_H
@@ -14,7 +14,7 @@ const char *log_file_absolute(const char *name, char *path, size_t size);
 
 /* Returns why the file cannot be used (own_file.h); NULL: no problem is known. Missing permission
  * is no problem of the name: a preload for a whole container reaches programs of other users and in
- * sandboxes, whose stderr must not report that. Creates no file. */
+ * sandboxes, whose stderr must not get a line for it. Creates no file. */
 const char *log_file_problem(const char *path);
 
 #endif

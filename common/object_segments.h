@@ -1,10 +1,10 @@
 /* Finds the readable parts of a loaded object: its PT_LOAD segments with read permission, one by
  * one.
  *
- * An object's tables have addresses. If its file is damaged these may lead to unmapped memory, for
- * example between two segments, and yet the object may run, because only a profiler reads these
- * tables. So every address from an object is checked here before memory is read. Context: any.
- * Async-signal-safe: yes.
+ * An object's tables have addresses. If the object's file is damaged, the addresses may lead to
+ * unmapped memory, for example between two segments, and yet the object may run, because only a
+ * profiler reads these tables. So every address from an object is checked here before memory is
+ * read. Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_OBJECT_SEGMENTS_H
 #define OTELPROF_OBJECT_SEGMENTS_H
@@ -20,7 +20,7 @@ struct object_segments {
     uintptr_t bias;
 };
 
-/* Empty if start == end. */
+/* Holds a range of readable addresses; empty if start == end. */
 struct readable_range {
     uintptr_t start;
     uintptr_t end;
@@ -61,8 +61,8 @@ static inline bool object_is_readable(const struct object_segments *object, uint
     return object_has(object, address, size, PF_R);
 }
 
-/* Returns the program header of that type: if there are several, the last, which the loader uses.
- * NULL: there is none. */
+/* Returns the program header of that type; of several the last, which the loader uses. NULL: there
+ * is none. */
 static inline const ElfW(Phdr) *
     object_header(const struct object_segments *object, uint32_t type) {
     for (uint32_t i = object->count; i-- > 0;)

@@ -10,7 +10,7 @@
 
 struct origin {
     char folder[PATH_MAX];       /* absolute; "": not known */
-    struct file_identity output; /* descriptor 1 */
+    struct file_identity output; /* identity of the file that was descriptor 1 */
 };
 
 /* Remembers the state. Context: calm. */

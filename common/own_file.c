@@ -14,13 +14,15 @@ enum {
     HOW = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
     /* number of tries: other processes of the same user may create the file at the same moment */
     TRIES = 3,
-    /* Linux's DEFAULT_OVERFLOWUID: stands for users that a namespace does not know */
+    /* Linux's DEFAULT_OVERFLOWUID, which the kernel shows for users that a namespace does not
+     * know */
     OVERFLOW_ID = 65534
 };
 
 /* --- the folders --- */
 
-/* The first namespace knows every user: its map is one line from 0 on that covers all of them. */
+/* Returns true in the first namespace, which knows every user: its map is one line from 0 on that
+ * covers all users. */
 static bool knows_every_user(void) {
     char map[64];
     const int file = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
@@ -113,7 +115,7 @@ static int own_file_fault(const struct stat *status) {
     if (status->st_uid != (uid_t)syscall(SYS_geteuid))
         return -OWN_FILE_OF_ANOTHER;
     if (status->st_uid == OVERFLOW_ID && !knows_every_user())
-        return -EACCES; /* the file may belong to any user */
+        return -EACCES; /* refuses the file, because it may belong to any user */
     return status->st_nlink > 1 ? -OWN_FILE_LINKED : 0;
 }
 

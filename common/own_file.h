@@ -1,23 +1,24 @@
-/* Opens a file that the profiler writes, and only one that belongs to the process's user.
+/* Opens a file that the profiler writes, and only a file that belongs to the process's user.
  *
- * The name comes from the environment, which may be another user's than the process (a setuid
- * program's child has it), and may lead to a folder where others can write. So:
+ * The name comes from the environment, which may be another user's (a child of a setuid program
+ * inherits it), and may lead to a folder where other users can write. So:
  * - no part of the path is a symbolic link;
  * - each folder on the way, "/" among them, belongs to root or to the process's user, and others
  *   can write to it only if its sticky bit protects its entries. Others are all users except the
  *   members of the process's group and of root's;
- * - the file is created by this process (O_EXCL, mode 0600), or it is a regular one, of the
- *   process's user, and has no second name. /dev/null is accepted, too.
- * In a user namespace files of root's and of others cannot be distinguished (the overflow user):
- * such folders are accepted there, such files are not. At most two descriptors are open at a time.
- * Context: calm | flush.
+ * - this process creates the file (O_EXCL, mode 0600), or it is a regular file, of the process's
+ *   user, that has no second name. /dev/null is accepted, too.
+ * In a user namespace, files of root's and of other users cannot be distinguished (both are the
+ * overflow user's): there such folders are accepted, such files are not. At most two descriptors
+ * are open at a time. Context: calm | flush.
  */
 #ifndef OTELPROF_OWN_FILE_H
 #define OTELPROF_OWN_FILE_H
 
 #include <stdbool.h>
 
-/* Refusals by the rules above, where the kernel would not refuse; values beyond those of errno. */
+/* Lists refusals by the rules above, where the kernel would not refuse; the values are beyond
+ * errno's values. */
 enum own_file_refusal {
     OWN_FILE_BEHIND_LINK = 4096,
     OWN_FILE_OF_ANOTHER,
@@ -26,9 +27,9 @@ enum own_file_refusal {
     OWN_FILE_LINKED,
 };
 
-/* `access`: O_WRONLY or O_RDWR, with O_CREAT if the file may be created. Returns the descriptor,
- * which appends, or -errno (-ELOOP: it is a symbolic link; -ENOTSUP: no regular file), or a
- * negative refusal. */
+/* Opens a file. `access`: O_WRONLY or O_RDWR, with O_CREAT if the file may be created. Returns the
+ * descriptor, which appends, or -errno (-ELOOP: it is a symbolic link; -ENOTSUP: no regular file),
+ * or a negative refusal. */
 int own_file_open(const char *path, int access);
 
 /* Opens the file `name` in `folder` by the same rules, but does not check the folders above

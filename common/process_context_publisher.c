@@ -45,7 +45,7 @@ enum {
     DELIMITED = 2,
 };
 
-/* A buffer; without room it only counts the bytes. */
+/* Describes a buffer; if it has no room, a put only counts the bytes. */
 struct payload {
     uint8_t *to;
     size_t room;
@@ -196,7 +196,7 @@ static struct published_header *map_header(void) {
 
 static bool has_header(struct process_context_publication *publication) {
     if (publication->header && publication->owner != getpid())
-        publication->header = NULL; /* the mapping is the parent's */
+        publication->header = NULL; /* forgets the mapping, which is the parent's */
     if (!publication->header)
         publication->header = map_header();
     publication->owner = getpid();
@@ -219,7 +219,7 @@ bool process_context_publish(struct process_context_publication *publication,
     struct published_header *const header = publication->header;
     uint8_t *const place = header->payloads[publication->turn++ % 2];
     const uint64_t before = atomic_load_explicit(&header->published_nano, memory_order_relaxed);
-    /* readers compare the times before and after their read */
+    /* marks the context as being changed: readers compare the times before and after their read */
     atomic_store_explicit(&header->published_nano, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     memcpy(place, payload, size);

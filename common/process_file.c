@@ -10,7 +10,7 @@
 enum { PATH_BYTES = 64, TEXT_MOST = 256, PIECE_BYTES = 4096 };
 
 int process_file_open_path(const char *path) {
-    /* does not block, because in another root the file may be a pipe */
+    /* opens without blocking, because in another root the file may be a pipe */
     return (int)arch_system_call(SYS_openat, AT_FDCWD, (long)path,
                                  O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
 }
@@ -86,7 +86,7 @@ bool process_file_has(pid_t pid, const char *name, const char *text) {
         const size_t filled = kept + (size_t)size;
         found = memmem(piece, filled, text, length) != NULL;
         kept = filled < length - 1 ? filled : length - 1;
-        for (size_t i = 0; i < kept; i++) /* musl has no __memmove_chk */
+        for (size_t i = 0; i < kept; i++) /* copies by a loop, because musl has no __memmove_chk */
             piece[i] = piece[filled - kept + i];
     }
     if (file >= 0)

@@ -8,7 +8,7 @@
 
 enum { LINE_BYTES = 160, PIECE_BYTES = 4096 };
 
-/* Parses "55d0c0000000-55d0c0021000 rw-p ..." */
+/* Parses a line such as "55d0c0000000-55d0c0021000 rw-p ..." */
 static struct process_mapping mapping_in(const char *line) {
     struct process_mapping mapping = {.end = 0};
     const char *const dash = number_read(line, 16, &mapping.start);

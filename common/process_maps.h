@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A line of the file: its range, and about the first 130 bytes of the rest, " rw-p ...". */
+/* Holds a line of the file: its range, and about the first 130 bytes of the rest, " rw-p ...". */
 struct process_mapping {
     uint64_t start;
     uint64_t end;

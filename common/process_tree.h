@@ -5,10 +5,9 @@
  * variables (OTEL_* and LD_PRELOAD as exec gave them, given_variables.h) and could report them; a
  * static program, or one with more rights than its caller, could not, because it has not loaded the
  * profiler. The destination of profiles is mostly inherited, too, so a process is silent about
- * profiles that do not arrive if an ancestor has reported that. This is found by the names of
- * threads, which every process can read; the helper thread lacks the capabilities to read the
- * variables of root's processes. Called only when there is something to report. Context: calm |
- * flush.
+ * profiles that do not arrive if an ancestor has reported that. The names of threads show this, and
+ * every process can read them; the helper thread lacks the capabilities to read the variables of
+ * root's processes. The caller asks only when there is something to report. Context: calm | flush.
  */
 #ifndef OTELPROF_PROCESS_TREE_H
 #define OTELPROF_PROCESS_TREE_H
@@ -30,7 +29,8 @@ enum process_tree_reporter {
 /* Returns whether an ancestor is such a reporter; false, too, if /proc does not show that. */
 bool process_tree_has_reported(enum process_tree_reporter reporter);
 
-/* Returns the nearest ancestor that is profiled, and the id of its helper thread; 0: none. */
+/* Returns the nearest profiled ancestor, and stores the id of its helper thread; 0: there is
+ * none. */
 pid_t process_tree_nearest_profiled(uint32_t *tid);
 
 /* Returns whether an ancestor or a living child is profiled; false also if /proc does not show it

@@ -10,7 +10,8 @@ enum sample_kind {
     SAMPLE_KINDS
 };
 
-/* Words of OTEL_PROFILER_TYPES, in the order of the list; bits of config.types. */
+/* Lists the words of OTEL_PROFILER_TYPES, in the order of profile_kinds.def; these are bits of
+ * config.types. */
 enum profile_word {
 #define KIND(constant, profile, name, title, time, period, period_type, period_unit, attributes)   \
     profile##_WORD,
@@ -25,7 +26,7 @@ enum {
 #include "profile_kinds.def"
 };
 
-/* Attributes that samples can have; sets of them are bits. */
+/* Lists the attributes that samples can have; sets of them are bits. */
 enum sample_attribute {
 #define ATTRIBUTE(constant, flag, key, meaning) constant##_INDEX,
 #include "profile_kinds.def"
@@ -36,7 +37,7 @@ enum {
 #include "profile_kinds.def"
 };
 
-/* Indexes of a kind's measurements in harvest_sample.values. */
+/* Lists the indexes of a kind's measurements in harvest_sample.values. */
 enum {
     MEASURED_NANO = 0,
     MEASURED_OBJECTS = 0,
@@ -64,7 +65,7 @@ struct profile_kind {
     unsigned attributes; /* ATTRIBUTE_* bits that samples of the kind can have */
 };
 
-/* A profile: one value of the samples of a kind. */
+/* Describes a profile: one value of the samples of a kind. */
 struct profile_value {
     enum sample_kind kind;
     unsigned index; /* index in harvest_sample.values */
@@ -81,9 +82,10 @@ enum profile_number {
 
 extern const struct profile_attribute profile_attributes[SAMPLE_ATTRIBUTES];
 extern const struct profile_kind profile_kinds[SAMPLE_KINDS];
-extern const struct profile_value profile_values[PROFILE_VALUES]; /* in the order of the message */
+/* in the order in which the message has the profiles */
+extern const struct profile_value profile_values[PROFILE_VALUES];
 
-/* Return the value of a kind that tables for people show, and the unit in which samples have it. */
+/* Return the value of a kind that tables for people show, and the unit of that value. */
 const struct profile_value *profile_shown(enum sample_kind kind);
 const char *profile_shown_unit(enum sample_kind kind);
 

@@ -10,7 +10,7 @@
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
-/* Makes a bare call, because another preload may replace readlink(). */
+/* Reads a link by a bare call, because another preload may replace readlink(). */
 size_t program_link(const char *link, char *path, size_t size) {
     const long length =
         bare_syscall(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, (long)size - 1, 0, 0);
@@ -26,7 +26,7 @@ bool program_is_run_by_loader(void) {
 }
 
 struct mapped_program {
-    uint64_t headers; /* AT_PHDR */
+    uint64_t headers; /* the value of AT_PHDR: address of the program headers */
     char *path;
     size_t size;
     size_t length;
@@ -45,7 +45,7 @@ static bool read_mapped_path(void *arg, const struct process_mapping *mapping) {
     program->length = program_link(link, program->path, program->size);
     if (program->length)
         return true;
-    /* null in a sandbox without such a folder; the kept part of the line may lack the end of the
+    /* NULL in a sandbox without such a folder; the kept part of the line may lack the end of the
      * path */
     const char *const path = strchr(mapping->rest, '/');
     const size_t length = path ? strlen(path) : 0;
@@ -61,7 +61,8 @@ static bool read_mapped_path(void *arg, const struct process_mapping *mapping) {
 size_t program_path(char *path, size_t size) {
     struct mapped_program program = {getauxval(AT_PHDR), path, size, 0};
     path[0] = 0;
-    if (!program_is_run_by_loader()) /* /proc/self has no executable after the main thread's end */
+    /* reads this thread's link, because /proc/self has no executable after the main thread's end */
+    if (!program_is_run_by_loader())
         return program_link("/proc/thread-self/exe", path, size);
     (void)process_maps_visit(read_mapped_path, &program);
     return program.length;

@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* Takes back the signal of a write, so that the program does not receive it. It is pending for the
- * writing thread, which has blocked it. A signal that was pending for the process before the write
- * stays pending. */
+/* Takes back the signal of a write, so that the program does not receive it. The signal is pending
+ * for the writing thread, which has blocked it. A signal that was pending for the process before
+ * the write stays pending. */
 static void discard_raised(sigset_t *raised, const sigset_t *pending_before) {
     const struct timespec now = {0};
     if (sigismember(pending_before, SIGPIPE))
@@ -24,7 +24,8 @@ static void discard_raised(sigset_t *raised, const sigset_t *pending_before) {
     }
 }
 
-/* Makes the system call, because the profiler hooks libc's function for the program. */
+/* Changes the mask by a bare system call, because the profiler hooks libc's function for the
+ * program. */
 static bool set_mask(int how, const sigset_t *set, sigset_t *before) {
     enum { KERNEL_SIGSET_BYTES = 8 };
     return bare_syscall(SYS_rt_sigprocmask, how, (long)set, (long)before, KERNEL_SIGSET_BYTES, 0,

@@ -11,8 +11,8 @@
  * -1. */
 ssize_t quiet_writev(int descriptor, const struct iovec *pieces, int count);
 
-/* Advances `pieces` by `done` bytes; returns how many of the `count` pieces still have bytes: these
- * are always the last ones. */
+/* Advances `pieces` by `done` bytes. Returns how many of the `count` pieces still have bytes:
+ * always the last pieces. */
 int pieces_advance(struct iovec *pieces, int count, size_t done);
 
 size_t pieces_size(const struct iovec *pieces, int count);

@@ -13,10 +13,10 @@
 #include <sys/syscall.h>
 
 /* Returns whether the kernel can copy the eight bytes around `address`. rt_sigprocmask copies the
- * new set before it checks the operation: EFAULT means that it cannot be copied, EINVAL that only
- * the operation is invalid. Every sandbox that a C program runs in allows the call; in one that
- * does not, all memory counts as unreadable. errno is preserved. Context: any. Async-signal-safe:
- * yes. */
+ * new set before it checks the operation: EFAULT means that the set cannot be copied, EINVAL that
+ * only the operation is invalid. Every sandbox that a C program runs in allows the call; if a
+ * sandbox does not, all memory counts as unreadable. errno is preserved. Context: any.
+ * Async-signal-safe: yes. */
 static inline bool word_is_readable(uintptr_t address) {
     enum { NO_SUCH_OPERATION = -1, KERNEL_SIGSET_BYTES = 8 };
     return arch_system_call(SYS_rt_sigprocmask, NO_SUCH_OPERATION, (long)(address & ~(uintptr_t)7),

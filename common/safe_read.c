@@ -12,8 +12,8 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-/* Uses this thread's id, because the process's id gives no access to memory once the main thread
- * has ended. */
+/* Reads memory in one call. Uses this thread's id, because the process's id gives no access to
+ * memory once the main thread has ended. */
 static long read_at_once(uint64_t address, void *to, size_t size) {
     const struct iovec local = {to, size};
     const struct iovec remote = {(void *)(uintptr_t)address, size};
@@ -45,7 +45,8 @@ static bool read_through_pipe(uint64_t address, void *to, size_t size) {
 }
 
 bool safe_read(uint64_t address, void *to, size_t size) {
-    if (seccomp_is_filtered()) /* a filter may kill for process_vm_readv */
+    /* avoids process_vm_readv, because a filter may kill the process for it */
+    if (seccomp_is_filtered())
         return read_through_pipe(address, to, size);
     return read_at_once(address, to, size) == (long)size;
 }

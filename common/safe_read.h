@@ -3,8 +3,9 @@
  * needs no /proc, and no right that a process could give up.
  *
  * Behind a seccomp filter, which may kill for that call, the helper writes the memory to a pipe of
- * its own, which fails in the same way. A thread of the program must open no descriptor: there the
- * kernel checks each page, by a call that every filter allows, right before the page is copied.
+ * its own, which fails in the same way. A thread of the program must open no descriptor: for such a
+ * thread the kernel checks each page, by a call that every filter allows, right before the page is
+ * copied.
  */
 #ifndef OTELPROF_SAFE_READ_H
 #define OTELPROF_SAFE_READ_H

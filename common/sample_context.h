@@ -1,10 +1,10 @@
 /* Describes the context of a thread's work at the moment of a sample: a span of a trace, and
  * attributes (labels).
  *
- * The reader in the signal handler makes one from the data that the program publishes about its
- * thread; a sample's identity holds it; the exporter turns it into a link and attributes. It is
- * bounded, so that it can be compared and kept as bytes: entries that do not fit are left out and
- * counted (DROP_CONTEXT_CUT).
+ * The reader in the signal handler makes a context from the data that the program publishes about
+ * its thread; a sample's identity holds it; the exporter turns it into a link and attributes. A
+ * context is bounded, so that it can be compared and kept as bytes: entries that do not fit are
+ * left out and counted (DROP_CONTEXT_CUT).
  *
  * `attributes` holds entries without padding, `attribute_bytes` in all:
  *   {key_bytes, value_bytes, key, value}     a key by its name; key_bytes is not 0
@@ -37,14 +37,14 @@ struct sample_context {
 };
 _Static_assert(sizeof(struct sample_context) == CONTEXT_WORDS * 8, "compared as words");
 
-/* The times of the first and the last sample with a context (CLOCK_MONOTONIC, ns). All 0: the times
- * are not requested, or not known. */
+/* Holds the times of the first and the last sample with a context (CLOCK_MONOTONIC, ns). All 0: the
+ * times are not requested, or not known. */
 struct span_seen {
     uint64_t first_nano;
     uint64_t last_nano;
 };
 
-/* An entry of `attributes`. */
+/* Describes an entry of `attributes`. */
 struct context_attribute {
     const uint8_t *key; /* NULL: the key is given by `key_index` */
     const uint8_t *value;

@@ -8,7 +8,7 @@
 
 enum { SENTENCE_BYTES = 512 };
 
-/* Initially {.length = 0}; `text` ends in NUL after the first addition. */
+/* Holds a sentence. Initially {.length = 0}; `text` ends in NUL after the first addition. */
 struct sentence {
     char text[SENTENCE_BYTES];
     size_t length;

@@ -1,8 +1,8 @@
 /* Parses a line KEY=VALUE: one rule for configuration files and for settings at run time.
  *
  * A line ends at a newline, which may have a carriage return before it. Spaces and tabs around the
- * line, the key and the value are ignored; so are blank lines and those that begin with `#` or `;`.
- * Context: any. Async-signal-safe: yes.
+ * line, the key and the value are ignored; so are blank lines, and lines that begin with `#` or
+ * `;`. Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_SETTING_LINE_H
 #define OTELPROF_SETTING_LINE_H

@@ -2,7 +2,7 @@
 
 #include "clock.h"
 
-/* The maximum in options.def for OTEL_PROFILER_CPU_FREQUENCY. */
+/* States the maximum in options.def for OTEL_PROFILER_CPU_FREQUENCY. */
 enum { MOST_FREQUENCY = 4000 };
 
 static uint64_t limit_to(uint64_t value, uint64_t low, uint64_t high) {

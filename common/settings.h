@@ -6,7 +6,7 @@
  * A reader may see some new values and some old ones; then it soon sees the new version, and reads
  * all values again. So each reader of several values remembers the version that it has applied, and
  * reads the version first. A kind of profile that the configuration lacks at the start cannot be
- * turned on later, because it was not prepared: for example, no hook has counted.
+ * turned on later, because it was not prepared: for example, no hook has counted allocations.
  */
 #ifndef OTELPROF_SETTINGS_H
 #define OTELPROF_SETTINGS_H
@@ -17,10 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The values that a caller sets. */
+/* Holds the values that a caller sets. */
 struct settings_values {
     bool on;
-    /* profiling is off for now in spite of `on`; a forked child decides that for itself */
+    /* profiling is off for now in spite of `on`; a forked child decides for itself */
     bool shed;
     unsigned types;          /* PROFILE_* bits that are sampled while profiling is on */
     uint64_t cpu_frequency;  /* Hz, >= 1 */
@@ -50,14 +50,15 @@ struct settings_values settings_configured(const struct config *config);
 struct settings_values settings_within(const struct settings_values *values,
                                        const struct config *config);
 
-/* Publishes the values under a new version. One thread at a time. Context: any. Async-signal-safe:
- * yes.
+/* Publishes the values under a new version. Only one thread may call at a time. Context: any.
+ * Async-signal-safe: yes.
  */
 void settings_publish(struct settings *settings, const struct settings_values *values);
 
 /* --- for readers. Context: any. Async-signal-safe: yes --- */
 
-/* Must be read before the values: pairs with the release in settings_publish(). */
+/* Returns the version. Must be read before the values: pairs with the release in
+ * settings_publish(). */
 static inline uint32_t settings_version(const struct settings *settings) {
     return atomic_load_explicit(&settings->version, memory_order_acquire);
 }

@@ -17,15 +17,15 @@ static uint32_t code_point(const char *sequence, size_t length) {
     return code;
 }
 
-/* Returns false for C0 and DEL, C1, line and paragraph separators, embeddings, overrides and
- * isolates. */
+/* Returns true if the character can be shown; false for C0 and DEL, C1, line and paragraph
+ * separators, embeddings, overrides and isolates. */
 static bool is_plain(uint32_t code) {
     return code >= 0x20 && (code < 0x7f || code > 0x9f) && (code < 0x2028 || code > 0x202e) &&
            (code < 0x2066 || code > 0x2069);
 }
 
 /* Returns the length of the character at `at` if it can be shown unchanged; 0: its first byte
- * cannot. */
+ * cannot be shown unchanged. */
 static size_t plain_length(const char *at, size_t left) {
     char sequence[LONGEST_SEQUENCE + 1] = {0}; /* a copy, so that no byte behind the text is read */
     memcpy(sequence, at, left < LONGEST_SEQUENCE ? left : LONGEST_SEQUENCE);
@@ -40,7 +40,7 @@ static void escape(char *to, char byte) {
 }
 
 /* Returns how many bytes of `text` fit into the room when shown, and stores in `*length` how many
- * bytes they take there. If `to` is NULL it only counts. */
+ * bytes they take when shown. If `to` is NULL, only counts them. */
 static size_t write_shown(char *to, size_t room, const char *text, size_t size, size_t *length) {
     size_t at = 0;
     *length = 0;

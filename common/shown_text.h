@@ -4,7 +4,7 @@
  *
  * Control characters (of ASCII, of Latin-1, and Unicode's that turn the direction of writing or end
  * a line) and invalid UTF-8 are shown as bytes, "\x1b"; the rest is unchanged. A text that is too
- * long is cut, and ends in "...". The result is not changed if it is processed again. Context: any.
+ * long is cut, and ends in "...". A second pass over the result changes nothing. Context: any.
  * Async-signal-safe: yes.
  */
 #ifndef OTELPROF_SHOWN_TEXT_H
@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-/* Largest number of bytes of one value in a log line. */
+/* Bounds the bytes of one value in a log line. */
 enum { SHOWN_MOST = 512 };
 
 /* Writes `size` bytes of `text`, or up to its NUL, to `to`: at most `room` bytes, without a
@@ -20,7 +20,7 @@ enum { SHOWN_MOST = 512 };
 size_t shown_text(char *to, size_t room, const char *text, size_t size);
 
 /* Returns how many bytes at the beginning of `size` bytes of `text`, or up to its NUL, can be shown
- * unchanged. For a writer with room for the whole text. */
+ * unchanged. A writer with room for the whole text uses it. */
 size_t shown_plain(const char *text, size_t size);
 
 #endif

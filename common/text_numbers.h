@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 enum {
-    NO_DIGIT = 16,     /* not less than any base */
-    NUMBER_BYTES = 21, /* size of UINT64_MAX in decimal, and a NUL */
+    NO_DIGIT = 16,     /* value for a character that is no digit: not less than any base */
+    NUMBER_BYTES = 21, /* bytes of UINT64_MAX in decimal, and a NUL */
 };
 
 /* Returns the value of a decimal or hexadecimal digit of either case; NO_DIGIT: `c` is no digit. */

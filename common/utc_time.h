@@ -1,8 +1,8 @@
 /* Computes a moment's date and time of day in UTC, and as text: RFC 3339.
  *
- * Avoids gmtime_r() and strftime(), because they take libc's lock of time zones: after a fork at
- * that moment, the lock would be held in the child for ever, and block the program's own calls.
- * Context: any. Async-signal-safe: yes, except for the text (snprintf).
+ * Avoids gmtime_r() and strftime(), because they take libc's lock of time zones: if another thread
+ * forked at that moment, the lock would be held in the child for ever, and block the program's own
+ * calls. Context: any. Async-signal-safe: yes, except for the text (snprintf).
  */
 #ifndef OTELPROF_UTC_TIME_H
 #define OTELPROF_UTC_TIME_H
@@ -39,13 +39,13 @@ static inline struct tm utc_fields(uint32_t seconds) {
                        .tm_mday = (int)days + 1,
                        .tm_mon = (int)month,
                        .tm_year = (int)year - 1900,
-                       .tm_wday = (int)((seconds / 86400 + 4) % 7), /* that day was a Thursday */
+                       .tm_wday = (int)((seconds / 86400 + 4) % 7), /* 1970-01-01 was a Thursday */
                        .tm_yday = (int)day_of_year};
 }
 
 static inline void utc_time(uint32_t seconds, char text[UTC_TIME_BYTES]) {
     const struct tm t = utc_fields(seconds);
-    /* (the remainders show the compiler how much room they take) */
+    /* computes remainders, which show the compiler how much room the numbers take */
     snprintf(text, UTC_TIME_BYTES, "%04u-%02u-%02uT%02u:%02u:%02uZ",
              (unsigned)(t.tm_year + 1900) % 10000, (unsigned)(t.tm_mon + 1) % 100,
              (unsigned)t.tm_mday % 100, (unsigned)t.tm_hour % 100, (unsigned)t.tm_min % 100,

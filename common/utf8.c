@@ -6,7 +6,8 @@ static bool is_continuation(unsigned char byte) {
     return (byte & 0xc0) == 0x80;
 }
 
-/* Reads no byte behind a terminating NUL, which is no continuation byte. */
+/* Returns the length of a sequence. Reads no byte behind a terminating NUL, which is no
+ * continuation byte. */
 size_t utf8_sequence(const char *text) {
     const unsigned char *const s = (const unsigned char *)text;
     if (s[0] < 0x80)

@@ -1,7 +1,8 @@
 /* Describes the object that a thread waits for, and its holder: a part of the identity of wait,
  * lock and thread samples.
  *
- * Like a context, it is bounded, and stored and compared as words: the first `wait_words()`.
+ * Like a context, the detail is bounded, and is stored and compared as words: the first
+ * `wait_words()`.
  */
 #ifndef OTELPROF_WAIT_DETAIL_H
 #define OTELPROF_WAIT_DETAIL_H
@@ -16,7 +17,7 @@ enum wait_kind {
     WAIT_KINDS
 };
 
-/* A thread's state, in a profile of all threads. */
+/* Says what a thread does, in a profile of all threads. */
 enum thread_condition {
     CONDITION_UNKNOWN,
     CONDITION_RUNNING, /* the thread is on a processor, or ready for one */

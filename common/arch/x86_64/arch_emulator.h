@@ -1,6 +1,6 @@
-/* Detects a processor that QEMU's code generator (TCG) emulates, by the name that it gives in the
- * leaf of hypervisors. QEMU gives it to whole machines and to single programs (qemu-x86_64): the
- * caller must distinguish them. Without a hypervisor a processor returns numbers of another
+/* Detects a processor that QEMU's code generator (TCG) emulates, by the name in the CPUID leaf of
+ * hypervisors. QEMU gives this name to whole machines and to single programs (qemu-x86_64): the
+ * caller must distinguish the two. Without a hypervisor a processor returns numbers of another
  * leaf. In a virtual machine the instruction costs an exit of about a microsecond. Context: any.
  */
 #ifndef OTELPROF_ARCH_EMULATOR_H

@@ -11,8 +11,8 @@ enum {
     ARCH_LARGEST_PAGE_BYTES = 4096, /* a multiple of so many bytes is whole pages on any kernel */
 };
 
-/* The address of AddressSanitizer's shadow memory: AddressSanitizerAlgorithm, "Mapping" (LLVM and
- * GCC alike). No other memory is mapped there when a program starts. */
+/* States the address of AddressSanitizer's shadow memory: AddressSanitizerAlgorithm, "Mapping"
+ * (LLVM and GCC alike). No other memory is mapped there when a program starts. */
 #define ARCH_ASAN_SHADOW UINT64_C(0x7fff8000)
 
 /* Returns the page size of the running kernel. Context: any. Async-signal-safe: yes. */

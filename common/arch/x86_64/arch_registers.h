@@ -1,6 +1,6 @@
-/* Numbers the registers of a thread that was interrupted, or whose stack is unwound. They are in an
- * array, in the order of their DWARF numbers. Code outside arch/ knows only the count and three of
- * the names.
+/* Numbers the registers of a thread that was interrupted, or whose stack is unwound. The registers
+ * are in an array, in the order of their DWARF numbers. Code outside arch/ knows only the count and
+ * three of the names.
  *
  * Source: System V psABI for AMD64, figure 3.36: rax rdx rcx rbx rsi rdi rbp rsp r8-r15, and 16 for
  * the return address, in whose place the rip is stored.

@@ -5,11 +5,11 @@
 #ifndef OTELPROF_ARCH_SYSCALL_H
 #define OTELPROF_ARCH_SYSCALL_H
 
-/* The value of `arch` in struct seccomp_data, which the kernel passes to a seccomp filter; defined
- * in <linux/audit.h>. */
+/* States the value of `arch` in struct seccomp_data, which the kernel passes to a seccomp filter;
+ * defined in <linux/audit.h>. */
 #define ARCH_OF_SYSTEM_CALLS AUDIT_ARCH_X86_64
 
-/* The first kernel version that has CONFIG_POSIX_CPU_TIMERS_TASK_WORK. */
+/* States the first kernel version that has CONFIG_POSIX_CPU_TIMERS_TASK_WORK. */
 enum { ARCH_TASK_WORK_MAJOR = 5, ARCH_TASK_WORK_MINOR = 9 };
 
 /* Makes the system call with all six arguments. Returns the kernel's result: -errno on failure.

@@ -22,8 +22,8 @@ static inline bool arch_has_thread_base(void) {
     return getauxval(AT_HWCAP2) & FSGSBASE;
 }
 
-/* Returns 0 if it is unknown: without the instruction, behind a filter of system calls. Context:
- * any. Async-signal-safe: yes. Uses no thread-local variable. */
+/* Returns the value of the register; 0 if it is unknown: without the instruction, behind a filter
+ * of system calls. Context: any. Async-signal-safe: yes. Uses no thread-local variable. */
 static inline uintptr_t arch_thread_base(bool has_instruction) {
     uintptr_t base = 0;
     if (has_instruction)
@@ -41,7 +41,7 @@ static inline bool arch_is_control_block(uintptr_t base, bool (*is_readable)(uin
            words[0] == base && words[2] == base;
 }
 
-/* Distance from the base to a thread-local variable of the initial-exec model. */
+/* Computes the distance from the base to a thread-local variable of the initial-exec model. */
 #define ARCH_THREAD_OFFSET(variable)                                                               \
     __extension__({                                                                                \
         intptr_t offset;                                                                           \
