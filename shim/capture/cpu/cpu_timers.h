@@ -73,8 +73,9 @@ void cpu_timers_pause(struct thread_state *thread);
  * yes. */
 void cpu_timers_set_period(const struct thread_state *thread);
 
-/* Returns whether an expiry can make a system call that the thread has just begun fail with EINTR,
- * one that SA_RESTART does not restart. Context: any. Async-signal-safe: yes. errno may change. */
+/* Returns true if an expiry can interrupt a system call that the thread has just begun: then a call
+ * that SA_RESTART does not restart fails with EINTR. Context: any. Async-signal-safe: yes. errno
+ * may change. */
 bool cpu_timers_interrupt_calls(void);
 
 /* Makes the thread's timer raise libc's signal (libc_signal.h) from now on, whatever signal the

@@ -76,7 +76,7 @@ struct thread_state {
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* drops of all threads that had this slot */
     /* number of samples of all threads that had this slot */
     _Atomic uint64_t recorded;
-    _Atomic uint64_t linked;       /* number of those samples that have a span */
+    _Atomic uint64_t linked;       /* number of recorded samples that have a span */
     _Atomic uint64_t foreign_nano; /* CPU time of samples that are counted as DROP_FOREIGN_STACK */
     void *(*start_routine)(void *);
     void *start_argument;

@@ -136,7 +136,7 @@ bool loader_state_is_used_beside(uint32_t tid) {
            (is_of_another(user_of(loader.main), tid) || is_of_another(user_of(loader.list), tid));
 }
 
-/* Uses glibc's own functions to take its lock. */
+/* Takes the loader's main lock by glibc's own functions. */
 bool loader_state_try_enter(void) {
     return loader_state_is_known() && pthread_mutex_trylock(loader.main) == 0;
 }

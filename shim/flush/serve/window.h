@@ -1,5 +1,5 @@
-/* Implements windows. A window is a request that waits for exports: the next one, or those of a
- * period.
+/* Implements windows. A window is a request that waits for exports: for the next export, or for the
+ * exports of a period.
  *
  *   BEGINS ──an export: the period begins──► TAKES ──an export after the period──► DONE
  *   NEXT ────an export───────────────────────────────────────────────────────────► DONE
