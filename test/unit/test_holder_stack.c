@@ -11,9 +11,11 @@ static struct log logged;
 static pthread_mutex_t mutex;
 
 static struct {
+    uint32_t samples;
     uint32_t by_another; /* samples of the wait, by the thread that is reported to hold the mutex */
     uint32_t by_itself;
     uint32_t without_holder;
+    uint32_t without_stack; /* samples of a wait whose holder's stack is not recorded */
 } told;
 
 static void see(void *arg, const struct sample *sample) {
@@ -21,9 +23,11 @@ static void see(void *arg, const struct sample *sample) {
     if (sample->kind != SAMPLE_OFF_CPU || !sample->wait)
         return;
     assert_int_equal(sample->wait->kind, WAIT_LOCK);
+    told.samples++;
     told.by_another += sample->wait->holder == ANOTHER;
     told.by_itself += sample->wait->holder == sample->tid;
     told.without_holder += sample->wait->holder == 0;
+    told.without_stack += sample->wait->holder_frame_count == 0;
 }
 
 static void look(void) {
@@ -98,6 +102,43 @@ static void a_mutex_that_changes_hands_is_recorded_with_both_holders(void **stat
     assert_true(told.by_another > 0 && told.without_holder > 0);
 }
 
+/* Begins a second thread; each of the two holds the mutex that the other waits for. */
+static void begin_deadlock(struct waiting *second, pthread_mutex_t *second_mutex) {
+    second->in_hook = true;
+    second->mutex = second_mutex;
+    begin_waiting_of(second);
+    mutex.__data.__owner = (int)atomic_load(&second->state->tid);
+    second_mutex->__data.__owner = (int)waiter();
+}
+
+static void end_deadlock(struct waiting *second) {
+    end_waiting_of(second);
+    thread_table_give_back(&threads, second->state);
+}
+
+static void a_deadlock_that_a_harvest_sees_first_is_recorded_with_both_stacks(void **state) {
+    static pthread_mutex_t second_mutex;
+    static struct waiting second;
+    (void)state;
+    begin_deadlock(&second, &second_mutex);
+    harvest();
+    assert_true(told.samples >= 2);
+    assert_int_equal(told.without_stack, 0);
+    end_deadlock(&second);
+}
+
+static void a_deadlock_that_a_poll_sees_first_is_recorded_with_both_stacks(void **state) {
+    static pthread_mutex_t second_mutex;
+    static struct waiting second;
+    (void)state;
+    begin_deadlock(&second, &second_mutex);
+    look();
+    harvest();
+    assert_true(told.samples >= 2);
+    assert_int_equal(told.without_stack, 0);
+    end_deadlock(&second);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_thread_that_got_the_mutex_did_not_wait_for_itself, begin,
@@ -106,6 +147,10 @@ int main(void) {
                                         end),
         cmocka_unit_test_setup_teardown(a_mutex_that_changes_hands_is_recorded_with_both_holders,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_deadlock_that_a_harvest_sees_first_is_recorded_with_both_stacks, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_deadlock_that_a_poll_sees_first_is_recorded_with_both_stacks, begin, end),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -33,19 +33,19 @@ static __attribute__((noinline)) void waits_for_a_byte(int end) {
 }
 
 /* Does what a hook does: the slot has its caller, which is to be on the stack. */
-static __attribute__((noinline)) void hook(struct thread_state *state, int end) {
+static __attribute__((noinline)) void hook(const struct waiting *self) {
+    struct wait_slot *const slot = &self->state->wait_slot;
     const struct hook_caller caller = {.stack_pointer = (uintptr_t)__builtin_frame_address(0) + 16,
                                        .frame_pointer = *(uintptr_t *)__builtin_frame_address(0),
                                        .pc = (uintptr_t)__builtin_return_address(0)};
-    wait_slot_begin(&state->wait_slot, &caller, waiting.mutex ? WAIT_LOCK : WAIT_QUEUE,
-                    (uintptr_t)waiting.mutex);
-    waits_for_a_byte(end);
-    if (!waiting.stays_parked)
-        wait_slot_end(&state->wait_slot);
+    wait_slot_begin(slot, &caller, self->mutex ? WAIT_LOCK : WAIT_QUEUE, (uintptr_t)self->mutex);
+    waits_for_a_byte(self->ends[0]);
+    if (!self->stays_parked)
+        wait_slot_end(slot);
 }
 
-static __attribute__((noinline)) void waits_in_hook(struct thread_state *state, int end) {
-    hook(state, end);
+static __attribute__((noinline)) void waits_in_hook(const struct waiting *self) {
+    hook(self);
     __asm__ volatile("" : : : "memory");
 }
 
@@ -58,7 +58,7 @@ static void *wait_here(void *arg) {
     atomic_store(&state->tid, (uint32_t)gettid());
     atomic_store(&self->begun, true);
     if (self->in_hook)
-        waits_in_hook(state, self->ends[0]);
+        waits_in_hook(self);
     if (!self->in_hook || self->stays_parked)
         waits_for_a_byte(self->ends[0]);
     return NULL;
@@ -75,15 +75,19 @@ static bool is_blocked(uint32_t tid) {
     return read && text[0] == '0';
 }
 
-static void begin_waiting(void) {
-    waiting.begun = false;
-    assert_int_equal(pipe(waiting.ends), 0);
-    waiting.state = begin_thread(0);
-    assert_non_null(waiting.state);
-    wait_sampler_expect(&waits, waiting.state);
-    assert_int_equal(pthread_create(&waiting.id, NULL, wait_here, &waiting), 0);
-    while (!waiting.begun || !is_blocked(atomic_load(&waiting.state->tid)))
+static void begin_waiting_of(struct waiting *self) {
+    self->begun = false;
+    assert_int_equal(pipe(self->ends), 0);
+    self->state = begin_thread(0);
+    assert_non_null(self->state);
+    wait_sampler_expect(&waits, self->state);
+    assert_int_equal(pthread_create(&self->id, NULL, wait_here, self), 0);
+    while (!self->begun || !is_blocked(atomic_load(&self->state->tid)))
         usleep(1000);
+}
+
+static void begin_waiting(void) {
+    begin_waiting_of(&waiting);
 }
 
 enum { WORK_NANO = 50000000 };
@@ -121,11 +125,15 @@ __attribute__((unused)) static void take_span(void) {
 }
 
 /* The thread is past its wait, and ends when this returns. */
+static void end_waiting_of(struct waiting *self) {
+    assert_int_equal(write(self->ends[1], "x", 1), 1);
+    assert_int_equal(pthread_join(self->id, NULL), 0);
+    close(self->ends[0]);
+    close(self->ends[1]);
+}
+
 static void end_waiting(void) {
-    assert_int_equal(write(waiting.ends[1], "x", 1), 1);
-    assert_int_equal(pthread_join(waiting.id, NULL), 0);
-    close(waiting.ends[0]);
-    close(waiting.ends[1]);
+    end_waiting_of(&waiting);
 }
 
 __attribute__((unused)) static void give_back(void) {

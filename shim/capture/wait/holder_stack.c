@@ -83,6 +83,11 @@ static uint32_t holder_now(const struct wait_account *account) {
     return holder == waiter && account->detail.holder != waiter ? 0 : holder;
 }
 
+void holder_stack_find_again(const struct wait_sampler *waits, struct wait_account *account) {
+    if (account->lock_kind && holder_now(account) == account->detail.holder)
+        find_holder_stack(waits, account);
+}
+
 bool holder_stack_has_moved(const struct wait_sampler *waits, const struct wait_account *account) {
     if (!account->lock_kind)
         return false;

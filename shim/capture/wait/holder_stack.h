@@ -15,6 +15,11 @@
 void holder_stack_begin(const struct wait_sampler *waits, struct wait_account *account,
                         uint32_t slot_kind, uint64_t lock);
 
+/* Finds the stack of the same holder again. Called for a wait that began in this pass over the
+ * threads, before its time is recorded: the helper may have observed the holder after the waiter.
+ */
+void holder_stack_find_again(const struct wait_sampler *waits, struct wait_account *account);
+
 /* Returns true if, since the last check of this wait, the lock has another holder, or the holder is
  * in another wait than before. */
 bool holder_stack_has_moved(const struct wait_sampler *waits, const struct wait_account *account);

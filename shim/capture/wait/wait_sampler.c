@@ -1,6 +1,7 @@
 #include "wait_sampler.h"
 
 #include "clock.h"
+#include "holder_stack.h"
 #include "kernel/profiler_memory.h"
 #include "wait_observe.h"
 #include "wait_record.h"
@@ -74,6 +75,45 @@ void wait_sampler_end_thread(const struct wait_sampler *waits, struct thread_sta
         record_unseen_wait(waits->recorder, thread, rest);
 }
 
+/* --- passes over the threads --- */
+
+static void for_each(struct wait_sampler *waits,
+                     void (*work)(struct wait_sampler *waits, struct thread_state *thread,
+                                  struct wait_account *account)) {
+    const struct thread_table *const threads = waits->recorder->threads;
+    for (uint32_t i = 0; i < thread_table_count(threads); i++) {
+        struct thread_state *const thread = thread_table_at(threads, i);
+        struct wait_account *const account = wait_account_of(waits, thread);
+        if (account)
+            work(waits, thread, account);
+    }
+}
+
+static void begin_pass(struct wait_sampler *waits) {
+    waits->pass_start_ns = monotonic_nano();
+    waits->began_lock_wait = false;
+}
+
+static void observe(struct wait_sampler *waits, struct thread_state *thread,
+                    struct wait_account *account) {
+    wait_observe(waits, thread, account);
+    waits->began_lock_wait |= account->waits && account->lock_kind;
+}
+
+static void find_holder_again(struct wait_sampler *waits, struct thread_state *thread,
+                              struct wait_account *account) {
+    (void)thread;
+    if (account->waits && account->wait_start_ns >= waits->pass_start_ns)
+        holder_stack_find_again(waits, account);
+}
+
+/* Ends a pass that observed threads. Of two threads that wait for each other, the first was
+ * observed before its holder's wait was known; its time so far belongs to that wait too. */
+static void end_pass(struct wait_sampler *waits) {
+    if (waits->began_lock_wait)
+        for_each(waits, find_holder_again);
+}
+
 /* --- polls --- */
 
 static void poll_thread(struct wait_sampler *waits, struct thread_state *thread, uint64_t now) {
@@ -88,7 +128,7 @@ static void poll_thread(struct wait_sampler *waits, struct thread_state *thread,
         return;
     }
     const uint64_t before = thread_cpu_nano();
-    wait_observe(waits, thread, account);
+    observe(waits, thread, account);
     wait_budget_learn(&waits->budget, thread_cpu_nano() - before);
 }
 
@@ -96,24 +136,14 @@ static void poll_all_threads(struct wait_sampler *waits, uint64_t now) {
     const struct thread_table *const threads = waits->recorder->threads;
     const uint32_t count = thread_table_count(threads);
     const uint32_t most = count < WAIT_MOST_THREADS ? count : WAIT_MOST_THREADS;
+    begin_pass(waits);
     for (uint32_t i = 0; i < most; i++) {
         waits->next_thread = waits->next_thread + 1 < count ? waits->next_thread + 1 : 0;
         poll_thread(waits, thread_table_at(threads, waits->next_thread), now);
     }
+    end_pass(waits);
     /* the next poll, which may be cut short, begins at another thread */
     waits->next_thread = count ? (uint32_t)(random_next(&waits->random) >> 32) % count : 0;
-}
-
-static void for_each(struct wait_sampler *waits,
-                     void (*work)(struct wait_sampler *waits, struct thread_state *thread,
-                                  struct wait_account *account)) {
-    const struct thread_table *const threads = waits->recorder->threads;
-    for (uint32_t i = 0; i < thread_table_count(threads); i++) {
-        struct thread_state *const thread = thread_table_at(threads, i);
-        struct wait_account *const account = wait_account_of(waits, thread);
-        if (account)
-            work(waits, thread, account);
-    }
 }
 
 /* Forgets descriptors, because they end with the helper that opened them. */
@@ -143,7 +173,14 @@ static void reconcile_thread(struct wait_sampler *waits, struct thread_state *th
 static void observe_if_changed(struct wait_sampler *waits, struct thread_state *thread,
                                struct wait_account *account) {
     if (!wait_is_same(thread, account) || wait_has_worked(account))
-        wait_observe(waits, thread, account);
+        observe(waits, thread, account);
+}
+
+/* Observes every thread that has left its known wait, and records nothing of the new waits. */
+static void observe_changed_threads(struct wait_sampler *waits) {
+    begin_pass(waits);
+    for_each(waits, observe_if_changed);
+    end_pass(waits);
 }
 
 /* Closes a thread's time when the types change: records its wait until now for the types that were
@@ -170,7 +207,7 @@ static void wait_follow_settings(struct wait_sampler *waits) {
     if (waits->paused && on)
         for_each(waits, wait_discard);
     else if (before && before != on) {
-        for_each(waits, observe_if_changed);
+        observe_changed_threads(waits);
         for_each(waits, close_stretch);
     }
     waits->paused = !on;
@@ -256,7 +293,7 @@ void wait_sampler_after_sleep(struct wait_sampler *waits, uint64_t until) {
 void wait_sampler_harvest(struct wait_sampler *waits, bool is_last,
                           void (*visit)(void *arg, const struct sample *sample), void *arg) {
     if (waits->types && wait_follow(waits)) {
-        for_each(waits, observe_if_changed);
+        observe_changed_threads(waits);
         for_each(waits, reconcile_thread);
         if (is_last)
             for_each(waits, wait_record_remainder);

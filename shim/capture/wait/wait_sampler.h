@@ -31,12 +31,14 @@
 struct wait_sampler {
     const struct recorder *recorder;
     const struct log *log;
-    unsigned types;        /* PROFILE_* bits that need waits; 0: the sampler does nothing */
-    unsigned on;           /* the types that the present settings enable */
-    bool paused;           /* none of the types is on */
-    uint32_t settings;     /* version of the settings that the sampler follows */
-    uint64_t next_poll_ns; /* CLOCK_MONOTONIC, ns */
-    uint32_t next_thread;  /* first thread of the next poll */
+    unsigned types;         /* PROFILE_* bits that need waits; 0: the sampler does nothing */
+    unsigned on;            /* the types that the present settings enable */
+    bool paused;            /* none of the types is on */
+    uint32_t settings;      /* version of the settings that the sampler follows */
+    uint64_t next_poll_ns;  /* CLOCK_MONOTONIC, ns */
+    uint64_t pass_start_ns; /* CLOCK_MONOTONIC: when the present pass over the threads began */
+    bool began_lock_wait;   /* in this pass: the holder may have been observed after the waiter */
+    uint32_t next_thread;   /* first thread of the next poll */
     uint64_t random;
     struct wait_budget budget;
     struct sample_table table; /* the helper's own records, in chunks of the threads' pool */
