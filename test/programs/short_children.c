@@ -95,11 +95,11 @@ int main(int argc, char **argv) {
     const uint64_t milliseconds = strtoull(argv[3], NULL, 10);
     computes[0] = waits[0] = argv[0];
     computes[3] = waits[3] = argv[3];
-    if (strcmp(argv[1], "waits") == 0)
+    if (strcmp(argv[1], "waits") == 0) {
         while (!find_shared_of(getppid(), leave_alone))
             usleep(1000);
-    if (strcmp(argv[1], "waits") == 0)
         argv[1] = computes[1];
+    }
     if (strcmp(argv[1], "computes") == 0) {
         child_computes(milliseconds);
         return 0;
