@@ -12,7 +12,7 @@ from . import completion, control, diff, export, live, merge, pprof, receive, ru
 from .capture_file import BadFile
 from .foreign import say
 from .labels import NothingChosen
-from .places import NotFound
+from .places import NotFound, release
 from .whole_file import OneFile
 
 
@@ -55,6 +55,7 @@ COMMANDS = (
 
 def parser():
     top_level = argparse.ArgumentParser(prog="otelprof", description="Profile native programs with libotelprof.")
+    top_level.add_argument("--version", action="version", version=f"otelprof {release() or '(not built)'}")
     commands = top_level.add_subparsers(dest="name", required=True, metavar="COMMAND")
     for command in COMMANDS:
         sub = commands.add_parser(command.name, help=command.help, add_help=command.has_help)
@@ -143,6 +144,9 @@ def _status_of(action):
 
 
 def _act(arguments):
+    if not arguments:
+        parser().print_help()
+        return 0
     options = _parsed(arguments)
     return options.action(options)
 

@@ -27,6 +27,20 @@ def library():
     return _first([os.path.join(INSTALLED, name), os.path.join(BUILD, name)], name)
 
 
+def release():
+    """Returns the name of this release, "" if nothing was built yet."""
+    try:
+        with open(os.path.join(INSTALLED, "host", "release"), encoding="ascii") as file:
+            return file.read().strip()
+    except FileNotFoundError:
+        pass
+    try:
+        with open(os.path.join(BUILD, "release.h"), encoding="ascii") as file:
+            return file.read().split('"')[1]
+    except (FileNotFoundError, IndexError):
+        return ""
+
+
 def page_parts():
     """Returns the folder of the flame graph's page and libraries."""
     return _first([os.path.join(INSTALLED, "flamegraph")], "the flame graph's page")

@@ -18,6 +18,20 @@ def test_the_command_lists_host(machine):
     assert machine.host("nonsense").returncode == 2
 
 
+def test_without_arguments_the_command_prints_its_help():
+    alone, helped = (subprocess.run([ROOT / "scripts/otelprof", *words], capture_output=True, text=True, check=True)
+                     for words in ([], ["--help"]))
+    assert alone.stdout == helped.stdout != ""
+    assert alone.stderr == ""
+
+
+def test_the_version_is_the_release_of_the_library():
+    release = (BUILD / "release.h").read_text().split('"')[1]
+    shown = subprocess.run([ROOT / "scripts/otelprof", "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout == f"otelprof {release}\n"
+    assert release.encode() in (BUILD / "libotelprof.so").read_bytes()
+
+
 def test_a_link_to_the_command_finds_its_parts(machine):
     machine.path("/srv/bin").mkdir()
     machine.path("/srv/bin/otelprof").symlink_to("../otelprof/otelprof")

@@ -412,6 +412,8 @@ def test_an_installed_copy_runs(tmp_path):
         env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
     )
     assert done.returncode == 0 and "burn_40" in done.stderr
+    shown = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
+    assert shown == otelprof("--version", cwd=tmp_path).stdout != ""
     subprocess.run(
         ["make", "-C", ROOT, "uninstall", "PREFIX=/opt/otelprof", f"DESTDIR={tmp_path}",
          f"BUILD={BUILD}"],
