@@ -8,6 +8,7 @@ import argparse
 import ctypes
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import threading
 import time
 
 from . import places
+from .absence import reason
 from .aggregate import aggregate
 from .arguments import positive, types
 from .capture_file import BadFile, append_message, each_message
@@ -192,31 +194,34 @@ def default_output(command, pid):
 
 
 class _Exports:
-    """Is the file of the exports. Its earlier contents go once the program runs: a wrong name of a program costs no
-    file."""
+    """Is the file of the exports. The first export replaces the file that was there; a program that sends none costs no file."""
 
     def __init__(self, path):
         self._output = Output(path)
         self._lock = threading.Lock()  # held until it is known whether there is a program
-        self._has_begun = False
+        self._has_program = False
+        self.is_written = False
 
     def __enter__(self):
         self._lock.acquire()
         return self
 
     def begin(self):
-        self._output.begin()
-        self._has_begun = True
+        self._has_program = True
         self._lock.release()
 
     def append(self, data):
         with self._lock:
-            if self._has_begun:
-                append_message(self._output.file, data)
+            if not self._has_program:
+                return
+            if not self.is_written:
+                self._output.begin()
+                self.is_written = True
+            append_message(self._output.file, data)
 
     def __exit__(self, *_):
         self._output.close()
-        if not self._has_begun:
+        if not self._has_program:
             self._lock.release()
 
 
@@ -230,9 +235,16 @@ def _only(profiles, language):
         return profiles
 
 
+def _explain_absence(output, options):
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    why = reason(program_of(options.command), used.ru_utime + used.ru_stime, os.environ, os.getuid(), os.getgid())
+    files = " and ".join(filter(None, (output, options.flamegraph)))
+    say(f"no profile arrived: {why}; {files} {'are' if options.flamegraph else 'is'} not written")
+
+
 def _show(output, options):
-    if os.path.getsize(output) == 0:
-        say(f"{output}: no profile arrived")
+    if not os.path.isfile(output):
+        say(f"the exports went to {output}, which cannot be read again: no tables")
         return
     profiles = aggregate(each_message(output))
     if options.hide_idle:
@@ -271,7 +283,10 @@ def run(options):
     if not child:
         return status
     try:
-        _show(output, options)
+        if file.is_written:
+            _show(output, options)
+        else:
+            _explain_absence(output, options)
     except (BadFile, OSError, places.NotFound) as error:
         say(error)  # the status stays the program's
     sys.stderr.flush()
