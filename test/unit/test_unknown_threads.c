@@ -1,5 +1,5 @@
-/* A thread counts as unknown if it never registers, whatever else the process's threads do while
- * the kernel's list is read. The kernel's answers let them do it at that moment. */
+/* Tests that a thread counts as unknown if it never registers, whatever the process's other threads
+ * do while the kernel's list is read. The replaced system calls let them act at that moment. */
 #include "unit.h"
 
 #include "clock.h"
@@ -14,7 +14,7 @@ enum { DEPTH = 16, MUCH_NANO = 20 * 1000 * 1000, LITTLE_NANO = 1000 * 1000 };
 static struct thread_table threads;
 static struct unknown_threads unknown;
 
-/* The one other thread of the process. */
+/* Is the one other thread of the process. */
 static struct {
     pthread_t id;
     pthread_mutex_t runs; /* locked while it runs */
@@ -50,13 +50,13 @@ static void other_ends(void) {
     other.id = 0;
 }
 
-/* As the start of yet another thread does, if the first has retired. */
+/* Acts as the start of yet another thread does, if the first has retired. */
 static void other_leaves_its_slot(void) {
     thread_table_give_back(&threads, other.slot);
     other.slot = NULL;
 }
 
-/* --- in place of the kernel --- */
+/* --- replacements of the kernel's calls --- */
 
 static struct {
     void (*list_is_read)(void);
@@ -157,7 +157,7 @@ static void registers_ends_and_leaves(void) {
     ends_and_leaves();
 }
 
-/* The table has it no more, and the kernel neither. */
+/* Neither the table nor the kernel has the thread any more. */
 static void a_thread_that_ends_once_its_clock_was_read_does_not_count(void **state) {
     (void)state;
     on.clock_was_read = registers_ends_and_leaves;
