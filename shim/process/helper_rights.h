@@ -2,8 +2,9 @@
  *
  * Linux keeps ids, capabilities and filters for each thread. The helper needs next to none of them,
  * and must not have any that the program has given up: an attacker that runs code in this process
- * could use them. The helper keeps two kinds of capabilities. CAP_SETUID, CAP_SETGID: libc's
- * setuid() and its like make every thread do the same, and end the process if a thread may not.
+ * could use them. The helper keeps two kinds of capabilities.
+ * CAP_SETUID, CAP_SETGID: libc's setuid() and its like make every thread do the same, and end the
+ * process if a thread may not.
  * CAP_IPC_LOCK: locked memory counts for all threads, so in a program that locks its memory
  * (mlockall) the helper would get no memory.
  */

@@ -16,10 +16,11 @@ enum {
     ARCH_RELOCATION_PLT = R_X86_64_JUMP_SLOT,
     ARCH_RELOCATION_GOT = R_X86_64_GLOB_DAT,
     ARCH_RELOCATION_DATA = R_X86_64_64,
-    /* Lists relocations of a thread-local variable. DESCRIPTOR: two words; the second is the
-     * variable's offset from the thread pointer, which is negative here, or the address of a
-     * module's number and an offset in its block. MODULE: two words, a module's number and such an
-     * offset. OFFSET: an offset from the thread pointer. */
+    /* Lists relocations of a thread-local variable.
+     * DESCRIPTOR: two words; the second is the variable's offset from the thread pointer, which is
+     * negative here, or the address of a module's number and an offset in its block.
+     * MODULE: two words, a module's number and such an offset.
+     * OFFSET: an offset from the thread pointer. */
     ARCH_RELOCATION_TLS_DESCRIPTOR = 36, /* R_X86_64_TLSDESC; older headers lack it */
     ARCH_RELOCATION_TLS_MODULE = R_X86_64_DTPMOD64,
     ARCH_RELOCATION_TLS_OFFSET = R_X86_64_TPOFF64,
