@@ -218,7 +218,7 @@ def musl(work):
 
 
 def faketime(work):
-    # a request for the time before its constructor has run opens its shared memory once more
+    # faketime opens its shared memory once more if the time is read before its constructor has run
     work.ignored, work.numbered = "^/dev/shm/", False
     work.write("job.pl", """\
         my $x = 0;

@@ -24,7 +24,7 @@ TOOLS = ("debootstrap", "systemd-nspawn", "journalctl", "gcc")
 LIMIT_S = 400  # a boot takes ten seconds on an idle machine
 MEMORY_V1 = Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")
 OURS = re.compile(r"^libotelprof\[")
-# Before that the manager's lines reach the journal only if journald has started.
+# Lines of the manager before this one may be missing in the journal: journald may not have started.
 COMPLETE_FROM = "Reached target sysinit.target"
 # parts that differ in every boot
 TIMES = re.compile(r"\b(\d+(\.\d+)?)(us|ms|s|min|M|K|B|G)?\b")

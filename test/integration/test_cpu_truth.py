@@ -109,7 +109,7 @@ def test_frequency_does_not_change_the_total(run, program):
 
 
 def test_dear_samples_slow_the_rate_and_not_the_program(run, program):
-    """At 4,000 Hz a cold stack of a thousand frames would take more time than there is."""
+    """At 4,000 Hz, walking a cold stack of a thousand frames would take longer than the sampling period."""
     outcome = run(
         [program("costly_samples"), "2000", program("throw_1.so")],
         env={"OTEL_PROFILER_CPU_FREQUENCY": "4000", "OTEL_PROFILER_MAX_STACK_DEPTH": "1024",

@@ -230,7 +230,7 @@ def test_a_holder_without_a_name_has_that_of_its_thread(otelprof):
     (("take_lock", "std::thread::_State_impl<>::_M_run"), "take_lock"),
 ])
 def test_a_lock_is_waited_for_in_a_function_of_the_program(otelprof, wrappers, place):
-    """The function is not one that its language has around libc's."""
+    """The function is the program's own, not a wrapper that its language's library has around libc's function."""
     def wrapped(message):
         stack = ("libc.so.6!syscall", *(f"shop!{name}" for name in wrappers), "shop!wants")
         labels = {**made_up.worker(0), **made_up.waits("lock"), "otelprof.lock.address": "0x1"}

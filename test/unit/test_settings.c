@@ -111,7 +111,8 @@ static void a_long_gap_ends_after_its_bytes(void **state) {
     assert_true(countdown_reaches_sample(&thread, 1));
 }
 
-/* Shows whether another function has counted the same call, even if what is left is as much. */
+/* Notices that another function has counted the same call, even if as many bytes are left as
+ * before. */
 static void a_piece_that_begins_is_counted(void **state) {
     (void)state;
     countdown_set(&thread, 10 * COUNTDOWN_MOST);

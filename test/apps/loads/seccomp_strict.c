@@ -20,7 +20,7 @@ int main(void) {
     for (int turn = 0; turn < 3; turn++) {
         const pid_t worker = fork();
         if (worker == 0) {
-            burn(turn * 100000000ull); /* the first: before a sample was taken */
+            burn(turn * 100000000ull); /* the first turn begins before a sample was taken */
             prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
             burn(300000000);
             free(malloc(100));
