@@ -70,7 +70,7 @@ def interpreters_module():
 
 
 def interpreters():
-    """Threads that make interpreters, run in them, and drop them."""
+    """Runs threads that make interpreters, run in them, and drop them."""
     module = interpreters_module()
     check(module is not None, "there are no subinterpreters")
     text = "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nclass C:\n    x = [fib(i) for i in range(10)]\n"

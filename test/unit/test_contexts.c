@@ -1,5 +1,5 @@
 /* Tests what an export makes of threads' contexts: a link and labels. No entry is listed twice, no
- * sample is missing without need, and no unused entry is left in the dictionary. */
+ * hidden text is found elsewhere, and no unused entry is left in the dictionary. */
 #include "unit.h"
 
 #include "console_text.h"

@@ -402,7 +402,8 @@ static void a_file_that_comes_behind_the_last_check_stays(void **state) {
     assert_int_equal(files(), 1);
 }
 
-/* The earlier notices its loss, and leaves the file that has its name. */
+/* The earlier process notices that it has lost its place, and leaves the file that now has the
+ * name. */
 static void where_names_are_simply_replaced_the_earlier_is_lost(void **state) {
     (void)state;
     knows_no_flags = true;
