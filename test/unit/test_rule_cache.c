@@ -62,11 +62,34 @@ static void no_rule_is_left_when_its_tag_returns(void **state) {
     }
 }
 
+/* Pages without rules are not written: they would become resident. */
+static void each_page_is_emptied_and_no_byte_beside(void **state) {
+    static struct {
+        struct rule_cache cache;
+        uint64_t behind[1 << RULE_SLOT_BITS];
+    } memory;
+    const struct rule rule = {.cfa_offset = 16, .cfa_kind = RULE_SP};
+    (void)state;
+    memset(memory.behind, 0xff, sizeof memory.behind);
+    for (uintptr_t page = 0; page < 1 << RULE_PAGE_BITS; page++) {
+        const struct rule_key key = {0x7f1234500000 | page << RULE_PAGE_SHIFT, true};
+        rule_cache_store(&memory.cache, rule_cache_generation(&memory.cache), key, rule);
+        assert_int_not_equal(rule_cache_word(&memory.cache, key), 0);
+        for (int i = 0; i < 8; i++)
+            rule_cache_invalidate(&memory.cache);
+        assert_int_equal(rule_cache_word(&memory.cache, key), 0);
+        assert_int_equal(atomic_load(&memory.cache.used), 0);
+    }
+    for (size_t i = 0; i < sizeof memory.behind / sizeof *memory.behind; i++)
+        assert_true(memory.behind[i] == UINT64_MAX);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_that_fits_comes_back),
         cmocka_unit_test(invalidation_forgets_every_rule_for_good),
         cmocka_unit_test(no_rule_is_left_when_its_tag_returns),
+        cmocka_unit_test(each_page_is_emptied_and_no_byte_beside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

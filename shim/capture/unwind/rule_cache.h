@@ -55,7 +55,10 @@ struct rule_key {
 struct rule_cache {
     _Atomic uint64_t entries[RULE_CACHE_ENTRIES];
     _Atomic uint64_t generation; /* number of invalidations so far */
+    /* a bit for each page of `entries` that had a rule stored in it since it was last emptied */
+    _Atomic uint32_t used;
 };
+_Static_assert(RULE_PAGE_BITS == 5, "one bit of `used` for each page");
 
 static inline uintptr_t rule_place(uintptr_t address) {
     address >>= ARCH_CODE_SHIFT;
@@ -151,6 +154,10 @@ static inline void rule_cache_store(struct rule_cache *cache, uint64_t generatio
     if (!rule_equal(rule_unpack(word), rule))
         return;
     atomic_store_explicit(entry, word | rule_tag(generation, key), memory_order_relaxed);
+    /* after the word: pairs with the exchange in rule_cache_invalidate(), which empties the page */
+    atomic_fetch_or_explicit(&cache->used,
+                             UINT32_C(1) << (rule_place(key.address) >> RULE_SLOT_BITS),
+                             memory_order_seq_cst);
     if (rule_cache_generation(cache) !=
         generation) /* too late: the address may belong to another library by now */
         atomic_store_explicit(entry, 0, memory_order_relaxed);
@@ -186,15 +193,19 @@ static inline void rule_cache_touch(struct rule_cache *cache, struct rule_key ke
 }
 
 /* Forgets every rule, because an address may now belong to another library. Call before and after
- * unloading. The cache is emptied twice as often as generations repeat, so that even a reader
+ * unloading. The used pages are emptied twice as often as generations repeat, so that even a reader
  * during the emptying finds no entry of 16 generations ago. Context: any. Async-signal-safe:
  * yes. */
 static inline void rule_cache_invalidate(struct rule_cache *cache) {
     const uint64_t before = atomic_fetch_add_explicit(&cache->generation, 1, memory_order_seq_cst);
     if ((before + 1) % 8 != 0)
         return;
-    for (unsigned i = 0; i < RULE_CACHE_ENTRIES; i++)
-        atomic_store_explicit(&cache->entries[i], 0, memory_order_relaxed);
+    /* pairs with rule_cache_store(): a rule that is stored later sets its bit again */
+    const uint32_t used = atomic_exchange_explicit(&cache->used, 0, memory_order_seq_cst);
+    for (unsigned page = 0; page < 1 << RULE_PAGE_BITS; page++)
+        for (unsigned slot = 0; used >> page & 1 && slot < 1 << RULE_SLOT_BITS; slot++)
+            atomic_store_explicit(&cache->entries[page << RULE_SLOT_BITS | slot], 0,
+                                  memory_order_relaxed);
 }
 
 #endif
