@@ -62,21 +62,15 @@ static void module_snapshot_describe(struct harvest_module *module,
 struct builder {
     const struct module_names *names;
     struct module_snapshot *snapshot; /* NULL: the builder only measures */
-    size_t count;
-    size_t capacity;
-    char *text;
-    char *text_end;
-    uint64_t adds;
-    uint64_t subs;
-    bool first;
+    size_t listed;                    /* number of objects that the loader has listed so far */
 };
 
-static const char *keep_bytes(struct builder *b, const void *bytes, size_t size) {
-    if ((size_t)(b->text_end - b->text) < size)
+static const void *keep_bytes(struct module_snapshot *snapshot, const void *bytes, size_t size) {
+    if ((size_t)(snapshot->text_end - snapshot->text) < size)
         return NULL;
-    char *const kept = b->text;
+    char *const kept = snapshot->text;
     memcpy(kept, bytes, size);
-    b->text += size;
+    snapshot->text += size;
     return kept;
 }
 
@@ -98,7 +92,7 @@ static void copy_module_path(const struct builder *b, const struct dl_phdr_info 
     path[0] = 0;
     if (vdso && vdso == info->dlpi_addr)
         memcpy(path, "[vdso]", sizeof "[vdso]");
-    else if (b->first && name[0] == 0) {
+    else if (b->listed == 1 && name[0] == 0) {
         memcpy(path, b->names->executable, MODULE_PATH_BYTES);
     } else if (name[0] == '/') {
         if (strlen(name) < MODULE_PATH_BYTES)
@@ -107,57 +101,189 @@ static void copy_module_path(const struct builder *b, const struct dl_phdr_info 
         join(path, b->names->start_directory, name);
 }
 
+/* Returns false if there is no room for the object or its strings, or it has no segment. */
+static bool snapshot_add(const struct builder *b, const struct dl_phdr_info *info) {
+    struct module_snapshot *const snapshot = b->snapshot;
+    if (snapshot->count == snapshot->capacity)
+        return false;
+    struct harvest_module *const module = &snapshot->modules[snapshot->count];
+    char path[MODULE_PATH_BYTES];
+    *module = (struct harvest_module){.load_bias = 0};
+    module_snapshot_describe(module, info);
+    copy_module_path(b, info, path);
+    if (module->end == 0)
+        return false;
+    const char *const kept_path = keep_bytes(snapshot, path, strlen(path) + 1);
+    const bool has_id = module->build_id != NULL;
+    module->path = kept_path ? kept_path : "";
+    if (has_id)
+        module->build_id = keep_bytes(snapshot, module->build_id, module->build_id_size);
+    snapshot->headers[snapshot->count++] = info->dlpi_phdr;
+    return kept_path && has_id == (module->build_id != NULL);
+}
+
 static int snapshot_add_object(struct dl_phdr_info *info, size_t size, void *arg) {
     struct builder *const b = arg;
     (void)size;
-    b->adds = info->dlpi_adds;
-    b->subs = info->dlpi_subs;
-    if (!b->snapshot) {
-        b->count++;
+    b->listed++;
+    if (!b->snapshot)
         return 0;
-    }
-    if (b->count == b->capacity)
-        return 0;
-    struct harvest_module *const module = &b->snapshot->modules[b->count];
-    char path[MODULE_PATH_BYTES];
-    module_snapshot_describe(module, info);
-    copy_module_path(b, info, path);
-    b->first = false;
-    if (module->end == 0)
-        return 0;
-    const char *const kept_path = keep_bytes(b, path, strlen(path) + 1);
-    module->path = kept_path ? kept_path : "";
-    if (module->build_id)
-        module->build_id = (const uint8_t *)keep_bytes(b, module->build_id, module->build_id_size);
-    b->count++;
+    b->snapshot->adds = info->dlpi_adds;
+    b->snapshot->subs = info->dlpi_subs;
+    b->snapshot->is_whole &= snapshot_add(b, info);
     return 0;
 }
 
 static size_t snapshot_bytes(size_t objects) {
-    return whole_pages(
-        sizeof(struct module_snapshot) +
-        objects * (sizeof(struct harvest_module) + MODULE_PATH_BYTES + MAX_BUILD_ID_BYTES));
+    return whole_pages(sizeof(struct module_snapshot) +
+                       objects * (sizeof(struct harvest_module) + sizeof(ElfW(Phdr) *) +
+                                  MODULE_PATH_BYTES + MAX_BUILD_ID_BYTES));
 }
 
 struct module_snapshot *module_snapshot_take(const struct module_names *names) {
-    struct builder b = {.names = names, .first = true};
+    struct builder b = {.names = names};
     dl_iterate_phdr(snapshot_add_object, &b);
-    const size_t capacity = b.count + LOADED_MEANWHILE;
+    const size_t capacity = b.listed + LOADED_MEANWHILE;
     const size_t bytes = snapshot_bytes(capacity);
-    void *const memory = profiler_memory_take(bytes);
-    if (!memory)
+    struct module_snapshot *const snapshot = profiler_memory_take(bytes);
+    if (!snapshot)
         return NULL;
-    b.snapshot = memory;
-    b.capacity = capacity;
-    b.count = 0;
-    b.text = (char *)&b.snapshot->modules[capacity];
-    b.text_end = (char *)memory + bytes;
+    snapshot->mapping_size = bytes;
+    snapshot->capacity = capacity;
+    snapshot->headers = (void *)&snapshot->modules[capacity];
+    snapshot->text = (char *)&snapshot->headers[capacity];
+    snapshot->text_end = (char *)snapshot + bytes;
+    snapshot->is_whole = true;
+    b = (struct builder){.names = names, .snapshot = snapshot};
     dl_iterate_phdr(snapshot_add_object, &b);
-    b.snapshot->mapping_size = bytes;
-    b.snapshot->count = b.count;
-    b.snapshot->adds = b.adds;
-    b.snapshot->subs = b.subs;
-    return b.snapshot;
+    return snapshot;
+}
+
+/* --- updating --- */
+
+struct update {
+    struct builder builder;
+    void (*begin)(void *arg);
+    void *arg;
+    uint64_t adds; /* the loader's counters now */
+    uint64_t subs;
+    size_t before;  /* the number of modules before the update */
+    size_t matched; /* modules before this one were found in the list, or have left the list */
+    enum snapshot_update result;
+};
+
+static bool is_listed_as(const struct module_snapshot *snapshot, size_t at,
+                         const struct dl_phdr_info *info) {
+    return snapshot->modules[at].load_bias == info->dlpi_addr &&
+           snapshot->headers[at] == info->dlpi_phdr;
+}
+
+/* Returns false if the counters, which each object of the list has, are those of the snapshot. */
+static bool begin_update(struct update *update, const struct dl_phdr_info *info) {
+    const struct module_snapshot *const snapshot = update->builder.snapshot;
+    update->adds = info->dlpi_adds;
+    update->subs = info->dlpi_subs;
+    if (update->adds == snapshot->adds && update->subs == snapshot->subs)
+        return false;
+    update->begin(update->arg);
+    if (update->subs == snapshot->subs)
+        update->result = SNAPSHOT_GREW;
+    else
+        update->result = update->adds == snapshot->adds ? SNAPSHOT_SHRANK : SNAPSHOT_OUTDATED;
+    return update->result != SNAPSHOT_OUTDATED;
+}
+
+static bool grow(struct update *update, const struct dl_phdr_info *info) {
+    if (update->matched == update->before)
+        return snapshot_add(&update->builder, info);
+    return is_listed_as(update->builder.snapshot, update->matched++, info);
+}
+
+/* Marks the modules that the list has no longer in front of this object. */
+static bool shrink(struct update *update, const struct dl_phdr_info *info) {
+    struct module_snapshot *const snapshot = update->builder.snapshot;
+    for (; update->matched < update->before; update->matched++) {
+        if (is_listed_as(snapshot, update->matched, info)) {
+            update->matched++;
+            return true;
+        }
+        snapshot->modules[update->matched].unloaded = true;
+    }
+    return false;
+}
+
+static int update_by_object(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct update *const update = arg;
+    (void)size;
+    if (update->builder.listed++ == 0 && !begin_update(update, info))
+        return 1;
+    const bool fits = update->result == SNAPSHOT_GREW ? grow(update, info) : shrink(update, info);
+    if (!fits)
+        update->result = SNAPSHOT_OUTDATED;
+    return !fits;
+}
+
+/* Restores the snapshot as it was before the update. */
+static void undo_update(struct update *update, char *text) {
+    struct module_snapshot *const snapshot = update->builder.snapshot;
+    snapshot->text = text;
+    snapshot->count = update->before;
+    for (size_t i = 0; i < snapshot->count; i++)
+        snapshot->modules[i].unloaded = false;
+}
+
+enum snapshot_update module_snapshot_update(struct module_snapshot *snapshot,
+                                            const struct module_names *names,
+                                            void (*begin)(void *arg), void *arg) {
+    struct update update = {.builder = {.names = names, .snapshot = snapshot},
+                            .begin = begin,
+                            .arg = arg,
+                            .before = snapshot->count,
+                            .result = SNAPSHOT_CURRENT};
+    char *const text = snapshot->text;
+    dl_iterate_phdr(update_by_object, &update);
+    if (update.result == SNAPSHOT_CURRENT)
+        return update.result;
+    if (update.result == SNAPSHOT_GREW && update.matched < update.before)
+        update.result = SNAPSHOT_OUTDATED; /* the list has become shorter without an unload */
+    if (update.result == SNAPSHOT_OUTDATED || !snapshot->is_whole) {
+        undo_update(&update, text);
+        return SNAPSHOT_OUTDATED;
+    }
+    for (; update.result == SNAPSHOT_SHRANK && update.matched < update.before; update.matched++)
+        snapshot->modules[update.matched].unloaded = true;
+    snapshot->adds = update.adds;
+    snapshot->subs = update.subs;
+    return update.result;
+}
+
+/* Gives back the room of the module's strings if they were added last, as those of the library that
+ * is loaded and unloaded again and again. */
+static void give_back_text(struct module_snapshot *snapshot, const struct harvest_module *module) {
+    const char *const start = module->path;
+    const size_t path_bytes = strlen(start) + 1;
+    const char *const end = module->build_id
+                                ? (const char *)module->build_id + module->build_id_size
+                                : start + path_bytes;
+    if (end == snapshot->text && end >= start)
+        snapshot->text -= end - start;
+}
+
+void module_snapshot_remove_unloaded(struct module_snapshot *snapshot) {
+    size_t kept = 0;
+    for (size_t i = snapshot->count; i > 0; i--)
+        if (snapshot->modules[i - 1].unloaded)
+            give_back_text(snapshot, &snapshot->modules[i - 1]);
+    for (size_t i = 0; i < snapshot->count; i++) {
+        if (snapshot->modules[i].unloaded)
+            continue;
+        if (kept != i) {
+            snapshot->modules[kept] = snapshot->modules[i];
+            snapshot->headers[kept] = snapshot->headers[i];
+        }
+        kept++;
+    }
+    snapshot->count = kept;
 }
 
 /* --- comparing --- */

@@ -5,6 +5,7 @@
 #include "kernel/wait.h"
 #include "loader_counters.h"
 #include "program_path.h"
+#include "symbols/loader_state.h"
 #include "working_directory.h"
 
 #include <string.h>
@@ -73,11 +74,11 @@ static struct harvest_module *find_again(struct module_snapshot *snapshot, size_
     return NULL;
 }
 
-/* Assumes that every object came in `span`, until it is found in the previous snapshot. */
-static void expect_new(const struct modules *modules, struct module_snapshot *taken,
+/* Assumes that the objects from number `from` on came in `span`. */
+static void expect_new(const struct modules *modules, struct module_snapshot *taken, size_t from,
                        struct span span) {
     const uint64_t sure = modules->unsure_interval + 1;
-    for (size_t i = 0; i < taken->count; i++) {
+    for (size_t i = from; i < taken->count; i++) {
         taken->modules[i].first_interval = span.first > sure ? span.first : sure;
         taken->modules[i].last_interval = UINT64_MAX;
     }
@@ -100,11 +101,22 @@ static void give_up_claims(struct modules *modules, struct module_snapshot *take
     modules->unsure_interval = span.last;
 }
 
+/* Remembers an object that is no longer in the list, of which `taken` is a snapshot. */
+static void remember_unloaded(struct modules *modules, struct module_snapshot *taken,
+                              const struct harvest_module *gone, struct span span) {
+    struct harvest_module unloaded = *gone;
+    struct harvest_module forgotten;
+    unloaded.last_interval = span.last;
+    if (unloaded_modules_add(&modules->unloaded, &unloaded, &forgotten))
+        modules_forget(modules, taken, &forgotten);
+}
+
 static void modules_compare(struct modules *modules, const struct module_snapshot *old,
                             struct module_snapshot *taken, struct span span) {
     uint64_t gone = 0;
     size_t place = taken->count - 1;
-    expect_new(modules, taken, span);
+    /* until an object is found in the previous snapshot */
+    expect_new(modules, taken, 0, span);
     for (size_t i = 0; i < old->count; i++) {
         struct harvest_module *const again = find_again(taken, &place, &old->modules[i]);
         if (again)
@@ -113,15 +125,26 @@ static void modules_compare(struct modules *modules, const struct module_snapsho
     for (size_t i = 0; i < old->count; i++) {
         if (find_again(taken, &place, &old->modules[i]))
             continue;
-        struct harvest_module unloaded = old->modules[i];
-        struct harvest_module forgotten;
-        unloaded.last_interval = span.last;
-        if (unloaded_modules_add(&modules->unloaded, &unloaded, &forgotten))
-            modules_forget(modules, taken, &forgotten);
+        remember_unloaded(modules, taken, &old->modules[i], span);
         gone++;
     }
     if (taken->subs - old->subs > gone)
         give_up_claims(modules, taken, span);
+}
+
+/* Handles the objects that were marked as unloaded in `snapshot`, `unloads` objects in all. */
+static void modules_shrink(struct modules *modules, struct module_snapshot *snapshot,
+                           uint64_t unloads, struct span span) {
+    uint64_t gone = 0;
+    for (size_t i = 0; i < snapshot->count; i++) {
+        if (!snapshot->modules[i].unloaded)
+            continue;
+        remember_unloaded(modules, snapshot, &snapshot->modules[i], span);
+        gone++;
+    }
+    module_snapshot_remove_unloaded(snapshot);
+    if (unloads > gone)
+        give_up_claims(modules, snapshot, span);
 }
 
 /* --- keeping it current --- */
@@ -154,17 +177,54 @@ static void modules_retire(struct modules *modules, struct module_snapshot *old)
     modules->retired = old;
 }
 
-/* Takes a snapshot if the loader's counters have changed. Objects that came, and objects that went,
- * may both have been loaded in any interval from the last snapshot to this one. Returns true if an
- * object was unloaded. */
-static bool refresh_locked(struct modules *modules) {
-    struct module_snapshot *const old = atomic_load(&modules->current);
-    if (module_snapshot_is_current(old)) {
-        modules->seen_interval = modules_interval(modules);
-        return false;
-    }
+static bool still_current(struct modules *modules) {
+    modules->seen_interval = modules_interval(modules);
+    return false;
+}
+
+/* Returns whether no other thread can be reading the snapshot: handlers do so before glibc 2.35,
+ * and the helper reads the pinned one. */
+static bool is_unread(const struct modules *modules, const struct module_snapshot *snapshot) {
+    return modules->find_object && snapshot != modules->pinned;
+}
+
+static void begin_update(void *modules) {
     begin_interval(modules);
-    const struct span span = {modules->seen_interval, modules_interval(modules)};
+}
+
+/* Returns the time between the last observation and the present one, for which an interval was
+ * begun. */
+static struct span span_until_now(const struct modules *modules) {
+    return (struct span){modules->seen_interval, modules_interval(modules)};
+}
+
+static void end_span(struct modules *modules, struct span span) {
+    modules->seen_interval = span.last;
+    begin_interval(modules);
+}
+
+/* Updates the newest snapshot in place. Returns SNAPSHOT_OUTDATED if a new one must be taken; an
+ * interval was begun for it. */
+static enum snapshot_update update_locked(struct modules *modules,
+                                          struct module_snapshot *snapshot) {
+    const uint64_t subs = snapshot->subs;
+    const size_t count = snapshot->count;
+    modules->updating = true;
+    const enum snapshot_update result =
+        module_snapshot_update(snapshot, &modules->names, begin_update, modules);
+    const struct span span = span_until_now(modules);
+    if (result == SNAPSHOT_GREW)
+        expect_new(modules, snapshot, count, span);
+    if (result == SNAPSHOT_SHRANK)
+        modules_shrink(modules, snapshot, snapshot->subs - subs, span);
+    if (result == SNAPSHOT_GREW || result == SNAPSHOT_SHRANK)
+        end_span(modules, span);
+    modules->updating = false;
+    return result;
+}
+
+static bool replace_locked(struct modules *modules, struct module_snapshot *old) {
+    const struct span span = span_until_now(modules);
     struct module_snapshot *const taken = module_snapshot_take(&modules->names);
     if (!taken)
         return true; /* without a snapshot, assumes a change */
@@ -173,9 +233,31 @@ static bool refresh_locked(struct modules *modules) {
     /* pairs with the acquire in modules_find() */
     atomic_store_explicit(&modules->current, taken, memory_order_release);
     modules_retire(modules, old);
-    modules->seen_interval = span.last;
-    begin_interval(modules);
+    end_span(modules, span);
     return unloaded;
+}
+
+/* Makes the newest snapshot current if the loader's counters have changed. Objects that came, and
+ * objects that went, may both have been loaded in any interval from the last snapshot to this one.
+ * Returns true if an object was unloaded. */
+static bool refresh_locked(struct modules *modules) {
+    struct module_snapshot *const old = atomic_load(&modules->current);
+    if (is_unread(modules, old)) {
+        switch (update_locked(modules, old)) {
+        case SNAPSHOT_CURRENT:
+            return still_current(modules);
+        case SNAPSHOT_GREW:
+            return false;
+        case SNAPSHOT_SHRANK:
+            return true;
+        case SNAPSHOT_OUTDATED:
+            return replace_locked(modules, old);
+        }
+    }
+    if (module_snapshot_is_current(old))
+        return still_current(modules);
+    begin_interval(modules);
+    return replace_locked(modules, old);
 }
 
 static bool modules_try_lock(void *modules) {
@@ -194,22 +276,58 @@ static bool modules_lock_soon(struct modules *modules) {
  * the lock. */
 struct refresh {
     bool locked;
+    bool inside; /* the loader's main lock is held, too */
     bool blocked;
     signal_mask before;
 };
 
+/* Takes the loader's main lock, too: in glibc dl_iterate_phdr() may follow a null pointer while
+ * another thread loads an object with thread-local variables (_dl_tls_get_addr_soft: the object has
+ * a module number for which there is no entry yet). Never waits for one lock with the other one
+ * held. */
+static bool modules_try_enter(void *modules) {
+    if (!modules_try_lock(modules))
+        return false;
+    if (!loader_state_is_known() || loader_state_try_enter())
+        return true;
+    pthread_mutex_unlock(&((struct modules *)modules)->lock);
+    return false;
+}
+
+/* If another thread stays inside the loader, in a library's constructor perhaps, takes the own lock
+ * alone. */
+static void refresh_enter(struct refresh *refresh, struct modules *modules) {
+    refresh->locked = wait_for_rounds(modules_try_enter, modules, LOCK_ROUNDS);
+    refresh->inside = refresh->locked && loader_state_is_known();
+}
+
 static struct refresh begin_refresh(struct modules *modules) {
     struct refresh refresh = {.before = 0};
     refresh.blocked = signals_block(&refresh.before);
-    refresh.locked = modules_lock_soon(modules);
+    refresh_enter(&refresh, modules);
+    if (!refresh.locked)
+        refresh.locked = modules_try_lock(modules);
     return refresh;
 }
 
 static void end_refresh(struct modules *modules, const struct refresh *refresh) {
+    if (refresh->inside)
+        loader_state_leave();
     if (refresh->locked)
         pthread_mutex_unlock(&modules->lock);
     if (refresh->blocked)
         signals_restore(&refresh->before);
+}
+
+/* Does as begin_refresh(), on the helper, whose signals are blocked, and which waits for the own
+ * lock. */
+static struct refresh begin_refresh_on_helper(struct modules *modules) {
+    struct refresh refresh = {.before = 0};
+    refresh_enter(&refresh, modules);
+    if (!refresh.locked)
+        pthread_mutex_lock(&modules->lock);
+    refresh.locked = true;
+    return refresh;
 }
 
 bool modules_refresh(struct modules *modules) {
@@ -252,7 +370,7 @@ static void expire_locked(struct modules *modules) {
 }
 
 const struct module_snapshot *modules_pin(struct modules *modules, bool *unloaded) {
-    pthread_mutex_lock(&modules->lock);
+    const struct refresh refresh = begin_refresh_on_helper(modules);
     modules->epoch++;
     *unloaded = refresh_locked(modules);
     struct module_snapshot *const joined = modules->joined;
@@ -263,17 +381,17 @@ const struct module_snapshot *modules_pin(struct modules *modules, bool *unloade
     modules->pinned = atomic_load(&modules->current);
     expire_locked(modules);
     struct module_snapshot *const pinned = modules->pinned;
-    pthread_mutex_unlock(&modules->lock);
+    end_refresh(modules, &refresh);
     return pinned;
 }
 
 void modules_close_interval(struct modules *modules) {
-    pthread_mutex_lock(&modules->lock);
+    const struct refresh refresh = begin_refresh_on_helper(modules);
     (void)refresh_locked(modules);
     modules->pinned = atomic_load(&modules->current);
     if (unloaded_modules_count(&modules->unloaded))
         modules->joined = unloaded_modules_join(&modules->unloaded, modules->pinned);
-    pthread_mutex_unlock(&modules->lock);
+    end_refresh(modules, &refresh);
 }
 
 const struct module_snapshot *modules_of_harvest(const struct modules *modules) {
@@ -305,8 +423,15 @@ void modules_end_fork(struct modules *modules) {
 }
 
 void modules_after_fork(struct modules *modules, uint32_t own_unloads) {
+    struct module_snapshot *const joined = modules->joined;
     pthread_mutex_init(&modules->lock, NULL);
     modules->pinned = NULL;
+    modules->joined = NULL; /* it refers to strings of the pinned snapshot */
+    if (joined)
+        profiler_memory_unmap(joined, joined->mapping_size);
+    if (modules->updating) /* by a thread that is not in the child: the contents may be torn */
+        module_snapshot_forget_all(atomic_load(&modules->current));
+    modules->updating = false;
     atomic_store(&modules->readers, 0);
     atomic_store(&modules->unloads, own_unloads);
 }

@@ -11,16 +11,17 @@
  * tables that it may unmap. The helper needs the names and build ids of the objects that were
  * loaded when a stack was recorded. Calm code takes snapshots of the loader's list: at the start,
  * before and after each dlclose, around each harvest, and before a dlopen if an object was unloaded
- * since the last snapshot. Unloaded objects are remembered (unloaded_modules.h). Time is counted in
- * intervals. A stack is recorded with the number of the present interval, and each object has the
- * intervals (struct harvest_module) in which its addresses were surely its own. Whenever a snapshot
- * finds that something came or went, one interval ends before it is taken and another begins after
- * it, and one begins before each dlclose: an unloaded object was there until the interval of the
- * first snapshot without it; a new object may have been there since the snapshot before. Two
- * objects at one address overlap at most in the time between two snapshots: samples of that
- * interval name neither of them, samples before and after it name one. The loader's counters reveal
- * objects that came and went between two snapshots. Their addresses are unknown, so addresses of
- * other objects that were loaded or unloaded between the two are not certain then.
+ * since the last snapshot. Between two harvests they update one snapshot in place, and read new
+ * objects alone (module_snapshot.h). Unloaded objects are remembered (unloaded_modules.h). Time is
+ * counted in intervals. A stack is recorded with the number of the present interval, and each
+ * object has the intervals (struct harvest_module) in which its addresses were surely its own.
+ * Whenever a snapshot finds that something came or went, one interval ends before it is taken and
+ * another begins after it, and one begins before each dlclose: an unloaded object was there until
+ * the interval of the first snapshot without it; a new object may have been there since the
+ * snapshot before. Two objects at one address overlap at most in the time between two snapshots:
+ * samples of that interval name neither of them, samples before and after it name one. The loader's
+ * counters reveal objects that came and went between two snapshots. Their addresses are unknown, so
+ * addresses of other objects that were loaded or unloaded between the two are not certain then.
  */
 #ifndef OTELPROF_MODULES_H
 #define OTELPROF_MODULES_H
@@ -55,6 +56,7 @@ struct modules {
     _Atomic uint64_t interval;
     /* interval in which `current` was last known to be right; under `lock` */
     uint64_t seen_interval;
+    bool updating; /* `current` is being updated in place; under `lock` */
     /* last interval in which an object came and went unseen; under `lock` */
     uint64_t unsure_interval;
     /* held by calm code only; initialized again in a forked child */
