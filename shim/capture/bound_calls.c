@@ -16,6 +16,7 @@ enum {
     /* after an announced load the helper polls so many times; later loads are found at the next
      * export */
     POLLS = 50,
+    REST_FACTOR = 50, /* the helper binds for at most one part in so many of the time */
 };
 
 struct bound_call {
@@ -193,8 +194,7 @@ void bound_calls_start(void) {
 bool bound_calls_expect(void) {
     if (!bound_calls.started)
         return false;
-    atomic_store(&bound_calls.polls_left, POLLS);
-    return true;
+    return atomic_exchange(&bound_calls.polls_left, POLLS) == 0;
 }
 
 uint64_t bound_calls_next_poll(void) {
@@ -204,9 +204,11 @@ uint64_t bound_calls_next_poll(void) {
 void bound_calls_poll(void) {
     if (monotonic_nano() < bound_calls_next_poll())
         return;
-    bound_calls.next_poll_ns = monotonic_nano() + POLL_NANO;
+    const uint64_t start = thread_cpu_nano();
     bound_calls_catch_up();
-    /* another thread may have reset the counter meanwhile: the helper then polls once less */
+    const uint64_t rest = (thread_cpu_nano() - start) * REST_FACTOR;
+    bound_calls.next_poll_ns = monotonic_nano() + (rest > POLL_NANO ? rest : POLL_NANO);
+    /* another thread may have reset the counter: then there is one poll less */
     atomic_fetch_sub(&bound_calls.polls_left, 1);
 }
 

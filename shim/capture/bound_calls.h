@@ -34,8 +34,9 @@ bool bound_calls_write(void **function, void *address);
  * not bound. Context: calm, at start, when no other thread can be inside the loader. */
 void bound_calls_start(void);
 
-/* Requests a bound_calls_poll(), because an object is about to be loaded. Returns false if no calls
- * are bound in this process. Context: any. */
+/* Requests a bound_calls_poll(), because an object is about to be loaded. Returns true if the
+ * helper may sleep too long and the caller should wake it: it does not poll yet, and calls are
+ * bound in this process. Context: any. */
 bool bound_calls_expect(void);
 
 /* Returns the time of the next bound_calls_poll(); UINT64_MAX: none is due. Context: the helper. */

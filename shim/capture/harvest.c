@@ -218,7 +218,7 @@ static void harvest_scan_objects(void) {
     list_iteration_begin();
     deep_binding_catch_up();
     bound_calls_catch_up();
-    context_poll(&capture.contexts);
+    context_poll(&capture.contexts, true);
     python_poll(&capture.python);
     list_iteration_end();
 }

@@ -1,5 +1,6 @@
 #include "cpp_name_search.h"
 
+#include "capture/symbols/loader_state.h"
 #include "capture/symbols/object_symbols.h"
 #include "clock.h"
 #include "hash.h"
@@ -16,6 +17,22 @@ enum { PIECE_BYTES = 2 << 20 };
 #define PREFIX "N13opentelemetry2v"
 #define REST   "7context25ThreadLocalContextStorageE"
 _Static_assert(sizeof CPP_STORAGE_NAME("1") == sizeof PREFIX + sizeof REST, "its two parts");
+
+/* --- the loader's list --- */
+
+/* Visits the loaded objects while no other thread is inside the loader: in glibc dl_iterate_phdr()
+ * may follow a null pointer if it meets an object that another thread is just loading, with
+ * thread-local variables (_dl_tls_get_addr_soft: the object has a module number for which there is
+ * no entry yet). Returns false if another thread is inside. */
+static bool visit_list(int (*visit)(struct dl_phdr_info *, size_t, void *), void *arg) {
+    const bool locks = loader_state_is_known();
+    if (locks && !loader_state_try_enter())
+        return false;
+    dl_iterate_phdr(visit, arg);
+    if (locks)
+        loader_state_leave();
+    return true;
+}
 
 /* --- which objects to search --- */
 
@@ -65,12 +82,13 @@ static int note_loaded(struct dl_phdr_info *object, size_t size, void *arg) {
 static struct loaded loaded_objects; /* only the helper uses this list */
 
 /* Drops unloaded objects, so that a library that is loaded again and again, each time at another
- * address, takes one entry only. */
-static void forget_unloaded_objects(struct cpp_name_search *search) {
+ * address, takes one entry only. Returns false if another thread is inside the loader. */
+static bool forget_unloaded_objects(struct cpp_name_search *search) {
     size_t kept = 0;
     loaded_objects.search = search;
     loaded_objects.count = 0;
-    dl_iterate_phdr(note_loaded, &loaded_objects);
+    if (!visit_list(note_loaded, &loaded_objects))
+        return false;
     memcpy(search->searched, loaded_objects.identities,
            loaded_objects.count * sizeof *search->searched);
     search->searched_count = loaded_objects.count;
@@ -81,6 +99,7 @@ static void forget_unloaded_objects(struct cpp_name_search *search) {
         search->found_in[kept++] = search->found_in[i];
     }
     search->count = kept;
+    return true;
 }
 
 /* Returns true for the two functions that register destructors: the C++ library defines the first;
@@ -210,24 +229,30 @@ static int search_some(struct dl_phdr_info *object, size_t size, void *arg) {
     return 1; /* dl_iterate_phdr() returns, and releases the loader's lock */
 }
 
-bool cpp_name_search(struct cpp_name_search *search, uint64_t most_nano) {
+/* The counters then differ from the loader's, so that the next poll continues. */
+static enum cpp_search_result search_is_cut(struct cpp_name_search *search,
+                                            enum cpp_search_result result) {
+    search->adds = 0;
+    return result;
+}
+
+enum cpp_search_result cpp_name_search(struct cpp_name_search *search, uint64_t most_nano) {
     const struct loader_counters now = loader_counters_read();
     const uint64_t start = thread_cpu_nano();
     struct step step = {.search = search, .worked = true};
     if (search->adds == now.adds && search->subs == now.subs)
-        return false;
-    if (search->subs != now.subs)
-        forget_unloaded_objects(search);
+        return CPP_SEARCH_SAME;
+    if (search->subs != now.subs && !forget_unloaded_objects(search))
+        return search_is_cut(search, CPP_SEARCH_PREVENTED);
     while (step.worked && search->searched_count < CPP_SEARCHED) {
         step.worked = false;
         step.first = true;
-        dl_iterate_phdr(search_some, &step);
+        if (!visit_list(search_some, &step))
+            return search_is_cut(search, CPP_SEARCH_PREVENTED);
         if (step.worked && thread_cpu_nano() - start > most_nano) {
-            /* differs from the loader's counter, so that the next poll continues */
-            search->adds = 0;
             search->cut = true;
-            return true;
+            return search_is_cut(search, CPP_SEARCH_DONE);
         }
     }
-    return true;
+    return CPP_SEARCH_DONE;
 }

@@ -1,9 +1,9 @@
 /* Searches the loaded objects for the name of the class in which OpenTelemetry's C++ API stores
  * contexts.
  *
- * Each object is searched once, piece by piece. The loader's lock is held while a piece is read, so
- * that no object is unloaded meanwhile. The pieces are small, because the program may wait for that
- * lock.
+ * Each object is searched once, piece by piece. The loader's locks are held while a piece is read,
+ * so that no object is loaded or unloaded meanwhile. The pieces are small, because the program may
+ * wait for these locks.
  */
 #ifndef OTELPROF_CPP_NAME_SEARCH_H
 #define OTELPROF_CPP_NAME_SEARCH_H
@@ -30,8 +30,14 @@ struct cpp_name_search {
     bool cut; /* some objects could not be searched completely */
 };
 
-/* Searches the objects loaded since the last call, for at most `most_nano` of CPU time. Returns
- * true if objects were loaded or unloaded. Context: the helper. */
-bool cpp_name_search(struct cpp_name_search *search, uint64_t most_nano);
+enum cpp_search_result {
+    CPP_SEARCH_SAME,      /* no object was loaded or unloaded since the last call */
+    CPP_SEARCH_PREVENTED, /* another thread is inside the loader: call again later */
+    CPP_SEARCH_DONE
+};
+
+/* Searches the objects loaded since the last call, for at most `most_nano` of CPU time. Context:
+ * the helper. */
+enum cpp_search_result cpp_name_search(struct cpp_name_search *search, uint64_t most_nano);
 
 #endif

@@ -132,18 +132,22 @@ static bool try_follow(void) {
     return true;
 }
 
-void cpp_programs_poll(void) {
+bool cpp_programs_poll(void) {
     if (!(helper.config->context & CONTEXT_OPENTELEMETRY_CPP) || programs.not_loaded)
-        return;
-    if (!cpp_name_search(&programs.search, SEARCH_MS * (uint64_t)NANO_PER_MILLI))
-        return;
+        return true;
+    const enum cpp_search_result result =
+        cpp_name_search(&programs.search, SEARCH_MS * (uint64_t)NANO_PER_MILLI);
+    if (result != CPP_SEARCH_DONE)
+        return result == CPP_SEARCH_SAME;
     if (programs.search.cut && !programs.cut_reported)
         log_debug(helper.log, "too much is loaded to search all of it for OpenTelemetry's C++ API");
     programs.cut_reported = programs.search.cut;
     if (programs.search.count && !programs.examine && helper_may_open_by_path())
         cpp_programs_load();
-    if (programs.search.count && programs.examine && !try_follow())
-        programs.search.adds = 0; /* makes the next poll search again */
+    if (!programs.search.count || !programs.examine || try_follow())
+        return true;
+    programs.search.adds = 0; /* so that the next poll searches again */
+    return false;
 }
 
 void cpp_programs_after_fork(void) {

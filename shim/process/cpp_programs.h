@@ -9,9 +9,11 @@
 #ifndef OTELPROF_CPP_PROGRAMS_H
 #define OTELPROF_CPP_PROGRAMS_H
 
-/* Searches the objects loaded since the last call. Called under the quiesce lock. Context: the
- * helper. */
-void cpp_programs_poll(void);
+#include <stdbool.h>
+
+/* Searches the objects loaded since the last call. Called under the quiesce lock. Returns false if
+ * another thread is inside the loader, so that the search must be repeated. Context: the helper. */
+bool cpp_programs_poll(void);
 
 /* Unpublishes the profiler's process context if another context appears, because a process has one
  * context only. Called under the quiesce lock. Context: the helper. */

@@ -160,7 +160,7 @@ static bool poll_cpp_programs(void) {
     if (!quiesce_lock_enter())
         return false;
     atomic_store(&helper.waits, false); /* pairs with helper_is_at_rest(), with the lock closed */
-    cpp_programs_poll();
+    (void)cpp_programs_poll();          /* the first poll for contexts repeats it */
     quiesce_lock_leave();
     return true;
 }

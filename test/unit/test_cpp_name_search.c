@@ -1,9 +1,14 @@
 /* Tests the search for OpenTelemetry's C++ API in what is loaded. */
 #include "unit.h"
 
+#include "capture/symbols/loader_state.h"
 #include "process/cpp_name_search.h"
 
+#include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 static struct cpp_name_search search;
 
@@ -19,14 +24,61 @@ static void a_search_that_was_cut_goes_on(void **state) {
     unsigned looks = 0;
     (void)state;
     dl_iterate_phdr(count_object, &objects);
-    while (looks < 100000 && cpp_name_search(&search, 0))
+    while (looks < 100000 && cpp_name_search(&search, 0) == CPP_SEARCH_DONE)
         looks++;
     assert_true(looks > 1);
     assert_int_equal(search.searched_count, objects);
-    assert_false(cpp_name_search(&search, UINT64_MAX));
+    assert_int_equal(cpp_name_search(&search, UINT64_MAX), CPP_SEARCH_SAME);
+}
+
+static atomic_int inside; /* the other thread's state: 1: inside the loader; 2: to leave it */
+static atomic_int lists;
+
+/* In front of libc's. */
+int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data) {
+    static int (*real)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+    if (!real) {
+        void *const next = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+        memcpy(&real, &next, sizeof real);
+    }
+    atomic_fetch_add(&lists, 1);
+    return real(visit, data);
+}
+
+static void *stay_inside(void *unused) {
+    assert_true(loader_state_try_enter());
+    atomic_store(&inside, 1);
+    while (atomic_load(&inside) == 1)
+        usleep(100);
+    loader_state_leave();
+    return unused;
+}
+
+/* glibc's dl_iterate_phdr() may crash beside a dlopen() of a library with thread-local variables.
+ */
+static void the_list_is_not_visited_while_another_thread_loads(void **state) {
+    pthread_t thread;
+    (void)state;
+    loader_state_learn();
+    if (!loader_state_is_known())
+        skip();
+    pthread_create(&thread, NULL, stay_inside, NULL);
+    while (!atomic_load(&inside))
+        usleep(100);
+    search.adds = 0;
+    const int before = atomic_load(&lists);
+    assert_int_equal(cpp_name_search(&search, UINT64_MAX), CPP_SEARCH_PREVENTED);
+    assert_int_equal(atomic_load(&lists), before + 1); /* for the counters, of the first object */
+    atomic_store(&inside, 2);
+    pthread_join(thread, NULL);
+    assert_int_equal(cpp_name_search(&search, UINT64_MAX), CPP_SEARCH_DONE);
+    assert_int_equal(cpp_name_search(&search, UINT64_MAX), CPP_SEARCH_SAME);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_search_that_was_cut_goes_on)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_search_that_was_cut_goes_on),
+        cmocka_unit_test(the_list_is_not_visited_while_another_thread_loads),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * them. */
 #include "unit.h"
 
+#include "clock.h"
+
 #include "arch_machine.h"
 #include "context/context.h"
 #include "context/module_generation.h"
@@ -275,7 +277,7 @@ static void the_variable_of_each_thread_is_found(void **state) {
 }
 
 static void *look(void *reader) {
-    context_poll(reader);
+    context_poll(reader, true);
     return NULL;
 }
 
@@ -285,7 +287,36 @@ static void look_by_thread(struct context_reader *reader) {
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* The loaded object publishes nothing. */
+/* A program may load thousands of libraries a second: a wake costs as much as a load. */
+static void the_helper_is_woken_once_for_each_search(void **state) {
+    static struct modules modules;
+    static struct context_reader reader = {.sources = CONTEXT_ALL, .modules = &modules};
+    (void)state;
+    assert_true(context_expect(&reader));
+    assert_false(context_expect(&reader));
+    assert_true(context_next_poll(&reader) != UINT64_MAX);
+    assert_false(context_expect(&reader));
+    look_by_thread(&reader);
+    assert_true(context_expect(&reader)); /* the search may have come before the load */
+    assert_false(context_expect(&reader));
+    context_after_fork(&reader); /* the child's helper was not woken */
+    assert_true(context_expect(&reader));
+}
+
+static void a_search_that_costs_much_is_followed_by_a_rest(void **state) {
+    static struct modules modules;
+    static struct context_reader reader = {.sources = CONTEXT_ALL, .modules = &modules};
+    const uint64_t start = monotonic_nano();
+    (void)state;
+    context_rest_after(&reader, 2 * NANO_PER_MILLI);
+    assert_true(context_next_poll(&reader) >= start + 100 * NANO_PER_MILLI);
+    assert_true(context_expect(&reader));
+    assert_true(context_next_poll(&reader) >= start + 100 * NANO_PER_MILLI);
+    context_rest_after(&reader, 60 * NANO_PER_SECOND); /* but half a second at most */
+    assert_true(context_next_poll(&reader) <= monotonic_nano() + NANO_PER_SECOND / 2);
+}
+
+/* What was loaded publishes nothing. */
 static void a_search_that_finds_the_same_writes_nothing(void **state) {
     static struct modules modules;
     static struct context_reader reader = {.sources = CONTEXT_ALL, .modules = &modules};
@@ -380,6 +411,8 @@ int main(void) {
         cmocka_unit_test(a_reader_that_two_changes_overtake_reads_again),
         cmocka_unit_test(unwanted_variables_take_no_place),
         cmocka_unit_test(the_variable_of_each_thread_is_found),
+        cmocka_unit_test(the_helper_is_woken_once_for_each_search),
+        cmocka_unit_test(a_search_that_costs_much_is_followed_by_a_rest),
         cmocka_unit_test(a_search_that_finds_the_same_writes_nothing),
         cmocka_unit_test(a_module_that_there_is_not_has_no_block),
         cmocka_unit_test(a_thread_that_is_gone_has_no_block),

@@ -16,7 +16,10 @@
 /* a process that ends earlier never searches */
 static const uint64_t first_poll_delay_ns = 3 * NANO_PER_MILLI;
 static const uint64_t last_delay = NANO_PER_SECOND / 2;
-enum { FORGET_ROUNDS = 2000 }; /* waits at most so many rounds of wait.h */
+enum {
+    FORGET_ROUNDS = 2000, /* rounds of wait.h */
+    REST_FACTOR = 50,     /* the helper searches for at most one part in so many of the time */
+};
 
 /* --- reading --- */
 
@@ -238,8 +241,9 @@ static bool context_is_wanted(const struct context_reader *reader) {
 bool context_expect(struct context_reader *reader) {
     if (!context_is_wanted(reader))
         return false;
+    /* both pair with the helper, which clears `announced` before it reads `expected` again */
     atomic_fetch_add(&reader->polling.expected, 1);
-    return true;
+    return !atomic_exchange(&reader->polling.announced, true);
 }
 
 /* Schedules a search, never later than already scheduled: otherwise a program that loads all the
@@ -263,14 +267,22 @@ uint64_t context_next_poll(struct context_reader *reader) {
     } else if (!polling->adds && !polling->next) {
         expect_at(polling, first_poll_delay_ns);
     }
-    return polling->next ? polling->next : UINT64_MAX;
+    if (!polling->next)
+        return UINT64_MAX;
+    return polling->next > polling->rest_end ? polling->next : polling->rest_end;
 }
 
-void context_poll(struct context_reader *reader) {
+void context_rest_after(struct context_reader *reader, uint64_t cpu_nano) {
+    const uint64_t rest = cpu_nano < last_delay / REST_FACTOR ? cpu_nano * REST_FACTOR : last_delay;
+    reader->polling.rest_end = monotonic_nano() + rest;
+}
+
+void context_poll(struct context_reader *reader, bool others_done) {
     struct context_poll *const polling = &reader->polling;
     if (!context_is_wanted(reader))
         return;
-    const bool done = context_try_search(reader);
+    atomic_store(&polling->announced, false);
+    const bool done = context_try_search(reader) && others_done;
     polling->next = 0;
     if (polling->delay < last_delay && (polling->is_expecting || !done))
         expect_at(polling, polling->delay ? 2 * polling->delay : NANO_PER_MILLI);
@@ -317,6 +329,8 @@ void context_forget_unloaded(struct context_reader *reader) {
 
 void context_after_fork(struct context_reader *reader) {
     atomic_store(&reader->polling.busy, false);
+    atomic_store(&reader->polling.announced, false);
     reader->polling.is_expecting = false;
     reader->polling.next = 0;
+    reader->polling.rest_end = 0;
 }

@@ -27,12 +27,14 @@ struct context_reader {
     struct context_poll {
         _Atomic bool busy;         /* a thread is writing `variables` */
         _Atomic uint64_t expected; /* number of calls so far that may load an object */
+        _Atomic bool announced;    /* the helper was woken for such a call since its last poll */
         uint64_t
             /* value of `expected` at the last poll; only the helper uses this and the following
              * fields */
             seen;
         uint64_t next;     /* CLOCK_MONOTONIC, ns; 0: no search is due */
         uint64_t delay;    /* ns between the last search and the next */
+        uint64_t rest_end; /* CLOCK_MONOTONIC, ns: no search before */
         bool is_expecting; /* an object that was announced may still be loaded */
         uint64_t adds;     /* the loader's counters at the last complete search */
         uint64_t subs;
@@ -54,8 +56,9 @@ enum context_outcome context_read_of(const struct context_reader *reader, uintpt
                                      const struct program_context *programs,
                                      struct sample_context *context);
 
-/* Records that an object may be loaded now. Returns true if the helper sleeps and the caller should
- * wake it; the next poll is then at context_next_poll(). Context: any. Async-signal-safe: yes. */
+/* Records that an object may be loaded now. Returns true if the helper may sleep too long and the
+ * caller should wake it, once for each poll; the next poll is then at context_next_poll(). Context:
+ * any. Async-signal-safe: yes. */
 bool context_expect(struct context_reader *reader);
 
 /* Returns the time of the helper's next poll (CLOCK_MONOTONIC, ns); UINT64_MAX: none. After an
@@ -63,10 +66,16 @@ bool context_expect(struct context_reader *reader);
  * some milliseconds, so short processes never search. Context: the helper. */
 uint64_t context_next_poll(struct context_reader *reader);
 
+/* Makes the helper rest after a poll that has used so much CPU time, for this and other searches:
+ * fifty times as long, at most half a second, because a program may load all the time. Context: the
+ * helper. */
+void context_rest_after(struct context_reader *reader, uint64_t cpu_nano);
+
 /* Searches for variables, if an object was loaded or unloaded since the last search. If another
- * thread holds the loader's lock, the next poll searches. Context: the helper, under the quiesce
+ * thread holds the loader's lock, the next poll searches. `others_done`: false if the caller's own
+ * search was prevented and needs a next poll. Context: the helper, under the quiesce
  * lock. */
-void context_poll(struct context_reader *reader);
+void context_poll(struct context_reader *reader, bool others_done);
 
 /* Forgets variables of unloaded objects. Call between dlclose() and modules_end_unload(). Context:
  * calm; takes the loader's lock. */
