@@ -80,6 +80,11 @@ static bool pointer_is_counted(const struct shared *pointer, unsigned abi) {
            known_class_of(*(const uintptr_t *)pointer->owners, abi) == CLASS_COUNTED;
 }
 
+static bool pointer_is_list(const struct shared *pointer, unsigned abi) {
+    return pointer->owners &&
+           known_class_of(*(const uintptr_t *)pointer->owners, abi) == CLASS_COUNTED_LIST;
+}
+
 bool api_build_is_foreign(const struct api_build *build) {
     return atomic_load_explicit(&build->doubts, memory_order_relaxed) >= MOST_DOUBTS;
 }
@@ -96,7 +101,7 @@ static __attribute__((noinline)) enum layout learn_layout(const void *context,
     enum layout layout = LAYOUT_UNKNOWN;
     if (is_wrapped(context, build->abi, CLASS_CONTEXT_POINTER))
         layout = LAYOUT_WRAPPED;
-    else if (pointer_is_counted(shared, build->abi))
+    else if (pointer_is_list(shared, build->abi))
         layout = LAYOUT_SHARED;
     if (layout != LAYOUT_UNKNOWN)
         atomic_store_explicit(&build->layout, layout, memory_order_relaxed);
@@ -110,7 +115,7 @@ static enum layout layout_of(const void *context, struct api_build *build) {
     if (known == LAYOUT_WRAPPED)
         return is_wrapped(context, build->abi, CLASS_CONTEXT_POINTER) ? known : LAYOUT_UNKNOWN;
     if (known == LAYOUT_SHARED)
-        return pointer_is_counted(context, build->abi) ? known : LAYOUT_UNKNOWN;
+        return pointer_is_list(context, build->abi) ? known : LAYOUT_UNKNOWN;
     return api_build_is_foreign(build) ? LAYOUT_UNKNOWN : learn_layout(context, build);
 }
 

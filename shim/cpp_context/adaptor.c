@@ -75,18 +75,28 @@ static enum cpp_outcome storage_follow(const struct dl_phdr_info *object,
     if (number < 0)
         return CPP_TOO_MANY;
     storage_calls_follow((unsigned)number, (const uintptr_t *)table, named->abi);
-    if (!storage_table_replace(table, storage_calls_attach((unsigned)number),
+    if (!storage_table_replace(table, storage_calls_get_current((unsigned)number),
+                               storage_calls_attach((unsigned)number),
                                storage_calls_detach((unsigned)number)))
         return CPP_NOT_WRITABLE;
     followed[number] = (struct followed){object->dlpi_addr, table, true};
     return CPP_FOLLOWED;
 }
 
-static bool is_there_already(const struct dl_phdr_info *object) {
-    for (unsigned i = 0; i < MOST_STORAGES; i++)
+/* Returns the number of the object's storage that is followed already; -1: there is none. */
+static int followed_in(const struct dl_phdr_info *object) {
+    for (int i = 0; i < MOST_STORAGES; i++)
         if (followed[i].table && followed[i].loaded && followed[i].bias == object->dlpi_addr)
-            return true;
-    return false;
+            return i;
+    return -1;
+}
+
+static enum cpp_outcome follow_or_check(const struct dl_phdr_info *object,
+                                        const struct cpp_object *named) {
+    const int number = followed_in(object);
+    if (number < 0)
+        return storage_follow(object, named);
+    return storage_calls_are_refused((unsigned)number) ? CPP_UNKNOWN_SHAPE : CPP_FOLLOWED;
 }
 
 /* --- all objects --- */
@@ -109,8 +119,7 @@ static int follow_object(struct dl_phdr_info *object, size_t size, void *arg) {
     for (size_t i = 0; i < scan->count; i++) {
         struct cpp_object *const named = &scan->objects[i];
         if (named->bias == object->dlpi_addr)
-            named->outcome =
-                is_there_already(object) ? CPP_FOLLOWED : storage_follow(object, named);
+            named->outcome = follow_or_check(object, named);
     }
     return 0;
 }

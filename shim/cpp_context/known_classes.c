@@ -71,12 +71,14 @@ static enum known_class class_of_name(const char *name, size_t length, unsigned 
     };
     static const char *const counted[] = {"St15_Sp_counted_ptrI", "St19_Sp_counted_deleterI",
                                           "St23_Sp_counted_ptr_inplaceI"};
+    static const char entry[] = "7context7Context8DataListE";
     for (size_t i = 0; i < sizeof of_api / sizeof *of_api; i++)
         if (is_of_api(name, length, of_api[i].name, abi))
             return of_api[i].kind;
     for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
         if (strncmp(name, counted[i], strlen(counted[i])) == 0)
-            return CLASS_COUNTED;
+            return memmem(name, length, entry, sizeof entry - 1) ? CLASS_COUNTED_LIST
+                                                                 : CLASS_COUNTED;
     return CLASS_OTHER;
 }
 

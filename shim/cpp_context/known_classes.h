@@ -18,6 +18,7 @@ enum known_class {
     CLASS_STATE_POINTER,   /* nostd::shared_ptr<trace::TraceState> */
     CLASS_COUNTED,         /* the reference counts that libstdc++'s shared_ptr keeps */
     CLASS_WITH_CONTEXT,    /* the table has all functions up to Span::GetContext() */
+    CLASS_COUNTED_LIST,    /* as CLASS_COUNTED, of a context's entries */
 };
 
 enum { ABI_FIRST = 1, ABI_LAST = 2, ABI_COUNT = 2 }; /* versions of the API's ABI */

@@ -1,11 +1,17 @@
-/* Hooks the program's calls of its storages of contexts: RuntimeContextStorage's Attach() and
- * Detach().
+/* Hooks the program's calls of its storages of contexts: RuntimeContextStorage's Attach(),
+ * Detach(), and GetCurrent() until it is known.
  *
  * Each followed storage has a number and hooks of its own, which forward to the functions that its
- * table had before. */
+ * table had before.
+ *
+ * A class of that name need not be the API's: a fork's, or a later version's, may have other
+ * parameters and results. So each call is forwarded with all its registers, and its arguments are
+ * used only if they are what the API's are. Until some calls were, memory that they point to is
+ * read by the kernel. A storage whose calls are others is left alone. */
 #ifndef OTELPROF_STORAGE_CALLS_H
 #define OTELPROF_STORAGE_CALLS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Lists the functions of the storage's table, by their indices. */
@@ -16,7 +22,11 @@ enum { STORAGE_GET_CURRENT, STORAGE_ATTACH, STORAGE_DETACH, STORAGE_FUNCTIONS = 
 void storage_calls_follow(unsigned storage, const uintptr_t *functions, unsigned abi);
 
 /* Return the functions to put into the table instead. Context: any. */
+uintptr_t storage_calls_get_current(unsigned storage);
 uintptr_t storage_calls_attach(unsigned storage);
 uintptr_t storage_calls_detach(unsigned storage);
+
+/* Returns whether the storage's calls have turned out not to be the API's. Context: any. */
+bool storage_calls_are_refused(unsigned storage);
 
 #endif

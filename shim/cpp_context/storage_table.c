@@ -116,9 +116,10 @@ static int mapping_protection(uintptr_t start, uintptr_t end) {
     return part.protection;
 }
 
-bool storage_table_replace(uintptr_t table, uintptr_t attach, uintptr_t detach) {
+bool storage_table_replace(uintptr_t table, uintptr_t get_current, uintptr_t attach,
+                           uintptr_t detach) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t first = table + STORAGE_ATTACH * WORD;
+    const uintptr_t first = table + STORAGE_GET_CURRENT * WORD;
     const uintptr_t start = first & -page;
     const uintptr_t end = (table + (STORAGE_DETACH + 1) * WORD + page - 1) & -page;
     const int before = mapping_protection(start, end);
@@ -130,6 +131,7 @@ bool storage_table_replace(uintptr_t table, uintptr_t attach, uintptr_t detach) 
     /* replaces attach first, so that every context that the hook of attach has seen is detached by
      * the hook of detach */
     _Atomic uintptr_t *const slots = (_Atomic uintptr_t *)table;
+    atomic_store_explicit(&slots[STORAGE_GET_CURRENT], get_current, memory_order_release);
     atomic_store_explicit(&slots[STORAGE_DETACH], detach, memory_order_release);
     atomic_store_explicit(&slots[STORAGE_ATTACH], attach, memory_order_release);
     if (locked)

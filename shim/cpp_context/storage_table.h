@@ -20,9 +20,10 @@
 uintptr_t storage_table_find(const struct dl_phdr_info *object, uintptr_t name,
                              enum cpp_outcome *outcome);
 
-/* Stores `attach` and `detach` in the table, each by one atomic write. The memory is writable only
+/* Stores the three addresses in the table, each by one atomic write. The memory is writable only
  * during the call; afterwards it has its old protection. Returns false if the table was not
  * changed. */
-bool storage_table_replace(uintptr_t table, uintptr_t attach, uintptr_t detach);
+bool storage_table_replace(uintptr_t table, uintptr_t get_current, uintptr_t attach,
+                           uintptr_t detach);
 
 #endif

@@ -107,6 +107,14 @@ static unsigned first_to_go(const struct thread_spans *spans, uintptr_t token, u
     return found;
 }
 
+bool thread_spans_has(uintptr_t token, unsigned storage) {
+    const struct thread_spans *const spans = this_thread();
+    for (unsigned i = 0; i < spans->count; i++)
+        if (spans->kept[i].attached.token == token && spans->kept[i].attached.storage == storage)
+            return true;
+    return false;
+}
+
 bool thread_spans_pop(uintptr_t token, unsigned storage) {
     struct thread_spans *const spans = this_thread();
     unsigned left = first_to_go(spans, token, storage);

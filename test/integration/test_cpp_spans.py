@@ -61,6 +61,23 @@ def judge(outcome):
     return right, wrong, none
 
 
+OTHER = Build("other", "g++", ("-O2", "-std=c++17"), True)
+
+
+@pytest.mark.parametrize("variant", range(1, 13))
+def test_a_class_of_that_name_with_other_signatures_works(run, variant):
+    """Results in memory, on the floating-point stack, in registers; arguments on the stack; exceptions and jumps."""
+    made = compiled("other_signatures.cpp", OTHER, f"-DVARIANT={variant}", name=f"other-signatures-{variant}")
+    outcome = run([made], env=ENVIRONMENT)
+    assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
+
+
+def test_a_fork_of_the_api_gets_all_of_its_arguments(run):
+    """Those behind the API's own, some of them on the stack, and results that are no bool."""
+    outcome = run([compiled("forked_api.cpp", OTHER)], env=ENVIRONMENT)
+    assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
+
+
 @pytest.mark.parametrize("build", BUILDS)
 def test_each_step_is_published(run, build):
     """Covers spans nested a hundred deep, left by exceptions, out of order, on another thread; ended threads; a
