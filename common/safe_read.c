@@ -45,10 +45,11 @@ static bool read_through_pipe(uint64_t address, void *to, size_t size) {
 }
 
 bool safe_read(uint64_t address, void *to, size_t size) {
-    /* avoids process_vm_readv, because a filter may kill the process for it */
-    if (seccomp_is_filtered())
-        return read_through_pipe(address, to, size);
-    return read_at_once(address, to, size) == (long)size;
+    /* a filter may kill for process_vm_readv, and a kernel may lack the call */
+    const bool may_copy = !seccomp_is_filtered();
+    const long read = may_copy ? read_at_once(address, to, size) : -1;
+    return !may_copy || (read < 0 && errno != EFAULT) ? read_through_pipe(address, to, size)
+                                                      : read == (long)size;
 }
 
 /* --- on the program's threads --- */

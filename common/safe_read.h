@@ -2,10 +2,10 @@
  * file that is cut short. Uses process_vm_readv(), which fails where a load would fault. This call
  * needs no /proc, and no right that a process could give up.
  *
- * Behind a seccomp filter, which may kill for that call, the helper writes the memory to a pipe of
- * its own, which fails in the same way. A thread of the program must open no descriptor: for such a
- * thread the kernel checks each page, by a call that every filter allows, right before the page is
- * copied.
+ * Behind a seccomp filter, which may kill for that call, and on a kernel without the call the
+ * helper writes the memory to a pipe of its own, which fails in the same way. A thread of the
+ * program must open no descriptor: there the kernel checks each page, by a call that every filter
+ * allows, right before the page is copied.
  */
 #ifndef OTELPROF_SAFE_READ_H
 #define OTELPROF_SAFE_READ_H

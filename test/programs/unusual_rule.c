@@ -1,13 +1,16 @@
 /* Works in a function whose caller is found only by an expression that reads memory twice, which
  * our walker leaves to libunwind: the top of its frame holds the address of the address of its end.
  *
- * usage: unusual_rule MILLISECONDS
+ * usage: unusual_rule MILLISECONDS [USER]
+ * USER: root becomes that user before.
  */
 /* flags: -fno-optimize-sibling-calls */
+#define _GNU_SOURCE
 #include "cpu_work.h"
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* DW_CFA_def_cfa_expression, 4 bytes: DW_OP_breg7 0, DW_OP_deref twice */
 __asm__(".globl spins_unusually\n.type spins_unusually, @function\nspins_unusually:\n"
@@ -30,6 +33,9 @@ NOIPA static void calls_the_unusual(uint64_t nanoseconds) {
 }
 
 int main(int argc, char **argv) {
+    const uid_t user = argc > 2 ? (uid_t)strtoul(argv[2], NULL, 10) : 0;
+    if (user && setresuid(user, user, user) != 0)
+        return 1;
     calls_the_unusual((argc > 1 ? strtoull(argv[1], NULL, 10) : 500) * NS_PER_MS);
     return 7;
 }

@@ -1,13 +1,10 @@
 #include "slow_unwind.h"
 
-#include "files/by_path.h"
-#include "safe_read.h"
+#include "memory_pages.h"
 
-#include <fcntl.h>
 #include <libunwind.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Searches a binary table in the format of .eh_frame_hdr. libunwind's generic library exports this
  * function for its own accessors of remote processes; no header declares it. */
@@ -21,9 +18,7 @@ struct slow_unwinder {
     const struct harvest_module *modules;
     size_t module_count;
     unw_addr_space_t space;
-    /* descriptor of /proc/self/mem; -1: not open, because a process that gave up its rights may not
-     * open it */
-    int memory;
+    struct memory_pages *pages;
     const struct stack_copy *copy;
 };
 
@@ -36,8 +31,7 @@ static bool read_word(const struct slow_unwinder *u, uint64_t address, void *wor
         memcpy(word, u->copy->bytes + (address - start), size);
         return true;
     }
-    return u->memory >= 0 ? pread(u->memory, word, size, (off_t)address) == (ssize_t)size
-                          : safe_read(address, word, size);
+    return memory_pages_read(u->pages, address, word, size);
 }
 
 static const struct harvest_module *module_of(const struct slow_unwinder *u, uint64_t address) {
@@ -161,8 +155,8 @@ struct slow_unwinder *slow_unwinder_open(const struct harvest_module *modules, s
         return NULL;
     u->modules = modules;
     u->module_count = count;
-    u->memory = may_open_by_path() ? open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC) : -1;
-    u->space = unw_create_addr_space(&accessors, 0);
+    u->pages = memory_pages_open();
+    u->space = u->pages ? unw_create_addr_space(&accessors, 0) : NULL;
     if (u->space)
         return u;
     slow_unwinder_close(u);
@@ -174,8 +168,7 @@ void slow_unwinder_close(struct slow_unwinder *u) {
         return;
     if (u->space)
         unw_destroy_addr_space(u->space);
-    if (u->memory >= 0)
-        close(u->memory);
+    memory_pages_close(u->pages);
     free(u);
 }
 

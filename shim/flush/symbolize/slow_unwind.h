@@ -2,8 +2,8 @@
  * unwinding, by libunwind, over a copy of the stack.
  *
  * libunwind never runs on a thread of the application and never touches its memory directly: its
- * accessors read the copied stack, and the modules' unwind tables through /proc/self/mem, where an
- * unmapped address is an error and not a crash.
+ * accessors read the copied stack, and copies of the pages that hold the modules' unwind tables
+ * (memory_pages.h), where an unmapped address is an error and not a crash.
  * Context: flush.
  */
 #ifndef OTELPROF_SLOW_UNWIND_H
@@ -13,8 +13,7 @@
 
 struct slow_unwinder;
 
-/* Opens an unwinder for one harvest; `modules` must outlive it. Returns NULL without memory or
- * /proc. */
+/* Opens an unwinder for one harvest; `modules` must outlive it. NULL: no memory. */
 struct slow_unwinder *slow_unwinder_open(const struct harvest_module *modules, size_t count);
 void slow_unwinder_close(struct slow_unwinder *unwinder);
 
