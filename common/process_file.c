@@ -3,6 +3,7 @@
 #include "arch_syscall.h"
 #include "text_numbers.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -23,7 +24,7 @@ static int open_numbered(const char *folder, uint32_t number, const char *name) 
     const size_t room = (size_t)(path + sizeof path - at);
     const size_t size = strlen(name) + 1;
     if (size >= room)
-        return -1;
+        return -ENAMETOOLONG;
     *at = '/';
     memcpy(at + 1, name, size);
     return process_file_open_path(path);

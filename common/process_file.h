@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 /* Open a file for reading: any path, /proc/PID/NAME (for example "task/12/comm"), or
- * /proc/self/task/TID/NAME. Return a negative number if there is no such file, or it must not be
+ * /proc/self/task/TID/NAME. Return a negative errno if there is no such file, or it must not be
  * read. */
 int process_file_open_path(const char *path);
 int process_file_open(pid_t pid, const char *name);

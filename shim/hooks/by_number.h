@@ -26,6 +26,7 @@ enum then {
     THEN_NOTHING,
     THEN_COMPARE, /* the helper gives up capabilities if it has more */
     THEN_FOLLOW,
+    THEN_OPEN_AGAIN, /* the helper tries files again that were refused; THEN_COMPARE does so, too */
 };
 
 /* Performs `then` after a call with this result, and returns the result. Preserves errno. Context:

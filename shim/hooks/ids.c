@@ -9,6 +9,7 @@
 #include "entry.h"
 #include "process/helper_rights.h"
 #include "process/quiesce.h"
+#include "refused_file.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -55,6 +56,7 @@ static bool ids_before(void) {
 }
 
 static void ids_after(bool suspended) {
+    refused_files_ask_again();
     if (suspended)
         helper_resume(QUIESCE_GONE);
 }

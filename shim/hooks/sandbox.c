@@ -19,6 +19,7 @@
 #include "process/lifecycle.h"
 #include "process/quiesce.h"
 #include "process/seccomp_filter.h"
+#include "refused_file.h"
 #include "safe_read.h"
 
 #include <errno.h>
@@ -116,6 +117,8 @@ enum then before_prctl(unsigned long option, unsigned long mode, unsigned long f
     (void)unused;
     if (option == PR_SET_NO_NEW_PRIVS) /* the helper has set this flag from its beginning */
         return THEN_COMPARE;
+    if (option == PR_SET_DUMPABLE)
+        return THEN_OPEN_AGAIN;
     if (option != PR_SET_SECCOMP)
         return THEN_NOTHING;
     if (mode == SECCOMP_MODE_STRICT)
@@ -144,6 +147,8 @@ enum then before_landlock_restrict_self(unsigned long a, unsigned long b, unsign
 
 long hooks_after(enum then then, long result) {
     const int saved = errno;
+    if (result == 0 && (then == THEN_COMPARE || then == THEN_OPEN_AGAIN))
+        refused_files_ask_again();
     if (result == 0 && (then == THEN_FOLLOW || (then == THEN_COMPARE && helper_rights_exceed())))
         helper_follow();
     errno = saved;

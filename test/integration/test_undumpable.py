@@ -1,17 +1,21 @@
-"""A process that gave up root: the kernel keeps its files of /proc for root."""
+"""A process that gave up root: the kernel keeps its files of /proc for root. They are not asked for again and again."""
 
 import os
 import re
 import subprocess
 import tempfile
 from collections import Counter
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 from profiled import LIBRARY
+from waiting import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(os.getuid() != 0, reason="only root can give up root")]
 
+CALL_FILE = re.compile(r'openat\(AT_FDCWD, "/proc/self/task/\d+/syscall"')
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 60
 NOBODY = 65534
 
 
@@ -33,6 +37,47 @@ def traced(folder):
                     "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "300000", "OTEL_PROFILER_LOG_FILE": folder / "log"}
         return ["strace", "-f", "-qq", "-ttt", "-o", log, *(f"-E{name}={value}" for name, value in settings.items()), *words], log
     return command
+
+
+def attempts(log):
+    """[(line's number, time, whether refused)] of the opens of a thread's system call."""
+    found, begun = [], {}
+    for number, line in enumerate(log.read_text(errors="replace").splitlines()):
+        thread, _, rest = line.partition(" ")
+        if CALL_FILE.search(rest):
+            begun[thread] = number, float(rest.split()[0])
+        if thread in begun and (CALL_FILE.search(rest) or "openat resumed" in rest) and " = " in rest:
+            found.append((*begun.pop(thread), "EACCES" in rest))
+    return found
+
+
+def refusals(log):
+    return [time for _, time, refused in attempts(log) if refused]
+
+
+def test_a_refused_file_is_asked_for_ever_more_rarely(traced, program, folder):
+    """And at once where the process may be dumpable again, by prctl."""
+    command, log = traced(program("undumpable"), types="all")
+    with subprocess.Popen(list(map(str, command)), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as process:
+        assert process.stdout.readline() == "gave up\n"
+        eventually(lambda: log.exists() and len(refusals(log)) >= 6, "six refusals", unless=process.poll)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        eventually(lambda: any(not refused for _, _, refused in attempts(log)), "a file that is opened", unless=process.poll)
+        process.stdin.close()
+        assert process.wait(300) == 0
+    times = refusals(log)
+    lines = log.read_text(errors="replace").splitlines()
+    # a stamp may be late, so the first that counts is of a call before; the first refusal may come before that call ends
+    gave_up = next(float(line.split()[1]) for line in lines if f"setresuid({NOBODY}" in line)
+    pauses = [min(SHORTEST_PAUSE_S * 2**i, LONGEST_PAUSE_S) for i in range(len(times) - 2)]
+    assert all(time - gave_up >= due for time, due in zip(times[2:], accumulate(pauses), strict=True)), times
+    allowed = next(number for number, line in enumerate(lines) if "prctl(PR_SET_DUMPABLE, SUID_DUMP_USER" in line)
+    asked = next(number for number, _, refused in attempts(log) if number > allowed)
+    helper = lines[asked].split()[0]
+    sleeps = sum(line.startswith(f"{helper} ") and " futex(" in line and "WAIT" in line for line in lines[allowed:asked])
+    assert sleeps <= 5, "the helper polls on without the file"
 
 
 def test_unwind_tables_are_read_by_whole_pages_and_once_an_export(traced, program, folder):

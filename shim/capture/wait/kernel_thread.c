@@ -20,10 +20,11 @@ enum {
 
 /* --- files --- */
 
-static bool read_text(int file, char text[static TEXT_BYTES]) {
+/* Returns the number of bytes, or a negative errno. */
+static long read_text(int file, char text[static TEXT_BYTES]) {
     const long size = arch_system_call(SYS_pread64, file, (long)text, TEXT_BYTES - 1, 0, 0, 0);
     text[size > 0 ? size : 0] = 0;
-    return size > 0;
+    return size;
 }
 
 static void close_kept(struct kernel_view *view, int *kept) {
@@ -34,22 +35,48 @@ static void close_kept(struct kernel_view *view, int *kept) {
     view->open--;
 }
 
-static bool kernel_read_file(struct kernel_view *view, uint32_t tid, const char *name, int *kept,
+/* A file that each thread has. */
+struct thread_file {
+    const char *name;
+    int *kept;
+    struct refused_file *refused;
+};
+
+static struct thread_file call_file(struct kernel_view *view, struct thread_files *files) {
+    return (struct thread_file){"syscall", &files->call, &view->refused_call};
+}
+
+static struct thread_file times_file(struct kernel_view *view, struct thread_files *files) {
+    return (struct thread_file){"schedstat", &files->times, &view->refused_times};
+}
+
+/* Returns as read_text(). Keeps the file open if there is room, and it could be read. */
+static long open_and_read(struct kernel_view *view, uint32_t tid, const struct thread_file *file,
+                          char text[static TEXT_BYTES]) {
+    const int opened = process_file_open_thread(tid, file->name);
+    if (opened < 0)
+        return opened;
+    const long size = read_text(opened, text);
+    if (view->open < view->most && size > 0) {
+        *file->kept = opened;
+        view->open++;
+    } else
+        process_file_close(opened);
+    return size;
+}
+
+static bool kernel_read_file(struct kernel_view *view, uint32_t tid, struct thread_file file,
                              char text[static TEXT_BYTES]) {
     if (!view->sees_threads)
         return false;
-    if (*kept)
-        return read_text(*kept, text);
-    const int file = process_file_open_thread(tid, name);
-    if (file < 0)
+    if (*file.kept)
+        return read_text(*file.kept, text) > 0;
+    const uint64_t now = monotonic_nano();
+    if (refused_file_pauses(file.refused, now))
         return false;
-    const bool read = read_text(file, text);
-    if (view->open < view->most && read) {
-        *kept = file;
-        view->open++;
-    } else
-        process_file_close(file);
-    return read;
+    const long size = open_and_read(view, tid, &file, text);
+    refused_file_note(file.refused, size, now);
+    return size > 0;
 }
 
 /* --- the view of /proc --- */
@@ -92,7 +119,7 @@ enum thread_run_state kernel_thread_run_state(struct kernel_view *view, uint32_t
                                               struct thread_files *files,
                                               struct blocked_call *call) {
     char text[TEXT_BYTES];
-    if (!kernel_read_file(view, tid, "syscall", &files->call, text))
+    if (!kernel_read_file(view, tid, call_file(view, files), text))
         return RUN_UNKNOWN;
     return blocked_call_parse(text, call) ? RUN_BLOCKED : RUN_RUNNING;
 }
@@ -111,7 +138,7 @@ bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_f
                          struct thread_times *times) {
     char text[TEXT_BYTES];
     times->delay_ns = 0;
-    if (kernel_read_file(view, tid, "schedstat", &files->times, text))
+    if (kernel_read_file(view, tid, times_file(view, files), text))
         parse_times(text, times);
     times->cpu_ns = clock_nano(cpu_clock_of(tid));
     return times->cpu_ns != 0;
@@ -121,7 +148,7 @@ bool kernel_thread_delay(struct kernel_view *view, uint32_t tid, struct thread_f
                          uint64_t *delay_ns) {
     char text[TEXT_BYTES];
     struct thread_times times = {0, 0};
-    if (!kernel_read_file(view, tid, "schedstat", &files->times, text))
+    if (!kernel_read_file(view, tid, times_file(view, files), text))
         return false;
     parse_times(text, &times);
     *delay_ns = times.delay_ns;

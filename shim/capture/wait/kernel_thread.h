@@ -2,8 +2,9 @@
  * its CPU and run-queue time.
  *
  * The source is /proc/self/task/TID. The files stay open for the threads that are polled most, in
- * the helper's own descriptor table. If /proc is not visible, or shows another namespace of process
- * ids, only the CPU clock is known.
+ * the helper's own descriptor table; files that were open before the process changed its user stay
+ * readable, all others are then refused. If /proc is not visible, or shows another namespace of
+ * process ids, only the CPU clock is known.
  *
  * Context: the helper.
  */
@@ -11,6 +12,7 @@
 #define OTELPROF_KERNEL_THREAD_H
 
 #include "blocked_call.h"
+#include "refused_file.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +32,9 @@ struct kernel_view {
     bool sees_threads; /* /proc shows this process's threads, under the ids that they know */
     uint32_t open;     /* number of files kept open */
     uint32_t most;     /* limit of `open` */
+    /* refused if the process has changed its user: the files are root's then */
+    struct refused_file refused_call;
+    struct refused_file refused_times;
 };
 
 struct thread_times {

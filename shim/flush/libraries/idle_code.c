@@ -1,7 +1,9 @@
 #include "idle_code.h"
 
+#include "clock.h"
 #include "exporter_libraries.h"
 #include "files/by_path.h"
+#include "refused_file.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -32,6 +34,7 @@ struct segment {
 
 struct idle_code {
     size_t count;
+    struct refused_file refused; /* pagemap, which is root's if the process has changed its user */
     struct segment segments[MAX_SEGMENTS];
 };
 
@@ -104,8 +107,11 @@ static bool drop_segment(int pagemap, struct segment segment) {
 }
 
 void idle_code_drop(struct idle_code *code) {
-    const bool may = code && code->count && may_open_by_path();
-    const int pagemap = may ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1;
+    const uint64_t now = monotonic_nano();
+    if (!code || !code->count || refused_file_pauses(&code->refused, now) || !may_open_by_path())
+        return;
+    const int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    refused_file_note(&code->refused, pagemap < 0 ? -errno : pagemap, now);
     if (pagemap < 0)
         return;
     for (size_t i = 0; i < code->count && drop_segment(pagemap, code->segments[i]); i++)
