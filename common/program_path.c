@@ -2,6 +2,7 @@
 
 #include "bare_syscall.h"
 #include "process_maps.h"
+#include "started_file.h"
 #include "text_numbers.h"
 
 #include <fcntl.h>
@@ -61,9 +62,11 @@ static bool read_mapped_path(void *arg, const struct process_mapping *mapping) {
 size_t program_path(char *path, size_t size) {
     struct mapped_program program = {getauxval(AT_PHDR), path, size, 0};
     path[0] = 0;
-    /* reads this thread's link, because /proc/self has no executable after the main thread's end */
-    if (!program_is_run_by_loader())
-        return program_link("/proc/thread-self/exe", path, size);
+    if (!program_is_run_by_loader()) {
+        /* /proc/self has no executable after the main thread's end */
+        const size_t length = program_link("/proc/thread-self/exe", path, size);
+        return length ? length : started_file_path(path, size);
+    }
     (void)process_maps_visit(read_mapped_path, &program);
     return program.length;
 }

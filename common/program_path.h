@@ -3,7 +3,8 @@
  * /proc/self/exe is the file that was given to exec. If that is the dynamic loader
  * (`/lib64/ld-linux-x86-64.so.2 ./app`: nix, AppImage, relocatable bundles), the program is another
  * file, which the loader has mapped. Then AT_BASE is 0, because the kernel had no interpreter to
- * load, and glibc has set AT_PHDR to the program's headers. Context: calm, no allocation.
+ * load, and glibc has set AT_PHDR to the program's headers. Without /proc the file is found by its
+ * name (started_file.h). Context: calm, no allocation.
  */
 #ifndef OTELPROF_PROGRAM_PATH_H
 #define OTELPROF_PROGRAM_PATH_H
