@@ -48,9 +48,9 @@ int otelprof_flush(unsigned timeout_ms) {
 /* --- counters --- */
 
 static uint64_t lost_samples(void) {
-    static const enum drop_reason reasons[] = {DROP_BUSY,    DROP_TABLE_FULL, DROP_QUEUE_FULL,
-                                               DROP_CLAIMED, DROP_REJECTED,   DROP_FILE,
-                                               DROP_AT_EXIT, DROP_ENCODE};
+    static const enum drop_reason reasons[] = {DROP_BUSY,       DROP_TABLE_FULL, DROP_NO_MEMORY,
+                                               DROP_QUEUE_FULL, DROP_CLAIMED,    DROP_REJECTED,
+                                               DROP_FILE,       DROP_AT_EXIT,    DROP_ENCODE};
     uint64_t counts[DROP_REASON_COUNT];
     uint64_t lost = 0;
     for (int i = 0; i < DROP_REASON_COUNT; i++)

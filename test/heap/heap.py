@@ -29,7 +29,7 @@ KINDS = {
     "inuse_space": "live_bytes",
 }
 ALLOCATION_KINDS = tuple(KINDS)
-LOSSES = ("table_full", "no_thread", "live_full", "stack_store_full", "queue_full", "rejected")
+LOSSES = ("table_full", "no_memory", "no_thread", "live_full", "stack_store_full", "queue_full", "rejected")
 
 
 def operator_new_is_hooked():

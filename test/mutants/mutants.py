@@ -157,7 +157,7 @@ BREAKS = [
     # --- capture/record ---
     Break("a remainder is told twice", RECORD + "record.c", "        thread->last_cpu_nano = now;\n", "        (void)now;\n", ("test_record",)),
     Break("a remainder without room is lost", RECORD + "record.c",
-          "        thread_count_drop(thread, DROP_TABLE_FULL);\n}\n\n/* Puts the start routine",
+          "        thread_count_drop(thread, chunk_pool_drop_reason(&recorder->threads->pool));\n}\n\n/* Puts the start routine",
           "        thread->last_cpu_nano = now;\n}\n\n/* Puts the start routine", ("test_record",)),
     Break("a table is harvested under its owner", RECORD + "thread_table.c", "!= 1 + old)\n", "!= 3 + old)\n", ("test_thread_table",)),
     Break("a table that was left behind is passed over", RECORD + "thread_table.c",

@@ -4,6 +4,7 @@
 #include "arch_machine.h"
 #include "clock.h"
 #include "context/program_context.h"
+#include "kernel/stepped_memory.h"
 #include "recorder_fixture.h"
 
 #include <sys/prctl.h>
@@ -162,6 +163,25 @@ static void samples_without_room_are_counted(void **state) {
     assert_int_equal(atomic_load(&recorder.dropped[DROP_BUSY]), 1);
 }
 
+/* Each thread id needs a record of its own. */
+static void samples_that_memory_is_refused_for_are_counted_apart(void **state) {
+    (void)state;
+    const uint64_t before = dropped(DROP_NO_MEMORY);
+    const uint64_t full = dropped(DROP_TABLE_FULL);
+    uint32_t tid = TID;
+    bool recorded = true;
+    stepped_memory_allow(0);
+    while (recorded) {
+        struct sample sample = {.kind = SAMPLE_CPU, .values = {[MEASURED_NANO] = 5}};
+        atomic_store(&thread->tid, ++tid);
+        recorded = record_here(&sample);
+    }
+    stepped_memory_allow(UINT64_MAX);
+    atomic_store(&thread->tid, TID);
+    assert_int_equal(dropped(DROP_NO_MEMORY), before + 1);
+    assert_int_equal(dropped(DROP_TABLE_FULL), full);
+}
+
 /* --- a thread's end --- */
 
 static void the_remainder_is_recorded_under_the_start_routine(void **state) {
@@ -232,6 +252,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_wait_counts_from_its_beginning, begin, end),
         cmocka_unit_test_setup_teardown(profiler_time_has_no_frames, begin, end),
         cmocka_unit_test_setup_teardown(samples_without_room_are_counted, begin, end),
+        cmocka_unit_test_setup_teardown(samples_that_memory_is_refused_for_are_counted_apart, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(the_remainder_is_recorded_under_the_start_routine, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_sampled_thread_keeps_its_remainder, begin, end),

@@ -40,7 +40,7 @@ bool stepped_memory_charge(size_t bytes) {
     return true;
 }
 
-static void discharge(size_t bytes) {
+void stepped_memory_discharge(size_t bytes) {
     atomic_fetch_sub_explicit(&bound.used, bytes, memory_order_relaxed);
 }
 
@@ -57,7 +57,7 @@ static bool open_step(struct stepped_memory *memory, uint32_t step) {
     const bool opened = profiler_memory_open(start, bytes);
     if (!opened ||
         (atomic_fetch_or_explicit(&memory->opened, bit, memory_order_relaxed) & bit) != 0)
-        discharge(bytes);
+        stepped_memory_discharge(bytes);
     return opened;
 }
 

@@ -48,6 +48,9 @@ static inline bool stepped_memory_open(struct stepped_memory *memory, const void
 /* Counts memory that is about to be used. Returns false if the sum would exceed the bound. */
 bool stepped_memory_charge(size_t bytes);
 
+/* Takes back a charge: the memory is not used after all, or not any more. */
+void stepped_memory_discharge(size_t bytes);
+
 /* Sets the bound to the memory in use plus a quarter of `room`, the memory that limits leave to the
  * process. UINT64_MAX: there is no limit. Context: the helper. */
 void stepped_memory_allow(uint64_t room);

@@ -37,20 +37,38 @@ static uint32_t chunk_pop_free(struct chunk_pool *pool) {
     return CHUNK_NONE;
 }
 
-static uint32_t chunk_take_fresh(struct chunk_pool *pool, uint32_t limit) {
+/* Returns CHUNK_NONE, and stores why. */
+static uint32_t no_chunk(struct chunk_pool *pool, bool is_refused) {
+    atomic_store_explicit(&pool->is_refused, is_refused, memory_order_relaxed);
+    return CHUNK_NONE;
+}
+
+static uint32_t take_next(struct chunk_pool *pool, uint32_t limit) {
     uint32_t taken = atomic_load_explicit(&pool->fresh, memory_order_relaxed);
-    /* does not charge a table's first chunk, because most threads touch only a page of it */
-    const bool is_first = limit == CHUNK_LIMIT;
-    if (taken >= limit || (!is_first && !stepped_memory_charge(CHUNK_BYTES)))
-        return CHUNK_NONE;
     while (taken < limit) {
         if (!chunk_segment_ready(pool, taken + 1))
-            return CHUNK_NONE;
+            return no_chunk(pool, true);
         if (atomic_compare_exchange_weak_explicit(&pool->fresh, &taken, taken + 1,
                                                   memory_order_relaxed, memory_order_relaxed))
             return taken + 1;
     }
-    return CHUNK_NONE;
+    return no_chunk(pool, false);
+}
+
+static uint32_t chunk_take_fresh(struct chunk_pool *pool, uint32_t limit) {
+    /* a table's first chunk is not charged: most threads touch only a page of it */
+    if (limit == CHUNK_LIMIT)
+        return take_next(pool, limit);
+    if (atomic_load_explicit(&pool->fresh, memory_order_relaxed) >= limit)
+        return no_chunk(pool, false);
+    if (!stepped_memory_charge(CHUNK_BYTES))
+        return no_chunk(pool, true);
+    const uint32_t number = take_next(pool, limit);
+    if (number == CHUNK_NONE)
+        stepped_memory_discharge(CHUNK_BYTES);
+    else
+        atomic_fetch_add_explicit(&pool->charged, 1, memory_order_relaxed);
+    return number;
 }
 
 uint32_t chunk_pool_take(struct chunk_pool *pool, uint32_t limit) {
@@ -79,6 +97,7 @@ void chunk_pool_give_back(struct chunk_pool *pool, uint32_t number) {
 void chunk_pool_reset(struct chunk_pool *pool) {
     atomic_store(&pool->free_head, 0);
     atomic_store(&pool->fresh, 0);
+    stepped_memory_discharge((size_t)atomic_exchange(&pool->charged, 0) * CHUNK_BYTES);
     for (int i = 0; i < CHUNK_SEGMENTS; i++)
         profiler_memory_reset_in_child((void *)atomic_load(&pool->segments[i]),
                                        CHUNK_SEGMENT_BYTES);

@@ -8,7 +8,10 @@
 #ifndef OTELPROF_CHUNK_POOL_H
 #define OTELPROF_CHUNK_POOL_H
 
+#include "drop_reason.h"
+
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -32,18 +35,30 @@ struct chunk {
 
 struct chunk_pool {
     _Atomic uint64_t free_head; /* tag << 32 | chunk number */
-    _Atomic uint32_t fresh;     /* number of chunks that were ever taken from new memory */
+    _Atomic uint32_t fresh;     /* number of chunks that were ever taken */
+    _Atomic uint32_t charged;   /* number of chunks that count against the bound of all tables */
+    /* the last chunk that was not to be had: true: memory was refused; false: the pool was full */
+    _Atomic bool is_refused;
     _Atomic uintptr_t segments[CHUNK_SEGMENTS];
 };
 
 /* Returns a chunk with its head initialised, or CHUNK_NONE if `limit` chunks exist and none of them
- * is free. Context: any. Async-signal-safe: yes. */
+ * is free, or if the kernel or the bound of all tables refuses memory. Context: any.
+ * Async-signal-safe: yes. */
 uint32_t chunk_pool_take(struct chunk_pool *pool, uint32_t limit);
 
 /* Frees the chunk. Context: any. Async-signal-safe: yes. */
 void chunk_pool_give_back(struct chunk_pool *pool, uint32_t number);
 
-/* Frees every chunk in a forked child. Context: fork handler, single-threaded. */
+/* Returns the reason for the last CHUNK_NONE, in whichever thread. Context: any. Async-signal-safe:
+ * yes. */
+static inline enum drop_reason chunk_pool_drop_reason(const struct chunk_pool *pool) {
+    return atomic_load_explicit(&pool->is_refused, memory_order_relaxed) ? DROP_NO_MEMORY
+                                                                         : DROP_TABLE_FULL;
+}
+
+/* Frees every chunk in a forked child, and takes back what the parent's chunks were charged.
+ * Context: fork handler, single-threaded. */
 void chunk_pool_reset(struct chunk_pool *pool);
 
 /* Returns the chunk with that number. Context: any. Async-signal-safe: yes. */

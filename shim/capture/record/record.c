@@ -72,7 +72,7 @@ static bool record_add(const struct recorder *recorder, struct thread_state *thr
     if (added)
         thread_count_sample(thread, of_span);
     else
-        thread_count_drop(thread, DROP_TABLE_FULL);
+        thread_count_drop(thread, chunk_pool_drop_reason(&recorder->threads->pool));
     return added;
 }
 
@@ -272,7 +272,7 @@ static void add_remainder(const struct recorder *recorder, struct thread_state *
     if (thread_record(recorder->threads, thread, &sample))
         thread->last_cpu_nano = now;
     else
-        thread_count_drop(thread, DROP_TABLE_FULL);
+        thread_count_drop(thread, chunk_pool_drop_reason(&recorder->threads->pool));
 }
 
 /* Puts the start routine, which is no longer on the stack, and its callers, which still are, into
@@ -311,7 +311,7 @@ void record_unseen_wait(const struct recorder *recorder, struct thread_state *th
                                   .frame_count = count,
                                   .values = {[MEASURED_NANO] = (double)nano}};
     if (!thread_record(recorder->threads, thread, &sample))
-        thread_count_drop(thread, DROP_TABLE_FULL);
+        thread_count_drop(thread, chunk_pool_drop_reason(&recorder->threads->pool));
 }
 
 void record_name(const struct recorder *recorder, struct thread_state *thread) {

@@ -11,7 +11,7 @@ static bool wait_record_add(struct wait_sampler *waits, struct thread_state *thr
     if (added)
         thread_count_sample(thread, sample->context && context_has_span(sample->context));
     else
-        thread_count_drop(thread, DROP_TABLE_FULL);
+        thread_count_drop(thread, chunk_pool_drop_reason(&waits->recorder->threads->pool));
     return added;
 }
 
