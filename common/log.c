@@ -6,6 +6,7 @@
 #include "process_tree.h"
 #include "quiet_write.h"
 #include "shown_text.h"
+#include "syslog_lines.h"
 #include "text_numbers.h"
 
 #include <errno.h>
@@ -187,6 +188,19 @@ static void write_line(const struct log *log, const struct line *line) {
         log_close_stderr(descriptor);
 }
 
+/* Leaves the line's end out. */
+static void write_to_syslog(const struct log *log, enum log_level level, const struct line *line) {
+    syslog_line_write(log->syslog, log_thread_is_separate(log), level, line->text,
+                      line->length - 1);
+}
+
+void log_send_waiting(const struct log *log) {
+    const int saved = errno;
+    if (log->syslog && log_thread_is_separate(log))
+        syslog_lines_send_waiting(log->syslog);
+    errno = saved;
+}
+
 void log_write(const struct log *log, enum log_level level, const char *format, ...) {
     static const char *const names[] = {"", "error", "warn", "info", "debug"};
     if (level > log->level || level == LOG_NONE)
@@ -203,6 +217,9 @@ void log_write(const struct log *log, enum log_level level, const char *format, 
     add_format(&line, format, &arguments);
     va_end(arguments);
     line.text[line.length++] = '\n';
-    write_line(log, &line);
+    if (log->syslog)
+        write_to_syslog(log, level, &line);
+    else
+        write_line(log, &line);
     errno = saved;
 }

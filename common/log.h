@@ -1,5 +1,5 @@
 /* Writes one-line log messages, "libotelprof[PID] warn: ...", to the stderr that the process
- * started with or to OTEL_PROFILER_LOG_FILE.
+ * started with, to OTEL_PROFILER_LOG_FILE, or to the system's log (syslog_lines.h).
  *
  * A program's stderr may be mailed (cron), compared (tests), or parsed (man, dovecot). So there is
  * one rule for the level of a line:
@@ -31,6 +31,7 @@ struct log {
     _Atomic enum log_level level;
     /* "": stderr; the file is opened, written and closed for each line */
     const char *file;
+    struct syslog_lines *syslog; /* not NULL: lines go there instead */
     /* stderr of the start; lines are written only while stderr is that file */
     struct file_identity standard_error;
     /* The thread with a descriptor table of its own (descriptors.h); 0: none. */
@@ -59,6 +60,9 @@ enum log_topic {
 
 /* Records which file stderr is. Context: calm. */
 void log_init(struct log *log, enum log_level level, const char *file);
+
+/* Sends lines of other threads to the system's log, if lines go there. Context: the helper. */
+void log_send_waiting(const struct log *log);
 
 /* Writes one line if `level` is enabled; lines over 1 KiB are cut. errno is preserved. Understands
  * only the conversions %s %d %u %ld %lu %lld %llu %zu %x %lx %p %c %% and %.*s (it has its own

@@ -29,6 +29,7 @@
 #include "process/lifecycle.h"
 #include "process_tree.h"
 #include "release.h"
+#include "syslog_lines.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -68,19 +69,27 @@ static struct start {
     char log_path[PATH_MAX];
     char config_path[PATH_MAX];
     char sentences[KINDS_OF_SENTENCES][SENTENCES_BYTES]; /* sentences, each with its final 0 */
+    struct syslog_lines syslog;                          /* touched only if the log goes there */
 } start;
 
 /* --- the log --- */
 
 static void decide_file(void) {
-    if (!start.log.file) /* the log is opened once */
-        start.log.file =
-            log_file_absolute(start.config.log_file, start.log_path, sizeof start.log_path);
+    if (start.log.file) /* the log is opened once */
+        return;
+    start.log.file =
+        syslog_is_wanted(start.config.log_file)
+            ? ""
+            : log_file_absolute(start.config.log_file, start.log_path, sizeof start.log_path);
 }
 
 static void open_log(const char *file) {
     const bool is_raised = file[0] && !start.config.log_level_set;
     log_init(&start.log, is_raised ? LOG_DEBUG : start.config.log_level, file);
+    if (syslog_is_wanted(start.config.log_file)) {
+        syslog_lines_open(&start.syslog);
+        start.log.syslog = &start.syslog;
+    }
     atomic_store(&start.log.logged, &start.logged);
 }
 
