@@ -15,7 +15,6 @@ import http.server
 import json
 import pathlib
 import secrets
-import socketserver
 import sys
 import tempfile
 import threading
@@ -24,6 +23,7 @@ import webbrowser
 
 from .flamegraph import served_page
 from .foreign import printable, say
+from .http_service import HttpService
 from .request_origin import has_own_origin, host_of, is_of_own_site
 from .waking import Waking
 
@@ -109,11 +109,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class PageServer(http.server.ThreadingHTTPServer):
-    """Is the server. `answers`: by name, functions of a request's fields that return a type and bytes, for any
-    thread."""
+class PageServer(HttpService):
+    """`answers`: by name, functions of a question's fields that give a type and bytes, from any thread."""
 
-    daemon_threads = True
+    request_queue_size = 128  # a browser opens six connections
 
     def __init__(self, port, title, answers):
         page = served_page(title).encode("utf-8", "backslashreplace")
@@ -156,14 +155,6 @@ class PageServer(http.server.ThreadingHTTPServer):
             if is_it:
                 self._way_in = ""
             return is_it
-
-    def server_bind(self):
-        # HTTPServer's function would query the name service for the host's name
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]
-
-    def handle_error(self, request, client_address):
-        """Ignores errors of a connection: a browser that went away is no news."""
 
 
 def as_json(value):

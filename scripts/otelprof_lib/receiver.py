@@ -11,7 +11,6 @@ import http.server
 import secrets
 import shutil
 import socket
-import socketserver
 import subprocess
 import threading
 import time
@@ -19,6 +18,7 @@ import zlib
 
 from .capture_file import BROKEN, decode_json
 from .foreign import say
+from .http_service import HttpService
 from .places import load_messages
 from .request_origin import host_of, is_bound_to_no_name, is_loopback_address, is_of_own_site
 
@@ -297,11 +297,10 @@ class _Connections:
                 self._idle[connection] = None
 
 
-class Receiver(http.server.ThreadingHTTPServer):
-    """Calls `on_message(bytes)` for each export, one at a time. With `is_secret` only senders that know the endpoint are
-    accepted."""
+class Receiver(HttpService):
+    """Calls `on_message(bytes)` for each export, one at a time. With `is_secret` only those are taken that know the endpoint."""
 
-    daemon_threads = True
+    request_queue_size = 1024  # all workers of a large server export at its end
     allow_reuse_address = True
 
     def __init__(self, host, port, on_message, is_secret=False):
@@ -368,12 +367,3 @@ class Receiver(http.server.ThreadingHTTPServer):
     def shutdown_request(self, request):
         self.connections.remove(request)
         super().shutdown_request(request)
-
-    def server_bind(self):
-        # HTTPServer's function would query the name service for the host's name
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]
-
-    def handle_error(self, request, client_address):
-        """Ignores errors of a connection: a client that went away is no news, and the app's terminal must show no
-        traceback."""

@@ -10,6 +10,9 @@ import struct
 import threading
 
 
+QUEUE = 1024  # who may have connected before the accept loop runs
+
+
 class Gone(Exception):
     """The connection is at its end."""
 
@@ -58,7 +61,7 @@ class ScriptedServer:
             self.listen()
 
     def listen(self):
-        self.listener.listen(16)
+        self.listener.listen(QUEUE)
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
 

@@ -14,6 +14,7 @@ import pytest
 from http_faults import assert_dropped, assert_survived, assert_taken_once_and_in_order, message_of, sender
 from http_server import OK, HttpServer, status
 from profiled import check_conformance, profiles_service_pb2
+from scripted_server import QUEUE
 
 pytestmark = pytest.mark.system
 
@@ -174,7 +175,7 @@ def test_no_response_at_the_end_from_a_receiver_that_never_responded(serve, send
 def test_a_connection_that_no_server_accepts(serve, send):
     """The connection is established in the kernel's queue; no process accepts it."""
     server = serve(OK, listening=False)
-    server.listener.listen(16)
+    server.listener.listen(QUEUE)
     said = send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="300", OTEL_PROFILER_SHUTDOWN_TIMEOUT="2000")
     assert len(said) == 1 and "timed out" in said[0], said
 

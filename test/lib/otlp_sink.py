@@ -4,11 +4,18 @@ import http.server
 import threading
 
 
-class OtlpSink:
-    """Calls `take(body, headers)` for each export, from several threads, before the response: an export that its sender
-    knows as sent has been taken, even if the sender has ended since."""
+class SinkServer(http.server.ThreadingHTTPServer):
+    """Accepts as many clients as a test has, also where this process is not scheduled for long."""
 
-    def __init__(self, take=lambda body, headers: None, port=0):
+    request_queue_size = 1024
+    daemon_threads = True
+
+
+class OtlpSink:
+    """`take(body, headers)` is called for each export, from several threads, before it is answered: what a sender has been told
+    that it sent was taken, also if the sender has ended since. Unless it `begins`, clients connect and wait until begin()."""
+
+    def __init__(self, take=lambda body, headers: None, port=0, begins=True):
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
@@ -35,9 +42,12 @@ class OtlpSink:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.server.daemon_threads = True
+        self.server = SinkServer(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
+        if begins:
+            self.begin()
+
+    def begin(self):
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self):

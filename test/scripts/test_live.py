@@ -9,6 +9,7 @@ from captured import PROGRAMS, otelprof
 from otelprof_lib import aggregate as aggregate_module, live as live_module
 from otelprof_lib.capture_file import LENGTH, BadFile
 from otelprof_lib.following import MOST_ASKING, Poller
+from otlp_sink import SinkServer
 from served import serving
 from test_control import profiled  # noqa: F401 # a fixture
 from test_view import wait_for
@@ -223,7 +224,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def answering():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    server = SinkServer(("127.0.0.1", 0), Answers)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     yield server
     server.shutdown()
