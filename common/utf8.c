@@ -29,6 +29,14 @@ size_t utf8_sequence(const char *text) {
     return 0;
 }
 
+uint32_t utf8_code_point(const char *sequence, size_t length) {
+    static const unsigned char payload[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t code = (unsigned char)sequence[0] & payload[length];
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | ((unsigned char)sequence[i] & 0x3f);
+    return code;
+}
+
 size_t utf8_cut(const char *text, size_t size) {
     enum { LONGEST_SEQUENCE = 4 };
     size_t cut = size;

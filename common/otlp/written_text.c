@@ -21,18 +21,22 @@ void text_add(struct wire *text, const char *format, ...) {
     text->size += (size_t)size;
 }
 
-static void text_add_escaped(struct wire *text, unsigned char c) {
+/* Writes a character of ASCII that JSON escapes by one letter, or any other of up to three bytes.
+ */
+static void text_add_escaped(struct wire *text, uint32_t code) {
     static const char *const short_forms[128] = {
         ['"'] = "\\\"", ['\\'] = "\\\\", ['\b'] = "\\b", ['\f'] = "\\f",
         ['\n'] = "\\n", ['\r'] = "\\r",  ['\t'] = "\\t"};
-    if (short_forms[c])
-        wire_raw(text, short_forms[c], 2);
+    if (code < 128 && short_forms[code])
+        wire_raw(text, short_forms[code], 2);
     else
-        text_add(text, "\\u%04x", c);
+        text_add(text, "\\u%04x", (unsigned)code);
 }
 
-static bool is_plain_in_json(unsigned char c) {
-    return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
+/* Returns whether the character of `length` bytes at `at` is written unchanged: a terminal that
+ * shows the JSON does nothing but show it. */
+static bool is_plain_in_json(const char *at, size_t length) {
+    return *at != '"' && *at != '\\' && shown_plain(at, length) == length;
 }
 
 void text_add_json(struct wire *text, const char *string) {
@@ -40,17 +44,18 @@ void text_add_json(struct wire *text, const char *string) {
     for (const char *at = string; *at;) {
         size_t plain = 0;
         size_t length;
-        while ((length = utf8_sequence(at + plain)) && is_plain_in_json((unsigned char)at[plain]))
+        while ((length = utf8_sequence(at + plain)) && at[plain] &&
+               is_plain_in_json(at + plain, length))
             plain += length;
         wire_raw(text, at, plain);
         at += plain;
         if (!*at)
             break;
         if (length)
-            text_add_escaped(text, (unsigned char)*at);
+            text_add_escaped(text, utf8_code_point(at, length));
         else
-            wire_raw(text, "\xef\xbf\xbd", 3); /* writes U+FFFD */
-        at++;
+            wire_raw(text, "\xef\xbf\xbd", 3); /* U+FFFD */
+        at += length ? length : 1;
     }
     wire_raw(text, "\"", 1);
 }

@@ -12,7 +12,8 @@ void text_add(struct wire *text, const char *format, ...) __attribute__((format(
 /* Adds foreign text, in which control characters and invalid UTF-8 become "\x1b" (shown_text.h). */
 void text_add_shown(struct wire *text, const char *string);
 
-/* Adds a JSON string with quotes. Each byte that is not UTF-8 becomes U+FFFD. */
+/* Adds a JSON string with quotes. Each byte that is not UTF-8 becomes U+FFFD; control characters
+ * and those that turn the direction of writing (shown_text.h) are escaped, "\u202e". */
 void text_add_json(struct wire *text, const char *string);
 
 /* Adds a label value of Prometheus' text format with quotes. Quotes, backslashes and ends of lines

@@ -28,6 +28,17 @@ static void a_string_of_json_ends_where_it_should(void **state) {
     assert_written(&text, "\"a\\\"b\\\\c\\n\\u0001\\u007f/\xc3\xa4\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
+/* U+009B begins a command of a terminal, U+202E and U+2066 turn what follows them round, U+2028
+ * ends a line. */
+static void a_string_of_json_does_nothing_to_a_terminal(void **state) {
+    struct wire text = {.bytes = NULL};
+    (void)state;
+    text_add_json(&text, "\x1b[2J\xc2\x9b"
+                         "2J\xc2\xa0\xe2\x80\xae/\xe2\x81\xa6\xe2\x80\xa8\xf0\x9f\x98\x80\xe2\x80");
+    assert_written(&text, "\"\\u001b[2J\\u009b2J\xc2\xa0\\u202e/\\u2066\\u2028\xf0\x9f\x98\x80"
+                          "\xef\xbf\xbd\xef\xbf\xbd\"");
+}
+
 static void prometheus_gets_no_control_characters(void **state) {
     struct wire text = {.bytes = NULL};
     (void)state;
@@ -53,6 +64,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_stand_behind_each_other),
         cmocka_unit_test(a_string_of_json_ends_where_it_should),
+        cmocka_unit_test(a_string_of_json_does_nothing_to_a_terminal),
         cmocka_unit_test(prometheus_gets_no_control_characters),
         cmocka_unit_test(html_has_no_mark_of_others),
         cmocka_unit_test(seconds_have_nine_digits),
