@@ -131,7 +131,34 @@ static void the_start_of_the_helper_is_not_its_share_of_an_interval(void **state
     control_close(control);
 }
 
-/* Lets time pass in which samples cost a fifth of it, or nothing; then does what is due. */
+/* Seconds of samples that cost 40 of the 50 ms that the budget has, while a client requests an
+ * export each second; the process's own interval is a minute. */
+static bool is_lowered_by_requests(uint64_t request_nano) {
+    struct capture_api api = fake_capture((const char *const[]){
+        "OTEL_PROFILER_MAX_OVERHEAD=50", "OTEL_PROFILE_EXPORT_INTERVAL=60000", NULL});
+    struct control *const control = control_open(&api);
+    set_interval(control, 1000);
+    for (int i = 0; i < 10; i++) {
+        now_nano += SECOND;
+        fake.helper_nano += request_nano;
+        fake.costs[SAMPLING_ALLOCATIONS].cpu_nano += 40 * (uint64_t)NANO_PER_MILLI;
+        fake.costs[SAMPLING_ALLOCATIONS].samples += 40000;
+        fake.costs[SAMPLING_ALLOCATIONS].objects += 80000;
+        fake.costs[SAMPLING_ALLOCATIONS].amount += 40000000;
+        control_poll(control, SECOND);
+    }
+    const bool is_lowered = control_is_lowered(control);
+    control_close(control);
+    return is_lowered;
+}
+
+static void exports_on_request_count_before_the_interval_ends(void **state) {
+    (void)state;
+    assert_false(is_lowered_by_requests(0));
+    assert_true(is_lowered_by_requests(300 * (uint64_t)NANO_PER_MILLI));
+}
+
+/* Time goes by in which samples cost a fifth of it, or nothing; what is due is done. */
 static void go_by(struct control *control, uint64_t nano, bool are_dear) {
     now_nano += nano;
     if (are_dear) {
@@ -198,6 +225,7 @@ int main(void) {
         cmocka_unit_test(a_costly_rate_set_shortly_before_a_check_is_checked_again),
         cmocka_unit_test(a_lifted_limit_ends_the_checks),
         cmocka_unit_test(a_request_and_a_recording_are_lowered_too),
+        cmocka_unit_test(exports_on_request_count_before_the_interval_ends),
         cmocka_unit_test(the_start_of_the_helper_is_not_its_share_of_an_interval),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

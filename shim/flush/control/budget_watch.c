@@ -35,6 +35,7 @@ struct budget_watch budget_watch_open(const struct capture_api *api,
     begin_stretch(&watch, in_force);
     watch.interval_begun = watch.begun;
     watch.interval_helper_nano = watch.helper_nano;
+    watch.started_helper_nano = UINT64_MAX;
     if (watch.budget.limit != BUDGET_NONE && all_costs(watch.costs) > BUDGET_BURST_NANO)
         watch.next = watch.begun + first_nano;
     return watch;
@@ -69,19 +70,42 @@ static uint64_t grown(uint64_t now, uint64_t before) {
     return now > before ? now - before : 0;
 }
 
-/* Ends an interval. Most of the helper's work is the export, once in an interval. So the helper's
- * share of one interval is applied to all stretches of the next interval. A shorter interval, such
- * as the first one or one that a program or a client ends, would make the helper's start or one
- * export a large share, so it becomes a part of the next interval. */
+static uint64_t interval_nano(const struct budget_watch *watch) {
+    return watch->api->config->interval_ms * NANO_PER_MILLI;
+}
+
+/* Most of the helper's work is the export, once in an interval. So the helper's share of one
+ * interval is applied to all stretches of the next interval. A shorter interval, as the first one
+ * is and one that a program or a client ends, would make the helper's start or one export a large
+ * share: it is part of the next. */
 static void end_interval(struct budget_watch *watch) {
     const uint64_t nano = grown(watch->begun, watch->interval_begun);
-    const uint64_t whole = watch->api->config->interval_ms * NANO_PER_MILLI;
+    const uint64_t whole = interval_nano(watch);
     if (nano < shortest_nano || nano < whole - whole / 8)
         return;
     watch->helper_share =
         (double)grown(watch->helper_nano, watch->interval_helper_nano) / (double)nano;
     watch->interval_begun = watch->begun;
     watch->interval_helper_nano = watch->helper_nano;
+}
+
+/* Returns the processors that the helper uses: what it used in the last interval, or what it has
+ * used in the present one, spread over all of it, if that is more already. So the exports and
+ * windows that clients request count as they come, and not after up to two intervals. */
+static double helper_processors(const struct budget_watch *watch) {
+    const uint64_t from = watch->started_helper_nano > watch->interval_helper_nano
+                              ? watch->started_helper_nano
+                              : watch->interval_helper_nano;
+    const double spent = (double)grown(watch->helper_nano, from) / (double)interval_nano(watch);
+    return spent > watch->helper_share ? spent : watch->helper_share;
+}
+
+/* Leaves the helper's start out of what it has used: its first export finds all names. */
+static void count_interval_end(struct budget_watch *watch) {
+    enum { FIRST_EXPORT_IS_MADE = 2 };
+    if (watch->interval_ends < FIRST_EXPORT_IS_MADE &&
+        ++watch->interval_ends == FIRST_EXPORT_IS_MADE)
+        watch->started_helper_nano = watch->helper_nano;
 }
 
 /* Ends the stretch, returns its measurements, and begins another. */
@@ -93,10 +117,12 @@ static struct overhead end_stretch(struct budget_watch *watch,
      * force too briefly */
     if (before.is_mixed)
         watch->next = watch->begun + NANO_PER_SECOND;
-    if (interval_ends)
+    if (interval_ends) {
+        count_interval_end(watch);
         end_interval(watch);
+    }
     struct overhead seen = {.nano = grown(watch->begun, before.begun)};
-    seen.helper_nano = (uint64_t)(watch->helper_share * (double)seen.nano);
+    seen.helper_nano = (uint64_t)(helper_processors(watch) * (double)seen.nano);
     for (int i = 0; i < SAMPLINGS; i++)
         seen.of[i] = (struct sampling_cost){
             .cpu_nano = grown(watch->costs[i].cpu_nano, before.costs[i].cpu_nano),

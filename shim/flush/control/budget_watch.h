@@ -28,8 +28,10 @@ struct budget_watch {
     bool is_mixed;                  /* the stretch had other rates, too */
     uint64_t interval_begun;        /* values at the begin of the current interval */
     uint64_t interval_helper_nano;
-    double helper_share; /* processors used by the helper in the last interval */
-    uint64_t next;       /* next check, unless an interval ends before; UINT64_MAX: none */
+    uint64_t started_helper_nano; /* value when the first export was made; UINT64_MAX: not yet */
+    unsigned interval_ends;       /* so many, up to that one */
+    double helper_share;          /* processors used by the helper in the last interval */
+    uint64_t next;                /* next check, unless an interval ends before; UINT64_MAX: none */
     /* the cost of the new rates is predictable, so no check follows after a second */
     bool is_rising;
     bool has_decided; /* the next change of the settings is the budget's own */
