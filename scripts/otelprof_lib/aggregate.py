@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
-from .capture_file import MOST_LETTERS, BadFile, entry_at
+from .capture_file import MOST_LETTERS, BadSum, entry_at
 from .foreign import say
 from .kinds import KINDS
 from .labels import Labels, text_of
@@ -160,7 +160,7 @@ class Names:
         if known is frame:
             self._letters += len(frame.name) + len(frame.module)
             if self._letters > MOST_LETTERS:
-                raise BadFile(f"the names of the file's functions have more than {MOST_LETTERS >> 20} million letters: no profiler wrote it")
+                raise BadSum(f"the names of the file's functions have more than {MOST_LETTERS >> 20} million letters: no profiler wrote it")
         return known
 
     def _check_lengths(self):
@@ -173,7 +173,7 @@ class Names:
             indices += len(stack.location_indices)
             frames += sum(lengths[index] for index in stack.location_indices if 0 <= index < len(lengths))
         if frames > max(FEW_FRAMES, MOST_MEAN_INLINED * indices):
-            raise BadFile(f"the file's stacks have more than {MOST_MEAN_INLINED} inlined calls at each place: no profiler wrote it")
+            raise BadSum(f"the file's stacks have more than {MOST_MEAN_INLINED} inlined calls at each place: no profiler wrote it")
 
     def stack(self, sample):
         stack = self._stacks.get(sample.stack_index, UNKNOWN)

@@ -15,6 +15,7 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
 from .foreign import say
+from .message_count import check_json, check_messages
 from .places import load_messages
 from .progress import Progress
 
@@ -43,6 +44,10 @@ class BadFile(Exception):
     """Is raised for a file that is none of profiles; the message gives the reason."""
 
 
+class BadSum(BadFile):
+    """What a file says cannot be summed up or shown; the message says why, and not of which file."""
+
+
 def check_count(count, size):
     """Refuses a file that is long only because it has very many empty messages. Raises one of BROKEN."""
     if count > FEW_MESSAGES and size < count * LEAST_BYTES:
@@ -69,6 +74,7 @@ def _are_lengths(file, size):
 
 
 def _decode(data):
+    check_messages(data)
     message = load_messages()[0].ProfilesData()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -123,7 +129,8 @@ def _inline_strings(message):
 
 
 def decode_json(line):
-    """Decodes one message in OTLP's JSON, as ProfilesData. Raises one of BROKEN."""
+    """One message in OTLP's JSON, as ProfilesData. Raises one of BROKEN."""
+    check_json(line)
     message = load_messages()[0].ProfilesData()
     tree = _with_ids(json.loads(line), lambda text: base64.b64encode(bytes.fromhex(text)).decode())
     json_format.ParseDict(tree, message, ignore_unknown_fields=True)
@@ -137,7 +144,8 @@ def encode_json(message):
 
 
 def _is_json_alone(text):
-    """Returns whether a text is JSON; the decoder recognises JSON of something else."""
+    """Whether a text is JSON; JSON of something else is told by who decodes it."""
+    check_json(text)
     try:
         json.loads(text)
     except json.JSONDecodeError:
@@ -216,9 +224,9 @@ def _check_figures(message):
                     raise ValueError("the time of a profile is past the year 2262")
 
 
-def decoded(data):
-    """Returns one message as ProfilesData, valid for computing. Raises one of BROKEN."""
-    message = _decode(data)
+def decoded(data, decode=_decode):
+    """One message as ProfilesData, and good to compute with. Raises one of BROKEN."""
+    message = decode(data)
     _check_figures(message)
     return message
 

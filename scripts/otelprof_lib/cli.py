@@ -9,7 +9,7 @@ import sys
 from typing import Callable, NamedTuple
 
 from . import completion, control, diff, export, live, merge, pprof, receive, run, view, views
-from .capture_file import BadFile
+from .capture_file import BadFile, BadSum
 from .foreign import say
 from .labels import NothingChosen
 from .places import NotFound, release
@@ -143,12 +143,21 @@ def _status_of(action):
         return 2
 
 
+def _files(options):
+    """The names that the command was given of files to read."""
+    alone = (getattr(options, name, None) for name in ("file", "before", "after"))
+    return list(dict.fromkeys(filter(None, [*alone, *getattr(options, "files", [])])))
+
+
 def _act(arguments):
     if not arguments:
         parser().print_help()
         return 0
     options = _parsed(arguments)
-    return options.action(options)
+    try:
+        return options.action(options)
+    except BadSum as error:
+        raise BadFile(": ".join(filter(None, (", ".join(_files(options)), str(error))))) from error
 
 
 def main(arguments):

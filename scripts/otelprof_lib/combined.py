@@ -7,7 +7,7 @@ that several exports have is there once. Deltas of one process and kind are adde
 import os
 
 from .aggregate import INSTANCE
-from .capture_file import BadFile, entry_at
+from .capture_file import BadSum, entry_at
 from .kinds import KINDS
 from .places import load_messages
 
@@ -191,7 +191,7 @@ class Series:
 def in_a_file(value):
     """Returns a sum, if it can be written."""
     if value > MOST:
-        raise BadFile(f"the values of a stack add up to {value}, which is more than a file can hold")
+        raise BadSum(f"the values of a stack add up to {value}, which is more than a file can hold")
     return value
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .aggregate import Frame, by_function, self_and_total
 from .call_tree import CallTree
-from .capture_file import MOST_LETTERS, BadFile
+from .capture_file import MOST_LETTERS, BadSum
 from .foreign import printable
 from .formats import headline
 from .languages import name_of
@@ -239,7 +239,7 @@ def page_lists(title, profiles, tables=None, limits=Limits(), also=None, about=N
         shown.append({**_profile(name, profile, frames, tables), **calls})
     # a small file can have samples that all refer to one long value
     if label_sets.letters() > MOST_LETTERS:
-        raise BadFile(f"the labels of the samples have more than {MOST_LETTERS >> 20} million letters, which is more than a page can show")
+        raise BadSum(f"the labels of the samples have more than {MOST_LETTERS >> 20} million letters, which is more than a page can show")
     data = {"title": printable(title), "about": about or {}, "tables": tables, "profiles": shown,
             **({"stacks": stacks.columns(frames.index)} if stacks else {}), **frames.lists(shown), **label_sets.lists()}
     return data, list(frames.index), label_sets.sets
