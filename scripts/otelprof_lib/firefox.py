@@ -4,11 +4,13 @@ ones, too.
 A thread's samples follow each other, each as long as it weighs: the time axis is a sum, not the clock.
 """
 
-import json
+import sys
+from array import array
 
 from .aggregate import INSTANCE
 from .foreign import printable
 from .formats import exact
+from .json_stream import write_json
 from .labels import whole_number
 from .waits import THREAD_ID, THREAD_NAME
 
@@ -22,10 +24,28 @@ CATEGORIES = [
     {"name": "Interpreted", "color": "yellow", "subcategories": ["Other"]},
 ]
 OTHER, NATIVE, INTERPRETED = range(3)
+ONE = array("i", [1])
 
 
 def _category(frame):
     return OTHER if not frame.language else NATIVE if frame.language == "native" else INTERPRETED
+
+
+def _ordered(numbers):
+    """Bytes that are in the order of the numbers, of which none is negative."""
+    swapped = array("i", numbers)
+    if sys.byteorder == "little":
+        swapped.byteswap()
+    return swapped.tobytes()
+
+
+def _shared_length(one, other):
+    """How many numbers at the begin of both are the same: by halves, since comparing two pieces is quick."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
 
 
 class _Shared:
@@ -35,18 +55,40 @@ class _Shared:
         self._strings = {}
         self._libraries = {}
         self._frames = {}
-        self._stacks = {}  # (index of the caller's stack or -1, index of the frame) -> index
+        self._places = {}  # of each stack: its row, which is its leaf's
+        # The rows: the index of a frame, and how many rows before it the caller's is, 0: none.
+        self._row_frames, self._row_offsets = array("i"), array("i")
 
     def string(self, text):
         return self._strings.setdefault(printable(text), len(self._strings))
 
+    def _indices(self, stack):
+        """Of its frames, root first."""
+        for frame in stack:
+            self._frames.setdefault(frame, len(self._frames))
+        return array("i", map(self._frames.__getitem__, reversed(stack)))
+
+    def add(self, stacks):
+        """Leaf first. In the order of their indices, root first, each stack goes on where it leaves the one before it: what both
+        share is in the table already, and the rest follows in one piece."""
+        indices = {stack: self._indices(stack) for stack in stacks}
+        before, rows = array("i"), array("i")
+        for stack in sorted(indices, key=lambda stack: _ordered(indices[stack])):
+            frames = indices.pop(stack)
+            shared = _shared_length(before, frames)
+            del rows[shared:]
+            begin, count = len(self._row_frames), len(frames) - shared
+            if count:
+                self._row_frames.extend(frames[shared:])
+                self._row_offsets.append(begin - rows[-1] if rows else 0)
+                self._row_offsets.extend(ONE * (count - 1))
+                rows.extend(range(begin, begin + count))
+            self._places[stack] = rows[-1] if rows else None
+            before = frames
+
     def stack(self, frames):
-        """Returns the index of a stack, given leaf first."""
-        at = -1
-        for frame in reversed(frames):
-            key = at, self._frames.setdefault(frame, len(self._frames))
-            at = self._stacks.setdefault(key, len(self._stacks))
-        return at
+        """Of one that has been added."""
+        return self._places[frames]
 
     def _library(self, frame):
         return self._libraries.setdefault(frame.module, len(self._libraries)) if frame.module else -1
@@ -74,11 +116,9 @@ class _Shared:
         resources = [self.string(module) for module in self._libraries]
         return {
             "stackTable": {
-                "frame": [frame for _, frame in self._stacks],
-                "prefixOffset": [
-                    place - caller if caller >= 0 else 0 for place, (caller, _) in enumerate(self._stacks)
-                ],
-                "length": len(self._stacks),
+                "frame": self._row_frames,
+                "prefixOffset": self._row_offsets,
+                "length": len(self._row_frames),
             },
             "frameTable": {
                 "address": [-1] * count,
@@ -175,6 +215,7 @@ def _thread(profile, key, rows, shared, is_main):
 
 def write_firefox(file, title, profile):
     shared = _Shared()
+    shared.add(profile.stacks)
     threads = [_thread(profile, key, rows, shared, place == 0) for place, (key, rows) in enumerate(_by_thread(profile))]
     tables = shared.tables()
     meta = {
@@ -192,7 +233,5 @@ def write_firefox(file, title, profile):
         "usesOnlyOneStackType": True,
         "sourceCodeIsNotOnSearchfox": True,
     }
-    json.dump(
-        {"meta": meta, "libs": shared.libraries(), "shared": tables, "threads": threads}, file, separators=(",", ":")
-    )
+    write_json(file, {"meta": meta, "libs": shared.libraries(), "shared": tables, "threads": threads})
     file.write("\n")

@@ -1,9 +1,8 @@
 """Writes speedscope's file format: https://www.speedscope.app/file-format-schema.json"""
 
-import json
-
 from .foreign import printable
 from .formats import exact
+from .json_stream import write_json
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 UNITS = {"seconds": "nanoseconds", "duration": "nanoseconds", "bytes": "bytes"}  # all other kinds: none
@@ -31,7 +30,8 @@ def write_speedscope(file, title, profiles):
         {"name": printable(frame.name), **({"file": printable(frame.module)} if frame.module else {})}
         for frame in places
     ]
-    json.dump(
+    write_json(
+        file,
         {
             "$schema": SCHEMA,
             "exporter": "otelprof",
@@ -40,7 +40,5 @@ def write_speedscope(file, title, profiles):
             "shared": {"frames": frames},
             "profiles": sampled,
         },
-        file,
-        separators=(",", ":"),
     )
     file.write("\n")
