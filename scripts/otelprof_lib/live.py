@@ -57,6 +57,9 @@ class Live:
                 self._refuse("its samples have become more than a page can show")
 
     def _refuse(self, why):
+        """The first reason stays: what had been taken then may be looked at again, and be no better."""
+        if self._refused:
+            return
         self._refused, self._end = True, f"followed no more, since {why}"
         say(f"{self._title}: {self._end}")
         self._on_refusal()

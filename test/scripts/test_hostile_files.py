@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from captured import OTELPROF, otelprof, succeeds
-from otelprof_lib.capture_file import append_message
+from otelprof_lib.capture_file import BadFile, append_message
 from otelprof_lib.shown_data import Shown
 from otelprof_lib import live as live_module
 from otelprof_lib.aggregate import aggregate
@@ -166,3 +166,18 @@ def test_a_process_that_sends_without_end_is_followed_no_more(message, monkeypat
     held = live._sums.size()
     live.add(message().profile("samples", "count", PERIOD, {("late",): 1}).request)
     assert "more than a page can show" in live.state()["text"] and live._sums.size() == held < 2000
+
+
+def test_a_process_is_refused_once(message, monkeypatch, capsys):
+    """A page that asks afterwards has the sums made that were too many; they may not be shown for another reason."""
+    monkeypatch.setattr(live_module, "MOST_HELD", 1)
+    refusals = []
+    live = live_module.Live("program", lambda: refusals.append(1))
+
+    def cannot_be_shown():
+        raise BadFile("another reason")
+
+    monkeypatch.setattr(live, "_made_anew", cannot_be_shown)
+    live.add(message().profile("samples", "count", PERIOD, {("f",): 1}).request)
+    assert "more than a page can show" in live.state()["text"] and refusals == [1]
+    assert capsys.readouterr().err.count("followed no more") == 1
