@@ -51,9 +51,9 @@ class Change:
     frame: Frame
     before: float  # value in A; `after`: in B
     after: float
-    relative: float  # change of the function itself: -1: removed, inf: new
-    p: float  # adjusted by Holm, for both families
-    of: str = "self"  # or "total": with callees
+    relative: float  # of the function itself: -1 it is gone, inf it is new
+    p: float  # Holm's, for both families
+    of: str = "self"  # or "total": with callees; "rest": of the total what no function that is named before explains
 
 
 @dataclass
@@ -116,6 +116,11 @@ class Totals:
                 self._through.setdefault(frame, []).append(stack)
                 self.cells.setdefault(frame, Cell(0, 0)).add(part)
         self.whole = _sum(by_stack.values())
+        self._first = dict(self.cells)
+
+    def is_whole(self, frame):
+        """Whether no stack through it was taken out."""
+        return self.cells.get(frame) is self._first.get(frame)
 
     def take_out(self, frame):
         for stack in self._through.pop(frame, ()):
@@ -308,7 +313,7 @@ def _by_total(sides, exposures, least, leaves, by_self):
         if not found:
             break
         change = _innermost(found, pairs, exposures or [whole.value for whole in wholes], not exposures)
-        change.of = "total"
+        change.of = "total" if all(side.is_whole(change.frame) for side in sides) else "rest"
         named.append(change)
         for side in sides:
             side.take_out(change.frame)

@@ -60,7 +60,7 @@ def _changes(tree, sides, scales, changes):
     def both(is_wanted):
         return [list(_Tree(profile, scale, is_wanted).values(*tree)) for profile, scale in zip(sides, scales)]
 
-    own, with_callees = ({it.frame for it in changes if it.of == of} for of in ("self", "total"))
+    own, with_callees = ({it.frame for it in changes if (it.of == "self") == is_own} for is_own in (True, False))
     before, after = both(lambda stack: True)
     changed = both(lambda stack: stack[0] in own or not with_callees.isdisjoint(stack))
     return {"changes": {"before": before, "after": after, "gain": [there - here for here, there in zip(*changed)]}}

@@ -175,6 +175,20 @@ def test_callers_are_not_named_for_what_a_named_callee_explains():
     assert [(it.frame.name, it.of) for it in found] == [("f", "self")]
 
 
+@pytest.mark.parametrize("exposures", [None, (1, 1)], ids=["share", "time"])
+def test_what_is_left_of_a_total_is_not_called_the_total(exposures):
+    """h has more by its callee f, which is named for it, and by many others, each of which has too few samples to be named."""
+    small = {("x", f"i{number}", "h", "main"): 6 for number in range(60)}
+    stacks = {("x", "f", "h", "main"): 2000, ("x", "j", "main"): 20_000, **small}
+    after = {**stacks, ("x", "f", "h", "main"): 6000, **{stack: 12 for stack in small}}
+    before, after = calling(stacks), calling(after)
+    found = [it for it in compare(before, after, LEAST, exposures).changes if it.of != "self"]
+    assert {"total", "rest"} <= {it.of for it in found}
+    for it in found:
+        total = sum(value for stack, value in before.stacks.items() if it.frame in stack)
+        assert (it.of == "total") == (it.before == pytest.approx(total)), it
+
+
 def test_callees_of_two_runs_of_one_build_are_no_change():
     """Chains of up to eight callers are drawn: the self times and the totals together are wrong no more often than
     promised."""
