@@ -206,6 +206,10 @@ void log_write(const struct log *log, enum log_level level, const char *format, 
     if (level > log->level || level == LOG_NONE)
         return;
     const int saved = errno;
+    if (log->helper_only && !log_thread_is_separate(log)) {
+        errno = saved;
+        return;
+    }
     struct line line = {.length = 0};
     add_text(&line, "libotelprof[");
     add_unsigned(&line, (uint64_t)getpid(), 10);

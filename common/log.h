@@ -36,9 +36,10 @@ struct log {
     struct file_identity standard_error;
     /* The thread with a descriptor table of its own (descriptors.h); 0: none. */
     _Atomic pid_t separate_thread;
-    /* Bits of enum log_topic that were logged by this process, by processes that it was forked
-     * from, or by processes that it has forked. NULL: no bits are kept, and every line is
-     * logged. */
+    /* A filter of system calls kills an application's thread that logs: only the helper does. */
+    _Atomic bool helper_only;
+    /* Bits of enum log_topic that were logged by this process, or by those that it was forked from
+     * or has forked. NULL: no bits are kept, and every line is logged. */
     _Atomic uint32_t *_Atomic logged;
 };
 

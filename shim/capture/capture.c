@@ -42,7 +42,7 @@ static bool register_this_thread(struct stack_range stack, uint64_t cpu_so_far) 
     if (!thread)
         return false;
     thread->last_cpu_nano = cpu_so_far;
-    wait_sampler_begin_here(&capture.waits, thread);
+    wait_sampler_begin_here(&capture.waits, thread, sampler_may_open());
     atomic_store(&capture.live_threads, 1);
     thread_begin(thread, stack);
     return true;

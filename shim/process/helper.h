@@ -61,12 +61,13 @@ struct helper {
     /* CLOCK_MONOTONIC; not 0: the helper must have left by then (helper_leave()) */
     _Atomic uint64_t leave_at;
     _Atomic uint32_t tid;
-    _Atomic bool follows_ids; /* helper_rights_hold() takes over ids by system calls */
-    pthread_t thread;         /* valid from the state HELPER_WAITS on */
-    _Atomic bool joined;      /* a thread will join the helper, or the helper has detached itself */
-    void *kept;               /* capture_api.lifecycle.kept */
-    void *suspended;          /* capture_api.lifecycle.suspended */
-    struct capture_api api;   /* the interface that is passed to the flush side */
+    _Atomic bool follows_ids;   /* helper_rights_hold() takes over ids by system calls */
+    _Atomic bool irreplaceable; /* helper_keep() */
+    pthread_t thread;           /* valid from the state HELPER_WAITS on */
+    _Atomic bool joined;    /* a thread will join the helper, or the helper has detached itself */
+    void *kept;             /* capture_api.lifecycle.kept */
+    void *suspended;        /* capture_api.lifecycle.suspended */
+    struct capture_api api; /* the interface that is passed to the flush side */
     /* descriptors served while the helper waits; used by the helper only */
     struct served_descriptors served;
     bool is_woken;       /* helper_wait_wake() was called; used by the helper only */

@@ -51,6 +51,8 @@ IN_FIRST_PAGE static struct lifecycle {
     /* the thread that forks has set libc to single-threaded: libc_threads.h */
     bool set_libc_single;
     int sandbox; /* PR_GET_SECCOMP at the profiler's start */
+    /* a filter was installed since; PR_GET_SECCOMP differs only for the first filter of all */
+    _Atomic bool has_own_filter;
     struct end_turn turn;
     const struct config *config;
     const struct log *log;
@@ -62,6 +64,17 @@ bool lifecycle_may_send(void) {
     return state_has_begun(&process_state) && helper_is_due();
 }
 
+/* Returns true if the program may have put this thread into a sandbox. */
+static bool is_in_own_sandbox(void) {
+    return atomic_load(&life.has_own_filter) || prctl(PR_GET_SECCOMP) != life.sandbox;
+}
+
+void lifecycle_see_filter(bool may_log) {
+    atomic_store(&life.has_own_filter, true);
+    if (!may_log && helper.log)
+        atomic_store(&helper.log->helper_only, true);
+}
+
 /* Starts a late helper, in a child. A child often puts itself into a sandbox that kills for a
  * helper's calls (threads, files, sockets). In such a sandbox this function starts no helper and
  * logs nothing, because logging makes system calls, too. */
@@ -69,7 +82,7 @@ static void start_late_helper(void) {
     const int saved = errno; /* preserves errno, because the program is in the middle of a malloc */
     (void)state_move(&process_state, STATE_ARMED, IN_CALM);
     atomic_store(&capture.want_helper, NULL);
-    if (prctl(PR_GET_SECCOMP) == life.sandbox)
+    if (!is_in_own_sandbox())
         (void)helper_start();
     errno = saved;
 }
@@ -95,8 +108,8 @@ static bool may_be_in_handler(void) {
 
 /* Returns true if the kernel counts no other thread, except a helper that stays asleep. */
 static bool is_alone(void) {
-    if (prctl(PR_GET_SECCOMP) != life.sandbox)
-        return false; /* the program has installed a filter, which may forbid the next query */
+    if (is_in_own_sandbox())
+        return false; /* the program's own filter may forbid this query */
     const unsigned threads = libc_threads_count();
     return threads == 1 || (threads == 2 && helper_is_at_rest());
 }

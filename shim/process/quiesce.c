@@ -28,7 +28,7 @@ static bool may_be_in_handler(void) {
 
 static bool quiesce_suspend(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) == HELPER_NONE || profiler_tls.is_profiler_thread ||
-        capture_has_left() || may_be_in_handler())
+        atomic_load(&helper.irreplaceable) || capture_has_left() || may_be_in_handler())
         return false;
     const int saved = errno;
     const uint64_t deadline = in_milliseconds(timeout_ms);
@@ -72,6 +72,10 @@ void helper_resume(enum quiesce_strength strength) {
 bool helper_must_follow(void) {
     return atomic_load(&helper.state) != HELPER_NONE && !profiler_tls.is_profiler_thread &&
            has_one_thread() && capture_is_of_this_thread();
+}
+
+void helper_keep(void) {
+    atomic_store(&helper.irreplaceable, true);
 }
 
 bool helper_serves_requests(void) {

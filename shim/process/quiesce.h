@@ -49,6 +49,10 @@ void helper_resume(enum quiesce_strength strength);
  * up, too. Async-signal-safe: yes. */
 bool helper_must_follow(void);
 
+/* Keeps the helper's thread from now on, because a filter of system calls would kill the calling
+ * thread for creating another: helper_quiesce() ends it no more. Async-signal-safe: yes. */
+void helper_keep(void);
+
 /* Returns true if the helper serves requests to the process. Async-signal-safe: yes. */
 bool helper_serves_requests(void);
 

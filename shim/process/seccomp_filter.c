@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -28,8 +29,9 @@
 #define MADV_KEEPONFORK 19
 #endif
 
-/* Describes a system call of the profiler's, with the arguments that filters check; pointers are
- * 0. */
+enum { LARGEST_SIGNAL = 64 };
+
+/* A system call of the profiler's, with the arguments that filters check; pointers are 0. */
 struct call {
     int number;
     uint64_t arguments[4];
@@ -70,7 +72,13 @@ static const struct call thread_calls[] = {
 #include "allowed_calls.def"
 };
 
-/* Lists calls of the helper once it has loaded its libraries, and of glibc below it. */
+/* Calls of an application's thread that logs. */
+static const struct call logging_calls[] = {
+#define LOGGING_MAKES MADE
+#include "allowed_calls.def"
+};
+
+/* Calls of the helper once it has loaded its libraries, and of glibc below it. */
 static const struct call helper_calls[] = {
     {SYS_clock_gettime, {CLOCK_MONOTONIC}},
     {SYS_futex, {0, FUTEX_WAIT_BITSET_PRIVATE}},
@@ -307,21 +315,22 @@ static bool spares(const struct sock_fprog *program, const struct call *calls, s
     return true;
 }
 
-/* Returns true if new threads can run under the filter. Checks timer creation, too, because each
- * new thread gets a timer. */
+/* Checks timer creation, too, because each new thread gets a timer, and each forked child those of
+ * the process. */
 static bool spares_new_threads(const struct sock_fprog *program) {
-    static const struct call timer = {SYS_timer_create, {(uint64_t)CLOCK_THREAD_CPUTIME_ID}};
-    const uint32_t made = action_for(program, &timer);
-    if (lets_pass(made) || made == SECCOMP_RET_ERRNO)
-        return true;
-    return !lets_pass(action_for(program, &new_thread[0])) &&
-           !lets_pass(action_for(program, &new_thread[1]));
+    static const struct call timers[] = {{SYS_timer_create, {(uint64_t)CLOCK_THREAD_CPUTIME_ID}},
+                                         {SYS_timer_create, {(uint64_t)CLOCK_PROCESS_CPUTIME_ID}}};
+    static const struct call fork = {SYS_clone, {0x1200011}};
+    return spares(program, timers, sizeof timers / sizeof *timers) ||
+           (!lets_pass(action_for(program, &new_thread[0])) &&
+            !lets_pass(action_for(program, &new_thread[1])) &&
+            !lets_pass(action_for(program, &fork)));
 }
 
 bool seccomp_filter_spares_timers(const struct sock_fprog *program) {
     static const struct call calls[] = {
         {SYS_timer_create, {CLOCK_THREAD_CPUTIME_ID}},
-        {SYS_timer_create, {(uint32_t)-1}}, /* creates a timer on the clock of another thread */
+        {SYS_timer_create, {(uint32_t)-2}}, /* the clock of another thread */
         {SYS_rt_sigaction, {LIBC_SIGNAL, 0, 0, 8}},
         {SYS_uname, {0}},
     };
@@ -336,7 +345,8 @@ bool seccomp_filter_spares_pending(const struct sock_fprog *program) {
         {SYS_rt_tgsigqueueinfo, {0, 0, SIGPROF}},
         {SYS_kill, {0, SIGPROF}},
         {SYS_tgkill, {0, 0, SIGPROF}},
-        {SYS_openat, {(uint32_t)-100}}, /* thread_status_read() makes this call */
+        /* the call of thread_status_read() */
+        {SYS_openat, {(uint32_t)AT_FDCWD, 0, O_RDONLY | O_CLOEXEC | O_NONBLOCK}},
         {SYS_read, {0}},
         {SYS_close, {0}},
     };
@@ -355,6 +365,10 @@ bool seccomp_filter_spares_giving_way(const struct sock_fprog *program) {
 bool seccomp_filter_spares_thread(const struct sock_fprog *program) {
     return spares(program, thread_calls, sizeof thread_calls / sizeof *thread_calls) &&
            spares_new_threads(program);
+}
+
+bool seccomp_filter_spares_logging(const struct sock_fprog *program) {
+    return spares(program, logging_calls, sizeof logging_calls / sizeof *logging_calls);
 }
 
 static bool spares_what_may_fail(const struct sock_fprog *program) {

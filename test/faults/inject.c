@@ -2,6 +2,7 @@
  *
  * usage: inject list REPORT PROGRAM [ARGUMENTS...]
  *        inject all REPORT PROGRAM [ARGUMENTS...]
+ *        inject check REPORT PROGRAM [ARGUMENTS...]
  *        inject deny REPORT CALL ERRNO PROGRAM [ARGUMENTS...]
  *        inject fail REPORT PROCESS ROLE CALL SITE NUMBER ERRNO PROGRAM [ARGUMENTS...]
  *
@@ -13,16 +14,22 @@
  *            "helper": the thread otelprof and what it created. Every call is ours.
  *   SITE     where the call was made: OBJECT+OFFSET of that frame
  *   NUMBER   which of the calls with all of that in common it is, from 1
- * `all` counts the calls of the whole program, whoever makes them, by number: CALL COUNT. `fail`
- * makes that one call fail with ERRNO, unmade, and writes "met STACK" if it came. `deny` makes
- * every call of ours with that number fail, as a sandbox would; writes "met" likewise. The
- * program's output passes through; the status is the program's, 128 + signal if one killed it.
+ * `all` counts the calls of the whole program, whoever makes them, by number: CALL COUNT.
+ * `check` compares each call of ours with allowed_calls.def and with what seccomp_filter.c asks
+ * about, and writes one line for each that is on neither list: WHAT ROLE CALL ARGUMENTS STACK. The
+ * report is added to. name       the call is not listed, or is made behind a filter though only
+ * `UNFILTERED` lists it arguments  the call is made behind a filter that the program has installed
+ * since its start, and the model would have passed one that kills for the call with these arguments
+ * `fail` makes that one call fail with ERRNO, unmade, and writes "met STACK" if it came.
+ * `deny` makes every call of ours with that number fail, as a sandbox would; writes "met" likewise.
+ * The program's output passes through; the status is the program's, 128 + signal if one killed it.
  */
-/* flags: -ldw -lelf */
+/* flags: -Ishim -Icommon -Icommon/arch/x86_64 -Ishim/capture/arch/x86_64 -ldw -lelf */
 #define _GNU_SOURCE
-#include <elfutils/libdwfl.h>
+#include "listed_calls.h"
+#include "traced_calls.h"
+
 #include <errno.h>
-#include <gelf.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,59 +39,23 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
     MAX_TASKS = 256,
-    MAX_PROCESSES = 64,
+    MAX_PROCESSES = 4096,
     MAX_COUNTERS = 4096,
-    MAX_PLACES = 1 << 15,
     MAX_CALLS = 512,
-    TEXT = 768,
     SITE = 96,
-    FRAMES = 48,
-    REPORTED_FRAMES = 9,
+    STACK_WORDS = 1024, /* looked through for a caller of ours */
 };
 
-enum mode { LIST, ALL, DENY, FAIL };
-static const char *const modes[] = {"list", "all", "deny", "fail"};
-enum role { APP, HELPER };
+enum mode { LIST, ALL, CHECK, DENY, FAIL };
+static const char *const modes[] = {"list", "all", "check", "deny", "fail"};
 static const char *const roles[] = {"app", "helper"};
-
-struct process {
-    pid_t pid;
-    Dwfl *names;
-    bool stale; /* its mappings have changed since `names` was filled */
-};
-
-/* Holds what is at an offset of an object: libdw is queried once, as it searches every symbol. */
-struct place {
-    char object[64];
-    uint64_t offset;
-    char function[64];
-    bool exported;
-};
-
-/* Holds where a call comes from, innermost first. */
-struct stack {
-    struct process *process;
-    int count;
-    const struct place *frames[FRAMES];
-};
-
-struct task {
-    pid_t tid;
-    struct process *process;
-    enum role role;
-    bool waits;         /* its first stop came before its parent's event */
-    bool creates;       /* in a clone of ours: the new thread is the helper */
-    bool maps;          /* in a call that changes mappings */
-    int error;          /* what its present call is to return */
-    long new_end;       /* that a brk requested, and did not get */
-    struct stack stack; /* stack of the call last walked */
-};
 
 struct wanted {
     int process;
@@ -113,16 +84,10 @@ static struct {
 static struct process processes[MAX_PROCESSES];
 static int process_count;
 static struct task tasks[MAX_TASKS];
-static struct place places[MAX_PLACES];
 static struct counter counters[MAX_COUNTERS];
 static int counter_count;
 
-static void die(const char *what) {
-    perror(what);
-    exit(125);
-}
-
-/* --- tasks and processes --- */
+/* --- who is who --- */
 
 static struct task *task_of(pid_t tid) {
     struct task *unused = NULL;
@@ -142,7 +107,7 @@ static struct process *new_process(pid_t pid) {
     if (process_count == MAX_PROCESSES)
         die("too many processes");
     struct process *const process = &processes[process_count++];
-    *process = (struct process){.pid = pid, .stale = true};
+    *process = (struct process){.pid = pid, .stale = true, .maps_stale = true};
     return process;
 }
 
@@ -155,141 +120,6 @@ static long count(const char *key) {
     if (i == counter_count)
         snprintf(counters[counter_count++].key, sizeof counters->key, "%s", key);
     return ++counters[i].count;
-}
-
-/* --- where a call comes from --- */
-
-static Dwfl *names_of(struct process *process) {
-    static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_linux_proc_find_elf,
-                                             .find_debuginfo = dwfl_standard_find_debuginfo};
-    if (process->names && !process->stale)
-        return process->names;
-    const bool attach = !process->names;
-    if (attach)
-        process->names = dwfl_begin(&callbacks);
-    else
-        dwfl_report_begin(process->names);
-    dwfl_linux_proc_report(process->names, process->pid);
-    dwfl_report_end(process->names, NULL, NULL);
-    if (attach)
-        dwfl_linux_proc_attach(process->names, process->pid, true);
-    process->stale = false;
-    return process->names;
-}
-
-static struct place *slot_of(const char *object, uint64_t offset) {
-    uint64_t hash = offset * 0x9e3779b97f4a7c15ull;
-    for (const char *c = object; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x100000001b3ull;
-    for (size_t i = 0; i < MAX_PLACES; i++) {
-        struct place *const place = &places[(hash + i) % MAX_PLACES];
-        if (!place->object[0] || (place->offset == offset && strcmp(place->object, object) == 0))
-            return place;
-    }
-    errno = ENOSPC;
-    die("places");
-    return NULL;
-}
-
-static const struct place *place_of(Dwfl_Module *module, Dwarf_Addr at) {
-    GElf_Off from_symbol;
-    GElf_Sym symbol;
-    Dwarf_Addr start;
-    const char *const path = dwfl_module_info(module, NULL, &start, NULL, NULL, NULL, NULL, NULL);
-    const char *const slash = strrchr(path, '/');
-    char object[sizeof places->object];
-    snprintf(object, sizeof object, "%s", slash ? slash + 1 : path);
-    struct place *const place = slot_of(object, at - start);
-    if (place->object[0])
-        return place;
-    const char *const function =
-        dwfl_module_addrinfo(module, at, &from_symbol, &symbol, NULL, NULL, NULL);
-    snprintf(place->object, sizeof place->object, "%s", object);
-    snprintf(place->function, sizeof place->function, "%s", function ? function : "?");
-    place->offset = at - start;
-    place->exported = function && GELF_ST_BIND(symbol.st_info) != STB_LOCAL;
-    return place;
-}
-
-static int add_frame(Dwfl_Frame *frame, void *arg) {
-    static const struct place nowhere = {.object = "?", .function = "?"};
-    struct stack *const stack = arg;
-    Dwarf_Addr pc;
-    bool exact;
-    if (!dwfl_frame_pc(frame, &pc, &exact))
-        return DWARF_CB_ABORT;
-    const Dwarf_Addr at = exact ? pc : pc - 1;
-    Dwfl_Module *const module = dwfl_addrmodule(stack->process->names, at);
-    stack->frames[stack->count++] = module ? place_of(module, at) : &nowhere;
-    return stack->count == FRAMES ? DWARF_CB_ABORT : DWARF_CB_OK;
-}
-
-static bool is_clone(long call) {
-    return call == SYS_clone || call == SYS_clone3;
-}
-
-static bool is_in_pthread_create(const struct stack *stack) {
-    for (int i = 0; i < stack->count; i++)
-        if (strncmp(stack->frames[i]->function, "pthread_create", strlen("pthread_create")) == 0)
-            return true;
-    return false;
-}
-
-/* Walks a task's stack. glibc's clone has no caller for unwinders; but the call before it, which
- * blocks all signals, belongs to the same pthread_create. */
-static const struct stack *walk(struct task *task, long call) {
-    struct stack *const stack = &task->stack;
-    if (is_clone(call) && is_in_pthread_create(stack))
-        return stack;
-    stack->process = task->process;
-    stack->count = 0;
-    dwfl_getthread_frames(names_of(task->process), task->tid, add_frame, stack);
-    return stack;
-}
-
-static bool begins(const char *text, const char *with) {
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
-static bool is_library_below(const struct place *frame) {
-    return begins(frame->object, "libc.so") || begins(frame->object, "ld-linux") ||
-           begins(frame->object, "[vdso");
-}
-
-/* Returns whether a function only forwards the program's own call, though it is not exported. */
-static bool forwards(const struct place *frame) {
-    static const char *const names[] = {
-        "free_slow",      "realloc_slow", "boot_",        "malloc",      "calloc",
-        "realloc",        "memalign",     "posix_mema",   "aligned_all", "set_handler",
-        "set_action",     "take_signal",  "exit_at_once", "watched_sys", "main_and_end",
-        "hooks_clone_by", "hooks_names",  "run_first",    "set_other"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (begins(frame->function, names[i]))
-            return true;
-    return frame->exported;
-}
-
-static bool is_capture(const struct place *frame) {
-    return strcmp(frame->object, "libotelprof.so") == 0;
-}
-
-/* Returns the frame that made the call; NULL if it is not ours. */
-static const struct place *maker(enum role role, const struct stack *stack) {
-    int i = 0;
-    while (i < stack->count && (is_library_below(stack->frames[i]) ||
-                                (is_capture(stack->frames[i]) && forwards(stack->frames[i]))))
-        i++;
-    if (role == HELPER)
-        return stack->frames[i < stack->count ? i : 0];
-    return i < stack->count && is_capture(stack->frames[i]) ? stack->frames[i] : NULL;
-}
-
-static void describe(const struct stack *stack, char text[static TEXT]) {
-    size_t at = 0;
-    text[0] = 0;
-    for (int i = 0; i < stack->count && i < REPORTED_FRAMES && at < TEXT; i++)
-        at += (size_t)snprintf(text + at, TEXT - at, "%s%s", i ? "<" : "",
-                               stack->frames[i]->function);
 }
 
 /* --- calls --- */
@@ -357,8 +187,122 @@ static long set_register(const struct task *task, size_t which, long value) {
     return before;
 }
 
-static void on_entry(struct task *task, long call) {
+/* --- the comparison with the list --- */
+
+static bool is_in_capture(const struct process *process, uint64_t address) {
+    return address - process->start < process->end - process->start;
+}
+
+static void find_capture(struct process *process) {
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/%d/maps", process->pid);
+    FILE *const maps = fopen(path, "re");
+    process->maps_stale = false;
+    process->start = process->end = 0;
+    while (maps && fgets(line, sizeof line, maps)) {
+        unsigned long start, end;
+        if (!strstr(line, "/libotelprof.so") || sscanf(line, "%lx-%lx", &start, &end) != 2)
+            continue;
+        if (!process->start)
+            process->start = start;
+        process->end = end;
+    }
+    if (maps)
+        fclose(maps);
+}
+
+/* Returns whether the library is on the stack, or could be: an address of its own lies there. */
+static bool may_be_ours(struct task *task, const struct __ptrace_syscall_info *info) {
+    static uint64_t words[STACK_WORDS];
+    struct process *const process = task->process;
+    if (process->maps_stale)
+        find_capture(process);
+    if (is_in_capture(process, info->instruction_pointer))
+        return true;
+    for (size_t bytes = sizeof words; bytes >= 512; bytes /= 2) { /* the stack may end before */
+        const struct iovec here = {words, bytes};
+        const struct iovec there = {(void *)(uintptr_t)info->stack_pointer, bytes};
+        const ssize_t got = process_vm_readv(task->tid, &here, 1, &there, 1, 0);
+        for (ssize_t i = 0; i < got / (ssize_t)sizeof *words; i++)
+            if (is_in_capture(process, words[i]))
+                return true;
+        if (got > 0)
+            break;
+    }
+    return false;
+}
+
+/* The number of filters around the thread. */
+static int filters_of(const struct task *task) {
+    char path[64], line[256];
+    int filters = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", task->tid);
+    FILE *const status = fopen(path, "re");
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "Seccomp_filters: %d", &filters) == 1)
+            break;
+    if (status)
+        fclose(status);
+    return filters;
+}
+
+static void report_once(const char *what, struct task *task, const struct made_call *made) {
+    char text[TEXT];
+    char key[sizeof counters->key];
+    describe(&task->stack, text);
+    snprintf(key, sizeof key, "%s %d %d %x %x %x %x", what, task->role, made->number,
+             made->arguments[0], made->arguments[1], made->arguments[2], made->arguments[3]);
+    if (count(key) > 1)
+        return;
+    fprintf(inject.report, "%s %s %d %x,%x,%x,%x %s\n", what, roles[task->role], made->number,
+            made->arguments[0], made->arguments[1], made->arguments[2], made->arguments[3], text);
+    fflush(inject.report);
+}
+
+static bool is_on_stack(const struct task *task, const char *function) {
+    for (int i = 0; i < task->stack.count; i++)
+        if (begins(task->stack.frames[i]->function, function))
+            return true;
+    return false;
+}
+
+static void check_call(struct task *task, const struct __ptrace_syscall_info *info) {
+    const struct made_call made = made_call(info->entry.nr, info->entry.args);
+    const bool creates = is_clone(made.number) || made.number == SYS_rt_sigprocmask;
+    const enum listed listed = listed_by_name(made.number);
+    /* the helper returns from handlers of libc's alone, as each thread does */
+    const bool as_thread = task->role == APP || made.number == SYS_rt_sigreturn;
+    bool asked = listed_is_asked(&made, as_thread ? BY_THREAD : BY_HELPER);
+    if (listed == LISTED && asked && !(creates && task->role == APP))
+        return;
+    if (task->role == APP && !may_be_ours(task, info))
+        return;
+    if (!maker(task->role, walk(task, made.number)))
+        return;
+    if (is_on_stack(task, "__nptl_setxid_sighandler")) /* the program's own setuid */
+        return;
+    if (is_on_stack(task, "helper_start") || is_on_stack(task, "quiesce_suspend"))
+        asked = asked || listed_is_asked(&made, BY_HELPER); /* a helper takes another's place */
+    if (is_on_stack(task, "log_write"))
+        asked = asked || listed_is_asked(&made, BY_LOGGING_THREAD);
+    const int filters = filters_of(task);
+    const bool own_filter = filters > task->process->filters;
+    if (listed == NOT_LISTED || (listed == LISTED_UNFILTERED && filters && !(own_filter && asked)))
+        report_once("name", task, &made);
+    else if (!asked && own_filter)
+        report_once("arguments", task, &made);
+}
+
+static void on_entry(struct task *task, const struct __ptrace_syscall_info *info) {
+    const long call = (long)info->entry.nr;
     task->maps = changes_mappings(call);
+    if (inject.mode == CHECK) {
+        check_call(task, info);
+        if (is_clone(call))
+            task->creates = task->role == HELPER ||
+                            (may_be_ours(task, info) && maker(task->role, walk(task, call)));
+        return;
+    }
     if (inject.mode == ALL) {
         if (call >= 0 && call < MAX_CALLS)
             inject.calls[call]++;
@@ -388,7 +332,7 @@ static void on_exit_of_call(struct task *task) {
         set_register(task, offsetof(struct user_regs_struct, rdi), task->new_end);
     task->new_end = 0;
     if (task->maps)
-        task->process->stale = true;
+        task->process->stale = task->process->maps_stale = true;
     task->error = 0;
     task->maps = false;
     task->creates = false;
@@ -399,7 +343,7 @@ static void on_call(struct task *task) {
     if (ptrace(PTRACE_GET_SYSCALL_INFO, task->tid, sizeof info, &info) <= 0)
         return;
     if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
-        on_entry(task, (long)info.entry.nr);
+        on_entry(task, &info);
     else if (info.op == PTRACE_SYSCALL_INFO_EXIT)
         on_exit_of_call(task);
 }
@@ -422,8 +366,15 @@ static void adopt(pid_t tid, struct process *process, enum role role) {
 static void on_exec(struct task *task) {
     dwfl_end(task->process->names);
     task->process->names = NULL;
-    task->process->stale = true;
+    task->process->stale = task->process->maps_stale = true;
+    task->process->filters = filters_of(task);
     memset(inject.calls, 0, sizeof inject.calls);
+}
+
+static struct process *child_of(const struct process *parent, pid_t pid) {
+    struct process *const child = new_process(pid);
+    child->filters = parent->filters;
+    return child;
 }
 
 static void on_event(struct task *task, int event) {
@@ -434,7 +385,7 @@ static void on_event(struct task *task, int event) {
     else if (event == PTRACE_EVENT_CLONE)
         adopt((pid_t)created, task->process, task->creates ? HELPER : APP);
     else if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK)
-        adopt((pid_t)created, new_process((pid_t)created), APP);
+        adopt((pid_t)created, child_of(task->process, (pid_t)created), APP);
 }
 
 static void on_stop(pid_t tid, int status) {
@@ -462,7 +413,12 @@ static int run_to_the_end(void) {
             on_stop(tid, status);
             continue;
         }
-        *task_of(tid) = (struct task){.tid = 0};
+        struct task *const task = task_of(tid);
+        if (task->process && task->process->pid == tid) {
+            dwfl_end(task->process->names);
+            task->process->names = NULL;
+        }
+        *task = (struct task){.tid = 0};
         if (tid == inject.program)
             return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
@@ -491,7 +447,7 @@ int main(int argc, char **argv) {
         return 125;
     while (inject.mode < FAIL && strcmp(argv[1], modes[inject.mode]) != 0)
         inject.mode++;
-    inject.report = fopen(argv[2], "we");
+    inject.report = fopen(argv[2], inject.mode == CHECK ? "ae" : "we");
     if (!inject.report)
         die(argv[2]);
     if (inject.mode == FAIL && argc > 9) {

@@ -1,10 +1,9 @@
 /* Is preloaded: builds a sandbox around the program before main. Before the profiler's constructor
  * if it comes behind the profiler in LD_PRELOAD, after it if in front.
  *
- * - SANDBOX_ALLOW: numbers of system calls, with commas: every other call is refused; unset: no
- *   sandbox
- * - SANDBOX_ACTION: "errno": the call returns EPERM; "kill": the process dies of SIGSYS
- * - SANDBOX_THREADS: "all": for every thread that there is already; else for the calling one
+ * SANDBOX_ALLOW    numbers of system calls, with commas: every other one is refused; unset: no
+ * sandbox SANDBOX_ACTION   "errno": it returns EPERM; "kill": the process dies of SIGSYS; "allow":
+ * it passes SANDBOX_THREADS  "all": of every thread that there is already; else of the calling one
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -49,8 +48,9 @@ __attribute__((constructor)) static void build(void) {
     const char *const numbers = getenv("SANDBOX_ALLOW");
     if (!numbers)
         return;
-    const unsigned refuse =
-        is("SANDBOX_ACTION", "kill") ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM;
+    const unsigned refuse = is("SANDBOX_ACTION", "kill")    ? SECCOMP_RET_KILL_PROCESS
+                            : is("SANDBOX_ACTION", "allow") ? SECCOMP_RET_ALLOW
+                                                            : SECCOMP_RET_ERRNO | EPERM;
     const unsigned flags = is("SANDBOX_THREADS", "all") ? SECCOMP_FILTER_FLAG_TSYNC : 0;
     allow(numbers);
     add((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, refuse));

@@ -249,6 +249,18 @@ def under_policy(policy, priority, command, one_processor=False):
     return ["/usr/bin/python3", "-c", LAUNCH, policy, priority, one_processor, *command]
 
 
+def checked_command(command, environment):
+    """The command under test/faults/inject.c, which reports calls that are not listed (`make check-calls`)."""
+    preload = environment.pop("LD_PRELOAD")
+    settings = os.environ["OTELPROF_CHECK_CALLS"].split()
+    report = Path(settings[0]) / f"{os.getpid()}-{len(os.listdir(settings[0]))}"
+    own_filter = []
+    if len(settings) > 1:
+        preload = f"{BUILD}/test/faults/sandbox.so {preload}"
+        own_filter = ["SANDBOX_ALLOW=0", "SANDBOX_ACTION=allow", f"SANDBOX_THREADS={settings[1]}"]
+    return [BUILD / "test/faults/inject", "check", report, "/usr/bin/env", f"LD_PRELOAD={preload}", *own_filter, *command]
+
+
 class Run:
     """A started program."""
 
@@ -272,6 +284,8 @@ class Run:
                 environment["OTEL_PROFILER_LOG_FILE"] = str(scratch / "otelprof.log")
                 environment["OTEL_LOG_LEVEL"] = "info"  # lines that stderr would get
         environment.update(env)
+        if "OTELPROF_CHECK_CALLS" in os.environ and profiled:
+            command = checked_command(command, environment)
 
         def limit():
             import resource

@@ -136,6 +136,12 @@ def test_a_sandbox_that_lets_it_answer_is_no_end(start, program, tmp_path, way):
     assert not asked_behind_a_filter(start, program, tmp_path, way, "accept4")
 
 
+@pytest.mark.parametrize("way", ["one", "all"])
+@pytest.mark.parametrize("call", ["rt_sigaction", "socket", "prctl", "timer_create", "epoll_create1"])
+def test_a_filter_that_kills_for_a_call_of_our_start_ends_no_program_that_installs_it(start, program, tmp_path, way, call):
+    asked_behind_a_filter(start, program, tmp_path, way, call)
+
+
 @pytest.mark.parametrize("interval", ["1", "4096"])
 def test_no_thread_is_at_a_sample_in_a_sandbox_that_kills_for_it(run, program, tmp_path, interval):
     """Other threads allocate while one puts all of them into the sandbox."""
@@ -152,6 +158,13 @@ def test_a_child_makes_no_call_that_its_own_sandbox_kills_for(run, program, end,
     """The child has a helper of its own, or none: then it does not know whether other threads are in the sandbox."""
     done = run([program("locks_itself_up"), "prctl", end, "child"], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime})
     assert (done.stdout, done.returncode) == ("worked\n", 7), done.stderr
+
+
+def test_a_child_in_a_container_makes_no_call_that_its_own_sandbox_kills_for(run, program):
+    """The kernel tells of two filters what it tells of one: that there is one more is known by the call that installs it."""
+    container = ",".join(NUMBERS.values())
+    done = run([program("in_filter"), container, program("child_forbids_threads")], env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert (done.stdout, done.returncode) == ("child 7\n", 0), done.stderr
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may chroot")

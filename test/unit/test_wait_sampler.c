@@ -221,7 +221,7 @@ static void an_unseen_wait_is_recorded_once_by_its_thread(void **state) {
 static void the_last_harvest_records_waits_that_no_poll_saw(void **state) {
     (void)state;
     struct thread_state *const self = begin_thread((uint32_t)gettid());
-    wait_sampler_begin_here(&waits, self);
+    wait_sampler_begin_here(&waits, self, true);
     usleep(HEARD_MS * 1000);
     harvest(false); /* the calling thread runs */
     assert_true(told.waited == 0 && told.unseen == 0);
@@ -297,7 +297,7 @@ static void waits_until_the_types_go_off_are_recorded(void **state) {
 static void waits_that_no_poll_saw_are_recorded_without_a_stack(void **state) {
     (void)state;
     struct thread_state *const self = begin_thread((uint32_t)gettid());
-    wait_sampler_begin_here(&waits, self);
+    wait_sampler_begin_here(&waits, self, true);
     look();
     usleep(HEARD_MS * 1000);
     turn_off_cpu_off(true);

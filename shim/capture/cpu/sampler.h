@@ -150,6 +150,10 @@ void sampler_stop(void);
  * Context: calm. errno is changed. */
 void sampler_wait_for_handlers(void);
 
+/* Returns false if a filter of system calls would kill this process for opening a file of /proc.
+ * Context: any. */
+bool sampler_may_open(void);
+
 /* Forbids queries of pending signals from now on, because a filter of system calls would kill for
  * them. Whenever the signal is given up, all its pending signals are discarded, the program's too.
  * Context: any. */

@@ -381,6 +381,10 @@ void sampler_wait_for_handlers(void) {
         (void)wait_for_rounds(no_thread_is_in_handler, sampler.recorder->threads, HANDLER_ROUNDS);
 }
 
+bool sampler_may_open(void) {
+    return !atomic_load(&sampler.pending_stay);
+}
+
 void sampler_leave_pending(void) {
     atomic_store(&sampler.pending_stay, true);
 }

@@ -155,10 +155,11 @@ bool kernel_thread_delay(struct kernel_view *view, uint32_t tid, struct thread_f
     return true;
 }
 
-void kernel_own_times(struct thread_times *times) {
+void kernel_own_times(struct thread_times *times, bool may_open) {
     char text[TEXT_BYTES];
     times->delay_ns = 0;
-    if (process_file_text(process_file_open_path("/proc/thread-self/schedstat"), text, TEXT_BYTES))
+    if (may_open &&
+        process_file_text(process_file_open_path("/proc/thread-self/schedstat"), text, TEXT_BYTES))
         parse_times(text, times);
     times->cpu_ns = thread_cpu_nano();
 }

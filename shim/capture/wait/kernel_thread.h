@@ -63,9 +63,9 @@ bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_f
 bool kernel_thread_delay(struct kernel_view *view, uint32_t tid, struct thread_files *files,
                          uint64_t *delay_ns);
 
-/* Reads the times of the calling thread, by files in the process's own descriptor table. Context:
- * at start, or in a forked child. */
-void kernel_own_times(struct thread_times *times);
+/* Reads the times of the calling thread, by files in the process's own descriptor table. If the
+ * thread may not open files, its run-queue delay is 0. Context: at start, or in a forked child. */
+void kernel_own_times(struct thread_times *times, bool may_open);
 
 /* Closes the files of a thread that has ended. */
 void kernel_thread_close(struct kernel_view *view, struct thread_files *files);

@@ -55,11 +55,12 @@ void wait_sampler_expect(const struct wait_sampler *waits, struct thread_state *
         thread->wall.begun_ns = monotonic_nano();
 }
 
-void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_state *thread) {
+void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_state *thread,
+                             bool may_open) {
     struct thread_times times;
     if (!waits->types)
         return;
-    kernel_own_times(&times);
+    kernel_own_times(&times, may_open);
     thread->wall.cpu_before_ns = times.cpu_ns;
     thread->wall.delay_before_ns = times.delay_ns;
     thread->wall.begun_ns = monotonic_nano();

@@ -65,9 +65,10 @@ void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
 /* Begins the account of a thread that is about to be created. Context: calm. */
 void wait_sampler_expect(const struct wait_sampler *waits, struct thread_state *thread);
 
-/* Begins the account of the calling thread, without its time so far. Context: at start, or fork
- * handler. */
-void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_state *thread);
+/* Begins the account of the calling thread, without its time so far, whose run-queue delay is read
+ * if the thread may open files (sampler_may_open()). Context: at start, or fork handler. */
+void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_state *thread,
+                             bool may_open);
 
 /* Records the waits of the calling thread that no poll has seen. Context: the thread itself, calm,
  * profiler_tls.inside set. */
