@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 
 import pytest
 from profiled import EXACT_CPU, TAKES_CPU_SAMPLE
@@ -139,3 +140,18 @@ def test_no_frame_is_invented_between_two_instructions(run, tmp_path, name):
     assert not judge.wrong, "\n".join(judge.wrong[:10])
     assert looked > 10000 and judge.verdicts["right"] > 0.95 * looked, judge.verdicts
     assert doubts < 0.01 * looked, f"{doubts} of {looked}"
+
+
+def test_a_greenlets_stack_ends_with_its_first_function(run):
+    """Greenlets share one native stack: beyond that function are frames of others. Its stack is whole, and its own."""
+    if subprocess.run(["/usr/bin/python3", "-c", "import greenlet"], capture_output=True, check=False).returncode:
+        pytest.skip("python3-greenlet is not installed")
+    done = run(["/usr/bin/python3", PROGRAMS / "greenlets.py", TAKES_CPU_SAMPLE, "0.2"], env=CPU_ONLY)
+    assert done.returncode == 0, done.stderr
+    burning = [stack for stack in stacks_of(done.requests) if stack.frames[0].name == "take_cpu_sample"]
+    assert len(burning) > 0
+    for stack in burning:
+        assert not any(key.startswith("otelprof.stack.") for key in stack.marks), stack
+        assert re.search(r"UserGreenlet::(inner_bootstrap|g_initialstub)\b", stack.frames[-1].name), stack
+        assert {frame.name for frame in python_frames(stack)} >= {"burns", "works"}, stack
+        assert not {frame.name for frame in stack.frames} & {"starts", "resumes", "main", "_start"}, stack

@@ -2,6 +2,9 @@
 
 #include "arch_code.h"
 #include "cfi.h"
+#include "symbols/object_symbols.h"
+
+#include <string.h>
 
 static bool follows_indirect_jump(const struct cfi_tables *tables, uintptr_t address) {
     const struct readable_range range = cfi_readable_around(tables, address - 1);
@@ -20,4 +23,30 @@ bool stack_end_is_laid_out(struct modules *modules, uintptr_t address, uint32_t 
         (!tables.header || cfi_rule(&tables, address - 1).cfa_kind == RULE_NONE);
     modules_close(modules, &tables);
     return is_start || is_behind_jump;
+}
+
+static bool is_greenlets_file(const char *path) {
+    static const char name[] = "/_greenlet.";
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    for (const char *at = name; slash && *at; at++, slash++)
+        if (*slash != *at)
+            return false;
+    return slash;
+}
+
+/* Where the compiler has put inner_bootstrap() into its only caller, that function stands for it.
+ */
+bool stack_end_is_greenlets(const struct modules *modules, const struct cfi_tables *tables,
+                            uintptr_t pc) {
+    struct loaded_object found;
+    if (tables->fixed || !modules->find_object || modules->find_object((void *)pc, &found) != 0)
+        return false;
+    const struct link_map *const object = found.link_map;
+    if (!is_greenlets_file(object->l_name) || !object_symbols_defines(object, "PyInit__greenlet"))
+        return false;
+    const ElfW(Sym) *first = object_symbols_entry(
+        object, "_ZN8greenlet12UserGreenlet15inner_bootstrapEP9_greenletP7_object");
+    if (!first)
+        first = object_symbols_entry(object, "_ZN8greenlet12UserGreenlet13g_initialstubEPv");
+    return first && pc - object->l_addr - first->st_value < first->st_size;
 }

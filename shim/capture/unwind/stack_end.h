@@ -10,7 +10,10 @@
  *     function's first instruction (stacks laid out for makecontext, libco), or right behind an
  *     indirect jump that no table describes (boost.context's trampoline jumps into a fibre's
  *     function; PHP's fibres and Folly's have the same).
- * If the walk has to stop at any other frame, the stack is truncated. A stack that is cut at
+ *  5. a frame of the function that runs first on a greenlet's part of the stack. Greenlets share
+ * one native stack, and save and restore their own parts of it: the frames further out belong to
+ * the code that used the stack last. The function is known by two names that its file defines. If
+ * the walk has to stop at any other frame, the stack is truncated. A stack that is cut at
  * OTEL_PROFILER_MAX_STACK_DEPTH is neither complete nor truncated; it is marked as cut.
  */
 #ifndef OTELPROF_STACK_END_H
@@ -31,5 +34,10 @@ static inline bool stack_end_is_marked(uintptr_t fp) {
  * which no call has pushed. `own_unloads`: as for modules_open(). Context: any. Async-signal-safe:
  * yes. */
 bool stack_end_is_laid_out(struct modules *modules, uintptr_t address, uint32_t own_unloads);
+
+/* Implements point 5. Reads the symbols of a file of that name alone. Context: any, between
+ * modules_open() and modules_close(). Async-signal-safe: yes. */
+bool stack_end_is_greenlets(const struct modules *modules, const struct cfi_tables *tables,
+                            uintptr_t pc);
 
 #endif

@@ -69,7 +69,9 @@ static struct rule rule_for(const struct unwinder *unwinder, struct unwind *u,
     case MODULES_FOUND:
         break;
     }
-    const struct rule rule = compute_rule(&tables, pc, frame->is_caller);
+    const bool is_end = frame->is_caller && stack_end_is_greenlets(unwinder->modules, &tables, pc);
+    const struct rule rule =
+        is_end ? (struct rule){.cfa_kind = RULE_END} : compute_rule(&tables, pc, frame->is_caller);
     rule_cache_store(unwinder->rules, generation, key, rule);
     modules_close(unwinder->modules, &tables);
     return rule;
