@@ -30,6 +30,7 @@
 #include "traced_calls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +38,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -399,7 +401,12 @@ static void on_stop(pid_t tid, int status) {
         on_event(task, status >> 16);
     else if (signal == (SIGTRAP | 0x80))
         on_call(task);
-    const bool is_own = status >> 16 || signal == (SIGTRAP | 0x80) || signal == SIGSTOP;
+    if (status >> 16 == PTRACE_EVENT_STOP && signal != SIGTRAP) { /* the process is stopped */
+        ptrace(PTRACE_LISTEN, tid, NULL, NULL);
+        return;
+    }
+    const bool is_own =
+        status >> 16 || signal == (SIGTRAP | 0x80) || (signal == SIGSTOP && inject.mode != CHECK);
     go_on(tid, is_own ? 0 : signal);
 }
 
@@ -419,9 +426,58 @@ static int run_to_the_end(void) {
             task->process->names = NULL;
         }
         *task = (struct task){.tid = 0};
-        if (tid == inject.program)
+        if (tid == inject.program && inject.mode != CHECK)
             return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
+}
+
+enum {
+    TRACED_EVENTS = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
+                    PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL,
+    MOST_DESCRIPTORS = 1024,
+};
+
+/* Leaves the program's descriptors, so that whoever waits for their ends waits for the program
+ * alone. */
+static void leave_descriptors(int kept) {
+    const int nothing = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd < MOST_DESCRIPTORS; fd++)
+        if (fd <= STDERR_FILENO)
+            dup2(nothing, fd);
+        else if (fd != kept && fd != fileno(inject.report))
+            close(fd);
+    setsid();
+}
+
+/* Becomes the program. Its tracer is a grandchild, which it does not know, so the program has the
+ * id and the parent that it would have without a tracer. Returns in the tracer. */
+static void start_above(char **command) {
+    int ends[2];
+    int status;
+    char attached = 0;
+    inject.program = getpid();
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        die("pipe");
+    const pid_t child = fork();
+    if (child > 0) {
+        waitpid(child, NULL, 0);
+        close(ends[1]);
+        if (read(ends[0], &attached, 1) == 1)
+            execvp(command[0], command);
+        _exit(127);
+    }
+    if (fork() > 0)
+        _exit(0);
+    leave_descriptors(ends[1]);
+    if (ptrace(PTRACE_SEIZE, inject.program, NULL, (void *)TRACED_EVENTS) != 0)
+        _exit(125);
+    ptrace(PTRACE_INTERRUPT, inject.program, NULL, NULL);
+    waitpid(inject.program, &status, __WALL);
+    adopt(inject.program, new_process(inject.program), APP);
+    go_on(inject.program, 0);
+    (void)!write(ends[1], &attached, 1);
+    close(ends[1]);
 }
 
 static void start(char **command) {
@@ -434,9 +490,7 @@ static void start(char **command) {
         _exit(127);
     }
     waitpid(inject.program, &status, 0);
-    ptrace(PTRACE_SETOPTIONS, inject.program, NULL,
-           (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
-                    PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL));
+    ptrace(PTRACE_SETOPTIONS, inject.program, NULL, (void *)TRACED_EVENTS);
     adopt(inject.program, new_process(inject.program), APP);
     go_on(inject.program, 0);
 }
@@ -459,7 +513,10 @@ int main(int argc, char **argv) {
         inject.wanted = (struct wanted){.call = atol(argv[3]), .error = atoi(argv[4])};
         command = 5;
     }
-    start(argv + command);
+    if (inject.mode == CHECK)
+        start_above(argv + command);
+    else
+        start(argv + command);
     const int result = run_to_the_end();
     for (int i = 0; inject.mode == ALL && i < MAX_CALLS; i++)
         if (inject.calls[i])
