@@ -9,8 +9,8 @@
 
 enum { LONGEST_SEQUENCE = 4, ESCAPED_BYTES = 4, DOTS = 3 };
 
-/* Returns false for C0 and DEL, C1, line and paragraph separators, embeddings, overrides and
- * isolates. */
+/* Returns true if the character can be shown; false for C0 and DEL, C1, line and paragraph
+ * separators, embeddings, overrides and isolates. */
 static bool is_plain(uint32_t code) {
     return code >= 0x20 && (code < 0x7f || code > 0x9f) && (code < 0x2028 || code > 0x202e) &&
            (code < 0x2066 || code > 0x2069);

@@ -54,7 +54,7 @@ void text_add_json(struct wire *text, const char *string) {
         if (length)
             text_add_escaped(text, utf8_code_point(at, length));
         else
-            wire_raw(text, "\xef\xbf\xbd", 3); /* U+FFFD */
+            wire_raw(text, "\xef\xbf\xbd", 3); /* writes U+FFFD */
         at += length ? length : 1;
     }
     wire_raw(text, "\"", 1);

@@ -129,7 +129,7 @@ def _inline_strings(message):
 
 
 def decode_json(line):
-    """One message in OTLP's JSON, as ProfilesData. Raises one of BROKEN."""
+    """Decodes one message in OTLP's JSON, as ProfilesData. Raises one of BROKEN."""
     check_json(line)
     message = load_messages()[0].ProfilesData()
     tree = _with_ids(json.loads(line), lambda text: base64.b64encode(bytes.fromhex(text)).decode())
@@ -144,7 +144,7 @@ def encode_json(message):
 
 
 def _is_json_alone(text):
-    """Whether a text is JSON; JSON of something else is told by who decodes it."""
+    """Returns whether a text is JSON; the decoder recognises JSON of something else."""
     check_json(text)
     try:
         json.loads(text)
@@ -225,7 +225,7 @@ def _check_figures(message):
 
 
 def decoded(data, decode=_decode):
-    """One message as ProfilesData, and good to compute with. Raises one of BROKEN."""
+    """Returns one message as ProfilesData, valid for computing. Raises one of BROKEN."""
     message = decode(data)
     _check_figures(message)
     return message

@@ -51,8 +51,8 @@ class Change:
     frame: Frame
     before: float  # value in A; `after`: in B
     after: float
-    relative: float  # of the function itself: -1 it is gone, inf it is new
-    p: float  # Holm's, for both families
+    relative: float  # change of the function itself: -1: removed, inf: new
+    p: float  # adjusted by Holm, for both families
     of: str = "self"  # or "total": with callees; "rest": of the total what no function that is named before explains
 
 

@@ -110,7 +110,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 class PageServer(HttpService):
-    """`answers`: by name, functions of a question's fields that give a type and bytes, from any thread."""
+    """Is the server. `answers`: by name, functions of a request's fields that return a type and bytes, for any thread."""
 
     request_queue_size = 128  # a browser opens six connections
 

@@ -208,7 +208,7 @@ void bound_calls_poll(void) {
     bound_calls_catch_up();
     const uint64_t rest = (thread_cpu_nano() - start) * REST_FACTOR;
     bound_calls.next_poll_ns = monotonic_nano() + (rest > POLL_NANO ? rest : POLL_NANO);
-    /* another thread may have reset the counter: then there is one poll less */
+    /* another thread may have reset the counter meanwhile: the helper then polls once less */
     atomic_fetch_sub(&bound_calls.polls_left, 1);
 }
 

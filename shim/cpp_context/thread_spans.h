@@ -33,9 +33,9 @@ void thread_spans_push(const struct attached *attached, const struct span_ids *i
 /* Returns whether a kept context of the storage has this token. Context: as thread_spans_push(). */
 bool thread_spans_has(uintptr_t token, unsigned storage);
 
-/* Called when the context of `token` was detached from its storage, and with it all contexts
- * attached to that storage after it. Returns false if the storage must be queried for the context
- * that is active now. Context: as thread_spans_push(). */
+/* Records that the program has detached the context of `token` from its storage, and with it all
+ * contexts attached to that storage after it. Returns false if the storage must be queried for the
+ * context that is active now. Context: as thread_spans_push(). */
 bool thread_spans_pop(uintptr_t token, unsigned storage);
 
 /* Stores the storage's response to that query: the list of its last context; 0: it has no context.

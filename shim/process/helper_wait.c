@@ -83,8 +83,8 @@ static void helper_poll_objects(void) {
     bound_calls_poll();
     if (for_contexts) {
         const uint64_t start = thread_cpu_nano();
-        /* Called first, because it may load the object that publishes a context. If it is skipped
-         * here, the loading of the exporter calls it. */
+        /* cpp_programs_poll() is first, because it may load the object that publishes a context. If
+         * it is skipped here, the loading of the exporter calls it. */
         const bool done = !helper_constructors_are_over() || cpp_programs_poll();
         context_poll(&capture.contexts, done);
         python_poll(&capture.python);

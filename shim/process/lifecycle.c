@@ -109,7 +109,7 @@ static bool may_be_in_handler(void) {
 /* Returns true if the kernel counts no other thread, except a helper that stays asleep. */
 static bool is_alone(void) {
     if (is_in_own_sandbox())
-        return false; /* the program's own filter may forbid this query */
+        return false; /* the program has installed a filter, which may forbid the next query */
     const unsigned threads = libc_threads_count();
     return threads == 1 || (threads == 2 && helper_is_at_rest());
 }

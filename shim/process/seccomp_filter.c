@@ -31,7 +31,8 @@
 
 enum { LARGEST_SIGNAL = 64 };
 
-/* A system call of the profiler's, with the arguments that filters check; pointers are 0. */
+/* Describes a system call of the profiler's, with the arguments that filters check; pointers are 0.
+ */
 struct call {
     int number;
     uint64_t arguments[4];
@@ -78,7 +79,7 @@ static const struct call logging_calls[] = {
 #include "allowed_calls.def"
 };
 
-/* Calls of the helper once it has loaded its libraries, and of glibc below it. */
+/* Lists calls of the helper once it has loaded its libraries, and of glibc below it. */
 static const struct call helper_calls[] = {
     {SYS_clock_gettime, {CLOCK_MONOTONIC}},
     {SYS_futex, {0, FUTEX_WAIT_BITSET_PRIVATE}},

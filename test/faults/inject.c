@@ -16,10 +16,10 @@
  *   NUMBER   which of the calls with all of that in common it is, from 1
  * `all` counts the calls of the whole program, whoever makes them, by number: CALL COUNT.
  * `check` compares each call of ours with allowed_calls.def and with what seccomp_filter.c asks
- * about, and writes one line for each that is on neither list: WHAT ROLE CALL ARGUMENTS STACK. The
- * report is added to. name       the call is not listed, or is made behind a filter though only
- * `UNFILTERED` lists it arguments  the call is made behind a filter that the program has installed
- * since its start, and the model would have passed one that kills for the call with these arguments
+ * about, and appends one line for each that is on neither list: WHAT ROLE CALL ARGUMENTS STACK.
+ *   name       the call is not listed, or is made behind a filter though only `UNFILTERED` lists it
+ *   arguments  the call is made behind a filter that the program has installed since its start, and
+ *              the model would have passed a filter that kills for the call with these arguments
  * `fail` makes that one call fail with ERRNO, unmade, and writes "met STACK" if it came.
  * `deny` makes every call of ours with that number fail, as a sandbox would; writes "met" likewise.
  * The program's output passes through; the status is the program's, 128 + signal if one killed it.

@@ -316,7 +316,7 @@ static void a_search_that_costs_much_is_followed_by_a_rest(void **state) {
     assert_true(context_next_poll(&reader) <= monotonic_nano() + NANO_PER_SECOND / 2);
 }
 
-/* What was loaded publishes nothing. */
+/* The loaded object publishes nothing. */
 static void a_search_that_finds_the_same_writes_nothing(void **state) {
     static struct modules modules;
     static struct context_reader reader = {.sources = CONTEXT_ALL, .modules = &modules};

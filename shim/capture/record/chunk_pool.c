@@ -56,7 +56,7 @@ static uint32_t take_next(struct chunk_pool *pool, uint32_t limit) {
 }
 
 static uint32_t chunk_take_fresh(struct chunk_pool *pool, uint32_t limit) {
-    /* a table's first chunk is not charged: most threads touch only a page of it */
+    /* does not charge a table's first chunk, because most threads touch only a page of it */
     if (limit == CHUNK_LIMIT)
         return take_next(pool, limit);
     if (atomic_load_explicit(&pool->fresh, memory_order_relaxed) >= limit)

@@ -35,7 +35,7 @@ struct chunk {
 
 struct chunk_pool {
     _Atomic uint64_t free_head; /* tag << 32 | chunk number */
-    _Atomic uint32_t fresh;     /* number of chunks that were ever taken */
+    _Atomic uint32_t fresh;     /* number of chunks that were ever taken from new memory */
     _Atomic uint32_t charged;   /* number of chunks that count against the bound of all tables */
     /* the last chunk that was not to be had: true: memory was refused; false: the pool was full */
     _Atomic bool is_refused;

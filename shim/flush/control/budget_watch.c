@@ -74,10 +74,10 @@ static uint64_t interval_nano(const struct budget_watch *watch) {
     return watch->api->config->interval_ms * NANO_PER_MILLI;
 }
 
-/* Most of the helper's work is the export, once in an interval. So the helper's share of one
- * interval is applied to all stretches of the next interval. A shorter interval, as the first one
- * is and one that a program or a client ends, would make the helper's start or one export a large
- * share: it is part of the next. */
+/* Ends an interval. Most of the helper's work is the export, once in an interval. So the helper's
+ * share of one interval is applied to all stretches of the next interval. A shorter interval, such
+ * as the first one or one that a program or a client ends, would make the helper's start or one
+ * export a large share, so it becomes a part of the next interval. */
 static void end_interval(struct budget_watch *watch) {
     const uint64_t nano = grown(watch->begun, watch->interval_begun);
     const uint64_t whole = interval_nano(watch);
