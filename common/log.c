@@ -181,7 +181,7 @@ static void write_line(const struct log *log, const struct line *line) {
     if (descriptor < 0)
         return;
     const struct iovec text = {(void *)(uintptr_t)line->text, line->length};
-    (void)quiet_writev(descriptor, &text, 1);
+    (void)quiet_writev(descriptor, &text, 1, log_thread_is_separate(log));
     if (has_file)
         close(descriptor);
     else

@@ -32,22 +32,29 @@ static bool set_mask(int how, const sigset_t *set, sigset_t *before) {
                         0) == 0;
 }
 
-ssize_t quiet_writev(int descriptor, const struct iovec *pieces, int count) {
-    sigset_t signals;
-    sigset_t before;
-    sigset_t pending;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGPIPE);
-    sigaddset(&signals, SIGXFSZ);
-    sigpending(&pending);
-    if (!set_mask(SIG_BLOCK, &signals, &before))
-        return -errno;
+static ssize_t restarted_writev(int descriptor, const struct iovec *pieces, int count) {
     ssize_t written = -EINTR;
     for (int restarts = 0; written == -EINTR && restarts <= MOST_RESTARTS; restarts++) {
         written = writev(descriptor, pieces, count);
         if (written < 0)
             written = -errno;
     }
+    return written;
+}
+
+ssize_t quiet_writev(int descriptor, const struct iovec *pieces, int count, bool is_helper) {
+    sigset_t signals;
+    sigset_t before;
+    sigset_t pending;
+    if (is_helper)
+        return restarted_writev(descriptor, pieces, count);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGPIPE);
+    sigaddset(&signals, SIGXFSZ);
+    sigpending(&pending);
+    if (!set_mask(SIG_BLOCK, &signals, &before))
+        return -errno;
+    const ssize_t written = restarted_writev(descriptor, pieces, count);
     if (written == -EPIPE || written == -EFBIG)
         discard_raised(&signals, &pending);
     (void)set_mask(SIG_SETMASK, &before, NULL);

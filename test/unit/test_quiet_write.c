@@ -37,7 +37,7 @@ static int written_without_reader(int denied) {
         close(ends[0]);
         deny_by_eintr(denied);
         struct iovec text = {(char[]){"x"}, 1};
-        _exit((int)-quiet_writev(ends[1], &text, 1));
+        _exit((int)-quiet_writev(ends[1], &text, 1, false));
     }
     close(ends[0]);
     close(ends[1]);
@@ -59,9 +59,48 @@ static void a_raised_signal_that_cannot_be_taken_back_ends_the_wait(void **state
     signal(SIGPIPE, SIG_DFL);
 }
 
+/* Kills for the calls that a write of another thread makes beside writev(). */
+static void forbid(const int *numbers, unsigned count) {
+    struct sock_filter steps[16] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    unsigned short length = 1;
+    for (unsigned i = 0; i < count; i++)
+        steps[length++] = (struct sock_filter)BPF_JUMP(
+            BPF_JMP | BPF_JEQ | BPF_K, (unsigned)numbers[i], (unsigned char)(count - i), 0);
+    steps[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    steps[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    const struct sock_fprog program = {length, steps};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        _exit(EXIT_FAILURE);
+}
+
+static void the_helper_makes_no_call_beside_the_write(void **state) {
+    static const int others[] = {SYS_rt_sigpending, SYS_rt_sigprocmask, SYS_rt_sigtimedwait};
+    int ends[2];
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        sigset_t all;
+        close(ends[0]);
+        sigfillset(&all);
+        sigprocmask(SIG_BLOCK, &all, NULL);
+        forbid(others, sizeof others / sizeof *others);
+        struct iovec text = {(char[]){"x"}, 1};
+        _exit((int)-quiet_writev(ends[1], &text, 1, true));
+    }
+    close(ends[0]);
+    close(ends[1]);
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EPIPE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_write_that_is_always_interrupted_ends),
+        cmocka_unit_test(the_helper_makes_no_call_beside_the_write),
         cmocka_unit_test(a_raised_signal_that_cannot_be_taken_back_ends_the_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ static int append_file_lock(int file) {
 static int append_file_write_all(int file, struct iovec *pieces, int count, size_t *written) {
     *written = 0;
     while (count > 0) {
-        const ssize_t now = quiet_writev(file, pieces, count);
+        const ssize_t now = quiet_writev(file, pieces, count, true);
         if (now <= 0)
             return now < 0 ? (int)now : -EIO;
         *written += (size_t)now;

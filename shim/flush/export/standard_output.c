@@ -32,12 +32,12 @@ static ssize_t write_some(const struct iovec *pieces, int count, bool at_once) {
     struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
     struct iovec chunk = pieces[0];
     if (at_once)
-        return quiet_writev(STDOUT_FILENO, pieces, count);
+        return quiet_writev(STDOUT_FILENO, pieces, count, true);
     if (poll(&output, 1, 0) <= 0)
         return 0;
     if (chunk.iov_len > CHUNK_BYTES)
         chunk.iov_len = CHUNK_BYTES;
-    const ssize_t now = quiet_writev(STDOUT_FILENO, &chunk, 1);
+    const ssize_t now = quiet_writev(STDOUT_FILENO, &chunk, 1, true);
     return now == -EAGAIN ? 0 : now;
 }
 
