@@ -6,6 +6,7 @@ from .foreign import printable
 from .kinds import KINDS
 from .labels import SPAN, TRACE, NothingChosen, check_name, id_label, label, select
 from .languages import only
+from .repeats import each_once
 from .waits import without_idle
 
 WORDS = ("span", "trace", "label", "group_by", "language", "hide_idle", "inside_libc", "addresses", "lines")
@@ -35,7 +36,7 @@ def add_choice(sub, by_function=True, has_file=True):
 
 def chosen(options, messages=None, kinds=KINDS):
     """Returns what the options of `add_choice` leave of a file's profiles, or of messages', and a title."""
-    messages = each_message(options.file) if messages is None else messages
+    messages = each_once(each_message(options.file)) if messages is None else messages
     profiles = aggregate(messages, options.addresses, options.lines, options.inside_libc, kinds)
     wanted = [it for it in (options.span, options.trace, *options.label) if it]
     profiles, labels = select(profiles, wanted)

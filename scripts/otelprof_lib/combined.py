@@ -4,6 +4,7 @@ Each export has tables of its own, and its samples refer to them by index. Here 
 that several exports have is there once. Deltas of one process and kind are added up. Of a snapshot the latest stays.
 """
 
+import hashlib
 import os
 
 from .aggregate import INSTANCE
@@ -148,6 +149,31 @@ class _Translation:
         )
 
 
+class Ids:
+    """Derives the id of a sum from the ids of its parts, in any order: who adds the same profiles up gets the same id.
+    A part alone keeps its id."""
+
+    def __init__(self):
+        self._count = self._sum = 0
+        self._first = b""
+        self._all_have_one = True
+
+    def add(self, profile_id):
+        self._first = self._first or profile_id
+        self._count += 1
+        self._all_have_one &= any(profile_id)
+        self._sum += int.from_bytes(hashlib.blake2b(profile_id, digest_size=ID_BYTES).digest(), "big")
+
+    def id(self):
+        if not self._all_have_one:
+            return os.urandom(ID_BYTES)
+        return self._first if self._count == 1 else _id_of((self._sum, self._count))
+
+
+def _id_of(what):
+    return hashlib.blake2b(repr(what).encode(), digest_size=ID_BYTES).digest()
+
+
 class Series:
     """Holds the samples of one process and kind, taken with one period."""
 
@@ -158,6 +184,7 @@ class Series:
         self.begin = self.end = 0
         self.attributes = {}  # attributes by key: the latest
         self.sums = {}  # (stack, attributes, link) -> value
+        self.ids = Ids()  # of deltas
         self._parts = {}  # of a snapshot: the parts of its time, by id
 
     def add(self, profile, translation, key_of):
@@ -171,7 +198,15 @@ class Series:
             return
         self.begin = min(self.begin or begin, begin)
         self.end = max(self.end, end)
+        self.ids.add(profile.profile_id)
         _add_samples(self.sums, profile, translation)
+
+    def parts(self):
+        """Returns (id, sums) of each profile to write. The parts of a snapshot stay apart: the same part may come again
+        in another file."""
+        if self.sample_type[0] not in SNAPSHOTS:
+            return [(self.ids.id(), self.sums)]
+        return [(it if any(it) else _id_of((self.sample_type, self.begin)), sums) for it, sums in self._parts.items()]
 
     def _replace(self, profile, translation, time):
         if time < self.begin:
@@ -301,24 +336,25 @@ class Combined:
             scope.CopyFrom(process.scope_profiles)
             place = {name: number for number, name in enumerate(ORDER)}
             for series in sorted(process.series.values(), key=lambda it: place.get(it.sample_type[0], len(place))):
-                self._write_series(series, scope.profiles.add())
+                for profile_id, sums in series.parts():
+                    self._write_profile(series, profile_id, sums, scope.profiles.add())
         self._write_tables(message.dictionary)
         return message
 
-    def _write_series(self, series, profile):
+    def _write_profile(self, series, profile_id, sums, profile):
         index = self.tables.strings.index
         profile.sample_type.type_strindex, profile.sample_type.unit_strindex = map(index, series.sample_type)
         profile.period_type.type_strindex, profile.period_type.unit_strindex = map(index, series.period_type)
         profile.period = series.period
         profile.time_unix_nano = series.begin
         profile.duration_nano = series.end - series.begin
-        profile.profile_id = os.urandom(ID_BYTES)
+        profile.profile_id = profile_id
         profile.attribute_indices.extend(series.attributes.values())
-        for (stack, attributes, link), value in series.sums.items():
+        for (stack, attributes, link), value in sums.items():
             profile.samples.add(
                 stack_index=stack, attribute_indices=attributes, link_index=link, values=[in_a_file(value)]
             )
-        if not series.sums:  # nothing is left of a snapshot
+        if not sums:  # nothing is left of a snapshot
             profile.samples.add(values=[0])
 
     def _write_tables(self, dictionary):

@@ -10,6 +10,7 @@ from .difference_page import write_difference
 from .foreign import printable, say
 from .formats import fixed, function_name, readable, readable_count
 from .kinds import KINDS, missing
+from .repeats import each_once
 from .same_modules import with_modules_of
 
 # Only in these kinds is a sample an observation of its own: a thread that waits once, for long, is sampled at each
@@ -20,7 +21,7 @@ DIGITS = 1
 
 
 def _profile(path, name):
-    profiles = aggregate(each_message(path))
+    profiles = aggregate(each_once(each_message(path)))
     if name not in profiles:
         raise BadFile(missing(path, name, profiles))
     return profiles[name]

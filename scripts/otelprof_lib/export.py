@@ -11,6 +11,7 @@ from .combined import Combined
 from .firefox import write_firefox
 from .foreign import printable, say
 from .kinds import KINDS, missing
+from .repeats import each_once
 from .speedscope import write_speedscope
 from .waits import WALL, with_wall
 from .whole_file import whole_file
@@ -73,7 +74,7 @@ def _otlp_json(options):
         raise BadFile(f"{WALL} is made of several kinds: OTLP has them alone")
     there, is_empty = set(), True
     with _opened(options.output) as file:
-        for message in each_message(options.file):
+        for message in each_once(each_message(options.file)):
             if options.kind:
                 sums = Combined([options.kind]).add(message)
                 there.update(sums.kinds)

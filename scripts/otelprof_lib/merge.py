@@ -5,14 +5,16 @@ from .capture_file import BadFile, append_message, each_message
 from .combined import Combined, without_orphans
 from .foreign import say
 from .labels import counted
+from .repeats import Repeats
 from .whole_file import whole_file
 
 
 def merge(options):
-    sums = Combined()
+    sums, repeats = Combined(), Repeats()
     for path in options.files:
-        for message in each_message(path):
+        for message in repeats.without(each_message(path)):
             sums.add(message)
+    repeats.report()
     if not sums.processes:
         raise BadFile(f"{', '.join(options.files)}: no profiles")
     data = without_orphans(sums.message()).SerializeToString()

@@ -16,6 +16,7 @@ from .kinds import KINDS, missing
 from .labels import SPAN, TRACE, text_of
 from .places import load_messages, load_pprof
 from .python_frames import PYTHON, function_in_module
+from .repeats import each_once
 from .whole_file import whole_file
 
 BUILD_IDS = (
@@ -207,7 +208,7 @@ def default_output(name):
 
 
 def pprof(options):
-    sums = combined(each_message(options.file), [options.kind])
+    sums = combined(each_once(each_message(options.file)), [options.kind])
     if not sums.processes:
         raise BadFile(missing(options.file, options.kind, sums.kinds))
     output = options.output or default_output(options.kind)

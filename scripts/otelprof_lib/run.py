@@ -27,6 +27,7 @@ from .kinds import ALL, TYPES
 from .labels import NothingChosen
 from .languages import only
 from .receiver import Receiver
+from .repeats import each_once
 from .report import report
 from .waits import with_wall, without_idle
 from .waking import wait_for
@@ -246,7 +247,7 @@ def _show(output, options):
     if not os.path.isfile(output):
         say(f"the exports went to {output}, which cannot be read again: no tables")
         return
-    profiles = aggregate(each_message(output))
+    profiles = aggregate(each_once(each_message(output)))
     if options.hide_idle:
         profiles = without_idle(profiles)
     if options.language is not None:

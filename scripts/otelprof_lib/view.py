@@ -10,6 +10,7 @@ from .choice import add_choice, chosen, is_chosen
 from .combined import combined
 from .kinds import KINDS
 from .page_server import BINARY, PageServer, as_json, tell, until_ctrl_c
+from .repeats import each_once
 from .shown_data import Shown
 from .views import for_page
 
@@ -34,7 +35,7 @@ def whole(messages):
 
 def _read(options):
     about = About()
-    return whole(about.watched(each_message(options.file))), about
+    return whole(about.watched(each_once(each_message(options.file)))), about
 
 
 def _shown(options, message, about, kinds=KINDS, **more):

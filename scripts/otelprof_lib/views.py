@@ -9,6 +9,7 @@ from .flamegraph import write_page
 from .foreign import say
 from .kinds import KINDS, missing
 from .locks import lock_table
+from .repeats import each_once
 from .report import report
 from .threads import thread_dump
 from .waits import WALL, with_wall
@@ -53,7 +54,7 @@ def for_page(profiles, options):
 
 def flamegraph(options):
     about = About()
-    profiles, title = chosen(options, about.watched(each_message(options.file)))
+    profiles, title = chosen(options, about.watched(each_once(each_message(options.file))))
     shown = for_page(profiles, options)
     write_page(options.output, options.title or ": ".join(filter(None, (options.file, title))), shown, about.lines(profiles))
     say(f"flame graph in {options.output}")

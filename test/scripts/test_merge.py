@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from captured import PROGRAMS, capture, otelprof, succeeds, sums
-from otelprof_lib import combined
+from otelprof_lib import combined, repeats
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.capture_file import append_message, each_message
 from validator import problems
@@ -115,3 +115,67 @@ def test_a_file_that_cannot_be_read_leaves_no_output(message, tmp_path, files, w
     (tmp_path / "bad").write_bytes(b"\x7fELF" * 9)
     done = otelprof("merge", *files, "-o", "out", cwd=tmp_path)
     assert done.returncode == 2 and words in done.stderr and not (tmp_path / "out").exists()
+
+
+def numbered(message, number, kind="samples", instance="one", time=1):
+    """Returns an export of one profile with an id."""
+    unit = "bytes" if kind == "inuse_space" else "count"
+    export = message(instance).profile(kind, unit, 1, {(f"{kind}_{number}", "main"): 10 ** min(number, 9)})
+    profile = export.scope.profiles[0]
+    profile.time_unix_nano, profile.profile_id = time, bytes(15) + bytes([number]) if number else bytes(16)
+    return export
+
+
+def merge_of(tmp_path, output, *files):
+    """Returns the sums of a merged file, and what the command reported."""
+    done = otelprof("merge", *files, "-o", output, cwd=tmp_path)
+    assert done.returncode == 0
+    return sums(tmp_path / output), done.stderr
+
+
+def test_a_profile_that_comes_again_counts_once(message, tmp_path):
+    written(tmp_path / "a", numbered(message, 1), numbered(message, 2))
+    written(tmp_path / "b", numbered(message, 2), numbered(message, 3))
+    (tmp_path / "aab").write_bytes(b"".join((tmp_path / name).read_bytes() for name in "aab"))
+    found, said = merge_of(tmp_path, "both", "a", "b")
+    assert found["samples"] == 1110 and "1 profile left out" in said
+    shown = otelprof("export", "aab", "--format", "collapsed", cwd=tmp_path)
+    assert sorted(shown.stdout.splitlines()) == ["main;samples_1 10", "main;samples_2 100", "main;samples_3 1000"]
+    assert "3 profiles left out" in shown.stderr and shown.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        lambda message: [numbered(message, 1), numbered(message, 1, instance="two")],
+        lambda message: [numbered(message, 1), numbered(message, 1, time=2)],
+        lambda message: [numbered(message, 0)] * 2,
+        lambda message: [numbered(message, 1, instance="")] * 2,
+    ],
+    ids=["two processes", "two exports", "without an id", "of an unknown process"],
+)
+def test_only_the_same_profile_of_the_same_process_is_left_out(message, tmp_path, others):
+    exports = others(message)
+    written(tmp_path / "a", exports[0])
+    written(tmp_path / "b", exports[1])
+    found, said = merge_of(tmp_path, "both", "a", "b")
+    assert found["samples"] == sum(sums(tmp_path / name)["samples"] for name in "ab") and "left out" not in said
+
+
+def test_merged_files_of_the_same_exports_count_once(message, tmp_path):
+    for number, name in enumerate("ab", 1):
+        written(tmp_path / name, numbered(message, number), numbered(message, number, "inuse_space", time=number))
+    written(tmp_path / "a2", numbered(message, 3, "inuse_space", time=2))  # another part of the last snapshot
+    merge_of(tmp_path, "ab", "a", "b", "a2")
+    merge_of(tmp_path, "ba", "a2", "b", "a")
+    found, _ = merge_of(tmp_path, "all", "ab", "ba")
+    assert found["samples"] == 110 and found["inuse_space"] == 1100
+    assert merge_of(tmp_path, "heap", "all", "b", "ba", "a2")[0]["inuse_space"] == 1100, "parts keep their ids"
+
+
+def test_what_is_known_of_earlier_profiles_is_bounded(message, monkeypatch):
+    monkeypatch.setattr(repeats, "MOST_KNOWN", 8)
+    known = repeats.Repeats()
+    assert len(list(known.without(numbered(message, 1 + number % 4).request for number in range(100)))) == 4
+    assert len(list(known.without(numbered(message, number).request for number in range(5, 200)))) == 195
+    assert len(known._known) + len(known._earlier) <= 8
