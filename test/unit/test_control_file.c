@@ -200,6 +200,26 @@ static void a_file_that_others_can_write_is_refused(void **state) {
     refused(others);
 }
 
+/* The identity of the file is the same before and after. */
+static void a_refused_file_is_taken_once_its_folder_is_repaired(void **state) {
+    (void)state;
+    put("OTEL_PROFILER_START=off\n");
+    assert_int_equal(chmod(folder, 0777), 0);
+    refused(others);
+    for (int i = 0; i < 3; i++)
+        assert_false(control_file_poll(&file));
+    assert_string_equal(said(), ""); /* the refusal is logged once */
+    assert_int_equal(chmod(folder, 0700), 0);
+    taken();
+    assert_false(says("warn: "));
+    assert_false(control_file_poll(&file));
+    assert_int_equal(chmod(path, 0646), 0);
+    refused(others); /* and again, because it is refused again */
+    unlink(path);
+    assert_true(control_file_poll(&file));
+    assert_false(control_file_poll(&file)); /* there is nothing to try again */
+}
+
 static void a_file_of_another_is_refused(void **state) {
     (void)state;
     put("OTEL_PROFILER_START=off\n");
@@ -272,6 +292,7 @@ int main(void) {
         TEST(a_removed_line_no_longer_holds),
         TEST(a_swapped_link_is_a_change),
         TEST(a_file_that_others_can_write_is_refused),
+        TEST(a_refused_file_is_taken_once_its_folder_is_repaired),
         TEST(a_file_of_another_is_refused),
         TEST(files_that_are_no_text_are_refused),
         TEST(a_relative_path_is_refused),

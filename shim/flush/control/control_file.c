@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,15 +83,19 @@ static const char *read_trusted(struct control_file *file) {
     return NULL;
 }
 
-static void reload_overlay(struct control_file *file) {
+/* Returns true if the file has been read. Logs why not; for an unchanged file only if the reason is
+ * another than before. */
+static bool reload_overlay(struct control_file *file, bool has_changed) {
     const int error = file->seen.error;
     /* a missing file is logged at debug level only, because it may appear and disappear */
     const bool is_missing = error == ENOENT || error == ENOTDIR;
     file->overlay = (struct overlay){.has = 0};
     const char *const problem = error ? file_problem_text(error) : read_trusted(file);
-    if (problem)
+    if (problem && (has_changed || strcmp(problem, file->refusal) != 0))
         log_write(file->api->log, is_missing ? LOG_DEBUG : level_of_warnings(file),
                   "OTEL_PROFILER_CONTROL_FILE: %s %s; it sets nothing", file->path, problem);
+    file->refusal = error ? NULL : problem;
+    return !problem;
 }
 
 /* --- polling --- */
@@ -137,9 +142,10 @@ bool control_file_poll(struct control_file *file) {
     if (path_is_hidden(file))
         return false;
     const struct file_seen seen = read_identity(file->path);
-    if (is_same_identity(&seen, &file->seen))
+    const bool has_changed = !is_same_identity(&seen, &file->seen);
+    /* a refused file is tried again: its identity does not show that a folder has been repaired */
+    if (!has_changed && !file->refusal)
         return false;
     file->seen = seen;
-    reload_overlay(file);
-    return true;
+    return reload_overlay(file, has_changed) || has_changed;
 }

@@ -7,7 +7,8 @@
  * - a wrong line is ignored, and the others hold;
  * - a file that is missing or refused sets nothing;
  * - a file is refused unless only root and the process's user can write or replace it
- *   (files/trusted_file.h).
+ *   (files/trusted_file.h). A refused file is tried again at each check, because the fault may lie
+ *   in a folder.
  * If the program has changed its root, the file cannot be checked, and its last contents hold.
  * Errors are logged once per change, by one process of a tree.
  *
@@ -37,8 +38,9 @@ struct control_file {
     const struct capture_api *api;
     const char *path; /* path in the configuration; "": none */
     struct file_seen seen;
-    uint64_t next; /* time of the next check, CLOCK_MONOTONIC, ns; UINT64_MAX: never */
-    bool hidden;   /* the path was not usable at the last check */
+    const char *refusal; /* why the file that exists is refused, a constant text; NULL: it is not */
+    uint64_t next;       /* time of the next check, CLOCK_MONOTONIC, ns; UINT64_MAX: never */
+    bool hidden;         /* the path was not usable at the last check */
     bool has_chosen_reporter;
     bool reports_problems; /* this process logs warnings */
     struct overlay overlay;
@@ -47,7 +49,8 @@ struct control_file {
 /* Prepares the watch. The first check is due at once. */
 struct control_file control_file_open(const struct capture_api *api);
 
-/* Checks the file. Returns true if the file has changed; then the overlay may differ. */
+/* Checks the file. Returns true if the file has changed, or is not refused any more; then the
+ * overlay may differ. */
 bool control_file_poll(struct control_file *file);
 
 #endif
