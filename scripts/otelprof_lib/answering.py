@@ -35,6 +35,18 @@ class NotAnswering(OSError):
     """No process can respond; the message gives the reason."""
 
 
+class Port(NamedTuple):
+    """Is a port at which a process listens, at one address of this machine: another process may have the same port at
+    another address."""
+
+    host: str
+    number: int
+    inode: str  # of the listening socket, which no two sockets share
+
+    def __str__(self):
+        return f"[{self.host}]:{self.number}" if ":" in self.host else f"{self.host}:{self.number}"
+
+
 class Process(NamedTuple):
     pid: int
     user: str
@@ -42,7 +54,7 @@ class Process(NamedTuple):
     helper: str  # the helper thread's folder in /proc; "" before there is one
 
     def address(self):
-        """Returns the path of a socket, or a port; None: the process does not listen, or this user may not see where."""
+        """Returns the path of a socket, or a Port; None: the process does not listen, or this user may not see where."""
         return next(iter(_unix_sockets(self.helper)), None) or _port(self.pid, self.helper)
 
 
@@ -128,6 +140,13 @@ def _unix_sockets(helper):
     return {path: link for path, link in _sockets(helper).items() if link.startswith("/")}
 
 
+def _host(digits):
+    """Returns an address of /proc/net/tcp or tcp6 as text: it is in words of 32 bits, each in the machine's byte order."""
+    words = (int(digits[at : at + 8], 16) for at in range(0, len(digits), 8))
+    packed = b"".join(struct.pack("=I", word) for word in words)
+    return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
+
+
 def _port(pid, helper):
     links = _sockets(helper).values()
     sockets = {match[1] for link in links if (match := re.fullmatch(r"socket:\[(\d+)\]", link))}
@@ -135,7 +154,8 @@ def _port(pid, helper):
         for line in _read(f"/proc/{pid}/net/{table}", MOST_MAPPED).splitlines()[1:] if sockets else ():
             fields = line.split()
             if fields[3] == LISTENING and fields[9] in sockets:
-                return int(fields[1].rpartition(":")[2], 16)
+                host, _, port = fields[1].rpartition(":")
+                return Port(_host(host), int(port, 16), fields[9])
     return None
 
 
@@ -144,7 +164,7 @@ def shown(process_found):
     for file in _unix_sockets(process_found.helper).values():
         return f"unix:{file}"
     port = _port(process_found.pid, process_found.helper)
-    return f"127.0.0.1:{port}" if port else "-"
+    return str(port) if port else "-"
 
 
 # --- requests ---
@@ -163,6 +183,22 @@ class UnixConnection(http.client.HTTPConnection):
         pid, _, _ = struct.unpack("iii", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iii")))
         if self._pid and pid and pid != self._pid:  # 0: a process of another namespace
             raise NotAnswering(f"process {pid} answers at its socket")
+
+
+class PortConnection(http.client.HTTPConnection):
+    """Sends nothing, and so no token, to another process than the one that is asked."""
+
+    def __init__(self, asked, port, timeout):
+        super().__init__(port.host, port.number, timeout=timeout)
+        self._asked, self._port = asked, port
+
+    def connect(self):
+        """The listening socket that is there before and after has taken the connection: the process binds one address, and
+        no other socket is preferred to it."""
+        super().connect()
+        if _port(self._asked.pid, self._asked.helper) != self._port:
+            self.close()
+            raise NotAnswering(f"process {self._asked.pid} does not listen at {self._port} any more")
 
 
 def _is_elsewhere(pid):
@@ -184,7 +220,7 @@ def _connection(asked, timeout):
     if _is_elsewhere(asked.pid):
         raise NotAnswering(f"process {asked.pid} answers at a port of another network namespace: enter it with `nsenter --net`, "
                            "or have it answer at a Unix socket")
-    return http.client.HTTPConnection("127.0.0.1", address, timeout=timeout)
+    return PortConnection(asked, address, timeout)
 
 
 @contextlib.contextmanager

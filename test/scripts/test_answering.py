@@ -32,7 +32,7 @@ def test_a_descriptor_that_is_closed_meanwhile_hides_no_other(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setattr(answering.os, "stat", stat)
         asked = answering.Process(os.getpid(), "", "", helper)
-        assert asked.address() == server.getsockname()[1]
+        assert asked.address()[:2] == server.getsockname()
     assert f"{helper}/fd/{closes}" in listed
 
 
@@ -63,7 +63,7 @@ def test_a_process_that_has_ended_answers_nowhere():
 
 def test_a_process_that_ends_before_it_is_asked_is_said_to(monkeypatch):
     """The port of the process was still found."""
-    monkeypatch.setattr(answering, "_port", lambda *_: 6060)
+    monkeypatch.setattr(answering, "_port", lambda *_: answering.Port("127.0.0.1", 6060, "1"))
     with pytest.raises(answering.NotAnswering, match=f"process {ENDED} has ended"):
         answering.ask(answering.Process(ENDED, "", "", ""), "/status")
 
@@ -76,3 +76,24 @@ def test_no_process_is_asked_in_the_place_of_another(tmp_path):
         answering.UnixConnection(str(tmp_path / "socket"), 10, os.getpid()).connect()
         with pytest.raises(answering.NotAnswering, match=f"process {os.getpid()} answers at its socket"):
             answering.UnixConnection(str(tmp_path / "socket"), 10, os.getpid() + 1).connect()
+
+
+def test_nothing_is_sent_where_the_process_listens_no_more():
+    """The process has closed its port, and another process has taken it, between the reading of the table and the connection."""
+    helper = f"/proc/self/task/{threading.get_native_id()}"
+    asked = answering.Process(os.getpid(), "", "", helper)
+    with socket.create_server(("127.0.0.1", 0)):
+        port = asked.address()
+        answering.PortConnection(asked, port, 10).connect()
+        with pytest.raises(answering.NotAnswering, match=re.escape(f"does not listen at {port} any more")):
+            answering.PortConnection(asked, port._replace(inode="1"), 10).connect()
+
+
+def test_addresses_of_both_tables_are_read():
+    helper = f"/proc/self/task/{threading.get_native_id()}"
+    for family, host, text in ((socket.AF_INET, "127.0.0.2", "127.0.0.2"), (socket.AF_INET6, "::1", "[::1]")):
+        with socket.create_server((host, 0), family=family) as server:
+            number = server.getsockname()[1]
+            asked = answering.Process(os.getpid(), "", "", helper)
+            assert asked.address()[:2] == (host, number)
+            assert answering.shown(asked) == f"{text}:{number}"

@@ -1,8 +1,11 @@
 """`otelprof ps`, `ctl` and `record` work with real processes that listen."""
 
+import contextlib
 import json
 import os
+import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -33,6 +36,10 @@ class Profiled:
             return ask(process(self.process.pid), "/status")
         except NotAnswering:
             return None
+
+    def address(self):
+        with contextlib.suppress(NotAnswering):  # the library is not loaded yet
+            return process(self.process.pid).address()
 
     def until_it_answers(self):
         eventually(self.answers, "an answer", unless=self.process.poll)
@@ -75,6 +82,42 @@ def test_a_process_is_found_wherever_it_answers(profiled, tmp_path, listen):
     assert shown[listen] in line and "answers" in line
     status = json.loads(otelprof("ctl", program.pid, "status").stdout)
     assert status["pid"] == program.process.pid
+    assert program.over() == 7
+
+
+class Impostor(threading.Thread):
+    """Is another process's server at the program's port of 127.0.0.1: it requires a token, and keeps what it gets."""
+
+    def __init__(self, number):
+        super().__init__(daemon=True)
+        self.got = b""
+        self.server = socket.create_server(("127.0.0.1", number))
+
+    def run(self):
+        with contextlib.suppress(OSError):  # the test has ended
+            while True:
+                with self.server.accept()[0] as client:
+                    self.got += client.recv(65536)
+                    client.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+def test_a_process_at_the_ipv6_address_is_asked_there(profiled, tmp_path):
+    """Another process may have the same port of 127.0.0.1. It got the token."""
+    token = {"OTEL_PROFILER_LISTEN_TOKEN": "s3cret"}
+    program = profiled("[::1]:0", OTEL_PROFILER_LISTEN_CONTROL="true", OTEL_PROFILER_LOG_FILE="/dev/null", **token)
+    port = eventually(program.address, "an address", unless=program.process.poll)
+    assert port.host == "::1"
+    impostor = Impostor(port.number)
+    impostor.start()
+    with impostor.server:
+        env = {**os.environ, **token}
+        status = otelprof("ctl", program.pid, "status", env=env)
+        recorded = otelprof("record", program.pid, "--seconds", "1", "-o", tmp_path / "r.otlp", env=env)
+        listed = otelprof("ps").stdout
+    assert impostor.got == b"" and status.returncode == 0, status.stderr
+    assert json.loads(status.stdout)["pid"] == program.process.pid
+    assert recorded.returncode == 0, recorded.stderr
+    assert f" [::1]:{port.number} " in listed
     assert program.over() == 7
 
 

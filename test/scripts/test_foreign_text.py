@@ -58,9 +58,10 @@ def fake(tmp_path, monkeypatch):
         if is_unix:
             listens.bind(str(tmp_path / "socket"))
         opened.append(listens)
-        address = str(tmp_path / "socket") if is_unix else listens.getsockname()[1]
+        address = str(tmp_path / "socket") if is_unix else answering.Port(*listens.getsockname(), "1")
         monkeypatch.setattr(answering.Process, "address", lambda _: address)
-        monkeypatch.setattr(answering, "process", lambda pid: answering.Process(os.getpid(), "", "", ""))
+        monkeypatch.setattr(answering, "_port", lambda *_: address)
+        monkeypatch.setattr(answering, "process", lambda pid: answering.Process(os.getpid(), "", "", "a helper"))
         return Fake(listens, answers)
 
     yield make
@@ -74,7 +75,7 @@ def says(body, status="200 OK"):
 
 @pytest.fixture
 def ours():
-    return answering.Process(os.getpid(), "", "", "")
+    return answering.Process(os.getpid(), "", "", "a helper")
 
 
 @pytest.mark.parametrize("what", ["status", "on", "flush"])
