@@ -35,6 +35,14 @@ class NotAnswering(OSError):
     """No process can respond; the message gives the reason."""
 
 
+class Refused(NotAnswering):
+    """Is raised for a response that is no 200."""
+
+    def __init__(self, message, status):
+        super().__init__(message)
+        self.status = status
+
+
 class Port(NamedTuple):
     """Is a port at which a process listens, at one address of this machine: another process may have the same port at
     another address."""
@@ -270,7 +278,7 @@ def answer_of(connection, who, path, method="GET", body=None, most=MOST_SAID):
     if status == http.client.UNAUTHORIZED and token and not isinstance(connection, UnixConnection):
         status, answer = _exchange(connection, who, method, path, body, {"Authorization": f"Bearer {token}"}, most)
     if status != http.client.OK:
-        raise NotAnswering(f"{who}: {printable(answer[:MOST_OF_AN_ERROR].decode(errors='replace').strip())}")
+        raise Refused(f"{who}: {printable(answer[:MOST_OF_AN_ERROR].decode(errors='replace').strip())}", status)
     return answer
 
 

@@ -1,6 +1,7 @@
 """Implements `otelprof ps`, `ctl` and `record` for processes that are profiled now."""
 
 import argparse
+import http.client
 import json
 import os
 import sys
@@ -116,31 +117,44 @@ def add_ctl(sub):
 # --- record ---
 
 
-def _is_off(asked):
-    """Returns whether settings turned it off: no recording turns on what a program has stopped by a call."""
+def _is_on(asked):
     answer = answering.ask(asked, "/status")
     try:
-        found = json.loads(answer)
-        return found["settings"][START] == "off" and not found.get("paused_by_program")
+        return json.loads(answer)["settings"][START] == "on"
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise answering.NotAnswering(f"process {asked.pid} answers with something else than its status") from error
 
 
-def _query(asked, options):
-    fields = {"seconds": options.seconds}
-    if _is_off(asked):
-        fields[START] = "on"
+def _additions(options):
+    """Returns the settings of a recording. A recording turns sampling on even where it is on: another recording may have
+    turned it on, and may end first. No recording turns on what a program has stopped by a call."""
+    fields = {START: "on"}
     if options.frequency:
         fields["OTEL_PROFILER_CPU_FREQUENCY"] = options.frequency
     fields.update(value.split("=", 1) for value in options.set)
-    return urllib.parse.urlencode(fields)
+    return fields
+
+
+def _recorded(asked, options):
+    def ask(additions):
+        query = urllib.parse.urlencode({"seconds": options.seconds, **additions})
+        return answering.ask(asked, f"/otlp?{query}", timeout=options.seconds + PATIENCE_SECONDS, most=answering.MOST_BYTES)
+
+    additions = _additions(options)
+    try:
+        return ask(additions)
+    except answering.Refused as refused:
+        # a port without OTEL_PROFILER_LISTEN_CONTROL: what is on can be recorded as it is
+        if refused.status != http.client.FORBIDDEN or additions != {START: "on"} or not _is_on(asked):
+            raise
+    return ask({})
 
 
 def record(options):
     refuse_one_file(options.output, options.flamegraph)
     asked = answering.process(options.pid)
     with ended_by_ctrl_c():
-        answer = answering.ask(asked, f"/otlp?{_query(asked, options)}", timeout=options.seconds + PATIENCE_SECONDS, most=answering.MOST_BYTES)
+        answer = _recorded(asked, options)
     if not answer:
         raise answering.NotAnswering(f"process {options.pid} has exported nothing in that time: nothing was sampled")
     with whole_file(options.output) as file:

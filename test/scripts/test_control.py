@@ -162,6 +162,50 @@ def test_a_type_that_is_off_is_on_for_a_recording(profiled, tmp_path):
     program.over()
 
 
+def setting(program, name="OTEL_PROFILER_START"):
+    return json.loads(program.answers())["settings"][name]
+
+
+@pytest.mark.parametrize("first", ["recording", "off"])
+def test_a_recording_keeps_sampling_on_when_what_was_on_before_ends(profiled, tmp_path, first):
+    """A recording that began while another one sampled stopped with that one; so did a recording at `ctl off`. A setting of
+    each shows that it goes on."""
+    program = profiled(**({"OTEL_PROFILER_START": "off"} if first == "recording" else {})).until_it_answers()
+    hour = [OTELPROF, "record", program.pid, "--seconds", "3600", "-o"]
+    if first == "recording":
+        ends = subprocess.Popen([*hour, tmp_path / "ends", "--set", "OTEL_PROFILER_MAX_OVERHEAD=50"])
+        eventually(lambda: setting(program, "OTEL_PROFILER_MAX_OVERHEAD"), "a recording", holds=lambda value: value == "50", unless=ends.poll)
+    goes_on = subprocess.Popen([*hour, tmp_path / "goes-on", "--set", "OTEL_PROFILER_WAIT_FREQUENCY=77"])
+    eventually(lambda: setting(program, "OTEL_PROFILER_WAIT_FREQUENCY"), "a recording", holds=lambda value: value == "77", unless=goes_on.poll)
+    assert setting(program) == "on"
+    if first == "recording":
+        ends.terminate()
+        ends.wait(TIMEOUT_S)
+        eventually(lambda: setting(program, "OTEL_PROFILER_MAX_OVERHEAD"), "its end", holds=lambda value: value != "50")
+    else:
+        assert otelprof("ctl", program.pid, "off").returncode == 0
+    assert setting(program) == "on"
+    goes_on.terminate()
+    goes_on.wait(TIMEOUT_S)
+    eventually(lambda: setting(program), "that sampling is off", holds=lambda value: value == "off")
+    assert program.over() == 7
+
+
+def test_a_port_that_changes_nothing_is_recorded_as_it_is(profiled, tmp_path):
+    program = profiled("127.0.0.1:0", OTEL_PROFILER_LOG_FILE="/dev/null").until_it_answers()
+    assert otelprof("record", program.pid, "--seconds", "1", "-o", tmp_path / "r.otlp").returncode == 0
+    refused = otelprof("record", program.pid, "--seconds", "1", "--frequency", "499", "-o", tmp_path / "other")
+    assert refused.returncode == 2 and "OTEL_PROFILER_LISTEN_CONTROL" in refused.stderr
+    assert program.over() == 7
+
+
+def test_a_port_that_is_off_and_changes_nothing_is_not_recorded(profiled, tmp_path):
+    program = profiled("127.0.0.1:0", OTEL_PROFILER_START="off", OTEL_PROFILER_LOG_FILE="/dev/null").until_it_answers()
+    refused = otelprof("record", program.pid, "--seconds", "1", "-o", tmp_path / "r.otlp")
+    assert refused.returncode == 2 and "OTEL_PROFILER_LISTEN_CONTROL" in refused.stderr
+    assert program.over() == 7
+
+
 def test_processes_that_do_not_respond_are_listed_so(profiled):
     program = profiled(None)
     done = eventually(lambda: otelprof("ctl", program.pid, "status"), "that it does not answer", unless=program.process.poll,
