@@ -59,7 +59,7 @@ class Process(NamedTuple):
     pid: int
     user: str
     command: str
-    helper: str  # the helper thread's folder in /proc; "" before there is one
+    helper: str  # the helper thread's folder in /proc; "": the library is loaded, and there is no such thread
 
     def address(self):
         """Returns the path of a socket, or a Port; None: the process does not listen, or this user may not see where."""
@@ -105,7 +105,8 @@ def _command(pid):
 
 
 def process(pid):
-    """Returns the profiled process of that id."""
+    """Returns the process of that id: it is profiled, or has loaded the library, which is no sign of that by itself. A process
+    that is excluded or disabled has the library and no helper thread, and so has a forked child that has not computed yet."""
     if not os.path.exists(f"/proc/{pid}"):
         raise NotAnswering(f"there is no process {pid}")
     helper = _helper(pid)
@@ -115,7 +116,7 @@ def process(pid):
 
 
 def processes():
-    """Returns the processes that this user may see."""
+    """Returns the processes that have the library and that this user may see."""
     found = []
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         with contextlib.suppress(OSError):  # the process is not profiled, or has ended
@@ -169,6 +170,8 @@ def _port(pid, helper):
 
 def shown(process_found):
     """Returns where a process listens, as text. The process may end at any time: each of its links is read once."""
+    if not process_found.helper:
+        return "loaded"
     for file in _unix_sockets(process_found.helper).values():
         return f"unix:{file}"
     port = _port(process_found.pid, process_found.helper)
@@ -219,6 +222,9 @@ def _is_elsewhere(pid):
 
 
 def _connection(asked, timeout):
+    if not asked.helper:
+        raise NotAnswering(f"process {asked.pid} has loaded the library, and is not profiled: it is excluded or disabled, or has no "
+                           "helper thread yet (a forked child has none until it has computed for 10 ms)")
     address = asked.address()
     if address is None:
         raise NotAnswering(f"process {asked.pid} is profiled and does not answer: start it with OTEL_PROFILER_LISTEN, such as "

@@ -65,7 +65,7 @@ def test_a_process_that_ends_before_it_is_asked_is_said_to(monkeypatch):
     """The port of the process was still found."""
     monkeypatch.setattr(answering, "_port", lambda *_: answering.Port("127.0.0.1", 6060, "1"))
     with pytest.raises(answering.NotAnswering, match=f"process {ENDED} has ended"):
-        answering.ask(answering.Process(ENDED, "", "", ""), "/status")
+        answering.ask(answering.Process(ENDED, "", "", f"/proc/{ENDED}/task/{ENDED}"), "/status")
 
 
 def test_no_process_is_asked_in_the_place_of_another(tmp_path):

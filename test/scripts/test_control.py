@@ -207,11 +207,24 @@ def test_a_port_that_is_off_and_changes_nothing_is_not_recorded(profiled, tmp_pa
 
 
 def test_processes_that_do_not_respond_are_listed_so(profiled):
+    """Before its constructor has run, a process has the library and no helper thread."""
     program = profiled(None)
     done = eventually(lambda: otelprof("ctl", program.pid, "status"), "that it does not answer", unless=program.process.poll,
                       holds=lambda done: "does not answer" in done.stderr)
     assert done.returncode == 2 and "OTEL_PROFILER_LISTEN" in done.stderr
     program.over()
+
+
+@pytest.mark.parametrize("unprofiled", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_PROFILER_EXCLUDE": "answers"}], ids=" ".join)
+def test_a_process_that_is_excluded_or_disabled_is_not_said_to_be_profiled(profiled, tmp_path, unprofiled):
+    """The library is loaded; no setting of the process's listener would make it respond."""
+    program = profiled(f"unix:{tmp_path}/", **unprofiled)
+    done = eventually(lambda: otelprof("ctl", program.pid, "status"), "that it is loaded", unless=program.process.poll,
+                      holds=lambda done: "loaded" in done.stderr)
+    assert done.returncode == 2 and "is not profiled" in done.stderr and "OTEL_PROFILER_LISTEN" not in done.stderr
+    (line,) = [line for line in otelprof("ps").stdout.splitlines() if line.split()[0] == program.pid]
+    assert line.split()[2] == "loaded"
+    assert program.over() == 7
 
 
 @pytest.mark.parametrize(("pid", "why"), [("999999999", "there is no process"), ("1", "is not profiled")])
