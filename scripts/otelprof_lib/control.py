@@ -15,7 +15,7 @@ from .flamegraph import write_page
 from .foreign import printable, printable_lines, say
 from .waits import with_wall
 from .waking import ended_by_ctrl_c
-from .whole_file import refuse_one_file, whole_file
+from .whole_file import check_outputs, refuse_one_file, whole_file
 
 START = "OTEL_PROFILER_START"
 PATIENCE_SECONDS = 60  # beyond the requested time
@@ -152,6 +152,7 @@ def _recorded(asked, options):
 
 def record(options):
     refuse_one_file(options.output, options.flamegraph)
+    check_outputs(options.output, options.flamegraph)
     asked = answering.process(options.pid)
     with ended_by_ctrl_c():
         answer = _recorded(asked, options)

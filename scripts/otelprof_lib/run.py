@@ -31,7 +31,7 @@ from .repeats import each_once
 from .report import report
 from .waits import with_wall, without_idle
 from .waking import wait_for
-from .whole_file import Output, refuse_one_file
+from .whole_file import Output, check_outputs, refuse_one_file
 
 # children may outlive the program a little; then a last export may still be on its way
 QUIET_SECONDS = 0.3
@@ -268,6 +268,7 @@ def run(options):
         return 2
     output = options.output or default_output(program_of(options.command), os.getpid())
     refuse_one_file(output, options.flamegraph)
+    check_outputs(options.flamegraph)
     places.load_messages()  # reports a missing part before the program runs
     places.library()
     with _Exports(output) as file:

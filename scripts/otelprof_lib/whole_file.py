@@ -25,6 +25,18 @@ def refuse_one_file(output, page):
         raise OneFile(f"--output and --flamegraph are one file, {names}: give each its own")
 
 
+def check_outputs(*paths):
+    """Raises the error that an output would raise once it is made, before long work is done for it. Leaves nothing behind, and
+    opens no pipe, which would end for its reader. A path may be None."""
+    for path in filter(None, paths):
+        place = _Place(path)
+        place.close()
+        if place.facts and stat.S_ISDIR(place.facts.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not place.is_special():
+            Output(path).close()
+
+
 # --- where a name leads ---
 
 

@@ -2,6 +2,7 @@
 interrupted."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import pytest
 from captured import OTELPROF, PROGRAMS, otelprof, succeeds, sums
 from otelprof_lib.capture_file import append_message
+from otelprof_lib.whole_file import check_outputs
 from processes import reads_from
 from waiting import TIMEOUT_S, eventually
 
@@ -205,3 +207,35 @@ def test_a_pipe_whose_reader_has_ended_is_no_error(folder, words):
     with open(writer, "wb") as pipe:
         done = subprocess.run(words, cwd=folder, stdout=pipe, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("option", ["-o", "--flamegraph"])
+@pytest.mark.parametrize(("output", "why"), [("nowhere/out", "No such file or directory"), ("a-folder", "Is a directory")])
+def test_no_recording_is_made_for_an_output_that_cannot_be_written(folder, option, output, why):
+    """The whole recording was lost at its end. The process 999999999 is asked for after the outputs."""
+    (folder / "a-folder").mkdir()
+    before = sorted(os.listdir(folder))
+    other = ["--flamegraph", "html"] if option == "-o" else ["-o", "new"]
+    done = otelprof("record", "999999999", option, output, *other, cwd=folder)
+    assert (done.returncode, done.stderr) == (2, f"otelprof: {output}: {why}\n")
+    assert otelprof("record", "999999999", "-o", "new", "--flamegraph", "out", cwd=folder).stderr == "otelprof: there is no process 999999999\n"
+    assert sorted(os.listdir(folder)) == before and (folder / "out").read_text() == "as it was"
+
+
+def test_no_program_runs_for_a_page_that_cannot_be_written(folder):
+    done = otelprof("run", "--flamegraph", "nowhere/page", "touch", "ran", cwd=folder)
+    assert (done.returncode, done.stderr) == (2, "otelprof: nowhere/page: No such file or directory\n")
+    assert not (folder / "ran").exists()
+
+
+def test_the_check_of_an_output_ends_no_pipe(folder):
+    """A pipe that is opened and closed has ended for its reader."""
+    os.mkfifo(folder / "pipe")
+    reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        check_outputs(str(folder / "pipe"))
+        poll = select.poll()
+        poll.register(reader, select.POLLIN)
+        assert poll.poll(0) == []  # no hang-up: nobody has opened and closed it
+    finally:
+        os.close(reader)
