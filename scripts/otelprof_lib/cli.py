@@ -128,7 +128,7 @@ def _status_of(action):
     except BrokenPipeError:  # `otelprof top FILE | head`
         _drop_output()
         return 0
-    except (NothingChosen, OneFile) as error:
+    except (NothingChosen, OneFile, control.NoSetting) as error:
         say(error)
         return 2
     except KeyboardInterrupt:

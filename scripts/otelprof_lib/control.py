@@ -61,7 +61,41 @@ def _setting(text):
     name, equals, _ = text.partition("=")
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
-    return text if name.startswith("OTEL_") else f"OTEL_PROFILER_{text}"
+    return text
+
+
+def _settings(asked):
+    """Returns the settings that the process can change, with their values."""
+    answer = answering.ask(asked, "/status")
+    try:
+        return {str(name): value for name, value in json.loads(answer)["settings"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise answering.NotAnswering(f"process {asked.pid} answers with something else than its status") from error
+
+
+class NoSetting(Exception):
+    """Is raised for a name that is no setting of the process."""
+
+
+def _full_names(asked, values):
+    """Returns each NAME=VALUE with the variable's name: OTEL_PROFILER_ or OTEL_ may be left out, in small letters, too."""
+    if not values:
+        return []
+    settings = _settings(asked)
+    full = {}
+    for prefix in ("OTEL_PROFILER_", "OTEL_", ""):
+        full |= {name.removeprefix(prefix): name for name in settings if name.startswith(prefix)}
+    found = []
+    for name, _, value in (it.partition("=") for it in values):
+        if name.upper() not in full:
+            raise NoSetting(f"{name} is no setting that a running process can change; these are: "
+                            f"{', '.join(map(_short, settings))}")
+        found.append(f"{full[name.upper()]}={value}")
+    return found
+
+
+def _short(name):
+    return name.removeprefix("OTEL_").removeprefix("PROFILER_")
 
 
 def _print(answer):
@@ -86,7 +120,7 @@ def turn_off(asked, _):
 
 
 def set_values(asked, values):
-    return _set(asked, values)
+    return _set(asked, _full_names(asked, values))
 
 
 def flush(asked, _):
@@ -117,21 +151,13 @@ def add_ctl(sub):
 # --- record ---
 
 
-def _is_on(asked):
-    answer = answering.ask(asked, "/status")
-    try:
-        return json.loads(answer)["settings"][START] == "on"
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise answering.NotAnswering(f"process {asked.pid} answers with something else than its status") from error
-
-
-def _additions(options):
+def _additions(asked, options):
     """Returns the settings of a recording. A recording turns sampling on even where it is on: another recording may have
     turned it on, and may end first. No recording turns on what a program has stopped by a call."""
     fields = {START: "on"}
     if options.frequency:
         fields["OTEL_PROFILER_CPU_FREQUENCY"] = options.frequency
-    fields.update(value.split("=", 1) for value in options.set)
+    fields.update(value.split("=", 1) for value in _full_names(asked, options.set))
     return fields
 
 
@@ -140,12 +166,12 @@ def _recorded(asked, options):
         query = urllib.parse.urlencode({"seconds": options.seconds, **additions})
         return answering.ask(asked, f"/otlp?{query}", timeout=options.seconds + PATIENCE_SECONDS, most=answering.MOST_BYTES)
 
-    additions = _additions(options)
+    additions = _additions(asked, options)
     try:
         return ask(additions)
     except answering.Refused as refused:
         # a port without OTEL_PROFILER_LISTEN_CONTROL: what is on can be recorded as it is
-        if refused.status != http.client.FORBIDDEN or additions != {START: "on"} or not _is_on(asked):
+        if refused.status != http.client.FORBIDDEN or additions != {START: "on"} or _settings(asked).get(START) != "on":
             raise
     return ask({})
 

@@ -138,6 +138,29 @@ def test_settings_are_set_by_their_short_names_too(profiled):
     program.over()
 
 
+@pytest.mark.parametrize(("short", "value"), [("LOG_LEVEL", "debug"), ("log_level", "error"), ("cpu_frequency", "498"), ("profiler_cpu_frequency", "497")])
+def test_each_setting_has_its_short_name(profiled, tmp_path, short, value):
+    """LOG_LEVEL is OTEL_LOG_LEVEL, and no setting of the profiler's prefix. A recording's settings have these names, too."""
+    program = profiled(OTEL_PROFILER_MAX_OVERHEAD="none").until_it_answers()
+    done = otelprof("ctl", program.pid, "set", f"{short}={value}")
+    full = "OTEL_LOG_LEVEL" if "log" in short.lower() else "OTEL_PROFILER_CPU_FREQUENCY"
+    assert done.returncode == 0, done.stderr
+    assert settings_of(done)[full] == value
+    recorded = otelprof("record", program.pid, "--seconds", "1", "--set", f"{short}={value}", "-o", tmp_path / "r.otlp")
+    assert recorded.returncode == 0, recorded.stderr
+    program.over()
+
+
+@pytest.mark.parametrize("arguments", [["ctl", "set", "MAX_SAMPLES=5"], ["record", "--set", "MAX_SAMPLES=5", "-o", "new"]])
+def test_a_name_that_is_no_setting_is_refused_with_those_that_are(profiled, tmp_path, arguments):
+    program = profiled().until_it_answers()
+    done = otelprof(arguments[0], program.pid, *arguments[1:], cwd=tmp_path)
+    names = [name.removeprefix("OTEL_").removeprefix("PROFILER_") for name in json.loads(program.answers())["settings"]]
+    assert done.returncode == 2 and "MAX_SAMPLES is no setting" in done.stderr
+    assert {"CPU_FREQUENCY", "LOG_LEVEL"} < set(names) and done.stderr.rstrip().endswith(", ".join(names))
+    program.over()
+
+
 def test_an_export_is_asked_for(profiled):
     program = profiled().until_it_answers()
     assert otelprof("ctl", program.pid, "flush").returncode == 0

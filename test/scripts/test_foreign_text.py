@@ -121,7 +121,7 @@ def test_an_answer_that_comes_byte_by_byte_has_one_time_limit(fake, ours, head):
 def test_a_status_that_is_none_is_said_to_be(fake, ours, body):
     fake(says(body))
     with pytest.raises(answering.NotAnswering, match="something else than its status"):
-        control._is_on(ours)
+        control._settings(ours)
 
 
 def test_the_token_goes_only_where_one_is_asked_for(fake, ours, monkeypatch):
