@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import sys
+import time
 import urllib.parse
 
 from . import answering
@@ -176,17 +177,25 @@ def _recorded(asked, options):
     return ask({})
 
 
+def _duration(begin, options):
+    """Returns how long was recorded, as text: a process that ends responds at once with what it has."""
+    took = time.monotonic() - begin
+    return f"{options.seconds} s" if took >= options.seconds else f"the last {took:.1f} s"
+
+
 def record(options):
     refuse_one_file(options.output, options.flamegraph)
     check_outputs(options.output, options.flamegraph)
     asked = answering.process(options.pid)
+    begin = time.monotonic()
     with ended_by_ctrl_c():
         answer = _recorded(asked, options)
+    duration = _duration(begin, options)
     if not answer:
         raise answering.NotAnswering(f"process {options.pid} has exported nothing in that time: nothing was sampled")
     with whole_file(options.output) as file:
         file.write(answer)
-    say(f"{options.seconds} s of process {options.pid} in {options.output}")
+    say(f"{duration} of process {options.pid} in {options.output}")
     if options.flamegraph:
         write_page(options.flamegraph, f"process {options.pid}", with_wall(aggregate(each_message(options.output), False, False, False)))
         say(f"flame graph in {options.flamegraph}")

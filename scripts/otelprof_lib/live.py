@@ -1,7 +1,7 @@
 """Implements `otelprof live`: the page of `view` follows a program that runs and listens, or one that is started here.
 
-A program that is started here sends its exports to this command, as under `otelprof run`: including those of its children and
-the last one, made at its end, which no request could get.
+A program that is started here sends its exports to this command, as under `otelprof run`: including those of its children,
+which no request could get.
 """
 
 import contextlib

@@ -214,6 +214,30 @@ def test_a_recording_keeps_sampling_on_when_what_was_on_before_ends(profiled, tm
     assert program.over() == 7
 
 
+@pytest.mark.parametrize("listen", ["socket", "port"])
+def test_a_process_that_ends_during_a_recording_leaves_what_was_recorded(profiled, tmp_path, listen):
+    """The client got a refusal, and nothing of the hour that it had recorded. The second export of the window is the process's
+    last one: it has CPU time from after the beginning of the recording."""
+    places = {"socket": f"unix:{tmp_path}/", "port": "127.0.0.1:0"}
+    program = profiled(places[listen], OTEL_PROFILER_LISTEN_CONTROL="true", OTEL_PROFILER_MAX_OVERHEAD="none",
+                       OTEL_PROFILER_LOG_FILE="/dev/null").until_it_answers()
+    recording = subprocess.Popen([OTELPROF, "record", program.pid, "--seconds", "3600", "--frequency", "999", "--set", "WAIT_FREQUENCY=77",
+                                  "-o", tmp_path / "r.otlp"], stderr=subprocess.PIPE, text=True)
+    eventually(lambda: setting(program, "OTEL_PROFILER_WAIT_FREQUENCY"), "the recording", holds=lambda value: value == "77", unless=recording.poll)
+    exports_once(program)
+    assert program.over() == 7
+    said = recording.communicate(timeout=TIMEOUT_S)[1]
+    assert recording.returncode == 0 and said.startswith("otelprof: the last "), said
+    assert "burns_cpu" in otelprof("top", tmp_path / "r.otlp", "--kind", "cpu").stdout
+
+
+def exports_once(program):
+    """The first export since then begins each recording that was asked for before; the process burns CPU time after it."""
+    assert otelprof("ctl", program.pid, "flush").returncode == 0
+    begin = json.loads(program.answers())["process_cpu_seconds"]
+    eventually(lambda: json.loads(program.answers())["process_cpu_seconds"], "CPU time", holds=lambda now: now > begin + 0.3)
+
+
 def test_a_port_that_changes_nothing_is_recorded_as_it_is(profiled, tmp_path):
     program = profiled("127.0.0.1:0", OTEL_PROFILER_LOG_FILE="/dev/null").until_it_answers()
     assert otelprof("record", program.pid, "--seconds", "1", "-o", tmp_path / "r.otlp").returncode == 0

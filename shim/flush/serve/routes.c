@@ -379,8 +379,9 @@ void reply_to_window(struct serve *serve, struct window *window) {
         window_refuse(window);
     if (window->refused || window->state != WINDOW_DONE) {
         reply_text(window->request, MHD_HTTP_SERVICE_UNAVAILABLE,
-                   window->refused ? "There is no memory for the response."
-                                   : "The process cannot respond now; try again.");
+                   window->refused    ? "There is no memory for the response."
+                   : serve->is_ending ? "The process is ending; nothing was recorded."
+                                      : "The process cannot respond now; try again.");
         return;
     }
     switch (window->form) {

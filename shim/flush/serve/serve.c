@@ -8,11 +8,15 @@
 #include "serve_state.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 /* Sets how often clients with an open window are checked for having disconnected, in ns. */
 enum { CLIENT_CHECK_NANO = 1000 * 1000 * 1000 };
+/* Bounds how long the end of the process waits for clients to read what they have recorded. A
+ * client on the same machine reads 64 MiB in some 30 ms. */
+static const uint64_t last_replies_nano = UINT64_C(200) * NANO_PER_MILLI;
 
 /* --- opening --- */
 
@@ -147,9 +151,24 @@ bool serve_try_again(struct serve *serve) {
     return true;
 }
 
+/* Replies to all open windows with what they have, for the last export has been made. A reply that
+ * the client's socket does not take at once has a bounded time. */
+static void send_last_replies(struct serve *serve) {
+    const uint64_t until = monotonic_nano() + last_replies_nano;
+    for (struct window *it = serve->windows; it; it = it->next)
+        window_cut(it, serve->taken_unix);
+    end_all_windows(serve);
+    while (http_server_step(serve->server) && http_server_reply_bytes(serve->server) &&
+           monotonic_nano() < until)
+        (void)poll(NULL, 0, 1);
+}
+
 void serve_close(struct serve *serve) {
     if (!serve)
         return;
+    serve->is_ending = true;
+    if (serve->server && serve->windows)
+        send_last_replies(serve);
     serve_pause(serve);
     for (unsigned kind = 0; kind < PPROF_KINDS; kind++)
         pprof_sum_close(serve->since_start[kind]);

@@ -23,6 +23,7 @@ struct serve {
     /* sums by pprof_kind_summed(), for requests without `seconds`. NULL: the kind is not profiled,
      * or not cumulative */
     struct pprof_sum *since_start[PPROF_KINDS];
+    bool is_ending; /* the process has made its last export */
     bool in_export; /* the current export's first part has been taken */
 };
 

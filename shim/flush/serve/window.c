@@ -55,6 +55,13 @@ void window_end_export(struct window *window, uint64_t now, uint64_t now_unix) {
     }
 }
 
+void window_cut(struct window *window, uint64_t end_unix) {
+    if (window->state != WINDOW_TAKES || end_unix <= window->begin_unix)
+        return;
+    window->state = WINDOW_DONE;
+    window->end_unix = end_unix;
+}
+
 void window_refuse(struct window *window) {
     window->state = WINDOW_DONE;
     window->refused = true;

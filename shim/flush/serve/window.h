@@ -4,6 +4,8 @@
  *   BEGINS ──an export: the period begins──► TAKES ──an export after the period──► DONE
  *   NEXT ────an export───────────────────────────────────────────────────────────► DONE
  *
+ * If the process ends first, its last export ends the period.
+ *
  * The export that begins a period is not part of it. It has the values at that moment, which the
  * window's sum uses as the start of a difference.
  *
@@ -52,6 +54,10 @@ void window_take_bytes(struct window *window, const uint8_t *request, size_t siz
 
 /* Ends an export, which covers samples up to `now`. */
 void window_end_export(struct window *window, uint64_t now, uint64_t now_unix);
+
+/* Ends a window whose period is under way at the last export of an ending process, which covers
+ * samples up to `end_unix`: the window has what there is. Other windows do not change. */
+void window_cut(struct window *window, uint64_t end_unix);
 
 /* Ends the window for lack of memory. */
 void window_refuse(struct window *window);
