@@ -11,8 +11,9 @@ import urllib.parse
 from . import answering
 from .aggregate import aggregate
 from .arguments import positive, seconds
-from .capture_file import each_message
+from .capture_file import BROKEN, BadFile, decoded
 from .flamegraph import write_page
+from .following import messages_in
 from .foreign import printable, printable_lines, say
 from .waits import with_wall
 from .waking import ended_by_ctrl_c
@@ -183,6 +184,13 @@ def _duration(begin, options):
     return f"{options.seconds} s" if took >= options.seconds else f"the last {took:.1f} s"
 
 
+def _profiles(answer, who):
+    try:
+        return with_wall(aggregate(map(decoded, messages_in(answer)), False, False, False))
+    except BROKEN as error:
+        raise BadFile(f"{who} has answered with something else than profiles: {error}") from error
+
+
 def record(options):
     refuse_one_file(options.output, options.flamegraph)
     check_outputs(options.output, options.flamegraph)
@@ -197,7 +205,7 @@ def record(options):
         file.write(answer)
     say(f"{duration} of process {options.pid} in {options.output}")
     if options.flamegraph:
-        write_page(options.flamegraph, f"process {options.pid}", with_wall(aggregate(each_message(options.output), False, False, False)))
+        write_page(options.flamegraph, f"process {options.pid}", _profiles(answer, f"process {options.pid}"))
         say(f"flame graph in {options.flamegraph}")
     return 0
 
@@ -205,7 +213,7 @@ def record(options):
 def add_record(sub):
     sub.add_argument("pid", type=int, metavar="PID")
     sub.add_argument("--seconds", type=seconds, default=30, metavar="N", help="30 if it is not said; an hour at most")
-    sub.add_argument("-o", "--output", required=True, metavar="FILE", help="what `otelprof top` and the others read")
+    sub.add_argument("-o", "--output", required=True, metavar="FILE", help="what `otelprof top` and the others read; -: standard output")
     sub.add_argument("--frequency", type=positive, metavar="HZ", help="of CPU samples, for that time")
     sub.add_argument("--set", action="append", default=[], type=_setting, metavar="NAME=VALUE", help="another setting, for that time")
     sub.add_argument("--flamegraph", metavar="HTML", help="also a page of it")

@@ -2,9 +2,11 @@
 
 import contextlib
 import errno
+import io
 import os
 import secrets
 import stat
+import sys
 
 MOST_LINKS = 40  # as many as the kernel follows
 
@@ -28,7 +30,9 @@ def refuse_one_file(output, page):
 def check_outputs(*paths):
     """Raises the error that an output would raise once it is made, before long work is done for it. Leaves nothing behind, and
     opens no pipe, which would end for its reader. A path may be None."""
-    for path in filter(None, paths):
+    for path in paths:
+        if not path or path == "-":
+            continue
         place = _Place(path)
         place.close()
         if place.facts and stat.S_ISDIR(place.facts.st_mode):
@@ -126,6 +130,24 @@ class _Place:
         self.folder = -1
 
 
+class _Named(io.FileIO):
+    """Names the file in the error of a write, which a full disk makes: the system's error names none."""
+
+    def __init__(self, descriptor, path):
+        super().__init__(descriptor, "wb")
+        self._path = path
+
+    def write(self, data):
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise type(error)(error.errno, error.strerror, self._path) from error
+
+
+def _opened(descriptor, path):
+    return io.BufferedWriter(_Named(descriptor, path))
+
+
 def append_file(path):
     """Opens a file to append to; it need not exist yet."""
     place = _Place(path)
@@ -135,7 +157,7 @@ def append_file(path):
         descriptor = place.open(os.O_WRONLY | os.O_APPEND | (0 if place.facts else os.O_CREAT | os.O_EXCL))
     finally:
         place.close()
-    return os.fdopen(descriptor, "ab")
+    return _opened(descriptor, path)
 
 
 # --- whole or as it was ---
@@ -154,7 +176,7 @@ class Output:
         except BaseException:
             self._place.close()
             raise
-        self.file = os.fdopen(descriptor, "wb")
+        self.file = _opened(descriptor, path)
 
     def _open_beside(self):
         if self._place.facts and not os.access(self._place.name, os.W_OK, dir_fd=self._place.folder):
@@ -189,7 +211,11 @@ class Output:
 @contextlib.contextmanager
 def whole_file(path):
     """Yields a file for bytes. It is put in place when it is whole: the output may be one of the files that are read,
-    and a reading that fails or is interrupted leaves the earlier file."""
+    and a reading that fails or is interrupted leaves the earlier file. `-` is standard output."""
+    if path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
     output = Output(path)
     try:
         yield output.file

@@ -173,6 +173,11 @@ def test_a_recording_is_a_file_and_a_page(profiled, tmp_path):
     assert recorded.returncode == 0, recorded.stderr
     assert "burns_cpu" in otelprof("top", tmp_path / "r.otlp", "--kind", "cpu").stdout
     assert "burns_cpu" in (tmp_path / "r.html").read_text()
+    with open(tmp_path / "dash.otlp", "wb") as file:
+        subprocess.run([OTELPROF, "record", program.pid, "--seconds", "1", "-o", "-", "--flamegraph", "dash.html"], stdout=file, cwd=tmp_path,
+                       check=True, timeout=TIMEOUT_S)
+    assert "burns_cpu" in otelprof("top", tmp_path / "dash.otlp", "--kind", "cpu").stdout
+    assert "burns_cpu" in (tmp_path / "dash.html").read_text() and not (tmp_path / "-").exists()
     assert json.loads(otelprof("ctl", program.pid, "status").stdout)["settings"]["OTEL_PROFILER_CPU_FREQUENCY"] == "99"
     program.over()
 

@@ -1,6 +1,7 @@
 """A command's output is there whole, or as it was before; the command ends without a traceback, also when
 interrupted."""
 
+import gzip
 import os
 import select
 import signal
@@ -81,7 +82,7 @@ def test_a_full_disk_leaves_nothing_half_written(folder, words):
     done = subprocess.run(["sh", "-c", shell, "sh", OTELPROF, *of_file(words, "small.otlp")],
                           cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert done.stderr == "otelprof: File too large\n"
+    assert done.stderr == "otelprof: out: File too large\n"
     assert sorted(os.listdir(folder)) == before and (folder / "out").read_text() == "as it was"
 
 
@@ -239,3 +240,28 @@ def test_the_check_of_an_output_ends_no_pipe(folder):
         assert poll.poll(0) == []  # no hang-up: nobody has opened and closed it
     finally:
         os.close(reader)
+
+
+@pytest.mark.parametrize("words", WRITING.values(), ids=WRITING)
+def test_a_dash_is_standard_output(folder, words):
+    """A file named `-` was written, whose name most commands take for something else."""
+    before = sorted(os.listdir(folder))
+    to_file = of_file(words, "small.otlp")
+    succeeds(*to_file, cwd=folder)
+    done = subprocess.run([OTELPROF, *to_file[:-1], "-"], cwd=folder, capture_output=True, timeout=TIMEOUT_S, check=True)
+    written = (folder / "out").read_bytes()
+    assert sorted(os.listdir(folder)) == before
+    if words[0] == "pprof":  # gzip's header has a name and a time
+        written, done.stdout = gzip.decompress(written), gzip.decompress(done.stdout)
+    if words[0] == "merge":  # each merged profile has an id of its own
+        (folder / "dash").write_bytes(done.stdout)
+        assert sums(folder / "dash") == sums(folder / "out")
+    else:
+        assert done.stdout == written
+
+
+def test_a_full_standard_output_is_named(folder):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([OTELPROF, "merge", "small.otlp", "-o", "-"], cwd=folder, stdout=full, stderr=subprocess.PIPE, text=True,
+                              timeout=TIMEOUT_S, check=False)
+    assert done.returncode == 2 and done.stderr == "otelprof: standard output: No space left on device\n"
