@@ -58,6 +58,14 @@ const char *http_header(const struct http_request *request, const char *name) {
     return find_value(&made_of(request)->headers, name, true);
 }
 
+bool http_header_repeats(const struct http_request *request, const char *name) {
+    const struct pairs *const headers = &made_of(request)->headers;
+    unsigned count = 0;
+    for (unsigned i = 0; i < headers->count; i++)
+        count += strcasecmp(headers->name[i], name) == 0;
+    return count > 1;
+}
+
 const char *http_argument(const struct http_request *request, const char *name) {
     return find_value(&made_of(request)->arguments, name, true);
 }
@@ -120,6 +128,8 @@ static bool has_token(const struct made *made) {
 }
 
 static bool may_read(const struct made *made) {
+    if (http_header_repeats(&made->request, "Host"))
+        return false;
     if (made->flags & FROM_UNIX)
         return made->flags & IS_TRUSTED;
     return http_header(&made->request, "Host") && (!*fake.config.listen_token || has_token(made));

@@ -77,7 +77,7 @@ def control():
 def endpoint():
     tcp, unix, trusted, abandoned, gone = b"\0", b"\1", b"\3", b"\7", b"\x0b"
     right = b"Host: localhost:6060\nAuthorization: Bearer s3cret\n"
-    gets = ["/", "/status", "/metrics", "/otlp", "/otlp?seconds=2", "/none", "/debug/pprof/", "/debug/pprof/profile?seconds=1",
+    gets = ["/", "/debug/pprof", "/status", "/metrics", "/otlp", "/otlp?seconds=2", "/none", "/debug/pprof/", "/debug/pprof/profile?seconds=1",
             "/debug/pprof/heap?seconds=3600&debug=1", "/debug/pprof/goroutine?debug=2", "/debug/pprof/goroutine?debug=1&seconds=1",
             "/debug/pprof/mutex?debug", "/debug/pprof/profile?OTEL_PROFILER_CPU_FREQUENCY=999&seconds=0", "/otlp?OTEL_=\x1b"]
     posts = [("/control", "OTEL_PROFILER_CPU_FREQUENCY=10\nOTEL_LOG_LEVEL=debug\n"), ("/control", "x\n\x1b[2J"), ("/control", 4097 * "#"),
@@ -88,7 +88,7 @@ def endpoint():
         for flags in (b"\0", b"\3", b"\7"):
             yield flags + trusted + request % b""
             yield flags + tcp + request % right
-    heads = [b"", b"Host: evil.example\n", b"host: [::1]\norigin: http://[::1]\n", b"Host: 127.0.0.1\nOrigin: null\n",
+    heads = [b"", b"Host: evil.example\n", b"Host: localhost\nhost: localhost\n", b"host: [::1]\norigin: http://[::1]\n", b"Host: 127.0.0.1\nOrigin: null\n",
              b"Host: localhost\nSec-Fetch-Site: cross-site\n", b"Host: localhost\nAuthorization: Bearer s3cre\n",
              b"Host: localhost\nAuthorization: Bearer s3creT\n"]
     for head in heads:

@@ -1,7 +1,7 @@
 """Each path allows its methods of HTTP; HEAD is GET without its body and without its work."""
 
 import pytest
-from endpoint import ROUTES, asked  # noqa: F401 # a fixture
+from endpoint import ROUTES, asked, at_port  # noqa: F401 # fixtures
 
 pytestmark = pytest.mark.system
 
@@ -16,6 +16,33 @@ def test_every_route_answers(asked):
             assert (refused.status, refused.headers["Allow"]) == (405, "GET, HEAD" if method == "GET" else method), (other, path)
     assert running.process.ask("/").text == running.process.ask("/debug/pprof/").text
     assert running.process.ask("/nothing").status == 404
+    running.over()
+
+
+def test_the_folder_without_its_slash_leads_to_the_page(asked):
+    """As with Go's net/http/pprof: people type it so."""
+    running = asked()
+    for method in ("GET", "HEAD"):
+        answer = running.process.ask("/debug/pprof", method)
+        assert (answer.status, answer.headers["Location"]) == (301, "/debug/pprof/")
+    assert running.process.ask("/debug/pprof", "POST").status == 405
+    assert running.process.ask("/debug/pprofs").status == 404
+    running.over()
+
+
+@pytest.mark.parametrize("place", ["socket", "port"])
+def test_a_request_with_several_host_headers_is_refused(asked, at_port, place):
+    """RFC 9112, 3.2, requires 400: a proxy and a server may each go by another one of them."""
+    running = asked() if place == "socket" else at_port()
+    for names in (("Host", "host"), ("Host", "Host")):
+        connection = running.process.connection()
+        connection.putrequest("GET", "/status", skip_host=True)
+        for name in names:
+            connection.putheader(name, "localhost")
+        connection.endheaders()
+        assert connection.getresponse().status == 400
+        connection.close()
+    assert running.process.ask("/status").status == 200
     running.over()
 
 

@@ -46,8 +46,15 @@ static bool has_token(const struct http_request *request, const char *token) {
 const char *access_refusal(const struct config *config, const struct http_request *request,
                            enum access_right right, unsigned *status) {
     *status = MHD_HTTP_FORBIDDEN;
-    if (http_is_from_unix(request))
-        return http_is_trusted(request) ? NULL : "Only root and the process's own user are served.";
+    const bool from_unix = http_is_from_unix(request);
+    if (from_unix && !http_is_trusted(request))
+        return "Only root and the process's own user are served.";
+    if (http_header_repeats(request, "Host")) { /* RFC 9112, 3.2; a proxy may go by another one */
+        *status = MHD_HTTP_BAD_REQUEST;
+        return "There are several Host headers; the request is refused.";
+    }
+    if (from_unix)
+        return NULL;
     const char *const host = http_header(request, "Host");
     if (!host || !is_this_machine(host))
         return "The Host header names no address of this machine; the request is refused.";

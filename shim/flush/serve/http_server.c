@@ -1,6 +1,7 @@
 #include "http_server.h"
 
 #include "clock.h"
+#include "config_values.h"
 #include "http_library.h"
 
 #include <poll.h>
@@ -212,6 +213,8 @@ static enum MHD_Result send_reply(const struct http_connection *connection) {
         library->add_response_header(response, "Content-Disposition", reply->file);
     if (reply->allow)
         library->add_response_header(response, "Allow", reply->allow);
+    if (reply->location)
+        library->add_response_header(response, "Location", reply->location);
     const enum MHD_Result queued =
         library->queue_response(connection->mhd, reply->status, response);
     library->destroy_response(response);
@@ -380,6 +383,27 @@ const char *http_header(const struct http_request *request, const char *name) {
     const struct http_connection *const connection = request->connection;
     return connection->server->library->lookup_connection_value(connection->mhd, MHD_HEADER_KIND,
                                                                 name);
+}
+
+struct named_headers {
+    const char *name;
+    unsigned count;
+};
+
+static enum MHD_Result count_named(void *arg, enum MHD_ValueKind kind, const char *name,
+                                   const char *value) {
+    struct named_headers *const named = arg;
+    (void)kind, (void)value;
+    named->count += text_equals_ignoring_case(name, named->name);
+    return MHD_YES;
+}
+
+bool http_header_repeats(const struct http_request *request, const char *name) {
+    const struct http_connection *const connection = request->connection;
+    struct named_headers named = {.name = name};
+    connection->server->library->get_connection_values(connection->mhd, MHD_HEADER_KIND,
+                                                       count_named, &named);
+    return named.count > 1;
 }
 
 const char *http_argument(const struct http_request *request, const char *name) {

@@ -40,12 +40,13 @@ struct http_request {
 };
 
 struct http_reply {
-    unsigned status;   /* HTTP status, for example 200 */
-    const char *type;  /* Content-Type; static */
-    const char *file;  /* suggested file name (Content-Disposition), or NULL; static */
-    const char *allow; /* value of the Allow header, or NULL; static */
-    bool is_unsized;   /* for HEAD: the length of GET's body is unknown */
-    uint8_t *bytes;    /* malloc'ed; the server takes ownership; not sent for HEAD */
+    unsigned status;      /* HTTP status, for example 200 */
+    const char *type;     /* Content-Type; static */
+    const char *file;     /* suggested file name (Content-Disposition), or NULL; static */
+    const char *allow;    /* value of the Allow header, or NULL; static */
+    const char *location; /* value of the Location header, or NULL; static */
+    bool is_unsized;      /* for HEAD: the length of GET's body is unknown */
+    uint8_t *bytes;       /* malloc'ed; the server takes ownership; not sent for HEAD */
     size_t size;
 };
 
@@ -73,6 +74,9 @@ uint64_t http_server_reply_bytes(const struct http_server *server);
  * long as the request. */
 const char *http_header(const struct http_request *request, const char *name);
 const char *http_argument(const struct http_request *request, const char *name);
+
+/* Returns true if the request has several headers of that name. */
+bool http_header_repeats(const struct http_request *request, const char *name);
 
 /* Visits all arguments of the query string. `visit` is libmicrohttpd's MHD_KeyValueIterator. */
 void http_arguments(const struct http_request *request, MHD_KeyValueIterator visit, void *arg);

@@ -19,7 +19,8 @@ enum route {
 #define ROUTE(constant, method, path, right, help) constant,
 #include "routes.def"
 #undef ROUTE
-    ROUTE_PPROF, /* one of the profiles of pprof_kinds.def */
+    ROUTE_PPROF,    /* one of the profiles of pprof_kinds.def */
+    ROUTE_NO_SLASH, /* the folder's name without its last `/`, as people type it */
     ROUTE_NONE
 };
 
@@ -34,6 +35,7 @@ static const struct {
 };
 
 static const char pprof_folder[] = "/debug/pprof/";
+static const char pprof_no_slash[] = "/debug/pprof";
 
 /* --- short replies --- */
 
@@ -82,6 +84,10 @@ static enum route find_route(const struct http_request *request, const char **me
     if (!*method && strncmp(path, pprof_folder, sizeof pprof_folder - 1) == 0 &&
         pprof_kind_named(path + sizeof pprof_folder - 1) != PPROF_KINDS)
         *method = "GET";
+    if (strcmp(path, pprof_no_slash) == 0) {
+        *method = "GET";
+        route = ROUTE_NO_SLASH;
+    }
     /* every path that has GET also has HEAD */
     const bool has_method = *method && (strcmp(*method, request->method) == 0 ||
                                         (is_head(request) && strcmp(*method, "GET") == 0));
@@ -262,6 +268,15 @@ static void reply_to_change(struct serve *serve, struct http_request *request) {
     reply_written(request, plain_text, &written);
 }
 
+/* Leads to the page, as Go's server does: links of the page are relative to the folder. */
+static void reply_redirect(struct http_request *request) {
+    struct wire written = {.bytes = NULL};
+    const struct http_reply reply = {
+        .status = MHD_HTTP_MOVED_PERMANENTLY, .type = plain_text, .location = pprof_folder};
+    text_add(&written, "The page is %s\n", pprof_folder);
+    reply_with(request, reply, &written);
+}
+
 static void reply_none(struct http_request *request, const char *method) {
     struct wire written = {.bytes = NULL};
     if (!method) {
@@ -311,6 +326,9 @@ static void reply_to_route(struct serve *serve, struct http_request *request, en
         return;
     case ROUTE_SYMBOL: /* no symbol is looked up, because profiles have names already */
         reply_text(request, MHD_HTTP_OK, "num_symbols: 0");
+        return;
+    case ROUTE_NO_SLASH:
+        reply_redirect(request);
         return;
     case ROUTE_CONTROL:
         reply_to_change(serve, request);
