@@ -120,7 +120,7 @@ static void cpp_programs_follow(void) {
         cpp_programs_publish();
 }
 
-/* Takes the loader's main lock where the loader's state is known: the class in an object that is
+/* Takes the loader's locks where the loader's state is known: the class in an object that is
  * not relocated yet cannot be examined. */
 static bool try_follow(void) {
     const bool locks = loader_state_is_known();

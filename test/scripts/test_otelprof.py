@@ -297,12 +297,17 @@ def test_a_program_that_ends_its_parent_at_once_gets_that_signal(tmp_path):
 
 
 def test_run_keeps_the_status_when_the_report_fails(tmp_path):
-    done = otelprof("run", "--quiet", "--flamegraph", "no/folder.html", "--", burner(), "1", "1",
-                    cwd=tmp_path)
-    assert done.returncode == 0 and "no/folder.html" in done.stderr
-    done = otelprof("run", "--quiet", "--flamegraph", "no/folder.html", "--",
-                    "sh", "-c", "kill -KILL $$", cwd=tmp_path)
-    assert done.returncode == -signal.SIGKILL
+    for end, status in (("exit 3", 3), ("kill -KILL $$", -signal.SIGKILL)):
+        (tmp_path / "folder").mkdir()
+        done = otelprof("run", "--quiet", "--flamegraph", "folder/a.html", "--",
+                        "sh", "-c", f"rmdir folder; {burner()} 1 1; {end}", cwd=tmp_path)
+        assert done.returncode == status and "folder/a.html" in done.stderr
+
+
+def test_run_refuses_a_page_without_a_folder_before_the_program_runs(tmp_path):
+    done = otelprof("run", "--flamegraph", "no/folder.html", "--", "touch", "ran", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "otelprof: no/folder.html: No such file or directory\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_run_leaves_descriptors_and_signals_alone(tmp_path):

@@ -206,7 +206,7 @@ static bool context_try_begin(void *busy) {
     return !atomic_exchange((_Atomic bool *)busy, true);
 }
 
-/* Searches under the loader's main lock, so that every object is relocated. */
+/* Searches under the loader's locks, so that every object is relocated. */
 static bool context_search_locked(struct context_reader *reader) {
     struct context_poll *const polling = &reader->polling;
     const struct loader_counters now = loader_counters_read();

@@ -147,7 +147,7 @@ static void python_scan_objects(struct python *python) {
     dl_iterate_phdr(python_scan_object, &scan);
 }
 
-/* Scans under the loader's main lock, so that every object is relocated. */
+/* Scans under the loader's locks, so that every object is relocated. */
 static void python_scan_if_more(struct python *python) {
     const uint64_t adds = loader_counters_read().adds;
     if (adds == python->adds || !python_try_begin(&python->busy))

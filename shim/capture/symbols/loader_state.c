@@ -25,7 +25,7 @@ struct debug_state {
 
 IN_FIRST_PAGE static struct {
     const struct debug_state *debug; /* the loader's own state, of the first namespace */
-    const pthread_mutex_t *list;     /* held by dl_iterate_phdr(); NULL: not known */
+    pthread_mutex_t *list;           /* held by dl_iterate_phdr(); NULL: not known */
     pthread_mutex_t *main;           /* held by dlopen(), dlclose() and dlsym() */
 } loader;                            /* written once, before there is a second thread */
 
@@ -136,12 +136,21 @@ bool loader_state_is_used_beside(uint32_t tid) {
            (is_of_another(user_of(loader.main), tid) || is_of_another(user_of(loader.list), tid));
 }
 
-/* Takes the loader's main lock by glibc's own functions. */
+/* Takes the loader's locks by glibc's own functions. The list's lock is taken, too, because a
+ * program's callback of dl_iterate_phdr() holds it and may wait for the main lock (dladdr() in the
+ * callback). If this thread held the main lock and waited for the list's in dl_iterate_phdr(), the
+ * two would wait for each other. Both locks are recursive. */
 bool loader_state_try_enter(void) {
-    return loader_state_is_known() && pthread_mutex_trylock(loader.main) == 0;
+    if (!loader_state_is_known() || pthread_mutex_trylock(loader.main) != 0)
+        return false;
+    if (pthread_mutex_trylock(loader.list) == 0)
+        return true;
+    pthread_mutex_unlock(loader.main);
+    return false;
 }
 
 void loader_state_leave(void) {
+    pthread_mutex_unlock(loader.list);
     pthread_mutex_unlock(loader.main);
 }
 

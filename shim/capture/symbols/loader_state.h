@@ -33,8 +33,9 @@ bool loader_state_is_used_by(uint32_t tid);
  * wait. Async-signal-safe: yes. */
 bool loader_state_is_used_beside(uint32_t tid);
 
-/* Takes the main lock, if it is known and free: then every object in the loader's list is
- * relocated. After true the caller must call loader_state_leave(). Context: calm. */
+/* Takes both locks, if they are known and free: then every object in the loader's list is
+ * relocated, and dl_iterate_phdr() does not wait. After true the caller must call
+ * loader_state_leave(). Context: calm. */
 bool loader_state_try_enter(void);
 void loader_state_leave(void);
 

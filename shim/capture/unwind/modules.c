@@ -276,12 +276,12 @@ static bool modules_lock_soon(struct modules *modules) {
  * the lock. */
 struct refresh {
     bool locked;
-    bool inside; /* the loader's main lock is held, too */
+    bool inside; /* the loader's locks are held, too */
     bool blocked;
     signal_mask before;
 };
 
-/* Takes the loader's main lock, too: in glibc dl_iterate_phdr() may follow a null pointer while
+/* Takes the loader's locks, too: in glibc dl_iterate_phdr() may follow a null pointer while
  * another thread loads an object with thread-local variables (_dl_tls_get_addr_soft: the object has
  * a module number for which there is no entry yet). Never waits for one lock with the other one
  * held. */
