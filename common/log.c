@@ -194,6 +194,11 @@ static void write_to_syslog(const struct log *log, enum log_level level, const s
                       line->length - 1);
 }
 
+void log_forget_waiting(const struct log *log) {
+    if (log->syslog)
+        syslog_lines_forget(log->syslog);
+}
+
 void log_send_waiting(const struct log *log) {
     const int saved = errno;
     if (log->syslog && log_thread_is_separate(log))

@@ -65,6 +65,9 @@ void log_init(struct log *log, enum log_level level, const char *file);
 /* Sends lines of other threads to the system's log, if lines go there. Context: the helper. */
 void log_send_waiting(const struct log *log);
 
+/* Forgets the parent's lines that wait for the system's log. Context: fork handler. */
+void log_forget_waiting(const struct log *log);
+
 /* Writes one line if `level` is enabled; lines over 1 KiB are cut. errno is preserved. Understands
  * only the conversions %s %d %u %ld %lu %lld %llu %zu %x %lx %p %c %% and %.*s (it has its own
  * formatter: vsnprintf may allocate and read the locale). Texts are made printable as in

@@ -130,7 +130,6 @@ static void keep_line(struct syslog_lines *lines, enum log_level level, const ch
         struct syslog_waiting *const place = &lines->waiting[i];
         if (!take_place(place, PLACE_FREE, PLACE_WRITTEN))
             continue;
-        place->process = getpid();
         place->level = level;
         place->size = (uint32_t)(size < SYSLOG_LINE_BYTES ? size : SYSLOG_LINE_BYTES);
         memcpy(place->text, text, place->size);
@@ -140,13 +139,18 @@ static void keep_line(struct syslog_lines *lines, enum log_level level, const ch
     atomic_fetch_add(&lines->lost, 1);
 }
 
+void syslog_lines_forget(struct syslog_lines *lines) {
+    for (int i = 0; i < SYSLOG_WAITING; i++)
+        leave_place(&lines->waiting[i], PLACE_FREE);
+    atomic_store(&lines->lost, 0);
+}
+
 void syslog_lines_send_waiting(struct syslog_lines *lines) {
     for (int i = 0; i < SYSLOG_WAITING; i++) {
         struct syslog_waiting *const place = &lines->waiting[i];
         if (!take_place(place, PLACE_COMPLETE, PLACE_SENT))
             continue;
-        if (place->process == getpid())
-            send_line(lines, (enum log_level)place->level, place->text, place->size);
+        send_line(lines, (enum log_level)place->level, place->text, place->size);
         leave_place(place, PLACE_FREE);
     }
 }

@@ -27,7 +27,6 @@ struct syslog_lines {
     _Atomic uint32_t lost;
     struct syslog_waiting {
         _Atomic uint32_t state; /* enum syslog_state */
-        pid_t process;          /* a forked child does not send its parent's lines */
         uint32_t level;
         uint32_t size;
         char text[SYSLOG_LINE_BYTES];
@@ -44,6 +43,10 @@ void syslog_lines_open(struct syslog_lines *lines);
  * table of its own. Never blocks. errno is changed. */
 void syslog_line_write(struct syslog_lines *lines, bool is_helper, enum log_level level,
                        const char *text, size_t size);
+
+/* Forgets, in a forked child, the lines that its parent had written or lost. Context: fork
+ * handler. */
+void syslog_lines_forget(struct syslog_lines *lines);
 
 /* Sends the lines that wait. Context: the helper, with a descriptor table of its own. errno is
  * changed. */

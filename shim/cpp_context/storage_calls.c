@@ -207,9 +207,16 @@ __attribute__((used)) static void current_after(struct observed_call *call) {
         atomic_store_explicit(&storage->returns_contexts, true, memory_order_relaxed);
 }
 
-ARCH_DEFINE_OBSERVER(observe_current, current_quick, current_before, current_after)
-ARCH_DEFINE_OBSERVER(observe_attach, attach_quick, attach_before, attach_after)
-ARCH_DEFINE_OBSERVER(observe_detach, detach_quick, detach_before, detach_after)
+/* Words that cannot be read are no arguments. */
+__attribute__((used)) static void copy_arguments(uintptr_t to[8], uintptr_t from) {
+    for (int i = 0; i < 8; i++)
+        if (!copy_words(&to[i], from + (uintptr_t)i * sizeof *to, 1))
+            to[i] = 0;
+}
+
+ARCH_DEFINE_OBSERVER(observe_current, current_quick, current_before, current_after, copy_arguments)
+ARCH_DEFINE_OBSERVER(observe_attach, attach_quick, attach_before, attach_after, copy_arguments)
+ARCH_DEFINE_OBSERVER(observe_detach, detach_quick, detach_before, detach_after, copy_arguments)
 
 /* --- the functions of each storage --- */
 

@@ -145,7 +145,6 @@ static void hold_back(struct flush *f, struct merge *merge, bool complete, uint6
 }
 
 void flush_cycle(struct flush *f) {
-    log_send_waiting(f->api->log);
     struct merge merge = {.items = {0}};
     const uint64_t now_unix = realtime_nano();
     const uint64_t now = monotonic_nano();

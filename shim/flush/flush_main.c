@@ -117,6 +117,7 @@ static bool flush_run(struct flush *f) {
     int request = f->api->wait.until(0);
     bool ended = false; /* the last export is done */
     while (request != REQUEST_ABANDON) {
+        log_send_waiting(f->api->log);
         if (request == REQUEST_SUSPEND)
             return flush_suspend(f);
         const uint64_t now = monotonic_nano();

@@ -85,9 +85,10 @@ static enum then before_valid_filter(const struct sock_fprog *program, unsigned 
         lifecycle_leave_process();
     else if (!spared)
         lifecycle_leave_thread(SIGSYS);
-    if (!seccomp_filter_lets_helper_follow(program))
+    if (!seccomp_filter_spares_helper_start(program))
         helper_keep();
-    lifecycle_see_filter(seccomp_filter_spares_logging(program));
+    lifecycle_see_filter(seccomp_filter_spares_logging(program),
+                         seccomp_filter_lets_helper_follow(program));
     if (!seccomp_filter_spares_timers(program))
         masked_threads_stop();
     if (!seccomp_filter_spares_pending(program))

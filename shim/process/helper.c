@@ -64,6 +64,7 @@ bool helper_after_fork(void) {
     atomic_store(&helper.libraries_outlive_exit, false);
     atomic_store(&helper.early, EARLY_NOT_ASKED);
     atomic_store(&helper.log->separate_thread, 0);
+    log_forget_waiting(helper.log);
     helper.start_nano = monotonic_nano();
     helper.start_unix_nano = realtime_nano();
     helper.start_cpu_nano = 0;

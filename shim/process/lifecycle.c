@@ -51,7 +51,8 @@ IN_FIRST_PAGE static struct lifecycle {
     /* the thread that forks has set libc to single-threaded: libc_threads.h */
     bool set_libc_single;
     int sandbox; /* PR_GET_SECCOMP at the profiler's start */
-    /* a filter was installed since; PR_GET_SECCOMP differs only for the first filter of all */
+    /* a filter was installed since that lets no helper start or export; PR_GET_SECCOMP differs only
+     * for the first filter of all */
     _Atomic bool has_own_filter;
     struct end_turn turn;
     const struct config *config;
@@ -69,8 +70,9 @@ static bool is_in_own_sandbox(void) {
     return atomic_load(&life.has_own_filter) || prctl(PR_GET_SECCOMP) != life.sandbox;
 }
 
-void lifecycle_see_filter(bool may_log) {
-    atomic_store(&life.has_own_filter, true);
+void lifecycle_see_filter(bool may_log, bool may_start) {
+    if (!may_start)
+        atomic_store(&life.has_own_filter, true);
     if (!may_log && helper.log)
         atomic_store(&helper.log->helper_only, true);
 }

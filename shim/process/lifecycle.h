@@ -47,10 +47,10 @@ void lifecycle_leave_thread(int killed_by);
  * the main thread, the process may have to end with it. Context: calm. */
 void lifecycle_may_end_unseen(int expected, bool all);
 
-/* Notes that the program installs a filter of system calls: a child that has no helper gets none.
- * If the filter kills for the calls of a line of the log, only the helper logs from now on.
- * Context: any. */
-void lifecycle_see_filter(bool may_log);
+/* Notes that the program installs a filter of system calls. `may_log`: the filter spares the calls
+ * of a line of the log; otherwise only the helper logs from now on. `may_start`: a helper can start
+ * and export behind the filter; otherwise a child that has no helper gets none. Context: any. */
+void lifecycle_see_filter(bool may_log, bool may_start);
 
 /* Stops the profiler on all threads, the helper included, after a last export. Context: calm. */
 void lifecycle_leave_process(void);

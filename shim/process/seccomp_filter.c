@@ -368,6 +368,12 @@ bool seccomp_filter_spares_thread(const struct sock_fprog *program) {
            spares_new_threads(program);
 }
 
+bool seccomp_filter_spares_helper_start(const struct sock_fprog *program) {
+    return spares(program, &new_thread[0], 1) &&
+           (lets_pass(action_for(program, &new_thread[0])) || spares(program, &new_thread[1], 1)) &&
+           spares(program, start_calls, sizeof start_calls / sizeof *start_calls);
+}
+
 bool seccomp_filter_spares_logging(const struct sock_fprog *program) {
     return spares(program, logging_calls, sizeof logging_calls / sizeof *logging_calls);
 }

@@ -31,6 +31,9 @@ bool seccomp_filter_spares_pending(const struct sock_fprog *program);
 /* Returns true if a thread can query pending signals, and yield for them (signals_blocked.h). */
 bool seccomp_filter_spares_giving_way(const struct sock_fprog *program);
 
+/* Returns true if the calling thread can try to create a helper, even in vain. */
+bool seccomp_filter_spares_helper_start(const struct sock_fprog *program);
+
 /* Returns true if a thread can write a line to the log. */
 bool seccomp_filter_spares_logging(const struct sock_fprog *program);
 

@@ -38,6 +38,10 @@ int main() {
     context.head->key = "key"; context.head->length = 3; context.head->kind = 1;
     const int status = calls_until_followed(storage, [&context] {
         RuntimeContextStorage *s = storage;
+        /* each call's arguments lie elsewhere in a page, also across its end */
+        static unsigned step;
+        volatile char *const pad = static_cast<volatile char *>(__builtin_alloca(16 * (step++ % 256) + 16));
+        pad[0] = 1;
         Held held = s->Attach(context, 1, 2.5, 3, 4, 5, 6, 7, 8, "a long string that is on the heap, surely");
         const std::string three("abc");
         return s->GetCurrent(4, three) == 7 && held && held->context.head == context.head && s->Detach(*held, 2.25, 9) == 2.25 &&

@@ -34,9 +34,10 @@ static inline uintptr_t observed_result(const struct observed_call *call) {
  *                                                   0: `before` is called. Uses no vector register
  *     uintptr_t before(struct observed_call *call)  returns the address of the called function
  *     void after(struct observed_call *call)        is called when that function has returned
- * Eight words of the stack are copied, unless they reach into another page: that might not be
- * mapped. */
-#define ARCH_DEFINE_OBSERVER(name, quick, before, after)                                           \
+ *     void copy(uintptr_t to[8], uintptr_t from)     copies eight words of the stack that reach
+ * into another page, which may not be mapped. Uses no vector register Eight words of the stack are
+ * copied: a function with more arguments there gets wrong ones. */
+#define ARCH_DEFINE_OBSERVER(name, quick, before, after, copy)                                     \
     __attribute__((naked, used)) static void name(void) {                                          \
         __asm__ volatile("pushq %%rbp\n\t"                                                         \
                          ".cfi_adjust_cfa_offset 8\n\t"                                            \
@@ -80,6 +81,8 @@ static inline uintptr_t observed_result(const struct observed_call *call) {
                          "movups -32(%%rbp), %%xmm6\n\t"                                           \
                          "movups -16(%%rbp), %%xmm7\n\t"                                           \
                          "3:\n\t"                                                                  \
+                         "cmpq $0, -136(%%rbp)\n\t"                                                \
+                         "jne 1f\n\t"                                                              \
                          "movq -208(%%rbp), %%rdi\n\t"                                             \
                          "movq -200(%%rbp), %%rsi\n\t"                                             \
                          "movq -192(%%rbp), %%rdx\n\t"                                             \
@@ -87,20 +90,18 @@ static inline uintptr_t observed_result(const struct observed_call *call) {
                          "movq -176(%%rbp), %%r8\n\t"                                              \
                          "movq -168(%%rbp), %%r9\n\t"                                              \
                          "movq -152(%%rbp), %%r10\n\t"                                             \
-                         "cmpq $0, -136(%%rbp)\n\t"                                                \
-                         "jne 1f\n\t"                                                              \
                          "movq -160(%%rbp), %%rax\n\t"                                             \
                          ".cfi_remember_state\n\t"                                                 \
                          "leave\n\t"                                                               \
                          ".cfi_def_cfa %%rsp, 8\n\t"                                               \
                          ".cfi_restore %%rbp\n\t"                                                  \
-                         "jmpq *%%r11\n"                                                           \
+                         "jmpq *%%r11\n\t"                                                         \
                          "1:\n\t"                                                                  \
                          ".cfi_restore_state\n\t"                                                  \
                          "leaq 16(%%rbp), %%rax\n\t"                                               \
                          "andl $4095, %%eax\n\t"                                                   \
                          "cmpl $4032, %%eax\n\t"                                                   \
-                         "ja 2f\n\t"                                                               \
+                         "ja 4f\n\t"                                                               \
                          "pushq 72(%%rbp)\n\t"                                                     \
                          "pushq 64(%%rbp)\n\t"                                                     \
                          "pushq 56(%%rbp)\n\t"                                                     \
@@ -108,8 +109,23 @@ static inline uintptr_t observed_result(const struct observed_call *call) {
                          "pushq 40(%%rbp)\n\t"                                                     \
                          "pushq 32(%%rbp)\n\t"                                                     \
                          "pushq 24(%%rbp)\n\t"                                                     \
-                         "pushq 16(%%rbp)\n"                                                       \
+                         "pushq 16(%%rbp)\n\t"                                                     \
+                         "jmp 2f\n\t"                                                              \
+                         "4:\n\t"                                                                  \
+                         "subq $80, %%rsp\n\t"                                                     \
+                         "movq %%r11, 64(%%rsp)\n\t"                                               \
+                         "movq %%rsp, %%rdi\n\t"                                                   \
+                         "leaq 16(%%rbp), %%rsi\n\t"                                               \
+                         "call " #copy "\n\t"                                                      \
+                         "movq 64(%%rsp), %%r11\n\t"                                               \
                          "2:\n\t"                                                                  \
+                         "movq -208(%%rbp), %%rdi\n\t"                                             \
+                         "movq -200(%%rbp), %%rsi\n\t"                                             \
+                         "movq -192(%%rbp), %%rdx\n\t"                                             \
+                         "movq -184(%%rbp), %%rcx\n\t"                                             \
+                         "movq -176(%%rbp), %%r8\n\t"                                              \
+                         "movq -168(%%rbp), %%r9\n\t"                                              \
+                         "movq -152(%%rbp), %%r10\n\t"                                             \
                          "movq -160(%%rbp), %%rax\n\t"                                             \
                          "call *%%r11\n\t"                                                         \
                          "leaq -208(%%rbp), %%rsp\n\t"                                             \
