@@ -51,9 +51,9 @@ IN_FIRST_PAGE static struct lifecycle {
     /* the thread that forks has set libc to single-threaded: libc_threads.h */
     bool set_libc_single;
     int sandbox; /* PR_GET_SECCOMP at the profiler's start */
-    /* a filter was installed since that lets no helper start or export; PR_GET_SECCOMP differs only
-     * for the first filter of all */
+    /* a filter was installed since; PR_GET_SECCOMP differs only for the first filter of all */
     _Atomic bool has_own_filter;
+    _Atomic bool bars_helper; /* such a filter lets no helper start or export */
     struct end_turn turn;
     const struct config *config;
     const struct log *log;
@@ -65,14 +65,19 @@ bool lifecycle_may_send(void) {
     return state_has_begun(&process_state) && helper_is_due();
 }
 
+static bool is_in_first_filter(void) {
+    return prctl(PR_GET_SECCOMP) != life.sandbox;
+}
+
 /* Returns true if the program may have put this thread into a sandbox. */
 static bool is_in_own_sandbox(void) {
-    return atomic_load(&life.has_own_filter) || prctl(PR_GET_SECCOMP) != life.sandbox;
+    return atomic_load(&life.has_own_filter) || is_in_first_filter();
 }
 
 void lifecycle_see_filter(bool may_log, bool may_start) {
+    atomic_store(&life.has_own_filter, true);
     if (!may_start)
-        atomic_store(&life.has_own_filter, true);
+        atomic_store(&life.bars_helper, true);
     if (!may_log && helper.log)
         atomic_store(&helper.log->helper_only, true);
 }
@@ -84,7 +89,7 @@ static void start_late_helper(void) {
     const int saved = errno; /* preserves errno, because the program is in the middle of a malloc */
     (void)state_move(&process_state, STATE_ARMED, IN_CALM);
     atomic_store(&capture.want_helper, NULL);
-    if (!is_in_own_sandbox())
+    if (!atomic_load(&life.bars_helper) && !is_in_first_filter())
         (void)helper_start();
     errno = saved;
 }

@@ -91,7 +91,8 @@ static bool model_refuses(const struct sock_fprog *program, enum maker_kind kind
         return !seccomp_filter_spares_logging(program);
     default:
         return !seccomp_filter_spares_helper(program) || !seccomp_filter_spares_serving(program) ||
-               !seccomp_filter_lets_helper_follow(program);
+               !seccomp_filter_lets_helper_follow(program) ||
+               !seccomp_filter_spares_giving_way(program);
     }
 }
 
