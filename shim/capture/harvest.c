@@ -223,28 +223,17 @@ static void harvest_scan_objects(void) {
     list_iteration_end();
 }
 
-/* Harvests once. The calls depend on their order:
+/* Brings the state up to date that the visits read. The calls depend on their order:
  * 1. modules_pin() is first: samples are reported in this snapshot's intervals. If objects are
  *    gone, their rules are forgotten before anything else uses them.
  * 2. heap_maintain() flips the stack store before visit_heap() reads it.
- * 3. sampler_check_signal() and harvest_scan_objects() precede the visits: they find handlers and
- *    objects that no hook saw, and the visits name frames by the state that they leave.
+ * 3. sampler_check_signal() and harvest_scan_objects() find handlers and objects that no hook saw;
+ *    the visits name frames by the state that they leave.
  * 4. capture_sweep_threads() precedes count_unknown_threads(), which compares our number of threads
- *    with the kernel's, and thread_snapshot_visit() and kernel_workers_visit(), which expect swept
- *    threads.
- * 5. last_stacks_keep() precedes thread_table_harvest(), which empties the tables it reads.
- * 6. thread_snapshot_visit() follows wait_sampler_harvest(), which brings every thread's account up
- *    to date, without a poll in between.
- * 7. visit_remainders() follows thread_table_harvest() and reports only time that is in no sample.
- *    masked_threads_poll() precedes read_dropped(), which reads what it counts.
- * 8. The names are unmapped after the last visitor that uses them; modules_close_interval() follows
- *    all visits, so that objects that came and went until then are known.
- * 9. The reports are last: they log the counts of this harvest.
+ *    with the kernel's, and the visits of the snapshot and of the kernel's workers, which expect
+ *    swept threads.
  */
-static void harvest_all(harvest_visit *visit, void *arg) {
-    const size_t bytes = whole_pages(sizeof(struct thread_name) * NAMES);
-    struct harvest harvest = {visit, arg, profiler_memory_map(bytes)};
-    uint64_t dropped[DROP_REASON_COUNT];
+static void harvest_maintain(void) {
     bool unloaded;
     (void)modules_pin(&capture.modules, &unloaded);
     if (unloaded)
@@ -254,6 +243,19 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     harvest_scan_objects();
     capture_sweep_threads(UINT32_MAX);
     count_unknown_threads();
+}
+
+/* Passes all samples to the visitor, and empties the tables that held them. The order, continued:
+ * 5. last_stacks_keep() precedes thread_table_harvest(), which empties the tables it reads.
+ * 6. thread_snapshot_visit() follows wait_sampler_harvest(), which brings every thread's account up
+ *    to date, without a poll in between.
+ * 7. visit_remainders() follows thread_table_harvest() and reports only time that is in no sample.
+ * 8. The names are unmapped after the last visitor that uses them; modules_close_interval() follows
+ *    all visits, so that objects that came and went until then are known.
+ */
+static void harvest_visit_all(harvest_visit *visit, void *arg) {
+    const size_t bytes = whole_pages(sizeof(struct thread_name) * NAMES);
+    struct harvest harvest = {visit, arg, profiler_memory_map(bytes)};
     if (capture.waits.types)
         last_stacks_keep(&capture.waits.stacks, &capture.threads);
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
@@ -269,12 +271,27 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     if (harvest.names)
         profiler_memory_unmap(harvest.names, bytes);
     modules_close_interval(&capture.modules);
+}
+
+/* Logs the counts of this harvest. The order, continued:
+ * 9. read_dropped() follows masked_threads_poll() and all else that counts drops.
+ */
+static void harvest_report(void) {
+    uint64_t dropped[DROP_REASON_COUNT];
     read_dropped(dropped);
     report_dropped(dropped);
     sampler_report(dropped[DROP_OVERRUN]);
     heap_report(&capture.heap);
     deep_binding_report(capture.log);
     bound_calls_report(capture.log);
+}
+
+/* Harvests once. The three functions and the calls in them depend on their order, which they
+ * describe as steps 1 to 9. */
+static void harvest_all(harvest_visit *visit, void *arg) {
+    harvest_maintain();
+    harvest_visit_all(visit, arg);
+    harvest_report();
 }
 
 /* --- the other functions of the interface --- */
