@@ -15,7 +15,7 @@ static struct settings_values not_paused(void) {
 static bool change_to(const struct settings_values *wanted, const bool *pause) {
     const int saved = errno;
     sampler_wait_stable();
-    const bool may = sampler_begin_move(&sampler);
+    const bool may = sampler_begin_move();
     if (may) {
         if (wanted)
             capture.wanted = settings_within(wanted, capture.config);
@@ -28,7 +28,7 @@ static bool change_to(const struct settings_values *wanted, const bool *pause) {
             heap_set_interval(&capture.heap, values.alloc_interval);
         settings_publish(&capture.settings, &values);
         sampler_follow_settings();
-        sampler_end_move(&sampler);
+        sampler_end_move();
     }
     errno = saved;
     return may;

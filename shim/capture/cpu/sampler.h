@@ -123,13 +123,13 @@ void sampler_follow_period(struct thread_state *thread);
 /* Tries to begin a change of the signal, or of the timers of all threads: one thread does so at a
  * time, with all signals blocked. After true the caller must call sampler_end_move(). Context: any.
  * Async-signal-safe: yes. */
-bool sampler_begin_move(struct sampler *s);
+bool sampler_begin_move(void);
 
 /* Begins a change as sampler_begin_move() does, but first waits, for at least half a second, while
  * another thread changes them. Returns false if that change still lasts, or if a thread that is not
  * in this process began it. Context: any. Async-signal-safe: yes. errno is preserved. */
-bool sampler_begin_move_in_turn(struct sampler *s);
-void sampler_end_move(struct sampler *s);
+bool sampler_begin_move_in_turn(void);
+void sampler_end_move(void);
 
 /* Starts CPU sampling of the calling thread, which gets a signal stack of the profiler's. A thread
  * that gets no such stack is counted, and not sampled. Context: calm. */

@@ -7,8 +7,8 @@
  * share of the possible signals have come. */
 enum { LATE_SHARE = 4, LATE_AFTER_SECONDS = 1 };
 
-static void report_taken(const struct sampler *s) {
-    const int number = atomic_load(&s->timers.signal);
+static void report_taken(void) {
+    const int number = atomic_load(&sampler.timers.signal);
     if (number)
         log_debug(sampler.log,
                   "the program handles the profiling signal itself; CPU time is sampled "
@@ -19,16 +19,16 @@ static void report_taken(const struct sampler *s) {
                                "CPU time is accounted for without stacks");
 }
 
-static void report_refused(const struct sampler *s) {
-    if (s->timers.deadly) {
+static void report_refused(void) {
+    if (sampler.timers.deadly) {
         log_debug(sampler.log,
                   "RLIMIT_RTTIME is 0: the kernel would end the program for a CPU timer; "
                   "its CPU time is accounted for without stacks");
         return;
     }
-    const bool process = atomic_load(&s->timers.process) != PROCESS_TIMER_OFF;
+    const bool process = atomic_load(&sampler.timers.process) != PROCESS_TIMER_OFF;
     log_debug(sampler.log, "the kernel refused a CPU timer for %u threads so far; %s",
-              atomic_load(&s->timers.refused),
+              atomic_load(&sampler.timers.refused),
               process ? "one timer of the whole process samples them"
                       : "their CPU time is accounted for without stacks");
 }
@@ -37,10 +37,10 @@ static void report_refused(const struct sampler *s) {
  * threads between ticks (a busy machine, HRTICK), the tick can fall into other threads' time slices
  * for seconds. At most one signal is possible in a tick, whose length is the resolution of
  * CLOCK_MONOTONIC_COARSE. */
-static void report_late(struct sampler *s, uint64_t merged) {
-    const uint64_t period = s->timers.period_nano;
+static void report_late(uint64_t merged) {
+    const uint64_t period = sampler.timers.period_nano;
     struct timespec tick = {0, 0};
-    if (s->logged_late || !period)
+    if (sampler.logged_late || !period)
         return;
     const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     if (used < (uint64_t)LATE_AFTER_SECONDS * NANO_PER_SECOND ||
@@ -51,7 +51,7 @@ static void report_late(struct sampler *s, uint64_t merged) {
     const uint64_t came = expiries > merged ? expiries - merged : 0;
     if (came * apart >= used / LATE_SHARE)
         return;
-    s->logged_late = true;
+    sampler.logged_late = true;
     log_debug(
         sampler.log,
         "%llu of %llu expiries of CPU timers came late, as one signal with others: the "
@@ -61,19 +61,18 @@ static void report_late(struct sampler *s, uint64_t merged) {
 }
 
 void sampler_report(uint64_t merged) {
-    struct sampler *const s = &sampler;
-    if (sampler.on && atomic_load(&s->taken) && !s->logged_taken) {
-        s->logged_taken = true;
-        report_taken(s);
+    if (sampler.on && atomic_load(&sampler.taken) && !sampler.logged_taken) {
+        sampler.logged_taken = true;
+        report_taken();
     }
-    if (atomic_load(&s->timers.refused) && !s->logged_refused) {
-        s->logged_refused = true;
-        report_refused(s);
+    if (atomic_load(&sampler.timers.refused) && !sampler.logged_refused) {
+        sampler.logged_refused = true;
+        report_refused();
     }
-    if (atomic_load(&s->timers.slowed_down) && !s->logged_slow) {
-        s->logged_slow = true;
+    if (atomic_load(&sampler.timers.slowed_down) && !sampler.logged_slow) {
+        sampler.logged_slow = true;
         log_debug(sampler.log, "samples cost more than a quarter of their period; the rate of the "
                                "threads concerned is lowered");
     }
-    report_late(s, merged);
+    report_late(merged);
 }

@@ -34,26 +34,26 @@ enum { MOST_PENDING = 8 };
 
 /* Blocks signals, so that no handler of the program's runs during the change: such a handler could
  * wait for its own thread, set an action that is then overwritten, or leave by siglongjmp(). */
-bool sampler_begin_move(struct sampler *s) {
+bool sampler_begin_move(void) {
     signal_mask before = 0;
     const int saved = errno;
     const bool blocked = signals_block(&before);
-    const bool may = !atomic_exchange(&s->moving, true);
+    const bool may = !atomic_exchange(&sampler.moving, true);
     if (may) {
-        s->blocked_for_move = blocked;
-        s->mask_before_move = before;
+        sampler.blocked_for_move = blocked;
+        sampler.mask_before_move = before;
     } else if (blocked)
         signals_restore(&before);
     errno = saved;
     return may;
 }
 
-void sampler_end_move(struct sampler *s) {
-    const bool blocked = s->blocked_for_move;
-    const signal_mask before = s->mask_before_move;
+void sampler_end_move(void) {
+    const bool blocked = sampler.blocked_for_move;
+    const signal_mask before = sampler.mask_before_move;
     const int saved = errno;
-    atomic_store(&s->wait_timed_out, false);
-    atomic_store(&s->moving, false);
+    atomic_store(&sampler.wait_timed_out, false);
+    atomic_store(&sampler.moving, false);
     if (blocked)
         signals_restore(&before);
     errno = saved;
@@ -62,36 +62,36 @@ void sampler_end_move(struct sampler *s) {
 /* Returns true if a wait may end. Returns false in a child that no fork handler has seen (a bare
  * clone): the thread that was changing the signal does not exist there. After a wait has timed out,
  * the function returns false for ever. */
-static bool is_worth_waiting(const struct sampler *s) {
-    return !atomic_load(&s->wait_timed_out) &&
-           arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == s->pid;
+static bool is_worth_waiting(void) {
+    return !atomic_load(&sampler.wait_timed_out) &&
+           arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == sampler.pid;
 }
 
-static bool begin_move(void *s) {
-    return sampler_begin_move(s);
+static bool begin_move(void *unused) {
+    (void)unused;
+    return sampler_begin_move();
 }
 
-bool sampler_begin_move_in_turn(struct sampler *s) {
-    if (sampler_begin_move(s))
+bool sampler_begin_move_in_turn(void) {
+    if (sampler_begin_move())
         return true;
-    return arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == s->pid &&
-           wait_for_rounds(begin_move, s, MOVE_ROUNDS);
+    return arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == sampler.pid &&
+           wait_for_rounds(begin_move, NULL, MOVE_ROUNDS);
 }
 
 void sampler_wait_stable(void) {
     const struct timespec pause = {0, STABLE_SLEEP_NANO};
-    struct sampler *const s = &sampler;
     uint64_t deadline = 0;
-    for (int i = 0; atomic_load(&s->moving); i++) {
+    for (int i = 0; atomic_load(&sampler.moving); i++) {
         if (i < STABLE_YIELDS) {
             (void)arch_system_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
             continue;
         }
-        if (!deadline && !is_worth_waiting(s))
+        if (!deadline && !is_worth_waiting())
             return;
         deadline = deadline ? deadline : monotonic_nano() + STABLE_TIMEOUT_NANO;
         if (monotonic_nano() > deadline) {
-            atomic_store(&s->wait_timed_out, true);
+            atomic_store(&sampler.wait_timed_out, true);
             return;
         }
         (void)arch_system_call(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
@@ -145,16 +145,15 @@ bool sampler_set_action(int number) {
 
 /* Returns the signal to use; 0 if no signal is free. */
 static int choose_signal(void) {
-    struct sampler *const s = &sampler;
     const int wanted = sampler.wanted;
     const int number = signal_is_free(wanted) ? wanted : free_real_time_signal(0);
     if (!number || !sampler_set_action(number))
         return 0;
-    s->timers.period_nano = sampler.period_nano;
-    s->timers.mark = s;
-    s->timers.deadly = cpu_timers_are_deadly();
-    atomic_store(&s->timers.signal, number);
-    cpu_timers_reserve(&s->timers);
+    sampler.timers.period_nano = sampler.period_nano;
+    sampler.timers.mark = &sampler;
+    sampler.timers.deadly = cpu_timers_are_deadly();
+    atomic_store(&sampler.timers.signal, number);
+    cpu_timers_reserve(&sampler.timers);
     return number;
 }
 
@@ -186,23 +185,21 @@ bool sampler_install(void) {
 
 /* Tries once: a process without a signal gets none later. */
 static void install_for_helper(void) {
-    struct sampler *const s = &sampler;
-    if (sampler.on || s->helper_asked || !sampler_begin_move(s))
+    if (sampler.on || sampler.helper_asked || !sampler_begin_move())
         return;
-    s->helper_asked = true;
-    s->timers.helper_only = true;
+    sampler.helper_asked = true;
+    sampler.timers.helper_only = true;
     (void)choose_signal();
-    sampler_end_move(s);
+    sampler_end_move();
 }
 
 /* Returns true under a tracer. A tracer that steps over breakpoints may lose its place where the
  * signal comes to the helper (ltrace: the program ends with SIGILL). */
 static bool is_traced(void) {
-    struct sampler *const s = &sampler;
-    if (!s->tracer_checked)
-        s->traced = tracer_of_this_thread() != 0;
-    s->tracer_checked = true;
-    return s->traced;
+    if (!sampler.tracer_checked)
+        sampler.traced = tracer_of_this_thread() != 0;
+    sampler.tracer_checked = true;
+    return sampler.traced;
 }
 
 bool sampler_watch_helper(void) {
@@ -213,19 +210,18 @@ bool sampler_watch_helper(void) {
 }
 
 static void signal_move(void) {
-    struct sampler *const s = &sampler;
-    int number = free_real_time_signal(atomic_load(&s->timers.signal));
+    int number = free_real_time_signal(atomic_load(&sampler.timers.signal));
     if (number && !sampler_set_action(number))
         number = 0;
-    (void)cpu_timers_move(&s->timers, sampler.recorder->threads, number);
+    (void)cpu_timers_move(&sampler.timers, sampler.recorder->threads, number);
 }
 
 /* --- pending signals when the signal is given up --- */
 
 /* Returns whether the helper has a timer, and may have unblocked the signal. Called before the
  * timers are moved. */
-static bool helper_has_timer(const struct sampler *s) {
-    return atomic_load(&s->timers.helper) != 0;
+static bool helper_has_timer(void) {
+    return atomic_load(&sampler.timers.helper) != 0;
 }
 
 /* Takes all signals that are pending for the calling thread and the process, and keeps the
@@ -255,11 +251,11 @@ void sampler_drop_expiries(void) {
 }
 
 /* Returns whether an expiry of ours may be pending where it cannot be taken: for another thread. */
-static bool may_be_pending_elsewhere(const struct sampler *s, bool of_helper) {
-    if (atomic_load(&s->pending_stay) || of_helper)
+static bool may_be_pending_elsewhere(bool of_helper) {
+    if (atomic_load(&sampler.pending_stay) || of_helper)
         return true;
     for (uint32_t i = 0;
-         !s->timers.helper_only && i < thread_table_count(sampler.recorder->threads); i++) {
+         !sampler.timers.helper_only && i < thread_table_count(sampler.recorder->threads); i++) {
         const struct thread_state *const thread = thread_table_at(sampler.recorder->threads, i);
         if (thread && thread != profiler_tls.thread && atomic_load(&thread->tid))
             return true;
@@ -275,7 +271,7 @@ static void put_action_back(int number, bool of_helper) {
     struct pending_signal programs[MOST_PENDING];
     const int saved = errno;
     const unsigned count = take_pending(number, programs);
-    if (may_be_pending_elsewhere(&sampler, of_helper))
+    if (may_be_pending_elsewhere(of_helper))
         next_sigaction(number, &ignore, NULL);
     next_sigaction(number, &sampler.believed, NULL);
     put_back(programs, count);
@@ -283,46 +279,43 @@ static void put_action_back(int number, bool of_helper) {
 }
 
 static void give_away(int old) {
-    const bool of_helper = helper_has_timer(&sampler);
+    const bool of_helper = helper_has_timer();
     signal_move();
     put_action_back(old, of_helper);
     memset(&sampler.believed, 0, sizeof sampler.believed);
 }
 
 bool sampler_give_signal_away(int number) {
-    struct sampler *const s = &sampler;
-    if (!sampler_begin_move_in_turn(s))
+    if (!sampler_begin_move_in_turn())
         return false;
     if (sampler_uses(number)) {
         give_away(number);
-        atomic_fetch_add(&s->taken, 1);
+        atomic_fetch_add(&sampler.taken, 1);
     }
-    sampler_end_move(s);
+    sampler_end_move();
     return true;
 }
 
 void sampler_choose_unnamed_signal(void) {
-    struct sampler *const s = &sampler;
-    if (!sampler_begin_move(s))
+    if (!sampler_begin_move())
         return;
-    const int old = atomic_load(&s->timers.signal);
+    const int old = atomic_load(&sampler.timers.signal);
     if (old && old < SIGRTMIN && free_real_time_signal(old))
         give_away(old);
-    sampler_end_move(s);
+    sampler_end_move();
 }
 
 void sampler_check_signal(void) {
-    struct sampler *const s = &sampler;
     struct sigaction present;
-    const int number = atomic_load(&s->timers.signal);
+    const int number = atomic_load(&sampler.timers.signal);
     if (!number || next_sigaction(number, NULL, &present) != 0 ||
-        present.sa_sigaction == signal_entry || !sampler_begin_move(s))
+        present.sa_sigaction == signal_entry || !sampler_begin_move())
         return;
-    if (atomic_load(&s->timers.signal) == number) {
+    if (atomic_load(&sampler.timers.signal) == number) {
         signal_move();
-        atomic_fetch_add(&s->taken, 1);
+        atomic_fetch_add(&sampler.taken, 1);
     }
-    sampler_end_move(s);
+    sampler_end_move();
 }
 
 void sampler_after_fork(void) {
@@ -337,24 +330,23 @@ void sampler_after_fork(void) {
 
 /* Returns whether a tracer may hold an expiry back for any thread that it has stopped, which by
  * default would end the process. Does not query if a filter of system calls would kill for it. */
-static bool may_be_held_back(const struct sampler *s) {
-    return !atomic_load(&s->pending_stay) && tracer_of_this_thread() != 0;
+static bool may_be_held_back(void) {
+    return !atomic_load(&sampler.pending_stay) && tracer_of_this_thread() != 0;
 }
 
 /* Keeps the handler while a timer still runs, or a tracer may deliver late: without it the signal
  * would end the process. */
 void sampler_stop(void) {
-    struct sampler *const s = &sampler;
-    const bool mine = sampler_begin_move_in_turn(s);
-    const int number = atomic_load(&s->timers.signal);
-    const bool of_helper = helper_has_timer(s);
-    const bool gone = cpu_timers_move(&s->timers, sampler.recorder->threads, 0);
-    if (gone && number && may_be_held_back(s))
+    const bool mine = sampler_begin_move_in_turn();
+    const int number = atomic_load(&sampler.timers.signal);
+    const bool of_helper = helper_has_timer();
+    const bool gone = cpu_timers_move(&sampler.timers, sampler.recorder->threads, 0);
+    if (gone && number && may_be_held_back())
         drop_expiries(number);
     else if (gone && number)
         put_action_back(number, of_helper);
     if (mine)
-        sampler_end_move(s);
+        sampler_end_move();
 }
 
 /* Returns true if the thread blocks all signals but SIGKILL and SIGSTOP. The kernel sets this mask
