@@ -219,7 +219,9 @@ bool process_context_publish(struct process_context_publication *publication,
     struct published_header *const header = publication->header;
     uint8_t *const place = header->payloads[publication->turn++ % 2];
     const uint64_t before = atomic_load_explicit(&header->published_nano, memory_order_relaxed);
-    /* marks the context as being changed: readers compare the times before and after their read */
+    /* marks the context as being changed: readers compare the times before and after their read.
+     * Both fences pair with those of readers: with read_once() and is_unchanged() of
+     * flush/encode/process_context.c, and with the fences of OTEP 4719's readers. */
     atomic_store_explicit(&header->published_nano, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     memcpy(place, payload, size);

@@ -6,6 +6,9 @@
  * word, too, but makes no move. A child that has a copy of the memory takes the word over by a move
  * of the context IN_COPY.
  *
+ * Atomics of process/ have the default order, sequentially consistent, unless a comment names
+ * another order and its partner: none of them is on a path whose cost matters.
+ *
  * Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_STATE_H

@@ -15,7 +15,8 @@ enum { OWN_FORM = 0x07e10001 };
 enum { SEGMENTS = 1024, PER_SEGMENT = 64, PAGE = ARCH_LARGEST_PAGE_BYTES };
 enum { SEGMENT_BYTES = (sizeof(struct program_context) * PER_SEGMENT + PAGE - 1) / PAGE * PAGE };
 
-/* Keeps a writer's stores in order for handlers that interrupt it. */
+/* Keeps a writer's stores in order for handlers that interrupt it. The helper, which reads a
+ * blocked thread's context, has its partner in program_context_copy(). */
 static void compiler_barrier(void) {
     atomic_signal_fence(memory_order_seq_cst);
 }
@@ -288,6 +289,8 @@ bool program_context_copy(const struct program_context *programs, struct program
     program_content_copy(content, content_of(programs));
     if (!makes_sense(content))
         return false;
+    /* loads the second copy after the first one; pairs with compiler_barrier() of the writers,
+     * whose stores the processor keeps in order */
     atomic_thread_fence(memory_order_acquire);
     program_content_copy(again, content_of(programs));
     return memcmp(content, again, offsetof(struct program_content, bytes)) == 0 &&

@@ -156,7 +156,8 @@ static bool take_slot(struct live_table *table, struct bucket bucket, uint64_t *
     for (*slot = bucket.first; *slot < bucket.end; ++*slot) {
         uint64_t found = atomic_load_explicit(&table->keys[*slot], memory_order_relaxed);
         *key = next_version(found, address_taken);
-        /* acquire: the values are written only after the slot was taken */
+        /* acquire: the values are written only after the slot was taken; pairs with the release in
+         * take_out() */
         if (key_address(found) == 0 &&
             atomic_compare_exchange_strong_explicit(&table->keys[*slot], &found, *key,
                                                     memory_order_acquire, memory_order_relaxed))
@@ -168,8 +169,8 @@ static bool take_slot(struct live_table *table, struct bucket bucket, uint64_t *
 static void live_table_publish(struct live_table *table, uint64_t slot, uint64_t key,
                                const struct live_object *object) {
     struct live_values *const values = &table->values[slot];
-    /* a thread that still reads the slot's previous object sees the new key before the new
-     * values */
+    /* pairs with the acquire fence in read_object(): a thread that still reads the slot's previous
+     * object and sees a new value sees that the key has changed */
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&values->objects, object->objects, memory_order_relaxed);
     atomic_store_explicit(&values->size, object->size, memory_order_relaxed);
@@ -209,7 +210,7 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
 }
 
 /* Returns true if this caller, and no other, has removed the object. Release, because the values
- * must be read before the slot can be filled again. */
+ * must be read before the slot can be filled again; pairs with the acquire that takes the slot. */
 static bool take_out(struct live_table *table, uint64_t slot, uint64_t key,
                      const struct live_object *object) {
     if (!atomic_compare_exchange_strong_explicit(&table->keys[slot], &key, next_version(key, 0),

@@ -49,6 +49,8 @@ static inline uint64_t wait_slot_write(struct wait_slot *slot, const struct hook
                                        enum wait_kind kind, uint64_t object) {
     const uint64_t number = (atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED) | 1) + 1;
     atomic_store_explicit(&slot->sequence, number, WAIT_SLOT_RELAXED);
+    /* pairs with the acquire fence in read_slot(), wait_observe.c: a reader that sees a field of
+     * this call sees that the number has changed */
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&slot->stack_pointer, caller->stack_pointer, WAIT_SLOT_RELAXED);
     atomic_store_explicit(&slot->frame_pointer, caller->frame_pointer, WAIT_SLOT_RELAXED);
@@ -76,6 +78,7 @@ static inline void wait_slot_begin(struct wait_slot *slot, const struct hook_cal
     /* a handler that ran in between has written its own number */
     if (__builtin_expect(atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED) != number, 0))
         number = wait_slot_write_again(slot, *caller, kind, object);
+    /* pairs with the acquire loads of the number in wait_observe.c, as in wait_slot_end() */
     atomic_store_explicit(&slot->sequence, number + 1, memory_order_release);
 }
 

@@ -42,6 +42,8 @@ bool holder_names_read(uint32_t tid, char name[static THREAD_NAME_BYTES]) {
         return false;
     for (size_t i = 0; i < THREAD_NAME_BYTES / 8; i++)
         words[i] = atomic_load_explicit(&names[place].name[i], memory_order_relaxed);
+    /* pairs with holder_names_want(), which replaces the id before a later holder stores its name
+     */
     atomic_thread_fence(memory_order_acquire);
     if (atomic_load(&names[place].tid) != tid)
         return false;

@@ -236,6 +236,7 @@ struct found {
 
 /* Reads the slot. Returns false if the thread is just writing it. */
 static bool read_slot(const struct wait_slot *slot, struct found *found) {
+    /* pairs with the release store in wait_slot_begin() */
     found->sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
     found->blocked_place.hook = (struct hook_caller){0, 0, 0};
     if (!(found->sequence & 1))
@@ -247,7 +248,7 @@ static bool read_slot(const struct wait_slot *slot, struct found *found) {
     found->blocked_place.hook.pc = atomic_load_explicit(&slot->pc, WAIT_SLOT_RELAXED);
     found->object = atomic_load_explicit(&slot->object, WAIT_SLOT_RELAXED);
     found->kind = atomic_load_explicit(&slot->kind, WAIT_SLOT_RELAXED);
-    atomic_thread_fence(memory_order_acquire);
+    atomic_thread_fence(memory_order_acquire); /* pairs with the fence in wait_slot_write() */
     return atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED) == found->sequence;
 }
 

@@ -47,8 +47,8 @@ static bool read_header(uint64_t address, struct header *header) {
 /* Returns true if nothing was published since `*before` was read. */
 static bool is_unchanged(uint64_t address, const struct header *before) {
     struct header now = {.version = 0};
-    __atomic_thread_fence(
-        __ATOMIC_ACQUIRE); /* pairs with the publisher's fences around its changes */
+    /* pairs with the publisher's fences around its changes */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return read_header(address, &now) && memcmp(&now, before, sizeof now) == 0;
 }
 
