@@ -93,6 +93,10 @@ void thread_is_gone(void) {
         capture.on_last_thread();
 }
 
+bool thread_may_be_in_handler(void) {
+    return atomic_load(&capture.has_handlers) && profiler_tls.thread && !thread_is_calm();
+}
+
 bool thread_is_calm(void) {
     struct thread_state *const thread = profiler_tls.thread;
     if (thread_is_wiped(thread))

@@ -44,6 +44,10 @@ void capture_sweep_threads(uint32_t limit);
  * handler of the application is on it. Context: a malloc hook, profiler_tls.inside 0. */
 bool thread_is_calm(void);
 
+/* Returns true if the calling thread may be in a signal handler of the program's, where no thread
+ * can be created. Context: any, of the application's threads. */
+bool thread_may_be_in_handler(void);
+
 /* Starts the helper if the process has none yet and has used CPU time. Called in hooks of calls in
  * which a thread may be created, if the stack permits it. Costs one load if the process has a
  * helper. Preserves errno. Context: any hook. */

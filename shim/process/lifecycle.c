@@ -108,9 +108,8 @@ static void end_fork(void) {
 }
 
 /* Returns true if this thread may be in a signal handler that has interrupted a malloc. */
-static bool may_be_in_handler(void) {
-    return atomic_load(&capture.has_handlers) && profiler_tls.thread && !profiler_tls.inside &&
-           !thread_is_calm();
+static bool may_interrupt_malloc(void) {
+    return !profiler_tls.inside && thread_may_be_in_handler();
 }
 
 /* Returns true if the kernel counts no other thread, except a helper that stays asleep. */
@@ -198,7 +197,7 @@ void lifecycle_end_at_once(void) {
 
 /* Ends the profiler in the handler of a fatal signal. Returns false if the signal is held back.
  * abort() does not wait for the export that it interrupts. */
-static bool end_by_signal(int number) {
+static bool end_before_signal(int number) {
     if (number != SIGABRT && end_turn_hold(&life.turn, number))
         return false;
     if (number != SIGABRT)
@@ -231,7 +230,7 @@ static bool end_calmly(void) {
         crash_guard_mark_started(); /* the profiler's part of the end is done */
         /* exit handlers allocate, and a signal handler that forks may interrupt them */
         if (atomic_load(&capture.has_handlers) && atomic_load(&capture.live_threads) <= 1 &&
-            quiesce_lock_close_for_good(!atomic_load(&helper.tid) && may_be_in_handler()) &&
+            quiesce_lock_close_for_good(!atomic_load(&helper.tid) && may_interrupt_malloc()) &&
             is_alone())
             libc_set_single_threaded(true);
     }
@@ -426,7 +425,7 @@ bool lifecycle_before_bare_child(void) {
 
 void lifecycle_before_fork(void) {
     const int saved = errno;
-    if (is_in_service() && atomic_load(&capture.live_threads) <= 1 && may_be_in_handler() &&
+    if (is_in_service() && atomic_load(&capture.live_threads) <= 1 && may_interrupt_malloc() &&
         quiesce_lock_close_at_rest() && is_alone()) {
         life.set_libc_single = true;
         libc_set_single_threaded(true);
@@ -532,6 +531,6 @@ void lifecycle_begin(const struct config *config, const struct log *log, int san
     process_state.owner = getpid();
     libc_threads_finish_init();
     loader_state_learn();
-    termination_install(end_by_signal, capture.heap.peak.watches);
+    termination_install(end_before_signal, capture.heap.peak.watches);
     register_at_exit();
 }

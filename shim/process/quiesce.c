@@ -21,14 +21,9 @@ static bool has_one_thread(void) {
     return atomic_load(&capture.live_threads) <= 1;
 }
 
-/* Returns true in a signal handler of the program's, where no thread can be created. */
-static bool may_be_in_handler(void) {
-    return atomic_load(&capture.has_handlers) && profiler_tls.thread && !thread_is_calm();
-}
-
 static bool quiesce_suspend(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) == HELPER_NONE || profiler_tls.is_profiler_thread ||
-        atomic_load(&helper.irreplaceable) || capture_has_left() || may_be_in_handler())
+        atomic_load(&helper.irreplaceable) || capture_has_left() || thread_may_be_in_handler())
         return false;
     const int saved = errno;
     const uint64_t deadline = in_milliseconds(timeout_ms);

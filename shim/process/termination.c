@@ -101,7 +101,7 @@ static bool termination_postpone(int number, const siginfo_t *info) {
 
 /* Sends the signal again with its default action. The signal stays blocked until the handler
  * returns. This is a separate function, because errno is read at its beginning. */
-__attribute__((noinline)) static void end_by_signal(int number, const siginfo_t *info) {
+__attribute__((noinline)) static void termination_end(int number, const siginfo_t *info) {
     const int saved = errno;
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     if ((number == SIGABRT || !termination_postpone(number, info)) &&
@@ -114,7 +114,7 @@ __attribute__((noinline)) static void end_by_signal(int number, const siginfo_t 
 
 ARCH_ANY_STACK static void on_signal(int number, siginfo_t *info, void *context) {
     if (signal_thread_is_libcs(context))
-        end_by_signal(number, info);
+        termination_end(number, info);
     else
         signal_thread_end_by_default(number);
 }

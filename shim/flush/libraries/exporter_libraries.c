@@ -126,22 +126,26 @@ static void protect_library(const struct dl_phdr_info *library, void *arg) {
 
 /* --- libraries shared with the program --- */
 
+struct need {
+    const char *soname;
+    bool is_needed;
+};
+
 static void check_need(const struct dl_phdr_info *library, void *arg) {
-    struct {
-        const char *soname;
-        bool needed;
-    } *const query = arg;
+    struct need *const need = arg;
     struct object_tables tables;
-    if (object_tables_open(&tables, library) && object_tables_need(&tables, query->soname))
-        query->needed = true;
+    if (object_tables_open(&tables, library) && object_tables_need(&tables, need->soname))
+        need->is_needed = true;
+}
+
+bool exporter_libraries_need(const char *soname) {
+    struct need need = {.soname = soname};
+    exporter_libraries_visit(check_need, &need);
+    return need.is_needed;
 }
 
 /* Checks the objects that precede libotelprof-flush.so in the list. */
 static int check_shared_library(struct dl_phdr_info *info, size_t size, void *arg) {
-    struct {
-        const char *soname;
-        bool needed;
-    } query = {NULL, false};
     struct object_tables tables;
     (void)size;
     (void)arg;
@@ -153,10 +157,9 @@ static int check_shared_library(struct dl_phdr_info *info, size_t size, void *ar
     const bool has_destructors = bytes && bytes->d_un.d_val > COMMON_DESTRUCTORS * sizeof(void *);
     if (!has_destructors && !object_tables_import(&tables, "__cxa_atexit"))
         return 0;
-    query.soname = object_tables_soname(&tables);
-    if (query.soname)
-        exporter_libraries_visit(check_need, &query);
-    libraries.outlive_exit &= !query.needed;
+    const char *const soname = object_tables_soname(&tables);
+    if (soname && exporter_libraries_need(soname))
+        libraries.outlive_exit = false;
     return 0;
 }
 

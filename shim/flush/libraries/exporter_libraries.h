@@ -28,6 +28,10 @@ void exporter_libraries_visit(void (*visit)(const struct dl_phdr_info *library, 
 void exporter_libraries_visit_others(void (*visit)(const struct dl_phdr_info *object, void *arg),
                                      void *arg);
 
+/* Returns true if one of the exporter's libraries needs the library of this name. Takes the
+ * loader's lock. Context: flush. */
+bool exporter_libraries_need(const char *soname);
+
 /* Returns true if the end of the process leaves everything that the exporter uses intact, so that
  * no thread need wait for it; false if a library shared with the program will be torn down, or a
  * library of the exporter's could not be protected. Context: flush. */

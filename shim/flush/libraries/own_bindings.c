@@ -171,29 +171,15 @@ static bool leads_into_program(const struct object_reference *reference, void *a
     return true;
 }
 
-struct need {
-    const char *soname;
-    bool is_needed;
-};
-
-static void check_need(const struct dl_phdr_info *library, void *arg) {
-    struct need *const need = arg;
-    struct object_tables tables;
-    if (object_tables_open(&tables, library) && object_tables_need(&tables, need->soname))
-        need->is_needed = true;
-}
-
-static void check_shared_library(const struct dl_phdr_info *object, void *arg) {
+static void check_bindings(const struct dl_phdr_info *object, void *arg) {
     struct object_tables tables;
     struct object_range range = range_of(object);
     (void)arg;
     if (bindings.function || object->dlpi_name[0] == 0 ||
         object_spans(object, (uintptr_t)(void *)getpid) || !object_tables_open(&tables, object))
         return;
-    struct need need = {.soname = object_tables_soname(&tables)};
-    if (need.soname)
-        exporter_libraries_visit(check_need, &need);
-    if (need.is_needed)
+    const char *const soname = object_tables_soname(&tables);
+    if (soname && exporter_libraries_need(soname))
         (void)object_tables_visit(&tables, leads_into_program, &range);
 }
 
@@ -210,7 +196,7 @@ void own_bindings_take_over(void) {
     exporter_libraries_visit(add_own, NULL);
     exporter_libraries_visit_others(note_other, NULL);
     exporter_libraries_visit(redirect_library, NULL);
-    exporter_libraries_visit_others(check_shared_library, NULL);
+    exporter_libraries_visit_others(check_bindings, NULL);
 }
 
 bool own_bindings_conflict(void) {
