@@ -221,6 +221,9 @@ static void demangling(void **state) {
         {"containerszm0zi6zi5zi1_DataziMapziInternal_zdwinsert_info", "Data.Map.Internal.$winsert"},
         {"base_GHCziTuple_Z3T_con_info", "GHC.Tuple.(,,)"},
         {"Main_fibzq_info", "Main.fib'"},
+        {"Main_az3aUb_info", "Main.a:b"},
+        {"Main_z0394Ux_info", "Main.?x"},
+        {"Main_Z2Hx_info", "Main.(#,#)x"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *const name = demangle(cases[i][0]);
@@ -244,6 +247,9 @@ static void demangling(void **state) {
         "page_Size_info",
         "size_Map_info",
         "Main_info",
+        "Main_az0x3aUb_info", /* a prefix of C is no digit of GHC's */
+        "Main_az99999999999999999U_info",
+        "Main_Z99999999999999999999T_info",
         "_D3abc__T1a",
         "base_GHCzi_info",
         "rzi_Azw_x_info",

@@ -1,14 +1,11 @@
 #include "functional_names.h"
 
+#include "text_numbers.h"
+
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- OCaml --- */
-
-static int hex_digit(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* Returns the length without the stamp (`_` and digits) that makes a function's symbol unique; for
  * a function without a name (`fun`) the length with the stamp. 0: there is no stamp. */
@@ -34,9 +31,10 @@ bool ocaml_name(const char *name, struct name_text *readable) {
     readable->length = 0;
     readable->failed = false;
     while (at < length) {
-        const int high = name[at] == '$' && length - at >= 3 ? hex_digit(name[at + 1]) : -1;
-        const int low = high >= 2 ? hex_digit(name[at + 2]) : -1;
-        if (low >= 0) { /* only printable characters are decoded */
+        const bool may_escape = name[at] == '$' && length - at >= 3;
+        const unsigned high = may_escape ? number_digit(name[at + 1]) : NO_DIGIT;
+        const unsigned low = may_escape ? number_digit(name[at + 2]) : NO_DIGIT;
+        if (high >= 2 && high < NO_DIGIT && low < NO_DIGIT) { /* control characters stay encoded */
             name_text_add_byte(readable, (char)(high << 4 | low));
             at += 3;
         } else if (in_module && at + 2 < length &&
@@ -77,15 +75,13 @@ static char escaped(const struct escape *escapes, size_t count, char letter) {
 
 /* Adds a tuple: `Z`, a number and `T` or `H` (unboxed). Returns its length; 0: this is no tuple. */
 static size_t add_tuple(const char *at, struct name_text *readable) {
-    char *end;
-    if (!isdigit((unsigned char)at[1]))
-        return 0;
-    const unsigned long size = strtoul(at + 1, &end, 10);
-    const bool unboxed = *end == 'H';
-    if ((*end != 'T' && !unboxed) || size > 64)
+    uint64_t size;
+    const char *const end = number_read(at + 1, 10, &size);
+    const bool unboxed = end && *end == 'H';
+    if (!end || (*end != 'T' && !unboxed) || size > 64)
         return 0;
     name_text_add(readable, "(#", unboxed ? 2 : 1);
-    for (unsigned long i = 1; i < size; i++)
+    for (uint64_t i = 1; i < size; i++)
         name_text_add_byte(readable, ',');
     name_text_add(readable, unboxed ? "#)" : ")", unboxed ? 2 : 1);
     return (size_t)(end + 1 - at);
@@ -94,11 +90,11 @@ static size_t add_tuple(const char *at, struct name_text *readable) {
 /* Adds a character by its number: `z`, hexadecimal digits that begin with a decimal one, and `U`.
  * Returns the length of this form; 0: it is another form, or the character is not printable. */
 static size_t add_numbered(const char *at, struct name_text *readable) {
-    char *end;
+    uint64_t number;
     if (!isdigit((unsigned char)at[1]))
         return 0;
-    const unsigned long number = strtoul(at + 1, &end, 16);
-    if (*end != 'U' || number < 0x20 || number == 0x7f)
+    const char *const end = number_read(at + 1, 16, &number);
+    if (!end || *end != 'U' || number < 0x20 || number == 0x7f)
         return 0;
     if (number > 0x7e) /* a character that is not ASCII only gets a placeholder */
         name_text_add_byte(readable, '?');
