@@ -11,6 +11,8 @@
 #ifndef OTELPROF_POISSON_H
 #define OTELPROF_POISSON_H
 
+#include "hash.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -23,6 +25,13 @@ static inline uint64_t random_next(uint64_t *state) {
     x ^= x >> 27;
     *state = x;
     return x * 0x2545F4914F6CDD1Du;
+}
+
+/* Returns a first state for random_next(), never 0, from the clock and two ids. Mixes each word
+ * twice, because neighbouring ids that begin at the same moment must draw different numbers. */
+static inline uint64_t random_first(uint64_t nano, uint64_t process, uint64_t id) {
+    const uint64_t words[] = {nano, process, id, nano, process, id};
+    return hash_words(HASH_MULTIPLIER, words, sizeof words / sizeof *words) | 1;
 }
 
 /* Returns a number uniform in (0, 1]. */

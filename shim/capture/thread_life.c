@@ -4,8 +4,8 @@
 #include "arch_machine.h"
 #include "capture.h"
 #include "clock.h"
-#include "hash.h"
 #include "kernel/signals_blocked.h"
+#include "poisson.h"
 #include "record/countdown.h"
 #include "wait/holder_names.h"
 
@@ -13,18 +13,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static uint64_t random_seed(const struct thread_state *thread) {
-    uint64_t seed = monotonic_nano() ^ (uintptr_t)thread * HASH_MULTIPLIER;
-    /* mixes the seed, because threads with neighbouring ids must draw different numbers */
-    for (int i = 0; i < 4; i++)
-        seed = hash_word(seed, (uint64_t)getpid() << 32 | thread->index);
-    return seed | 1;
-}
-
 void thread_begin(struct thread_state *thread, struct stack_range stack) {
     thread->stack = stack;
     thread->pointer = thread_pointer();
-    thread->random = random_seed(thread);
+    /* without the kernel's random bytes: a sandbox may forbid that call */
+    thread->random = random_first(monotonic_nano(), (uint64_t)getpid(), (uintptr_t)thread);
     atomic_store_explicit(&thread->tid, (uint32_t)syscall(SYS_gettid), memory_order_release);
     profiler_tls.stack = stack;
     thread->alloc_settings = settings_version(&capture.settings);

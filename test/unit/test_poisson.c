@@ -64,6 +64,26 @@ static void weights_are_unbiased(void **state) {
     }
 }
 
+/* Draws the first number of threads that begin at the same moment with neighbouring ids: the
+ * numbers of two neighbours differ in half of their bits, as chance has it. */
+static void neighbours_draw_different_numbers(void **state) {
+    (void)state;
+    const int count = 1000;
+    uint64_t before = 0;
+    double sum = 0;
+    int bits = 0;
+    for (int i = 0; i < count; i++) {
+        uint64_t random = random_first(1000000000, 4711, 0x7f0000000000u + (unsigned)i);
+        assert_int_not_equal(random, 0);
+        const uint64_t drawn = random_next(&random);
+        bits += __builtin_popcountll(drawn ^ before);
+        before = drawn;
+        sum += random_unit(&random);
+    }
+    assert_true(fabs(bits / (double)count - 32) < 5 * 4 / sqrt(count));
+    assert_true(fabs(sum / count - 0.5) < 5 / sqrt(12.0 * count));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logarithm),
@@ -71,6 +91,7 @@ int main(void) {
         cmocka_unit_test(an_interval_of_one_takes_everything),
         cmocka_unit_test(mean_gap),
         cmocka_unit_test(weights_are_unbiased),
+        cmocka_unit_test(neighbours_draw_different_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
