@@ -23,6 +23,7 @@ from .foreign import printable
 
 HELPERS = ("otelprof", "otelprof unsent")  # the thread's names (common/helper_name.h)
 LIBRARY = re.compile(r"/libotelprof\.so(?:\.\d+)*$", re.M)
+TIMEOUT_SECONDS = 60  # of a response, beyond the time that the request asks for
 MOST_BYTES = 1 << 28  # of a response with profiles
 MOST_SAID = 1 << 20  # of any other response
 MOST_OF_AN_ERROR = 1000  # letters

@@ -20,7 +20,6 @@ from .waking import ended_by_ctrl_c
 from .whole_file import check_outputs, refuse_one_file, whole_file
 
 START = "OTEL_PROFILER_START"
-PATIENCE_SECONDS = 60  # beyond the requested time
 
 
 # --- ps ---
@@ -126,7 +125,7 @@ def set_values(asked, values):
 
 
 def flush(asked, _):
-    return _print(answering.ask(asked, "/flush", "POST", timeout=PATIENCE_SECONDS))
+    return _print(answering.ask(asked, "/flush", "POST", timeout=answering.TIMEOUT_SECONDS))
 
 
 WHAT = {"status": status, "on": turn_on, "off": turn_off, "flush": flush, "set": set_values}
@@ -166,7 +165,7 @@ def _additions(asked, options):
 def _recorded(asked, options):
     def ask(additions):
         query = urllib.parse.urlencode({"seconds": options.seconds, **additions})
-        return answering.ask(asked, f"/otlp?{query}", timeout=options.seconds + PATIENCE_SECONDS, most=answering.MOST_BYTES)
+        return answering.ask(asked, f"/otlp?{query}", timeout=options.seconds + answering.TIMEOUT_SECONDS, most=answering.MOST_BYTES)
 
     additions = _additions(asked, options)
     try:

@@ -14,7 +14,6 @@ from . import answering
 from .capture_file import BROKEN, LEAST_BYTES, LENGTH, BadFile, check_count, decoded
 
 OVERLAP_SECONDS = 1
-PATIENCE_SECONDS = 60  # beyond the requested time
 GRACE_SECONDS = 5  # for a process that ends
 POLL_SECONDS = 0.2
 MOST_ASKING = 8  # requests at once: a process that responds slowly gets no more
@@ -38,7 +37,7 @@ class Address:
 
     def is_there(self):
         try:
-            self.ask("/status", PATIENCE_SECONDS)
+            self.ask("/status", answering.TIMEOUT_SECONDS)
         except answering.NotAnswering:
             return False
         return True
@@ -86,7 +85,7 @@ class Poller:
         self._over = over or threading.Event()
 
     def start(self):
-        self._asked.ask("/status", PATIENCE_SECONDS)  # raises NotAnswering, with the remedy
+        self._asked.ask("/status", answering.TIMEOUT_SECONDS)  # raises NotAnswering, with the remedy
         threading.Thread(target=self._run, daemon=True).start()
         return self
 
@@ -105,7 +104,7 @@ class Poller:
     def _ask(self):
         seconds = self._seconds + OVERLAP_SECONDS
         try:
-            answer = self._asked.ask(f"/otlp?seconds={seconds}", seconds + PATIENCE_SECONDS)
+            answer = self._asked.ask(f"/otlp?seconds={seconds}", seconds + answering.TIMEOUT_SECONDS)
         except answering.NotAnswering as error:
             return self._end(error)
         with self._lock:
@@ -148,7 +147,7 @@ class Poller:
 
     def _answers(self):
         try:
-            self._asked.ask("/status", PATIENCE_SECONDS)
+            self._asked.ask("/status", answering.TIMEOUT_SECONDS)
         except answering.NotAnswering:
             return False
         return True

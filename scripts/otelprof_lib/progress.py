@@ -5,7 +5,7 @@ import time
 
 from .foreign import printable
 
-PATIENCE_SECONDS = 1  # shorter readings show nothing
+QUIET_SECONDS = 1  # shorter readings show nothing
 STEP_SECONDS = 0.2
 WIDTH = 79
 
@@ -16,7 +16,7 @@ class Progress:
     def __init__(self, path, size):
         self._text = printable(f"otelprof: reading {path}")
         self._size = size
-        self._next = time.monotonic() + PATIENCE_SECONDS
+        self._next = time.monotonic() + QUIET_SECONDS
         self._is_shown = False
 
     def __enter__(self):

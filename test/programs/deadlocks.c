@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
+#include "flush_timeout.h"
 
 #include "noipa.h"
 #include "thread_sleeps.h"
@@ -81,6 +82,6 @@ int main(void) {
             usleep(1000);
     printf("0x%lx 0x%lx 0x%lx\n", (unsigned long)&left, (unsigned long)&right, (unsigned long)&own);
     fflush(stdout);
-    (void)otelprof_flush(10000);
+    (void)otelprof_flush(FLUSH_TIMEOUT_MS);
     _exit(0);
 }

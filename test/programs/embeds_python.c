@@ -6,14 +6,13 @@
  * everything is done again. embeds_python LIBPYTHON */
 #include "../../shim/otelprof.h"
 #include "cpu_sample.h"
+#include "flush_timeout.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { PATIENCE_MS = 120 * 1000 };
 
 static struct python {
     void (*initialize)(int signals);
@@ -101,7 +100,7 @@ static void do_all(const char *path, const char *main_name, const char *thread_n
     void *const library = load(path);
     pthread_t thread;
     python.initialize(0);
-    if (!otelprof_flush(PATIENCE_MS))
+    if (!otelprof_flush(FLUSH_TIMEOUT_MS))
         exit(4);
     run_named(main_name);
     run_in_subinterpreter(sub_name);

@@ -12,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
+#include "flush_timeout.h"
 #include "sites.h"
 
 #include <pthread.h>
@@ -24,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OBJECTS = 100, OBJECT_BYTES = 1000, PATIENCE_MS = 120 * 1000, NAP_US = 240 * 1000 };
+enum { OBJECTS = 100, OBJECT_BYTES = 1000, NAP_US = 240 * 1000 };
 
 static const uint8_t trace_id[16] = {0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6,
                                      0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36};
@@ -120,11 +121,11 @@ NOIPA static void in_forks(void) {
         const long begun = now_nano();
         child_in_parents_span();
         *child_lasted = now_nano() - begun;
-        otelprof_flush(PATIENCE_MS);
+        otelprof_flush(FLUSH_TIMEOUT_MS);
         span_id[7] = 1;
         otelprof_span_set(trace_id, span_id);
         child_in_own_span();
-        otelprof_flush(PATIENCE_MS);
+        otelprof_flush(FLUSH_TIMEOUT_MS);
         _exit(0);
     }
     waitpid(child, NULL, 0);
@@ -173,7 +174,7 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         if (!take(argv[i], i == 1 ? "" : ", "))
             return 2;
-        if (!strchr(argv[i], '+') && !otelprof_flush(PATIENCE_MS))
+        if (!strchr(argv[i], '+') && !otelprof_flush(FLUSH_TIMEOUT_MS))
             return 3;
     }
     printf("}\n");

@@ -4,6 +4,7 @@
  * was made, as a list of pairs in nanoseconds since the epoch. */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
+#include "flush_timeout.h"
 #include "sites.h"
 
 #include <pthread.h>
@@ -14,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 8, OBJECTS = 100, OBJECT_BYTES = 1000, PATIENCE_MS = 120 * 1000 };
+enum { THREADS = 8, OBJECTS = 100, OBJECT_BYTES = 1000 };
 static const size_t grown_bytes = (size_t)256 << 20;
 
 static void *kept[OBJECTS];
@@ -91,7 +92,7 @@ int main(int argc, char **argv) {
         if (!take(argv[i]))
             return 2;
         const long asked = now_nano(CLOCK_REALTIME);
-        if (!otelprof_flush(PATIENCE_MS))
+        if (!otelprof_flush(FLUSH_TIMEOUT_MS))
             return 3;
         printf("%s[%ld, %ld]", i == 1 ? "" : ", ", asked, now_nano(CLOCK_REALTIME));
     }

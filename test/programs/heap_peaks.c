@@ -5,6 +5,7 @@
  * HOLD: how long the peaks last. REST: the time between them. Milliseconds, or `export`: until an
  * export has been made. */
 #include "../../shim/otelprof.h"
+#include "flush_timeout.h"
 #include "noipa.h"
 
 #include <pthread.h>
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 enum { MOST = 4096, GOOD = 500, GOOD_BYTES = 2000, HIGH = 2000, HIGH_BYTES = 3000, LOW = 1500 };
-enum { PATIENCE_MS = 120 * 1000, EXPORT = -1 };
+enum { EXPORT = -1 };
 
 static void *volatile kept[GOOD];
 static int hold_ms;
@@ -28,7 +29,7 @@ static int time_of(const char *argument) {
 static void let_pass(int ms) {
     if (ms != EXPORT)
         usleep((unsigned)ms * 1000);
-    else if (!otelprof_flush(PATIENCE_MS))
+    else if (!otelprof_flush(FLUSH_TIMEOUT_MS))
         exit(3);
 }
 

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MANY = 1000, PATIENCE = 1200, TURNS = 20000 };
+enum { MANY = 1000, MOST_POLLS = 1200, TURNS = 20000 };
 
 static void rest(void) {
     nanosleep(&(struct timespec){0, 50000000}, NULL);
@@ -78,7 +78,7 @@ static int still_open(void) {
 
 static int wait_for(int (*counted)(void), int wanted) {
     int count = counted();
-    for (int i = 0; i < PATIENCE && count != wanted; i++) {
+    for (int i = 0; i < MOST_POLLS && count != wanted; i++) {
         rest();
         count = counted();
     }

@@ -2,6 +2,7 @@
  * has loaded, and prints after three exports, each of which returns that code to the kernel,
  * whether the page still has what was written. */
 #include "../../shim/otelprof.h"
+#include "flush_timeout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,6 @@ enum {
     MARK = 0x5a,
     PAGE = 4096,
     EXPORTS = 3,
-    PATIENCE_MS = 120 * 1000
 };
 
 static unsigned char *first_page_of(const char *library) {
@@ -46,7 +46,7 @@ int main(void) {
     for (int i = 0; i < EXPORTS; i++) {
         void *volatile sampled = malloc(1000);
         free(sampled);
-        if (!otelprof_flush(PATIENCE_MS))
+        if (!otelprof_flush(FLUSH_TIMEOUT_MS))
             return 2;
     }
     puts(page[UNUSED_BYTE] == MARK ? "kept" : "lost");

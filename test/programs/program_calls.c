@@ -5,6 +5,7 @@
 #include "../../shim/otelprof.h"
 
 #include "cpu_work.h"
+#include "flush_timeout.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -214,8 +215,8 @@ static void counters(void) {
         in_span_1();
     }
     in_none();
-    const int flushed = otelprof_flush(30000);
-    const int flushed_again = otelprof_flush(30000);
+    const int flushed = otelprof_flush(FLUSH_TIMEOUT_MS);
+    const int flushed_again = otelprof_flush(FLUSH_TIMEOUT_MS);
     const int read = otelprof_counters_read(&all);
     otelprof_counters_read((struct otelprof_counters *)(void *)&fewer);
     printf(

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
 #include "cpu_sample.h"
+#include "flush_timeout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MILLISECONDS = 5, PATIENCE_MS = 120 * 1000, MAPPING_BYTES = 4096, MAX_PAYLOAD = 2048 };
+enum { MILLISECONDS = 5, MAPPING_BYTES = 4096, MAX_PAYLOAD = 2048 };
 
 struct __attribute__((packed)) record {
     uint8_t trace_id[16];
@@ -81,7 +82,7 @@ int main(int count, char **arguments) {
     if (count > 2)
         publish(arguments[2]);
     works_for_none();
-    if (!otelprof_flush(PATIENCE_MS))
+    if (!otelprof_flush(FLUSH_TIMEOUT_MS))
         return 3;
     cpu_samples_await();
     for (int i = atoi(arguments[1]); i > 0; i--) {

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
 #include "cpu_work.h"
+#include "flush_timeout.h"
 
 #include <dlfcn.h>
 #include <poll.h>
@@ -180,10 +181,10 @@ int main(int count, char **arguments) {
         return 3;
     start_all();
     wait_until_all_stay();
-    if (!otelprof_flush(60000))
+    if (!otelprof_flush(FLUSH_TIMEOUT_MS))
         return 4;
     sleep(count > 1 ? (unsigned)atoi(arguments[1]) : 0);
-    if (!otelprof_flush(60000))
+    if (!otelprof_flush(FLUSH_TIMEOUT_MS))
         return 5;
     printf("%d\n", (int)bare);
     fflush(stdout);

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MANY = 1000, PATIENCE = 1200, LEAST_BYTES = 256 << 10 };
+enum { MANY = 1000, MOST_POLLS = 1200, LEAST_BYTES = 256 << 10 };
 
 struct place {
     uintptr_t start;
@@ -69,7 +69,7 @@ static int find_exporter(struct dl_phdr_info *info, size_t size, void *unused) {
 }
 
 static void wait_for_exporter(void) {
-    for (int i = 0; i < PATIENCE && !dl_iterate_phdr(find_exporter, NULL); i++)
+    for (int i = 0; i < MOST_POLLS && !dl_iterate_phdr(find_exporter, NULL); i++)
         nanosleep(&(struct timespec){0, 50000000}, NULL);
 }
 

@@ -108,11 +108,11 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    "patience, stream, is_shown", [(0, Terminal, True), (60, Terminal, False), (0, io.StringIO, False)]
+    "quiet_s, stream, is_shown", [(0, Terminal, True), (60, Terminal, False), (0, io.StringIO, False)]
 )
-def test_progress_is_for_patient_people_at_a_terminal(tmp_path, message, monkeypatch, patience, stream, is_shown):
+def test_progress_is_shown_after_a_while_at_a_terminal_only(tmp_path, message, monkeypatch, quiet_s, stream, is_shown):
     path = written(tmp_path / ("a" * 200), message, 4)
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", patience)
+    monkeypatch.setattr(progress, "QUIET_SECONDS", quiet_s)
     monkeypatch.setattr(progress, "STEP_SECONDS", 0)
     monkeypatch.setattr("sys.stderr", stream())
     list(each_message(path))

@@ -16,7 +16,7 @@ from verdicts import FAILED, MISSING, PASSED, SKIPPED
 
 WHOLE = "(its end)"  # how the part's command ended is compared like a test
 OURS, FLAKY, ONCE = "ours", "flaky", "once"
-PATIENCE = 4  # a race in bash's nameref tests is lost in one run of twenty, with and without us
+FLAKY_FACTOR = 4  # a race in bash's nameref tests is lost in one run of twenty, with and without us
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,9 +83,9 @@ def is_decided(difference):
 
 def compare(part, sides, again):
     """Returns (side -> counts of the first run, differences). Runs `again` times more if anything differs, and
-    PATIENCE times as often where a test is neither always the same nor always different with the preload."""
+    FLAKY_FACTOR times as often where a test is neither always the same nor always different with the preload."""
     runs = {side.name: [run_part(part, side)] for side in sides}
-    for number in range(again * PATIENCE):
+    for number in range(again * FLAKY_FACTOR):
         found = list(differences(runs))
         if all(difference.kind == FLAKY for difference in found):
             break
