@@ -9,11 +9,13 @@
  *  4. a frame that returns to where no call was made, on a stack that is not the thread's own: to a
  *     function's first instruction (stacks laid out for makecontext, libco), or right behind an
  *     indirect jump that no table describes (boost.context's trampoline jumps into a fibre's
- *     function; PHP's fibres and Folly's have the same).
+ *     function; PHP's fibres and Folly's have the same);
  *  5. a frame of the function that runs first on a greenlet's part of the stack. Greenlets share
- * one native stack, and save and restore their own parts of it: the frames further out belong to
- * the code that used the stack last. The function is known by two names that its file defines. If
- * the walk has to stop at any other frame, the stack is truncated. A stack that is cut at
+ *     one native stack, and save and restore their own parts of it: the frames further out belong
+ *     to the code that used the stack last. The function is known by two names that its file
+ *     defines.
+ *
+ * If the walk has to stop at any other frame, the stack is truncated. A stack that is cut at
  * OTEL_PROFILER_MAX_STACK_DEPTH is neither complete nor truncated; it is marked as cut.
  */
 #ifndef OTELPROF_STACK_END_H
