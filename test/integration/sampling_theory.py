@@ -17,7 +17,7 @@ def standard_error(objects, size, interval):
     return math.sqrt(objects * (1 - p) / p)
 
 
-FEW = 20  # expected number of missed objects: above it the normal law is close enough
+FEW = 20  # expected number of missed objects: above it the normal distribution is close enough
 
 
 def score_of_few_missed(objects, size, interval, measured):
@@ -36,7 +36,7 @@ def score_of_few_missed(objects, size, interval, measured):
 
 
 # Chance may refuse one run of all tests in a million. Some forty verdicts a run are about estimates; each gets a
-# hundredth of the budget, because few samples have longer tails than the normal law.
+# hundredth of the budget, because few samples have longer tails than the normal distribution.
 RUN_BUDGET = 1e-6
 VERDICT_BUDGET = RUN_BUDGET / 100
 

@@ -86,11 +86,11 @@ def test_one_family_is_one_file():
 
 @pytest.mark.parametrize("name", sorted(ASYNC_SIGNAL_SAFE))
 def test_functions_for_handlers_have_a_hook_for_handlers(name):
-    assert [row.law for row in FUNCTIONS if row.name == name] == ["ANY"]
+    assert [row.context for row in FUNCTIONS if row.name == name] == ["ANY"]
 
 
 def test_hooks_for_handlers_call_only_async_signal_safe_functions_of_libc():
-    calm = {row.family for row in ROWS if row.law == "CALM"}
+    calm = {row.family for row in ROWS if row.context == "CALM"}
     for family in sorted({row.family for row in FUNCTIONS} - calm):
         asked = nm(object_of(family), "--undefined-only")
         assert [name for name in asked if NOT_FOR_A_HANDLER.fullmatch(name)] == [], family

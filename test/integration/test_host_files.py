@@ -65,7 +65,7 @@ def test_host_files_that_cannot_be_opened_disable_profiling(root):
     assert threads_with_one_descriptor_left(root) == ("Threads:\t2\n", "", 0)
 
 
-def test_the_kill_switch_counts_whoever_owns_it(root):
+def test_the_kill_switch_counts_with_any_owner(root):
     root.configure(*INCLUDED, *FILE)
     (root.folder / FILES / "disabled").symlink_to("nowhere")
     os.chown(root.folder / FILES, NOBODY, NOBODY)

@@ -43,7 +43,7 @@ def compare(profiled, name, interval):
 
 @pytest.mark.parametrize(
     "interval, bytes_per_site",
-    # at 512 KiB 157 MB a site are 300 samples: near enough to the normal law for six deviations
+    # at 512 KiB 157 MB a site are 300 samples: near enough to the normal distribution for six deviations
     [(1, 200_000), (64 * KIB, 150 * MIB), (512 * KIB, 150 * MIB)],
 )
 def test_every_function_of_malloc(run, program, interval, bytes_per_site):
@@ -101,7 +101,7 @@ def test_too_many_live_objects_make_the_interval_grow(run, program, max_live):
     period = profiled.instance("alloc_sites").periods["inuse_space"]
     assert period > 256
     assert f"one sample now stands for {period} bytes" in profiled.stderr
-    # each site has too few samples then for the normal law; all of them together have enough
+    # each site has too few samples then for the normal distribution; all of them together have enough
     truth, measured = json.loads(profiled.stdout), profiled.instance("alloc_sites")
     for kind, counted in (("alloc_space", "objects"), ("inuse_space", "live_objects")):
         expected = sum(t[counted] * t["size"] for t in truth.values())

@@ -131,7 +131,7 @@ def upward(arrows):
     return {what for here, there, what in arrows if there not in MAY_KNOW[here]}
 
 
-def test_every_room_has_its_law():
+def test_every_room_has_its_rule():
     rooms = {room_of(path) for path in SHIM.rglob("*.c")} - {""}
     assert rooms | {"capture/arch", "capture/kernel"} == set(MAY_KNOW)  # these have headers alone
 

@@ -31,6 +31,13 @@ def test_documents_are_read_outside_code():
     assert [word for _, word, _ in words().faults_of_document(text)] == ["tells", "look", "settles"]
 
 
+def test_python_files_are_read_for_a_few_words():
+    text = '"""It tells the law."""\nPATIENCE_S = 4  # of kin\nname = "lawful"\n'
+    assert [word for _, word, _ in words().faults_of_python(text)] == ["law", "patience", "kin"]
+    read = {name for name, _ in words().files([])}
+    assert {"shim/libotelprof.map.in", "scripts/doc-tables", "test/lib/waiting.py"} <= read
+
+
 def test_the_list_of_exceptions_is_short():
     rows = [row for row in words().EXCEPTIONS.read_text().splitlines() if row and not row.startswith("#")]
     assert len(rows) <= words().MAX_EXCEPTIONS
