@@ -25,7 +25,7 @@ void hooks_locks_add(void);
 /* Resolves the next functions of operator_new.c, so that no first call must resolve them. */
 void hooks_new_finish_init(void);
 
-/* --- each lists the functions whose exports are not needed, and returns their number --- */
+/* --- functions whose exports are not needed: each call lists some, and returns how many --- */
 
 enum {
     HOOKS_NEW_FUNCTIONS = 22,

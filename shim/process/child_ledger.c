@@ -152,8 +152,8 @@ static struct ledger *open_ancestors(void) {
     return ledger;
 }
 
-/* Opens a ledger in another table only, as after a suspension. Children go on using the ledger that
- * they have. */
+/* Opens a ledger, unless this table of descriptors has one already: after a suspension the helper
+ * has another table. Children go on using the ledger that they have. */
 static void begin_own(const struct descriptor_table *table) {
     if (children.marker.known && children.marker.inode == table->marked.inode)
         return;

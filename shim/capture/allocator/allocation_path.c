@@ -15,7 +15,7 @@ static void *boot_realloc(void *object, size_t size);
 static void *boot_memalign(size_t alignment, size_t size);
 static int boot_posix_memalign(void **object, size_t alignment, size_t size);
 
-/* Forwards to functions of which the first call resolves the next allocator. */
+/* Begins with the boot functions: the first call of any of them resolves the next allocator. */
 struct allocation_path allocation_path = {
     .filter = ADDRESS_FILTER_CLOSED(allocation_path.filter),
     .next = {.malloc = boot_malloc,

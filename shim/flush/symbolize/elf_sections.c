@@ -14,7 +14,7 @@
 enum {
     MAX_SECTIONS = 1024,        /* limit of sections; linked files have some forty */
     MAX_NAMES_BYTES = 64 << 10, /* limit of section names; files have some forty of twenty bytes */
-    /* limit of one section of notes; a build id is in one of 36 bytes */
+    /* limit of the bytes of one section of notes; the section with a build id has 36 bytes */
     MAX_NOTE_BYTES = 64 << 10,
     MAX_NOTE_SECTIONS = 16, /* limit of sections of notes; three are usual */
     MAX_INFLATION = 1032,   /* deflate's largest ratio: zlib's "Technical Details" */
