@@ -142,6 +142,7 @@ void capture_after_fork(void) {
     heap_after_fork(&capture.heap);
     modules_after_fork(&capture.modules, profiler_tls.unloads);
     registered_tables_after_fork(&capture.registered_tables, tables_are_whole);
+    rule_cache_after_fork(&capture.rules);
     context_after_fork(&capture.contexts);
     python_after_fork(&capture.python);
     capture_settings_after_fork();

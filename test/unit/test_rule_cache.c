@@ -62,6 +62,95 @@ static void no_rule_is_left_when_its_tag_returns(void **state) {
     }
 }
 
+static void store_begun(struct rule_cache *cache, uint64_t generation, struct rule_key key) {
+    const struct rule rule = {.cfa_offset = 16, .cfa_kind = RULE_SP};
+    atomic_store(&cache->entries[rule_place(key.address)],
+                 rule_pack(rule) | rule_tag(generation, key));
+    atomic_fetch_or(&cache->used, UINT32_C(1) << (rule_place(key.address) >> RULE_SLOT_BITS));
+    rule_cache_end_store(cache);
+}
+
+/* A handler that is preempted in the middle of its store, at each number of invalidations: its rule
+ * is of no later library, not even for the moment before it could take the rule back. */
+static void a_store_that_lasts_for_many_unloads_is_never_used(void **state) {
+    (void)state;
+    const struct rule_key key = {0x7f1234567890, true};
+    for (int unloads = 1; unloads < 4 * RULE_GENERATIONS; unloads++)
+        for (int first = 0; first < RULE_GENERATIONS; first++) {
+            static struct rule_cache cache;
+            memset(&cache, 0, sizeof cache);
+            for (int i = 0; i < first; i++)
+                rule_cache_invalidate(&cache);
+            const uint64_t generation = rule_cache_generation(&cache);
+            assert_true(rule_cache_begin_store(&cache, generation));
+            for (int i = 0; i < unloads; i++)
+                rule_cache_invalidate(&cache);
+            store_begun(&cache, generation, key);
+            for (int i = 0; i < 2 * RULE_GENERATIONS; i++) {
+                assert_false(cached(&cache, key.address, key.leaf));
+                rule_cache_invalidate(&cache);
+            }
+        }
+}
+
+static void a_rule_of_a_former_round_is_not_stored(void **state) {
+    (void)state;
+    static struct rule_cache cache;
+    const uint64_t generation = rule_cache_generation(&cache);
+    for (int i = 0; i < RULE_PAUSE; i++)
+        rule_cache_invalidate(&cache);
+    assert_int_equal(rule_cache_generation(&cache), generation + RULE_GENERATIONS);
+    assert_false(rule_cache_begin_store(&cache, generation));
+    rule_cache_end_store(&cache);
+}
+
+static bool is_kept(struct rule_cache *cache, struct rule_key key) {
+    const struct rule rule = {.cfa_offset = 16, .cfa_kind = RULE_SP};
+    rule_cache_store(cache, rule_cache_generation(cache), key, rule);
+    return cached(cache, key.address, key.leaf);
+}
+
+static void invalidate_until_pause(struct rule_cache *cache) {
+    for (int i = 0; i < RULE_PAUSE; i++)
+        rule_cache_invalidate(cache);
+    assert_true(rule_generation_is_pause(rule_cache_generation(cache)));
+}
+
+/* A pause that waits for a writer ends with the first rule that is needed afterwards. */
+static void rules_are_kept_again_after_a_long_store(void **state) {
+    (void)state;
+    static struct rule_cache cache;
+    const struct rule_key key = {0x7f1234567890, true};
+    const struct rule_key other = {0x7f1234567898, true};
+    assert_true(rule_cache_begin_store(&cache, rule_cache_generation(&cache)));
+    invalidate_until_pause(&cache);
+    for (int i = 0; i < 3; i++) {
+        assert_false(is_kept(&cache, other));
+        rule_cache_invalidate(&cache);
+    }
+    store_begun(&cache, 0, key);
+    assert_false(is_kept(&cache, other)); /* this miss ends the pause */
+    assert_true(is_kept(&cache, other));
+    assert_false(cached(&cache, key.address, key.leaf));
+}
+
+/* A fork copies a cache that other threads are changing; these threads are not in the child. */
+static void a_forked_childs_cache_works(void **state) {
+    (void)state;
+    static struct rule_cache cache;
+    const struct rule_key key = {0x7f1234567890, true};
+    assert_true(is_kept(&cache, key));
+    assert_true(rule_cache_begin_store(&cache, rule_cache_generation(&cache)));
+    invalidate_until_pause(&cache);
+    atomic_store(&cache.used, 0); /* as in the middle of the emptying */
+    atomic_store(&cache.writers, RULE_EMPTYING);
+    rule_cache_after_fork(&cache);
+    assert_false(is_kept(&cache, key));
+    assert_int_equal(rule_cache_generation(&cache), RULE_GENERATIONS);
+    assert_int_equal(rule_cache_word(&cache, key), 0);
+    assert_true(is_kept(&cache, key));
+}
+
 /* Pages without rules are not written: they would become resident. */
 static void each_page_is_emptied_and_no_byte_beside(void **state) {
     static struct {
@@ -75,7 +164,7 @@ static void each_page_is_emptied_and_no_byte_beside(void **state) {
         const struct rule_key key = {0x7f1234500000 | page << RULE_PAGE_SHIFT, true};
         rule_cache_store(&memory.cache, rule_cache_generation(&memory.cache), key, rule);
         assert_int_not_equal(rule_cache_word(&memory.cache, key), 0);
-        for (int i = 0; i < 8; i++)
+        for (int i = 0; i < RULE_GENERATIONS; i++)
             rule_cache_invalidate(&memory.cache);
         assert_int_equal(rule_cache_word(&memory.cache, key), 0);
         assert_int_equal(atomic_load(&memory.cache.used), 0);
@@ -89,6 +178,10 @@ int main(void) {
         cmocka_unit_test(every_rule_that_fits_comes_back),
         cmocka_unit_test(invalidation_forgets_every_rule_for_good),
         cmocka_unit_test(no_rule_is_left_when_its_tag_returns),
+        cmocka_unit_test(a_store_that_lasts_for_many_unloads_is_never_used),
+        cmocka_unit_test(a_rule_of_a_former_round_is_not_stored),
+        cmocka_unit_test(rules_are_kept_again_after_a_long_store),
+        cmocka_unit_test(a_forked_childs_cache_works),
         cmocka_unit_test(each_page_is_emptied_and_no_byte_beside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

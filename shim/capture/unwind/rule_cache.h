@@ -6,6 +6,13 @@
  * is loaded, so an entry with the right tag is right. The walker must decode a word before it can
  * continue, so decoding takes few cycles: one mask gives the distance to the canonical frame
  * address, and the low bits of the pc are the index. Memory: 128 KiB, touched as it fills.
+ *
+ * A word has room for four bits of the generation, so 15 generations are followed by a pause: in
+ * the generation of the sixteenth value no rule matches and none is stored. The pause ends when the
+ * cache has been emptied, and the cache is emptied only at an instant at which no thread stores. So
+ * a rule of an earlier round cannot appear in a later one, however long its writer was preempted:
+ * the writer first counts itself in `writers`, and then checks that its generation is still the
+ * present one.
  */
 #ifndef OTELPROF_RULE_CACHE_H
 #define OTELPROF_RULE_CACHE_H
@@ -38,6 +45,14 @@ enum {
     PACKED_TAG_SHIFT = PACKED_LEAF_SHIFT + 1, /* at most 33 bits of the pc */
     PACKED_GENERATION_SHIFT = 60,             /* 4 bits of the generation */
 };
+
+enum {
+    RULE_GENERATIONS = 16, /* as many as the bits above can distinguish */
+    RULE_PAUSE = 15,       /* the generation modulo RULE_GENERATIONS that has no rules */
+};
+/* A bit of `writers`: a thread empties the cache. The other bits count threads that store. */
+#define RULE_EMPTYING (UINT32_C(1) << 31)
+
 _Static_assert(ARCH_ADDRESS_BITS - ARCH_CODE_SHIFT - RULE_SLOT_BITS - RULE_PAGE_BITS <=
                    PACKED_GENERATION_SHIFT - PACKED_TAG_SHIFT,
                "a word and its place distinguish each address");
@@ -57,6 +72,7 @@ struct rule_cache {
     _Atomic uint64_t generation; /* number of invalidations so far */
     /* a bit for each page of `entries` that had a rule stored in it since it was last emptied */
     _Atomic uint32_t used;
+    _Atomic uint32_t writers; /* threads that store a rule now, and RULE_EMPTYING */
 };
 _Static_assert(RULE_PAGE_BITS == 5, "one bit of `used` for each page");
 
@@ -85,8 +101,7 @@ static inline uint64_t rule_cache_word(const struct rule_cache *cache, struct ru
     return atomic_load_explicit(&cache->entries[rule_place(key.address)], memory_order_relaxed);
 }
 
-/* Returns true if the word holds the key's rule. The generation has four bits; before it repeats,
- * rule_cache_invalidate() empties the cache. 0 is an empty entry: only an address in the first
+/* Returns true if the word holds the key's rule. 0 is an empty entry: only an address in the first
  * pages, where no code is mapped, could have such a tag. */
 static inline bool rule_word_is_for(uint64_t word, uint64_t generation, struct rule_key key) {
     return (word ^ rule_tag(generation, key)) >> PACKED_LEAF_SHIFT == 0 && word != 0;
@@ -145,22 +160,62 @@ static inline bool rule_equal(struct rule a, struct rule b) {
            a.after_call == b.after_call;
 }
 
+static inline bool rule_generation_is_pause(uint64_t generation) {
+    return generation % RULE_GENERATIONS == RULE_PAUSE;
+}
+
+/* Ends the pause `pause` if no thread stores or empties: forgets every rule, and begins the next
+ * generation. Otherwise does nothing, and the next store or invalidation tries again. */
+static inline void rule_cache_end_pause(struct rule_cache *cache, uint64_t pause) {
+    uint32_t no_writer = 0;
+    /* pairs with rule_cache_end_store(): the words and bits of all former stores are seen. Pairs
+     * with rule_cache_begin_store(): a later writer sees the pause, or the next generation */
+    if (!atomic_compare_exchange_strong(&cache->writers, &no_writer, RULE_EMPTYING))
+        return;
+    if (rule_cache_generation(cache) == pause) { /* no other thread has ended the pause before */
+        const uint32_t used = atomic_exchange_explicit(&cache->used, 0, memory_order_relaxed);
+        for (unsigned page = 0; page < 1 << RULE_PAGE_BITS; page++)
+            for (unsigned slot = 0; used >> page & 1 && slot < 1 << RULE_SLOT_BITS; slot++)
+                atomic_store_explicit(&cache->entries[page << RULE_SLOT_BITS | slot], 0,
+                                      memory_order_relaxed);
+        /* pairs with the acquire in rule_cache_generation(): a reader finds no former word */
+        atomic_store(&cache->generation, pause + 1);
+    }
+    atomic_fetch_and(&cache->writers, ~RULE_EMPTYING);
+}
+
+/* Begins a store of a rule that was computed in the generation `generation`. Returns false if the
+ * rule is too late: its address may belong to another library by now. rule_cache_end_store() must
+ * follow in both cases. */
+static inline bool rule_cache_begin_store(struct rule_cache *cache, uint64_t generation) {
+    /* pairs with the compare-and-swap in rule_cache_end_pause(), which fails from here on */
+    return !(atomic_fetch_add(&cache->writers, 1) & RULE_EMPTYING) &&
+           atomic_load(&cache->generation) == generation;
+}
+
+static inline void rule_cache_end_store(struct rule_cache *cache) {
+    atomic_fetch_sub(&cache->writers, 1); /* pairs with rule_cache_end_pause() */
+}
+
 /* Stores the rule, unless it does not fit into a word (only rules of frames beyond 64 KiB do not).
  * `generation` was read before the rule was computed. Context: any. Async-signal-safe: yes. */
 static inline void rule_cache_store(struct rule_cache *cache, uint64_t generation,
                                     struct rule_key key, struct rule rule) {
-    _Atomic uint64_t *const entry = &cache->entries[rule_place(key.address)];
+    const uintptr_t place = rule_place(key.address);
     const uint64_t word = rule_pack(rule);
     if (!rule_equal(rule_unpack(word), rule))
         return;
-    atomic_store_explicit(entry, word | rule_tag(generation, key), memory_order_relaxed);
-    /* after the word: pairs with the exchange in rule_cache_invalidate(), which empties the page */
-    atomic_fetch_or_explicit(&cache->used,
-                             UINT32_C(1) << (rule_place(key.address) >> RULE_SLOT_BITS),
-                             memory_order_seq_cst);
-    if (rule_cache_generation(cache) !=
-        generation) /* too late: the address may belong to another library by now */
-        atomic_store_explicit(entry, 0, memory_order_relaxed);
+    if (rule_generation_is_pause(generation)) {
+        rule_cache_end_pause(cache, generation);
+        return;
+    }
+    if (rule_cache_begin_store(cache, generation)) {
+        atomic_store_explicit(&cache->entries[place], word | rule_tag(generation, key),
+                              memory_order_relaxed);
+        atomic_fetch_or_explicit(&cache->used, UINT32_C(1) << (place >> RULE_SLOT_BITS),
+                                 memory_order_relaxed);
+    }
+    rule_cache_end_store(cache);
 }
 
 /* Returns the address that the word at `place` belongs to. */
@@ -193,19 +248,23 @@ static inline void rule_cache_touch(struct rule_cache *cache, struct rule_key ke
 }
 
 /* Forgets every rule, because an address may now belong to another library. Call before and after
- * unloading. The used pages are emptied twice as often as generations repeat, so that even a reader
- * during the emptying finds no entry of 16 generations ago. Context: any. Async-signal-safe:
- * yes. */
+ * unloading. Context: any. Async-signal-safe: yes. */
 static inline void rule_cache_invalidate(struct rule_cache *cache) {
-    const uint64_t before = atomic_fetch_add_explicit(&cache->generation, 1, memory_order_seq_cst);
-    if ((before + 1) % 8 != 0)
-        return;
-    /* pairs with rule_cache_store(): a rule that is stored later sets its bit again */
-    const uint32_t used = atomic_exchange_explicit(&cache->used, 0, memory_order_seq_cst);
-    for (unsigned page = 0; page < 1 << RULE_PAGE_BITS; page++)
-        for (unsigned slot = 0; used >> page & 1 && slot < 1 << RULE_SLOT_BITS; slot++)
-            atomic_store_explicit(&cache->entries[page << RULE_SLOT_BITS | slot], 0,
-                                  memory_order_relaxed);
+    uint64_t generation = atomic_load(&cache->generation);
+    while (!rule_generation_is_pause(generation) &&
+           !atomic_compare_exchange_weak(&cache->generation, &generation, generation + 1))
+        continue; /* another thread has begun a generation, or ended a pause */
+    if (!rule_generation_is_pause(generation))
+        generation++;
+    if (rule_generation_is_pause(generation))
+        rule_cache_end_pause(cache, generation);
+}
+
+/* Forgets the writers of the parent, which do not exist in the child. One of them may have stopped
+ * in the middle of the emptying: then every page counts as used. Context: fork handler. */
+static inline void rule_cache_after_fork(struct rule_cache *cache) {
+    if (atomic_exchange(&cache->writers, 0) & RULE_EMPTYING)
+        atomic_store(&cache->used, UINT32_MAX);
 }
 
 #endif
