@@ -54,16 +54,26 @@ static bool is_self(struct storage *storage, uintptr_t object) {
     return true;
 }
 
-/* Returns whether the object is a context of a known layout, whose first words show it. */
-static bool is_context(const struct storage *storage, uintptr_t context) {
+/* An empty context of one layout is two words of 0. Other objects may be, too, so that it shows
+ * nothing: neither that the call is the API's, nor that it is not. */
+enum context_kind { NO_CONTEXT, EMPTY_CONTEXT, SURE_CONTEXT };
+
+static enum context_kind context_kind(const struct storage *storage, uintptr_t context) {
     uintptr_t words[2];
     uintptr_t table;
     if (!copy_words(words, context, 2))
-        return false;
-    if (known_class_of(words[0], storage->build.abi) == CLASS_CONTEXT_POINTER)
-        return true;
-    return words[0] && words[1] && copy_words(&table, words[1], 1) &&
-           known_class_of(table, storage->build.abi) == CLASS_COUNTED_LIST;
+        return NO_CONTEXT;
+    if (!words[0] && !words[1])
+        return EMPTY_CONTEXT;
+    const bool is_sure = known_class_of(words[0], storage->build.abi) == CLASS_CONTEXT_POINTER ||
+                         (words[0] && words[1] && copy_words(&table, words[1], 1) &&
+                          known_class_of(table, storage->build.abi) == CLASS_COUNTED_LIST);
+    return is_sure ? SURE_CONTEXT : NO_CONTEXT;
+}
+
+/* Returns whether the object is a context of a known layout, whose first words show it. */
+static bool is_context(const struct storage *storage, uintptr_t context) {
+    return context_kind(storage, context) == SURE_CONTEXT;
 }
 
 static bool is_refused(struct storage *storage) {
@@ -110,12 +120,19 @@ __attribute__((used)) static uintptr_t detach_quick(struct observed_call *call) 
     return decide_quickly(call, &storage->detaches, call->arguments[0], storage->detach);
 }
 
+/* Until the storage is proven, an empty context is observed only if there is a proof already: then
+ * it may have replaced a span. */
 __attribute__((used)) static uintptr_t attach_before(struct observed_call *call) {
     struct storage *const storage = &storages[call->number];
     const uintptr_t *const arguments = call->arguments;
-    call->is_observed = arguments[0] != arguments[1] && is_self(storage, arguments[1]) &&
-                        (is_proven(&storage->attaches) || is_context(storage, arguments[2]));
-    if (!call->is_observed && !is_proven(&storage->attaches))
+    const bool is_proven_api = is_proven(&storage->attaches);
+    enum context_kind kind = NO_CONTEXT;
+    if (arguments[0] != arguments[1] && is_self(storage, arguments[1]))
+        kind = is_proven_api ? SURE_CONTEXT : context_kind(storage, arguments[2]);
+    call->is_observed = kind == SURE_CONTEXT ||
+                        (kind == EMPTY_CONTEXT &&
+                         atomic_load_explicit(&storage->attaches, memory_order_relaxed) > 0);
+    if (kind == NO_CONTEXT && !is_proven_api)
         count_up(&storage->misses, MOST_MISSES);
     return storage->attach;
 }
@@ -133,7 +150,8 @@ __attribute__((used)) static void attach_after(struct observed_call *call) {
         count_up(&storage->misses, MOST_MISSES);
         return;
     }
-    count_up(&storage->attaches, PROOFS);
+    if (!is_proven(&storage->attaches) && is_context(storage, context))
+        count_up(&storage->attaches, PROOFS);
     token = *(const uintptr_t *)place;
     struct attached attached = {.token = token, .storage = number};
     attached.list = context_active_span((const void *)context, &storage->build, &ids);

@@ -86,6 +86,13 @@ def test_each_step_is_published(run, build):
     assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
 
 
+@pytest.mark.parametrize("build", BUILDS)
+def test_empty_contexts_before_the_first_span_do_not_end_the_links(run, build):
+    """Three hundred of them show nothing about the storage; the spans that follow are published."""
+    outcome = run([compiled("empties_first.cpp", build)], env=ENVIRONMENT)
+    assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
+
+
 @pytest.mark.parametrize("build", BUILDS[:2])
 def test_samples_are_of_the_right_span(run, build):
     """Eight threads change the span a thousand times a second: no span is wrong, and hardly any is missing."""
