@@ -14,11 +14,11 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Describes a storage that is followed: the addresses of its object and of its table. */
+/* Describes a storage that is followed, by addresses. */
 struct followed {
-    uintptr_t bias;
-    uintptr_t table; /* 0: the entry is free */
-    bool loaded;     /* this scan has found the object loaded */
+    struct cpp_object object; /* its name was found there */
+    uintptr_t table;          /* 0: the entry is free */
+    bool loaded;              /* this scan has found the object loaded */
 };
 
 struct scan {
@@ -37,22 +37,7 @@ static bool is_readable_in(const struct dl_phdr_info *object, uintptr_t address,
     return object_is_readable(&segments, address, size) && readable_memory(address, size) == size;
 }
 
-/* Returns whether the table has our functions, which shows that this is still the followed object,
- * not another object at its address. */
-static bool has_profiler_functions(unsigned number, uintptr_t table) {
-    const uintptr_t *const slots = (const uintptr_t *)table;
-    return slots[STORAGE_ATTACH] == storage_calls_attach(number) &&
-           slots[STORAGE_DETACH] == storage_calls_detach(number);
-}
-
 /* --- one object --- */
-
-static int free_number(void) {
-    for (int i = 0; i < MOST_STORAGES; i++)
-        if (!followed[i].table)
-            return i;
-    return -1;
-}
 
 /* Checks that the storage's name is still where it was found: the object may be unloaded, and
  * another one loaded at its address. */
@@ -61,6 +46,24 @@ static bool has_name(const struct dl_phdr_info *object, const struct cpp_object 
     const size_t size = sizeof CPP_STORAGE_NAME("1");
     return is_readable_in(object, named->name, size) &&
            memcmp((const void *)named->name, names[named->abi - 1], size) == 0;
+}
+
+/* Returns whether this is the object that is followed, not another object at its address, nor the
+ * same one loaded again. In the latter the table has the object's own functions. A table with
+ * other functions than these and ours is still followed: a library has replaced some of ours, and
+ * calls them. */
+static bool is_followed_object(unsigned number, const struct dl_phdr_info *object) {
+    const struct followed *const f = &followed[number];
+    return f->table && f->object.bias == object->dlpi_addr && has_name(object, &f->object) &&
+           is_readable_in(object, f->table, STORAGE_FUNCTIONS * sizeof(uintptr_t)) &&
+           !storage_calls_are_bypassed(number, (const uintptr_t *)f->table);
+}
+
+static int free_number(void) {
+    for (int i = 0; i < MOST_STORAGES; i++)
+        if (!followed[i].table)
+            return i;
+    return -1;
 }
 
 static enum cpp_outcome storage_follow(const struct dl_phdr_info *object,
@@ -79,14 +82,14 @@ static enum cpp_outcome storage_follow(const struct dl_phdr_info *object,
                                storage_calls_attach((unsigned)number),
                                storage_calls_detach((unsigned)number)))
         return CPP_NOT_WRITABLE;
-    followed[number] = (struct followed){object->dlpi_addr, table, true};
+    followed[number] = (struct followed){*named, table, true};
     return CPP_FOLLOWED;
 }
 
 /* Returns the number of the object's storage that is followed already; -1: there is none. */
 static int followed_in(const struct dl_phdr_info *object) {
     for (int i = 0; i < MOST_STORAGES; i++)
-        if (followed[i].table && followed[i].loaded && followed[i].bias == object->dlpi_addr)
+        if (followed[i].table && followed[i].loaded && followed[i].object.bias == object->dlpi_addr)
             return i;
     return -1;
 }
@@ -106,10 +109,8 @@ static int note_object(struct dl_phdr_info *object, size_t size, void *unused) {
     (void)unused;
     loaded_ranges_add(object);
     for (unsigned i = 0; i < MOST_STORAGES; i++)
-        if (followed[i].table && followed[i].bias == object->dlpi_addr)
-            followed[i].loaded =
-                is_readable_in(object, followed[i].table, STORAGE_FUNCTIONS * sizeof(uintptr_t)) &&
-                has_profiler_functions(i, followed[i].table);
+        if (is_followed_object(i, object))
+            followed[i].loaded = true;
     return 0;
 }
 

@@ -93,6 +93,13 @@ bool storage_calls_are_refused(unsigned number) {
     return is_refused(&storages[number]);
 }
 
+bool storage_calls_are_bypassed(unsigned number, const uintptr_t *functions) {
+    const struct storage *const storage = &storages[number];
+    return functions[STORAGE_GET_CURRENT] == (uintptr_t)storage->get_current &&
+           functions[STORAGE_ATTACH] == storage->attach &&
+           functions[STORAGE_DETACH] == storage->detach;
+}
+
 /* --- the calls --- */
 
 /* Decides without a call, and so without vector registers, once the storage is known. Returns 0 if

@@ -29,4 +29,8 @@ uintptr_t storage_calls_detach(unsigned storage);
 /* Returns whether the storage's calls have turned out not to be the API's. Context: any. */
 bool storage_calls_are_refused(unsigned storage);
 
+/* Returns whether the table has the three functions that it had before it was followed. Context:
+ * the helper. */
+bool storage_calls_are_bypassed(unsigned storage, const uintptr_t *functions);
+
 #endif

@@ -111,6 +111,14 @@ def test_each_copy_of_the_api_is_followed(run, compiler):
     assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
 
 
+@pytest.mark.parametrize("replaced", ["attach-and-detach", "all"])
+def test_functions_that_a_program_has_replaced_behind_us_stay_its_storages(run, replaced):
+    """A program puts its own functions in front of ours; the library that it loads then gets other ones of ours."""
+    library = compiled("plugin.cpp", Build("g++", "g++", ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique"), True))
+    outcome = run([compiled("replaces_behind.cpp", PLAIN), str(library), replaced], env=ENVIRONMENT)
+    assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
+
+
 def test_where_memory_stays_as_it_is_nothing_is_replaced(run, tmp_path):
     """The kernel refuses to make the table writable: one line reports that, and the program runs on."""
     sandbox = tmp_path / "sandbox.so"
