@@ -51,6 +51,12 @@ static bool is_filter(const struct sock_fprog *program) {
            is_readable_range(program->filter, program->len * sizeof *program->filter);
 }
 
+/* Returns true if the filter spares what this helper does beside exporting. */
+static bool spares_further_work(const struct sock_fprog *program) {
+    return (!helper_serves_requests() || seccomp_filter_spares_serving(program)) &&
+           (!helper_writes_to_syslog() || seccomp_filter_spares_syslog(program));
+}
+
 /* Returns true if no part of the profiler can continue behind the filter, because it restricts the
  * helper, too. */
 static bool is_the_end(const struct sock_fprog *program, unsigned long flags, bool spared) {
@@ -58,7 +64,7 @@ static bool is_the_end(const struct sock_fprog *program, unsigned long flags, bo
     const bool follows = helper_must_follow();
     if (!of_all && !follows)
         return false;
-    return !spared || (helper_serves_requests() && !seccomp_filter_spares_serving(program)) ||
+    return !spared || !spares_further_work(program) ||
            (of_all && !seccomp_filter_spares_helper(program)) ||
            (follows && !seccomp_filter_lets_helper_follow(program));
 }
@@ -88,7 +94,8 @@ static enum then before_valid_filter(const struct sock_fprog *program, unsigned 
     if (!seccomp_filter_spares_helper_start(program))
         helper_keep();
     lifecycle_see_filter(seccomp_filter_spares_logging(program),
-                         seccomp_filter_lets_helper_follow(program));
+                         seccomp_filter_lets_helper_follow(program) &&
+                             spares_further_work(program));
     if (!seccomp_filter_spares_timers(program))
         masked_threads_stop();
     if (!seccomp_filter_spares_pending(program))

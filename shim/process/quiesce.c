@@ -77,6 +77,10 @@ bool helper_serves_requests(void) {
     return helper.config && *helper.config->listen;
 }
 
+bool helper_writes_to_syslog(void) {
+    return helper.log && helper.log->syslog;
+}
+
 void helper_follow(void) {
     if (!helper_must_follow())
         return;

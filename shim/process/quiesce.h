@@ -56,6 +56,9 @@ void helper_keep(void);
 /* Returns true if the helper serves requests to the process. Async-signal-safe: yes. */
 bool helper_serves_requests(void);
 
+/* Returns true if the helper sends lines to the system's log. Async-signal-safe: yes. */
+bool helper_writes_to_syslog(void);
+
 /* Makes the helper give up the inherited rights that this thread has just given up. A helper that
  * does not stop within QUIESCE_TIMEOUT_MS ends for ever, as soon as it can. Context: any. */
 void helper_follow(void);

@@ -127,6 +127,12 @@ static const struct call serving_calls[] = {
 #include "allowed_calls.def"
 };
 
+/* Lists the helper's calls if lines go to the system's log (OTEL_PROFILER_LOG_FILE=syslog). */
+static const struct call syslog_calls[] = {
+#define SYSLOG_MAKES MADE
+#include "allowed_calls.def"
+};
+
 /* Lists calls of the helper that may fail: the helper does without their results, or exports
  * nothing. */
 static const struct call spare_calls[] = {
@@ -384,6 +390,10 @@ static bool spares_what_may_fail(const struct sock_fprog *program) {
 
 bool seccomp_filter_spares_serving(const struct sock_fprog *program) {
     return spares(program, serving_calls, sizeof serving_calls / sizeof *serving_calls);
+}
+
+bool seccomp_filter_spares_syslog(const struct sock_fprog *program) {
+    return spares(program, syslog_calls, sizeof syslog_calls / sizeof *syslog_calls);
 }
 
 bool seccomp_filter_spares_helper(const struct sock_fprog *program) {

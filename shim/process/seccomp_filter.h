@@ -43,6 +43,9 @@ bool seccomp_filter_spares_helper(const struct sock_fprog *program);
 /* Returns true if the helper can also still serve requests to the process under the filter. */
 bool seccomp_filter_spares_serving(const struct sock_fprog *program);
 
+/* Returns true if the helper can also send its lines to the system's log under the filter. */
+bool seccomp_filter_spares_syslog(const struct sock_fprog *program);
+
 /* Returns true if the calling thread can create a helper that works under the filter: every call
  * that the helper needs is allowed, and no call kills. */
 bool seccomp_filter_lets_helper_follow(const struct sock_fprog *program);

@@ -92,7 +92,7 @@ static bool model_refuses(const struct sock_fprog *program, enum maker_kind kind
     default:
         return !seccomp_filter_spares_helper(program) || !seccomp_filter_spares_serving(program) ||
                !seccomp_filter_lets_helper_follow(program) ||
-               !seccomp_filter_spares_giving_way(program);
+               !seccomp_filter_spares_syslog(program) || !seccomp_filter_spares_giving_way(program);
     }
 }
 

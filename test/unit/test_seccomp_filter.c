@@ -250,6 +250,27 @@ static void each_flag_that_we_pass_is_tried(void **state) {
     assert_true(spares_argument(seccomp_filter_spares_helper, SYS_fcntl, 1, F_SETLK));
 }
 
+/* Only a helper that sends its lines to the system's log needs a socket for it. */
+static void the_helper_is_spared_where_only_syslogs_socket_kills(void **state) {
+    (void)state;
+    const uint32_t kind = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kind, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    assert_false(seccomp_filter_spares_syslog(&program));
+    assert_true(seccomp_filter_spares_helper(&program));
+    assert_true(seccomp_filter_spares_serving(&program));
+    assert_true(seccomp_filter_lets_helper_follow(&program));
+}
+
 static void a_thread_is_spared_where_only_giving_way_kills(void **state) {
     (void)state;
     static const int calls[] = {SYS_rt_sigpending, SYS_sched_yield};
@@ -329,6 +350,7 @@ int main(void) {
         cmocka_unit_test(threads_are_spared_where_no_call_of_theirs_kills),
         cmocka_unit_test(each_of_the_values_that_we_pass_is_tried),
         cmocka_unit_test(each_flag_that_we_pass_is_tried),
+        cmocka_unit_test(the_helper_is_spared_where_only_syslogs_socket_kills),
         cmocka_unit_test(a_thread_is_spared_where_only_giving_way_kills),
         cmocka_unit_test(a_timer_may_kill_where_no_thread_can_come),
         cmocka_unit_test(calls_that_the_helper_can_do_without_may_fail_and_not_kill),
