@@ -36,8 +36,9 @@ struct log {
     struct file_identity standard_error;
     /* The thread with a descriptor table of its own (descriptors.h); 0: none. */
     _Atomic pid_t separate_thread;
-    /* A filter of system calls kills an application's thread that logs: only the helper does. */
-    _Atomic bool helper_only;
+    /* Filters of system calls that kill an application's thread that logs. Other than 0: only the
+     * helper logs. */
+    _Atomic uint32_t helper_only;
     /* Bits of enum log_topic that were logged by this process, or by those that it was forked from
      * or has forked. NULL: no bits are kept, and every line is logged. */
     _Atomic uint32_t *_Atomic logged;

@@ -27,6 +27,13 @@ enum then {
     THEN_COMPARE, /* the helper gives up capabilities if it has more */
     THEN_FOLLOW,
     THEN_OPEN_AGAIN, /* the helper tries files again that were refused; THEN_COMPARE does so, too */
+    THEN_DO = 7,     /* the bits of the above */
+    /* effects of a filter, which are undone if the call fails */
+    THEN_FORGET_FILTER = 1 << 3,
+    THEN_FORGET_NO_LOGGING = 1 << 4,
+    THEN_FORGET_NO_START = 1 << 5,
+    THEN_FORGET_KEEP = 1 << 6,
+    THEN_GETS_FILE = 1 << 7, /* a positive result is a descriptor, not the thread that refused */
 };
 
 /* Performs `then` after a call with this result, and returns the result. Preserves errno. Context:

@@ -82,6 +82,27 @@ static void end_copies_of_others(void) {
     (void)wait_for_rounds(no_copy_is_under_way, NULL, COPY_ROUNDS);
 }
 
+/* Returns the bits of enum then that undo_filter() undoes. */
+static unsigned see_filter(const struct sock_fprog *program) {
+    const bool may_log = seccomp_filter_spares_logging(program);
+    const bool may_start =
+        seccomp_filter_lets_helper_follow(program) && spares_further_work(program);
+    const bool keeps = !seccomp_filter_spares_helper_start(program);
+    if (keeps)
+        helper_keep();
+    lifecycle_see_filter(may_log, may_start);
+    return THEN_FORGET_FILTER | (may_log ? 0 : THEN_FORGET_NO_LOGGING) |
+           (may_start ? 0 : THEN_FORGET_NO_START) | (keeps ? THEN_FORGET_KEEP : 0);
+}
+
+static void undo_filter(unsigned effects) {
+    if (effects & THEN_FORGET_KEEP)
+        helper_keep_no_more();
+    if (effects & THEN_FORGET_FILTER)
+        lifecycle_forget_filter(!(effects & THEN_FORGET_NO_LOGGING),
+                                !(effects & THEN_FORGET_NO_START));
+}
+
 static enum then before_valid_filter(const struct sock_fprog *program, unsigned long flags) {
     const bool spared = seccomp_filter_spares_thread(program);
     const bool is_end = is_the_end(program, flags, spared);
@@ -91,11 +112,7 @@ static enum then before_valid_filter(const struct sock_fprog *program, unsigned 
         lifecycle_leave_process();
     else if (!spared)
         lifecycle_leave_thread(SIGSYS);
-    if (!seccomp_filter_spares_helper_start(program))
-        helper_keep();
-    lifecycle_see_filter(seccomp_filter_spares_logging(program),
-                         seccomp_filter_lets_helper_follow(program) &&
-                             spares_further_work(program));
+    const unsigned effects = see_filter(program);
     if (!seccomp_filter_spares_timers(program))
         masked_threads_stop();
     if (!seccomp_filter_spares_pending(program))
@@ -104,7 +121,8 @@ static enum then before_valid_filter(const struct sock_fprog *program, unsigned 
         signals_ask_no_more();
     if (seccomp_filter_kills_threads(program))
         lifecycle_may_end_unseen(SIGSYS, flags & SECCOMP_FILTER_FLAG_TSYNC);
-    return is_end || !spared ? THEN_NOTHING : THEN_FOLLOW;
+    const unsigned gets_file = flags & SECCOMP_FILTER_FLAG_NEW_LISTENER ? THEN_GETS_FILE : 0;
+    return (enum then)(effects | gets_file | (is_end || !spared ? THEN_NOTHING : THEN_FOLLOW));
 }
 
 static enum then before_filter(const struct sock_fprog *program, unsigned long flags) {
@@ -158,9 +176,13 @@ enum then before_landlock_restrict_self(unsigned long a, unsigned long b, unsign
 
 long hooks_after(enum then then, long result) {
     const int saved = errno;
-    if (result == 0 && (then == THEN_COMPARE || then == THEN_OPEN_AGAIN))
+    const unsigned what = then & THEN_DO;
+    const bool done = result == 0 || (result > 0 && then & THEN_GETS_FILE);
+    if (!done)
+        undo_filter(then);
+    if (done && (what == THEN_COMPARE || what == THEN_OPEN_AGAIN))
         refused_files_ask_again();
-    if (result == 0 && (then == THEN_FOLLOW || (then == THEN_COMPARE && helper_rights_exceed())))
+    if (done && (what == THEN_FOLLOW || (what == THEN_COMPARE && helper_rights_exceed())))
         helper_follow();
     errno = saved;
     return result;

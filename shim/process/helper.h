@@ -61,9 +61,9 @@ struct helper {
     /* CLOCK_MONOTONIC; not 0: the helper must have left by then (helper_leave()) */
     _Atomic uint64_t leave_at;
     _Atomic uint32_t tid;
-    _Atomic bool follows_ids;   /* helper_rights_hold() takes over ids by system calls */
-    _Atomic bool irreplaceable; /* helper_keep() */
-    pthread_t thread;           /* valid from the state HELPER_WAITS on */
+    _Atomic bool follows_ids;       /* helper_rights_hold() takes over ids by system calls */
+    _Atomic uint32_t irreplaceable; /* calls of helper_keep() that were not undone */
+    pthread_t thread;               /* valid from the state HELPER_WAITS on */
     _Atomic bool joined;    /* a thread will join the helper, or the helper has detached itself */
     void *kept;             /* capture_api.lifecycle.kept */
     void *suspended;        /* capture_api.lifecycle.suspended */

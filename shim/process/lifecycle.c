@@ -51,9 +51,9 @@ IN_FIRST_PAGE static struct lifecycle {
     /* the thread that forks has set libc to single-threaded: libc_threads.h */
     bool set_libc_single;
     int sandbox; /* PR_GET_SECCOMP at the profiler's start */
-    /* a filter was installed since; PR_GET_SECCOMP differs only for the first filter of all */
-    _Atomic bool has_own_filter;
-    _Atomic bool bars_helper; /* such a filter lets no helper start or export */
+    /* filters installed since; PR_GET_SECCOMP differs only for the first filter of all */
+    _Atomic uint32_t own_filters;
+    _Atomic uint32_t barring_filters; /* those of them that let no helper start or export */
     struct end_turn turn;
     const struct config *config;
     const struct log *log;
@@ -71,15 +71,23 @@ static bool is_in_first_filter(void) {
 
 /* Returns true if the program may have put this thread into a sandbox. */
 static bool is_in_own_sandbox(void) {
-    return atomic_load(&life.has_own_filter) || is_in_first_filter();
+    return atomic_load(&life.own_filters) || is_in_first_filter();
 }
 
 void lifecycle_see_filter(bool may_log, bool may_start) {
-    atomic_store(&life.has_own_filter, true);
+    atomic_fetch_add(&life.own_filters, 1);
     if (!may_start)
-        atomic_store(&life.bars_helper, true);
+        atomic_fetch_add(&life.barring_filters, 1);
     if (!may_log && helper.log)
-        atomic_store(&helper.log->helper_only, true);
+        atomic_fetch_add(&helper.log->helper_only, 1);
+}
+
+void lifecycle_forget_filter(bool may_log, bool may_start) {
+    atomic_fetch_sub(&life.own_filters, 1);
+    if (!may_start)
+        atomic_fetch_sub(&life.barring_filters, 1);
+    if (!may_log && helper.log)
+        atomic_fetch_sub(&helper.log->helper_only, 1);
 }
 
 /* Starts a late helper, in a child. A child often puts itself into a sandbox that kills for a
@@ -89,7 +97,7 @@ static void start_late_helper(void) {
     const int saved = errno; /* preserves errno, because the program is in the middle of a malloc */
     (void)state_move(&process_state, STATE_ARMED, IN_CALM);
     atomic_store(&capture.want_helper, NULL);
-    if (!atomic_load(&life.bars_helper) && !is_in_first_filter())
+    if (!atomic_load(&life.barring_filters) && !is_in_first_filter())
         (void)helper_start();
     errno = saved;
 }

@@ -52,6 +52,10 @@ void lifecycle_may_end_unseen(int expected, bool all);
  * and export behind the filter; otherwise a child that has no helper gets none. Context: any. */
 void lifecycle_see_filter(bool may_log, bool may_start);
 
+/* Undoes lifecycle_see_filter() with these arguments, because the kernel has refused the filter.
+ * Context: any. */
+void lifecycle_forget_filter(bool may_log, bool may_start);
+
 /* Stops the profiler on all threads, the helper included, after a last export. Context: calm. */
 void lifecycle_leave_process(void);
 

@@ -70,7 +70,11 @@ bool helper_must_follow(void) {
 }
 
 void helper_keep(void) {
-    atomic_store(&helper.irreplaceable, true);
+    atomic_fetch_add(&helper.irreplaceable, 1);
+}
+
+void helper_keep_no_more(void) {
+    atomic_fetch_sub(&helper.irreplaceable, 1);
 }
 
 bool helper_serves_requests(void) {

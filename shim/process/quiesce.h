@@ -53,6 +53,9 @@ bool helper_must_follow(void);
  * thread for creating another: helper_quiesce() ends it no more. Async-signal-safe: yes. */
 void helper_keep(void);
 
+/* Undoes one call of helper_keep(), because the kernel has refused the filter. Context: any. */
+void helper_keep_no_more(void);
+
 /* Returns true if the helper serves requests to the process. Async-signal-safe: yes. */
 bool helper_serves_requests(void);
 

@@ -78,6 +78,13 @@ def test_a_child_that_puts_itself_into_a_sandbox_lives(run, program):
     assert outcome.instance("sandboxed_child").cpu_of("works") > 0.2e9
 
 
+def test_a_filter_that_the_kernel_refuses_has_no_effect(run, program):
+    """A child that was forked after the refusal has a helper of its own, and reports what it did."""
+    outcome = run([program("refused_filter"), "400"], env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert outcome.returncode == 7, outcome.stderr
+    assert sum(instance.cpu_of("works") > 0.2e9 for instance in outcome.instances()) == 1
+
+
 # Every end in a sandbox of the thread alone, without the helper, whichever call makes the sandbox. Where all threads
 # are in a sandbox there is no helper any more, except in a mild one, which lets it work on.
 LOCKED_UP = [
