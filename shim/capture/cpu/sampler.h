@@ -36,8 +36,9 @@ struct sampler {
     pid_t pid;                   /* the process that this state belongs to */
     /* set by masked_threads_stop(): no timer changes its signal any more */
     _Atomic bool timers_stay;
-    /* set by sampler_leave_pending(): pending signals are neither queried nor taken */
-    _Atomic bool pending_stay;
+    /* set by sampler_leave_pending(): a filter may kill for a query of pending signals, or for
+     * opening a file of /proc, so that neither is done */
+    _Atomic bool queries_kill;
     struct libc_signal libcs; /* the signal for threads that block ours */
     bool helper_asked;        /* sampler_watch_helper() has tried to get a signal */
     bool tracer_checked;      /* the helper has searched for a tracer, which it does once */
@@ -154,9 +155,9 @@ void sampler_wait_for_handlers(void);
  * Context: any. */
 bool sampler_may_open(void);
 
-/* Forbids queries of pending signals from now on, because a filter of system calls would kill for
- * them. Whenever the signal is given up, all its pending signals are discarded, the program's too.
- * Context: any. */
+/* Forbids queries of pending signals and of /proc from now on, because a filter of system calls
+ * would kill for them. Whenever the signal is given up, all its pending signals are discarded, the
+ * program's too. Context: any. */
 void sampler_leave_pending(void);
 
 /* --- called from signal_entry.c only --- */

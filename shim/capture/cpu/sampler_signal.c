@@ -228,7 +228,7 @@ static bool helper_has_timer(void) {
  * program's, up to MOST_PENDING. Returns the number kept. */
 static unsigned take_pending(int number, struct pending_signal programs[static MOST_PENDING]) {
     unsigned count = 0;
-    while (!atomic_load(&sampler.pending_stay) && count < MOST_PENDING &&
+    while (!atomic_load(&sampler.queries_kill) && count < MOST_PENDING &&
            pending_signal_take(number, &programs[count]))
         count += !sampler_sent(&programs[count].info);
     return count;
@@ -252,7 +252,7 @@ void sampler_drop_expiries(void) {
 
 /* Returns whether an expiry of ours may be pending where it cannot be taken: for another thread. */
 static bool may_be_pending_elsewhere(bool of_helper) {
-    if (atomic_load(&sampler.pending_stay) || of_helper)
+    if (atomic_load(&sampler.queries_kill) || of_helper)
         return true;
     for (uint32_t i = 0;
          !sampler.timers.helper_only && i < thread_table_count(sampler.recorder->threads); i++) {
@@ -331,7 +331,7 @@ void sampler_after_fork(void) {
 /* Returns whether a tracer may hold an expiry back for any thread that it has stopped, which by
  * default would end the process. Does not query if a filter of system calls would kill for it. */
 static bool may_be_held_back(void) {
-    return !atomic_load(&sampler.pending_stay) && tracer_of_this_thread() != 0;
+    return !atomic_load(&sampler.queries_kill) && tracer_of_this_thread() != 0;
 }
 
 /* Keeps the handler while a timer still runs, or a tracer may deliver late: without it the signal
@@ -374,9 +374,9 @@ void sampler_wait_for_handlers(void) {
 }
 
 bool sampler_may_open(void) {
-    return !atomic_load(&sampler.pending_stay);
+    return !atomic_load(&sampler.queries_kill);
 }
 
 void sampler_leave_pending(void) {
-    atomic_store(&sampler.pending_stay, true);
+    atomic_store(&sampler.queries_kill, true);
 }
