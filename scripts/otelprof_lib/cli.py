@@ -98,6 +98,17 @@ class _StandardOutput(io.FileIO):
             raise OutputError(error.errno, error.strerror, "standard output") from error
 
 
+class _StandardError(io.FileIO):
+    """Writes to the descriptor of standard error. Text that it does not take is lost: `otelprof run ... 2>&1 | head` writes
+    the profile and the page all the same, and ends as the program did."""
+
+    def write(self, data):
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
+
+
 def _complete_streams():
     """Makes both streams usable. A parent may have closed one; a program that we run finds it closed, too.
 
@@ -110,6 +121,9 @@ def _complete_streams():
         sys.stdout = io.TextIOWrapper(file, getattr(sys.stdout, "encoding", "utf-8"), line_buffering=os.isatty(descriptor))
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")
+    elif sys.stderr is sys.__stderr__:
+        file = io.BufferedWriter(_StandardError(sys.stderr.fileno(), "wb", closefd=False))
+        sys.stderr = io.TextIOWrapper(file, sys.stderr.encoding, errors="backslashreplace", line_buffering=True)
     # a name that the locale cannot show must not end a report
     sys.stdout.reconfigure(errors="backslashreplace")
 

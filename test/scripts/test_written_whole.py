@@ -210,6 +210,41 @@ def test_a_pipe_whose_reader_has_ended_is_no_error(folder, words):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def with_lost_messages(stream, *arguments, cwd):
+    """Runs the command with a standard error that takes nothing: `2>&1 | head`, or a full disk."""
+    words = ["sh", "-c", f'exec "$@" {stream}', "sh", OTELPROF, *map(str, arguments)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as pipe:
+        return subprocess.run(words, cwd=cwd, stdout=pipe, timeout=TIMEOUT_S, check=False).returncode
+
+
+LOST = pytest.mark.parametrize("stream", ["2>&1", "2>/dev/full"])
+
+
+@LOST
+def test_run_writes_its_page_and_keeps_the_status_though_its_messages_are_lost(folder, stream):
+    """Once the table, which did not reach `head`, ended the command with status 0 before the page was written."""
+    burn = f"{PROGRAMS}/burn 100 1 >/dev/null; exit 3"
+    assert with_lost_messages(stream, "run", "-o", "new", "--flamegraph", "page", "--", "sh", "-c", burn, cwd=folder) == 3
+    assert sums(folder / "new")["cpu"] > 0
+    assert "burn" in (folder / "page").read_text()
+
+
+@LOST
+@pytest.mark.parametrize("words", WRITING.values(), ids=WRITING)
+def test_the_output_is_written_though_the_messages_are_lost(folder, message, words, stream):
+    """The note of repeats comes before the output."""
+    export = message().profile("samples", "count", 10_000_000, {("hot", "main"): 7})
+    export.scope.profiles[0].profile_id = bytes(range(16))
+    with open(folder / "twice", "wb") as file:
+        for _ in range(2):
+            append_message(file, export.bytes())
+    assert with_lost_messages(stream, *of_file(words, "twice"), cwd=folder) == 0
+    written = (folder / "out").read_bytes()
+    assert len(written) > 100 and written != b"as it was"
+
+
 @pytest.mark.parametrize("option", ["-o", "--flamegraph"])
 @pytest.mark.parametrize(("output", "why"), [("nowhere/out", "No such file or directory"), ("a-folder", "Is a directory")])
 def test_no_recording_is_made_for_an_output_that_cannot_be_written(folder, option, output, why):
