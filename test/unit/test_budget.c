@@ -337,6 +337,51 @@ static void rates_return_where_the_program_does_four_times_as_much(void **state)
     assert_true(is_as_set(&s));
 }
 
+/* Runs a program that other processes keep from running, so that each sample costs more, and that
+ * has its processor back before the last minutes are forgotten. Nothing had been lowered at its
+ * full use, so nothing stays lowered there. */
+static void rates_return_where_a_starved_program_has_its_processor_back(void **state) {
+    (void)state;
+    const struct program whole = {.processors = 1, .tick = 250, .cpu_price = 40000};
+    struct program starved = whole;
+    starved.processors = 0.05;
+    starved.cpu_price = 2000000;
+    for (int seconds = 10; seconds < 600; seconds += 60) {
+        struct state s = begin(PERCENT, settings(99, 524288));
+        for (int i = 0; i < 60; i++)
+            pass(&s, &whole, SECOND, i % 10 == 9);
+        assert_true(is_as_set(&s));
+        for (int i = 0; i < seconds; i++)
+            pass(&s, &starved, SECOND, i % 10 == 9);
+        assert_false(is_as_set(&s));
+        pass(&s, &whole, SECOND, false);
+        assert_int_equal(s.change, BUDGET_RETURNS);
+        for (int i = 0; i < 60; i++) {
+            pass(&s, &whole, SECOND, i % 10 == 9);
+            assert_true(is_as_set(&s));
+        }
+    }
+}
+
+/* Runs a program for which the configured rates are too costly at its full use: it gets them back
+ * with its processor once at most, as nothing tells before that they are too costly. */
+static void rates_stay_lowered_where_they_were_too_costly(void **state) {
+    (void)state;
+    struct program starved = busy;
+    starved.processors = 0.05;
+    starved.objects *= 0.05;
+    starved.alloc_price *= 50;
+    struct state s = begin(PERCENT, settings(99, 1));
+    int returned = 0;
+    for (int turn = 0; turn < 10; turn++)
+        for (int i = 0; i < 40; i++) {
+            pass(&s, i < 20 ? &starved : &busy, SECOND, i % 10 == 9);
+            returned += s.change == BUDGET_RETURNS;
+        }
+    assert_int_equal(returned, 1);
+    assert_true(share(&s.seen) < 1.06);
+}
+
 /* --- the program's own CPU time --- */
 
 static void cpu_time_of_minutes_ago_counts(void **state) {
@@ -415,6 +460,8 @@ int main(void) {
         cmocka_unit_test(rates_rise_slowly_after_an_interval_without_a_fall),
         cmocka_unit_test(a_rise_causes_no_fall),
         cmocka_unit_test(rates_return_where_the_program_does_four_times_as_much),
+        cmocka_unit_test(rates_return_where_a_starved_program_has_its_processor_back),
+        cmocka_unit_test(rates_stay_lowered_where_they_were_too_costly),
         cmocka_unit_test(cpu_time_of_minutes_ago_counts),
         cmocka_unit_test(a_program_that_uses_half_of_what_it_used_has_half_of_the_budget),
         cmocka_unit_test(a_burst_of_the_program_enlarges_the_budget_of_its_own_time_alone),

@@ -70,10 +70,7 @@ static double processors_used(uint64_t program_nano, uint64_t nano) {
 
 /* Adds a stretch to the usage of the last minutes. */
 static void budget_remember(struct budget *budget, const struct overhead *seen) {
-    const double used = processors_used(seen->program_nano, seen->nano);
     forget_old_peaks(budget, seen->nano);
-    if (used > budget->bursts[0])
-        budget->bursts[0] = used;
     budget->window.nano += seen->nano;
     budget->window.program_nano += seen->program_nano;
     if (budget->window.nano < window_nano)
@@ -82,6 +79,13 @@ static void budget_remember(struct budget *budget, const struct overhead *seen) 
     if (mean > budget->peaks[0])
         budget->peaks[0] = mean;
     budget->window = (struct budget_window){0, 0};
+}
+
+/* Adds a stretch in which the configured rates do not hold, or are too costly. */
+static void remember_burst(struct budget *budget, const struct overhead *seen) {
+    const double used = processors_used(seen->program_nano, seen->nano);
+    if (used > budget->bursts[0])
+        budget->bursts[0] = used;
 }
 
 /* Returns the processors that the program uses now, or `part` of the most of the last minutes. */
@@ -247,6 +251,8 @@ static enum budget_change decide_rates(struct budget *budget, const struct overh
     const bool any_lowered =
         lowered[SAMPLING_CPU] || lowered[SAMPLING_ALLOCATIONS] || lowered[SAMPLING_LOCKS];
     const double level = allowed_level(seen, lowered, room * aim);
+    if (any_lowered || over)
+        remember_burst(budget, seen);
     if (any_lowered && processors > jump * budget->lowered_at) {
         budget->lowered_at = processors;
         restore_configured(budget);

@@ -7,10 +7,11 @@
  * from running. The helper thread's CPU time is subtracted first, up to half of the budget; the
  * rest is for sampling on the program's threads. If sampling costs more, the most expensive kinds
  * are lowered at once, to rates at which all kinds fit. After an interval without lowering, rates
- * rise again, at most by a factor of two; if the program suddenly uses four times as much CPU time,
- * they return to the configured rates at once. Each sample is weighted by the rate at which it was
- * taken, so sums stay unbiased. Rates depend on past cost only, never on the contents of a sample.
- * Pure functions. Context of all: flush.
+ * rise again, at most by a factor of two; if the program suddenly uses four times as much CPU time
+ * as it did while they were lowered, they return to the configured rates at once, whether the
+ * program had been idle or other processes had kept it from running. Each sample is weighted by the
+ * rate at which it was taken, so sums stay unbiased. Rates depend on past cost only, never on the
+ * contents of a sample. Pure functions. Context of all: flush.
  */
 #ifndef OTELPROF_BUDGET_H
 #define OTELPROF_BUDGET_H
@@ -55,7 +56,8 @@ struct budget {
     uint64_t least_interval;
     uint64_t least_lock_interval;
     double peaks[BUDGET_MINUTES]; /* most processors that the program used in a window, by minute */
-    /* most processors that the program used in one stretch, by minute */
+    /* most processors that the program used in one stretch, by minute: of stretches in which rates
+     * were lowered, or had to be. The configured rates were cheap enough in all others. */
     double bursts[BUDGET_MINUTES];
     struct budget_window window; /* the window that is being averaged */
     uint64_t minute_nano;        /* elapsed part of the newest of these minutes */
