@@ -189,6 +189,23 @@ def test_what_is_left_of_a_total_is_not_called_the_total(exposures):
         assert (it.of == "total") == (it.before == pytest.approx(total)), it
 
 
+def test_a_total_that_is_left_in_one_file_alone_is_not_called_the_total():
+    """h calls f in the second file alone: what is left of h there is compared with the whole of h before."""
+    small = {("x", f"i{number}", "h", "main"): 6 for number in range(60)}
+    before = {("x", "j", "main"): 20_000, **small}
+    after = {("x", "j", "main"): 20_000, ("x", "f", "h", "main"): 4000, **{stack: 12 for stack in small}}
+    found = {it.frame.name: it for it in compare(calling(before), calling(after), LEAST, (1, 1)).changes}
+    assert (found["f"].of, found["h"].of) == ("total", "rest")
+    assert found["h"].after == pytest.approx(found["h"].before * 2)
+
+
+def test_a_run_of_three_times_the_length_has_the_same_shares():
+    """Totals are compared with the whole of their own file."""
+    stacks = {("f", "h", "main"): 3000, ("g", "h", "main"): 2000, ("f", "i", "main"): 1000, ("j", "main"): 20_000}
+    longer = calling({stack: 3 * count for stack, count in stacks.items()})
+    assert compare(calling(stacks), longer, LEAST).changes == []
+
+
 def test_callees_of_two_runs_of_one_build_are_no_change():
     """Chains of up to eight callers are drawn: the self times and the totals together are wrong no more often than
     promised."""

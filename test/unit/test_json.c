@@ -255,6 +255,16 @@ static void fields_are_separated(void **state) {
                               "\"values\":[\"9223372036854775807\",\"0\",\"-1\"]}");
 }
 
+/* A field without presence is there as soon as it differs from the default. */
+static void a_single_byte_is_said(void **state) {
+    (void)state;
+    uint8_t byte = 0;
+    Opentelemetry__Proto__Profiles__V1development__Profile profile =
+        OPENTELEMETRY__PROTO__PROFILES__V1DEVELOPMENT__PROFILE__INIT;
+    profile.original_payload = (ProtobufCBinaryData){1, &byte};
+    assert_json(&profile.base, "{\"originalPayload\":\"AA==\"}");
+}
+
 /* --- values --- */
 
 static void a_chosen_default_is_said(void **state) {
@@ -345,8 +355,9 @@ static void base64_has_padding(void **state) {
     }
 }
 
-/* Nests values in lists in values ..., each pair two messages deep. */
-static bool can_nest(size_t pairs) {
+/* Nests values in lists in values ..., each pair two messages deep. `in_list`: in one more list.
+ */
+static bool can_nest(size_t pairs, bool in_list) {
     AnyValue *const values = calloc(pairs + 1, sizeof *values);
     ArrayValue *const lists = calloc(pairs + 1, sizeof *lists);
     AnyValue **const items = calloc(pairs + 1, sizeof *items);
@@ -362,7 +373,11 @@ static bool can_nest(size_t pairs) {
         values[i].value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_ARRAY_VALUE;
         values[i].array_value = &lists[i];
     }
-    char *const json = otlp_json(&values[0].base, &size);
+    AnyValue *first = &values[0];
+    ArrayValue outer = OPENTELEMETRY__PROTO__COMMON__V1__ARRAY_VALUE__INIT;
+    outer.n_values = 1;
+    outer.values = &first;
+    char *const json = otlp_json(in_list ? &outer.base : &first->base, &size);
     free(json);
     free(values);
     free(lists);
@@ -372,9 +387,9 @@ static bool can_nest(size_t pairs) {
 
 static void nesting_is_bounded(void **state) {
     (void)state;
-    assert_true(can_nest(49));
-    assert_false(can_nest(50));
-    assert_false(can_nest(100000));
+    assert_true(can_nest(49, true)); /* a hundred messages */
+    assert_false(can_nest(50, false));
+    assert_false(can_nest(100000, false));
 }
 
 /* --- the tool --- */
@@ -395,10 +410,15 @@ static int transcode(void) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_of_every_message), cmocka_unit_test(fields_are_separated),
-        cmocka_unit_test(a_chosen_default_is_said),     cmocka_unit_test(escapes),
-        cmocka_unit_test(invalid_utf8_is_replaced),     cmocka_unit_test(doubles),
-        cmocka_unit_test(base64_has_padding),           cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(every_field_of_every_message),
+        cmocka_unit_test(fields_are_separated),
+        cmocka_unit_test(a_single_byte_is_said),
+        cmocka_unit_test(a_chosen_default_is_said),
+        cmocka_unit_test(escapes),
+        cmocka_unit_test(invalid_utf8_is_replaced),
+        cmocka_unit_test(doubles),
+        cmocka_unit_test(base64_has_padding),
+        cmocka_unit_test(nesting_is_bounded),
     };
     if (argc > 1 && strcmp(argv[1], "transcode") == 0)
         return transcode();
