@@ -36,6 +36,10 @@ def count_samples(resource_profiles):
     return sum(len(profile.samples) for scope in resource_profiles.scope_profiles for profile in scope.profiles)
 
 
+def has_samples(message):
+    return any(map(count_samples, message.resource_profiles))
+
+
 class About:
     """Reads every message that `watched` passes on."""
 

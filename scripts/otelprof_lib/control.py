@@ -9,6 +9,7 @@ import time
 import urllib.parse
 
 from . import answering
+from .about import has_samples
 from .aggregate import aggregate
 from .arguments import positive, seconds
 from .capture_file import BROKEN, BadFile, decoded
@@ -183,6 +184,15 @@ def _duration(begin, options):
     return f"{options.seconds} s" if took >= options.seconds else f"the last {took:.1f} s"
 
 
+def _has_samples(answer):
+    """Returns whether exports have samples: a process also exports that it had none in a time. Exports that cannot be read may
+    have some."""
+    try:
+        return any(map(has_samples, map(decoded, messages_in(answer))))
+    except BROKEN:
+        return True
+
+
 def _profiles(answer, who):
     try:
         return with_wall(aggregate(map(decoded, messages_in(answer)), False, False, False))
@@ -198,7 +208,7 @@ def record(options):
     with ended_by_ctrl_c():
         answer = _recorded(asked, options)
     duration = _duration(begin, options)
-    if not answer:
+    if not _has_samples(answer):
         raise answering.NotAnswering(f"process {options.pid} has exported nothing in that time: nothing was sampled")
     with whole_file(options.output) as file:
         file.write(answer)

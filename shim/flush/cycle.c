@@ -66,8 +66,9 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
         const struct encoded *const written = in_form(&export, flush_written_form(config));
         if (written->bytes)
             file_export_write(f->file, written->bytes, written->size, export.samples);
+        f->has_written |= written->bytes != NULL;
     }
-    if (f->sender && f->audience != AUDIENCE_CLIENTS) {
+    if (f->sender && f->audience != AUDIENCE_CLIENTS && !export.is_idle) {
         struct encoded *const sent = in_form(&export, flush_sent_form(config));
         if (sent->bytes)
             sender_add(f->sender, sent->bytes, sent->size, export.samples);
@@ -123,8 +124,10 @@ static void export_for_clients(struct flush *f, struct merge *merge, bool comple
     export_part(f, merge, export_part_whole(merge), f->interval_start_unix + length);
     f->held_remainders = f->exporter.remainders;
     const unsigned filled = f->exporter.filled;
+    const unsigned profiled = f->exporter.profiled;
     f->exporter = exported;
     f->exporter.filled |= filled;
+    f->exporter.profiled = profiled;
     f->audience = AUDIENCE_ALL;
 }
 

@@ -42,6 +42,7 @@ struct flush {
     uint64_t interval_start; /* CLOCK_MONOTONIC: begin of the present interval */
     /* when an export last failed for lack of memory; 0: the last one had memory */
     uint64_t refused_at;
+    bool has_written;    /* an export was written to the file */
     bool worked;         /* an export was made since memory and code were released */
     size_t merged_bytes; /* bytes of merged samples in the last export */
     uint32_t covered;    /* number of the last request of the program that an export has followed */

@@ -100,6 +100,8 @@ static void export_now(struct flush *f, uint32_t wanted, bool last) {
     f->worked = true;
     const bool has_room = flush_has_room(f, last);
     f->refused_at = has_room ? 0 : monotonic_nano();
+    /* a recording, and a file to its end, cover time without samples, too */
+    f->exporter.reports_idle = (f->serve && serve_records(f->serve)) || (last && f->has_written);
     if (has_room)
         flush_cycle(f);
     else if (wanted != f->covered)
@@ -242,6 +244,7 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     f->symbolizer = kept->symbolizer;
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
+    profile_export_open(&f->exporter);
     find_idle_code(f);
     if (f->symbolizer)
         symbolizer_set_api(f->symbolizer, api);

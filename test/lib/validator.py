@@ -29,6 +29,7 @@ REQUIRED_RESOURCE = (
     "telemetry.sdk.name", "telemetry.sdk.language", "telemetry.sdk.version",
 )
 MAX_RESOURCE_ATTRIBUTES = 30  # the most that Pyroscope takes as labels
+MERGED = ("otelprof.merged.intervals", "otelprof.merged.profiles")  # attributes of `otelprof merge`
 OWN_COUNTS = ("otelprof.self.cpu_time", "otelprof.shed.time", "otelprof.foreign_stack.cpu_time",
               "otelprof.short_child.cpu_time", "otelprof.stacks.finished_by_libunwind")
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
@@ -234,7 +235,8 @@ class Checker:
             return
         if (kind.period_type, kind.period_unit) != period:
             self.say(f"{where}: period type {period}")
-        if sample_type[0] == "samples" and position:
+        is_idle_time = not profile.samples and not kind.is_snapshot
+        if sample_type[0] == "samples" and position and not is_idle_time:
             self.say(f"{where}: CPU is not the first profile")
         if profile.period <= 0:
             self.say(f"{where}: no period")
@@ -244,11 +246,13 @@ class Checker:
             self.say(f"{where}: no time")
         if (profile.duration_nano == 0) != kind.is_snapshot:
             self.say(f"{where}: duration {profile.duration_nano}")
-        if not profile.samples:
+        if not profile.samples and not is_idle_time:
             self.say(f"{where}: no samples")
         for key, value in self.attributes(profile.attribute_indices, where).items():
             known = key in OWN_COUNTS or key.startswith("otelprof.dropped.")
             known = known or (key.startswith("otelprof.heap.peak.") and sample_type[0].startswith("peak_"))
+            if key in MERGED:
+                continue
             if not known or not isinstance(value, int) or value <= 0:
                 self.say(f"{where}: attribute {key}={value}")
         if is_empty_snapshot(profile, kind):

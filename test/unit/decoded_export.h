@@ -38,16 +38,23 @@ static struct harvest_sample cpu(const uint64_t *frames, uint64_t nano) {
 
 static const char *const quiet[] = {"OTEL_PROFILER_SYMBOLS=none", NULL};
 
-/* Exports one interval of the samples that the fake has. The caller closes the writer. */
-static inline struct encoded_export export_listed(struct profile_exporter *exporter,
-                                                  const struct capture_api *api) {
+/* Exports the interval [start, end) of the samples that the fake has. The caller closes the writer.
+ */
+static inline struct encoded_export export_interval(struct profile_exporter *exporter,
+                                                    const struct capture_api *api, uint64_t start,
+                                                    uint64_t end) {
     struct merge merge = {.items = {0}};
     assert_true(merge_harvest(&merge, api));
     profile_export_begin(exporter, &merge, true);
     const struct encoded_export export =
-        profile_export(exporter, &merge, export_part_whole(&merge), 1000, 3000);
+        profile_export(exporter, &merge, export_part_whole(&merge), start, end);
     merge_free(&merge);
     return export;
+}
+
+static inline struct encoded_export export_listed(struct profile_exporter *exporter,
+                                                  const struct capture_api *api) {
+    return export_interval(exporter, api, 1000, 3000);
 }
 
 static inline struct encoded_export export_once(struct profile_exporter *exporter,

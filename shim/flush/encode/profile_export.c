@@ -64,7 +64,8 @@ struct build {
     uint64_t start;
     uint64_t end;
     uint64_t samples;
-    bool first; /* no profile has been written yet */
+    bool first;    /* no profile has been written yet */
+    bool has_sums; /* a profile of values that add up has been written */
 };
 
 /* Names the conventions of all attributes but the profiler's own, which begin with "otelprof.". */
@@ -308,7 +309,7 @@ static void write_totals(struct build *b, struct otlp_profile *profile) {
 /* --- profiles --- */
 
 static struct otlp_profile *open_profile(const struct build *b, const struct profile_value *d,
-                                         size_t samples) {
+                                         uint64_t begin, uint64_t end, size_t samples) {
     const struct profile_kind *const kind = &profile_kinds[d->kind];
     const bool snapshot = kind->time == SNAPSHOT;
     const struct otlp_profile_type type = {
@@ -323,8 +324,8 @@ static struct otlp_profile *open_profile(const struct build *b, const struct pro
         const uint64_t fallback[] = {monotonic_nano(), realtime_nano()};
         memcpy(id, fallback, sizeof id);
     }
-    return otlp_profile(b->writer, &type, id, snapshot ? b->end : b->start,
-                        snapshot ? 0 : b->end - b->start, samples);
+    return otlp_profile(b->writer, &type, id, snapshot ? end : begin, snapshot ? 0 : end - begin,
+                        samples);
 }
 
 /* Writes when the peak was read, and the highest value it may have reached before or after. */
@@ -345,7 +346,7 @@ static void encode_profile(struct build *b, const struct merge *merge, struct ex
     const bool empty =
         values.count == 0 && (b->exporter->emptied >> d->kind & 1) && part.first == 0;
     struct otlp_profile *const profile =
-        values.count || empty ? open_profile(b, d, values.count + 1) : NULL;
+        values.count || empty ? open_profile(b, d, b->start, b->end, values.count + 1) : NULL;
     if (profile && empty)
         otlp_sample(b->writer, profile, &(struct otlp_identity){0}, 0);
     for (size_t i = 0; profile && i < values.count; i++)
@@ -355,7 +356,47 @@ static void encode_profile(struct build *b, const struct merge *merge, struct ex
     if (profile && b->first)
         write_totals(b, profile);
     b->first = b->first && !profile;
+    b->has_sums |= profile && profile_kinds[d->kind].time == DELTA;
     free(values.items);
+}
+
+/* --- time without samples --- */
+
+/* Adds the interval, in which the kind of `value` had no sample. Time that does not end where the
+ * interval begins is lost, if it has not been written until now. */
+static void add_idle_time(struct idle_time *idle, const struct build *b, unsigned value) {
+    const bool goes_on = idle->end == b->start && idle->value == value && idle->begin < idle->end;
+    *idle = (struct idle_time){goes_on ? idle->begin : b->start, b->end, value};
+}
+
+/* Returns the index of the first value that adds up and whose kind is profiled since the interval's
+ * begin; PROFILE_VALUES: there is none. */
+static unsigned first_covered(const struct profile_exporter *exporter) {
+    unsigned i = 0;
+    while (i < PROFILE_VALUES && (profile_kinds[profile_values[i].kind].time != DELTA ||
+                                  !(exporter->covered >> profile_values[i].kind & 1)))
+        i++;
+    return i;
+}
+
+/* Writes the profile of idle time, if there is any, beside others, or alone where that is wanted.
+ */
+static void encode_idle_time(struct build *b) {
+    struct profile_exporter *const exporter = b->exporter;
+    struct idle_time *const idle = &exporter->remainders.idle;
+    const unsigned value = first_covered(exporter);
+    if (!b->has_sums && value < PROFILE_VALUES)
+        add_idle_time(idle, b, value);
+    if (idle->begin == idle->end || (b->first && !exporter->reports_idle))
+        return;
+    struct otlp_profile *const profile =
+        open_profile(b, &profile_values[idle->value], idle->begin, idle->end, 0);
+    if (!profile)
+        return;
+    if (b->first)
+        write_totals(b, profile);
+    b->first = false;
+    *idle = (struct idle_time){0, 0, 0};
 }
 
 static void encode_forms(const struct build *b, struct encoded_export *result) {
@@ -394,7 +435,12 @@ static unsigned snapshots_in(const struct merge *merge) {
     return found;
 }
 
+void profile_export_open(struct profile_exporter *exporter) {
+    exporter->profiled = kinds_profiled(exporter);
+}
+
 void profile_export_begin(struct profile_exporter *exporter, struct merge *merge, bool complete) {
+    const unsigned profiled = kinds_profiled(exporter);
     if (merge->contexts.count == 0) {
         const uint64_t left_out =
             contexts_name(merge, resource_key_names(exporter->resource), exporter->api->config);
@@ -402,8 +448,10 @@ void profile_export_begin(struct profile_exporter *exporter, struct merge *merge
             exporter->api->counters.count_drop(DROP_CONTEXT_KEY, left_out);
     }
     const unsigned filled = snapshots_in(merge);
-    exporter->emptied = complete ? exporter->filled & ~filled & kinds_profiled(exporter) : 0;
+    exporter->emptied = complete ? exporter->filled & ~filled & profiled : 0;
     exporter->filled = filled | (complete ? 0 : exporter->filled);
+    exporter->covered = complete ? exporter->profiled & profiled : 0;
+    exporter->profiled = profiled;
 }
 
 struct export_part export_part_whole(const struct merge *merge) {
@@ -458,6 +506,10 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
         if ((exporter->api->config->types & type) && (part.profiles >> i & 1))
             encode_profile(&b, merge, part, &profile_values[i]);
     }
+    result.is_idle = b.first;
+    /* only the first of an interval's parts has the lowest profile of the first samples */
+    if (b.dictionary && (part.profiles & 1) && part.first == 0)
+        encode_idle_time(&b);
     if (!b.first) {
         resource_write(exporter->resource, b.writer);
         otlp_schema(b.writer, schema_url);

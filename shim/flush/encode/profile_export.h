@@ -6,8 +6,10 @@
  * next stack and the next interval, so that count × period always adds up to the CPU clock. The
  * live heap is a snapshot, and receivers keep the last snapshot: when the heap becomes empty, one
  * sample of value 0 without a stack reports that (the Collector drops a request that has no
- * samples). A profile's samples come thread by thread, in the order of the merge, each thread's
- * largest first.
+ * samples). Time in which nothing was sampled that adds up gets a profile without samples, the last
+ * of the next export: a reader could not distinguish this time from time that was not recorded.
+ * Such a profile makes no export of its own, unless `reports_idle` is set. A profile's samples come
+ * thread by thread, in the order of the merge, each thread's largest first.
  *
  * The profiler's own attributes are: on samples `otelprof.stack.truncated` and
  * `otelprof.stack.depth_cut` (the outer frames are missing) and `otelprof.stack.unsampled` (CPU
@@ -30,9 +32,18 @@
 /* Lists the forms of an export, as bits. */
 enum { FORM_PROTOBUF = 1, FORM_JSON = 2 };
 
-/* Holds the amounts below one period that are not yet reported, by kind. */
+/* Describes time in which a kind was profiled, and had no sample: nanoseconds since the epoch; no
+ * time if the two are equal. */
+struct idle_time {
+    uint64_t begin;
+    uint64_t end;
+    unsigned value; /* index of the kind's first value in profile_values */
+};
+
+/* Holds what is not yet reported. */
 struct remainders {
-    uint64_t of[SAMPLE_KINDS];
+    uint64_t of[SAMPLE_KINDS]; /* amounts below one period */
+    struct idle_time idle;
 };
 
 struct profile_exporter {
@@ -44,8 +55,11 @@ struct profile_exporter {
     uint64_t shed_nano;
     uint64_t finished_stacks; /* number so far; see merge.h */
     struct remainders remainders;
-    unsigned filled;  /* bits of the kinds whose last snapshot has samples */
-    unsigned emptied; /* bits of the kinds whose snapshot is empty now, and was not empty before */
+    unsigned filled;   /* bits of the kinds whose last snapshot has samples */
+    unsigned emptied;  /* bits of the kinds whose snapshot is empty now, and was not empty before */
+    unsigned profiled; /* bits of the kinds that were profiled at the end of the last interval */
+    unsigned covered;  /* bits of the kinds that are profiled since the interval's begin */
+    bool reports_idle; /* idle time makes an export, if there is nothing else to export */
 };
 
 struct encoded {
@@ -59,6 +73,7 @@ struct encoded_export {
     struct encoded protobuf;
     struct encoded json;
     uint64_t samples;
+    bool is_idle; /* all its profiles are without samples: a receiver would drop it */
 };
 
 /* Selects a part of an interval for one request: some profiles, and some samples of the merge.
@@ -75,6 +90,9 @@ struct export_part export_part_whole(const struct merge *merge);
 /* Divides a part that is too large for one request: kinds first (CPU time, allocations, ...), then
  * objects and bytes, and only then a profile's samples. Returns false if it cannot be divided. */
 bool export_part_divide(struct export_part part, struct export_part halves[static 2]);
+
+/* Must be called when the exporter is opened: notes what is profiled. */
+void profile_export_open(struct profile_exporter *exporter);
 
 /* Must be called once for each interval, before its parts are encoded and after the resource was
  * updated: names the contexts of the merge, unless another exporter has done so. `complete`: no

@@ -185,6 +185,13 @@ uint64_t serve_next_export(const struct serve *serve) {
     return next;
 }
 
+bool serve_records(const struct serve *serve) {
+    const struct window *it = serve->windows;
+    while (it && it->form != WINDOW_OTLP)
+        it = it->next;
+    return it != NULL;
+}
+
 static void sum_since_start(struct serve *serve, const struct otlp_writer *writer, bool first) {
     for (unsigned kind = 0; kind < PPROF_KINDS; kind++) {
         struct pprof_sum *const sum = serve->since_start[kind];

@@ -47,6 +47,9 @@ void serve_resume(struct serve *serve);
 /* Returns when a client needs an export (CLOCK_MONOTONIC, ns); UINT64_MAX: never. */
 uint64_t serve_next_export(const struct serve *serve);
 
+/* Returns true if a client gets the exports of a time, or the next one. */
+bool serve_records(const struct serve *serve);
+
 /* Adds a part of the current export, as a list (`writer`) and encoded; the caller keeps both. */
 void serve_take(struct serve *serve, const struct otlp_writer *writer,
                 const struct encoded *encoded);

@@ -1,0 +1,183 @@
+/* Tests that an export tells of time in which nothing was sampled: by a profile without samples. */
+#include "unit.h"
+
+#include "decoded_export.h"
+
+/* Holds what a profile of an export says, in its order. */
+struct told {
+    const char *type;
+    uint64_t begin;
+    uint64_t end;
+    size_t samples;
+};
+
+static const char *const cpu_alone[] = {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_TYPES=cpu",
+                                        NULL};
+
+static struct harvest_sample sample(enum sample_kind kind) {
+    return (struct harvest_sample){.kind = kind,
+                                   .thread_name = "",
+                                   .frames = frames_a,
+                                   .frame_count = 2,
+                                   .values = {2e7, 2e7}};
+}
+
+static void assert_told(const struct encoded_export *export, const struct told *expected) {
+    Request *const request = decode(export);
+    const Opentelemetry__Proto__Profiles__V1development__ScopeProfiles *const scope =
+        request->resource_profiles[0]->scope_profiles[0];
+    size_t count = 0;
+    for (; expected[count].type; count++) {
+        const Profile *const profile = scope->profiles[count];
+        assert_true(count < scope->n_profiles);
+        assert_string_equal(request->dictionary->string_table[profile->sample_type->type_strindex],
+                            expected[count].type);
+        assert_int_equal(profile->time_unix_nano, expected[count].begin);
+        assert_int_equal(profile->time_unix_nano + profile->duration_nano, expected[count].end);
+        assert_int_equal(profile->n_samples, expected[count].samples);
+        assert_true(profile->period > 0);
+    }
+    assert_int_equal(scope->n_profiles, count);
+    release(request);
+}
+
+/* Exports an interval with one sample of `kind`, SAMPLE_KINDS: with none. Checks what is told;
+ * NULL: nothing. */
+static void interval(struct profile_exporter *exporter, const struct capture_api *api,
+                     enum sample_kind kind, uint64_t start, uint64_t end,
+                     const struct told *expected) {
+    const struct harvest_sample one = kind == SAMPLE_CPU ? cpu(frames_a, 20000000) : sample(kind);
+    fake.samples = &one;
+    fake.sample_count = kind < SAMPLE_KINDS;
+    struct encoded_export export = export_interval(exporter, api, start, end);
+    otlp_writer_close(export.writer);
+    assert_int_equal(export.protobuf.bytes != NULL, expected != NULL);
+    if (expected) {
+        assert_told(&export, expected);
+        assert_int_equal(export.is_idle, expected[0].samples == 0);
+    }
+    free(export.protobuf.bytes);
+}
+
+static struct profile_exporter opened(const struct capture_api *api) {
+    struct profile_exporter exporter = open_exporter(api);
+    profile_export_open(&exporter);
+    return exporter;
+}
+
+static void time_without_samples_is_told_with_the_next_ones(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(cpu_alone);
+    struct profile_exporter exporter = opened(&api);
+    interval(&exporter, &api, SAMPLE_KINDS, 1000, 2000, NULL);
+    interval(&exporter, &api, SAMPLE_KINDS, 2000, 3000, NULL);
+    interval(&exporter, &api, SAMPLE_CPU, 3000, 4000,
+             (struct told[]){{"samples", 3000, 4000, 1}, {"samples", 1000, 3000, 0}, {0}});
+    interval(&exporter, &api, SAMPLE_CPU, 4000, 5000,
+             (struct told[]){{"samples", 4000, 5000, 1}, {0}});
+}
+
+static void time_without_samples_is_told_beside_a_snapshot(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = opened(&api);
+    interval(&exporter, &api, SAMPLE_KINDS, 1000, 2000, NULL);
+    interval(&exporter, &api, SAMPLE_LIVE, 2000, 3000,
+             (struct told[]){{"inuse_objects", 3000, 3000, 1},
+                             {"inuse_space", 3000, 3000, 1},
+                             {"samples", 1000, 3000, 0},
+                             {0}});
+}
+
+/* Allocations were sampled, so the interval is covered as it is. */
+static void other_samples_tell_that_the_time_was_covered(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = opened(&api);
+    interval(
+        &exporter, &api, SAMPLE_ALLOC, 1000, 2000,
+        (struct told[]){{"alloc_objects", 1000, 2000, 1}, {"alloc_space", 1000, 2000, 1}, {0}});
+    interval(&exporter, &api, SAMPLE_CPU, 2000, 3000,
+             (struct told[]){{"samples", 2000, 3000, 1}, {0}});
+}
+
+static void idle_time_is_told_alone_where_that_is_wanted(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(cpu_alone);
+    struct profile_exporter exporter = opened(&api);
+    exporter.reports_idle = true;
+    for (uint64_t start = 1000; start < 3000; start += 1000)
+        interval(&exporter, &api, SAMPLE_KINDS, start, start + 1000,
+                 (struct told[]){{"samples", start, start + 1000, 0}, {0}});
+    exporter.reports_idle = false;
+    interval(&exporter, &api, SAMPLE_KINDS, 3000, 4000, NULL);
+}
+
+/* Nothing is known of time in which sampling was off, and of the rest of the intervals in which it
+ * was turned off or on. */
+static void time_in_which_sampling_was_off_is_not_covered(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(cpu_alone);
+    struct profile_exporter exporter = opened(&api);
+    exporter.reports_idle = true;
+    fake.off = PROFILE_CPU;
+    interval(&exporter, &api, SAMPLE_KINDS, 1000, 2000, NULL);
+    interval(&exporter, &api, SAMPLE_KINDS, 2000, 3000, NULL);
+    fake.off = 0;
+    interval(&exporter, &api, SAMPLE_KINDS, 3000, 4000, NULL);
+    interval(&exporter, &api, SAMPLE_KINDS, 4000, 5000,
+             (struct told[]){{"samples", 4000, 5000, 0}, {0}});
+}
+
+/* A hole, in which exports were held back or sampling was off, is not told as covered. */
+static void a_hole_between_idle_times_is_not_covered(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(cpu_alone);
+    struct profile_exporter exporter = opened(&api);
+    interval(&exporter, &api, SAMPLE_KINDS, 1000, 2000, NULL);
+    interval(&exporter, &api, SAMPLE_CPU, 5000, 6000,
+             (struct told[]){{"samples", 5000, 6000, 1}, {"samples", 1000, 2000, 0}, {0}});
+    interval(&exporter, &api, SAMPLE_KINDS, 6000, 7000, NULL);
+    interval(&exporter, &api, SAMPLE_KINDS, 8000, 9000, NULL);
+    interval(&exporter, &api, SAMPLE_CPU, 9000, 9500,
+             (struct told[]){{"samples", 9000, 9500, 1}, {"samples", 8000, 9000, 0}, {0}});
+}
+
+/* An interval that is too large for one request is encoded again, in parts. */
+static void a_divided_interval_tells_of_its_idle_time_once(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = opened(&api);
+    struct export_part halves[2];
+    struct merge merge = {.items = {0}};
+    interval(&exporter, &api, SAMPLE_KINDS, 1000, 2000, NULL);
+    const struct harvest_sample samples[] = {sample(SAMPLE_CPU), sample(SAMPLE_ALLOC)};
+    fake.samples = samples;
+    fake.sample_count = 2;
+    assert_true(merge_harvest(&merge, &api));
+    profile_export_begin(&exporter, &merge, true);
+    assert_true(export_part_divide(export_part_whole(&merge), halves));
+    static const struct told expected[2][4] = {
+        {{"samples", 2000, 3000, 1}, {"samples", 1000, 2000, 0}, {0}},
+        {{"alloc_objects", 2000, 3000, 1}, {"alloc_space", 2000, 3000, 1}, {0}}};
+    for (int i = 0; i < 2; i++) {
+        struct encoded_export export = profile_export(&exporter, &merge, halves[i], 2000, 3000);
+        assert_told(&export, expected[i]);
+        otlp_writer_close(export.writer);
+        free(export.protobuf.bytes);
+    }
+    merge_free(&merge);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(time_without_samples_is_told_with_the_next_ones),
+        cmocka_unit_test(time_without_samples_is_told_beside_a_snapshot),
+        cmocka_unit_test(other_samples_tell_that_the_time_was_covered),
+        cmocka_unit_test(idle_time_is_told_alone_where_that_is_wanted),
+        cmocka_unit_test(time_in_which_sampling_was_off_is_not_covered),
+        cmocka_unit_test(a_hole_between_idle_times_is_not_covered),
+        cmocka_unit_test(a_divided_interval_tells_of_its_idle_time_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
