@@ -10,6 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from .capture_file import MOST_LETTERS, BadSum, entry_at
+from .coverage import Coverage
 from .foreign import say
 from .kinds import KINDS
 from .labels import Labels, text_of
@@ -353,6 +354,14 @@ class _Sums:
             _add(targets[sample_type], {(stack, marked[labels]): value for (stack, labels), value in sums.items()})
 
 
+def _add_coverage(covered, message):
+    """Adds the time of all profiles: one that has samples shows that the time was recorded, whatever its kind."""
+    for resource_profiles in message.resource_profiles:
+        for scope in resource_profiles.scope_profiles:
+            for profile in scope.profiles:
+                covered.add_profile(profile, message.dictionary)
+
+
 def aggregate(messages, addresses=False, lines=False, inside_libc=False, kinds=KINDS):
     """Profiles by kind, those without samples and of other than `kinds` left out. `messages` is read once.
 
@@ -372,7 +381,11 @@ def aggregate(messages, addresses=False, lines=False, inside_libc=False, kinds=K
             targets[kind.objects.type] = result[name].counts
             kind_of[kind.objects.type] = name, kind
     found = _Sums()
+    covered = Coverage()
+    for profile in result.values():
+        profile.sampling.covered = covered
     for message in messages:
+        _add_coverage(covered, message)
         found.processes.update(process_of(it.resource) for it in message.resource_profiles)
         for process, sample_type, profile, sums in _profiles(message, targets, addresses, lines):
             name, kind = kind_of[sample_type]

@@ -1,7 +1,6 @@
 """Has the options that select what of a file is shown: the same for each command that shows one."""
 
 from .aggregate import aggregate
-from .capture_file import each_message
 from .foreign import printable
 from .kinds import KINDS
 from .labels import SPAN, TRACE, NothingChosen, check_name, id_label, label, select
@@ -36,7 +35,7 @@ def add_choice(sub, by_function=True, has_file=True):
 
 def chosen(options, messages=None, kinds=KINDS):
     """Returns what the options of `add_choice` leave of a file's profiles, or of messages', and a title."""
-    messages = each_once(each_message(options.file)) if messages is None else messages
+    messages = each_once(options.file) if messages is None else messages
     profiles = aggregate(messages, options.addresses, options.lines, options.inside_libc, kinds)
     wanted = [it for it in (options.span, options.trace, *options.label) if it]
     profiles, labels = select(profiles, wanted)

@@ -9,12 +9,16 @@ import os
 
 from .aggregate import INSTANCE
 from .capture_file import BadSum, entry_at
+from .coverage import INTERVALS, Coverage, end_of
 from .kinds import KINDS
 from .places import load_messages
+from .repeats import PARTS, parts_of, process_of
 
 SNAPSHOTS = {value.type for kind in KINDS.values() if kind.is_snapshot for value in kind.values}
 ORDER = [value.type for kind in KINDS.values() for value in kind.values]
+OF_SUMS = (INTERVALS, PARTS)  # attributes of a merged profile, which its sum has anew
 ID_BYTES = 16
+MOST_PARTS = 1 << 17  # of a merged profile: with more it is known only as a whole
 MOST = (1 << 63) - 1  # largest value in a file
 
 
@@ -52,7 +56,7 @@ class _Translation:
     """Translates the indices of one export to those of the common tables; only used entries are taken over."""
 
     def __init__(self, dictionary, tables):
-        self._dictionary = dictionary
+        self.dictionary = dictionary
         self._strings = list(dictionary.string_table)  # each string is made once, however many references it has
         self._tables = tables
         self._known = {}  # (table, index there) -> index here
@@ -61,7 +65,7 @@ class _Translation:
         """Returns the index here. `make` gives the entry; an index outside of a table means `not set`."""
         key = table, index
         if key not in self._known:
-            entries = getattr(self._dictionary, table)
+            entries = getattr(self.dictionary, table)
             self._known[key] = make(entries[index]) if 0 < index < len(entries) else 0
         return self._known[key]
 
@@ -70,6 +74,10 @@ class _Translation:
 
     def text(self, index):
         return entry_at(self._strings, index) or ""
+
+    def here(self, index):
+        """Returns a string of the common tables."""
+        return self._tables.strings.entries[index]
 
     def attribute(self, index):
         def make(attribute):
@@ -184,22 +192,36 @@ class Series:
         self.begin = self.end = 0
         self.attributes = {}  # attributes by key: the latest
         self.sums = {}  # (stack, attributes, link) -> value
+        self.covered = Coverage()  # by deltas
         self.ids = Ids()  # of deltas
+        self._made_of = set()  # digests of the exports that the deltas are made of; None: not all are known
         self._parts = {}  # of a snapshot: the parts of its time, by id
 
-    def add(self, profile, translation, key_of):
-        begin, end = profile.time_unix_nano, profile.time_unix_nano + profile.duration_nano
+    def add(self, profile, translation, key_of, process):
+        begin, end = profile.time_unix_nano, end_of(profile, translation.dictionary)
         if end >= self.end:  # these attributes count since the start of the process
-            self.attributes.update(
-                (key_of(index), index) for index in translation.attributes(profile.attribute_indices)
-            )
+            found = {key_of(index): index for index in translation.attributes(profile.attribute_indices)}
+            self.attributes.update((key, index) for key, index in found.items() if translation.here(key) not in OF_SUMS)
         if self.sample_type[0] in SNAPSHOTS:
             self._replace(profile, translation, begin)
             return
         self.begin = min(self.begin or begin, begin)
         self.end = max(self.end, end)
+        self.covered.add_profile(profile, translation.dictionary)
         self.ids.add(profile.profile_id)
+        self._add_parts(parts_of(process, profile, translation.dictionary))
         _add_samples(self.sums, profile, translation)
+
+    def _add_parts(self, parts):
+        is_known = parts and self._made_of is not None and len(self._made_of) + len(parts) <= MOST_PARTS
+        if is_known:
+            self._made_of |= parts
+        else:
+            self._made_of = None
+
+    def made_of(self):
+        """Returns the value of PARTS; b"": it is an export as it was, or its parts are not known."""
+        return b"".join(sorted(self._made_of)) if self._made_of and len(self._made_of) > 1 else b""
 
     def parts(self):
         """Returns (id, sums) of each profile to write. The parts of a snapshot stay apart: the same part may come again
@@ -264,7 +286,7 @@ class Process:
         )
         self.scope_profiles = profiles_pb2.ScopeProfiles(scope=scope.scope, schema_url=scope.schema_url)
 
-    def add(self, profile, translation, key_of):
+    def add(self, profile, translation, key_of, process):
         sample_type, period_type = (
             (translation.text(it.type_strindex), translation.text(it.unit_strindex))
             for it in (profile.sample_type, profile.period_type)
@@ -273,7 +295,7 @@ class Process:
         key = sample_type, period_type, None if is_snapshot else profile.period
         if key not in self.series:
             self.series[key] = Series(sample_type, period_type, profile.period)
-        self.series[key].add(profile, translation, key_of)
+        self.series[key].add(profile, translation, key_of, process)
 
 
 def _identity(resource):
@@ -288,7 +310,8 @@ class Combined:
     def __init__(self, kinds=None):
         self.tables = Tables()
         self.processes = {}  # processes by identity
-        self._seen = set()  # all sample types that came, including those that are not wanted
+        self.covered = Coverage()  # time that all profiles cover, including those that are not wanted
+        self._seen = set()  # all sample types that had samples, including those that are not wanted
         self._wanted = kinds and {value.type for kind in kinds for value in KINDS[kind].values}
 
     def add(self, message):
@@ -296,23 +319,29 @@ class Combined:
         for resource_profiles in message.resource_profiles:
             for scope in resource_profiles.scope_profiles:
                 wanted = [profile for profile in scope.profiles if self._is_wanted(profile, translation)]
+                for profile in scope.profiles:
+                    self.covered.add_profile(profile, message.dictionary)
                 if not wanted:
                     continue
                 process = self.processes.setdefault(_identity(resource_profiles.resource), Process())
                 process.describe(resource_profiles, scope)
                 for profile in wanted:
-                    process.add(profile, translation, self._key_of)
+                    process.add(profile, translation, self._key_of, process_of(resource_profiles.resource))
         return self
 
     def _is_wanted(self, profile, translation):
         sample_type = translation.text(profile.sample_type.type_strindex)
-        self._seen.add(sample_type)
+        if profile.samples:
+            self._seen.add(sample_type)
         return not self._wanted or sample_type in self._wanted
 
     @property
     def kinds(self):
         """Returns all kinds that there are, in the order of display."""
         return [name for name, kind in KINDS.items() if kind.shown.type in self._seen]
+
+    def has_samples(self):
+        return any(series.sums for process in self.processes.values() for series in process.series.values())
 
     def size(self):
         """Returns how much it holds: entries of tables with their letters and items, samples, and bytes of resources."""
@@ -347,15 +376,31 @@ class Combined:
         profile.period_type.type_strindex, profile.period_type.unit_strindex = map(index, series.period_type)
         profile.period = series.period
         profile.time_unix_nano = series.begin
-        profile.duration_nano = series.end - series.begin
+        profile.duration_nano = series.covered.nano
         profile.profile_id = profile_id
         profile.attribute_indices.extend(series.attributes.values())
+        if len(series.covered) > 1:
+            profile.attribute_indices.append(self._attribute_of_sum(INTERVALS, series.covered.flat()))
+        if series.made_of():
+            profile.attribute_indices.append(self._attribute_of_sum(PARTS, series.made_of()))
         for (stack, attributes, link), value in sums.items():
             profile.samples.add(
                 stack_index=stack, attribute_indices=attributes, link_index=link, values=[in_a_file(value)]
             )
-        if not sums:  # nothing is left of a snapshot
+        if not sums and not profile.duration_nano:  # nothing is left of a snapshot
             profile.samples.add(values=[0])
+
+    def _attribute_of_sum(self, key, value):
+        """Lists an attribute with a value of integers, or of bytes."""
+        listed = load_messages()[0].ProfilesData().dictionary.attribute_table.add().value
+        if isinstance(value, bytes):
+            listed.bytes_value = value
+        else:
+            for number in value:
+                listed.array_value.values.add(int_value=number)
+        tables = self.tables
+        unit = tables.strings.index("ns" if key == INTERVALS else "")
+        return tables.attributes.index((tables.strings.index(key), listed.SerializeToString(deterministic=True), unit))
 
     def _write_tables(self, dictionary):
         tables = self.tables

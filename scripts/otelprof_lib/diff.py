@@ -4,7 +4,7 @@ import math
 
 from .aggregate import aggregate
 from .arguments import positive
-from .capture_file import BadFile, each_message
+from .capture_file import BadFile
 from .difference import compare
 from .difference_page import write_difference
 from .foreign import printable, say
@@ -21,7 +21,7 @@ DIGITS = 1
 
 
 def _profile(path, name):
-    profiles = aggregate(each_once(each_message(path)))
+    profiles = aggregate(each_once(path))
     if name not in profiles:
         raise BadFile(missing(path, name, profiles))
     return profiles[name]

@@ -4,7 +4,7 @@ import contextlib
 import io
 import sys
 
-from .capture_file import BadFile, each_message, encode_json
+from .capture_file import BadFile, encode_json
 from .choice import add_choice, chosen, check_untouched
 from .collapsed import write_collapsed
 from .combined import Combined
@@ -74,7 +74,7 @@ def _otlp_json(options):
         raise BadFile(f"{WALL} is made of several kinds: OTLP has them alone")
     there, is_empty = set(), True
     with _opened(options.output) as file:
-        for message in each_once(each_message(options.file)):
+        for message in each_once(options.file):
             if options.kind:
                 sums = Combined([options.kind]).add(message)
                 there.update(sums.kinds)

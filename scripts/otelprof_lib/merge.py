@@ -1,20 +1,16 @@
 """Implements `otelprof merge`: writes several files as one, with the sums of each process."""
 
 
-from .capture_file import BadFile, append_message, each_message
-from .combined import Combined, without_orphans
+from .capture_file import BadFile, append_message
+from .combined import combined, without_orphans
 from .foreign import say
 from .labels import counted
-from .repeats import Repeats
+from .repeats import each_once_of
 from .whole_file import whole_file
 
 
 def merge(options):
-    sums, repeats = Combined(), Repeats()
-    for path in options.files:
-        for message in repeats.without(each_message(path)):
-            sums.add(message)
-    repeats.report()
+    sums = combined(each_once_of(options.files))
     if not sums.processes:
         raise BadFile(f"{', '.join(options.files)}: no profiles")
     data = without_orphans(sums.message()).SerializeToString()

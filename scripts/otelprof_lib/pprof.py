@@ -9,7 +9,7 @@ import gzip
 import os
 
 from .aggregate import FRAME_TYPE, UNKNOWN, process_of
-from .capture_file import BadFile, each_message
+from .capture_file import BadFile
 from .combined import combined, in_a_file
 from .foreign import say
 from .kinds import KINDS, missing
@@ -54,6 +54,7 @@ class Writer:
     def __init__(self, sums, name):
         self._tables = sums.tables
         self._processes = sums.processes.values()
+        self._covered = sums.covered
         self._kind = KINDS[name]
         self._columns = list(columns(self._kind))
         self._attributes = _Attributes(sums.tables)
@@ -175,7 +176,7 @@ class Writer:
         begins = [it.begin for it in series]
         self.profile.period = max((it.period for it in series), default=0)
         self.profile.time_nanos = max(begins) if self._kind.is_snapshot else min(begins)
-        self.profile.duration_nanos = 0 if self._kind.is_snapshot else max(it.end for it in series) - min(begins)
+        self.profile.duration_nanos = 0 if self._kind.is_snapshot else self._covered.nano
 
     def write(self):
         """Returns the whole profile. pprof takes the first mapping for the program."""
@@ -208,8 +209,8 @@ def default_output(name):
 
 
 def pprof(options):
-    sums = combined(each_once(each_message(options.file)), [options.kind])
-    if not sums.processes:
+    sums = combined(each_once(options.file), [options.kind])
+    if not sums.has_samples():
         raise BadFile(missing(options.file, options.kind, sums.kinds))
     output = options.output or default_output(options.kind)
     profile = Writer(sums, options.kind).write()

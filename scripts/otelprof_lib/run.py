@@ -19,7 +19,7 @@ from . import places
 from .absence import reason
 from .aggregate import aggregate
 from .arguments import positive, types
-from .capture_file import BadFile, append_message, each_message
+from .capture_file import BadFile, append_message
 from .choice import add_language
 from .flamegraph import write_page
 from .foreign import say
@@ -247,7 +247,7 @@ def _show(output, options):
     if not os.path.isfile(output):
         say(f"the exports went to {output}, which cannot be read again: no tables")
         return
-    profiles = aggregate(each_once(each_message(output)))
+    profiles = aggregate(each_once(output))
     if options.hide_idle:
         profiles = without_idle(profiles)
     if options.language is not None:

@@ -1,5 +1,7 @@
 """Finds how a profile was sampled: from when to when, the period, and the expiries that the kernel merged."""
 
+from .coverage import Coverage, end_of
+
 OVERRUN = "otelprof.dropped.overrun"  # attribute of profiles: expiries so far that had no sample of their own
 
 
@@ -8,6 +10,7 @@ class Sampling:
         self.period = 0  # the largest
         self.begin = 0
         self.end = 0
+        self.covered = Coverage()  # time that the file covers, by whatever kind
         self._overruns = {}  # by process: a count since its start
 
     @property
@@ -16,14 +19,14 @@ class Sampling:
 
     @property
     def seconds(self):
-        """Returns the time from the begin of the first profile to the end of the last."""
-        return (self.end - self.begin) / 1e9
+        """Returns how long the file was recorded, without its gaps."""
+        return self.covered.nano / 1e9
 
     def add(self, process, profile, dictionary):
         begin = profile.time_unix_nano
         self.period = max(self.period, profile.period)
         self.begin = min(self.begin or begin, begin)
-        self.end = max(self.end, begin + profile.duration_nano)
+        self.end = max(self.end, end_of(profile, dictionary))
         for index in profile.attribute_indices:
             if not 0 <= index < len(dictionary.attribute_table):
                 continue

@@ -5,7 +5,6 @@ from concurrent.futures import Future
 
 from .about import About, count_samples
 from .arguments import port
-from .capture_file import each_message
 from .choice import add_choice, chosen, is_chosen
 from .combined import combined
 from .kinds import KINDS
@@ -35,7 +34,7 @@ def whole(messages):
 
 def _read(options):
     about = About()
-    return whole(about.watched(each_once(each_message(options.file)))), about
+    return whole(about.watched(each_once(options.file))), about
 
 
 def _shown(options, message, about, kinds=KINDS, **more):

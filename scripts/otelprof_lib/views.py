@@ -3,7 +3,7 @@
 
 from .about import About
 from .arguments import positive
-from .capture_file import BadFile, each_message
+from .capture_file import BadFile
 from .choice import add_choice, chosen
 from .flamegraph import write_page
 from .foreign import say
@@ -54,7 +54,7 @@ def for_page(profiles, options):
 
 def flamegraph(options):
     about = About()
-    profiles, title = chosen(options, about.watched(each_once(each_message(options.file))))
+    profiles, title = chosen(options, about.watched(each_once(options.file)))
     shown = for_page(profiles, options)
     write_page(options.output, options.title or ": ".join(filter(None, (options.file, title))), shown, about.lines(profiles))
     say(f"flame graph in {options.output}")

@@ -179,3 +179,64 @@ def test_what_is_known_of_earlier_profiles_is_bounded(message, monkeypatch):
     assert len(list(known.without(numbered(message, 1 + number % 4).request for number in range(100)))) == 4
     assert len(list(known.without(numbered(message, number).request for number in range(5, 200)))) == 195
     assert len(known._known) + len(known._earlier) <= 8
+
+
+# --- parts of merged files ---
+
+
+@pytest.fixture
+def parts(message, tmp_path):
+    """Files a, b and c of two exports each, with allocations beside the CPU time, and merged files of them."""
+    for first, name in enumerate("abc"):
+        written(tmp_path / name, *(numbered(message, 1 + 2 * first + number, kind, time=1 + first) for number in range(2)
+                                   for kind in ("samples", "alloc_space")))
+    for name in ("ab", "bc", "abc"):
+        assert otelprof("merge", *name, "-o", name, cwd=tmp_path).returncode == 0
+    return tmp_path
+
+
+def digits(*files):
+    """What the exports of these files add up to."""
+    return sum(10 ** (1 + 2 * "abc".index(name) + number) for name in files for number in range(2))
+
+
+@pytest.mark.parametrize("files, parts_in", [
+    (["ab", "a"], "ab"), (["a", "ab"], "ab"), (["ab", "c"], "abc"), (["c", "b", "ab", "a"], "abc"), (["ab", "abc"], "abc"),
+    (["abc", "ab", "bc"], "abc"), (["ab", "abc", "bc", "c"], "abc"),
+])
+def test_a_merged_file_and_its_parts_count_once(parts, files, parts_in):
+    """It did not once: only whole files were recognized."""
+    found, said = merge_of(parts, "all", *files)
+    assert found["samples"] == found["alloc_space"] == digits(*parts_in)
+    assert ("left out" in said) == (files != ["ab", "c"])
+    (parts / "cat").write_bytes(b"".join((parts / name).read_bytes() for name in files))
+    shown = otelprof("export", "cat", "--format", "collapsed", cwd=parts)
+    assert sum(int(line.rpartition(" ")[2]) for line in shown.stdout.splitlines()) == digits(*parts_in)
+
+
+def test_a_merge_of_merged_files_has_the_parts_of_all(parts):
+    merge_of(parts, "deep", "ab", "c")
+    assert merge_of(parts, "all", "a", "deep", "bc")[0]["samples"] == digits(*"abc")
+
+
+def test_json_of_a_merged_file_keeps_its_parts(parts):
+    succeeds("export", "ab", "--format", "otlp-json", "-o", "ab.jsonl", cwd=parts)
+    assert merge_of(parts, "all", "a", "ab.jsonl")[0]["samples"] == digits(*"ab")
+
+
+def test_merged_files_that_share_a_part_are_refused(parts):
+    """b can be taken out of neither."""
+    done = otelprof("merge", "ab", "bc", "-o", "all", cwd=parts)
+    assert done.returncode == 2 and "merge the files that they were made of" in done.stderr
+    assert not (parts / "all").exists()
+
+
+def test_parts_of_another_process_are_no_parts(parts, message):
+    written(parts / "other", numbered(message, 1, instance="two"))
+    assert merge_of(parts, "all", "ab", "other")[0]["samples"] == digits(*"ab") + 10
+
+
+def test_the_list_of_parts_is_bounded(parts, monkeypatch):
+    monkeypatch.setattr(combined, "MOST_PARTS", 3)
+    (message,) = [combined.combined(repeats.each_once_of([parts / name for name in "ab"])).message()]
+    assert repeats.PARTS not in message.dictionary.string_table
