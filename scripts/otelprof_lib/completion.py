@@ -4,14 +4,16 @@ import argparse
 import re
 from typing import NamedTuple
 
+from .settable import SETTABLE
+
 SHELLS = ("bash", "zsh", "fish")
-FILES = "files"
+FILES, PROCESSES, SETTINGS = "files", "processes", "settings"
 HOST_WORDS = ("enable", "disable", "verify", "status")  # words of `otelprof host`, which is no Python
 
 
 class Option(NamedTuple):
     flags: tuple
-    takes: object  # None: no value; FILES; or the value's words, () where they are not known
+    takes: object  # None: no value; FILES; SETTINGS; or the value's words, () where they are not known
     help: str
 
 
@@ -21,24 +23,35 @@ class Words(NamedTuple):
     name: str
     help: str
     options: tuple
-    values: object  # values of its arguments: FILES or words
+    values: tuple  # values of its arguments, the last for all that follow: FILES, PROCESSES, SETTINGS or words
 
 
 FILE_OPTIONS = ("--output", "--flamegraph")
+SETTING_OPTIONS = ("--set",)
+# values of arguments by their names in the parsers
+NAMED_VALUES = {"pid": PROCESSES, "who": PROCESSES, "values": SETTINGS}
 
 
 def _takes(action):
     if action.nargs == 0:
         return None
-    return tuple(action.choices or ()) or (FILES if set(action.option_strings) & set(FILE_OPTIONS) else ())
+    flags = set(action.option_strings)
+    known = FILES if flags & set(FILE_OPTIONS) else SETTINGS if flags & set(SETTING_OPTIONS) else ()
+    return tuple(action.choices or ()) or known
+
+
+def _values(name, sub):
+    if name == "host":
+        return (HOST_WORDS,)
+    arguments = [it for it in sub._actions if not it.option_strings]
+    return tuple(tuple(it.choices or ()) or NAMED_VALUES.get(it.dest, FILES) for it in arguments) or (FILES,)
 
 
 def _of_command(name, text, sub):
     options = tuple(
         Option(tuple(it.option_strings), _takes(it), it.help or "") for it in sub._actions if it.option_strings
     )
-    words = next((tuple(it.choices) for it in sub._actions if not it.option_strings and it.choices), None)
-    return Words(name, text, options, HOST_WORDS if name == "host" else words or FILES)
+    return Words(name, text, options, _values(name, sub))
 
 
 def commands_of(parser):
@@ -47,34 +60,74 @@ def commands_of(parser):
     return [_of_command(name, helps[name], sub) for name, sub in commands.choices.items()]
 
 
-def _flags(command):
-    return [flag for option in command.options for flag in option.flags]
+def _flags(command, takes=lambda _: True):
+    return [flag for option in command.options if takes(option.takes) for flag in option.flags]
+
+
+def _settings():
+    return [f"{name}=" for name in SETTABLE]
+
+
+# Prints the ids of the processes that respond, for bash and zsh.
+PROCESSES_FUNCTION = """_otelprof_processes() {
+    local pid user place rest
+    otelprof ps 2>/dev/null | while read -r pid user place rest; do
+        case $pid:$place in [0-9]*:*:*) echo "$pid" ;; esac
+    done
+}
+"""
 
 
 # --- bash ---
 
 
+def _bash_offer(takes):
+    if takes == FILES:
+        return "compopt -o default; COMPREPLY=()"
+    if takes == SETTINGS:
+        return f"compopt -o nospace; COMPREPLY=($(compgen -W '{' '.join(_settings())}' -- \"$word\"))"
+    words = "$(_otelprof_processes)" if takes == PROCESSES else " ".join(takes)
+    return f"COMPREPLY=($(compgen -W \"{words}\" -- \"$word\"))"
+
+
 def _bash_value(option):
-    action = (
-        "compopt -o default; COMPREPLY=()"
-        if option.takes == FILES
-        else f"COMPREPLY=($(compgen -W '{' '.join(option.takes)}' -- \"$word\"))"
-    )
-    return f"        {'|'.join(option.flags)}) {action}; return ;;"
+    return f"        {'|'.join(option.flags)}) {_bash_offer(option.takes)}; return ;;"
+
+
+def _bash_places(command):
+    for place, takes in enumerate(command.values):
+        pattern = "*" if place == len(command.values) - 1 else place
+        needed = "[ \"${COMP_WORDS[3]}\" != set ] || " if takes == SETTINGS else ""
+        yield f"        {pattern}) {needed}{{ {_bash_offer(takes)}; }} ;;"
 
 
 def _bash_command(command):
     lines = [f"    {command.name})", "        case $before in"]
     lines += [_bash_value(option) for option in command.options if option.takes is not None]
-    words = "" if command.values == FILES else " ".join(command.values)
-    lines += ["        esac", f"        flags='{' '.join(_flags(command))}' words='{words}' ;;"]
+    taking = " ".join(_flags(command, lambda takes: takes is not None))
+    lines += ["        esac", f"        _otelprof_place '{taking}'", "        case $word in",
+              f"        -*) COMPREPLY=($(compgen -W '{' '.join(_flags(command))}' -- \"$word\")); return ;;",
+              "        esac", "        case $place in", *_bash_places(command), "        esac ;;"]
     return "\n".join(lines)
 
 
 def bash(commands):
     return f"""# otelprof's completion for bash; made by `otelprof completion bash`
+{PROCESSES_FUNCTION}
+# counts the arguments before the word, without options and the values of those that take one
+_otelprof_place() {{
+    local at
+    place=0
+    for ((at = 2; at < COMP_CWORD; at++)); do
+        case ${{COMP_WORDS[at]}} in
+        -*) case " $1 " in *" ${{COMP_WORDS[at]}} "*) ((at++)) ;; esac ;;
+        *) ((place++)) ;;
+        esac
+    done
+}}
+
 _otelprof() {{
-    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} flags words
+    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} place
     if [ "$COMP_CWORD" -eq 1 ]; then
         COMPREPLY=($(compgen -W '{' '.join(command.name for command in commands)} --help' -- "$word"))
         return
@@ -82,10 +135,6 @@ _otelprof() {{
     case ${{COMP_WORDS[1]}} in
 {chr(10).join(map(_bash_command, commands))}
     *) return ;;
-    esac
-    case $word in
-    -*) COMPREPLY=($(compgen -W "$flags" -- "$word")) ;;
-    *) COMPREPLY=($(compgen -W "$words" -- "$word")); [ -n "$words" ] || compopt -o default ;;
     esac
 }}
 complete -F _otelprof otelprof
@@ -101,11 +150,16 @@ def _quoted(text):
 
 
 def _zsh_value(takes):
-    return (
-        ""
-        if takes is None
-        else ":file:_files" if takes == FILES else f":value:({' '.join(takes)})" if takes else ":value:"
-    )
+    if takes is None:
+        return ""
+    known = {FILES: ":file:_files", PROCESSES: ":process:_otelprof_offer_processes", SETTINGS: ":setting:_otelprof_offer_settings"}
+    return known.get(takes) or (f":value:({' '.join(takes)})" if takes else ":value:")
+
+
+def _zsh_places(command):
+    for place, takes in enumerate(command.values):
+        number = "*" if place == len(command.values) - 1 else place + 1
+        yield f"'{number}{_zsh_value(takes)}'"
 
 
 def _zsh_command(command):
@@ -114,14 +168,20 @@ def _zsh_command(command):
         for option in command.options
         for flag in option.flags
     ]
-    rest = "'*:file:_files'" if command.values == FILES else f"'*:value:({' '.join(command.values)})'"
-    return f"    {command.name}) _arguments {' '.join([*specs, rest])} ;;"
+    return f"    {command.name}) _arguments {' '.join([*specs, *_zsh_places(command)])} ;;"
 
 
 def zsh(commands):
     described = " ".join(f"'{command.name}:{_quoted(command.help)}'" for command in commands)
     return f"""#compdef otelprof
 # otelprof's completion for zsh; made by `otelprof completion zsh`
+{PROCESSES_FUNCTION}
+_otelprof_offer_processes() {{ compadd -- $(_otelprof_processes) }}
+# the settings of `ctl` follow the word `set`
+_otelprof_offer_settings() {{
+    [[ $words[1] == ctl && $words[3] != set ]] || compadd -S = -- {' '.join(SETTABLE)}
+}}
+
 _otelprof() {{
     local -a commands
     commands=({described})
@@ -142,9 +202,19 @@ if [ "$funcstack[1]" = _otelprof ]; then _otelprof "$@"; else compdef _otelprof 
 
 # --- fish ---
 
+FISH_PROCESSES = r"""function __otelprof_processes
+    otelprof ps 2>/dev/null | string replace -rf '^ *([0-9]+) +\S+ +\S+:\S+ +(.*)$' '$1\t$2'
+end"""
+
 
 def _fish_text(text):
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _fish_words(takes):
+    if takes == PROCESSES:
+        return "(__otelprof_processes)"
+    return " ".join(_settings() if takes == SETTINGS else takes)
 
 
 def _fish_option(command, option):
@@ -152,23 +222,33 @@ def _fish_option(command, option):
     value = (
         ""
         if option.takes is None
-        else " -r -F" if option.takes == FILES else f" -x -a {_fish_text(' '.join(option.takes))}"
+        else " -r -F" if option.takes == FILES else f" -x -a {_fish_text(_fish_words(option.takes))}"
     )
     condition = f"'__fish_seen_subcommand_from {command.name}'"
     return f"complete -c otelprof -n {condition} {flags}{value} -d {_fish_text(option.help)}"
 
 
+def _fish_place(command, place):
+    """Returns the condition under which the value of an argument is offered."""
+    seen = f"__fish_seen_subcommand_from {command.name}"
+    if len(command.values) == 1:
+        return seen
+    if command.values[place] == SETTINGS:
+        return f"{seen}; and __fish_seen_subcommand_from set"
+    return f"{seen}; and test (count (commandline -opc)) -eq {place + 2}"
+
+
 def _fish_command(command):
     yield f"complete -c otelprof -n __fish_use_subcommand -f -a {command.name} -d {_fish_text(command.help)}"
-    if command.values != FILES:
-        words = _fish_text(" ".join(command.values))
-        yield f"complete -c otelprof -n '__fish_seen_subcommand_from {command.name}' -f -a {words}"
+    for place, takes in enumerate(command.values):
+        if takes != FILES:
+            yield f"complete -c otelprof -n {_fish_text(_fish_place(command, place))} -f -a {_fish_text(_fish_words(takes))}"
     yield from (_fish_option(command, option) for option in command.options)
 
 
 def fish(commands):
     lines = [line for command in commands for line in _fish_command(command)]
-    return "\n".join(["# otelprof's completion for fish; made by `otelprof completion fish`", *lines, ""])
+    return "\n".join(["# otelprof's completion for fish; made by `otelprof completion fish`", FISH_PROCESSES, *lines, ""])
 
 
 def completion(options, parser):

@@ -8,8 +8,12 @@ import subprocess
 import pytest
 from captured import OTELPROF, succeeds
 from conftest import BUILD, ROOT
+from otelprof_lib import answering
 from otelprof_lib.cli import COMMANDS
+from otelprof_lib.control import WHAT
 from otelprof_lib.kinds import KINDS
+from otelprof_lib.lists import entries
+from otelprof_lib.settable import SETTABLE
 
 pytestmark = pytest.mark.system
 
@@ -24,11 +28,30 @@ def need(shell):
         pytest.skip(f"{shell} is missing")
 
 
+def with_processes(folder):
+    """Returns a PATH on which `otelprof ps` lists these processes, as the command does: one does not respond."""
+    rows = [answering.Process(41, "root", "a server", "there"), answering.Process(427, "www", "b", "there"), answering.Process(43, "root", "c", "there")]
+    places = {41: "unix:/run/41.sock", 427: "127.0.0.1:6060", 43: "-"}
+    code = f"""#!/usr/bin/python3
+import sys
+sys.path.insert(0, {str(OTELPROF.parent)!r})
+from otelprof_lib import answering, cli
+answering.processes = lambda: [answering.Process(*it) for it in {[tuple(it) for it in rows]!r}]
+answering.shown = lambda it: {places!r}[it.pid]
+sys.exit(cli.main(sys.argv[1:]))
+"""
+    folder.mkdir()
+    (folder / "otelprof").write_text(code)
+    (folder / "otelprof").chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
 @pytest.fixture
 def complete(tmp_path):
     """complete(shell, line, ...) -> for each line the words that one shell offers at its end, in a folder with the one
     file `a.otlp`."""
     (tmp_path / "a.otlp").write_text("")
+    path = with_processes(tmp_path / ".bin")
 
     def bash(line):
         words = line.split(" ")
@@ -49,7 +72,7 @@ def complete(tmp_path):
         command, offer = {"bash": (["bash"], bash), "fish": (["fish", "--no-config"], fish)}[shell]
         code = "\n".join([f"source {script}", *(f"{offer(line)}\necho {BETWEEN}" for line in lines)])
         done = subprocess.run(
-            [*command, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False, env=dict(os.environ, HOME=str(tmp_path))
+            [*command, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False, env=dict(os.environ, HOME=str(tmp_path), PATH=path)
         )
         offered = done.stdout.split(f"{BETWEEN}\n")
         assert len(offered) == len(lines) + 1 and offered[-1] == "", done.stderr
@@ -84,8 +107,29 @@ def test_values_and_files_are_completed(complete, shell):
     assert (commands, files) == (["status"], ["a.otlp"])
 
 
-def test_zsh_completes(tmp_path):
-    """zsh runs in a terminal of its own: it completes nowhere else."""
+def test_the_settings_are_those_that_can_change():
+    names = [name for _, _, name, _ in entries((ROOT / "shim/flush/control/settable.def").read_text(), "SETTABLE")]
+    assert [name.removeprefix("OTEL_").removeprefix("PROFILER_") for name in names] == list(SETTABLE)
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_processes_and_settings_are_completed(complete, shell):
+    """`ctl` has an order; the processes are those that respond."""
+    pids, settings = {"41", "427"}, {f"{name}=" for name in SETTABLE}
+    lines = ["ctl ", "ctl 42", "ctl 41 ", "ctl 41 s", "ctl 41 set ", "ctl 41 set CPU_", "record ", "record --seconds 5 4", "record 41 --set LOG",
+             "live "]
+    offered = map(set, complete(shell, *(f"otelprof {line}" for line in lines)))
+    assert dict(zip(lines, offered)) == {
+        "ctl ": pids, "ctl 42": {"427"}, "ctl 41 ": set(WHAT), "ctl 41 s": {"status", "set"}, "ctl 41 set ": settings,
+        "ctl 41 set CPU_": {"CPU_FREQUENCY=", "CPU_THRESHOLD="}, "record ": pids, "record --seconds 5 4": pids,
+        "record 41 --set LOG": {"LOG_LEVEL="}, "live ": pids}
+    (after_status,) = complete(shell, "otelprof ctl 41 status CPU_")
+    assert after_status == []
+
+
+def in_zsh(tmp_path, line, awaited):
+    """Returns what zsh writes from a tab behind the line to the awaited text. It runs in a terminal of its own: it completes
+    nowhere else."""
     need("zsh")
     script = tmp_path / "_otelprof"
     script.write_text(succeeds("completion", "zsh", cwd=tmp_path).stdout)
@@ -93,18 +137,21 @@ def test_zsh_completes(tmp_path):
         "zmodload zsh/zpty; zpty shell 'zsh -f -i'; "
         'zpty -w shell "PS1=; autoload -U compinit; compinit -u -D; source $1; '
         "zstyle ':completion:*' list-separator --; LISTMAX=0; print READY\"; zpty -r shell line '*READY*READY*'; "
-        "zpty -w -n shell $2$'\\t'; zpty -r -m shell out '*--kind*'; print -r -- $out"
+        "zpty -w -n shell $2$'\\t'; zpty -r -m shell out \"*$3*\"; print -r -- $out"
     )
     done = subprocess.run(
-        ["zsh", "-f", "-c", code, "zsh", script, "otelprof pprof --k"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "TERM": "dumb", "HOME": str(tmp_path)},
+        ["zsh", "-f", "-c", code, "zsh", script, line, awaited], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+        env={**os.environ, "TERM": "dumb", "HOME": str(tmp_path), "PATH": with_processes(tmp_path / ".bin")},
     )
-    assert "--kind" in done.stdout, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("line, awaited", [
+    ("otelprof pprof --k", "--kind"), ("otelprof ctl 42", "427"), ("otelprof ctl 41 flu", "flush"), ("otelprof ctl 41 set CPU_F", "CPU_FREQUENCY="),
+    ("otelprof record --set LOG", "LOG_LEVEL="), ("otelprof record 42", "427"), ("otelprof live 42", "427"),
+])
+def test_zsh_completes(tmp_path, line, awaited):
+    assert awaited in in_zsh(tmp_path, line, awaited)
 
 
 def test_a_shell_that_is_not_known_is_refused():
