@@ -323,6 +323,90 @@ static void files_that_are_no_sockets_of_this_user_stay(void **state) {
     }
 }
 
+/* --- a folder of listeners --- */
+
+#define KILLED "4194304.sock" /* no process has such an id */
+
+static void be_one_of_many(void) {
+    snprintf(address.path, sizeof address.path, "%s/%d.sock", folder, (int)getpid());
+}
+
+static void a_killed_listeners_socket_is_removed_by_the_next(void **state) {
+    (void)state;
+    be_one_of_many();
+    leave(KILLED, 3600, NULL);
+    assert_int_equal(chmod(left_path, 0600), 0);
+    assert_false(outlives_another());
+    assert_int_equal(files(), 0);
+}
+
+/* Leaves a socket that differs from a killed listener's in one thing. */
+static void what_may_be_something_else_stays(void **state) {
+    static const struct {
+        const char *name;
+        int seconds;
+        mode_t mode;
+        bool listens;
+        bool is_other; /* of another user */
+        bool alone;    /* this process does not listen at PID.sock */
+    } cases[] = {{KILLED, 5, 0600, false, false, false},
+                 {KILLED, 3600, 0666, false, false, false},
+                 {KILLED, 3600, 0600, true, false, false},
+                 {KILLED, 3600, 0600, false, true, false},
+                 {KILLED, 3600, 0600, false, false, true},
+                 {"1.sock", 3600, 0600, false, false, false}, /* there is such a process */
+                 {".sock", 3600, 0600, false, false, false},
+                 {"x" KILLED, 3600, 0600, false, false, false},
+                 {KILLED "2", 3600, 0600, false, false, false},
+                 {"-" KILLED, 3600, 0600, false, false, false}};
+    (void)state;
+    const struct listen_address single = address;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int descriptor;
+        address = single;
+        if (!cases[i].alone)
+            be_one_of_many();
+        leave(cases[i].name, cases[i].seconds, &descriptor);
+        assert_int_equal(chmod(left_path, cases[i].mode), 0);
+        if (cases[i].listens)
+            assert_int_equal(listen(descriptor, 1), 0);
+        else
+            close(descriptor);
+        after_bind = cases[i].is_other ? become_another : NULL;
+        assert_true(outlives_another());
+        other_user = false;
+        if (cases[i].listens)
+            close(descriptor);
+        assert_int_equal(unlink(left_path), 0);
+    }
+}
+
+static int renames;
+
+/* Happens before each rename: the second one is of the stale socket. Another process takes its
+ * name. */
+static void a_listener_takes_the_name(void) {
+    if (renames++ == 0) {
+        before_rename = a_listener_takes_the_name;
+        return;
+    }
+    assert_int_equal(unlink(left_path), 0);
+    fclose(fopen(left_path, "w"));
+}
+
+static void a_listener_that_comes_behind_the_check_keeps_its_name(void **state) {
+    (void)state;
+    be_one_of_many();
+    leave(KILLED, 3600, NULL);
+    assert_int_equal(chmod(left_path, 0600), 0);
+    renames = 0;
+    before_rename = a_listener_takes_the_name;
+    assert_true(outlives_another());
+    assert_int_equal(renames, 2);
+    assert_int_equal(files(), 1);
+    assert_int_equal(unlink(left_path), 0);
+}
+
 /* Bounds what a folder of any size costs. */
 static void so_many_names_are_searched(void **state) {
     (void)state;
@@ -429,6 +513,9 @@ int main(void) {
         TEST(a_socket_that_was_left_aside_is_removed),
         TEST(a_socket_that_is_new_is_not_taken_for_left),
         TEST(a_socket_aside_that_listens_stays),
+        TEST(a_killed_listeners_socket_is_removed_by_the_next),
+        TEST(what_may_be_something_else_stays),
+        TEST(a_listener_that_comes_behind_the_check_keeps_its_name),
         TEST(files_with_other_names_stay),
         TEST(files_that_are_no_sockets_of_this_user_stay),
         TEST(so_many_names_are_searched),

@@ -18,6 +18,7 @@ enum {
     KIND = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
     WAITING = 64,        /* backlog: connections that are not yet accepted */
     PRIVATE_MODE = 0600, /* only the process's user may connect */
+    ALL_MODES = 07777,
     OVERFLOW_ID = 65534, /* the overflow uid, as in common/own_file.c */
     /* descriptors that must stay free: the socket's file, epoll's, one connection, and two for the
      * log */
@@ -89,6 +90,11 @@ static int check_name(int folder, const char *name, bool *is_free) {
     return is_listening(&address) ? -LISTEN_TAKEN : 0;
 }
 
+static void aside_name(char aside[static ASIDE_SIZE]) {
+    snprintf(aside, ASIDE_SIZE, "%s%d-%llx", aside_prefix, (int)getpid(),
+             (unsigned long long)monotonic_nano());
+}
+
 /* Binds the socket to a name that no other process uses. Sets the file's mode by fchmod(2) of the
  * unbound socket (on Linux bind(2) uses that mode), so that the process's umask stays unchanged. */
 static int bind_aside(const struct listen_socket *opened, char *aside) {
@@ -96,8 +102,7 @@ static int bind_aside(const struct listen_socket *opened, char *aside) {
     if (fchmod(opened->descriptor, PRIVATE_MODE) != 0)
         return -errno;
     for (int i = 0; i < TRIES; i++) {
-        snprintf(aside, ASIDE_SIZE, "%s%d-%llx", aside_prefix, (int)getpid(),
-                 (unsigned long long)monotonic_nano());
+        aside_name(aside);
         if (!set_socket_name(&address, opened->folder, aside))
             return -ENAMETOOLONG;
         if (bind(opened->descriptor, (const struct sockaddr *)&address, sizeof address) == 0)
@@ -165,17 +170,77 @@ static bool is_aside(const char *name) {
 /* Returns true if a process of this user has left the socket behind. A socket that a live process
  * has just bound also refuses connections until listen(2); its age shows the difference. The
  * process id in the name does not, because it may be of another namespace. */
-static bool is_stale(const struct listen_socket *opened, const char *name) {
+static bool is_stale(const struct listen_socket *opened, const char *name, struct stat *status) {
     struct sockaddr_un address;
-    struct stat status;
-    return is_aside(name) && set_socket_name(&address, opened->folder, name) &&
-           fstatat(opened->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-           S_ISSOCK(status.st_mode) && status.st_uid == (uid_t)syscall(SYS_geteuid) &&
-           status.st_mtim.tv_sec < opened->identity.st_mtim.tv_sec - STALE_SECONDS &&
+    return set_socket_name(&address, opened->folder, name) &&
+           fstatat(opened->folder, name, status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISSOCK(status->st_mode) && status->st_uid == (uid_t)syscall(SYS_geteuid) &&
+           status->st_mtim.tv_sec < opened->identity.st_mtim.tv_sec - STALE_SECONDS &&
            !is_listening(&address);
 }
 
+/* Returns true for the name that listeners have in a folder of theirs: PID.sock. */
+static bool is_listeners(const char *name) {
+    const size_t process = strspn(name, "0123456789");
+    return process > 0 && strcmp(name + process, ".sock") == 0;
+}
+
+/* Returns true if there is a process of that id, which is asked before a connection would wake the
+ * listener. A process of another namespace is not found. */
+static bool is_of_process(const char *name) {
+    char path[ASIDE_SIZE];
+    struct stat status;
+    snprintf(path, sizeof path, "/proc/%.*s", (int)strspn(name, "0123456789"), name);
+    return fstatat(AT_FDCWD, path, &status, 0) == 0;
+}
+
+static bool is_in_folder_of_listeners(const struct listen_socket *opened) {
+    char own[ASIDE_SIZE];
+    snprintf(own, sizeof own, "%d.sock", (int)getpid());
+    return strcmp(opened->name, own) == 0;
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b) {
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* Removes the listener's socket if it is stale. Gives it a name of this process first: if a new
+ * listener of that process id has taken the name since the check, the file gets its name back.
+ * `held`: status of the file of that name, which is open, so that no new file has its number. */
+static void remove_listeners(const struct listen_socket *opened, const char *name,
+                             const struct stat *held) {
+    char aside[ASIDE_SIZE];
+    struct stat status;
+    aside_name(aside);
+    if (!is_stale(opened, name, &status) || !is_same_file(&status, held) ||
+        (status.st_mode & ALL_MODES) != PRIVATE_MODE)
+        return;
+    /* a file system without flags of renameat2(2) keeps the file */
+    if (!rename_in(opened->folder, name, aside, RENAME_NOREPLACE))
+        return;
+    if (fstatat(opened->folder, aside, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        is_same_file(&status, held))
+        (void)unlinkat(opened->folder, aside, 0);
+    else
+        (void)rename_in(opened->folder, aside, name, RENAME_NOREPLACE);
+}
+
+static void remove_if_stale(const struct listen_socket *opened, const char *name, bool listeners) {
+    struct stat status;
+    if (is_aside(name) && is_stale(opened, name, &status))
+        (void)unlinkat(opened->folder, name, 0);
+    if (!listeners || !is_listeners(name) || is_of_process(name))
+        return;
+    const int file = openat(opened->folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0)
+        return;
+    if (fstat(file, &status) == 0)
+        remove_listeners(opened, name, &status);
+    close(file);
+}
+
 static void remove_stale(const struct listen_socket *opened) {
+    const bool listeners = is_in_folder_of_listeners(opened);
     const int descriptor = openat(opened->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *const entries = descriptor < 0 ? NULL : fdopendir(descriptor);
     const struct dirent *entry;
@@ -185,8 +250,7 @@ static void remove_stale(const struct listen_socket *opened) {
         return;
     }
     for (int i = 0; i < MOST_ENTRIES && (entry = readdir(entries)); i++)
-        if (is_stale(opened, entry->d_name))
-            (void)unlinkat(opened->folder, entry->d_name, 0);
+        remove_if_stale(opened, entry->d_name, listeners);
     closedir(entries);
 }
 
@@ -265,10 +329,6 @@ const char *listen_socket_problem(int error) {
     if (error == -EEXIST)
         return "a file that is no socket of this user's is there";
     return identity ? identity : strerrordesc_np(-error);
-}
-
-static bool is_same_file(const struct stat *a, const struct stat *b) {
-    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
 /* Reports an error other than ENOENT as "not lost": a process that has dropped its privileges may

@@ -5,7 +5,9 @@
  * another process listens is not. The new socket listens under a temporary name,
  * ".otelprof-PID-TIME", before it is renamed to its final name: so a final name that refuses
  * connections is always stale. A process that is killed between the two steps leaves the temporary
- * file. The next process that listens in the folder removes those of its own user. Context: flush.
+ * file. The next process that listens in the folder removes those of its own user. If it listens at
+ * PID.sock, it also removes PID.sock of others of its user that were killed: sockets of mode 0600
+ * that are a minute old and refuse connections. Context: flush.
  */
 #ifndef OTELPROF_LISTEN_SOCKET_H
 #define OTELPROF_LISTEN_SOCKET_H
