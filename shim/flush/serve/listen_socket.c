@@ -191,7 +191,7 @@ static bool is_of_process(const char *name) {
     char path[ASIDE_SIZE];
     struct stat status;
     snprintf(path, sizeof path, "/proc/%.*s", (int)strspn(name, "0123456789"), name);
-    return fstatat(AT_FDCWD, path, &status, 0) == 0;
+    return fstatat(AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static bool is_in_folder_of_listeners(const struct listen_socket *opened) {
