@@ -162,9 +162,9 @@ def check(profile):
 class Asked:
     """Holds a running program and its address; over() ends the program."""
 
-    def __init__(self, start, path, folder, listen, environment):
+    def __init__(self, start, path, folder, listen, environment, arguments=()):
         self.stop = folder / "stop"
-        self.program = start([path, self.stop], env={"OTEL_PROFILER_LISTEN": listen, **environment})
+        self.program = start([path, self.stop, *arguments], env={"OTEL_PROFILER_LISTEN": listen, **environment})
         self.process = Process(folder / "socket")
 
     def until_it_says(self, pattern):
@@ -196,8 +196,8 @@ def half_named(program, tmp_path):
 @pytest.fixture
 def asked(start, program, tmp_path):
     """asked(**environment) -> a process that listens at a Unix socket, all of whose types are profiled."""
-    def begin(listen=None, path=None, **environment):
-        running = Asked(start, path or program("answers"), tmp_path, listen or f"unix:{tmp_path}/socket", {**ALL_TYPES, **environment})
+    def begin(listen=None, path=None, arguments=(), **environment):
+        running = Asked(start, path or program("answers"), tmp_path, listen or f"unix:{tmp_path}/socket", {**ALL_TYPES, **environment}, arguments)
         if listen is None:
             running.process.until_it_answers()
         return running
