@@ -1,5 +1,6 @@
 #include "descriptors.h"
 
+#include "open_flags.h"
 #include "process_file.h"
 #include "seccomp_state.h"
 #include "text_numbers.h"
@@ -128,7 +129,7 @@ static int set_blocking(int file) {
 static int open_again(int number) {
     char path[PATH_BYTES];
     descriptor_path(path, "fd", number);
-    const int file = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    const int file = open(path, O_WRONLY | O_APPEND | OPEN_SAFELY);
     if (file < 0)
         return -errno;
     const int result = has_one_position(file, number) ? set_blocking(file) : -EPERM;

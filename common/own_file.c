@@ -1,5 +1,7 @@
 #include "own_file.h"
 
+#include "open_flags.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    HOW = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
+    HOW = OPEN_SAFELY | O_NOFOLLOW,
     /* number of tries: other processes of the same user may create the file at the same moment */
     TRIES = 3,
     /* Linux's DEFAULT_OVERFLOWUID, which the kernel shows for users that a namespace does not
@@ -25,7 +27,7 @@ enum {
  * covers all users. */
 static bool knows_every_user(void) {
     char map[64];
-    const int file = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+    const int file = open("/proc/self/uid_map", OPEN_TO_READ);
     const ssize_t size = file < 0 ? -1 : read(file, map, sizeof map - 1);
     if (file >= 0)
         close(file);

@@ -1,6 +1,7 @@
 #include "process_file.h"
 
 #include "arch_syscall.h"
+#include "open_flags.h"
 #include "text_numbers.h"
 
 #include <errno.h>
@@ -11,9 +12,7 @@
 enum { PATH_BYTES = 64, TEXT_MOST = 256, PIECE_BYTES = 4096 };
 
 int process_file_open_path(const char *path) {
-    /* opens without blocking, because in another root the file may be a pipe */
-    return (int)arch_system_call(SYS_openat, AT_FDCWD, (long)path,
-                                 O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
+    return (int)arch_system_call(SYS_openat, AT_FDCWD, (long)path, OPEN_TO_READ, 0, 0, 0);
 }
 
 static int open_numbered(const char *folder, uint32_t number, const char *name) {

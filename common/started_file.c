@@ -2,6 +2,7 @@
 
 #include "bare_syscall.h"
 #include "object_segments.h"
+#include "open_flags.h"
 #include "working_directory.h"
 
 #include <elf.h>
@@ -74,8 +75,7 @@ static bool is_program_file(const char *path) {
     if (bare_syscall(SYS_newfstatat, AT_FDCWD, (long)path, (long)&status, 0, 0, 0) != 0 ||
         !S_ISREG(status.st_mode))
         return false;
-    const int file = (int)bare_syscall(SYS_openat, AT_FDCWD, (long)path,
-                                       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0, 0, 0);
+    const int file = (int)bare_syscall(SYS_openat, AT_FDCWD, (long)path, OPEN_TO_READ, 0, 0, 0);
     const bool is_loaded = file >= 0 && is_loaded_file(file);
     if (file >= 0)
         bare_syscall(SYS_close, file, 0, 0, 0, 0, 0);

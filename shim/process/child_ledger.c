@@ -5,6 +5,7 @@
 #include "capture/kernel/profiler_memory.h"
 #include "clock.h"
 #include "helper.h"
+#include "open_flags.h"
 #include "process_stat.h"
 #include "process_tree.h"
 #include "text_numbers.h"
@@ -144,7 +145,7 @@ static struct ledger *open_ancestors(void) {
     at = number_write(stpcpy(path, "/proc/thread-self/fd/"), 10, (uint64_t)found);
     *at = 0;
     const int file =
-        is_own_file(found) ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0) : -1;
+        is_own_file(found) ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | OPEN_SAFELY, 0) : -1;
     struct ledger *const ledger = file >= 0 ? map_sealed(file) : NULL;
     if (file >= 0)
         close(file);

@@ -3,6 +3,7 @@
 #include "capture/capture.h"
 #include "helper.h"
 #include "object_file.h"
+#include "open_flags.h"
 #include "process_file.h"
 #include "process_tree.h"
 #include "quiesce_lock.h"
@@ -78,7 +79,7 @@ void *helper_load_beside(const char *name, const char *release, const char **why
 static bool is_kept_from_reading(const char *path) {
     if (syscall(SYS_faccessat, AT_FDCWD, path, R_OK) != 0)
         return false;
-    const int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    const int file = (int)syscall(SYS_openat, AT_FDCWD, path, OPEN_TO_READ, 0);
     const bool refused = file < 0 && (errno == EACCES || errno == EPERM);
     if (file >= 0)
         close(file);

@@ -1,5 +1,7 @@
 #include "object_file.h"
 
+#include "open_flags.h"
+
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -37,7 +39,7 @@ static bool has_its_segments(int file, uint64_t size) {
 
 bool object_file_is_whole(const char *path) {
     struct stat status;
-    const int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    const int file = (int)syscall(SYS_openat, AT_FDCWD, path, OPEN_TO_READ, 0);
     if (file < 0)
         return true;
     const bool whole = syscall(SYS_fstat, file, &status) != 0 || !S_ISREG(status.st_mode) ||

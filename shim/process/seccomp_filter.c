@@ -3,6 +3,7 @@
 #include "arch_syscall.h"
 #include "capture/cpu/libc_signal.h"
 #include "capture/kernel/profiler_memory.h"
+#include "open_flags.h"
 
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -353,7 +354,7 @@ bool seccomp_filter_spares_pending(const struct sock_fprog *program) {
         {SYS_kill, {0, SIGPROF}},
         {SYS_tgkill, {0, 0, SIGPROF}},
         /* the call of thread_status_read() */
-        {SYS_openat, {(uint32_t)AT_FDCWD, 0, O_RDONLY | O_CLOEXEC | O_NONBLOCK}},
+        {SYS_openat, {(uint32_t)AT_FDCWD, 0, OPEN_TO_READ}},
         {SYS_read, {0}},
         {SYS_close, {0}},
     };

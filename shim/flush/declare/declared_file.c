@@ -1,6 +1,7 @@
 #include "declared_file.h"
 
 #include "files/by_path.h"
+#include "open_flags.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +83,7 @@ const char *declared_file_read(const char *path, size_t most, struct declared_fi
     const char *const problem = file_kind_problem(&status, most);
     if (problem)
         return problem;
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int descriptor = open(path, OPEN_TO_READ);
     if (descriptor < 0)
         return file_problem_text(errno);
     return declared_file_take(descriptor, most, file);

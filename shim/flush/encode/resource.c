@@ -7,6 +7,7 @@
 #include "files/system_files.h"
 #include "glob.h"
 #include "keyvalues.h"
+#include "open_flags.h"
 #include "process_context.h"
 #include "process_file.h"
 #include "program_path.h"
@@ -186,7 +187,7 @@ static void set_host(struct resource *r) {
  */
 static char *resource_read_file(const char *path, size_t most) {
     char *const text = malloc(most + 1);
-    const int file = text && may_open_by_path() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    const int file = text && may_open_by_path() ? open(path, OPEN_TO_READ) : -1;
     size_t have = 0;
     ssize_t got = 1;
     while (file >= 0 && have < most && got > 0) {

@@ -1,6 +1,7 @@
 #include "sealed_transfer.h"
 
 #include "authorities.h"
+#include "open_flags.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ static bool sealed_read_all(int file, struct blob *blob) {
 
 static void take_file(struct blob *blob, const char *path) {
     struct stat status;
-    const int file = path && path[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    const int file = path && path[0] ? open(path, OPEN_TO_READ) : -1;
     if (file < 0)
         return;
     if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&

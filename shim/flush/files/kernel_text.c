@@ -1,5 +1,6 @@
 #include "kernel_text.h"
 
+#include "open_flags.h"
 #include "process_file.h"
 #include "text_numbers.h"
 
@@ -15,7 +16,7 @@ bool kernel_text(const char *folder, const char *name, char text[static KERNEL_T
     struct stat status;
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
         return false;
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int file = open(path, OPEN_TO_READ);
     if (file >= 0 && (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))) {
         close(file);
         return false;

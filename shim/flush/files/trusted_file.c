@@ -1,6 +1,7 @@
 #include "trusted_file.h"
 
 #include "by_path.h"
+#include "open_flags.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,7 +21,7 @@ enum {
 };
 
 static const int part_flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-static const int read_flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+static const int read_flags = OPEN_TO_READ | O_NOFOLLOW;
 
 /* Walks from the root to the file, part by part. */
 struct walk {

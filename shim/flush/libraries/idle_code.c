@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "exporter_libraries.h"
 #include "files/by_path.h"
+#include "open_flags.h"
 #include "refused_file.h"
 
 #include <elf.h>
@@ -110,7 +111,7 @@ void idle_code_drop(struct idle_code *code) {
     const uint64_t now = monotonic_nano();
     if (!code || !code->count || refused_file_pauses(&code->refused, now) || !may_open_by_path())
         return;
-    const int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    const int pagemap = open("/proc/self/pagemap", OPEN_TO_READ);
     refused_file_note(&code->refused, pagemap < 0 ? -errno : pagemap, now);
     if (pagemap < 0)
         return;

@@ -3,6 +3,7 @@
 #include "files/by_path.h"
 #include "files/trusted_file.h"
 #include "loaded_image.h"
+#include "open_flags.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -252,8 +253,7 @@ bool elf_file_open(struct elf_file *file, const struct harvest_module *module) {
         return true;
     /* The kernel opens a running program's own file even if it has been deleted or replaced. */
     if (id && may_open_by_path() &&
-        open_with_id(main, open("/proc/thread-self/exe", O_RDONLY | O_CLOEXEC | O_NONBLOCK), id,
-                     id_size))
+        open_with_id(main, open("/proc/thread-self/exe", OPEN_TO_READ), id, id_size))
         return true;
     return !module->unloaded && loaded_image_make(module, &image, &image_size) &&
            elf_sections_of_memory(main, image, image_size);

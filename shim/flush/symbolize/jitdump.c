@@ -4,6 +4,7 @@
 #include "files/by_path.h"
 #include "files/trusted_file.h"
 #include "glob.h"
+#include "open_flags.h"
 #include "utf8.h"
 
 #include <fcntl.h>
@@ -253,7 +254,7 @@ enum jitdump_result jitdump_read(struct jitdump *dump) {
     struct stat status;
     if (!dump->inode || !may_open_by_path())
         return JITDUMP_NONE;
-    const int file = open(dump->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const int file = open(dump->path, OPEN_TO_READ);
     if (file >= 0 && fstat(file, &status) == 0 && trusted_file_is_own(&status) &&
         status.st_dev == dump->device && status.st_ino == dump->inode)
         return jitdump_read_file(dump, file);

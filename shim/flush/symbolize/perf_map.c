@@ -2,6 +2,7 @@
 
 #include "files/by_path.h"
 #include "files/trusted_file.h"
+#include "open_flags.h"
 #include "text_numbers.h"
 #include "utf8.h"
 
@@ -126,7 +127,7 @@ enum perf_map_result perf_map_read(struct perf_map *map, const char *path) {
     perf_map_close_file(map);
     if (!may_open_by_path())
         return PERF_MAP_NONE;
-    const int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const int file = open(path, OPEN_TO_READ | O_NOFOLLOW);
     if (file >= 0 && fstat(file, &status) == 0 && trusted_file_is_own(&status))
         return perf_map_read_file(map, file);
     if (file >= 0)

@@ -2,6 +2,7 @@
 
 #include "bare_syscall.h"
 #include "capture/kernel/first_page.h"
+#include "open_flags.h"
 #include "sentence.h"
 
 #include <dirent.h>
@@ -212,7 +213,7 @@ static void read_open_file(int file, const struct reports *reports, const char *
 
 static void read_settings_file(int parent, const struct reports *reports, const char *folder,
                                const char *name) {
-    const int file = open_at(parent, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    const int file = open_at(parent, name, OPEN_TO_READ);
     if (file < 0) {
         report_unopened(reports, errno, folder, name);
         return;
