@@ -40,13 +40,14 @@ static struct harvest_sample live(const uint64_t *frames, double objects, double
                                    .values = {objects, bytes}};
 }
 
-static struct harvest_sample allocated(const uint64_t *frames, double objects, double bytes) {
+__attribute__((unused)) static struct harvest_sample allocated(const uint64_t *frames,
+                                                               double objects, double bytes) {
     struct harvest_sample sample = live(frames, objects, bytes);
     sample.kind = SAMPLE_ALLOC;
     return sample;
 }
 
-static int64_t total(const struct pprof_sum *sum, size_t value) {
+__attribute__((unused)) static int64_t total(const struct pprof_sum *sum, size_t value) {
     struct pprof_sample sample;
     int64_t all = 0;
     for (size_t i = 0; i < pprof_sum_count(sum); i++) {

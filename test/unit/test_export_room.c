@@ -5,7 +5,8 @@
 #include "fake_capture.h"
 
 int otelprof_flush_main(const struct capture_api *api); /* the product finds it by name */
-uint64_t memory_room(void); /* replaces the function of the flush side */
+uint64_t memory_room(void); /* these replace the functions of the flush side */
+uint64_t memory_room_of_program(void);
 
 enum { MANY = 4000, DEPTH = 32, ROOM = 4 << 20 };
 
@@ -16,6 +17,10 @@ static int harvests;
 /* Leaves the first export enough memory for any. */
 uint64_t memory_room(void) {
     return harvests ? ROOM : UINT64_MAX;
+}
+
+uint64_t memory_room_of_program(void) {
+    return memory_room();
 }
 
 static void counted_harvest(harvest_visit *visit, void *arg) {

@@ -5,6 +5,9 @@
 #include "mount_folder.h"
 #include "serve/window.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 static void make_group(const char *name, const char *limit, const char *usage) {
     char path[512];
     make_folder(name);
@@ -68,11 +71,51 @@ static void a_text_that_is_no_number_is_no_limit(void **state) {
 static void windows_take_a_part_of_the_remaining_memory(void **state) {
     (void)state;
     const uint64_t mebibyte = 1 << 20;
-    assert_int_equal(windows_most_bytes(0, UINT64_MAX), 64 * mebibyte);
-    assert_int_equal(windows_most_bytes(0, 1024 * mebibyte), 64 * mebibyte);
-    assert_int_equal(windows_most_bytes(0, 16 * mebibyte), 4 * mebibyte);
-    assert_int_equal(windows_most_bytes(4 * mebibyte, 12 * mebibyte), 4 * mebibyte);
-    assert_int_equal(windows_most_bytes(4 * mebibyte, 0), mebibyte);
+    assert_int_equal(windows_most_bytes(0, 0, UINT64_MAX), 64 * mebibyte);
+    assert_int_equal(windows_most_bytes(0, 0, 1024 * mebibyte), 64 * mebibyte);
+    assert_int_equal(windows_most_bytes(0, 0, 16 * mebibyte), 4 * mebibyte);
+    assert_int_equal(windows_most_bytes(4 * mebibyte, 0, 12 * mebibyte), 4 * mebibyte);
+    assert_int_equal(windows_most_bytes(4 * mebibyte, 0, 0), mebibyte);
+    /* sums count against a limit alone: without one they never refuse a window */
+    assert_int_equal(windows_most_bytes(0, 4 * mebibyte, 28 * mebibyte), 4 * mebibyte);
+    assert_int_equal(windows_most_bytes(mebibyte, 40 * mebibyte, 28 * mebibyte), 0);
+    assert_int_equal(windows_most_bytes(1, 100 * mebibyte, UINT64_MAX), WINDOW_MOST_BYTES);
+}
+
+/* The texts are those of proc(5). */
+static void limits_of_the_process_count(void **state) {
+    (void)state;
+    static const char unlimited[] =
+        "Limit                     Soft Limit           Hard Limit           Units     \n"
+        "Max data size             unlimited            unlimited            bytes     \n"
+        "Max address space         unlimited            unlimited            bytes     \n";
+    static const char data[] =
+        "Max data size             1048576              unlimited            bytes     \n"
+        "Max address space         unlimited            unlimited            bytes     \n";
+    static const char space[] =
+        "Max data size             1048576              unlimited            bytes     \n"
+        "Max address space         0                    unlimited            bytes     \n";
+    char statm[64];
+    const int pages = (int)(1048576 / sysconf(_SC_PAGESIZE));
+    snprintf(statm, sizeof statm, "%d 50 30 2 0 %d 0\n", 2 * pages, pages / 4);
+    assert_true(memory_room_of_limits(unlimited, statm) == UINT64_MAX);
+    assert_int_equal(memory_room_of_limits(data, statm), 786432);
+    assert_int_equal(memory_room_of_limits(space, statm), 0);
+    assert_true(memory_room_of_limits(data, "") == UINT64_MAX);
+    assert_true(memory_room_of_limits("", statm) == UINT64_MAX);
+}
+
+static void a_limit_of_this_process_is_read(void **state) {
+    struct rlimit before;
+    struct rlimit low;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    low = before;
+    low.rlim_cur = UINT64_C(1) << 40;
+    assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
+    const uint64_t room = memory_room_of_program();
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_true(room < UINT64_C(1) << 40);
 }
 
 int main(void) {
@@ -84,6 +127,8 @@ int main(void) {
         cmocka_unit_test(the_older_version_has_other_names),
         cmocka_unit_test(a_text_that_is_no_number_is_no_limit),
         cmocka_unit_test(windows_take_a_part_of_the_remaining_memory),
+        cmocka_unit_test(limits_of_the_process_count),
+        cmocka_unit_test(a_limit_of_this_process_is_read),
     };
     return cmocka_run_group_tests(tests, make_mount, remove_mount);
 }

@@ -388,7 +388,8 @@ static void reply_pprof(struct serve *serve, struct window *window) {
  * take. */
 static bool has_room_for_reply(const struct serve *serve) {
     const uint64_t unsent = serve->server ? http_server_reply_bytes(serve->server) : 0;
-    return unsent == 0 || unsent < windows_most_bytes(unsent, memory_room());
+    return unsent == 0 ||
+           unsent < windows_most_bytes(unsent, serve_sums_bytes(serve), memory_room_of_program());
 }
 
 void reply_to_window(struct serve *serve, struct window *window) {

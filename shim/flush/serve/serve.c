@@ -203,12 +203,20 @@ static void sum_since_start(struct serve *serve, const struct otlp_writer *write
     }
 }
 
+uint64_t serve_sums_bytes(const struct serve *serve) {
+    uint64_t bytes = 0;
+    for (unsigned kind = 0; kind < PPROF_KINDS; kind++)
+        bytes += serve->since_start[kind] ? pprof_sum_bytes(serve->since_start[kind]) : 0;
+    return bytes;
+}
+
 /* Bounds the memory of the windows: refuses the newest windows first. */
 static void bound_windows(struct serve *serve) {
     uint64_t bytes = serve->server ? http_server_reply_bytes(serve->server) : 0;
     for (const struct window *it = serve->windows; it; it = it->next)
         bytes += window_bytes(it);
-    const uint64_t most = bytes ? windows_most_bytes(bytes, memory_room()) : 0;
+    const uint64_t most =
+        bytes ? windows_most_bytes(bytes, serve_sums_bytes(serve), memory_room_of_program()) : 0;
     for (struct window *it = serve->windows; it && bytes > most; it = it->next) {
         bytes -= window_bytes(it);
         window_refuse(it);

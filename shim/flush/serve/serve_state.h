@@ -27,4 +27,7 @@ struct serve {
     bool in_export; /* the current export's first part has been taken */
 };
 
+/* Returns the memory of the sums since the start. */
+uint64_t serve_sums_bytes(const struct serve *serve);
+
 #endif

@@ -74,9 +74,12 @@ size_t window_bytes(const struct window *window) {
     return window->exports.capacity + (window->sum ? pprof_sum_bytes(window->sum) : 0);
 }
 
-uint64_t windows_most_bytes(uint64_t held, uint64_t room) {
+uint64_t windows_most_bytes(uint64_t held, uint64_t sums, uint64_t room) {
     enum { PART = 4 };
-    const uint64_t most = room == UINT64_MAX ? room : (held + room) / PART;
+    if (room == UINT64_MAX)
+        return WINDOW_MOST_BYTES;
+    const uint64_t all = (held + sums + room) / PART;
+    const uint64_t most = all > sums ? all - sums : 0;
     return most < WINDOW_MOST_BYTES ? most : WINDOW_MOST_BYTES;
 }
 
