@@ -27,11 +27,9 @@ bool stack_end_is_laid_out(struct modules *modules, uintptr_t address, uint32_t 
 
 static bool is_greenlets_file(const char *path) {
     static const char name[] = "/_greenlet.";
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    for (const char *at = name; slash && *at; at++, slash++)
-        if (*slash != *at)
-            return false;
-    return slash;
+    const size_t size = sizeof name - 1;
+    const char *const slash = path ? strrchr(path, '/') : NULL;
+    return slash && strnlen(slash, size) == size && memcmp(slash, name, size) == 0;
 }
 
 /* Where the compiler has put inner_bootstrap() into its only caller, that function stands for it.
