@@ -82,6 +82,14 @@ def test_corners_of_handlers_are_as_without_us(run, program, way, seen):
     assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr
 
 
+def test_a_checked_jump_to_a_dead_frame_ends_the_process_as_without_us(run, program):
+    plain = run([program("handler_corners"), "dead frame"], profiled=False)
+    profiled = run([program("handler_corners"), "dead frame"])
+    assert (plain.returncode, plain.stdout) == (-6, "") and "longjmp causes uninitialized stack frame" in plain.stderr
+    assert (profiled.returncode, profiled.stdout) == (-6, ""), profiled.stderr
+    assert plain.stderr in profiled.stderr
+
+
 @pytest.mark.parametrize("environment", [{}, {"OTEL_PROFILER_TYPES": "alloc"}, {"OTEL_PROFILER_EXCLUDE": "*"}],
                          ids=["default", "without CPU time", "excluded"])
 def test_a_handler_that_a_constructor_has_set_begins_with_the_mask_of_a_wait(run, program, environment):

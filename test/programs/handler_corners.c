@@ -3,6 +3,8 @@
  *
  * - fortified: a jump out of a handler on an alternate stack above the thread's, by the checked
  *   siglongjmp() of _FORTIFY_SOURCE
+ * - dead frame: such a jump to a function that has returned, on the same alternate stack: ends by
+ *   SIGABRT
  * - masked waits: sigsuspend, sigpause, ppoll, pselect, epoll_pwait: the mask in their handlers,
  *   what is left pending
  * - chained: a handler that calls the one before it, whose address the kernel has named
@@ -16,6 +18,7 @@
  * - dispatched: system calls pass in libc alone (PR_SET_SYSCALL_USER_DISPATCH) */
 #define _GNU_SOURCE
 #include "bare_call.h"
+#include "noipa.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -76,16 +79,41 @@ static void *jump_thrice(void *stack) {
     return NULL;
 }
 
-static void fortified(void) {
+static void jump_from(handler_function *handler) {
     pthread_t thread;
     char *const memory =
         mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     pthread_attr_t lower;
     pthread_attr_init(&lower);
     pthread_attr_setstack(&lower, memory, STACK);
-    handle(SIGUSR1, jump, SA_ONSTACK);
+    handle(SIGUSR1, handler, SA_ONSTACK);
     pthread_create(&thread, &lower, jump_thrice, memory + STACK);
     pthread_join(thread, NULL);
+}
+
+static void fortified(void) {
+    jump_from(jump);
+}
+
+NOIPA static void return_with_target(void) {
+    volatile char lower[STACK / 4];
+    lower[0] = 0;
+    if (sigsetjmp(target, 1) == 0)
+        return;
+    puts("jumped to a dead frame");
+    _exit(lower[0] + 1);
+}
+
+static void jump_to_dead_frame(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    (void)context;
+    return_with_target();
+    __longjmp_chk(target, 1);
+}
+
+static void dead_frame(void) {
+    jump_from(jump_to_dead_frame);
 }
 
 /* --- masked waits --- */
@@ -492,10 +520,11 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } ways[] = {{"fortified", fortified},  {"masked waits", masked_waits}, {"chained", chained},
-                {"replaced", replaced},    {"rearmed", rearmed},           {"forked", forked},
-                {"early", early},          {"stepped", stepped},           {"vfork", vforked},
-                {"dispatched", dispatched}};
+    } ways[] = {
+        {"fortified", fortified}, {"dead frame", dead_frame}, {"masked waits", masked_waits},
+        {"chained", chained},     {"replaced", replaced},     {"rearmed", rearmed},
+        {"forked", forked},       {"early", early},           {"stepped", stepped},
+        {"vfork", vforked},       {"dispatched", dispatched}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; argc == 2 && i < sizeof ways / sizeof *ways; i++)
         if (strcmp(argv[1], ways[i].name) == 0) {

@@ -122,7 +122,7 @@ stack_t program_stack_disabled(struct own_signal_stack *stack) {
     return own_signal_stack_setting(stack, place_for(stack, stack->latest, disabled));
 }
 
-bool program_stack_is_under(const struct own_signal_stack *stack, uintptr_t sp) {
+bool program_stack_is_left(const struct own_signal_stack *stack, uintptr_t sp, uintptr_t next_sp) {
     stack_t present = {.ss_flags = SS_DISABLE};
     uint32_t i = 0;
     while (i < PROGRAM_SETTINGS && !program_stack_has(&stack->settings[i], sp))
@@ -130,7 +130,7 @@ bool program_stack_is_under(const struct own_signal_stack *stack, uintptr_t sp) 
     if (i == PROGRAM_SETTINGS || kernel_exchange(NULL, &present) != 0)
         return false;
     const stack_t programs = program_stack_of(stack, &present);
-    return program_stack_has(&programs, sp);
+    return program_stack_has(&programs, sp) && !program_stack_has(&programs, next_sp);
 }
 
 /* Assumes that the latest setting is the present one, because a system call may be forbidden

@@ -29,9 +29,10 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
  * SS_AUTODISARM. Async-signal-safe: yes. */
 bool program_stack_has(const stack_t *stack, uintptr_t sp);
 
-/* Returns whether the calling thread, at `sp`, runs on the stack that the program has set. Makes a
- * system call only if `sp` is on one of its settings. Async-signal-safe: yes. */
-bool program_stack_is_under(const struct own_signal_stack *stack, uintptr_t sp);
+/* Returns whether the calling thread, at `sp`, runs on the stack that the program has set, and
+ * `next_sp` is not on that stack. Makes a system call only if `sp` is on one of its settings.
+ * Async-signal-safe: yes. */
+bool program_stack_is_left(const struct own_signal_stack *stack, uintptr_t sp, uintptr_t next_sp);
 
 /* Replaces the setting in a handler's frame by the one that rt_sigreturn is to give to the kernel,
  * as the kernel would: the present one where `sp` is on the program's present stack. Makes no

@@ -8,6 +8,7 @@
 
 #include "arch_registers.h"
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -102,6 +103,17 @@ static inline uintptr_t thread_vector_block(uint64_t module, uint64_t generation
         return 0;
     const uintptr_t block = *(const uintptr_t *)thread_vector_entry(vector, module);
     return block == UINTPTR_MAX ? 0 : block;
+}
+
+/* Returns the stack pointer that longjmp() to the target sets. glibc stores that register rotated,
+ * and combined with a word of the thread control block (sysdeps/x86_64/jmpbuf-offsets.h,
+ * sysdeps/unix/sysv/linux/x86_64/pointer_guard.h). */
+static inline uintptr_t arch_jump_stack_pointer(const struct __jmp_buf_tag *target) {
+    enum { JUMP_SP = 6, ROTATED_BY = 17, WORD_BITS = 64 };
+    uintptr_t guard;
+    const uintptr_t stored = (uintptr_t)target->__jmpbuf[JUMP_SP];
+    __asm__("movq %%fs:0x30, %0" : "=r"(guard));
+    return (stored >> ROTATED_BY | stored << (WORD_BITS - ROTATED_BY)) ^ guard;
 }
 
 /* Zeroes memory without libc's memset(), which the loader would have to look up at each start.
