@@ -291,13 +291,15 @@ static const uint8_t machine_code[] = {
     0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xec, 0x18, 0xe8, 7,    0,    0,    0,
     0x48, 0x83, 0xc4, 0x18, 0x5b, 0x5d, 0xc3, 0x55, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0xe8,
     3,    0,    0,    0,    0x90, 0xc9, 0xc3, 0x90, 0x48, 0x8d, 0x48, 0x01, 0xc3};
-enum { OUTER_END = 21, INNER_END = 35, OUTER_CALL = 13, INNER_CALL = 31 };
+enum { OUTER_END = 21, INNER_END = 35, OUTER_CALL = 13, INNER_CALL = 31, CODE_BYTES = 64 };
 
 void call_with_trap(uintptr_t code);
-static void step_through(uintptr_t code);
+static void step_through_code(uintptr_t code);
 
 static struct {
     uintptr_t code; /* address of the code that is stepped through */
+    bool has_calls; /* the code is machine_code */
+    uintptr_t from; /* offset of the first instruction that is checked */
     uint64_t caller[MAX_FRAMES];
     uint32_t caller_count;
     unsigned steps;
@@ -309,9 +311,9 @@ static struct {
 static uint32_t expected_frames(uintptr_t offset, uint64_t frames[3]) {
     uint32_t count = 0;
     frames[count++] = step.code + offset;
-    if (offset >= INNER_END)
+    if (step.has_calls && offset >= INNER_END)
         frames[count++] = step.code + INNER_CALL;
-    if (offset >= OUTER_END)
+    if (step.has_calls && offset >= OUTER_END)
         frames[count++] = step.code + OUTER_CALL;
     return count;
 }
@@ -323,9 +325,10 @@ static bool right(const struct unwind *walk, uintptr_t offset) {
         return false;
     if (memcmp(walk->frames, own, count * sizeof *own) != 0)
         return false;
-    /* call_with_trap, then step_through(), which is at another pc when it calls; then the rest */
+    /* call_with_trap, then step_through_code(), which is at another pc when it calls; then the rest
+     */
     return walk->frames[count] - (uintptr_t)call_with_trap < 64 &&
-           walk->frames[count + 1] - (uintptr_t)step_through < 1024 &&
+           walk->frames[count + 1] - (uintptr_t)step_through_code < 1024 &&
            memcmp(walk->frames + count + 2, step.caller + 2,
                   (step.caller_count - 2) * sizeof *step.caller) == 0;
 }
@@ -337,7 +340,7 @@ static void on_trap(int number, siginfo_t *info, void *context) {
     (void)info;
     registers_from_context(registers, context);
     const uintptr_t offset = registers[REGISTER_PC] - step.code;
-    if (offset >= sizeof machine_code)
+    if (offset < step.from || offset >= CODE_BYTES)
         return;
     struct unwind walk = {.thread_stack = thread_stack, .frames = frames, .max = MAX_FRAMES};
     const enum unwind_end end = unwind_walk(&unwinder, registers, &walk);
@@ -380,7 +383,7 @@ __attribute__((noinline)) static void clear_stack_below(void) {
         words[i] = 0;
 }
 
-__attribute__((noinline)) static void step_through(uintptr_t code) {
+__attribute__((noinline)) static void step_through_code(uintptr_t code) {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
     uint64_t registers[REGISTER_COUNT];
     struct unwind here = {
@@ -393,6 +396,12 @@ __attribute__((noinline)) static void step_through(uintptr_t code) {
     step.caller_count = here.count + 1; /* with call_with_trap */
     clear_stack_below();
     call_with_trap(code);
+}
+
+static void step_through(uintptr_t code) {
+    step.has_calls = true;
+    step_through_code(code);
+    step.has_calls = false;
     if (step.wrong)
         printf("first wrong at offset %u\n", step.first_wrong);
     assert_int_equal(step.steps, 19);
@@ -406,6 +415,34 @@ static void code_made_at_run_time_is_crossed(void **state) {
     memcpy(memory, machine_code, sizeof machine_code);
     mprotect(memory, PAGE, PROT_READ | PROT_EXEC);
     step_through((uintptr_t)memory);
+}
+
+/* --- code that keeps data where its stack pointer points --- */
+
+/* Saves the stack pointer in a block, as oneDNN's matrix products do, and uses the frame pointer
+ * for data: push rbp; push rbx; push r12 to r15; mov rax, rsp; mov rsp, block; mov [rsp + 120],
+ * rax; mov ebp, 4660; nop; nop; mov rsp, [rsp + 120]; pop r15 to r12; pop rbx; pop rbp; ret */
+static uint8_t code_with_data[] = {0x55, 0x53, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57, 0x48,
+                                   0x89, 0xe0, 0x48, 0xbc, 0,    0,    0,    0,    0,    0,    0,
+                                   0,    0x48, 0x89, 0x44, 0x24, 0x78, 0xbd, 0x34, 0x12, 0,    0,
+                                   0x90, 0x90, 0x48, 0x8b, 0x64, 0x24, 0x78, 0x41, 0x5f, 0x41, 0x5e,
+                                   0x41, 0x5d, 0x41, 0x5c, 0x5b, 0x5d, 0xc3};
+enum { BLOCK_ADDRESS = 15, IS_SAVED = 28, STEPS_FROM_THERE = 11 };
+
+static void the_caller_of_code_with_data_at_its_stack_pointer_is_found(void **state) {
+    (void)state;
+    char *const memory =
+        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const uintptr_t block = (uintptr_t)memory + STACK_BYTES / 2; /* the handler runs below it */
+    memcpy(code_with_data + BLOCK_ADDRESS, &block, sizeof block);
+    memcpy(memory, code_with_data, sizeof code_with_data);
+    mprotect(memory, PAGE, PROT_READ | PROT_EXEC);
+    step.from = IS_SAVED;
+    step_through_code((uintptr_t)memory);
+    step.from = 0;
+    assert_int_equal(step.steps, STEPS_FROM_THERE);
+    assert_int_equal(step.wrong, 0);
+    munmap(memory, STACK_BYTES);
 }
 
 /* Runs the same code as a block without unwind information in the middle of an object. */
@@ -473,6 +510,7 @@ int main(void) {
         cmocka_unit_test(a_stack_that_ends_in_nothing_is_left),
         cmocka_unit_test(readable_memory_is_distinguished_from_unreadable),
         cmocka_unit_test(code_made_at_run_time_is_crossed),
+        cmocka_unit_test(the_caller_of_code_with_data_at_its_stack_pointer_is_found),
         cmocka_unit_test(a_block_of_generated_code_in_an_object_is_crossed),
         cmocka_unit_test(a_return_address_behind_no_call_is_not_followed),
     };

@@ -156,6 +156,67 @@ static enum step step_by_frame_record(const struct unwinder *unwinder, struct un
     return STEP_ON;
 }
 
+/* --- a saved stack pointer --- */
+
+/* Returns the address of the first credible return address above the registers that code has pushed
+ * at `sp`; 0: there is none. */
+static uintptr_t return_above_pushed(const struct unwinder *unwinder, const struct unwind *u,
+                                     struct frame *frame, uintptr_t sp) {
+    enum { MOST_PUSHED = 6 }; /* so many registers belong to the caller (psABI, figure 3.4) */
+    uintptr_t address;
+    for (uintptr_t slot = sp; slot <= sp + 8 * MOST_PUSHED; slot += 8)
+        if (read_stack(frame, slot, &address) &&
+            return_address_is_credible(unwinder, u, frame->pc, arch_return_address(address)))
+            return slot;
+    return 0;
+}
+
+/* Finds the caller's frame pointer among the registers from `low` to the return address at `slot`:
+ * the one that points to a frame record. If there is none, the frame pointer is unknown. */
+static void find_pushed_fp(const struct unwinder *unwinder, const struct unwind *u,
+                           struct frame *frame, uintptr_t low, uintptr_t slot) {
+    frame->fp_known = false;
+    for (uintptr_t at = low; at < slot && !frame->fp_known; at += 8) {
+        uintptr_t fp;
+        uintptr_t address;
+        frame->fp_known =
+            read_stack(frame, at, &fp) && fp > slot && is_on_known_stack(u, fp) &&
+            read_stack(frame, fp + 8, &address) &&
+            return_address_is_credible(unwinder, u, frame->pc, arch_return_address(address));
+        if (frame->fp_known)
+            frame->fp = fp;
+    }
+}
+
+/* Steps out of a leaf whose stack pointer points to data. Such code has saved the stack pointer in
+ * that data (oneDNN's matrix products: 120 bytes up), after it has pushed the caller's registers.
+ * Frame pointers are no help, because the code uses that register, too. */
+static enum step step_by_saved_sp(const struct unwinder *unwinder, struct unwind *u,
+                                  struct frame *frame) {
+    enum { SEARCHED_BYTES = 256 };
+    if (frame->is_caller || frame->stack.high != UINTPTR_MAX)
+        return STEP_LOST;
+    for (uintptr_t place = frame->sp; place < frame->sp + SEARCHED_BYTES; place += 8) {
+        struct frame caller = *frame;
+        uintptr_t sp;
+        if (!read_stack(frame, place, &sp))
+            return STEP_LOST;
+        if (sp % 8 || !is_on_known_stack(u, sp))
+            continue;
+        caller.stack = view_of(u, sp);
+        const uintptr_t slot = return_above_pushed(unwinder, u, &caller, sp);
+        if (!slot)
+            continue;
+        find_pushed_fp(unwinder, u, &caller, sp, slot);
+        if (return_through(unwinder, u, &caller, slot, caller.fp) != STEP_ON)
+            continue;
+        u->left_at = sp;
+        *frame = caller;
+        return STEP_ON;
+    }
+    return STEP_LOST;
+}
+
 static bool is_outermost(const struct frame *frame) {
     return frame->is_caller && frame->fp_known && stack_end_is_marked(frame->fp);
 }
@@ -172,9 +233,10 @@ enum step step_out_of_generated(const struct unwinder *unwinder, struct unwind *
     if (is_outermost(frame))
         return STEP_END;
     const enum step step = step_by_frame_record(unwinder, u, frame);
-    if (step != STEP_LOST || !frame->is_caller)
+    if (step != STEP_LOST)
         return step;
-    return step_by_instructions(unwinder, u, frame, rule_of_generated(frame));
+    return frame->is_caller ? step_by_instructions(unwinder, u, frame, rule_of_generated(frame))
+                            : step_by_saved_sp(unwinder, u, frame);
 }
 
 enum step step_out_of_object(const struct unwinder *unwinder, struct unwind *u, struct frame *frame,
