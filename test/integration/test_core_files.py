@@ -6,16 +6,20 @@ from pathlib import Path
 from endpoint import Process
 from waiting import TIMEOUT_S
 
-MOST_OF_OURS = 256 << 10  # the library's static data and the helper's stack, 108 KiB; tables are some MiB
-LEAST_OF_TABLES = 256 << 10
+MOST_OF_OURS = 256 << 10  # the helper's stack, and a page or two for each thread and library: 100 KiB
+LEAST_OF_TABLES = 256 << 10  # some MiB
 
 
 def anonymous_memory(pid):
-    """(bytes that a core file has, bytes that it leaves out) of memory that belongs to no file."""
+    """(bytes that a core file has, bytes that it leaves out) of memory that belongs to no file. The static data of the
+    library, which the loader maps behind its file, counts as the library's file does."""
     dumped = left_out = 0
+    file_before = ""
     for mapping in re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", Path(f"/proc/{pid}/smaps").read_text())[1:]:
         head, size = mapping.split("\n", 1)[0].split(), int(re.search(r"Anonymous: +(\d+)", mapping)[1]) << 10
-        if len(head) > 5:
+        is_static = len(head) == 5 and "/libotelprof" in file_before
+        file_before = head[-1] if len(head) > 5 else ""
+        if file_before or is_static:
             continue
         if " dd" in re.search(r"VmFlags:(.*)", mapping)[1]:
             left_out += size

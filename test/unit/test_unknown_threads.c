@@ -44,9 +44,12 @@ static void other_registers(void) {
     atomic_store(&other.slot->tid, atomic_load(&other.tid));
 }
 
+/* Returns once the kernel does not list the thread any more, which is a little after the join. */
 static void other_ends(void) {
     pthread_mutex_unlock(&other.runs);
     pthread_join(other.id, NULL);
+    while (real_syscall(SYS_tgkill, (long[6]){getpid(), (long)atomic_load(&other.tid), 0}) == 0)
+        sched_yield();
     other.id = 0;
 }
 
