@@ -450,6 +450,8 @@ static void start_begin(const char *const *environment, char *const *arguments) 
     unexport_unneeded();
     if (armed)
         hooks_blocking_start(start.config.types);
+    if (armed)
+        helper_share_logged_flags();
     if (armed && !helper_start())
         capture_stop();
     masked_threads_finish_init();

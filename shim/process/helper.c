@@ -274,16 +274,10 @@ static void become_done(enum state_context context) {
     change_state(HELPER_DONE, context);
 }
 
-/* Shares the "already logged" flags with children forked from now on, so that a tree logs an
- * unreachable receiver once. Runs on the helper, for which no thread of the program waits. */
-static void share_logged_flags(void) {
-    if (helper.shares)
-        return;
+void helper_share_logged_flags(void) {
     _Atomic uint32_t *const shared = profiler_memory_share(sizeof *shared);
-    if (!shared)
-        return;
-    atomic_store(&helper.log->logged, shared);
-    helper.shares = true;
+    if (shared)
+        atomic_store(&helper.log->logged, shared);
 }
 
 static void *helper_main(void *unused) {
@@ -294,7 +288,6 @@ static void *helper_main(void *unused) {
         atomic_store(&helper.log->separate_thread, (pid_t)syscall(SYS_gettid));
     atomic_store(&helper.tid, (uint32_t)syscall(SYS_gettid));
     child_ledger_note_start();
-    share_logged_flags();
     helper_wait_begin();
     bool loaded = false;
     if (lived_long_enough(&loaded) && begin_work())

@@ -40,7 +40,6 @@ struct helper {
     /* path in the folder of this release beside libotelprof.so: `make install` creates it */
     const char *release_path;
     bool other_release; /* the loaded library belongs to another build */
-    bool shares;        /* the "already logged" flags are shared with forked children (log.h) */
     flush_main *run;    /* the library's entry point, once it is loaded; kept in a forked child */
     void (*before_libraries)(void); /* registers the profiler's exit handler after the program's */
     _Atomic uint32_t state;         /* enum helper_state (state.h); a futex */
@@ -83,6 +82,11 @@ struct helper {
 
 /* Describes the helper of this process, which has at most one. */
 extern struct helper helper;
+
+/* Shares the "already logged" flags (log.h) with the children that are forked from now on, so that
+ * a tree logs an unreachable receiver once. Precedes the thread: a program may fork before the
+ * thread first runs. Context: calm, once. */
+void helper_share_logged_flags(void);
 
 /* Starts the thread; once per process. Returns false if the kernel refused, after logging that.
  * Context: calm. */

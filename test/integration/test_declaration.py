@@ -93,10 +93,13 @@ def test_the_level_of_the_log_is_the_files(run, program, declare):
         assert outcome.requests
 
 
-def test_a_wrong_setting_is_said_once_in_a_tree_and_the_rest_holds(run, declare):
-    """This holds also where a process forks before it has read the file."""
+@pytest.mark.parametrize("first", ["the helper begins", "the program forks"])
+def test_a_wrong_setting_is_said_once_in_a_tree_and_the_rest_holds(run, program, library, declare, first):
+    """This holds also where a process forks before it has read the file, or before its helper has begun."""
     code = "import os; pid = os.fork(); burn(0.3); pid and os.waitpid(pid, 0); print('done')"
     env = declare(HEAD + "distribution:\n  otelprof:\n    max_samples: many\n    types: cpu\n    colour: red\n")
+    if first == "the program forks":
+        env["LD_PRELOAD"] = f"{library}:{program('late_threads.so')}"
     outcome = run(python(code), log_to_stderr=True, env=env)
     path = env["OTEL_CONFIG_FILE"]
     assert sorted(line.split(": ", 1)[1] for line in outcome.stderr.splitlines()) == [

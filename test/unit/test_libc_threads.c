@@ -293,7 +293,6 @@ static void the_process_ends_and_its_time_comes(void) {
 static void its_thread_does_not_end_by_itself(void **state) {
     (void)state;
     pthread_t thread;
-    helper.shares = true; /* no other thread is left */
     helper_main_begins();
     atomic_store(&helper.joined, true); /* this test has joined */
     fake_sleep.while_asleep = the_process_ends_and_its_time_comes;
@@ -308,7 +307,6 @@ static void its_thread_does_not_end_by_itself(void **state) {
 static void it_calls_malloc_when_it_waits_no_more(void **state) {
     (void)state;
     pthread_t thread;
-    helper.shares = true;
     helper.release_path = helper.flush_path = "/nowhere/libotelprof-flush.so";
     atomic_store(&helper.initialised, true); /* a parent has initialised it */
     atomic_store(&helper.joined, true);
