@@ -1,11 +1,14 @@
 """Files that no profiler wrote, to each command that reads one: it answers, or refuses the file in one line, within bounds."""
 
 import contextlib
+import functools
+import multiprocessing
 import os
 import re
 import resource
 import struct
 import sys
+from multiprocessing import forkserver
 
 import pytest
 from conftest import as_json, cpu
@@ -183,8 +186,9 @@ def asks_all(server, begin):
             server.answers[name]({"kind": "cpu", "function": "0"})
 
 
-def run_command(arguments):
-    """In a child that ends here: status of the command, with bounds on what it may use."""
+def run_command(folder, arguments):
+    """In a child that ends here: the command, with bounds on what it may use."""
+    os.chdir(folder)
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for number, name in ((1, "stdout"), (2, "stderr")):
@@ -192,25 +196,27 @@ def run_command(arguments):
     sys.stdout = sys.__stdout__ = open(1, "w", closefd=False, encoding="utf-8")
     sys.stderr = sys.__stderr__ = open(2, "w", closefd=False, encoding="utf-8", errors="backslashreplace")
     view_module.until_ctrl_c = asks_all
-    status = cli.main(list(arguments))
-    sys.stderr.flush()
-    return status
+    sys.exit(cli.main(list(arguments)))
+
+
+@functools.cache
+def forks():
+    """Returns what forks a child from a process of one thread, with the command's modules: the start of an interpreter
+    is most of a command. The tests' own process has several threads, which may hold locks as it forks."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    with pytest.MonkeyPatch.context() as patch:  # Python 3.11's server imports what it preloads by its own path
+        patch.setenv("PYTHONPATH", ":".join(sys.path))
+        forkserver.ensure_running()
+    return context
 
 
 def outcome(folder, arguments):
-    """(status, or -signal; what it said). Forked, since the start of an interpreter is most of a command."""
-    child = os.fork()
-    if not child:
-        status = 99
-        try:
-            os.chdir(folder)
-            status = run_command(arguments)
-        except BaseException:  # what the command would have shown as a traceback
-            sys.excepthook(*sys.exc_info())
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), (folder / "stderr").read_text(errors="replace")
+    """(status, or -signal; what it said)"""
+    child = forks().Process(target=run_command, args=(folder, arguments))
+    child.start()
+    child.join()
+    return child.exitcode, (folder / "stderr").read_text(errors="replace")
 
 
 def fault_of(status, said, name):
