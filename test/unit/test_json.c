@@ -259,8 +259,8 @@ static void fields_are_separated(void **state) {
 static void a_single_byte_is_said(void **state) {
     (void)state;
     uint8_t byte = 0;
-    Opentelemetry__Proto__Profiles__V1development__Profile profile =
-        OPENTELEMETRY__PROTO__PROFILES__V1DEVELOPMENT__PROFILE__INIT;
+    Opentelemetry__Proto__Profiles__V1development__Profile profile;
+    opentelemetry__proto__profiles__v1development__profile__init(&profile);
     profile.original_payload = (ProtobufCBinaryData){1, &byte};
     assert_json(&profile.base, "{\"originalPayload\":\"AA==\"}");
 }
