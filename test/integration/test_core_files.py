@@ -19,11 +19,11 @@ def anonymous_memory(pid):
         head, size = mapping.split("\n", 1)[0].split(), int(re.search(r"Anonymous: +(\d+)", mapping)[1]) << 10
         is_static = len(head) == 5 and "/libotelprof" in file_before
         file_before = head[-1] if len(head) > 5 else ""
-        if file_before or is_static:
+        if file_before:
             continue
         if " dd" in re.search(r"VmFlags:(.*)", mapping)[1]:
             left_out += size
-        else:
+        elif not is_static:
             dumped += size
     return dumped, left_out
 
