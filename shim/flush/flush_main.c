@@ -102,6 +102,7 @@ static void export_now(struct flush *f, uint32_t wanted, bool last) {
     f->refused_at = has_room ? 0 : monotonic_nano();
     /* a recording, and a file to its end, cover time without samples, too */
     f->exporter.reports_idle = (f->serve && serve_records(f->serve)) || (last && f->has_written);
+    f->exporter.keeps_idle = f->sender != NULL;
     if (has_room)
         flush_cycle(f);
     else if (wanted != f->covered)

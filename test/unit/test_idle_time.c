@@ -169,6 +169,46 @@ static void a_divided_interval_tells_of_its_idle_time_once(void **state) {
     merge_free(&merge);
 }
 
+/* Its first part is empty here, as no CPU time was used, and the samples of its second part show
+ * its time. */
+static void a_divided_interval_with_samples_is_not_idle(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = opened(&api);
+    struct export_part halves[2];
+    struct merge merge = {.items = {0}};
+    exporter.reports_idle = true;
+    const struct harvest_sample samples[] = {sample(SAMPLE_ALLOC)};
+    fake.samples = samples;
+    fake.sample_count = 1;
+    assert_true(merge_harvest(&merge, &api));
+    profile_export_begin(&exporter, &merge, true);
+    assert_true(export_part_divide(export_part_whole(&merge), halves));
+    for (int i = 0; i < 2; i++) {
+        struct encoded_export export = profile_export(&exporter, &merge, halves[i], 2000, 3000);
+        assert_int_equal(export.protobuf.bytes != NULL, i == 1);
+        otlp_writer_close(export.writer);
+        free(export.protobuf.bytes);
+    }
+    assert_int_equal(exporter.remainders.idle.begin, exporter.remainders.idle.end);
+    merge_free(&merge);
+}
+
+/* A recording has it, and the receiver does not. */
+static void idle_time_that_was_told_alone_is_told_again_to_a_receiver(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(cpu_alone);
+    struct profile_exporter exporter = opened(&api);
+    exporter.reports_idle = exporter.keeps_idle = true;
+    interval(&exporter, &api, SAMPLE_KINDS, 1000, 2000,
+             (struct told[]){{"samples", 1000, 2000, 0}, {0}});
+    exporter.reports_idle = false;
+    interval(&exporter, &api, SAMPLE_CPU, 2000, 3000,
+             (struct told[]){{"samples", 2000, 3000, 1}, {"samples", 1000, 2000, 0}, {0}});
+    interval(&exporter, &api, SAMPLE_CPU, 3000, 4000,
+             (struct told[]){{"samples", 3000, 4000, 1}, {0}});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_without_samples_is_told_with_the_next_ones),
@@ -178,6 +218,8 @@ int main(void) {
         cmocka_unit_test(time_in_which_sampling_was_off_is_not_covered),
         cmocka_unit_test(a_hole_between_idle_times_is_not_covered),
         cmocka_unit_test(a_divided_interval_tells_of_its_idle_time_once),
+        cmocka_unit_test(a_divided_interval_with_samples_is_not_idle),
+        cmocka_unit_test(idle_time_that_was_told_alone_is_told_again_to_a_receiver),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -387,16 +387,18 @@ static void encode_idle_time(struct build *b) {
     const unsigned value = first_covered(exporter);
     if (!b->has_sums && value < PROFILE_VALUES)
         add_idle_time(idle, b, value);
-    if (idle->begin == idle->end || (b->first && !exporter->reports_idle))
+    const bool is_alone = b->first;
+    if (idle->begin == idle->end || (is_alone && !exporter->reports_idle))
         return;
     struct otlp_profile *const profile =
         open_profile(b, &profile_values[idle->value], idle->begin, idle->end, 0);
     if (!profile)
         return;
-    if (b->first)
+    if (is_alone)
         write_totals(b, profile);
     b->first = false;
-    *idle = (struct idle_time){0, 0, 0};
+    if (!(is_alone && exporter->keeps_idle))
+        *idle = (struct idle_time){0, 0, 0};
 }
 
 static void encode_forms(const struct build *b, struct encoded_export *result) {
@@ -424,14 +426,22 @@ static unsigned kinds_profiled(const struct profile_exporter *exporter) {
     return found;
 }
 
-/* Returns a bit for each kind of snapshot that has samples. */
-static unsigned snapshots_in(const struct merge *merge) {
+/* Returns a bit for each kind that has samples. */
+static unsigned kinds_in(const struct merge *merge) {
     unsigned found = 0;
     for (size_t i = 0; i < merge->items.count; i++) {
         const struct harvest_sample *const sample = merge->items.items[i];
-        if (profile_kinds[sample->kind].time == SNAPSHOT)
-            found |= 1u << sample->kind;
+        found |= 1u << sample->kind;
     }
+    return found;
+}
+
+/* Returns a bit for each kind whose profiles are snapshots. */
+static unsigned snapshot_kinds(void) {
+    unsigned found = 0;
+    for (unsigned kind = 0; kind < SAMPLE_KINDS; kind++)
+        if (profile_kinds[kind].time == SNAPSHOT)
+            found |= 1u << kind;
     return found;
 }
 
@@ -447,10 +457,12 @@ void profile_export_begin(struct profile_exporter *exporter, struct merge *merge
         if (left_out)
             exporter->api->counters.count_drop(DROP_CONTEXT_KEY, left_out);
     }
-    const unsigned filled = snapshots_in(merge);
+    const unsigned sampled = kinds_in(merge);
+    const unsigned filled = sampled & snapshot_kinds();
     exporter->emptied = complete ? exporter->filled & ~filled & profiled : 0;
     exporter->filled = filled | (complete ? 0 : exporter->filled);
-    exporter->covered = complete ? exporter->profiled & profiled : 0;
+    /* samples that add up show their interval's time themselves, in whichever of its parts */
+    exporter->covered = complete && sampled == filled ? exporter->profiled & profiled : 0;
     exporter->profiled = profiled;
 }
 

@@ -60,6 +60,9 @@ struct profile_exporter {
     unsigned profiled; /* bits of the kinds that were profiled at the end of the last interval */
     unsigned covered;  /* bits of the kinds that are profiled since the interval's begin */
     bool reports_idle; /* idle time makes an export, if there is nothing else to export */
+    /* idle time that made an export is repeated by the next one: a receiver does not get the first
+     */
+    bool keeps_idle;
 };
 
 struct encoded {

@@ -75,12 +75,15 @@ size_t window_bytes(const struct window *window) {
 }
 
 uint64_t windows_most_bytes(uint64_t held, uint64_t sums, uint64_t room) {
-    enum { PART = 4 };
+    enum { PART = 4, SMALL_PART = 8, SMALL_BYTES = 4 << 20 };
     if (room == UINT64_MAX)
         return WINDOW_MOST_BYTES;
     const uint64_t all = (held + sums + room) / PART;
     const uint64_t most = all > sums ? all - sums : 0;
-    return most < WINDOW_MOST_BYTES ? most : WINDOW_MOST_BYTES;
+    /* sums stay as large as they are: beside large ones a small window is still taken */
+    const uint64_t small = room / SMALL_PART < SMALL_BYTES ? room / SMALL_PART : SMALL_BYTES;
+    const uint64_t allowed = most > small ? most : small;
+    return allowed < WINDOW_MOST_BYTES ? allowed : WINDOW_MOST_BYTES;
 }
 
 uint64_t window_wants(const struct window *window) {

@@ -67,8 +67,8 @@ size_t window_bytes(const struct window *window);
 
 /* Returns how much memory all windows and replies may take together: at most WINDOW_MOST_BYTES,
  * and, with the `sums` since the start, at most a quarter of what would be free without all of
- * these. Windows and replies take `held` bytes now, and limits leave `room` (memory_room.h); the
- * rest is for exports and for the program. */
+ * these; beside large sums, a small part of the room. Windows and replies take `held` bytes now,
+ * and limits leave `room` (memory_room.h); the rest is for exports and for the program. */
 uint64_t windows_most_bytes(uint64_t held, uint64_t sums, uint64_t room);
 
 /* Returns when the window needs an export (CLOCK_MONOTONIC, ns). 0: now; UINT64_MAX: the window
