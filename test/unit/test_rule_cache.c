@@ -151,6 +151,22 @@ static void a_forked_childs_cache_works(void **state) {
     assert_true(is_kept(&cache, key));
 }
 
+/* The writer has stored its word, and not yet marked the page. */
+static void a_word_whose_page_the_parent_did_not_mark_is_emptied_in_the_child(void **state) {
+    (void)state;
+    static struct rule_cache cache;
+    const struct rule rule = {.cfa_offset = 16, .cfa_kind = RULE_SP};
+    const struct rule_key key = {0x7f1234567890, true};
+    const uint64_t generation = rule_cache_generation(&cache);
+    assert_true(rule_cache_begin_store(&cache, generation));
+    atomic_store(&cache.entries[rule_place(key.address)],
+                 rule_pack(rule) | rule_tag(generation, key));
+    rule_cache_after_fork(&cache);
+    for (int i = 0; i < RULE_GENERATIONS; i++)
+        rule_cache_invalidate(&cache);
+    assert_int_equal(rule_cache_word(&cache, key), 0);
+}
+
 /* Pages without rules are not written: they would become resident. */
 static void each_page_is_emptied_and_no_byte_beside(void **state) {
     enum { SLOTS = 1 << RULE_SLOT_BITS, PAGES = 1 << RULE_PAGE_BITS, BESIDE = 5 };
@@ -181,6 +197,7 @@ int main(void) {
         cmocka_unit_test(a_rule_of_a_former_round_is_not_stored),
         cmocka_unit_test(rules_are_kept_again_after_a_long_store),
         cmocka_unit_test(a_forked_childs_cache_works),
+        cmocka_unit_test(a_word_whose_page_the_parent_did_not_mark_is_emptied_in_the_child),
         cmocka_unit_test(each_page_is_emptied_and_no_byte_beside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

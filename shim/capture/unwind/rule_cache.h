@@ -260,10 +260,11 @@ static inline void rule_cache_invalidate(struct rule_cache *cache) {
         rule_cache_end_pause(cache, generation);
 }
 
-/* Forgets the writers of the parent, which do not exist in the child. One of them may have stopped
- * in the middle of the emptying: then every page counts as used. Context: fork handler. */
+/* Forgets the writers of the parent, which do not exist in the child. If there was one, it may have
+ * stopped in the middle of the emptying, or before it marked its page: then every page counts as
+ * used. Context: fork handler. */
 static inline void rule_cache_after_fork(struct rule_cache *cache) {
-    if (atomic_exchange(&cache->writers, 0) & RULE_EMPTYING)
+    if (atomic_exchange(&cache->writers, 0))
         atomic_store(&cache->used, UINT32_MAX);
 }
 

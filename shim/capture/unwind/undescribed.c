@@ -158,11 +158,12 @@ static enum step step_by_frame_record(const struct unwinder *unwinder, struct un
 
 /* --- a saved stack pointer --- */
 
+enum { MOST_PUSHED = 6 }; /* so many registers belong to the caller (psABI, figure 3.4) */
+
 /* Returns the address of the first credible return address above the registers that code has pushed
  * at `sp`; 0: there is none. */
 static uintptr_t return_above_pushed(const struct unwinder *unwinder, const struct unwind *u,
                                      struct frame *frame, uintptr_t sp) {
-    enum { MOST_PUSHED = 6 }; /* so many registers belong to the caller (psABI, figure 3.4) */
     uintptr_t address;
     for (uintptr_t slot = sp; slot <= sp + 8 * MOST_PUSHED; slot += 8)
         if (read_stack(frame, slot, &address) &&
@@ -201,7 +202,9 @@ static enum step step_by_saved_sp(const struct unwinder *unwinder, struct unwind
         uintptr_t sp;
         if (!read_stack(frame, place, &sp))
             return STEP_LOST;
-        if (sp % 8 || !is_on_known_stack(u, sp))
+        /* the value may be any data, and the range of a stack is wider than what is mapped of it */
+        if (sp % 8 || !is_on_known_stack(u, sp) ||
+            !memory_range_is_readable(sp, 8 * (MOST_PUSHED + 1)))
             continue;
         caller.stack = view_of(u, sp);
         const uintptr_t slot = return_above_pushed(unwinder, u, &caller, sp);
