@@ -1,17 +1,18 @@
 """Implements `otelprof export`: writes a file for other tools."""
 
 import contextlib
+import hashlib
 import io
 import sys
 
-from .capture_file import BadFile, encode_json
+from .capture_file import BadFile, encode_json, entry_at
 from .choice import add_choice, chosen, check_untouched
 from .collapsed import write_collapsed
-from .combined import Combined
+from .combined import ID_BYTES, Combined
 from .firefox import write_firefox
 from .foreign import printable, say
 from .kinds import KINDS, missing
-from .repeats import each_once
+from .repeats import PARTS, each_once
 from .speedscope import write_speedscope
 from .waits import WALL, with_wall
 from .whole_file import whole_file
@@ -67,6 +68,39 @@ def _collapsed(options):
         write_collapsed(file, profile)
 
 
+def _shows_time_alone(profile, dictionary):
+    """Leaves the profile's time and removes its samples. A new id shows that it is another profile, without the parts of a
+    merged one: a merge with the whole file must not take it for the one that it was."""
+    del profile.samples[:]
+    entries = [entry_at(dictionary.attribute_table, index) for index in profile.attribute_indices]
+    keys = [entry and entry_at(dictionary.string_table, entry.key_strindex) for entry in entries]
+    profile.attribute_indices[:] = [index for index, key in zip(profile.attribute_indices, keys) if key != PARTS]
+    if any(profile.profile_id):
+        profile.profile_id = hashlib.blake2b(profile.profile_id, digest_size=ID_BYTES, person=b"time alone").digest()
+
+
+def _of_one_kind(message, kind):
+    """Returns the export's profiles of one kind. Where none of them covers the export's time, one of another kind stays
+    without its samples, because the time was recorded: without it `diff --by time` would take it for a gap."""
+    wanted = {value.type for value in KINDS[kind].values}
+    strings = message.dictionary.string_table
+    for resource_profiles in message.resource_profiles:
+        for scope in resource_profiles.scope_profiles:
+            taken = [entry_at(strings, it.sample_type.type_strindex) in wanted for it in scope.profiles]
+            covered = {(it.time_unix_nano, it.duration_nano) for it, is_taken in zip(scope.profiles, taken) if is_taken}
+            for place in reversed(range(len(taken))):
+                profile = scope.profiles[place]
+                time = profile.time_unix_nano, profile.duration_nano
+                if taken[place]:
+                    continue
+                if KINDS[kind].is_snapshot or not profile.duration_nano or time in covered:
+                    del scope.profiles[place]
+                    continue
+                covered.add(time)
+                _shows_time_alone(profile, message.dictionary)
+    return Combined().add(message).message()
+
+
 def _otlp_json(options):
     """Writes one export after the other, each as a line."""
     check_untouched(options, "--format otlp-json")
@@ -76,13 +110,12 @@ def _otlp_json(options):
     with _opened(options.output) as file:
         for message in each_once(options.file):
             if options.kind:
-                sums = Combined([options.kind]).add(message)
-                there.update(sums.kinds)
-                message = sums.message()
+                there.update(Combined([options.kind]).add(message).kinds)
+                message = _of_one_kind(message, options.kind)
             if message.resource_profiles:
                 file.write(encode_json(message) + "\n")
                 is_empty = False
-        if is_empty:
+        if is_empty or (options.kind and options.kind not in there):
             known = [name for name in KINDS if name in there]
             raise BadFile(missing(options.file, options.kind, known) if options.kind else f"{options.file} has no samples")
 

@@ -135,6 +135,26 @@ def test_a_merged_file_without_gaps_says_no_more_than_another(tmp_path):
     assert profile.duration_nano == 5 * SECOND and attribute_of(profile, dictionary, INTERVALS) is None
 
 
+def test_a_file_of_one_kind_covers_the_time_of_the_whole(tmp_path):
+    """The program allocates in three of nine seconds; it computes in three others, and is idle after that."""
+    allocations = export(1, 4, WORK, "alloc_space")
+    written(tmp_path / "whole", allocations, export(4, 7, WORK), export(7, 10, {}))
+    succeeds("export", "whole", "--format", "otlp-json", "--kind", "alloc", "-o", "alloc", cwd=tmp_path)
+    messages = each_message(tmp_path / "alloc")
+    profiles = [it for message in messages for it in message.resource_profiles[0].scope_profiles[0].profiles]
+    assert [(it.time_unix_nano // SECOND, it.duration_nano // SECOND, len(it.samples)) for it in profiles] == [
+        (1, 3, 2), (4, 3, 0), (7, 3, 0)]
+    assert aggregate(each_message(tmp_path / "alloc"))["alloc"].sampling.seconds == 9
+    succeeds("merge", "whole", "-o", "sums", cwd=tmp_path)
+    succeeds("export", "sums", "--format", "otlp-json", "--kind", "alloc", "-o", "sums_alloc", cwd=tmp_path)
+    assert aggregate(each_message(tmp_path / "sums_alloc"))["alloc"].sampling.seconds == 9
+    for files in (("alloc", "whole"), ("whole", "alloc"), ("sums_alloc", "whole"), ("sums_alloc", "sums")):  # time alone is no repeat of the profile with the samples
+        succeeds("merge", *files, "-o", "merged", cwd=tmp_path)
+        found = aggregate(each_message(tmp_path / "merged"))
+        assert found["cpu"].total == sum(WORK.values()) * PERIOD / SECOND and found["cpu"].sampling.seconds == 9
+        assert found["alloc"].total == sum(WORK.values())
+
+
 @pytest.mark.parametrize("moments", [[], [1], [5, 1], [0, 3], [1, 2, 3], [1, 1 << 62], [-4, 1],
                                      [SECOND, 5 * SECOND, 6 * SECOND, 5 * SECOND]])
 def test_intervals_that_cannot_be_are_none(moments):
