@@ -85,7 +85,7 @@ def _bash_offer(takes):
     if takes == FILES:
         return "compopt -o default; COMPREPLY=()"
     if takes == SETTINGS:
-        return f"compopt -o nospace; COMPREPLY=($(compgen -W '{' '.join(_settings())}' -- \"$word\"))"
+        return f"[[ $word == *=* ]] || {{ compopt -o nospace; COMPREPLY=($(compgen -W '{' '.join(_settings())}' -- \"$word\")); }}"
     words = "$(_otelprof_processes)" if takes == PROCESSES else " ".join(takes)
     return f"COMPREPLY=($(compgen -W \"{words}\" -- \"$word\"))"
 
@@ -97,7 +97,7 @@ def _bash_value(option):
 def _bash_places(command):
     for place, takes in enumerate(command.values):
         pattern = "*" if place == len(command.values) - 1 else place
-        needed = "[ \"${COMP_WORDS[3]}\" != set ] || " if takes == SETTINGS else ""
+        needed = "[ \"${words[3]}\" != set ] || " if takes == SETTINGS else ""
         yield f"        {pattern}) {needed}{{ {_bash_offer(takes)}; }} ;;"
 
 
@@ -105,8 +105,9 @@ def _bash_command(command):
     lines = [f"    {command.name})", "        case $before in"]
     lines += [_bash_value(option) for option in command.options if option.takes is not None]
     taking = " ".join(_flags(command, lambda takes: takes is not None))
-    lines += ["        esac", f"        _otelprof_place '{taking}'", "        case $word in",
-              f"        -*) COMPREPLY=($(compgen -W '{' '.join(_flags(command))}' -- \"$word\")); return ;;",
+    lines += ["        esac", f"        _otelprof_place '{taking}'", "        case $place:$word in",
+              "        program:*) compopt -o default; COMPREPLY=(); return ;;",
+              f"        *:-*) COMPREPLY=($(compgen -W '{' '.join(_flags(command))}' -- \"$word\")); return ;;",
               "        esac", "        case $place in", *_bash_places(command), "        esac ;;"]
     return "\n".join(lines)
 
@@ -114,25 +115,41 @@ def _bash_command(command):
 def bash(commands):
     return f"""# otelprof's completion for bash; made by `otelprof completion bash`
 {PROCESSES_FUNCTION}
-# counts the arguments before the word, without options and the values of those that take one
+# makes words of the line: bash divides them at = and :
+_otelprof_words() {{
+    local at glued=
+    words=()
+    for ((at = 0; at <= COMP_CWORD; at++)); do
+        case ${{COMP_WORDS[at]}} in
+        =|:|=:|:=|::|==) words[${{#words[@]}} - 1]+=${{COMP_WORDS[at]}}; glued=1 ;;
+        *) if [ -n "$glued" ]; then words[${{#words[@]}} - 1]+=${{COMP_WORDS[at]}}; else words+=("${{COMP_WORDS[at]}}"); fi; glued= ;;
+        esac
+    done
+}}
+
+# counts the arguments before the word, without options and the values of those that take one; behind -- there are no options
 _otelprof_place() {{
     local at
     place=0
-    for ((at = 2; at < COMP_CWORD; at++)); do
-        case ${{COMP_WORDS[at]}} in
-        -*) case " $1 " in *" ${{COMP_WORDS[at]}} "*) ((at++)) ;; esac ;;
+    for ((at = 2; at < ${{#words[@]}} - 1; at++)); do
+        case ${{words[at]}} in
+        --) place=program; return ;;
+        -*) case " $1 " in *" ${{words[at]}} "*) ((at++)) ;; esac ;;
         *) ((place++)) ;;
         esac
     done
 }}
 
 _otelprof() {{
-    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} place
-    if [ "$COMP_CWORD" -eq 1 ]; then
+    local words word before place
+    _otelprof_words
+    word=${{words[${{#words[@]}} - 1]}} before=${{words[${{#words[@]}} - 2]}}
+    case $word in --*=*) before=${{word%%=*}} word=${{word#*=}} ;; esac
+    if [ "${{#words[@]}}" -eq 2 ]; then
         COMPREPLY=($(compgen -W '{' '.join(command.name for command in commands)} --help' -- "$word"))
         return
     fi
-    case ${{COMP_WORDS[1]}} in
+    case ${{words[1]}} in
 {chr(10).join(map(_bash_command, commands))}
     *) return ;;
     esac
@@ -168,7 +185,7 @@ def _zsh_command(command):
         for option in command.options
         for flag in option.flags
     ]
-    return f"    {command.name}) _arguments {' '.join([*specs, *_zsh_places(command)])} ;;"
+    return f"    {command.name}) _arguments -S {' '.join([*specs, *_zsh_places(command)])} ;;"
 
 
 def zsh(commands):
@@ -232,7 +249,7 @@ def _fish_place(command, place):
     """Returns the condition under which the value of an argument is offered."""
     seen = f"__fish_seen_subcommand_from {command.name}"
     if len(command.values) == 1:
-        return seen
+        return f"{seen}; and not contains -- -- (commandline -opc)"
     if command.values[place] == SETTINGS:
         return f"{seen}; and __fish_seen_subcommand_from set"
     return f"{seen}; and test (count (commandline -opc)) -eq {place + 2}"

@@ -54,7 +54,8 @@ def complete(tmp_path):
     path = with_processes(tmp_path / ".bin")
 
     def bash(line):
-        words = line.split(" ")
+        # bash divides words at = and :, and an empty word follows only a blank
+        words = [part for word in line.split(" ") for part in (re.findall(r"[=:]+|[^=:]+", word) or [""])]
         quoted = " ".join(f"'{word}'" for word in words)
         return (
             f"COMPREPLY=(); COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _otelprof 2>/dev/null; "
@@ -127,6 +128,22 @@ def test_processes_and_settings_are_completed(complete, shell):
     assert after_status == []
 
 
+def test_bash_knows_words_that_it_divides(complete):
+    """It divides words at = and :."""
+    pids = {"41", "427"}
+    expected = {
+        "record --seconds=3 ": pids, "record --output=a": {"a.otlp"}, "export --format=spee": {"speedscope"},
+        "record 41 --set=LOG": {"LOG_LEVEL="}, "ctl http://127.0.0.1:6060 s": {"status", "set"}, "ctl unix:/run/41.sock set LOG": {"LOG_LEVEL="},
+        "ctl 41 set LOG_LEVEL=info CON": {"CONDITION="}, "ctl 41 set LOG_LEVEL=": set()}
+    assert dict(zip(expected, map(set, complete("bash", *(f"otelprof {line}" for line in expected))))) == expected
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_behind_two_dashes_stands_a_program(complete, shell):
+    offered = complete(shell, "otelprof run -- a.", "otelprof run -- ./app --out", "otelprof live -- a.")
+    assert offered == [["a.otlp"], [], ["a.otlp"]]
+
+
 def in_zsh(tmp_path, line, awaited):
     """Returns what zsh writes from a tab behind the line to the awaited text. It runs in a terminal of its own: it completes
     nowhere else."""
@@ -179,3 +196,8 @@ def test_make_install_puts_them_where_shells_look(tmp_path):
         assert (share / place).stat().st_mode & 0o777 == 0o644
     make("uninstall")
     assert [path for path in share.rglob("*") if path.is_file()] == []
+
+
+def test_behind_two_dashes_zsh_offers_files_alone(tmp_path):
+    (tmp_path / "--flat").write_text("")
+    assert "--flat" in in_zsh(tmp_path, "otelprof run -- ./app --fla", "--flat")
