@@ -194,6 +194,21 @@ static void a_divided_interval_with_samples_is_not_idle(void **state) {
     merge_free(&merge);
 }
 
+/* Its CPU time is less than a sample's worth, and is exported with the next interval's. */
+static void an_interval_whose_cpu_time_is_carried_on_is_covered(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(cpu_alone);
+    struct profile_exporter exporter = opened(&api);
+    const struct harvest_sample little = cpu(frames_a, 1000);
+    fake.samples = &little;
+    fake.sample_count = 1;
+    struct encoded_export export = export_interval(&exporter, &api, 1000, 2000);
+    assert_null(export.protobuf.bytes);
+    otlp_writer_close(export.writer);
+    interval(&exporter, &api, SAMPLE_CPU, 2000, 3000,
+             (struct told[]){{"samples", 2000, 3000, 1}, {"samples", 1000, 2000, 0}, {0}});
+}
+
 /* A recording has it, and the receiver does not. */
 static void idle_time_that_was_told_alone_is_told_again_to_a_receiver(void **state) {
     (void)state;
@@ -219,6 +234,7 @@ int main(void) {
         cmocka_unit_test(a_hole_between_idle_times_is_not_covered),
         cmocka_unit_test(a_divided_interval_tells_of_its_idle_time_once),
         cmocka_unit_test(a_divided_interval_with_samples_is_not_idle),
+        cmocka_unit_test(an_interval_whose_cpu_time_is_carried_on_is_covered),
         cmocka_unit_test(idle_time_that_was_told_alone_is_told_again_to_a_receiver),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -380,12 +380,14 @@ static unsigned first_covered(const struct profile_exporter *exporter) {
 }
 
 /* Writes the profile of idle time, if there is any, beside others, or alone where that is wanted.
- */
-static void encode_idle_time(struct build *b) {
+ * An interval that was divided has samples, which show its time, if not in this part. */
+static void encode_idle_time(struct build *b, struct export_part part) {
+    const struct export_part whole = export_part_whole(b->merge);
+    const bool is_whole = part.profiles == whole.profiles && part.past == whole.past;
     struct profile_exporter *const exporter = b->exporter;
     struct idle_time *const idle = &exporter->remainders.idle;
     const unsigned value = first_covered(exporter);
-    if (!b->has_sums && value < PROFILE_VALUES)
+    if (is_whole && !b->has_sums && value < PROFILE_VALUES)
         add_idle_time(idle, b, value);
     const bool is_alone = b->first;
     if (idle->begin == idle->end || (is_alone && !exporter->reports_idle))
@@ -426,22 +428,14 @@ static unsigned kinds_profiled(const struct profile_exporter *exporter) {
     return found;
 }
 
-/* Returns a bit for each kind that has samples. */
-static unsigned kinds_in(const struct merge *merge) {
+/* Returns a bit for each kind of snapshot that has samples. */
+static unsigned snapshots_in(const struct merge *merge) {
     unsigned found = 0;
     for (size_t i = 0; i < merge->items.count; i++) {
         const struct harvest_sample *const sample = merge->items.items[i];
-        found |= 1u << sample->kind;
+        if (profile_kinds[sample->kind].time == SNAPSHOT)
+            found |= 1u << sample->kind;
     }
-    return found;
-}
-
-/* Returns a bit for each kind whose profiles are snapshots. */
-static unsigned snapshot_kinds(void) {
-    unsigned found = 0;
-    for (unsigned kind = 0; kind < SAMPLE_KINDS; kind++)
-        if (profile_kinds[kind].time == SNAPSHOT)
-            found |= 1u << kind;
     return found;
 }
 
@@ -457,12 +451,10 @@ void profile_export_begin(struct profile_exporter *exporter, struct merge *merge
         if (left_out)
             exporter->api->counters.count_drop(DROP_CONTEXT_KEY, left_out);
     }
-    const unsigned sampled = kinds_in(merge);
-    const unsigned filled = sampled & snapshot_kinds();
+    const unsigned filled = snapshots_in(merge);
     exporter->emptied = complete ? exporter->filled & ~filled & profiled : 0;
     exporter->filled = filled | (complete ? 0 : exporter->filled);
-    /* samples that add up show their interval's time themselves, in whichever of its parts */
-    exporter->covered = complete && sampled == filled ? exporter->profiled & profiled : 0;
+    exporter->covered = complete ? exporter->profiled & profiled : 0;
     exporter->profiled = profiled;
 }
 
@@ -521,7 +513,7 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
     result.is_idle = b.first;
     /* only the first of an interval's parts has the lowest profile of the first samples */
     if (b.dictionary && (part.profiles & 1) && part.first == 0)
-        encode_idle_time(&b);
+        encode_idle_time(&b, part);
     if (!b.first) {
         resource_write(exporter->resource, b.writer);
         otlp_schema(b.writer, schema_url);
