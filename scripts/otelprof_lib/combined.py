@@ -10,7 +10,7 @@ import os
 from .aggregate import INSTANCE
 from .capture_file import BadSum, entry_at
 from .coverage import INTERVALS, Coverage, end_of
-from .kinds import KINDS
+from .kinds import KINDS, kinds_of
 from .places import load_messages
 from .repeats import PARTS, parts_of, process_of
 
@@ -338,7 +338,7 @@ class Combined:
     @property
     def kinds(self):
         """Returns all kinds that there are, in the order of display."""
-        return [name for name, kind in KINDS.items() if kind.shown.type in self._seen]
+        return kinds_of(self._seen)
 
     def has_samples(self):
         return any(series.sums for process in self.processes.values() for series in process.series.values())

@@ -11,7 +11,7 @@ from .collapsed import write_collapsed
 from .combined import ID_BYTES, Combined
 from .firefox import write_firefox
 from .foreign import printable, say
-from .kinds import KINDS, missing
+from .kinds import KINDS, kinds_of, missing
 from .repeats import PARTS, each_once
 from .speedscope import write_speedscope
 from .waits import WALL, with_wall
@@ -79,6 +79,15 @@ def _shows_time_alone(profile, dictionary):
         profile.profile_id = hashlib.blake2b(profile.profile_id, digest_size=ID_BYTES, person=b"time alone").digest()
 
 
+def _sampled_types(message):
+    """Yields the type of each profile that has samples."""
+    for resource_profiles in message.resource_profiles:
+        for scope in resource_profiles.scope_profiles:
+            for profile in scope.profiles:
+                if profile.samples:
+                    yield entry_at(message.dictionary.string_table, profile.sample_type.type_strindex)
+
+
 def _of_one_kind(message, kind):
     """Returns the export's profiles of one kind. Where none of them covers the export's time, one of another kind stays
     without its samples, because the time was recorded: without it `diff --by time` would take it for a gap."""
@@ -106,17 +115,17 @@ def _otlp_json(options):
     check_untouched(options, "--format otlp-json")
     if options.kind == WALL:
         raise BadFile(f"{WALL} is made of several kinds: OTLP has them alone")
-    there, is_empty = set(), True
+    sampled, is_empty = set(), True
     with _opened(options.output) as file:
         for message in each_once(options.file):
             if options.kind:
-                there.update(Combined([options.kind]).add(message).kinds)
+                sampled.update(_sampled_types(message))
                 message = _of_one_kind(message, options.kind)
             if message.resource_profiles:
                 file.write(encode_json(message) + "\n")
                 is_empty = False
-        if is_empty or (options.kind and options.kind not in there):
-            known = [name for name in KINDS if name in there]
+        known = kinds_of(sampled)
+        if is_empty or (options.kind and options.kind not in known):
             raise BadFile(missing(options.file, options.kind, known) if options.kind else f"{options.file} has no samples")
 
 

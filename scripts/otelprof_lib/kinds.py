@@ -77,6 +77,11 @@ TYPES = (*KINDS, *SOURCES)  # the words of OTEL_PROFILER_TYPES
 ALL = "all"  # stands for each of them
 
 
+def kinds_of(types):
+    """Returns the names of the kinds whose shown values are of these types, in the order of display."""
+    return [name for name, kind in KINDS.items() if kind.shown.type in types]
+
+
 def missing(path, name, there):
     """Returns the message for a file that has other kinds."""
     return f"{path} has no profile of kind {name}" + (f"; it has {', '.join(there)}" if there else "")
