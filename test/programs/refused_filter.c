@@ -5,7 +5,7 @@
  * usage: refused_filter MILLISECONDS
  */
 #define _GNU_SOURCE
-#include "cpu_work.h"
+#include "works.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -37,15 +37,6 @@ static int is_refused(void) {
 static void *waits(void *unused) {
     pause();
     return unused;
-}
-
-NOIPA static void works(uint64_t milliseconds) {
-    const uint64_t end = cpu_now() + milliseconds * NS_PER_MS;
-    while (cpu_now() < end) {
-        WORK_FOR(10 * NS_PER_US);
-        void *volatile gone = malloc(4000);
-        free(gone);
-    }
 }
 
 int main(int argc, char **argv) {

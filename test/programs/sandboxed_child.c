@@ -4,7 +4,7 @@
  * usage: sandboxed_child MILLISECONDS
  */
 #define _GNU_SOURCE
-#include "cpu_work.h"
+#include "works.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -58,15 +58,6 @@ static void enter_sandbox(void) {
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
         perror("sandboxed_child");
         _exit(3);
-    }
-}
-
-NOIPA static void works(uint64_t milliseconds) {
-    const uint64_t end = cpu_now() + milliseconds * NS_PER_MS;
-    while (cpu_now() < end) {
-        WORK_FOR(10 * NS_PER_US);
-        void *volatile gone = malloc(4000);
-        free(gone);
     }
 }
 
