@@ -448,10 +448,10 @@ static void start_begin(const char *const *environment, char *const *arguments) 
     if (!armed)
         lifecycle_decline();
     unexport_unneeded();
-    if (armed)
+    if (armed) {
         hooks_blocking_start(start.config.types);
-    if (armed)
         helper_share_logged_flags();
+    }
     if (armed && !helper_start())
         capture_stop();
     masked_threads_finish_init();
