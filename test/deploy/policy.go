@@ -47,19 +47,56 @@ func admitted(policyFile, podFile, namespaceFile string) (runtime.Object, error)
 	if err != nil {
 		return nil, err
 	}
-	constraints := policy.Spec.MatchConstraints
-	isChosen, err := matches(constraints.ObjectSelector, object.Labels)
-	if err != nil || !isChosen {
-		return object, err
+	namespace := namespaces[0].(*corev1.Namespace)
+	for _, bound := range policies[1:] {
+		binding := bound.(*admissionv1.MutatingAdmissionPolicyBinding)
+		isChosen := true
+		for _, rules := range []*admissionv1.MatchResources{policy.Spec.MatchConstraints, binding.Spec.MatchResources} {
+			matchesPod, err := matches(rules.ObjectSelector, object.Labels)
+			if err != nil {
+				return nil, err
+			}
+			matchesNamespace, err := matches(rules.NamespaceSelector, namespace.Labels)
+			if err != nil {
+				return nil, err
+			}
+			isChosen = isChosen && matchesPod && matchesNamespace
+		}
+		if !isChosen {
+			continue
+		}
+		changed, err := mutated(policy, object)
+		if err != nil {
+			return nil, err
+		}
+		if object, err = typed(changed); err != nil {
+			return nil, err
+		}
 	}
-	isChosen, err = matches(constraints.NamespaceSelector, namespaces[0].(*corev1.Namespace).Labels)
-	if err != nil || !isChosen {
-		return object, err
-	}
-	return mutated(policy, object)
+	return object, nil
 }
 
+// Returns a pod as the type that it has in the API: a patch leaves it a map of fields.
+func typed(object runtime.Object) (*corev1.Pod, error) {
+	if typed, isTyped := object.(*corev1.Pod); isTyped {
+		return typed, nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	typed := &corev1.Pod{}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, typed, true)
+	typed.SetGroupVersionKind(pod)
+	return typed, err
+}
+
+// Returns whether a selector selects something with these labels. The API server gives a rule without a selector the
+// empty one, which selects everything.
 func matches(selector *metav1.LabelSelector, given labels.Set) (bool, error) {
+	if selector == nil {
+		return true, nil
+	}
 	selects, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && selects.Matches(given), err
 }

@@ -2,11 +2,20 @@
 
 import re
 
-from containers import Container
+from containers import DEPLOY, Container
 
+COLLECTOR = "http://otel-collector.observability:4318"
 UNITS = {"Mi": 1 << 20, "Gi": 1 << 30}
 DOWNWARD = {"metadata.name": "app-7d4b9-x2x", "metadata.namespace": "shop", "spec.nodeName": "node-1",
             "metadata.uid": "6c1f0b5e-3c1d-4b8e-9d53-0a8c3f2e7d11"}
+
+
+def policy_with_image(folder):
+    """Returns a copy of the policy with an image and a Collector, as its user has it."""
+    policy = folder / "policy.yaml"
+    text = (DEPLOY / "kubernetes" / "policy.yaml").read_text()
+    policy.write_text(text.replace("'IMAGE'", "'registry.test/otelprof:1'").replace("'ENDPOINT'", f"'{COLLECTOR}'"))
+    return policy
 
 
 def bytes_of(quantity):
@@ -27,10 +36,10 @@ def environment_of(container):
 
 
 def container_of(pod, container, image, volumes):
-    security = {**pod.get("securityContext", {}), **container.get("securityContext", {})}
+    root, entrypoint, user_of_image = image
+    security = {"runAsUser": user_of_image, **pod.get("securityContext", {}), **container.get("securityContext", {})}
     assert security["runAsNonRoot"] and security["runAsUser"] != 0
     assert security["seccompProfile"] == {"type": "RuntimeDefault"}
-    root, entrypoint = image
     limit = container.get("resources", {}).get("limits", {}).get("memory")
     return Container(
         root, container.get("command", entrypoint) + container.get("args", []), environment_of(container),
@@ -41,10 +50,10 @@ def container_of(pod, container, image, volumes):
 
 def containers_of(pod, images, folder):
     """Returns (init containers, containers), each {name: Container}. `images`: {image without a version: (root,
-    entrypoint)}."""
+    entrypoint, user)}. A ConfigMap that is optional is an empty folder: none has been made."""
     volumes = {}
     for volume in pod["volumes"]:
-        assert "emptyDir" in volume
+        assert "emptyDir" in volume or volume["configMap"]["optional"]
         volumes[volume["name"]] = folder / f"volume-{volume['name']}"
         volumes[volume["name"]].mkdir()
         volumes[volume["name"]].chmod(0o777)

@@ -10,7 +10,7 @@ import pytest
 
 from collector import OTELCOL, Collector, skip_without_collector
 from containers import BUNDLE, DEPLOY, RULES, Container, image_of_app, image_of_bundle, needs, rules, Starter
-from pods import DOWNWARD, containers_of
+from pods import COLLECTOR, DOWNWARD, containers_of, policy_with_image
 from ports import reserved_port
 from profiled import Outcome, Receiver, attributes_of, check_conformance
 
@@ -22,6 +22,7 @@ KUBERNETES = DEPLOY / "kubernetes"
 PRELOAD = "/otelprof/libotelprof.so"
 SETTINGS = {"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"}
 BURN = ["1000", "20"]
+USER_OF_INIT = int(re.search(r"^USER (\d+)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)[1])
 
 
 @pytest.fixture
@@ -38,7 +39,9 @@ def runc(tmp_path):
 
 @pytest.fixture
 def images(tmp_path, program):
-    return {"otelprof": image_of_bundle(tmp_path / "init"), "app": (image_of_app(tmp_path / "app", program("burn")), ["/app", *BURN])}
+    """{name: (root, entrypoint, user)}"""
+    root, entrypoint = image_of_bundle(tmp_path / "init")
+    return {"otelprof": (root, entrypoint, USER_OF_INIT), "app": (image_of_app(tmp_path / "app", program("burn")), ["/app", *BURN], 4711)}
 
 
 def assert_profiled(done, receiver):
@@ -50,17 +53,21 @@ def assert_profiled(done, receiver):
     return attributes_of(receiver.requests[0].resource_profiles[0].resource)
 
 
-def run_pod(pod, images, runc, receiver, folder):
-    """Runs a pod's init containers to their end, then its app; returns the attributes of the profile's resource."""
+def started_pod(pod, images, runc, receiver, folder):
+    """Runs a pod's init containers to their end; returns its app, which sends to the receiver."""
     init, containers = containers_of(pod, images, folder)
     for container in init.values():
         done = runc(container).finish()
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     app = containers["app"]
-    assert [may_write for _, place, may_write in app.mounts if place == "/otelprof"] == [False]
-    assert app.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://otel-collector.observability:4318"
-    app.environment.update(OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, **SETTINGS)
-    return assert_profiled(runc(app).finish(), receiver)
+    assert [may_write for _, place, may_write in app.mounts if place in ("/otelprof", "/otelprof-control")] == [False, False]
+    app.environment.update({name: value.replace(COLLECTOR, receiver.url) for name, value in app.environment.items()}, **SETTINGS)
+    return app
+
+
+def run_pod(pod, images, runc, receiver, folder):
+    """Runs a pod; returns the attributes of the profile's resource."""
+    return assert_profiled(runc(started_pod(pod, images, runc, receiver, folder)).finish(), receiver)
 
 
 def assert_named(attributes):
@@ -130,7 +137,7 @@ def test_the_component_adds_to_labelled_deployments_alone(kustomized):
     (app,) = pod["containers"]
     assert env[0] in app["env"] and mount[0] in app["volumeMounts"]
     assert by_name(app["env"])["LD_PRELOAD"]["value"] == PRELOAD
-    assert set(by_name(pod["volumes"])) == {"data", "otelprof"}
+    assert set(by_name(pod["volumes"])) == {"data", "otelprof", "otelprof-control"}
     assert [it["image"] for it in pod["initContainers"]] == ["registry.example.com/otelprof:1"]
 
 
@@ -147,13 +154,15 @@ def test_the_components_pod_is_profiled_and_runs_restricted(kustomized, images, 
 def admitted(tmp_path):
     """admitted(pod) -> the pod, as the API server would keep it."""
 
-    def admit(spec, labels=None, annotations=None, namespace="true"):
+    filled = policy_with_image(tmp_path)
+
+    def admit(spec, labels=None, annotations=None, namespace="true", policy=filled):
         pod = {"apiVersion": "v1", "kind": "Pod", "spec": spec, "metadata": {
             "name": "app", "namespace": "shop", "annotations": annotations or {}, "labels": labels or {}}}
         around = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"otelprof": namespace}}}
         (tmp_path / "pod.json").write_text(json.dumps(pod))
         (tmp_path / "namespace.json").write_text(json.dumps(around))
-        after = rules("policy", KUBERNETES / "policy.yaml", tmp_path / "pod.json", tmp_path / "namespace.json")
+        after = rules("policy", policy, tmp_path / "pod.json", tmp_path / "namespace.json")
         (tmp_path / "after.json").write_text(json.dumps(after))
         assert rules("manifests", tmp_path / "after.json")
         return after["spec"]
@@ -170,22 +179,31 @@ def preload_of(pod, name="app"):
 
 
 def test_the_policy_is_one_of_kubernetes_and_is_bound():
-    policy, binding = rules("manifests", KUBERNETES / "policy.yaml")
-    assert (policy["kind"], binding["kind"]) == ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
-    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    policy, *bindings = rules("manifests", KUBERNETES / "policy.yaml")
+    assert (policy["kind"], {it["kind"] for it in bindings}) == ("MutatingAdmissionPolicy", {"MutatingAdmissionPolicyBinding"})
+    assert {it["spec"]["policyName"] for it in bindings} == {policy["metadata"]["name"]}
     assert policy["spec"]["failurePolicy"] == "Ignore"
 
 
 def test_the_policys_pod_is_profiled_and_runs_restricted(admitted, images, runc, receiver, tmp_path):
-    pod = admitted(pod_spec())
+    pod = admitted(pod_spec(), labels={"app.kubernetes.io/name": "shop"})
     assert rules("restricted", tmp_path / "after.json") == []
-    assert_named(run_pod(pod, images, runc, receiver, tmp_path))
+    attributes = run_pod(pod, images, runc, receiver, tmp_path)
+    assert_named(attributes)
+    assert attributes["service.name"] == "shop"
 
 
-def test_the_policy_reads_labels_of_namespace_and_pod(admitted):
-    assert "initContainers" not in admitted(pod_spec(), namespace="false")
-    assert "initContainers" not in admitted(pod_spec(), labels={"otelprof": "false"})
-    assert "initContainers" in admitted(pod_spec(), labels={"otelprof": "true"})
+def test_the_policy_changes_no_pod_before_it_has_an_image(admitted):
+    """An init container whose image cannot be fetched keeps its pod from starting."""
+    assert admitted(pod_spec(), policy=KUBERNETES / "policy.yaml") == admitted(pod_spec(), namespace="false")
+
+
+@pytest.mark.parametrize("namespace", ["true", "false"])
+@pytest.mark.parametrize("label", [None, "true", "false"])
+def test_the_policy_reads_labels_of_namespace_and_pod(admitted, namespace, label):
+    """A pod's own label goes before its namespace's."""
+    pod = admitted(pod_spec(), labels={"otelprof": label} if label else {}, namespace=namespace)
+    assert len(pod.get("initContainers", [])) == ((label or namespace) == "true")
 
 
 @pytest.mark.parametrize("spec", [{"os": {"name": "windows"}}, {"nodeSelector": {"kubernetes.io/arch": "arm64"}}], ids=["windows", "arm64"])
@@ -203,10 +221,45 @@ def test_the_policy_keeps_a_pods_own_settings(admitted):
     pod = admitted(spec)
     (app,) = pod["containers"]
     assert {it["name"]: it.get("value") for it in app["env"]} == {
-        "LD_PRELOAD": f"/lib/other.so:{PRELOAD}", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://mine:4318", "OTEL_RESOURCE_ATTRIBUTES": "team=a"}
+        "LD_PRELOAD": f"/lib/other.so:{PRELOAD}", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://mine:4318", "OTEL_RESOURCE_ATTRIBUTES": "team=a",
+        "OTEL_PROFILER_CONTROL_FILE": "/otelprof-control/control"}
     assert app["securityContext"] == spec["containers"][0]["securityContext"]
-    assert set(by_name(app["volumeMounts"])) == set(by_name(pod["volumes"])) == {"data", "otelprof"}
+    assert set(by_name(app["volumeMounts"])) == set(by_name(pod["volumes"])) == {"data", "otelprof", "otelprof-control"}
     assert [it["name"] for it in pod["initContainers"]] == ["otelprof", "theirs"]
+
+
+def variables_of(pod):
+    return {it["name"]: it.get("value") for it in pod["containers"][0]["env"]}
+
+
+def test_the_policy_names_the_service_by_the_pods_label_or_the_container(admitted):
+    assert variables_of(admitted(pod_spec(), labels={"app.kubernetes.io/name": "shop"}))["OTEL_SERVICE_NAME"] == "shop"
+    assert variables_of(admitted(pod_spec()))["OTEL_SERVICE_NAME"] == "app"
+    own = pod_spec(env=[{"name": "OTEL_SERVICE_NAME", "value": "mine"}])
+    assert variables_of(admitted(own, labels={"app.kubernetes.io/name": "shop"}))["OTEL_SERVICE_NAME"] == "mine"
+
+
+def test_the_policy_sends_profiles_alone_to_its_collector(admitted):
+    """The program's own traces and metrics have the general variables, which the policy leaves alone."""
+    given = variables_of(admitted(pod_spec()))
+    assert given["OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT"] == f"{COLLECTOR}/v1development/profiles"
+    assert given["OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL"] == "http/protobuf"
+    assert not {"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"} & set(given)
+
+
+def test_the_policy_hides_no_variable_that_comes_from_elsewhere(admitted):
+    """A variable of env goes before those of envFrom, whose names the policy cannot read."""
+    given = variables_of(admitted(pod_spec(envFrom=[{"configMapRef": {"name": "settings"}}])))
+    assert given["LD_PRELOAD"] == PRELOAD
+    assert not {"OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"} & set(given)
+
+
+@pytest.mark.parametrize("user,own", [(0, 65534), (4711, None), (None, None)])
+def test_the_policys_init_container_is_never_root(admitted, user, own):
+    """The cluster chooses its user, as OpenShift requires, unless the pod asks for root."""
+    spec = {**pod_spec(), "securityContext": {} if user is None else {"runAsUser": user}}
+    (init,) = admitted(spec)["initContainers"]
+    assert (init["securityContext"]["runAsNonRoot"], init["securityContext"].get("runAsUser")) == (True, own)
 
 
 def test_the_policy_leaves_istio_proxy_alone(admitted):
@@ -244,7 +297,7 @@ def test_compose_profiles_its_app(images, runc, receiver, tmp_path):
 
     def container(name):
         service = services[name]
-        root, entrypoint = images[name]
+        root, entrypoint, _ = images[name]
         mounts = [(volume, it["target"], not it.get("read_only")) for it in service["volumes"]]
         return Container(root, entrypoint, dict(service.get("environment") or {}), mounts, int(service.get("user", 0)),
                          read_only=service.get("read_only", False), hardened=service.get("cap_drop") == ["ALL"])

@@ -1,5 +1,5 @@
-"""The commands that the README has under "Turn it on" and "Turn it off" are run unchanged, except for names of images
-and paths."""
+"""The commands that the README has under "Turn it on" and "Turn it off", and those of kubernetes.md, are run unchanged,
+except for names of images and paths."""
 
 import argparse
 import json
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.system
 
 MOST_LINES = 5
 TEXT = (ROOT / "README.md").read_text()
+CLUSTER = (ROOT / "docs/kubernetes.md").read_text()
 SETTINGS = {"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"}
 BURN = ["1000", "20"]
 NO_SERVER = "http://127.0.0.1:9"  # the port of `discard`, where no process listens
@@ -187,38 +188,101 @@ def test_one_host_is_turned_off(host):
 
 # --- one cluster: kubectl takes the commands, up to where it needs a server ---
 
+def commands_in(text):
+    return [line.split("  #")[0].strip() for block in re.findall(r"```sh\n(.*?)```", text, re.S) for line in block.splitlines()]
+
+
+def policy_of_the_command(**addresses):
+    """Returns the policy that kubectl would apply, with the user's addresses in place of the page's."""
+    (command,) = {line for line in commands_in(TEXT) if "kubernetes/policy.yaml" in line}
+    sed, apply = command.split(" | ")
+    assert apply == "kubectl apply --filename -"
+    for name, address in addresses.items():
+        sed = re.sub(rf",{name},[^,]*,", f",{name},{address},", sed)
+    return subprocess.run(shlex.split(sed), cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
 def kubectl_lines():
-    return [line for title in ("Turn it on", "Turn it off") for block in blocks(title) for line in block if line.startswith("kubectl ")]
+    inline = re.findall(r"`(kubectl [^`]*)`", CLUSTER)
+    commands = [part for line in commands_in(TEXT) + commands_in(CLUSTER) for part in line.split(" | ")]
+    return [line for line in commands + inline if line.startswith("kubectl ")]
 
 
 def test_kubectl_knows_the_commands():
-    assert len(kubectl_lines()) >= 4
+    assert len(kubectl_lines()) >= 10
     for line in kubectl_lines():
-        done = subprocess.run([*shlex.split(line), "--server", NO_SERVER], cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run([*shlex.split(line), "--server", NO_SERVER], cwd=ROOT, input=policy_of_the_command(),
+                              capture_output=True, text=True, check=False)
         assert done.returncode == 1 and "refused" in done.stderr, (line, done.stderr)
 
 
-def test_one_cluster_is_turned_on_and_off(tmp_path):
+def test_the_readme_and_the_page_of_kubernetes_have_the_same_commands():
+    cluster = [line for line in commands_in(TEXT) if "kubernetes/policy.yaml" in line or line.startswith("kubectl ")]
+    assert len(cluster) >= 5 and set(cluster) <= set(commands_in(CLUSTER))
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A cluster's two objects, which kubectl changes locally, and its policy."""
+
+    class Cluster:
+        namespace = tmp_path / "namespace.json"
+        deployment = tmp_path / "deployment.json"
+        policy = tmp_path / "policy.yaml"
+
+        def __init__(self):
+            self.policy.write_text(policy_of_the_command())
+            self.namespace.write_text(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
+            self.deployment.write_text(json.dumps({
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+                "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {
+                    "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "app", "image": "app"}]}}}}))
+
+        def set_addresses(self):
+            self.policy.write_text(policy_of_the_command(IMAGE="shop.test/otelprof:1", ENDPOINT="http://mine:4318"))
+
+        def kubectl(self, begin, changed, name):
+            (command,) = {line for line in commands_in(TEXT) if line.startswith(begin)}
+            done = subprocess.run([*shlex.split(command.replace(name, f"--filename {changed}").replace("--namespace shop", "")),
+                                   "--local", "--output", "json"], capture_output=True, text=True, check=True)
+            changed.write_text(done.stdout)
+
+        def init_containers(self):
+            template = json.loads(self.deployment.read_text())["spec"]["template"]
+            pod = tmp_path / "pod.json"
+            pod.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": template["spec"],
+                                       "metadata": {"name": "web-1", "namespace": "shop", "labels": template["metadata"]["labels"]}}))
+            spec = rules("policy", self.policy, pod, self.namespace)["spec"]
+            return [it["image"] for it in spec.get("initContainers", [])]
+
+    return Cluster()
+
+
+def test_one_deployment_is_turned_on(cluster):
+    cluster.kubectl("kubectl patch", cluster.deployment, "deployment web")
+    assert cluster.init_containers() == []
+    cluster.set_addresses()
+    assert cluster.init_containers() == ["shop.test/otelprof:1"]
+    assert "http://mine:4318" in cluster.policy.read_text()
+
+
+def test_one_namespace_is_turned_on_and_off(cluster):
     """The labels that the commands set on a namespace are those that the policy selects."""
-    namespace = tmp_path / "namespace.json"
-    namespace.write_text(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}))
-    pod = tmp_path / "pod.json"
-    pod.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "app", "namespace": "shop"},
-                               "spec": {"containers": [{"name": "app", "image": "app"}]}}))
-    applied = shlex.split(command_of("Turn it on", "kubectl apply"))[-1]
-    assert (ROOT / applied).samefile(DEPLOY / "kubernetes" / "policy.yaml")
+    cluster.set_addresses()
+    assert cluster.init_containers() == []
+    cluster.kubectl("kubectl label namespace shop otelprof=true", cluster.namespace, "namespace shop")
+    assert cluster.init_containers() == ["shop.test/otelprof:1"]
+    cluster.kubectl("kubectl label namespace shop otelprof-", cluster.namespace, "namespace shop")
+    assert cluster.init_containers() == []
 
-    def init_containers():
-        spec = rules("policy", ROOT / applied, pod, namespace)["spec"]
-        return [it["name"] for it in spec.get("initContainers", [])]
 
-    def label(title):
-        command = command_of(title, "kubectl label").replace("namespace shop", f"--local --output json --filename {namespace}")
-        done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True)
-        namespace.write_text(done.stdout)
-
-    assert init_containers() == []
-    label("Turn it on")
-    assert init_containers() == ["otelprof"]
-    label("Turn it off")
-    assert init_containers() == []
+def test_a_config_map_of_the_command_is_the_one_that_pods_read(cluster):
+    (command,) = [line for line in commands_in(CLUSTER) if "configmap" in line]
+    done = subprocess.run([*shlex.split(command), "--dry-run=client", "--output", "json"], capture_output=True, text=True, check=True)
+    made = json.loads(done.stdout)
+    cluster.set_addresses()
+    cluster.kubectl("kubectl patch", cluster.deployment, "deployment web")
+    policy = cluster.policy.read_text()
+    assert f"configMap{{name: '{made['metadata']['name']}', optional: true}}" in policy
+    (key,) = made["data"]
+    assert f"value: '/otelprof-control/{key}'" in policy and made["data"][key] == "OTEL_PROFILER_START=off"
