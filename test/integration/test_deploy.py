@@ -159,7 +159,7 @@ def admitted(tmp_path):
     def admit(spec, labels=None, annotations=None, namespace="true", policy=filled):
         pod = {"apiVersion": "v1", "kind": "Pod", "spec": spec, "metadata": {
             "name": "app", "namespace": "shop", "annotations": annotations or {}, "labels": labels or {}}}
-        around = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"otelprof": namespace}}}
+        around = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"otelprof": namespace} if namespace else {}}}
         (tmp_path / "pod.json").write_text(json.dumps(pod))
         (tmp_path / "namespace.json").write_text(json.dumps(around))
         after = rules("policy", policy, tmp_path / "pod.json", tmp_path / "namespace.json")
@@ -198,7 +198,7 @@ def test_the_policy_changes_no_pod_before_it_has_an_image(admitted):
     assert admitted(pod_spec(), policy=KUBERNETES / "policy.yaml") == admitted(pod_spec(), namespace="false")
 
 
-@pytest.mark.parametrize("namespace", ["true", "false"])
+@pytest.mark.parametrize("namespace", [None, "true", "false"])
 @pytest.mark.parametrize("label", [None, "true", "false"])
 def test_the_policy_reads_labels_of_namespace_and_pod(admitted, namespace, label):
     """A pod's own label goes before its namespace's."""
