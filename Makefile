@@ -194,7 +194,7 @@ demo: ## install what is missing, build, profile a real compiler
 	scripts/install-deps build
 	$(MAKE) all
 	scripts/demo
-demo-links: ## install what is missing, build, find the code of a slow span: spans and profiles in one Collector
+demo-links: ## install what is missing, build, find the code of a slow span
 	scripts/install-deps build links
 	$(MAKE) all
 	scripts/demo-links

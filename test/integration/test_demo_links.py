@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,24 +26,35 @@ REQUESTS = 151
 TIMEOUTS = ("OTEL_PROFILER_SHUTDOWN_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_PROFILE_EXPORT_TIMEOUT")
 
 
-@pytest.fixture(scope="module", params=["opentelemetry-cpp", "otelprof.h"])
+@pytest.fixture(scope="module", params=["opentelemetry-cpp", "otelprof.h", "otelprof.h, no Collector"])
 def demo(request, tmp_path_factory):
     """(its output, its folder), for each way in which the profiler learns the server's spans."""
-    skip_without_collector()
-    uses_api = request.param == "opentelemetry-cpp"
+    uses_api, has_collector = request.param == "opentelemetry-cpp", "no Collector" not in request.param
+    if has_collector:
+        skip_without_collector()
     if uses_api:
         headers()
     folder = tmp_path_factory.mktemp("demo-links")
-    environment = {**os.environ, **dict.fromkeys(TIMEOUTS, "120000"), "BUILD": str(BUILD),
+    build = BUILD if has_collector else tmp_path_factory.mktemp("build")
+    if not has_collector:
+        for built in BUILD.glob("libotelprof*.so"):
+            shutil.copy(built, build)
+    environment = {**os.environ, **dict.fromkeys(TIMEOUTS, "120000"), "BUILD": str(build),
                    "CXX": "g++" if uses_api else "g++ -DWITHOUT_OPENTELEMETRY"}
     done = subprocess.run([ROOT / "scripts" / "demo-links", folder], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     assert ("of OpenTelemetry's C++ API" in done.stdout) == uses_api
+    assert ("one Collector" in done.stdout) == has_collector
     return done.stdout, folder
 
 
+def profiles_of(folder):
+    (profiles,) = folder.glob("profiles.*")
+    return profiles
+
+
 def spans_of(folder):
-    """Returns {span id: (trace id, path, duration)} of what the Collector wrote."""
+    """Returns {span id: (trace id, path, duration)} of what was received."""
     spans = {}
     for line in (folder / "traces.json").read_text().splitlines():
         for resource_spans in json.loads(line)["resourceSpans"]:
@@ -61,7 +73,7 @@ def test_the_function_of_the_slowest_span_is_the_true_one(demo):
     trace, path, _ = spans[slowest]
     named = dict(re.findall(r"^    (\w+\.?\w*) +(.*)$", said, re.M))
     assert (named["span_id"], named["trace_id"], named["url.path"]) == (slowest, trace, path)
-    of_span = said.split(f"--span {slowest} profiles.json\n")[1]
+    of_span = said.split(f"--span {slowest} {profiles_of(folder).name}\n")[1]
     hottest = re.search(r"^ .*%  (\S+) server\.cpp:(\d+) \(shop\)$", of_span, re.M)
     assert hottest[1] == TRUE_FUNCTION[path]
     source = (ROOT / "scripts/links/server.cpp").read_text().splitlines()
@@ -73,7 +85,7 @@ def test_every_sample_of_a_request_has_its_span_and_no_other(demo):
     """The server's own functions identify the request that a sample belongs to."""
     spans = spans_of(demo[1])
     right, missing, wrong = 0, 0, []
-    for (stack, labels), value in aggregate(read_messages(demo[1] / "profiles.json"))["cpu"].samples.items():
+    for (stack, labels), value in aggregate(read_messages(profiles_of(demo[1])))["cpu"].samples.items():
         functions = {frame.name for frame in stack} & set(TRUE_FUNCTION.values())
         ids = dict(labels)
         if not functions:
