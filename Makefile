@@ -285,7 +285,7 @@ check: proto-c ## words, formatting, clang-tidy, cppcheck, shellcheck, both comp
 	@echo "  cppcheck"; cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --suppress=missingIncludeSystem \
 	    --enable=warning,portability -Icommon $(TEST_INCLUDES) $(ALL_SRC)
 	shellcheck -x scripts/otelprof scripts/host/otelprof-host scripts/host/*.sh
-	shellcheck -x scripts/install-deps scripts/demo scripts/demo-python scripts/demo-waits scripts/bundle/fetch-sources scripts/bundle/third-party scripts/bundle/build-libraries scripts/packages/post* scripts/packages/prerm test/collector/build test/deploy/build test/pprof/build test/spans/fetch-headers .ci/run
+	shellcheck -x scripts/install-deps scripts/demo scripts/demo-python scripts/demo-waits scripts/bundle/fetch-sources scripts/bundle/third-party scripts/bundle/build-libraries scripts/bundle/older-names scripts/bundle/needed-glibc scripts/packages/post* scripts/packages/prerm test/collector/build test/deploy/build test/pprof/build test/spans/fetch-headers .ci/run
 	$(MAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1 all
 	$(MAKE) BUILD=$(BUILD)/clang CC=clang WERROR=1 all
 format: ## reformat the C sources

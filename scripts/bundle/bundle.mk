@@ -7,6 +7,9 @@ BUNDLE_BUILD   := $(BUILD)/bundle-build
 BUNDLE_SOURCES ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/otelprof/sources
 BUNDLE_NAME     = libotelprof-$(VERSION)-$(ARCH)
 BUNDLE_TREE    := $(BUNDLE_BUILD)/$(BUNDLE_NAME)
+BUNDLE_OBJECTS  = $(addprefix $(BUNDLE_TREE)/,libotelprof.so libotelprof-flush.so libotelprof-cpp.so)
+# Names the newest glibc that the bundle may need, wherever it is built.
+BUNDLE_GLIBC   := 2.34
 # Names the maintainer in the packages, and the date of everything in them.
 MAINTAINER     ?= The otelprof maintainers <otelprof@example.com>
 SOURCE_DATE_EPOCH ?= $(shell date -u -d $(RELEASED) +%s)
@@ -29,6 +32,7 @@ bundle: ## two objects that need glibc alone, and the command, in build/bundle, 
 	strip --strip-debug -o $(BUNDLE_TREE)/libotelprof.so $(BUNDLE_BUILD)/libotelprof.so
 	strip --strip-debug -o $(BUNDLE_TREE)/libotelprof-flush.so $(BUNDLE_BUILD)/libotelprof-flush.so
 	strip --strip-debug -o $(BUNDLE_TREE)/libotelprof-cpp.so $(BUNDLE_BUILD)/libotelprof-cpp.so
+	scripts/bundle/needed-glibc $(BUNDLE_GLIBC) $(BUNDLE_OBJECTS)
 	install -m 755 scripts/otelprof $(BUNDLE_TREE)
 	$(call install_command_files,$(BUNDLE_TREE),$(BUNDLE_BUILD))
 	scripts/bundle/third-party $(BUNDLE_BUILD)/libraries/sources > $(BUNDLE_BUILD)/THIRD_PARTY.md
@@ -37,7 +41,8 @@ bundle: ## two objects that need glibc alone, and the command, in build/bundle, 
 	$(MAKE) packages
 # Copies the files themselves, too, for users who copy them.
 packages: ## the bundle's tar.gz, .deb, .rpm, OCI image and list of materials (SPDX), of what `make bundle` has built
-	scripts/packages/build --version $(VERSION) --arch $(ARCH) --date $(SOURCE_DATE_EPOCH) --maintainer '$(MAINTAINER)' \
+	glibc=$$(scripts/bundle/needed-glibc $(BUNDLE_GLIBC) $(BUNDLE_OBJECTS)) && \
+	scripts/packages/build --version $(VERSION) --arch $(ARCH) --glibc $$glibc --date $(SOURCE_DATE_EPOCH) --maintainer '$(MAINTAINER)' \
 	    $(BUNDLE_TREE) $(BUNDLE_BUILD)/libraries/bin/cp $(BUNDLE_BUILD)/packages
 	tar -C $(BUNDLE_BUILD) $(same_bytes) -cf - $(BUNDLE_NAME) | gzip -9n > $(BUNDLE_BUILD)/packages/$(BUNDLE_NAME).tar.gz
 	rm -rf $(BUNDLE)

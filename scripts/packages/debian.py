@@ -61,7 +61,7 @@ def write_deb(staged, scratch, file, release):
         write(scratch / "DEBIAN" / name, (HERE / name).read_text(), EXECUTABLE)
     write(scratch / "DEBIAN/conffiles", f"/{SETTINGS}/otelprof.conf\n")
     write(scratch / "DEBIAN/md5sums", "".join(md5sums(scratch)))
-    write(scratch / "DEBIAN/control", filled("control.in", version=release.version, architecture=architecture,
+    write(scratch / "DEBIAN/control", filled("control.in", version=release.version, architecture=architecture, glibc=release.glibc,
                                              maintainer=release.maintainer, size=-(-size_of(staged) // 1024)))
     settle(scratch, release.time)
     # one thread: the number of threads would change the compressed bytes

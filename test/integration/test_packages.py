@@ -41,7 +41,7 @@ def needs(tool):
 
 
 def build(folder, version=VERSION, tree=TREE, **environment):
-    subprocess.run([ROOT / "scripts/packages/build", "--version", version, "--arch", "x86_64", "--date", str(DATE), "--maintainer",
+    subprocess.run([ROOT / "scripts/packages/build", "--version", version, "--arch", "x86_64", "--glibc", "2.34", "--date", str(DATE), "--maintainer",
                     "The otelprof maintainers <otelprof@example.com>", tree, CP, folder],
                    check=True, env={**os.environ, **environment}, cwd=folder.parent)
     return folder
