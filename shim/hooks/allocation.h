@@ -34,15 +34,14 @@ static inline bool allocation_is_sampled(uint64_t size) {
  * under a guard. */
 RARE void allocation_failed(bool sampled);
 
-/* Records the sampled object. */
-RARE void allocation_record(void *object, uint64_t size);
-
-/* Records the object if it is sampled; call this after the allocation. Returns `object`. */
-static inline void *allocation_made(void *object, uint64_t size, bool sampled) {
+/* Records the object if it is sampled; call this after the allocation. Returns `object`. Inlined
+ * always: the walk of a sample steps through each function of ours. */
+__attribute__((always_inline)) static inline void *allocation_made(void *object, uint64_t size,
+                                                                   bool sampled) {
     if (UNLIKELY(!object) && size > 0)
         allocation_failed(sampled);
     else if (UNLIKELY(sampled))
-        allocation_record(object, size);
+        heap_sample(&capture.heap, object, size);
     return object;
 }
 

@@ -157,10 +157,6 @@ void allocation_failed(bool sampled) {
         heap_draw_gap(&capture.heap, profiler_tls.thread);
 }
 
-void allocation_record(void *object, uint64_t size) {
-    heap_sample(&capture.heap, object, size);
-}
-
 void allocation_forget(const void *object) {
     struct live_object taken;
     (void)heap_forget(&capture.heap, object, &taken);

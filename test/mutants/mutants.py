@@ -57,6 +57,7 @@ BREAKS = [
           "!atomic_compare_exchange_strong(&cache->writers, &no_writer, RULE_EMPTYING)",
           "atomic_fetch_or(&cache->writers, RULE_EMPTYING) & no_writer", ("test_rule_cache",)),
     Break("a return address need follow no call", UNWIND + "unwind.c", "return rule.after_call;", "return true;", ("test_unwind",)),
+    Break("a frame pointer behind the stack is followed", UNWIND + "unwind.c", "if (fp >= high)", "if (fp > UINTPTR_MAX - 8)", ("test_unwind",)),
     Break("a signal frame leads downwards", UNWIND + "unwind.c", "if (same_stack && sp <= frame->sp)", "if (same_stack && sp >= frame->sp)",
           ("test_unwind",)),
     Break("a frame of variable size is left by its stack pointer", UNWIND + "code_rule.c",

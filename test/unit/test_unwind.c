@@ -385,6 +385,53 @@ static void an_address_behind_no_call_is_no_caller(void **state) {
     assert_int_equal(frames_above(behind_no_call), 0);
 }
 
+/* A function that finds its caller by its frame pointer, which it has not saved. */
+__asm__(".text\n"
+        ".type keeps_frame_pointer, @function\n"
+        "keeps_frame_pointer:\n"
+        ".cfi_startproc\n"
+        ".cfi_def_cfa %rbp, 16\n"
+        "nop; nop; nop; nop; nop; nop; nop; nop\n"
+        ".cfi_endproc\n"
+        ".size keeps_frame_pointer, . - keeps_frame_pointer\n");
+extern const char keeps_frame_pointer[];
+
+/* Returns how many frames there are where the frame pointer of the leaf has this value, with rules
+ * that are in the cache: word 2 of `stack` is the leaf's frame, word 3 its return address. */
+static uint32_t frames_by_frame_pointer(const uintptr_t stack[5], uintptr_t fp) {
+    const uint64_t registers[REGISTER_COUNT] = {[REGISTER_PC] = (uintptr_t)keeps_frame_pointer,
+                                                [REGISTER_SP] = (uintptr_t)stack,
+                                                [REGISTER_FP] = fp};
+    uint64_t frames[MAX_FRAMES];
+    struct unwind unwind = {.thread_stack = {(uintptr_t)stack, (uintptr_t)(stack + 5)},
+                            .frames = frames,
+                            .max = MAX_FRAMES};
+    for (int round = 0; round < 2; round++)
+        (void)unwind_walk(&unwinder, registers, &unwind);
+    assert_int_equal(frames[0], (uintptr_t)keeps_frame_pointer);
+    return unwind.count;
+}
+
+static void a_frame_pointer_outside_the_stack_is_not_followed(void **state) {
+    (void)state;
+    const uintptr_t stack[5] = {0, 0, 0, (uintptr_t)behind_a_call, 0};
+    const uintptr_t sp = (uintptr_t)stack;
+    const uintptr_t wrong[] = {0,
+                               8,
+                               sp - 16,           /* below the frame: no step */
+                               sp - 4096,         /* below the stack */
+                               sp + 4,            /* not aligned */
+                               sp + sizeof stack, /* behind the stack */
+                               sp + 4096,         /* far behind it */
+                               (uintptr_t)INT64_MAX,
+                               UINTPTR_MAX - 7, /* the CFA is a low address */
+                               UINTPTR_MAX - 15,
+                               UINTPTR_MAX - 23};
+    assert_int_equal(frames_by_frame_pointer(stack, sp + 16), 2);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(frames_by_frame_pointer(stack, wrong[i]), 1);
+}
+
 static void a_smashed_frame_pointer_is_not_followed(void **state) {
     (void)state;
     uint64_t frames[MAX_FRAMES];
@@ -446,6 +493,7 @@ int main(void) {
         cmocka_unit_test(through_handlers_on_another_stack),
         cmocka_unit_test(an_odd_frame_is_finished_by_the_helper),
         cmocka_unit_test(an_address_behind_no_call_is_no_caller),
+        cmocka_unit_test(a_frame_pointer_outside_the_stack_is_not_followed),
         cmocka_unit_test(a_smashed_frame_pointer_is_not_followed),
         cmocka_unit_test(wrong_cfi_is_not_followed),
     };

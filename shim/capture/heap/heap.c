@@ -1,6 +1,7 @@
 #include "heap.h"
 
 #include "allocator/allocation_path.h"
+#include "arch_entry.h"
 #include "arch_machine.h"
 #include "clock.h"
 #include "helper_heap/helper_heap.h"
@@ -336,7 +337,7 @@ static void heap_record_measured(struct heap *heap, struct thread_state *thread,
     thread_end_sample(thread);
 }
 
-PROFILER_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
+PROFILER_TIME ARCH_ANY_STACK void heap_sample(struct heap *heap, void *object, uint64_t size) {
     struct thread_state *const thread = profiler_tls.thread;
     const int saved = errno;
     signal_mask before;

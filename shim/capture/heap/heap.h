@@ -81,8 +81,8 @@ const struct peak_sums *heap_peak_of(const struct heap *heap);
 /* Logs one line when the interval has grown. Context: the helper. */
 void heap_report(struct heap *heap);
 
-/* Records a sampled allocation that succeeded. Context: the malloc hook; profiler_tls.inside is 0.
- */
+/* Records a sampled allocation that succeeded. Works on any stack (arch_entry.h). Context: the
+ * malloc hook; profiler_tls.inside is 0. */
 void heap_sample(struct heap *heap, void *object, uint64_t size);
 /* Removes an object that is about to be freed. If it was sampled, copies it to `*taken` and returns
  * true. */

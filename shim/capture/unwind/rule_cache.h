@@ -101,10 +101,15 @@ static inline uint64_t rule_cache_word(const struct rule_cache *cache, struct ru
     return atomic_load_explicit(&cache->entries[rule_place(key.address)], memory_order_relaxed);
 }
 
+/* Returns true if the word, which must not be 0, holds the key's rule. */
+static inline bool rule_word_has_tag(uint64_t word, uint64_t generation, struct rule_key key) {
+    return (word ^ rule_tag(generation, key)) >> PACKED_LEAF_SHIFT == 0;
+}
+
 /* Returns true if the word holds the key's rule. 0 is an empty entry: only an address in the first
  * pages, where no code is mapped, could have such a tag. */
 static inline bool rule_word_is_for(uint64_t word, uint64_t generation, struct rule_key key) {
-    return (word ^ rule_tag(generation, key)) >> PACKED_LEAF_SHIFT == 0 && word != 0;
+    return rule_word_has_tag(word, generation, key) && word != 0;
 }
 
 static inline uint64_t rule_cache_generation(const struct rule_cache *cache) {

@@ -114,15 +114,28 @@ static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
 
 /* --- the walk --- */
 
-/* Returns true for the rule of nearly every frame: CFA = stack pointer + constant, frame pointer
- * unchanged or saved below the CFA, return address saved below the CFA, too. In a caller, a call
- * must precede the pc. */
-static bool is_plain(uint64_t word, bool is_caller) {
-    return (word >> PACKED_KIND_SHIFT & 15) == RULE_SP && packed_return_offset(word) &&
-           (word >> PACKED_FP_SHIFT & 3) <= FP_AT_CFA &&
-           (word & PACKED_AFTER_CALL) >= (uint64_t)is_caller;
+/* Lists the bits that every plain rule has alike, and their values: CFA = stack pointer or frame
+ * pointer + a constant that is not negative, frame pointer unchanged or saved below the CFA, return
+ * address saved below the CFA, too, and after a call. */
+enum {
+    PLAIN_RETURN = !ARCH_PUSHED_RETURN << PACKED_RETURN_SHIFT,
+    PLAIN_BITS = 7 << (PACKED_KIND_SHIFT + 1) | 2 << PACKED_FP_SHIFT | PACKED_CFA_SIGN |
+                 PACKED_AFTER_CALL | PLAIN_RETURN,
+    PLAIN_VALUES = RULE_SP >> 1 << (PACKED_KIND_SHIFT + 1) | PACKED_AFTER_CALL | PLAIN_RETURN,
+};
+_Static_assert(RULE_SP % 2 == 0 && RULE_FP == RULE_SP + 1 && FP_SAME == 0 && FP_AT_CFA == 1 &&
+                   PACKED_AFTER_CALL == 1,
+               "is_plain() compares all of them at once");
+
+/* Returns true for the rule of nearly every frame. In a leaf, no call need precede the pc. */
+static bool is_plain(uint64_t word, bool leaf) {
+    return ((word | leaf) & PLAIN_BITS) == PLAIN_VALUES;
 }
-_Static_assert(FP_SAME == 0 && FP_AT_CFA == 1, "is_plain() compares them");
+
+/* Returns true if the CFA of a plain rule is the frame pointer + constant. */
+static bool is_plain_by_fp(uint64_t word) {
+    return word >> PACKED_KIND_SHIFT & 1;
+}
 
 /* Returns the address at which the fast loop must stop, because only the general loop lists an
  * interpreter's functions. */
@@ -139,32 +152,39 @@ static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
     const uint64_t generation = rule_cache_generation(unwinder->rules);
     struct rule_key key = key_of(frame);
     uintptr_t sp = frame->sp;
-    uintptr_t fp = frame->fp;
-    bool fp_known = frame->fp_known;
+    uintptr_t fp = frame->fp_known ? frame->fp : UINTPTR_MAX;
     uint32_t count = u->count;
     uintptr_t low = frame->stack.low;
     const uintptr_t high = plain_end(u, frame);
     const uintptr_t moved_by = frame->stack.moved_by;
+    /* as unwinder_is_profiler(); the compiler cannot know that no frame overwrites these values */
+    const uintptr_t profiler = unwinder->profiler_start;
+    const uintptr_t profiler_bytes = unwinder->profiler_end - profiler;
     while (count < u->max) {
         const uint64_t word = rule_cache_word(unwinder->rules, key);
-        const uintptr_t cfa = sp + (word & PACKED_CFA_MASK);
+        uintptr_t base = sp;
+        if (is_plain_by_fp(word)) {
+            if (fp >= high) /* among others, an unknown frame pointer */
+                break;
+            base = fp;
+        }
+        const uintptr_t cfa = base + (word & PACKED_CFA_MASK);
         const uintptr_t slot = cfa + (uintptr_t)packed_return_offset(word);
-        if (!is_plain(word, !key.leaf) || !rule_word_is_for(word, generation, key) ||
-            (word & PACKED_CFA_SIGN) || slot < sp || cfa > high || (cfa & 7))
+        if (!is_plain(word, key.leaf) || !rule_word_has_tag(word, generation, key) || slot < sp ||
+            cfa > high || (cfa & 7))
             break;
         if (word >> PACKED_FP_SHIFT & 1) { /* FP_AT_CFA */
             const uintptr_t saved = cfa + (uintptr_t)packed_fp_offset(word);
             if (saved < low || saved > high - 8)
                 break;
             fp = *(const volatile uintptr_t *)(saved + moved_by);
-            fp_known = true;
         }
         const uintptr_t return_address = *(const volatile uintptr_t *)(slot + moved_by);
         if (return_address == 0)
             break;
         const uintptr_t pc = key.address - !key.leaf;
         u->frames[count] = pc;
-        count += !unwinder_is_profiler(unwinder, pc);
+        count += pc - profiler >= profiler_bytes;
         key = (struct rule_key){arch_return_address(return_address), false};
         sp = low = cfa;
     }
@@ -172,7 +192,7 @@ static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
     if (sp == frame->sp) /* two frames at one address would not be a step */
         return;
     *frame = (struct frame){.is_caller = true,
-                            .fp_known = fp_known,
+                            .fp_known = fp != UINTPTR_MAX,
                             .pc = key.address - 1,
                             .sp = sp,
                             .fp = fp,
