@@ -18,6 +18,8 @@ void thread_begin(struct thread_state *thread, struct stack_range stack) {
     thread->pointer = thread_pointer();
     /* without the kernel's random bytes: a sandbox may forbid that call */
     thread->random = random_first(monotonic_nano(), (uint64_t)getpid(), (uintptr_t)thread);
+    /* pairs with the acquire loads of the id in wait/ and record/: the bounds of the stack are set
+     */
     atomic_store_explicit(&thread->tid, (uint32_t)syscall(SYS_gettid), memory_order_release);
     profiler_tls.stack = stack;
     thread->alloc_settings = settings_version(&capture.settings);

@@ -8,20 +8,22 @@
 
 static bool chunk_segment_ready(struct chunk_pool *pool, uint32_t number) {
     _Atomic uintptr_t *const segment = &pool->segments[(number - 1) / CHUNKS_PER_SEGMENT];
-    if (atomic_load_explicit(segment, memory_order_acquire))
+    if (atomic_load_explicit(segment, memory_order_relaxed))
         return true;
     void *const memory = profiler_memory_part(CHUNK_SEGMENT_BYTES);
     if (!memory)
         return false;
     uintptr_t expected = 0;
-    /* pairs with the acquire in chunk_at() */
+    /* pairs with the acquire in chunk_at(): another thread that uses the segment sees it zeroed */
     if (!atomic_compare_exchange_strong_explicit(segment, &expected, (uintptr_t)memory,
-                                                 memory_order_acq_rel, memory_order_acquire))
+                                                 memory_order_release, memory_order_relaxed))
         /* drops this mapping, because another thread mapped the segment first */
         munmap(memory, CHUNK_SEGMENT_BYTES);
     return true;
 }
 
+/* Takes the chunk that was given back last. The acquire pairs with the release in
+ * chunk_pool_give_back(): what the chunk's former owner did to it is done. */
 static uint32_t chunk_pop_free(struct chunk_pool *pool) {
     uint64_t head = atomic_load_explicit(&pool->free_head, memory_order_acquire);
     while ((uint32_t)head != CHUNK_NONE) {
@@ -31,7 +33,7 @@ static uint32_t chunk_pop_free(struct chunk_pool *pool) {
             __atomic_load_n(&chunk_at(pool, (uint32_t)head)->next, __ATOMIC_RELAXED);
         const uint64_t replacement = ((head >> 32) + 1) << 32 | next;
         if (atomic_compare_exchange_weak_explicit(&pool->free_head, &head, replacement,
-                                                  memory_order_acq_rel, memory_order_acquire))
+                                                  memory_order_acquire, memory_order_acquire))
             return (uint32_t)head;
     }
     return CHUNK_NONE;
@@ -90,6 +92,7 @@ void chunk_pool_give_back(struct chunk_pool *pool, uint32_t number) {
     do {
         __atomic_store_n(&chunk_at(pool, number)->next, (uint32_t)head, __ATOMIC_RELAXED);
         replacement = ((head >> 32) + 1) << 32 | number;
+        /* pairs with the acquire in chunk_pop_free() */
     } while (!atomic_compare_exchange_weak_explicit(&pool->free_head, &head, replacement,
                                                     memory_order_release, memory_order_relaxed));
 }

@@ -64,6 +64,7 @@ void chunk_pool_reset(struct chunk_pool *pool);
 /* Returns the chunk with that number. Context: any. Async-signal-safe: yes. */
 static inline struct chunk *chunk_at(const struct chunk_pool *pool, uint32_t number) {
     const uint32_t index = number - 1;
+    /* pairs with the exchange in chunk_segment_ready() */
     const uintptr_t segment =
         atomic_load_explicit(&pool->segments[index / CHUNKS_PER_SEGMENT], memory_order_acquire);
     return (struct chunk *)(segment + (uintptr_t)(index % CHUNKS_PER_SEGMENT) * CHUNK_BYTES);

@@ -85,6 +85,7 @@ static struct segment *map_segment(uint32_t index) {
 /* Finds or maps the segment; two threads may map it at once. */
 static struct segment *segment_of(uint32_t index) {
     _Atomic uintptr_t *const place = &segments[index / PER_SEGMENT];
+    /* pairs with the exchange below, on another thread */
     uintptr_t present = atomic_load_explicit(place, memory_order_acquire);
     if (present)
         return (struct segment *)present;

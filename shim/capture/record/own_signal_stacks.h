@@ -98,7 +98,9 @@ static inline bool own_signal_stack_has(const struct own_signal_stack *stack, ui
 static inline void own_signal_stack_note_wait(struct own_signal_stack *stack, uintptr_t frame,
                                               uintptr_t returns, const sigset_t *mask) {
     atomic_store_explicit(&stack->wait_frame, 0, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst); /* only a handler of this thread reads these */
+    /* both fences pair with the order in which a handler of this thread, the only reader, finds the
+     * stores */
+    atomic_signal_fence(memory_order_seq_cst);
     stack->wait_return = returns;
     stack->wait_mask = mask;
     atomic_signal_fence(memory_order_seq_cst);

@@ -172,7 +172,7 @@ uint32_t sample_table_keep(struct sample_table *table, struct chunk_pool *pool,
     struct record *const record = record_at(pool, reference);
     for (int i = 0; i < SAMPLE_VALUES; i++)
         record->values[i] += sample->values[i];
-    /* the helper reads last_cpu by sample_table_last_cpu() */
+    /* pairs with the acquire in sample_table_last_cpu(): the helper reads the record */
     if (sample->kind == SAMPLE_CPU && sample->frame_count)
         __atomic_store_n(&table->last_cpu, reference, __ATOMIC_RELEASE);
     return reference;

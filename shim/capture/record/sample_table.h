@@ -74,6 +74,7 @@ uint32_t sample_table_keep(struct sample_table *table, struct chunk_pool *pool,
 /* Returns the record of the CPU sample that was added last; 0: no such sample since the table was
  * drained. Context: the helper, while the owner continues to add. */
 static inline uint32_t sample_table_last_cpu(const struct sample_table *table) {
+    /* pairs with the release in sample_table_keep() */
     return __atomic_load_n(&table->last_cpu, __ATOMIC_ACQUIRE);
 }
 

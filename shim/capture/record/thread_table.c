@@ -33,6 +33,7 @@ size_t thread_table_first_bytes(const struct thread_table *table) {
 }
 
 struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index) {
+    /* pairs with the exchange in slot_segment_ready() */
     const uintptr_t segment =
         atomic_load_explicit(&table->segments[index / THREADS_PER_SEGMENT], memory_order_acquire);
     if (!segment)
@@ -44,7 +45,7 @@ struct thread_state *thread_table_at(const struct thread_table *table, uint32_t 
 
 static bool slot_segment_ready(struct thread_table *table, uint32_t index) {
     _Atomic uintptr_t *const segment = &table->segments[index / THREADS_PER_SEGMENT];
-    if (atomic_load_explicit(segment, memory_order_acquire))
+    if (atomic_load_explicit(segment, memory_order_relaxed))
         return true;
     void *const memory = profiler_memory_part(thread_segment_bytes(table));
     if (!memory)
@@ -52,20 +53,21 @@ static bool slot_segment_ready(struct thread_table *table, uint32_t index) {
     uintptr_t expected = 0;
     /* pairs with the acquire in thread_table_at() */
     if (!atomic_compare_exchange_strong_explicit(segment, &expected, (uintptr_t)memory,
-                                                 memory_order_acq_rel, memory_order_acquire))
+                                                 memory_order_release, memory_order_relaxed))
         profiler_memory_unmap(memory, thread_segment_bytes(table));
     return true;
 }
 
 /* --- lists of slots: stacks whose head carries a tag against the ABA problem (Treiber 1986) --- */
 
+/* Pairs with the release in slot_push(): what the slot's former owner did to it is done. */
 static struct thread_state *slot_pop(const struct thread_table *table, _Atomic uint64_t *list) {
     uint64_t head = atomic_load_explicit(list, memory_order_acquire);
     while ((uint32_t)head != 0) {
         struct thread_state *const thread = thread_table_at(table, (uint32_t)head - 1);
         const uint32_t next = __atomic_load_n(&thread->next_free, __ATOMIC_RELAXED);
         const uint64_t replacement = ((head >> 32) + 1) << 32 | next;
-        if (atomic_compare_exchange_weak_explicit(list, &head, replacement, memory_order_acq_rel,
+        if (atomic_compare_exchange_weak_explicit(list, &head, replacement, memory_order_acquire,
                                                   memory_order_acquire))
             return thread;
     }
@@ -78,6 +80,7 @@ static void slot_push(_Atomic uint64_t *list, struct thread_state *thread) {
     do {
         __atomic_store_n(&thread->next_free, (uint32_t)head, __ATOMIC_RELAXED);
         replacement = ((head >> 32) + 1) << 32 | (thread->index + 1);
+        /* pairs with the acquire in slot_pop() */
     } while (!atomic_compare_exchange_weak_explicit(list, &head, replacement, memory_order_release,
                                                     memory_order_relaxed));
 }
@@ -87,8 +90,9 @@ static struct thread_state *slot_take_fresh(struct thread_table *table) {
     while (index < THREAD_SEGMENTS * THREADS_PER_SEGMENT) {
         if (!slot_segment_ready(table, index))
             return NULL;
+        /* pairs with the acquire in thread_table_count(): the segment is there */
         if (!atomic_compare_exchange_weak_explicit(&table->fresh, &index, index + 1,
-                                                   memory_order_acq_rel, memory_order_relaxed))
+                                                   memory_order_release, memory_order_relaxed))
             continue;
         struct thread_state *const thread = thread_table_at(table, index);
         thread->index = index;
@@ -125,7 +129,8 @@ struct thread_state *thread_table_take(struct thread_table *table) {
 }
 
 void thread_table_give_back(struct thread_table *table, struct thread_state *thread) {
-    atomic_store_explicit(&thread->tid, 0, memory_order_release);
+    /* relaxed: a thread that finds 0 reads nothing else of the slot */
+    atomic_store_explicit(&thread->tid, 0, memory_order_relaxed);
     slot_push(&table->free_head, thread);
 }
 
@@ -196,6 +201,7 @@ bool thread_table_is_wiped(const struct thread_table *table) {
 
 enum { CLOSE_ROUNDS = 20000 }; /* waits at most so many rounds of wait.h */
 
+/* Pairs with thread_begin_sample() and thread_end_sample(). */
 static bool no_thread_samples(void *context) {
     const struct thread_table *const table = context;
     for (uint32_t i = 0; i < thread_table_count(table); i++)
@@ -250,7 +256,8 @@ void thread_table_harvest(struct thread_table *table,
     for (uint32_t i = 0; i < count; i++) {
         struct thread_state *const thread = thread_table_at(table, i);
         const uint32_t now = atomic_load_explicit(&thread->generation, memory_order_relaxed);
-        /* visits the records first that an earlier harvest had to leave */
+        /* visits the records first that an earlier harvest had to leave; pairs with the stores of
+         * `using` in thread_record() */
         if (has_records(thread, 1 - now) &&
             atomic_load_explicit(&thread->using, memory_order_seq_cst) != 1 + (1 - now))
             sample_table_drain(&thread->tables[1 - now], &table->pool, visit, arg);

@@ -221,6 +221,7 @@ static inline bool thread_is_wiped(const struct thread_state *thread) {
 struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index);
 
 static inline uint32_t thread_table_count(const struct thread_table *table) {
+    /* pairs with the exchange in slot_take_fresh() */
     return atomic_load_explicit(&table->fresh, memory_order_acquire);
 }
 
@@ -234,6 +235,7 @@ static inline bool thread_begin_sample(const struct thread_table *table,
     return !atomic_load_explicit(&table->is_closed, memory_order_seq_cst);
 }
 static inline void thread_end_sample(struct thread_state *thread) {
+    /* pairs with the load in thread_table_close(): the sample is recorded */
     atomic_store_explicit(&thread->samples_now, false, memory_order_release);
 }
 

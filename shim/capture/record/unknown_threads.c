@@ -42,6 +42,8 @@ static uint32_t *tid_place(const struct tid_set *set, uint32_t tid) {
     return &set->tids[i];
 }
 
+/* Reads the id before whatever count_thread() reads next; pairs with the store in
+ * thread_begin(). */
 static uint32_t tid_at(const struct thread_table *table, uint32_t index) {
     return atomic_load_explicit(&thread_table_at(table, index)->tid, memory_order_acquire);
 }

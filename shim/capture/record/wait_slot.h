@@ -85,6 +85,7 @@ static inline void wait_slot_begin(struct wait_slot *slot, const struct hook_cal
 /* Clears the slot. Context: as wait_slot_begin(). */
 static inline void wait_slot_end(struct wait_slot *slot) {
     const uint64_t number = atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED);
+    /* pairs with the acquire loads of the number in wait_observe.c */
     atomic_store_explicit(&slot->sequence, (number | 1) + 1, memory_order_release);
 }
 

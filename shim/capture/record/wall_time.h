@@ -42,16 +42,19 @@ static inline void wall_clear(struct wall_time *wall) {
  * profiler. Context: the thread itself. Async-signal-safe: yes. */
 static inline void wall_leave(struct wall_time *wall, uint64_t now) {
     uint64_t none = 0;
+    /* pairs with wall_is_left() and wall_present() */
     (void)atomic_compare_exchange_strong(&wall->left_ns, &none, now);
 }
 
 /* Returns true after wall_leave(). */
 static inline bool wall_is_left(const struct wall_time *wall) {
+    /* pairs with wall_leave() */
     return atomic_load_explicit(&wall->left_ns, memory_order_acquire) != 0;
 }
 
 /* Returns `now`, or the time of the account's end if that is earlier. */
 static inline uint64_t wall_present(const struct wall_time *wall, uint64_t now) {
+    /* pairs with wall_leave() */
     const uint64_t left_ns = atomic_load_explicit(&wall->left_ns, memory_order_acquire);
     return left_ns && left_ns < now ? left_ns : now;
 }
