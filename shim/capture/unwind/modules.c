@@ -21,9 +21,11 @@ enum {
 
 /* --- intervals --- */
 
-/* Begins an interval: samples recorded from now on are distinct from earlier ones. */
+/* Begins an interval: samples recorded from now on are distinct from earlier ones. Relaxed, as
+ * modules_interval(): a sample on another thread, while the object is being loaded or unloaded, may
+ * get either number. */
 static void begin_interval(struct modules *modules) {
-    atomic_fetch_add_explicit(&modules->interval, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&modules->interval, 1, memory_order_relaxed);
 }
 
 /* Names the two intervals between which a change may have happened: after the first, and no later
@@ -161,6 +163,7 @@ bool modules_start(struct modules *modules) {
         snapshot->modules[i].last_interval = UINT64_MAX;
     modules->seen_interval = 1;
     atomic_store(&modules->interval, 1);
+    /* pairs with the acquire in modules_find() */
     atomic_store_explicit(&modules->current, snapshot, memory_order_release);
     return snapshot != NULL;
 }
@@ -400,6 +403,7 @@ const struct module_snapshot *modules_of_harvest(const struct modules *modules) 
 
 /* --- unloading --- */
 
+/* Pairs with modules_open() and modules_hold(), which announce a reader, and with their ends. */
 static bool has_no_reader(void *modules) {
     return atomic_load_explicit(&((struct modules *)modules)->readers, memory_order_seq_cst) == 0;
 }
@@ -411,6 +415,7 @@ void modules_begin_unload(struct modules *modules) {
 }
 
 void modules_end_unload(struct modules *modules) {
+    /* pairs with the load of `unloads` in modules_open(): the loader has unmapped the object */
     atomic_fetch_sub_explicit(&modules->unloads, 1, memory_order_release);
 }
 

@@ -130,7 +130,7 @@ void modules_after_fork(struct modules *modules, uint32_t own_unloads);
 enum modules_result modules_open(struct modules *modules, uintptr_t pc, uint32_t own_unloads,
                                  struct cfi_tables *tables);
 static inline void modules_close(struct modules *modules, const struct cfi_tables *tables) {
-    if (!tables->fixed)
+    if (!tables->fixed) /* pairs with has_no_reader(): the tables were read before */
         atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
 }
 
@@ -139,6 +139,7 @@ static inline void modules_close(struct modules *modules, const struct cfi_table
  * way on any thread. Context: any. Async-signal-safe: yes. */
 bool modules_hold(struct modules *modules);
 static inline void modules_release(struct modules *modules) {
+    /* pairs with has_no_reader() */
     atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
 }
 

@@ -29,6 +29,7 @@ struct registered_index {
 
 /* --- changes --- */
 
+/* Pairs with the release in registered_tables_unlock(). */
 static bool registered_tables_try_lock(void *tables) {
     return !atomic_exchange_explicit(&((struct registered_tables *)tables)->busy, true,
                                      memory_order_acquire);
@@ -261,6 +262,7 @@ static const struct registered_function *find_on_page(struct registered_index *i
             *found = place->registration;
             return f;
         }
+        /* pairs with the store of the first place of the list, which came after this one */
         place = atomic_load_explicit(&place->next, memory_order_acquire);
     }
     return NULL;

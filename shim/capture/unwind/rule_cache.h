@@ -113,6 +113,7 @@ static inline bool rule_word_is_for(uint64_t word, uint64_t generation, struct r
 }
 
 static inline uint64_t rule_cache_generation(const struct rule_cache *cache) {
+    /* pairs with the store in rule_cache_end_pause(): the words of former rounds are gone */
     return atomic_load_explicit(&cache->generation, memory_order_acquire);
 }
 
