@@ -55,6 +55,7 @@ static inline _Atomic uint8_t *address_filter_at(const struct address_filter *fi
  * Context: calm. */
 static inline void address_filter_open(struct address_filter *filter, _Atomic uint8_t *counters) {
     atomic_store_explicit(&filter->counters, counters, memory_order_relaxed);
+    /* pairs with the acquire in address_filter_at() */
     atomic_store_explicit(&filter->mask, ADDRESS_FILTER_ENTRIES - 1, memory_order_release);
 }
 

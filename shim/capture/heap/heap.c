@@ -180,6 +180,7 @@ static void heap_keep_within_bound(struct heap *heap, struct thread_state *threa
     if (atomic_load_explicit(&heap->live.count, memory_order_relaxed) <=
         heap->config->heap_max_live)
         return;
+    /* the exchange and the store below pair with each other: one thread at a time subsamples */
     if (atomic_exchange_explicit(&heap->subsampling, true, memory_order_acquire))
         return;
     heap_subsample(heap, thread);

@@ -79,6 +79,7 @@ void heap_peak_reset(struct heap_peak *peak) {
 /* --- on the program's threads --- */
 
 void heap_peak_set_alarm(struct heap_peak *peak, void (*alarm)(void)) {
+    /* pairs with the acquire in peak_ring(): what `alarm` uses is ready */
     atomic_store_explicit(&peak->alarm, alarm, memory_order_release);
 }
 
@@ -98,6 +99,7 @@ static void peak_ring(struct heap_peak *peak, uint64_t bytes, uint64_t ring_at) 
                                                  bytes + bytes / PEAK_GROWTH, memory_order_relaxed,
                                                  memory_order_relaxed))
         return; /* another thread raises the alarm */
+    /* pairs with heap_peak_set_alarm() */
     void (*const alarm)(void) = atomic_load_explicit(&peak->alarm, memory_order_acquire);
     /* pairs with the exchange in heap_peak_poll() */
     atomic_store_explicit(&peak->rung, true, memory_order_release);
@@ -193,6 +195,7 @@ bool heap_peak_poll(struct heap_peak *peak, const struct live_table *live,
     const uint64_t before = clock();
     if (before < heap_peak_next_poll(peak))
         return false;
+    /* pairs with the store in peak_ring() */
     const bool was_rung = atomic_exchange_explicit(&peak->rung, false, memory_order_acquire);
     bool was_kept = false;
     if (heap_peak_begin(peak, live)) {

@@ -103,6 +103,7 @@ static struct bucket live_level_bucket(const struct live_table *table, uint32_t 
 static bool find_key(const struct live_table *table, uintptr_t address, uint64_t *slot,
                      uint64_t *key) {
     const uint64_t hash = hash_word(0, address);
+    /* pairs with use_level(): the memory of these levels is open */
     const uint32_t levels = atomic_load_explicit(&table->levels_used, memory_order_acquire);
     for (uint32_t level = 0; level < levels; level++) {
         const struct bucket bucket = live_level_bucket(table, level, hash);
@@ -181,7 +182,8 @@ static void live_table_publish(struct live_table *table, uint64_t slot, uint64_t
                           memory_order_release);
 }
 
-/* Marks a level as used, before an object is published there: removals search used levels only. */
+/* Marks a level as used, before an object is published there: removals search used levels only.
+ * Pairs with the acquire loads of `levels_used`. */
 static void use_level(struct live_table *table, uint32_t level) {
     uint32_t used = atomic_load_explicit(&table->levels_used, memory_order_relaxed);
     while (used <= level &&
@@ -238,6 +240,7 @@ bool live_table_remove(struct live_table *table, uintptr_t address, struct live_
 /* --- all objects --- */
 
 static uint64_t used_slots(const struct live_table *table) {
+    /* pairs with use_level() */
     const uint32_t levels = atomic_load_explicit(&table->levels_used, memory_order_acquire);
     return live_level_end(&table->levels[levels - 1]);
 }
@@ -246,6 +249,7 @@ static uint64_t used_slots(const struct live_table *table) {
  * read. */
 static bool read_object(const struct live_table *table, uint64_t slot, uint64_t *key,
                         struct live_object *object) {
+    /* pairs with the store of the key in live_table_publish() */
     *key = atomic_load_explicit(&table->keys[slot], memory_order_acquire);
     if (key_address(*key) <= address_taken)
         return false;

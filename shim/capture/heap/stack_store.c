@@ -46,6 +46,7 @@ void stack_store_reset(struct stack_store *store) {
 /* --- threads in an arena --- */
 
 static uint32_t present_arena(const struct stack_store *store) {
+    /* pairs with the increment in stack_store_flip() */
     return atomic_load_explicit(&store->epoch, memory_order_seq_cst) % 2;
 }
 
@@ -61,6 +62,7 @@ uint32_t stack_store_enter(struct stack_store *store) {
 }
 
 void stack_store_leave(struct stack_store *store, uint32_t arena) {
+    /* pairs with has_no_user(): the thread's stores to the arena come before the arena is reset */
     atomic_fetch_sub_explicit(&store->users[arena], 1, memory_order_release);
 }
 
@@ -107,6 +109,7 @@ uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint6
     struct arena_head *const head = head_of(store, arena);
     const uint64_t hash = hash_words(hash_word(flags, interval), frames, count);
     _Atomic uint32_t *const bucket = &head->buckets[hash % STACK_STORE_BUCKETS];
+    /* pairs with the exchange below, on another thread */
     uint32_t newest = atomic_load_explicit(bucket, memory_order_acquire);
     const uint32_t known = find_stored(store, arena, newest, frames, count, flags, interval, hash);
     if (known != STACK_NONE)
@@ -125,7 +128,7 @@ uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint6
     memcpy(stack->frames, frames, count * 8u);
     do {
         stack->next = newest;
-        /* pairs with the acquire load of the bucket above */
+        /* the exchange pairs with the acquire load of the bucket above */
     } while (!atomic_compare_exchange_weak_explicit(bucket, &newest, place, memory_order_release,
                                                     memory_order_acquire));
     return arena << ARENA_SHIFT | place;
@@ -133,6 +136,7 @@ uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint6
 
 /* --- flipping --- */
 
+/* Pairs with stack_store_enter() and stack_store_leave(). */
 static bool has_no_user(void *users) {
     return atomic_load_explicit((_Atomic uint32_t *)users, memory_order_seq_cst) == 0;
 }
@@ -151,6 +155,7 @@ void stack_store_flip(struct stack_store *store, void (*evacuate)(void *arg), vo
         if (used_of(store, arena) < store->flip_at)
             return;
         store->evacuating = true;
+        /* pairs with stack_store_enter(): changes, then checks for users */
         atomic_fetch_add_explicit(&store->epoch, 1, memory_order_seq_cst);
     }
     const uint32_t present = present_arena(store);

@@ -70,6 +70,7 @@ uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint6
  * stack was evacuated; a reference from before the last two flips may now refer to another stack.
  * Context: any. */
 static inline uint32_t stack_store_epoch(const struct stack_store *store) {
+    /* pairs with the increment in stack_store_flip() */
     return atomic_load_explicit(&store->epoch, memory_order_acquire);
 }
 

@@ -100,6 +100,7 @@ static bool open_heap(void) {
     if (h->refused)
         return false;
     atomic_store_explicit(&h->start, (uintptr_t)h->pages.runs.base, memory_order_relaxed);
+    /* pairs with helper_heap_holds() on threads of the program */
     atomic_store_explicit(&h->size, (uintptr_t)h->pages.runs.limit * PAGE_BYTES,
                           memory_order_release);
     return true;
@@ -123,7 +124,8 @@ static void helper_heap_lock(void) {
     uint32_t unlocked = 0;
     if (is_worker()) {
         atomic_store_explicit(&helper_heap.entered, true, memory_order_relaxed);
-        /* a signal handler that interrupts the work after this point sees the flag */
+        /* a signal handler that interrupts the work after this point sees the flag; pairs with the
+         * fence in helper_heap_unlock() */
         atomic_signal_fence(memory_order_seq_cst);
     }
     if (atomic_compare_exchange_strong(&helper_heap.lock, &unlocked, 1))
@@ -135,7 +137,7 @@ static void helper_heap_lock(void) {
 static void helper_heap_unlock(void) {
     if (atomic_exchange(&helper_heap.lock, 0) == 2)
         futex_wake(&helper_heap.lock);
-    atomic_signal_fence(memory_order_seq_cst);
+    atomic_signal_fence(memory_order_seq_cst); /* pairs with the one in helper_heap_lock() */
     if (is_worker())
         atomic_store_explicit(&helper_heap.entered, false, memory_order_relaxed);
 }
@@ -156,6 +158,7 @@ static void free_remote(void) {
     }
 }
 
+/* Pairs with the exchange in free_remote(): the helper sees the object's link. */
 static void free_from_afar(void *object) {
     void *head = atomic_load_explicit(&helper_heap.freed, memory_order_relaxed);
     do

@@ -45,7 +45,9 @@ bool page_runs_open(struct page_runs *runs, size_t bytes, size_t alignment) {
     }
     *runs = (struct page_runs){
         .pages = pages, .alignment = alignment, .limit = limit, .ceiling = limit};
-    atomic_signal_fence(memory_order_seq_cst); /* a child forked in between has no range */
+    /* a child that another thread forks in between has no range; pairs with the fork's copy alone
+     */
+    atomic_signal_fence(memory_order_seq_cst);
     runs->base = base;
     return true;
 }
@@ -54,7 +56,7 @@ bool page_runs_open(struct page_runs *runs, size_t bytes, size_t alignment) {
 void page_runs_close(struct page_runs *runs) {
     const struct page_runs closed = *runs;
     runs->base = NULL;
-    atomic_signal_fence(memory_order_seq_cst);
+    atomic_signal_fence(memory_order_seq_cst); /* pairs with the fork's copy, as above */
     profiler_memory_unmap(closed.base, (size_t)closed.limit * PAGE_BYTES);
     profiler_memory_unmap(closed.pages, table_bytes(closed.limit));
     *runs = (struct page_runs){.base = NULL};
