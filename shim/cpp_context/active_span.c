@@ -121,7 +121,8 @@ static enum layout layout_of(const void *context, struct api_build *build) {
 
 /* --- giving up ownership --- */
 
-/* Releases a pointer as ~shared_ptr() in libstdc++ does. */
+/* Releases a pointer as ~shared_ptr() in libstdc++ does. The decrements pair with those of the
+ * other owners, which are the program's. */
 static void release_shared(const struct shared *pointer) {
     struct counted *const owners = (struct counted *)pointer->owners;
     if (__atomic_fetch_sub(&owners->uses, 1, __ATOMIC_ACQ_REL) != 1)

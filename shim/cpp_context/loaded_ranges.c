@@ -21,6 +21,7 @@ void loaded_ranges_begin(void) {
     /* pairs with the two reads in loaded_range_at() */
     atomic_fetch_add_explicit(&loaded_ranges.version, 1, memory_order_seq_cst);
     atomic_store_explicit(&loaded_ranges.count, 0, memory_order_relaxed);
+    /* pairs with the fence in loaded_range_at() */
     atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -31,6 +32,7 @@ static void range_add(uintptr_t start, uintptr_t size, uint32_t kinds) {
     atomic_store_explicit(&loaded_ranges.all[at].start, start, memory_order_relaxed);
     atomic_store_explicit(&loaded_ranges.all[at].size, size, memory_order_relaxed);
     atomic_store_explicit(&loaded_ranges.all[at].kinds, kinds, memory_order_relaxed);
+    /* pairs with the acquire in range_find() */
     atomic_store_explicit(&loaded_ranges.count, at + 1, memory_order_release);
 }
 
@@ -45,14 +47,17 @@ void loaded_ranges_add(const struct dl_phdr_info *object) {
 }
 
 void loaded_ranges_end(void) {
+    /* pairs with the two reads in loaded_range_at() */
     atomic_fetch_add_explicit(&loaded_ranges.version, 1, memory_order_seq_cst);
 }
 
 uint32_t loaded_ranges_version(void) {
+    /* pairs with loaded_ranges_begin() and loaded_ranges_end() */
     return atomic_load_explicit(&loaded_ranges.version, memory_order_seq_cst);
 }
 
 static size_t range_find(uintptr_t address, size_t most, enum range_kind kind) {
+    /* pairs with the release in range_add() */
     const uint32_t known = atomic_load_explicit(&loaded_ranges.count, memory_order_acquire);
     for (uint32_t i = 0; i < known; i++) {
         const uintptr_t start =
@@ -73,6 +78,8 @@ size_t loaded_range_at(uintptr_t address, size_t most, enum range_kind kind) {
     if (before % 2)
         return 0;
     const size_t size = range_find(address, most, kind);
+    /* pairs with the fence in loaded_ranges_begin(): if a range of a later list was read, the later
+     * version is read, too */
     atomic_thread_fence(memory_order_seq_cst);
     return loaded_ranges_version() == before ? size : 0;
 }

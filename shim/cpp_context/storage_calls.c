@@ -292,5 +292,6 @@ void storage_calls_follow(unsigned storage, const uintptr_t *functions, unsigned
     followed->build.abi = abi;
     atomic_store_explicit(&followed->build.layout, 0, memory_order_relaxed);
     atomic_store_explicit(&followed->build.doubts, 0, memory_order_relaxed);
-    atomic_store_explicit(&followed->is_unreleasable, false, memory_order_release);
+    /* storage_table_replace() publishes all of this to the threads that call the hooks */
+    atomic_store_explicit(&followed->is_unreleasable, false, memory_order_relaxed);
 }

@@ -128,8 +128,9 @@ bool storage_table_replace(uintptr_t table, uintptr_t get_current, uintptr_t att
     const bool locked = !(before & PROT_WRITE);
     if (locked && mprotect((void *)start, end - start, before | PROT_WRITE) != 0)
         return false;
-    /* replaces attach first, so that every context that the hook of attach has seen is detached by
-     * the hook of detach */
+    /* replaces attach last, so that every context that the hook of attach has seen is detached by
+     * the hook of detach. Each store pairs with the load of the entry in the program's calls: the
+     * storage is ready when a hook runs */
     _Atomic uintptr_t *const slots = (_Atomic uintptr_t *)table;
     atomic_store_explicit(&slots[STORAGE_GET_CURRENT], get_current, memory_order_release);
     atomic_store_explicit(&slots[STORAGE_DETACH], detach, memory_order_release);

@@ -46,8 +46,8 @@ static inline struct thread_spans *this_thread(void) {
 
 /* --- publishing --- */
 
-/* Orders writes for a reader that interrupts this thread, for which the compiler's order
- * suffices. */
+/* Orders writes for a reader that interrupts this thread, for which the compiler's order suffices:
+ * pairs with no fence. */
 static void keep_order(void) {
     atomic_signal_fence(memory_order_seq_cst);
 }
