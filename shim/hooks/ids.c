@@ -35,12 +35,13 @@ static void ids_resolve(const char *name, void *call) {
 }
 
 static void know_next(void) {
+    /* pairs with the release store below */
     if (atomic_load_explicit(&next.are_known, memory_order_acquire))
         return;
 #define HOOKED(...)
 #define HOOKED_ID(number, call, name, parameters, arguments) ids_resolve(#name, &next.name);
 #include "hooked.def"
-    /* pairs with the acquire load above */
+    /* pairs with the acquire load above: a thread that finds true finds the functions */
     atomic_store_explicit(&next.are_known, true, memory_order_release);
 }
 

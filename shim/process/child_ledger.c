@@ -175,7 +175,7 @@ static void search_ancestor(void) {
 
 void child_ledger_begin(const struct descriptor_table *table) {
     /* forgets the mapping first: another thread may fork in between, and the child must not unmap
-     * it again */
+     * it again. The fence pairs with the fork's copy alone */
     struct ledger *const stale = children.stale;
     children.stale = NULL;
     atomic_signal_fence(memory_order_seq_cst);

@@ -18,10 +18,8 @@ static struct program_context *make_context(struct thread_state *thread) {
     if (profiler_tls.inside >= OWN_WORK || atomic_load(&capture_is_off) || thread_is_wiped(thread))
         return NULL;
     struct program_context *const own = program_context_make(thread->index);
-    atomic_signal_fence(
-        /* stores the members in this order, so that a signal handler that sees the context finds it
-         * empty */
-        memory_order_seq_cst);
+    /* pairs with the handlers of this thread: one that sees the context finds it empty */
+    atomic_signal_fence(memory_order_seq_cst);
     profiler_tls.program_context = own;
     thread->program_context = own;
     return own;

@@ -15,8 +15,8 @@ enum { OWN_FORM = 0x07e10001 };
 enum { SEGMENTS = 1024, PER_SEGMENT = 64, PAGE = ARCH_LARGEST_PAGE_BYTES };
 enum { SEGMENT_BYTES = (sizeof(struct program_context) * PER_SEGMENT + PAGE - 1) / PAGE * PAGE };
 
-/* Keeps a writer's stores in order for handlers that interrupt it. The helper, which reads a
- * blocked thread's context, has its partner in program_context_copy(). */
+/* Keeps a writer's stores in order for handlers that interrupt it. Pairs with the fence in
+ * program_context_copy(), by which the helper reads a blocked thread's context. */
 static void compiler_barrier(void) {
     atomic_signal_fence(memory_order_seq_cst);
 }
@@ -302,12 +302,12 @@ bool program_context_copy(const struct program_context *programs, struct program
 static _Atomic uintptr_t segments[SEGMENTS];
 
 static uintptr_t segment_at(_Atomic uintptr_t *segment) {
+    /* pairs with the exchange below, on another thread */
     uintptr_t there = atomic_load_explicit(segment, memory_order_acquire);
     if (there)
         return there;
     void *const memory = profiler_memory_take(SEGMENT_BYTES);
-    /* pairs with the acquire above, on another thread */
-    if (!memory ||
+    if (!memory || /* the exchange pairs with the acquire above */
         atomic_compare_exchange_strong_explicit(segment, &there, (uintptr_t)memory,
                                                 memory_order_acq_rel, memory_order_acquire))
         return (uintptr_t)memory;

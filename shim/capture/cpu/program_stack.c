@@ -59,10 +59,11 @@ static int error_of(const stack_t *wanted) {
 /* --- the program's settings --- */
 
 /* Stores a setting in steps: a handler that comes in between finds no stack, never a stack with the
- * size of another. */
+ * size of another. The fences pair with nothing but the order in which a handler of this thread
+ * finds the stores. */
 static void program_stack_store(stack_t *place, stack_t kept) {
     place->ss_size = 0;
-    atomic_signal_fence(memory_order_seq_cst); /* the reader is a handler of this thread */
+    atomic_signal_fence(memory_order_seq_cst);
     place->ss_sp = kept.ss_sp;
     place->ss_flags = kept.ss_flags;
     atomic_signal_fence(memory_order_seq_cst);

@@ -201,6 +201,7 @@ bool sampler_is_on(void) {
  * a new thread publishes itself and then loads the setting. So at least one of the two sees the
  * other. */
 static void begin_charge(struct thread_state *thread) {
+    /* pairs with the store of `off`, after which the threads of the table are scanned */
     atomic_thread_fence(memory_order_seq_cst);
     if (!atomic_load(&sampler.timers.off))
         return;

@@ -282,6 +282,7 @@ static uint32_t python_functions_keep(const struct found *found) {
     uint64_t hash;
     if (!hash_found(found, &hash))
         return 0;
+    /* pairs with the exchange in python_functions_publish() */
     const uint32_t newest =
         atomic_load_explicit(&functions->buckets[hash % BUCKETS], memory_order_acquire);
     const uint32_t known = find_same(found, newest, 0, hash);

@@ -38,7 +38,7 @@ struct python_pages *python_page_sets_take(struct python_page_sets *sets) {
 }
 
 void python_page_sets_give(struct python_page_sets *sets, struct python_pages *pages) {
-    if (pages)
+    if (pages) /* pairs with the acquire in python_page_sets_take() */
         atomic_fetch_and_explicit(&sets->taken, ~(1u << (pages - sets->sets)),
                                   memory_order_release);
 }

@@ -29,6 +29,8 @@ unsigned libc_threads_count(void) {
 }
 
 void libc_set_single_threaded(bool single) {
+    /* pairs with no acquire: libc and libstdc++ read the variable by plain loads. The system call
+     * that starts a second thread comes after the store */
     if (single_threaded)
         __atomic_store_n(single_threaded, single, __ATOMIC_SEQ_CST);
 }

@@ -29,6 +29,7 @@ static void resolve_calls(void) {
 }
 
 const struct next_calls *next_calls(void) {
+    /* the load and the store pair with each other: a thread that finds true finds the calls */
     if (!atomic_load_explicit(&next.is_ready, memory_order_acquire)) {
         resolve_calls();
         atomic_store_explicit(&next.is_ready, true, memory_order_release);

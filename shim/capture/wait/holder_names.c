@@ -37,6 +37,7 @@ void holder_names_end(uint32_t tid) {
 bool holder_names_read(uint32_t tid, char name[static THREAD_NAME_BYTES]) {
     const uint32_t place = tid % PLACES;
     uint64_t words[THREAD_NAME_BYTES / 8];
+    /* the acquire pairs with holder_names_end() */
     if (!tid || atomic_load(&names[place].tid) != tid ||
         !atomic_load_explicit(&names[place].has_ended, memory_order_acquire))
         return false;

@@ -11,6 +11,7 @@ static bool has_last_stack(const struct thread_table *threads, uint32_t referenc
 
 bool last_stack_of(const struct thread_table *threads, const struct thread_state *thread,
                    struct sample *stack) {
+    /* pairs with thread_begin() */
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
     const uint32_t now = atomic_load_explicit(&thread->generation, memory_order_relaxed);
     return has_last_stack(threads, sample_table_last_cpu(&thread->tables[now]), tid, stack) ||

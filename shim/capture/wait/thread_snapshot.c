@@ -77,6 +77,7 @@ static enum thread_run_state observe_again(struct snapshot *snapshot, struct thr
 
 /* Skips retired threads, because another thread may have their id. */
 static void show_thread(struct snapshot *snapshot, struct thread_state *thread) {
+    /* pairs with thread_begin() */
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
     enum thread_run_state run_state = RUN_UNKNOWN;
     if (!tid || atomic_load(&thread->retired))

@@ -34,6 +34,7 @@ static void record_pending(struct wait_sampler *waits, struct thread_state *thre
 }
 
 struct wait_account *wait_account_of(struct wait_sampler *waits, struct thread_state *thread) {
+    /* pairs with thread_begin() */
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
     const uint64_t begun_ns = thread->wall.begun_ns;
     struct wait_account *const account = wait_account_at(waits->accounts, thread->index);
@@ -55,6 +56,7 @@ struct wait_account *wait_account_of(struct wait_sampler *waits, struct thread_s
 
 /* --- the same wait --- */
 
+/* Pairs with wait_slot_begin() and wait_slot_end(). */
 static uint64_t sequence_of(const struct thread_state *thread) {
     return atomic_load_explicit(&thread->wait_slot.sequence, memory_order_acquire);
 }

@@ -78,7 +78,8 @@ static enum outcome read_once(struct process_context *c, uint64_t address,
         return CONTEXT_BUSY;
     if (address == c->address && header.published_nano == c->published_nano)
         return CONTEXT_SAME;
-    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* as in is_unchanged() */
+    /* pairs with the publisher's fences, as in is_unchanged() */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     const enum outcome outcome = read_payload(c, address, &header, set);
     if (outcome != CONTEXT_BUSY)
         /* stores the time, so that invalid data is not read again */
