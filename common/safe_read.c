@@ -56,11 +56,19 @@ bool safe_read(uint64_t address, void *to, size_t size) {
 
 static struct {
     _Atomic uint32_t under_way;
-    _Atomic bool are_forbidden;
+    _Atomic uint32_t forbidden; /* filters for all threads that are being, or were, installed */
 } kernel_copies;
 
 void safe_read_forbid_copies(void) {
-    atomic_store(&kernel_copies.are_forbidden, true);
+    atomic_fetch_add(&kernel_copies.forbidden, 1);
+}
+
+void safe_read_allow_copies(void) {
+    atomic_fetch_sub(&kernel_copies.forbidden, 1);
+}
+
+bool safe_read_may_copy(void) {
+    return atomic_load(&kernel_copies.forbidden) == 0;
 }
 
 bool safe_read_copies(void) {
@@ -84,7 +92,7 @@ static bool copy_readable_pages(uint64_t address, void *to, size_t size) {
 bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered) {
     const int saved = errno;
     atomic_fetch_add(&kernel_copies.under_way, 1);
-    const bool may_copy = !is_filtered && !atomic_load(&kernel_copies.are_forbidden);
+    const bool may_copy = !is_filtered && safe_read_may_copy();
     const long read = may_copy ? read_at_once(address, to, size) : -1;
     const bool is_refused = !may_copy || (read < 0 && errno != EFAULT);
     atomic_fetch_sub(&kernel_copies.under_way, 1);

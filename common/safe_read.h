@@ -24,9 +24,17 @@ bool safe_read(uint64_t address, void *to, size_t size);
  * preserved. */
 bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered);
 
-/* Forbids the kernel's copies on the program's threads for ever, because a filter for all threads
- * is about to be installed, which may kill for that call. Context: any. Async-signal-safe: yes. */
+/* Forbids the kernel's copies on the program's threads, because a filter for all threads is about
+ * to be installed, which may kill for that call. Context: any. Async-signal-safe: yes. */
 void safe_read_forbid_copies(void);
+
+/* Takes one safe_read_forbid_copies() back: the kernel has refused that filter. Context: any.
+ * Async-signal-safe: yes. */
+void safe_read_allow_copies(void);
+
+/* Returns true while safe_read_here() may use the kernel's copies. Context: any. Async-signal-safe:
+ * yes. */
+bool safe_read_may_copy(void);
 
 /* Returns whether a thread is in such a copy, or was when another thread of its parent forked. */
 bool safe_read_copies(void);

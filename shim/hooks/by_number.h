@@ -33,6 +33,7 @@ enum then {
     THEN_FORGET_NO_LOGGING = 1 << 4,
     THEN_FORGET_NO_START = 1 << 5,
     THEN_FORGET_KEEP = 1 << 6,
+    THEN_FORGET_COPIES = 1 << 8,
     THEN_GETS_FILE = 1 << 7, /* a positive result is a descriptor, not the thread that refused */
 };
 

@@ -51,22 +51,22 @@ static bool is_filter(const struct sock_fprog *program) {
            is_readable_range(program->filter, program->len * sizeof *program->filter);
 }
 
-/* Returns true if the filter spares what this helper does beside exporting. */
-static bool spares_further_work(const struct sock_fprog *program) {
-    return (!helper_serves_requests() || seccomp_filter_spares_serving(program)) &&
-           (!helper_writes_to_syslog() || seccomp_filter_spares_syslog(program));
+/* Returns true if the filter spares what this helper does beside exporting. `verdicts`, here and
+ * below: those of seccomp_filter_verdicts() for the filter. */
+static bool spares_further_work(unsigned verdicts) {
+    return (!helper_serves_requests() || verdicts & SECCOMP_SPARES_SERVING) &&
+           (!helper_writes_to_syslog() || verdicts & SECCOMP_SPARES_SYSLOG);
 }
 
 /* Returns true if no part of the profiler can continue behind the filter, because it restricts the
  * helper, too. */
-static bool is_the_end(const struct sock_fprog *program, unsigned long flags, bool spared) {
-    const bool of_all = flags & SECCOMP_FILTER_FLAG_TSYNC;
+static bool is_the_end(unsigned verdicts, bool of_all) {
     const bool follows = helper_must_follow();
     if (!of_all && !follows)
         return false;
-    return !spared || !spares_further_work(program) ||
-           (of_all && !seccomp_filter_spares_helper(program)) ||
-           (follows && !seccomp_filter_lets_helper_follow(program));
+    return !(verdicts & SECCOMP_SPARES_THREAD) || !spares_further_work(verdicts) ||
+           (of_all && !(verdicts & SECCOMP_SPARES_HELPER)) ||
+           (follows && !(verdicts & SECCOMP_LETS_HELPER_FOLLOW));
 }
 
 static bool no_copy_is_under_way(void *unused) {
@@ -83,11 +83,10 @@ static void end_copies_of_others(void) {
 }
 
 /* Returns the bits of enum then that undo_filter() undoes. */
-static unsigned see_filter(const struct sock_fprog *program) {
-    const bool may_log = seccomp_filter_spares_logging(program);
-    const bool may_start =
-        seccomp_filter_lets_helper_follow(program) && spares_further_work(program);
-    const bool keeps = !seccomp_filter_spares_helper_start(program);
+static unsigned see_filter(unsigned verdicts) {
+    const bool may_log = verdicts & SECCOMP_SPARES_LOGGING;
+    const bool may_start = verdicts & SECCOMP_LETS_HELPER_FOLLOW && spares_further_work(verdicts);
+    const bool keeps = !(verdicts & SECCOMP_SPARES_HELPER_START);
     if (keeps)
         helper_keep();
     lifecycle_see_filter(may_log, may_start);
@@ -96,6 +95,8 @@ static unsigned see_filter(const struct sock_fprog *program) {
 }
 
 static void undo_filter(unsigned effects) {
+    if (effects & THEN_FORGET_COPIES)
+        safe_read_allow_copies();
     if (effects & THEN_FORGET_KEEP)
         helper_keep_no_more();
     if (effects & THEN_FORGET_FILTER)
@@ -104,23 +105,25 @@ static void undo_filter(unsigned effects) {
 }
 
 static enum then before_valid_filter(const struct sock_fprog *program, unsigned long flags) {
-    const bool spared = seccomp_filter_spares_thread(program);
-    const bool is_end = is_the_end(program, flags, spared);
-    if (flags & SECCOMP_FILTER_FLAG_TSYNC)
+    const unsigned verdicts = seccomp_filter_verdicts(program);
+    const bool of_all = flags & SECCOMP_FILTER_FLAG_TSYNC;
+    const bool spared = verdicts & SECCOMP_SPARES_THREAD;
+    const bool is_end = is_the_end(verdicts, of_all);
+    if (of_all)
         end_copies_of_others();
     if (is_end)
         lifecycle_leave_process();
     else if (!spared)
         lifecycle_leave_thread(SIGSYS);
-    const unsigned effects = see_filter(program);
-    if (!seccomp_filter_spares_timers(program))
+    const unsigned effects = see_filter(verdicts) | (of_all ? THEN_FORGET_COPIES : 0);
+    if (!(verdicts & SECCOMP_SPARES_TIMERS))
         masked_threads_stop();
-    if (!seccomp_filter_spares_pending(program))
+    if (!(verdicts & SECCOMP_SPARES_PENDING))
         sampler_leave_pending();
-    if (!spared || !seccomp_filter_spares_giving_way(program))
+    if (!spared || !(verdicts & SECCOMP_SPARES_GIVING_WAY))
         signals_ask_no_more();
-    if (seccomp_filter_kills_threads(program))
-        lifecycle_may_end_unseen(SIGSYS, flags & SECCOMP_FILTER_FLAG_TSYNC);
+    if (verdicts & SECCOMP_KILLS_THREADS)
+        lifecycle_may_end_unseen(SIGSYS, of_all);
     const unsigned gets_file = flags & SECCOMP_FILTER_FLAG_NEW_LISTENER ? THEN_GETS_FILE : 0;
     return (enum then)(effects | gets_file | (is_end || !spared ? THEN_NOTHING : THEN_FOLLOW));
 }

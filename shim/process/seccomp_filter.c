@@ -313,40 +313,57 @@ static bool lets_pass(uint32_t action) {
     return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG;
 }
 
-static bool spares(const struct sock_fprog *program, const struct call *calls, size_t count) {
-    for (size_t i = 0; i < count; i++) {
+/* Says what a filter does with a list of calls. */
+struct treatment {
+    bool spares; /* it kills for none */
+    bool passes; /* it allows all */
+};
+
+static struct treatment treatment_of(const struct sock_fprog *program, const struct call *calls,
+                                     size_t count) {
+    struct treatment all = {true, true};
+    for (size_t i = 0; i < count && all.spares; i++) {
         const uint32_t action = action_for(program, &calls[i]);
-        if (!lets_pass(action) &&
-            (action != SECCOMP_RET_ERRNO || calls[i].number == SYS_rt_sigreturn))
-            return false;
+        if (lets_pass(action))
+            continue;
+        all.passes = false;
+        all.spares = action == SECCOMP_RET_ERRNO && calls[i].number != SYS_rt_sigreturn;
     }
-    return true;
+    all.passes &= all.spares;
+    return all;
 }
+#define TREATMENT_OF(program, calls) treatment_of(program, calls, sizeof(calls) / sizeof *(calls))
 
 /* Checks timer creation, too, because each new thread gets a timer, and each forked child those of
- * the process. */
-static bool spares_new_threads(const struct sock_fprog *program) {
+ * the process. `may_create`: the filter allows a call that creates a thread. */
+static bool spares_new_threads(const struct sock_fprog *program, bool may_create) {
     static const struct call timers[] = {{SYS_timer_create, {(uint64_t)CLOCK_THREAD_CPUTIME_ID}},
                                          {SYS_timer_create, {(uint64_t)CLOCK_PROCESS_CPUTIME_ID}}};
     static const struct call fork = {SYS_clone, {0x1200011}};
-    return spares(program, timers, sizeof timers / sizeof *timers) ||
-           (!lets_pass(action_for(program, &new_thread[0])) &&
-            !lets_pass(action_for(program, &new_thread[1])) &&
-            !lets_pass(action_for(program, &fork)));
+    return TREATMENT_OF(program, timers).spares ||
+           (!may_create && !lets_pass(action_for(program, &fork)));
 }
 
-bool seccomp_filter_spares_timers(const struct sock_fprog *program) {
-    static const struct call calls[] = {
+static bool kills_threads(const struct sock_fprog *program) {
+    for (size_t at = 0; at < program->len; at++) {
+        const struct sock_filter *const step = &program->filter[at];
+        if (BPF_CLASS(step->code) == BPF_RET &&
+            (BPF_RVAL(step->code) == BPF_A ||
+             (step->k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_KILL_THREAD))
+            return true;
+    }
+    return false;
+}
+
+/* Returns the verdicts about one application's thread, without those about new threads. */
+static unsigned verdicts_of_thread(const struct sock_fprog *program) {
+    static const struct call timers[] = {
         {SYS_timer_create, {CLOCK_THREAD_CPUTIME_ID}},
         {SYS_timer_create, {(uint32_t)-2}}, /* the clock of another thread */
         {SYS_rt_sigaction, {LIBC_SIGNAL, 0, 0, 8}},
         {SYS_uname, {0}},
     };
-    return spares(program, calls, sizeof calls / sizeof *calls);
-}
-
-bool seccomp_filter_spares_pending(const struct sock_fprog *program) {
-    static const struct call calls[] = {
+    static const struct call pending[] = {
         {SYS_rt_sigpending, {0, 8}},
         {SYS_rt_sigtimedwait, {0, 0, 0, 8}},
         {SYS_rt_sigqueueinfo, {0, SIGPROF}},
@@ -358,73 +375,41 @@ bool seccomp_filter_spares_pending(const struct sock_fprog *program) {
         {SYS_read, {0}},
         {SYS_close, {0}},
     };
-    return spares(program, calls, sizeof calls / sizeof *calls);
-}
-
-bool seccomp_filter_spares_giving_way(const struct sock_fprog *program) {
-    static const struct call calls[] = {
+    static const struct call giving_way[] = {
         {SYS_rt_sigpending, {0, 8}},
         {SYS_sched_yield, {0}},
         {SYS_nanosleep, {0}},
     };
-    return spares(program, calls, sizeof calls / sizeof *calls);
+    return (TREATMENT_OF(program, thread_calls).spares ? SECCOMP_SPARES_THREAD : 0) |
+           (TREATMENT_OF(program, timers).spares ? SECCOMP_SPARES_TIMERS : 0) |
+           (TREATMENT_OF(program, pending).spares ? SECCOMP_SPARES_PENDING : 0) |
+           (TREATMENT_OF(program, giving_way).spares ? SECCOMP_SPARES_GIVING_WAY : 0) |
+           (TREATMENT_OF(program, logging_calls).spares ? SECCOMP_SPARES_LOGGING : 0);
 }
 
-bool seccomp_filter_spares_thread(const struct sock_fprog *program) {
-    return spares(program, thread_calls, sizeof thread_calls / sizeof *thread_calls) &&
-           spares_new_threads(program);
+/* Returns the verdicts about the helper and its start. */
+static unsigned verdicts_of_helper(const struct sock_fprog *program, uint32_t first,
+                                   uint32_t second) {
+    const struct treatment helper = TREATMENT_OF(program, helper_calls);
+    const struct treatment start = TREATMENT_OF(program, start_calls);
+    const bool may_fail = TREATMENT_OF(program, spare_calls).spares;
+    const bool is_refused = first == SECCOMP_RET_ERRNO;
+    const bool spares_start =
+        lets_pass(first) || (is_refused && (lets_pass(second) || second == SECCOMP_RET_ERRNO));
+    const bool can_start = lets_pass(first) || (is_refused && lets_pass(second));
+    return (spares_start && start.spares ? SECCOMP_SPARES_HELPER_START : 0) |
+           (helper.spares && may_fail ? SECCOMP_SPARES_HELPER : 0) |
+           (can_start && start.passes && helper.passes && may_fail ? SECCOMP_LETS_HELPER_FOLLOW
+                                                                   : 0) |
+           (TREATMENT_OF(program, serving_calls).spares ? SECCOMP_SPARES_SERVING : 0) |
+           (TREATMENT_OF(program, syslog_calls).spares ? SECCOMP_SPARES_SYSLOG : 0);
 }
 
-bool seccomp_filter_spares_helper_start(const struct sock_fprog *program) {
-    return spares(program, &new_thread[0], 1) &&
-           (lets_pass(action_for(program, &new_thread[0])) || spares(program, &new_thread[1], 1)) &&
-           spares(program, start_calls, sizeof start_calls / sizeof *start_calls);
-}
-
-bool seccomp_filter_spares_logging(const struct sock_fprog *program) {
-    return spares(program, logging_calls, sizeof logging_calls / sizeof *logging_calls);
-}
-
-static bool spares_what_may_fail(const struct sock_fprog *program) {
-    return spares(program, spare_calls, sizeof spare_calls / sizeof *spare_calls);
-}
-
-bool seccomp_filter_spares_serving(const struct sock_fprog *program) {
-    return spares(program, serving_calls, sizeof serving_calls / sizeof *serving_calls);
-}
-
-bool seccomp_filter_spares_syslog(const struct sock_fprog *program) {
-    return spares(program, syslog_calls, sizeof syslog_calls / sizeof *syslog_calls);
-}
-
-bool seccomp_filter_spares_helper(const struct sock_fprog *program) {
-    return spares(program, helper_calls, sizeof helper_calls / sizeof *helper_calls) &&
-           spares_what_may_fail(program);
-}
-
-static bool let_pass(const struct sock_fprog *program, const struct call *calls, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (!lets_pass(action_for(program, &calls[i])))
-            return false;
-    return true;
-}
-
-bool seccomp_filter_lets_helper_follow(const struct sock_fprog *program) {
+unsigned seccomp_filter_verdicts(const struct sock_fprog *program) {
     const uint32_t first = action_for(program, &new_thread[0]);
-    const bool second = lets_pass(action_for(program, &new_thread[1]));
-    return (lets_pass(first) || (first == SECCOMP_RET_ERRNO && second)) &&
-           let_pass(program, start_calls, sizeof start_calls / sizeof *start_calls) &&
-           let_pass(program, helper_calls, sizeof helper_calls / sizeof *helper_calls) &&
-           spares_what_may_fail(program);
-}
-
-bool seccomp_filter_kills_threads(const struct sock_fprog *program) {
-    for (size_t at = 0; at < program->len; at++) {
-        const struct sock_filter *const step = &program->filter[at];
-        if (BPF_CLASS(step->code) == BPF_RET &&
-            (BPF_RVAL(step->code) == BPF_A ||
-             (step->k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_KILL_THREAD))
-            return true;
-    }
-    return false;
+    const uint32_t second = action_for(program, &new_thread[1]);
+    unsigned verdicts = verdicts_of_thread(program) | verdicts_of_helper(program, first, second);
+    if (!spares_new_threads(program, lets_pass(first) || lets_pass(second)))
+        verdicts &= ~(unsigned)SECCOMP_SPARES_THREAD;
+    return verdicts | (kills_threads(program) ? SECCOMP_KILLS_THREADS : 0);
 }

@@ -18,39 +18,35 @@
  * readable; for a filter that the kernel would refuse the value is arbitrary. */
 uint32_t seccomp_filter_result(const struct sock_fprog *program, const struct seccomp_data *call);
 
-/* Returns true if an application's thread can still be profiled under the filter. */
-bool seccomp_filter_spares_thread(const struct sock_fprog *program);
+/* Lists what the profiler can still do under a filter, a bit each. */
+enum seccomp_verdict {
+    /* an application's thread can be profiled */
+    SECCOMP_SPARES_THREAD = 1 << 0,
+    /* a thread that blocks the profiler's signal can get another timer (masked_threads.h) */
+    SECCOMP_SPARES_TIMERS = 1 << 1,
+    /* a thread can take pending signals, and queue them again (pending_signal.h) */
+    SECCOMP_SPARES_PENDING = 1 << 2,
+    /* a thread can query pending signals, and yield for them (signals_blocked.h) */
+    SECCOMP_SPARES_GIVING_WAY = 1 << 3,
+    /* the calling thread can try to create a helper, even in vain */
+    SECCOMP_SPARES_HELPER_START = 1 << 4,
+    /* a thread can write a line to the log */
+    SECCOMP_SPARES_LOGGING = 1 << 5,
+    /* the helper can export */
+    SECCOMP_SPARES_HELPER = 1 << 6,
+    /* the helper can also serve requests to the process */
+    SECCOMP_SPARES_SERVING = 1 << 7,
+    /* the helper can also send its lines to the system's log */
+    SECCOMP_SPARES_SYSLOG = 1 << 8,
+    /* the calling thread can create a helper that works: every call that the helper needs is
+     * allowed, and no call kills */
+    SECCOMP_LETS_HELPER_FOLLOW = 1 << 9,
+    /* the filter may kill only the calling thread: one of its returns does so */
+    SECCOMP_KILLS_THREADS = 1 << 10,
+};
 
-/* Returns true if a thread that blocks the profiler's signal can get another timer
- * (masked_threads.h). */
-bool seccomp_filter_spares_timers(const struct sock_fprog *program);
-
-/* Returns true if a thread can take pending signals, and queue them again (pending_signal.h). */
-bool seccomp_filter_spares_pending(const struct sock_fprog *program);
-
-/* Returns true if a thread can query pending signals, and yield for them (signals_blocked.h). */
-bool seccomp_filter_spares_giving_way(const struct sock_fprog *program);
-
-/* Returns true if the calling thread can try to create a helper, even in vain. */
-bool seccomp_filter_spares_helper_start(const struct sock_fprog *program);
-
-/* Returns true if a thread can write a line to the log. */
-bool seccomp_filter_spares_logging(const struct sock_fprog *program);
-
-/* Returns true if the helper can still export under the filter. */
-bool seccomp_filter_spares_helper(const struct sock_fprog *program);
-
-/* Returns true if the helper can also still serve requests to the process under the filter. */
-bool seccomp_filter_spares_serving(const struct sock_fprog *program);
-
-/* Returns true if the helper can also send its lines to the system's log under the filter. */
-bool seccomp_filter_spares_syslog(const struct sock_fprog *program);
-
-/* Returns true if the calling thread can create a helper that works under the filter: every call
- * that the helper needs is allowed, and no call kills. */
-bool seccomp_filter_lets_helper_follow(const struct sock_fprog *program);
-
-/* Returns true if the filter may kill only the calling thread: one of its returns does so. */
-bool seccomp_filter_kills_threads(const struct sock_fprog *program);
+/* Returns the bits of enum seccomp_verdict that hold. Runs the filter once for each call of the
+ * profiler. */
+unsigned seccomp_filter_verdicts(const struct sock_fprog *program);
 
 #endif

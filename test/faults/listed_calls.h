@@ -82,18 +82,14 @@ static unsigned short make_killer(const struct made_call *made, struct sock_filt
 enum maker_kind { BY_THREAD, BY_LOGGING_THREAD, BY_HELPER };
 
 static bool model_refuses(const struct sock_fprog *program, enum maker_kind kind) {
-    switch (kind) {
-    case BY_THREAD:
-        return !seccomp_filter_spares_thread(program) || !seccomp_filter_spares_timers(program) ||
-               !seccomp_filter_spares_pending(program) ||
-               !seccomp_filter_spares_giving_way(program);
-    case BY_LOGGING_THREAD:
-        return !seccomp_filter_spares_logging(program);
-    default:
-        return !seccomp_filter_spares_helper(program) || !seccomp_filter_spares_serving(program) ||
-               !seccomp_filter_lets_helper_follow(program) ||
-               !seccomp_filter_spares_syslog(program) || !seccomp_filter_spares_giving_way(program);
-    }
+    static const unsigned asked[] = {
+        [BY_THREAD] = SECCOMP_SPARES_THREAD | SECCOMP_SPARES_TIMERS | SECCOMP_SPARES_PENDING |
+                      SECCOMP_SPARES_GIVING_WAY,
+        [BY_LOGGING_THREAD] = SECCOMP_SPARES_LOGGING,
+        [BY_HELPER] = SECCOMP_SPARES_HELPER | SECCOMP_SPARES_SERVING | SECCOMP_LETS_HELPER_FOLLOW |
+                      SECCOMP_SPARES_SYSLOG | SECCOMP_SPARES_GIVING_WAY,
+    };
+    return asked[kind] & ~seccomp_filter_verdicts(program);
 }
 
 /* Returns whether the model would notice a filter that kills for the call. */

@@ -155,22 +155,26 @@ static struct sock_fprog refuses(struct sock_filter *filter, uint32_t action, in
     return (struct sock_fprog){sizeof made / sizeof *made, filter};
 }
 
+static bool verdicts(const struct sock_fprog *program, enum seccomp_verdict verdict) {
+    return seccomp_filter_verdicts(program) & verdict;
+}
+
 static bool thread_spared(uint32_t action, int first, int second, int third) {
     struct sock_filter filter[8];
     const struct sock_fprog program = refuses(filter, action, first, second, third);
-    return seccomp_filter_spares_thread(&program);
+    return verdicts(&program, SECCOMP_SPARES_THREAD);
 }
 
 static bool helper_spared(uint32_t action, int number) {
     struct sock_filter filter[8];
     const struct sock_fprog program = refuses(filter, action, number, number, number);
-    return seccomp_filter_spares_helper(&program);
+    return verdicts(&program, SECCOMP_SPARES_HELPER);
 }
 
 static bool helper_follows(uint32_t action, int number) {
     struct sock_filter filter[8];
     const struct sock_fprog program = refuses(filter, action, number, number, number);
-    return seccomp_filter_lets_helper_follow(&program);
+    return verdicts(&program, SECCOMP_LETS_HELPER_FOLLOW);
 }
 
 static void threads_are_spared_where_no_call_of_theirs_kills(void **state) {
@@ -191,8 +195,8 @@ static void threads_are_spared_where_no_call_of_theirs_kills(void **state) {
 
 /* Returns whether the filter can stay where a call kills if an argument has this value, and passes
  * otherwise. */
-static bool spares_argument(bool (*spares)(const struct sock_fprog *program), int number,
-                            unsigned argument, uint32_t value) {
+static bool spares_argument(enum seccomp_verdict verdict, int number, unsigned argument,
+                            uint32_t value) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 2),
@@ -202,7 +206,7 @@ static bool spares_argument(bool (*spares)(const struct sock_fprog *program), in
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
     const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    return spares(&program);
+    return verdicts(&program, verdict);
 }
 
 static void each_of_the_values_that_we_pass_is_tried(void **state) {
@@ -210,13 +214,12 @@ static void each_of_the_values_that_we_pass_is_tried(void **state) {
     static const uint32_t masks[] = {SIG_BLOCK, SIG_UNBLOCK, SIG_SETMASK, (uint32_t)-1};
     static const uint32_t advice[] = {MADV_DONTNEED, MADV_NOHUGEPAGE, MADV_WIPEONFORK};
     for (size_t i = 0; i < sizeof masks / sizeof *masks; i++)
-        assert_false(
-            spares_argument(seccomp_filter_spares_thread, SYS_rt_sigprocmask, 0, masks[i]));
+        assert_false(spares_argument(SECCOMP_SPARES_THREAD, SYS_rt_sigprocmask, 0, masks[i]));
     for (size_t i = 0; i < sizeof advice / sizeof *advice; i++) {
-        assert_false(spares_argument(seccomp_filter_spares_thread, SYS_madvise, 2, advice[i]));
-        assert_false(spares_argument(seccomp_filter_spares_helper, SYS_madvise, 2, advice[i]));
+        assert_false(spares_argument(SECCOMP_SPARES_THREAD, SYS_madvise, 2, advice[i]));
+        assert_false(spares_argument(SECCOMP_SPARES_HELPER, SYS_madvise, 2, advice[i]));
     }
-    assert_true(spares_argument(seccomp_filter_spares_thread, SYS_madvise, 2, MADV_HUGEPAGE));
+    assert_true(spares_argument(SECCOMP_SPARES_THREAD, SYS_madvise, 2, MADV_HUGEPAGE));
 }
 
 /* Uses filters as sandboxes write them: a call is known, and one of its flags or options is not. */
@@ -242,12 +245,12 @@ static void each_flag_that_we_pass_is_tried(void **state) {
         {SYS_close_range, 2, CLOSE_RANGE_UNSHARE},
     };
     for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
-        assert_false(spares_argument(seccomp_filter_spares_helper, helpers[i].number,
-                                     helpers[i].argument, helpers[i].value));
-    assert_false(spares_argument(seccomp_filter_spares_thread, SYS_madvise, 2, MADV_DONTDUMP));
-    assert_false(spares_argument(seccomp_filter_spares_thread, SYS_munmap, 1, 1 << 30));
-    assert_false(spares_argument(seccomp_filter_spares_serving, SYS_getsockopt, 2, SO_PEERCRED));
-    assert_true(spares_argument(seccomp_filter_spares_helper, SYS_fcntl, 1, F_SETLK));
+        assert_false(spares_argument(SECCOMP_SPARES_HELPER, helpers[i].number, helpers[i].argument,
+                                     helpers[i].value));
+    assert_false(spares_argument(SECCOMP_SPARES_THREAD, SYS_madvise, 2, MADV_DONTDUMP));
+    assert_false(spares_argument(SECCOMP_SPARES_THREAD, SYS_munmap, 1, 1 << 30));
+    assert_false(spares_argument(SECCOMP_SPARES_SERVING, SYS_getsockopt, 2, SO_PEERCRED));
+    assert_true(spares_argument(SECCOMP_SPARES_HELPER, SYS_fcntl, 1, F_SETLK));
 }
 
 /* Only a helper that sends its lines to the system's log needs a socket for it. */
@@ -265,20 +268,20 @@ static void the_helper_is_spared_where_only_syslogs_socket_kills(void **state) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    assert_false(seccomp_filter_spares_syslog(&program));
-    assert_true(seccomp_filter_spares_helper(&program));
-    assert_true(seccomp_filter_spares_serving(&program));
-    assert_true(seccomp_filter_lets_helper_follow(&program));
+    assert_false(verdicts(&program, SECCOMP_SPARES_SYSLOG));
+    assert_true(verdicts(&program, SECCOMP_SPARES_HELPER));
+    assert_true(verdicts(&program, SECCOMP_SPARES_SERVING));
+    assert_true(verdicts(&program, SECCOMP_LETS_HELPER_FOLLOW));
 }
 
 static void a_thread_is_spared_where_only_giving_way_kills(void **state) {
     (void)state;
     static const int calls[] = {SYS_rt_sigpending, SYS_sched_yield};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        assert_false(spares_argument(seccomp_filter_spares_giving_way, calls[i], 2, 0));
-        assert_true(spares_argument(seccomp_filter_spares_thread, calls[i], 2, 0));
+        assert_false(spares_argument(SECCOMP_SPARES_GIVING_WAY, calls[i], 2, 0));
+        assert_true(spares_argument(SECCOMP_SPARES_THREAD, calls[i], 2, 0));
     }
-    assert_true(spares_argument(seccomp_filter_spares_giving_way, SYS_rt_sigtimedwait, 0, 0));
+    assert_true(spares_argument(SECCOMP_SPARES_GIVING_WAY, SYS_rt_sigtimedwait, 0, 0));
 }
 
 static void a_timer_may_kill_where_no_thread_can_come(void **state) {
@@ -305,17 +308,17 @@ static void evaluation_ends_early_where_no_call_kills(void **state) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         struct sock_fprog program =
             refuses(filter, SECCOMP_RET_KILL_PROCESS, calls[i], SYS_execve, SYS_execve);
-        assert_false(seccomp_filter_spares_serving(&program));
-        assert_true(seccomp_filter_spares_helper(&program)); /* the helper need not serve */
+        assert_false(verdicts(&program, SECCOMP_SPARES_SERVING));
+        assert_true(verdicts(&program, SECCOMP_SPARES_HELPER)); /* the helper need not serve */
         program = refuses(filter, SECCOMP_RET_ERRNO | 1, calls[i], SYS_execve, SYS_execve);
-        assert_true(seccomp_filter_spares_serving(&program));
+        assert_true(verdicts(&program, SECCOMP_SPARES_SERVING));
     }
     static const int others[] = {SYS_epoll_create1, SYS_eventfd2, SYS_fchmod, SYS_listen,
                                  SYS_newfstatat,    SYS_shutdown, SYS_socket, SYS_unlinkat};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         const struct sock_fprog program =
             refuses(filter, SECCOMP_RET_KILL_PROCESS, others[i], SYS_execve, SYS_execve);
-        assert_false(seccomp_filter_spares_serving(&program));
+        assert_false(verdicts(&program, SECCOMP_SPARES_SERVING));
     }
 }
 
