@@ -82,8 +82,9 @@ struct otlp_profile *otlp_profile(struct otlp_writer *writer, const struct otlp_
                                   uint64_t duration_nano, size_t expected);
 void otlp_profile_attribute(struct otlp_writer *writer, struct otlp_profile *profile,
                             int32_t attribute);
-/* Describes the identity of a sample, with at most so many attributes. */
+/* Bounds the attributes of one sample. */
 enum { OTLP_SAMPLE_ATTRIBUTES = 40 };
+/* Holds what distinguishes a sample from the others of a profile. */
 struct otlp_identity {
     int32_t stack;
     int32_t link;              /* 0: no link */

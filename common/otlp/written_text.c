@@ -33,8 +33,8 @@ static void text_add_escaped(struct wire *text, uint32_t code) {
         text_add(text, "\\u%04x", (unsigned)code);
 }
 
-/* Returns whether the character of `length` bytes at `at` is written unchanged: a terminal that
- * shows the JSON does nothing but show it. */
+/* Returns whether the character of `length` bytes at `at` is written unchanged: JSON needs no
+ * escape for it, and a terminal would not take it as a command. */
 static bool is_plain_in_json(const char *at, size_t length) {
     return *at != '"' && *at != '\\' && shown_plain(at, length) == length;
 }

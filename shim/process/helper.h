@@ -93,9 +93,9 @@ void helper_share_logged_flags(void);
 bool helper_start(void);
 
 /* Requests a last cycle and waits for it, at most `timeout_ms`; the state of the process permits no
- * new helper by now (state.h). If the helper is late, logs that, and lets the helper sleep no more.
- * If exit may tear down a library that the helper uses, or the helper is loading a library, waits
- * until the helper has left that library, and keeps the helper out of every library. Context:
+ * new helper by now (state.h). If the helper is late, logs that, and keeps the helper from sleeping
+ * again. If exit may tear down a library that the helper uses, or the helper is loading a library,
+ * waits until the helper has left that library, and keeps the helper out of every library. Context:
  * calm. */
 void helper_finish(uint64_t timeout_ms);
 

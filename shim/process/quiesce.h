@@ -49,8 +49,8 @@ void helper_resume(enum quiesce_strength strength);
  * up, too. Async-signal-safe: yes. */
 bool helper_must_follow(void);
 
-/* Keeps the helper's thread from now on, because a filter of system calls would kill the calling
- * thread for creating another: helper_quiesce() ends it no more. Async-signal-safe: yes. */
+/* Makes helper_quiesce() keep the helper's thread from now on, instead of ending it: a filter of
+ * system calls would kill the thread that creates the next one. Async-signal-safe: yes. */
 void helper_keep(void);
 
 /* Undoes one call of helper_keep(), because the kernel has refused the filter. Context: any. */

@@ -8,8 +8,8 @@
 
 enum {
     SLACK = 64, /* number of objects that may be added while the table is read */
-    /* Sums are accepted up to this fraction above the highest number of live bytes, because objects
-     * come and go while the sums are computed. */
+    /* sums may exceed the highest number of live bytes by a 64th of it, because objects come and go
+     * while the sums are computed */
     TOLERANCE = 64,
     RESTS = 10, /* the pause after a reading lasts so many times as long as the reading took */
 };

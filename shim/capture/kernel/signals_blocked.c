@@ -8,7 +8,8 @@
  * thread that is woken on another processor runs within some microseconds. The sleeps, of some 0.1
  * ms each, let a thread of lower priority run, too. */
 enum { TURNS = 16, SLEEPING_ROUNDS = 10 };
-/* Makes only one wait in 64 for a signal for which so many consecutive waits had no effect. */
+/* Waits for a signal only one time in 64 (2 to the power of MOST_TIMEOUTS), once MOST_TIMEOUTS
+ * consecutive waits for it had no effect. */
 enum { MOST_TIMEOUTS = 6, SIGNALS = 64 };
 
 IN_FIRST_PAGE struct signals_shared signals_shared;

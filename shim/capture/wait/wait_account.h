@@ -47,7 +47,7 @@ struct wait_account {
     uint64_t begun_ns; /* wall_time.begun_ns of the thread; 0: no thread */
     uint32_t tid;
     bool waits;     /* the last observation found the thread in the wait below */
-    bool is_hooked; /* this is the wait of the slot's number `sequence` */
+    bool is_hooked; /* a hook announced this wait; `sequence` was then the slot's number */
     /* there is no wait, only the stack with which the thread ends the process */
     bool is_last_state;
     uint8_t flags;       /* SAMPLE_FLAG_* of the wait's stack */

@@ -2,11 +2,11 @@
  *
  * The watch measures when an interval ends. In between, it measures one second after rates were
  * lowered or set, and then each second as long as a measurement changes the rates. So while the
- * budget is kept, the watch wakes no thread. A measurement covers a stretch of time. A change of
- * the settings begins a new stretch, except during a stretch that ends within a second: otherwise,
- * a client that changes settings continually would postpone the stretch's end for ever. The cost of
- * such a mixed stretch is compared with the highest of its rates, and another check follows a
- * second later. Context of all: flush.
+ * budget is kept, the watch wakes no thread. A measurement covers a stretch of time, with
+ * the same rates throughout if possible: a change of the settings begins a new stretch, unless the
+ * present one ends within a second, because a client that changes settings continually must not
+ * postpone its end for ever. The cost of a stretch with several rates is compared with the highest
+ * of them, and measured again a second later. Context of all: flush.
  */
 #ifndef OTELPROF_BUDGET_WATCH_H
 #define OTELPROF_BUDGET_WATCH_H

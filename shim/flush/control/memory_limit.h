@@ -21,7 +21,8 @@ struct memory_limit {
     uint64_t stalled; /* time in us that tasks have waited for memory; 0 if the limit is far */
 };
 
-/* Reads `hits` and `stalled` from this nearness on: three quarters of the limit are used. */
+/* Is the nearness below which `hits` and `stalled` are not read: three quarters of the limit are
+ * used (nearness 1 stands for nine tenths). */
 #define MEMORY_NOT_FAR (0.75 / 0.9)
 
 /* Reads the present state, except for files whose paths must not be used (by_path.h). */

@@ -18,15 +18,16 @@ struct pprof_sum;
 
 /* Opens a sum. Returns NULL without memory. */
 struct pprof_sum *pprof_sum_open(enum pprof_kind kind);
-/* Opens a difference whose time has not begun. Until pprof_sum_begin(), only values of one moment
- * are added. Threads are distinguished by text labels alone, because numeric labels change from
- * moment to moment. */
+/* Opens a difference between two moments. Until pprof_sum_begin() only values that hold for one
+ * moment (the live heap, the threads) are added: they are the first moment's. Threads are
+ * distinguished by text labels alone, because numeric labels change from moment to moment. */
 struct pprof_sum *pprof_sum_open_difference(enum pprof_kind kind);
 void pprof_sum_close(struct pprof_sum *sum); /* accepts NULL */
 
-/* Call before the first part of another export: clears the values of one moment. */
+/* Clears the values that hold for one moment. Call before the first part of each further export. */
 void pprof_sum_next_export(struct pprof_sum *sum);
-/* Begins the time of a difference, after the export that precedes it. Ignores other sums. */
+/* Begins the interval of a difference, after the export whose values are the first moment's. Does
+ * nothing for other sums. */
 void pprof_sum_begin(struct pprof_sum *sum);
 /* Adds the profiles of this kind, after otlp_writer_pack() has succeeded, so that they are
  * complete. */

@@ -156,8 +156,8 @@ static bool is_loaded(const char *part_of_path) {
     return object != NULL;
 }
 
-/* Returns true under valgrind, each tool of which preloads this object:
- * "coregrind/vg_preloaded.c". */
+/* Returns true under valgrind, whose tools all preload an object of that name (valgrind's
+ * coregrind/vg_preloaded.c). */
 bool is_under_valgrind(const struct log *log) {
     if (!is_loaded("/vgpreload_core-"))
         return false;
