@@ -3,6 +3,7 @@
 #include "cpp_context.h"
 #include "known_classes.h"
 #include "loaded_ranges.h"
+#include "object_build.h"
 #include "object_segments.h"
 #include "readable_memory.h"
 #include "release.h"
@@ -18,6 +19,7 @@
 struct followed {
     struct cpp_object object; /* its name was found there */
     uintptr_t table;          /* 0: the entry is free */
+    uint64_t build;           /* object_build() of the object */
     bool loaded;              /* this scan has found the object loaded */
 };
 
@@ -48,13 +50,14 @@ static bool has_name(const struct dl_phdr_info *object, const struct cpp_object 
            memcmp((const void *)named->name, names[named->abi - 1], size) == 0;
 }
 
-/* Returns whether this is the object that is followed, not another object at its address, nor the
- * same one loaded again. In the latter the table has the object's own functions. A table with
- * other functions than these and ours is still followed: a library has replaced some of ours, and
- * calls them. */
+/* Returns whether this is the object that is followed, not another object or build at its address,
+ * nor the same one loaded again. In the latter the table has the object's own functions. A table
+ * with other functions than these and ours is still followed: a library has replaced some of ours,
+ * and calls them. */
 static bool is_followed_object(unsigned number, const struct dl_phdr_info *object) {
     const struct followed *const f = &followed[number];
-    return f->table && f->object.bias == object->dlpi_addr && has_name(object, &f->object) &&
+    return f->table && f->object.bias == object->dlpi_addr && f->build == object_build(object) &&
+           has_name(object, &f->object) &&
            is_readable_in(object, f->table, STORAGE_FUNCTIONS * sizeof(uintptr_t)) &&
            !storage_calls_are_bypassed(number, (const uintptr_t *)f->table);
 }
@@ -82,7 +85,7 @@ static enum cpp_outcome storage_follow(const struct dl_phdr_info *object,
                                storage_calls_attach((unsigned)number),
                                storage_calls_detach((unsigned)number)))
         return CPP_NOT_WRITABLE;
-    followed[number] = (struct followed){*named, table, true};
+    followed[number] = (struct followed){*named, table, object_build(object), true};
     return CPP_FOLLOWED;
 }
 
