@@ -10,6 +10,7 @@
 #include "capture/bound_calls.h"
 #include "capture/capture.h"
 #include "capture/deep_binding.h"
+#include "capture/symbols/loader_state.h"
 #include "capture/symbols/next_symbol.h"
 #include "dynamic_object.h"
 #include "otelprof.h"
@@ -98,7 +99,7 @@ static bool caller_matters(const char *path, const void *caller) {
     struct question question = {.caller = (uintptr_t)caller};
     if (!path || strchr(path, '$'))
         return true;
-    dl_iterate_phdr(search_paths_check, &question);
+    loader_state_visit(search_paths_check, &question);
     const bool searches = !strchr(path, '/') && question.has_own_search;
     const bool passes_on = !question.is_executable && question.others_search;
     return !question.found || searches || passes_on;

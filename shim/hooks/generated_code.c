@@ -127,6 +127,7 @@ static void *next_of(enum function function, const void *caller) {
     const int saved = errno;
     if (object_symbols_own()) {
         list_iteration_begin();
+        /* not by loader_state_visit(): a compiler must not wait for another thread's constructor */
         dl_iterate_phdr(definers_visit, &question);
         list_iteration_end();
     } else {

@@ -307,7 +307,7 @@ static int context_check_presence(struct dl_phdr_info *info, size_t size, void *
 static bool variable_is_loaded(const struct thread_variable *variable) {
     struct presence presence = {variable->object, !variable->may_go};
     if (!presence.found)
-        dl_iterate_phdr(context_check_presence, &presence);
+        loader_state_visit(context_check_presence, &presence);
     return presence.found;
 }
 

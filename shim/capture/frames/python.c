@@ -195,7 +195,7 @@ void python_forget_unloaded(struct python *python) {
     if (!atomic_load(&python->on) || !python->may_go ||
         !wait_for_rounds(python_try_begin, &python->busy, FORGET_ROUNDS))
         return;
-    dl_iterate_phdr(python_check_presence, &presence);
+    loader_state_visit(python_check_presence, &presence);
     if (!presence.found) {
         atomic_store(&python->on, false);
         python->adds = 0;

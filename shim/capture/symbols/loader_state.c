@@ -2,8 +2,11 @@
 
 #include "dynamic_object.h"
 #include "kernel/first_page.h"
+#include "kernel/signals_blocked.h"
+#include "kernel/wait.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -15,6 +18,8 @@
 enum {
     EXTENDED_VERSION = 2
 }; /* r_version of struct r_debug: glibc 2.35 sets it, and later versions if there are namespaces */
+
+enum { VISIT_ROUNDS = 2000 }; /* a visit waits for the locks for at most so many rounds of wait.h */
 
 /* Repeats struct r_debug_extended of glibc's <link.h> for older headers. */
 struct debug_state {
@@ -152,6 +157,25 @@ bool loader_state_try_enter(void) {
 void loader_state_leave(void) {
     pthread_mutex_unlock(loader.list);
     pthread_mutex_unlock(loader.main);
+}
+
+static bool loader_is_entered(void *unused) {
+    (void)unused;
+    return loader_state_try_enter();
+}
+
+void loader_state_visit(int (*visit)(struct dl_phdr_info *, size_t, void *), void *arg) {
+    const int saved = errno;
+    signal_mask before;
+    const bool blocked = signals_block(&before);
+    const bool entered =
+        loader_state_is_known() && wait_for_rounds(loader_is_entered, NULL, VISIT_ROUNDS);
+    dl_iterate_phdr(visit, arg);
+    if (entered)
+        loader_state_leave();
+    if (blocked)
+        signals_restore(&before);
+    errno = saved;
 }
 
 static const struct debug_state *next_namespace(const struct debug_state *state) {

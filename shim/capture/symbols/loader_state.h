@@ -11,7 +11,9 @@
 #ifndef OTELPROF_LOADER_STATE_H
 #define OTELPROF_LOADER_STATE_H
 
+#include <link.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Finds the locks; if it fails, they stay unknown. Context: calm, on the main thread, at start. */
@@ -38,6 +40,15 @@ bool loader_state_is_used_beside(uint32_t tid);
  * loader_state_leave(). Context: calm. */
 bool loader_state_try_enter(void);
 void loader_state_leave(void);
+
+/* Visits the loaded objects as dl_iterate_phdr() does, and keeps other threads out of the loader
+ * meanwhile. glibc completes an object's headers and name before it lists the object, but not the
+ * list of modules with thread-local variables: dl_iterate_phdr() may follow a null pointer there
+ * (_dl_tls_get_addr_soft) while another thread loads an object that has some. If another thread
+ * stays inside for a tenth of a second or more, in a library's constructor perhaps, visits
+ * nevertheless: then those lists are complete. Signals are blocked. Context: calm. errno is
+ * preserved. */
+void loader_state_visit(int (*visit)(struct dl_phdr_info *, size_t, void *), void *arg);
 
 /* Returns whether dlmopen() has made a namespace with objects of its own: one of them is another C
  * library. glibc 2.35 and later. Context: any. */
