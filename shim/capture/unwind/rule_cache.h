@@ -12,7 +12,9 @@
  * cache has been emptied, and the cache is emptied only at an instant at which no thread stores. So
  * a rule of an earlier round cannot appear in a later one, however long its writer was preempted:
  * the writer first counts itself in `writers`, and then checks that its generation is still the
- * present one.
+ * present one. A writer stays counted for ever if a handler of the program leaves the store by a
+ * jump: only the handler of a signal that signals_block() leaves unblocked (SIGSEGV, sent by
+ * kill()) can. Then the next pause lasts, and walks compute each rule.
  */
 #ifndef OTELPROF_RULE_CACHE_H
 #define OTELPROF_RULE_CACHE_H
