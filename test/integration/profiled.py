@@ -45,6 +45,26 @@ TAKES_CPU_SAMPLE = BUILD / "test" / "programs" / "takes_cpu_sample.so"
 # (programs/awaits_export.h).
 AWAITED = {"OTEL_PROFILES_EXPORTER": "otlp,otlp_file", "OTEL_PROFILE_EXPORT_INTERVAL": "50", "OTEL_PROFILER_MIN_LIFETIME": "0"}
 
+# Begins a Python program whose os.fork() makes children that are profiled, as programs/forked.h does.
+FORKS = """
+import ctypes, os
+def fork_profiled(fork=os.fork, read=ctypes.PyDLL(None).otelprof_counters_read):
+    is_profiled = lambda: read((ctypes.c_size_t * 2)(16)) == 1
+    while is_profiled():
+        ends = os.pipe()
+        if not (child := fork()):
+            is_profiled() or os._exit(0)
+            os.write(ends[1], b"p")
+        os.close(ends[1])
+        is_kept = not child or os.read(ends[0], 1)
+        os.close(ends[0])
+        if is_kept:
+            return child
+        os.waitpid(child, 0)
+    return fork()
+os.fork = fork_profiled
+"""
+
 PROFCHECK = BUILD / "collector" / "profcheck"
 
 

@@ -7,7 +7,7 @@ import signal
 import pytest
 from endpoint import Process
 from processes import cpu_seconds, stat_fields
-from profiled import Outcome
+from profiled import FORKS, Outcome
 from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
@@ -243,7 +243,7 @@ try:
     while True: os.wait()
 except ChildProcessError: pass
 """
-    outcome = run(["/usr/bin/python3", "-c", code], env={
+    outcome = run(["/usr/bin/python3", "-c", FORKS + code], env={
         "OTEL_PROFILER_CONTROL_FILE": str(file), "OTEL_PROFILER_LOG_FILE": str(log), "OTEL_LOG_LEVEL": "debug"})
     assert outcome.returncode == 0, outcome.stderr
     lines = [line for line in log.read_text().splitlines() if "what stands there is not NAME=value" in line]

@@ -4,7 +4,7 @@ import os
 import re
 
 import pytest
-from profiled import ROOT, Receiver, attributes_of
+from profiled import FORKS, ROOT, Receiver, attributes_of
 
 pytestmark = pytest.mark.fast
 
@@ -96,7 +96,7 @@ def test_the_level_of_the_log_is_the_files(run, program, declare):
 @pytest.mark.parametrize("first", ["the helper begins", "the program forks"])
 def test_a_wrong_setting_is_said_once_in_a_tree_and_the_rest_holds(run, program, library, declare, first):
     """This holds also where a process forks before it has read the file, or before its helper has begun."""
-    code = "import os; pid = os.fork(); burn(0.3); pid and os.waitpid(pid, 0); print('done')"
+    code = FORKS + "pid = os.fork(); burn(0.3); pid and os.waitpid(pid, 0); print('done')"
     env = declare(HEAD + "distribution:\n  otelprof:\n    max_samples: many\n    types: cpu\n    colour: red\n")
     if first == "the program forks":
         env["LD_PRELOAD"] = f"{library}:{program('late_threads.so')}"
@@ -118,8 +118,7 @@ SHOP = HEAD + "resource: {attributes: [{name: service.name, value: shop}]}\n"
 def test_a_forked_child_keeps_the_configuration_of_its_parent(run, declare):
     """The child need not find the file again, nor see it."""
     env = declare(SHOP)
-    code = f"""
-import os
+    code = f"""{FORKS}
 burn(0.5)
 os.unlink({env["OTEL_CONFIG_FILE"]!r})
 pid = os.fork()

@@ -12,7 +12,7 @@ import pytest
 from endpoint import ROUTES, Process, Squatter, asked, at_port  # noqa: F401 # fixtures
 from otelprof_lib.kinds import KINDS
 from ports import closed_port, reserved_port
-from profiled import LIBRARY, ROOT, Outcome, check_conformance
+from profiled import FORKS, LIBRARY, ROOT, Outcome, check_conformance
 from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
@@ -355,7 +355,7 @@ def test_with_few_open_files_it_listens_or_reports_that_it_does_not(start, progr
     assert running.finish(TIMEOUT_S).returncode == 7
 
 
-CHILDREN = """
+CHILDREN = FORKS + """
 import os, subprocess, sys, time
 work = "import time\\nwhile time.thread_time() < 0.3: sum(range(1000))"
 pids = []

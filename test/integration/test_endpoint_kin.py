@@ -7,6 +7,7 @@ import time
 import pytest
 from endpoint import Process
 from ports import reserved_port
+from profiled import FORKS
 from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.fast
@@ -24,7 +25,7 @@ print(child.pid, flush=True)
 child.wait()
 wait_for(sys.argv[2])
 """
-LEAVES_A_CHILD = """
+LEAVES_A_CHILD = FORKS + """
 pid = os.fork()
 if pid: print(pid, flush=True)
 wait_for(sys.argv[1 if pid else 2])

@@ -249,6 +249,24 @@ def test_a_bare_child_before_the_helper_has_begun(run, program, how):
     assert (outcome.returncode, outcome.stdout) == (0, "ended with 3\n"), outcome.stderr
 
 
+def test_a_child_given_up_for_a_helper_in_a_library_is_counted_and_forked_again(run, program):
+    """So the programs of these tests have children that are profiled, however late the helper is (forked.h). The first
+    of them fork while the helper waits inside of a library, as one that gets no processor does."""
+    given_up = 3
+    outcome = run([program("forks_beside_reader")], log_to_stderr=True, env={
+        **EXACT_CPU, "LD_PRELOAD": f"{program('stuck_reader.so')}:{LIBRARY}", "STUCK_FORKS": str(given_up),
+        "OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_LOG_LEVEL": "debug"})
+    assert outcome.returncode == 0, outcome.stderr
+    lines = outcome.stderr.splitlines()
+    left = len([line for line in lines if "forked while the exporter was inside of a library; it is not profiled" in line])
+    assert left >= given_up
+    instances = {i.pid: i for i in outcome.instances()}
+    child = instances.pop(int(outcome.stdout))
+    assert child.cpu_of("child_burns") == pytest.approx(40e6, abs=START_NS)
+    (parent,) = instances.values()
+    assert parent.dropped["child"] == left
+
+
 WAITS = ["accept4", "epoll_wait", "recvfrom", "recvmsg", "waitpid", "setitimer"]
 
 

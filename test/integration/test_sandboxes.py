@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from endpoint import Process
-from profiled import AWAITED, BUILD, ROOT
+from profiled import AWAITED, BUILD, FORKS, ROOT
 from waiting import TIMEOUT_S, eventually
 
 sys.path.insert(0, str(ROOT / "test" / "faults"))
@@ -199,7 +199,7 @@ def test_a_root_without_files(run, tmp_path, cpu_seconds):
 def test_a_forked_child_in_a_root_without_files(run, tmp_path, waits):
     """Daemons do so: the child has no helper yet."""
     code = (
-        "import os, sys, time\n"
+        f"{FORKS}import sys, time\n"
         "child = os.fork()\n"
         "if child:\n"
         "    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"

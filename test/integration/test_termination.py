@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from processes import cpu_seconds
-from profiled import EXACT_CPU, LIBRARY, START_NS, TAKES_CPU_SAMPLE
+from profiled import EXACT_CPU, FORKS, LIBRARY, START_NS, TAKES_CPU_SAMPLE
 from waiting import eventually
 
 pytestmark = pytest.mark.fast
@@ -137,7 +137,7 @@ def test_a_child_that_is_process_1_of_a_namespace_is_left_alone(run, program, ho
     assert (outcome.returncode, outcome.stdout) == (0, "process 1 slept\nended with 5\n"), outcome.stderr
 
 
-MULTIPROCESS = f"""
+MULTIPROCESS = f"""{FORKS}
 import ctypes, multiprocessing, os, time
 sample = ctypes.PyDLL({str(TAKES_CPU_SAMPLE)!r}).take_cpu_sample
 

@@ -2,6 +2,7 @@
  * way that its argument names. Prints the result that a parent or a handler sees.
  *     aborts WAY [NUMBER] */
 #define _GNU_SOURCE
+#include "forked.h"
 #include "noipa.h"
 
 #include <malloc.h>
@@ -105,7 +106,7 @@ static void report_status(pid_t child) {
 }
 
 static void in_child(void) {
-    const pid_t child = fork();
+    const pid_t child = fork_profiled();
     if (child == 0) {
         hold_much();
         usleep(SEEN_MS * 1000);

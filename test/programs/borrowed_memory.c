@@ -7,6 +7,7 @@
  * prints its own line, and the process that made it works on after that. */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
+#include "forked.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -62,7 +63,7 @@ static int child_of_clone(void) {
 
 static int forked(void) {
     int status;
-    const pid_t child = fork();
+    const pid_t child = fork_profiled();
     if (child == 0) {
         const int made = child_of_vfork(1);
         works_on();

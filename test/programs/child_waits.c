@@ -1,5 +1,7 @@
 /* Forks a child that hardly works. The child waits in poll, again and again, until the named file
  * exists; or, without a name, once, for half a second, in read. Prints the child's process id. */
+#include "forked.h"
+
 #include <poll.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -21,7 +23,7 @@ int main(int argc, char **argv) {
     end = argc > 1 ? argv[1] : NULL;
     if (pipe(pipe_ends))
         return 2;
-    const pid_t child = fork();
+    const pid_t child = fork_profiled();
     if (child == 0) {
         close(pipe_ends[1]);
         do

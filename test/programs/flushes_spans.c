@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
 #include "flush_timeout.h"
+#include "forked.h"
 #include "sites.h"
 
 #include <pthread.h>
@@ -116,7 +117,7 @@ NOIPA static void in_forks(void) {
     churn();
     usleep(NAP_US);
     fflush(stdout);
-    const pid_t child = fork();
+    const pid_t child = fork_profiled();
     if (child == 0) {
         const long begun = now_nano();
         child_in_parents_span();

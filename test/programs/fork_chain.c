@@ -4,6 +4,7 @@
  * usage: fork_chain GENERATIONS */
 #define _GNU_SOURCE
 #include "awaits_export.h"
+#include "forked.h"
 #include "noipa.h"
 
 #include <stdint.h>
@@ -46,7 +47,7 @@ int main(int argc, char **argv) {
         await_export();
         printf("%ld\n", anonymous_memory());
         fflush(stdout);
-        const pid_t child = fork();
+        const pid_t child = fork_profiled();
         if (child == 0)
             continue;
         return child > 0 && waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : 3;

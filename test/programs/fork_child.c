@@ -4,6 +4,7 @@
  * usage: fork_child exit|_exit|number|exec|quick   (how the child ends)
  */
 #include "cpu_sample.h"
+#include "forked.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -53,7 +54,7 @@ int main(int argc, char **argv) {
     int status;
     parent_burns();
     parent_allocates();
-    const pid_t pid = fork();
+    const pid_t pid = fork_profiled();
     if (pid == 0)
         child(argc > 1 ? argv[1] : "exit");
     waitpid(pid, &status, 0);

@@ -1,6 +1,7 @@
 /* A thread forks, and its child ends by the return of that thread's start routine: with the exit
  * handlers, and status 0. fork_in_thread joined: after another thread, which the child joins. */
 #include "cpu_sample.h"
+#include "forked.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ NOIPA static void *work_of_the_child(void *unused) {
 static void *fork_and_wait(void *unused) {
     int status;
     pthread_t id;
-    const pid_t child = fork();
+    const pid_t child = fork_profiled();
     if (child > 0) {
         waitpid(child, &status, 0);
         printf("child ended with %d\n", status);

@@ -1,6 +1,7 @@
 /* Forks a child that works for 1.2 seconds and allocates now and then, 16 bytes each time. The
  * child prints how many bytes that was. */
 #include "cpu_work.h"
+#include "forked.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ NOIPA static void allocates(void) {
 }
 
 int main(void) {
-    if (fork() != 0)
+    if (fork_profiled() != 0)
         return wait(NULL) < 0;
     uint64_t bytes = 0;
     while (cpu_now() < 1200 * NS_PER_MS) {

@@ -6,6 +6,7 @@
  * export has been made. */
 #include "../../shim/otelprof.h"
 #include "flush_timeout.h"
+#include "forked.h"
 #include "noipa.h"
 
 #include <pthread.h>
@@ -103,7 +104,7 @@ int main(int argc, char **argv) {
     have_peaks_together(threads);
     let_pass(rest_ms);
     have_a_low_peak();
-    const pid_t child = fork();
+    const pid_t child = fork_profiled();
     if (child == 0)
         exit(live_in_child(rest_ms));
     have_a_low_peak();

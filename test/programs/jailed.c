@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "cpu_work.h"
+#include "forked.h"
 
 #include <sched.h>
 #include <stdint.h>
@@ -59,7 +60,7 @@ int main(int argc, char **argv) {
     if (argc < 5)
         return 1;
     burns_before(strtoull(argv[4], NULL, 10));
-    const pid_t child = strcmp(argv[3], "child") == 0 ? fork() : 0;
+    const pid_t child = strcmp(argv[3], "child") == 0 ? fork_profiled() : 0;
     if (child > 0)
         return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 2;
     if (change_root(argv[1], argv[2]) != 0 || chdir("/") != 0)

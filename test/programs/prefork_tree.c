@@ -4,6 +4,7 @@
  * process with (the master's own: so far), in nanoseconds.
  */
 #include "cpu_sample.h"
+#include "forked.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -96,7 +97,7 @@ static void end_by_exit_at_once(int place) {
 }
 
 static void have_a_child(int place) {
-    const pid_t id = fork();
+    const pid_t id = fork_profiled();
     if (id == 0)
         end_by_exit_at_once(GRANDCHILD);
     do_all(place);
@@ -139,7 +140,7 @@ static void give_jobs(void) {
 static void employ(int place) {
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, jobs) != 0)
         abort();
-    const pid_t id = fork();
+    const pid_t id = fork_profiled();
     if (id == 0) {
         close(jobs[1]);
         workers[place].run(place);

@@ -6,6 +6,7 @@
 
 #include "cpu_work.h"
 #include "flush_timeout.h"
+#include "forked.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -121,7 +122,7 @@ static void *fork_in_thread(void *unused) {
     (void)unused;
     otelprof_span_set(trace, span_1);
     otelprof_label_push("tenant", "parent");
-    if (fork() == 0) {
+    if (fork_profiled() == 0) {
         in_span_1();
         otelprof_span_set(trace, span_2);
         otelprof_label_pop();

@@ -5,6 +5,7 @@
  * usage: refused_filter MILLISECONDS
  */
 #define _GNU_SOURCE
+#include "forked.h"
 #include "works.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ int main(int argc, char **argv) {
     const uint64_t milliseconds = argc > 1 ? strtoull(argv[1], NULL, 10) : 300;
     if (pthread_create(&other, NULL, waits, NULL) != 0 || !is_refused())
         return 3;
-    const pid_t child = fork();
+    const pid_t child = fork_profiled();
     if (child == 0) {
         works(milliseconds);
         exit(5);

@@ -12,6 +12,7 @@
  *   between    is forked, forks a child that runs the same, waits for it, and computes
  */
 #include "cpu_work.h"
+#include "forked.h"
 
 #include <signal.h>
 #include <spawn.h>
@@ -38,7 +39,7 @@ NOIPA static void child_runs(void) {
 }
 
 NOIPA static void child_forks(void) {
-    const pid_t child = fork();
+    const pid_t child = fork_profiled();
     if (child == 0)
         child_runs();
     (void)waitpid(child, NULL, 0);
@@ -114,7 +115,7 @@ int main(int argc, char **argv) {
             (void)posix_spawn(&child, computes[0], NULL, NULL, computes, environ);
         else if (strcmp(argv[1], "early") == 0)
             (void)posix_spawn(&child, waits[0], NULL, NULL, waits, environ);
-        else if ((child = fork()) == 0)
+        else if ((child = fork_profiled()) == 0)
             live(argv[1], milliseconds);
         if (child < 0 || waitpid(child, NULL, 0) != child)
             return 1;

@@ -7,6 +7,7 @@
  * refuses a stack of 100 bytes (the program exits with 1 if it does not), and the program works. */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
+#include "forked.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ int main(int argc, char **argv) {
     }
     if (sigaltstack(&stack, NULL) != 0)
         return 1;
-    const pid_t child = fork();
+    const pid_t child = fork_profiled();
     works_on();
     if (child == 0)
         exit(0);

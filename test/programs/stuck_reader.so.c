@@ -1,15 +1,19 @@
-/* Is preloaded in front of the profiler: the helper's first recv() of a byte never returns, and
- * reader_is_stuck is set. The longest timeout that the main thread requested for one futex wait is
+/* Is preloaded in front of the profiler: the helper's first recv() of a byte returns only once the
+ * process has forked as often as STUCK_FORKS says (unset: never), and reader_is_stuck is set. The
+ * longest timeout that the main thread requested for one futex wait is
  * in longest_wait_ms. */
 #define _GNU_SOURCE
 #include "bare_call.h"
 
 #include "../../common/helper_name.h"
 
+#include <limits.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -20,14 +24,25 @@ extern _Atomic int reader_is_stuck;
 extern _Atomic long longest_wait_ms;
 _Atomic int reader_is_stuck;
 _Atomic long longest_wait_ms;
+static _Atomic int forks_to_come;
+
+static void count_fork(void) {
+    atomic_fetch_sub(&forks_to_come, 1);
+}
+
+static __attribute__((constructor)) void begin(void) {
+    const char *const forks = getenv("STUCK_FORKS");
+    forks_to_come = forks ? atoi(forks) : INT_MAX;
+    pthread_atfork(NULL, count_fork, NULL);
+}
 
 ssize_t recv(int descriptor, void *bytes, size_t size, int flags) {
     char name[16] = "";
     prctl(PR_GET_NAME, name);
     if (helper_name_is(name)) {
         atomic_store(&reader_is_stuck, 1);
-        for (;;)
-            pause();
+        while (atomic_load(&forks_to_come) > 0)
+            nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
     return bare_call(SYS_recvfrom, descriptor, (long)bytes, (long)size, flags, 0, 0);
 }

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
+#include "forked.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -93,7 +94,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; argc == 2 && i < sizeof calls / sizeof *calls; i++) {
         if (strcmp(argv[1], calls[i].name) != 0)
             continue;
-        const pid_t id = fork();
+        const pid_t id = fork_profiled();
         if (id == 0)
             child(calls[i].call, used);
         waitpid(id, &status, 0);
