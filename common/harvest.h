@@ -190,6 +190,8 @@ struct capture_api {
          * data.
          */
         unsigned (*types)(void);
+        /* Returns the time until `now` in which a type was sampled (settings.h). */
+        struct sampled_time (*sampled)(enum profile_word type, uint64_t now);
     } harvest;
 
     /* Groups the life of the process and of the flush side, and the settings that change while it

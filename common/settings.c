@@ -38,8 +38,27 @@ struct settings_values settings_within(const struct settings_values *values,
     };
 }
 
+/* Continues the accounts of the types that are turned on or off. */
+static void account_for(struct settings *settings, unsigned types) {
+    const unsigned changed = types ^ settings_types(settings);
+    const uint64_t now = changed ? monotonic_nano() : 0;
+    for (unsigned type = 0; type < PROFILE_WORDS; type++) {
+        struct sampled_account *const account = &settings->sampled[type];
+        if (!(changed >> type & 1))
+            continue;
+        const uint64_t sum = settings_sampled(settings, type, now).nano;
+        const bool on = types >> type & 1;
+        if (on)
+            atomic_store_explicit(&account->begun, now, memory_order_relaxed);
+        /* pairs with settings_sampled() */
+        atomic_store_explicit(&account->word, on ? SAMPLED_NOW | (now - sum) : sum,
+                              memory_order_release);
+    }
+}
+
 void settings_publish(struct settings *settings, const struct settings_values *values) {
     const unsigned types = values->on && !values->shed ? values->types : 0;
+    account_for(settings, types);
     atomic_store_explicit(&settings->types, types, memory_order_relaxed);
     atomic_store_explicit(&settings->cpu_period_nano, NANO_PER_SECOND / values->cpu_frequency,
                           memory_order_relaxed);

@@ -12,6 +12,7 @@
 #define OTELPROF_SETTINGS_H
 
 #include "config.h"
+#include "profile_kind.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -31,6 +32,22 @@ struct settings_values {
     bool span_times; /* the times of samples of spans are recorded */
 };
 
+/* Accounts for the time in which a type is sampled. One word holds the account: while the type is
+ * off, the sum so far; while it is on, the highest bit, and the moment at which sampling would have
+ * begun to make that sum without a break. So a reader gets the account before a change or after it.
+ */
+struct sampled_account {
+    _Atomic uint64_t word;
+    _Atomic uint64_t begun; /* when the type was last turned on, CLOCK_MONOTONIC, ns */
+};
+#define SAMPLED_NOW (UINT64_C(1) << 63)
+
+/* States in which time a type was sampled, in ns. */
+struct sampled_time {
+    uint64_t nano;  /* sum since the start */
+    uint64_t begun; /* when the type was last turned on, CLOCK_MONOTONIC */
+};
+
 struct settings {
     _Atomic uint32_t version; /* version of the following values; wraps */
     _Atomic unsigned types;   /* 0 while profiling is off */
@@ -40,6 +57,7 @@ struct settings {
     _Atomic uint64_t lock_interval;
     _Atomic uint32_t max_stack_depth;
     _Atomic bool span_times;
+    struct sampled_account sampled[PROFILE_WORDS];
 };
 
 /* Returns the values of the configuration. Context: any. */
@@ -65,6 +83,19 @@ static inline uint32_t settings_version(const struct settings *settings) {
 
 static inline unsigned settings_types(const struct settings *settings) {
     return atomic_load_explicit(&settings->types, memory_order_relaxed);
+}
+
+/* Returns the time until `now` (CLOCK_MONOTONIC, ns) in which the type was sampled. */
+static inline struct sampled_time settings_sampled(const struct settings *settings,
+                                                   enum profile_word type, uint64_t now) {
+    const struct sampled_account *const account = &settings->sampled[type];
+    const uint64_t word = atomic_load_explicit(&account->word, memory_order_acquire);
+    const uint64_t nano = word & ~SAMPLED_NOW;
+    return (struct sampled_time){.nano = !(word & SAMPLED_NOW) ? nano
+                                         : now > nano          ? now - nano
+                                                               : 0,
+                                 .begun =
+                                     atomic_load_explicit(&account->begun, memory_order_relaxed)};
 }
 
 static inline uint64_t settings_cpu_period_nano(const struct settings *settings) {

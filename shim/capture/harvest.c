@@ -335,6 +335,10 @@ static unsigned harvest_types(void) {
     return settings_types(&capture.settings);
 }
 
+static struct sampled_time harvest_sampled(enum profile_word type, uint64_t now) {
+    return settings_sampled(&capture.settings, type, now);
+}
+
 static bool is_paused(void) {
     return atomic_load(&capture.paused);
 }
@@ -357,6 +361,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->harvest.period = period_of;
     api->harvest.heap_peak = heap_peak;
     api->harvest.types = harvest_types;
+    api->harvest.sampled = harvest_sampled;
     api->lifecycle.change_settings = capture_change_settings;
     api->lifecycle.is_paused = is_paused;
     api->guard.run = memory_guard_run;

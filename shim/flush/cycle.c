@@ -124,10 +124,8 @@ static void export_for_clients(struct flush *f, struct merge *merge, bool comple
     export_part(f, merge, export_part_whole(merge), f->interval_start_unix + length);
     f->held_remainders = f->exporter.remainders;
     const unsigned filled = f->exporter.filled;
-    const unsigned profiled = f->exporter.profiled;
     f->exporter = exported;
     f->exporter.filled |= filled;
-    f->exporter.profiled = profiled;
     f->audience = AUDIENCE_ALL;
 }
 
@@ -152,6 +150,7 @@ void flush_cycle(struct flush *f) {
     const uint64_t now_unix = realtime_nano();
     const uint64_t now = monotonic_nano();
     const uint64_t length = now > f->interval_start ? now - f->interval_start : 1;
+    profile_export_cover(&f->exporter, now - length, now);
     control_poll(f->control, length);
     const bool complete = merge_harvest(&merge, f->api);
     long_spans_update(&f->long_spans, &merge, control_span_bound(f->control),
@@ -168,7 +167,7 @@ void flush_cycle(struct flush *f) {
         hold_back(f, &merge, complete, length);
     const uint64_t end_unix = f->interval_start_unix + length;
     if (f->serve)
-        serve_end_export(f->serve, now, end_unix);
+        serve_end_export(f->serve, now, end_unix, f->exporter.sampled_nano);
     symbolizer_close_files(f->symbolizer);
     f->merged_bytes = merge.arena.total;
     merge_free(&merge);

@@ -249,6 +249,7 @@ static bool anyone_may_change(void) {
 static void run_exports(struct serve *serve) {
     const uint64_t now = monotonic_nano();
     struct otlp_writer *const empty = otlp_writer_open();
+    static const uint64_t sampled[SAMPLE_KINDS];
     struct encoded encoded = {NULL, 0};
     promise(empty != NULL);
     encoded.bytes = otlp_writer_pack(empty, &encoded.size);
@@ -256,7 +257,7 @@ static void run_exports(struct serve *serve) {
     close_some();
     for (uint64_t i = 1; i <= 3; i++) { /* an empty export each, the last behind every window */
         serve_take(serve, empty, &encoded);
-        serve_end_export(serve, now + i * 3600 * NANO_PER_SECOND, i);
+        serve_end_export(serve, now + i * 3600 * NANO_PER_SECOND, i, sampled);
         serve_step(serve);
     }
     serve_pause(serve);

@@ -397,6 +397,15 @@ def test_a_process_is_profiled_to_be_asked_alone(asked):
     assert outcome.returncode == 7 and not outcome.requests
 
 
+def test_a_profile_lasts_as_long_as_sampling_was_on(asked):
+    """Nothing is known of the time in which it was off. A duration of 0 would mean sums since the start."""
+    process = asked(OTEL_PROFILER_START="off").process
+    while_off = process.profile("profile?seconds=1").message
+    while_on = process.profile("profile?seconds=1&OTEL_PROFILER_START=on").message
+    assert (while_off.duration_nanos, len(while_off.sample)) == (1, 0)
+    assert while_on.duration_nanos >= 1_000_000_000
+
+
 # --- how long it waits ---
 
 

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 import pytest
-from endpoint import UnixConnection
+from endpoint import Process, UnixConnection
 from otelprof_lib.capture_file import decoded, read_messages
 from otelprof_lib.coverage import Coverage
 from otelprof_lib.following import messages_in
@@ -90,3 +90,29 @@ def test_a_recording_covers_its_time_and_no_more(tmp_path):
     begin, end = covered.flat()
     assert before - CLOCKS_NANO <= begin and end <= after + CLOCKS_NANO
     assert said.returncode == 2 and "nothing was sampled" in said.stderr and not (tmp_path / "new").exists()
+
+
+def test_time_is_covered_while_sampling_is_on_inside_an_interval(start, tmp_path):
+    """The only export is the last one. Sampling is on for a part of its interval; the process works all the time."""
+    file, path, end = (tmp_path / name for name in ("a.otlp", "socket", "end"))
+    code = "import os, sys\nwhile not os.path.exists(sys.argv[1]): sum(range(10000))"
+    running = start(["/usr/bin/python3", "-S", "-c", code, end], env={
+        **CPU, "OTEL_PROFILER_START": "off", "OTEL_PROFILE_EXPORT_INTERVAL": "86400000", "OTEL_PROFILER_LISTEN": f"unix:{path}",
+        "OTEL_PROFILES_EXPORTER": "otlp_file", "OTEL_PROFILER_FILE": str(file), "OTEL_PROFILER_FILE_FORMAT": "protobuf"})
+    eventually(path.exists, "that it listens", unless=running.process.poll)
+    process = Process(path)
+    process.until_it_answers()
+    before = time.time_ns()
+    assert "OTEL_PROFILER_START=on\n" in process.control("OTEL_PROFILER_START=on").text
+    is_on = time.time_ns()
+    begin = process.status()["process_cpu_seconds"]
+    eventually(lambda: process.status()["process_cpu_seconds"], "CPU time", holds=lambda now: now > begin + 0.1)
+    was_on = time.time_ns()
+    assert "OTEL_PROFILER_START=off\n" in process.control("OTEL_PROFILER_START=off").text
+    after = time.time_ns()
+    end.touch()
+    running.finish(TIMEOUT_S)
+    covered = covered_by(read_messages(file))
+    assert len(covered) == 1 and was_on - is_on <= covered.nano <= after - before
+    begin, end = covered.flat()
+    assert before - CLOCKS_NANO <= begin and end <= after + CLOCKS_NANO

@@ -45,6 +45,7 @@ static inline struct encoded_export export_interval(struct profile_exporter *exp
                                                     uint64_t end) {
     struct merge merge = {.items = {0}};
     assert_true(merge_harvest(&merge, api));
+    profile_export_cover(exporter, start, end);
     profile_export_begin(exporter, &merge, true);
     const struct encoded_export export =
         profile_export(exporter, &merge, export_part_whole(&merge), start, end);

@@ -10,7 +10,10 @@
 
 static struct {
     struct config config;
-    unsigned off; /* types of config.types that are not profiled at present */
+    unsigned off;       /* types of config.types that are not profiled at present */
+    uint64_t off_since; /* when that began, and how long types were off before */
+    uint64_t off_nano;
+    uint64_t on_since; /* when types were last turned on */
     struct log log;
     struct origin origin;
     const struct harvest_sample *samples;
@@ -65,6 +68,14 @@ static struct heap_peak_facts fake_heap_peak(void) {
 
 static unsigned fake_types(void) {
     return fake.config.types & ~fake.off;
+}
+
+static struct sampled_time fake_sampled(enum profile_word type, uint64_t now) {
+    const bool off = fake.off >> type & 1;
+    const bool configured = fake.config.types >> type & 1;
+    return (struct sampled_time){.nano =
+                                     configured ? (off ? fake.off_since : now) - fake.off_nano : 0,
+                                 .begun = fake.on_since};
 }
 
 /* Function 1 has a name. */
@@ -190,7 +201,8 @@ static struct capture_api fake_capture(const char *const *environment) {
                     .name_frame = fake_name_frame,
                     .period = fake_period,
                     .heap_peak = fake_heap_peak,
-                    .types = fake_types},
+                    .types = fake_types,
+                    .sampled = fake_sampled},
         .lifecycle = {.libraries_ready = fake_ready,
                       .change_settings = fake_change_settings,
                       .is_paused = fake_is_paused,

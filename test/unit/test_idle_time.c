@@ -113,20 +113,75 @@ static void idle_time_is_told_alone_where_that_is_wanted(void **state) {
     interval(&exporter, &api, SAMPLE_KINDS, 3000, 4000, NULL);
 }
 
-/* Nothing is known of time in which sampling was off, and of the rest of the intervals in which it
- * was turned off or on. */
+static void turn_off(uint64_t now) {
+    fake.off = PROFILE_CPU;
+    fake.off_since = now;
+}
+
+static void turn_on(uint64_t now) {
+    fake.off = 0;
+    fake.off_nano += now - fake.off_since;
+    fake.on_since = now;
+}
+
+/* Nothing is known of time in which sampling was off. */
 static void time_in_which_sampling_was_off_is_not_covered(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(cpu_alone);
     struct profile_exporter exporter = opened(&api);
     exporter.reports_idle = true;
-    fake.off = PROFILE_CPU;
+    turn_off(0);
     interval(&exporter, &api, SAMPLE_KINDS, 1000, 2000, NULL);
     interval(&exporter, &api, SAMPLE_KINDS, 2000, 3000, NULL);
-    fake.off = 0;
-    interval(&exporter, &api, SAMPLE_KINDS, 3000, 4000, NULL);
-    interval(&exporter, &api, SAMPLE_KINDS, 4000, 5000,
-             (struct told[]){{"samples", 4000, 5000, 0}, {0}});
+    turn_on(3000);
+    interval(&exporter, &api, SAMPLE_KINDS, 3000, 4000,
+             (struct told[]){{"samples", 3000, 4000, 0}, {0}});
+}
+
+static void time_is_covered_from_the_moment_that_sampling_is_turned_on(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(cpu_alone);
+    struct profile_exporter exporter = opened(&api);
+    exporter.reports_idle = true;
+    turn_off(0);
+    interval(&exporter, &api, SAMPLE_KINDS, 1000, 2000, NULL);
+    turn_on(2400);
+    interval(&exporter, &api, SAMPLE_KINDS, 2000, 3000,
+             (struct told[]){{"samples", 2400, 3000, 0}, {0}});
+    turn_off(3250);
+    interval(&exporter, &api, SAMPLE_KINDS, 3000, 4000,
+             (struct told[]){{"samples", 3000, 3250, 0}, {0}});
+    interval(&exporter, &api, SAMPLE_KINDS, 4000, 5000, NULL);
+}
+
+/* A profile covers as much time as was sampled: its CPU time divided by that is the program's load.
+ */
+static void samples_cover_the_time_in_which_sampling_was_on(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(cpu_alone);
+    struct profile_exporter exporter = opened(&api);
+    turn_off(0);
+    interval(&exporter, &api, SAMPLE_KINDS, 1000, 2000, NULL);
+    turn_on(2400);
+    turn_off(2600);
+    interval(&exporter, &api, SAMPLE_CPU, 2000, 3000,
+             (struct told[]){{"samples", 2400, 2600, 1}, {0}});
+    turn_on(3100);
+    turn_off(3400);
+    turn_on(3900);
+    interval(&exporter, &api, SAMPLE_CPU, 3000, 4000,
+             (struct told[]){{"samples", 3600, 4000, 1}, {0}});
+}
+
+/* A forked child's parent was sampled before the child began. */
+static void time_before_the_start_is_not_covered(void **state) {
+    (void)state;
+    struct capture_api api = fake_capture(cpu_alone);
+    api.start_nano = 1500;
+    struct profile_exporter exporter = opened(&api);
+    turn_off(1700);
+    interval(&exporter, &api, SAMPLE_CPU, 1500, 2500,
+             (struct told[]){{"samples", 1500, 1700, 1}, {0}});
 }
 
 /* A hole, in which exports were held back or sampling was off, is not told as covered. */
@@ -231,6 +286,9 @@ int main(void) {
         cmocka_unit_test(other_samples_tell_that_the_time_was_covered),
         cmocka_unit_test(idle_time_is_told_alone_where_that_is_wanted),
         cmocka_unit_test(time_in_which_sampling_was_off_is_not_covered),
+        cmocka_unit_test(time_is_covered_from_the_moment_that_sampling_is_turned_on),
+        cmocka_unit_test(samples_cover_the_time_in_which_sampling_was_on),
+        cmocka_unit_test(time_before_the_start_is_not_covered),
         cmocka_unit_test(a_hole_between_idle_times_is_not_covered),
         cmocka_unit_test(a_divided_interval_tells_of_its_idle_time_once),
         cmocka_unit_test(a_divided_interval_with_samples_is_not_idle),

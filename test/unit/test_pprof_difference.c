@@ -148,7 +148,7 @@ static void a_window_takes_the_state_at_its_begin(void **state) {
         fake.samples = exports[i];
         const struct encoded_export export = export_listed(&exporter, &api);
         window_take(window, export.writer, true);
-        window_end_export(window, 1000 + 100 * i, 5000);
+        window_end_export(window, 1000 + 100 * i, 5000, exporter.sampled_nano);
         otlp_writer_close(export.writer);
         free(export.protobuf.bytes);
     }

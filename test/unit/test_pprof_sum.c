@@ -153,21 +153,23 @@ static void a_full_sum_knows_code_that_gets_a_name(void **state) {
 /* --- windows --- */
 
 static struct http_request request;
+static const uint64_t sampled[SAMPLE_KINDS] = {[SAMPLE_CPU] = 30};
 
 static void a_window_begins_and_ends_with_exports(void **state) {
     (void)state;
     struct window *const window = window_open(&request, WINDOW_PPROF, 100);
     assert_int_equal(window->state, WINDOW_BEGINS);
     assert_int_equal(window_wants(window), 0); /* the window wants an export at once */
-    window_end_export(window, 1000, 5000);
+    window_end_export(window, 1000, 5000, sampled);
     assert_int_equal(window->state, WINDOW_TAKES);
     assert_int_equal(window_wants(window), 1100);
-    window_end_export(window, 1050, 5050); /* the end of another export */
+    window_end_export(window, 1050, 5050, sampled); /* the end of another export */
     assert_int_equal(window->state, WINDOW_TAKES);
-    window_end_export(window, 1101, 5101);
+    window_end_export(window, 1101, 5101, sampled);
     assert_int_equal(window->state, WINDOW_DONE);
     assert_int_equal(window->begin_unix, 5000);
     assert_int_equal(window->end_unix, 5101);
+    assert_int_equal(window_duration(window), 60); /* sampling was off for the rest */
     assert_true(window_wants(window) == UINT64_MAX);
     window_close(window);
 }
@@ -176,8 +178,19 @@ static void a_window_without_length_ends_with_the_next_export(void **state) {
     (void)state;
     struct window *const window = window_open(&request, WINDOW_FLUSH, 0);
     assert_int_equal(window_wants(window), 0);
-    window_end_export(window, 1000, 5000);
+    window_end_export(window, 1000, 5000, sampled);
     assert_int_equal(window->state, WINDOW_DONE);
+    window_close(window);
+}
+
+/* A profile without a duration would be one of cumulative sums. */
+static void a_window_in_which_nothing_was_sampled_has_a_duration(void **state) {
+    static const uint64_t nothing[SAMPLE_KINDS];
+    (void)state;
+    struct window *const window = window_open(&request, WINDOW_PPROF, 100);
+    window_end_export(window, 1000, 5000, sampled);
+    window_end_export(window, 1101, 5101, nothing);
+    assert_int_equal(window_duration(window), 1);
     window_close(window);
 }
 
@@ -187,7 +200,7 @@ static void exports_before_a_window_are_not_in_it(void **state) {
     struct window *const window = window_open(&request, WINDOW_OTLP, 100);
     window_take_bytes(window, message, sizeof message);
     assert_int_equal(window->exports.size, 0);
-    window_end_export(window, 1000, 5000);
+    window_end_export(window, 1000, 5000, sampled);
     window_take_bytes(window, message, sizeof message);
     assert_int_equal(window->exports.size, 7);
     assert_memory_equal(window->exports.bytes, "\0\0\0\3\1\2\3", 7);
@@ -216,6 +229,7 @@ int main(void) {
         cmocka_unit_test(a_full_sum_knows_code_that_gets_a_name),
         cmocka_unit_test(a_window_begins_and_ends_with_exports),
         cmocka_unit_test(a_window_without_length_ends_with_the_next_export),
+        cmocka_unit_test(a_window_in_which_nothing_was_sampled_has_a_duration),
         cmocka_unit_test(exports_before_a_window_are_not_in_it),
         cmocka_unit_test(exports_of_a_window_have_a_bound),
     };

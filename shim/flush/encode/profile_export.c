@@ -308,8 +308,19 @@ static void write_totals(struct build *b, struct otlp_profile *profile) {
 
 /* --- profiles --- */
 
-static struct otlp_profile *open_profile(const struct build *b, const struct profile_value *d,
-                                         uint64_t begin, uint64_t end, size_t samples) {
+/* Returns the part of the interval in which the kind was sampled: the whole interval if that is not
+ * known, as for samples that were taken just before the interval's begin. */
+static struct covered_time covered_of(const struct build *b, unsigned value) {
+    const enum sample_kind kind = profile_values[value].kind;
+    const uint64_t begin = b->start + b->exporter->sampled_after[kind];
+    const uint64_t nano = b->exporter->sampled_nano[kind];
+    return nano ? (struct covered_time){begin, begin + nano, value}
+                : (struct covered_time){b->start, b->end, value};
+}
+
+static struct otlp_profile *open_profile(const struct build *b, struct covered_time time,
+                                         size_t samples) {
+    const struct profile_value *const d = &profile_values[time.value];
     const struct profile_kind *const kind = &profile_kinds[d->kind];
     const bool snapshot = kind->time == SNAPSHOT;
     const struct otlp_profile_type type = {
@@ -324,8 +335,8 @@ static struct otlp_profile *open_profile(const struct build *b, const struct pro
         const uint64_t fallback[] = {monotonic_nano(), realtime_nano()};
         memcpy(id, fallback, sizeof id);
     }
-    return otlp_profile(b->writer, &type, id, snapshot ? end : begin, snapshot ? 0 : end - begin,
-                        samples);
+    return otlp_profile(b->writer, &type, id, snapshot ? b->end : time.begin,
+                        snapshot ? 0 : time.end - time.begin, samples);
 }
 
 /* Writes when the peak was read, and the highest value it may have reached before or after. */
@@ -346,7 +357,9 @@ static void encode_profile(struct build *b, const struct merge *merge, struct ex
     const bool empty =
         values.count == 0 && (b->exporter->emptied >> d->kind & 1) && part.first == 0;
     struct otlp_profile *const profile =
-        values.count || empty ? open_profile(b, d, b->start, b->end, values.count + 1) : NULL;
+        values.count || empty
+            ? open_profile(b, covered_of(b, (unsigned)(d - profile_values)), values.count + 1)
+            : NULL;
     if (profile && empty)
         otlp_sample(b->writer, profile, &(struct otlp_identity){0}, 0);
     for (size_t i = 0; profile && i < values.count; i++)
@@ -362,21 +375,27 @@ static void encode_profile(struct build *b, const struct merge *merge, struct ex
 
 /* --- time without samples --- */
 
-/* Adds the interval, in which the kind of `value` had no sample. Time that does not end where the
- * interval begins is lost, if it has not been written until now. */
-static void add_idle_time(struct idle_time *idle, const struct build *b, unsigned value) {
-    const bool goes_on = idle->end == b->start && idle->value == value && idle->begin < idle->end;
-    *idle = (struct idle_time){goes_on ? idle->begin : b->start, b->end, value};
+/* Adds the part of the interval in which the kind of `value` was sampled, and had no sample. Time
+ * that does not end where this part begins is lost, if it has not been written until now. */
+static void add_idle_time(struct covered_time *idle, const struct build *b, unsigned value) {
+    const struct covered_time more = covered_of(b, value);
+    const bool goes_on = idle->end == more.begin && idle->value == value && idle->begin < idle->end;
+    *idle = (struct covered_time){goes_on ? idle->begin : more.begin, more.end, value};
 }
 
-/* Returns the index of the first value that adds up and whose kind is profiled since the interval's
- * begin; PROFILE_VALUES: there is none. */
-static unsigned first_covered(const struct profile_exporter *exporter) {
-    unsigned i = 0;
-    while (i < PROFILE_VALUES && (profile_kinds[profile_values[i].kind].time != DELTA ||
-                                  !(exporter->covered >> profile_values[i].kind & 1)))
-        i++;
-    return i;
+/* Returns the index of the value that adds up and whose kind was sampled for the longest time of
+ * the interval, the first of several; PROFILE_VALUES: there is none. */
+static unsigned longest_covered(const struct profile_exporter *exporter) {
+    unsigned longest = PROFILE_VALUES;
+    uint64_t nano = 0;
+    for (unsigned i = 0; exporter->is_complete && i < PROFILE_VALUES; i++) {
+        const enum sample_kind kind = profile_values[i].kind;
+        if (profile_kinds[kind].time != DELTA || exporter->sampled_nano[kind] <= nano)
+            continue;
+        nano = exporter->sampled_nano[kind];
+        longest = i;
+    }
+    return longest;
 }
 
 /* Writes the profile of idle time, if there is any, beside others, or alone where that is wanted.
@@ -385,22 +404,21 @@ static void encode_idle_time(struct build *b, struct export_part part) {
     const struct export_part whole = export_part_whole(b->merge);
     const bool is_whole = part.profiles == whole.profiles && part.past == whole.past;
     struct profile_exporter *const exporter = b->exporter;
-    struct idle_time *const idle = &exporter->remainders.idle;
-    const unsigned value = first_covered(exporter);
+    struct covered_time *const idle = &exporter->remainders.idle;
+    const unsigned value = longest_covered(exporter);
     if (is_whole && !b->has_sums && value < PROFILE_VALUES)
         add_idle_time(idle, b, value);
     const bool is_alone = b->first;
     if (idle->begin == idle->end || (is_alone && !exporter->reports_idle))
         return;
-    struct otlp_profile *const profile =
-        open_profile(b, &profile_values[idle->value], idle->begin, idle->end, 0);
+    struct otlp_profile *const profile = open_profile(b, *idle, 0);
     if (!profile)
         return;
     if (is_alone)
         write_totals(b, profile);
     b->first = false;
     if (!(is_alone && exporter->keeps_idle))
-        *idle = (struct idle_time){0, 0, 0};
+        *idle = (struct covered_time){0, 0, 0};
 }
 
 static void encode_forms(const struct build *b, struct encoded_export *result) {
@@ -439,8 +457,31 @@ static unsigned snapshots_in(const struct merge *merge) {
     return found;
 }
 
+static struct sampled_time sampled_until(const struct profile_exporter *exporter, unsigned kind,
+                                         uint64_t now) {
+    const enum profile_word type = (enum profile_word)__builtin_ctz(profile_kinds[kind].profile);
+    return exporter->api->harvest.sampled(type, now);
+}
+
 void profile_export_open(struct profile_exporter *exporter) {
-    exporter->profiled = kinds_profiled(exporter);
+    const uint64_t start = exporter->api->start_nano;
+    for (unsigned kind = 0; kind < SAMPLE_KINDS; kind++)
+        exporter->sampled_before[kind] = sampled_until(exporter, kind, start).nano;
+}
+
+void profile_export_cover(struct profile_exporter *exporter, uint64_t begin, uint64_t end) {
+    const uint64_t length = end - begin;
+    for (unsigned kind = 0; kind < SAMPLE_KINDS; kind++) {
+        const struct sampled_time time = sampled_until(exporter, kind, end);
+        uint64_t *const before = &exporter->sampled_before[kind];
+        /* the account may have changed since `end`: then the sum may exceed the interval's time, or
+         * be less than before */
+        const uint64_t nano = time.nano > *before ? earlier(time.nano - *before, length) : 0;
+        const uint64_t after = time.begun > begin ? time.begun - begin : 0;
+        exporter->sampled_nano[kind] = nano;
+        exporter->sampled_after[kind] = earlier(after, length - nano);
+        *before = time.nano > *before ? time.nano : *before;
+    }
 }
 
 void profile_export_begin(struct profile_exporter *exporter, struct merge *merge, bool complete) {
@@ -454,8 +495,7 @@ void profile_export_begin(struct profile_exporter *exporter, struct merge *merge
     const unsigned filled = snapshots_in(merge);
     exporter->emptied = complete ? exporter->filled & ~filled & profiled : 0;
     exporter->filled = filled | (complete ? 0 : exporter->filled);
-    exporter->covered = complete ? exporter->profiled & profiled : 0;
-    exporter->profiled = profiled;
+    exporter->is_complete = complete;
 }
 
 struct export_part export_part_whole(const struct merge *merge) {

@@ -6,10 +6,12 @@
  * next stack and the next interval, so that count × period always adds up to the CPU clock. The
  * live heap is a snapshot, and receivers keep the last snapshot: when the heap becomes empty, one
  * sample of value 0 without a stack reports that (the Collector drops a request that has no
- * samples). Time in which nothing was sampled that adds up gets a profile without samples, the last
- * of the next export: a reader could not distinguish this time from time that was not recorded.
- * Such a profile makes no export of its own, unless `reports_idle` is set. A profile's samples come
- * thread by thread, in the order of the merge, each thread's largest first.
+ * samples). A profile covers the time of its interval in which its kind was sampled: if sampling
+ * was off meanwhile, it is shorter, and begins when sampling was last turned on, or earlier if less
+ * time was left. Time in which nothing was sampled that adds up gets a profile without samples, the
+ * last of the next export: a reader could not distinguish this time from time that was not
+ * recorded. Such a profile makes no export of its own, unless `reports_idle` is set. A profile's
+ * samples come thread by thread, in the order of the merge, each thread's largest first.
  *
  * The profiler's own attributes are: on samples `otelprof.stack.truncated` and
  * `otelprof.stack.depth_cut` (the outer frames are missing) and `otelprof.stack.unsampled` (CPU
@@ -32,9 +34,9 @@
 /* Lists the forms of an export, as bits. */
 enum { FORM_PROTOBUF = 1, FORM_JSON = 2 };
 
-/* Describes time in which a kind was profiled, and had no sample: nanoseconds since the epoch; no
- * time if the two are equal. */
-struct idle_time {
+/* Describes time in which a kind was sampled: nanoseconds since the epoch; no time if the two are
+ * equal. */
+struct covered_time {
     uint64_t begin;
     uint64_t end;
     unsigned value; /* index of the kind's first value in profile_values */
@@ -43,7 +45,7 @@ struct idle_time {
 /* Holds what is not yet reported. */
 struct remainders {
     uint64_t of[SAMPLE_KINDS]; /* amounts below one period */
-    struct idle_time idle;
+    struct covered_time idle;  /* time in which the kind had no sample */
 };
 
 struct profile_exporter {
@@ -55,10 +57,14 @@ struct profile_exporter {
     uint64_t shed_nano;
     uint64_t finished_stacks; /* number so far; see merge.h */
     struct remainders remainders;
-    unsigned filled;   /* bits of the kinds whose last snapshot has samples */
-    unsigned emptied;  /* bits of the kinds whose snapshot is empty now, and was not empty before */
-    unsigned profiled; /* bits of the kinds that were profiled at the end of the last interval */
-    unsigned covered;  /* bits of the kinds that are profiled since the interval's begin */
+    unsigned filled;  /* bits of the kinds whose last snapshot has samples */
+    unsigned emptied; /* bits of the kinds whose snapshot is empty now, and was not empty before */
+    bool is_complete; /* no samples of the interval are missing */
+    /* of the interval, in ns: how long each kind was sampled, and how long after the interval's
+     * begin that time begins */
+    uint64_t sampled_nano[SAMPLE_KINDS];
+    uint64_t sampled_after[SAMPLE_KINDS];
+    uint64_t sampled_before[SAMPLE_KINDS]; /* time of each kind until the interval's end */
     bool reports_idle; /* idle time makes an export, if there is nothing else to export */
     /* idle time that made an export is repeated by the next one: a receiver does not get the first
      */
@@ -94,8 +100,13 @@ struct export_part export_part_whole(const struct merge *merge);
  * objects and bytes, and only then a profile's samples. Returns false if it cannot be divided. */
 bool export_part_divide(struct export_part part, struct export_part halves[static 2]);
 
-/* Must be called when the exporter is opened: notes what is profiled. */
+/* Must be called when the exporter is opened: notes which time was sampled before the process's
+ * profiling began, by a parent. */
 void profile_export_open(struct profile_exporter *exporter);
+
+/* Must be called once for each interval, before profile_export_begin(): notes which time of the
+ * interval [begin, end), by CLOCK_MONOTONIC, was sampled. */
+void profile_export_cover(struct profile_exporter *exporter, uint64_t begin, uint64_t end);
 
 /* Must be called once for each interval, before its parts are encoded and after the resource was
  * updated: names the contexts of the merge, unless another exporter has done so. `complete`: no

@@ -363,7 +363,7 @@ static struct pprof_times window_times(const struct serve *serve, const struct w
     struct pprof_times times = {.unix_nano = window->end_unix};
     if (window->length)
         times = (struct pprof_times){.unix_nano = window->begin_unix,
-                                     .duration_nano = window->end_unix - window->begin_unix};
+                                     .duration_nano = window_duration(window)};
     else if (pprof_facts(window->kind)->begins == AT_START)
         times.since_unix_nano = serve->sums_since_unix;
     return times;

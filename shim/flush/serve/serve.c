@@ -243,11 +243,12 @@ void serve_take(struct serve *serve, const struct otlp_writer *writer,
     bound_windows(serve);
 }
 
-void serve_end_export(struct serve *serve, uint64_t now, uint64_t now_unix) {
+void serve_end_export(struct serve *serve, uint64_t now, uint64_t now_unix,
+                      const uint64_t sampled_nano[static SAMPLE_KINDS]) {
     serve->in_export = false;
     serve->taken_unix = now_unix;
     for (struct window *it = serve->windows; it; it = it->next)
-        window_end_export(it, now, now_unix);
+        window_end_export(it, now, now_unix, sampled_nano);
 }
 
 /* --- requests --- */

@@ -56,8 +56,9 @@ void serve_take(struct serve *serve, const struct otlp_writer *writer,
 /* Replies to clients that need an export now that there is no memory for it. */
 void serve_refuse(struct serve *serve);
 /* Ends the current export, which covers samples up to `now` (CLOCK_MONOTONIC, ns), equal to
- * `now_unix`. */
-void serve_end_export(struct serve *serve, uint64_t now, uint64_t now_unix);
+ * `now_unix`. `sampled_nano`: how long each kind was sampled in its interval. */
+void serve_end_export(struct serve *serve, uint64_t now, uint64_t now_unix,
+                      const uint64_t sampled_nano[static SAMPLE_KINDS]);
 
 /* Enforces time limits of connections, and sends replies that have become possible. */
 void serve_step(struct serve *serve);

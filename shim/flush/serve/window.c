@@ -1,5 +1,7 @@
 #include "window.h"
 
+#include "profile_kind.h"
+
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +44,20 @@ void window_take_bytes(struct window *window, const uint8_t *request, size_t siz
     wire_raw(to, request, size);
 }
 
-void window_end_export(struct window *window, uint64_t now, uint64_t now_unix) {
+/* Returns the longest time of a type that provides the window's profile. */
+static uint64_t longest_sampled(const struct window *window, const uint64_t nano[SAMPLE_KINDS]) {
+    uint64_t longest = 0;
+    for (unsigned kind = 0; kind < SAMPLE_KINDS; kind++)
+        if ((profile_kinds[kind].profile & pprof_facts(window->kind)->profiles) &&
+            nano[kind] > longest)
+            longest = nano[kind];
+    return longest;
+}
+
+void window_end_export(struct window *window, uint64_t now, uint64_t now_unix,
+                       const uint64_t sampled_nano[static SAMPLE_KINDS]) {
+    if (window->state == WINDOW_TAKES)
+        window->sampled_nano += longest_sampled(window, sampled_nano);
     if (window->state == WINDOW_BEGINS) {
         if (window->sum)
             pprof_sum_begin(window->sum);
@@ -53,6 +68,10 @@ void window_end_export(struct window *window, uint64_t now, uint64_t now_unix) {
         window->state = WINDOW_DONE;
         window->end_unix = now_unix;
     }
+}
+
+uint64_t window_duration(const struct window *window) {
+    return window->sampled_nano ? window->sampled_nano : 1;
 }
 
 void window_cut(struct window *window, uint64_t end_unix) {

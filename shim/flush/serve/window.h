@@ -38,6 +38,7 @@ struct window {
     uint64_t begin_unix; /* begin of the period covered */
     uint64_t begin;      /* begin of the period by CLOCK_MONOTONIC */
     uint64_t end_unix;
+    uint64_t sampled_nano; /* how long the kind was sampled in the period so far */
     uint32_t recording;    /* number of its recording (control.h); 0: none */
     struct pprof_sum *sum; /* NULL: the window has no sum of its own */
     struct wire exports; /* WINDOW_OTLP: each message after its length, 4 bytes in network order */
@@ -52,8 +53,14 @@ void window_close(struct window *window);
 void window_take(struct window *window, const struct otlp_writer *writer, bool first);
 void window_take_bytes(struct window *window, const uint8_t *request, size_t size);
 
-/* Ends an export, which covers samples up to `now`. */
-void window_end_export(struct window *window, uint64_t now, uint64_t now_unix);
+/* Ends an export, which covers samples up to `now`. `sampled_nano`: how long each kind was sampled
+ * in its interval. */
+void window_end_export(struct window *window, uint64_t now, uint64_t now_unix,
+                       const uint64_t sampled_nano[static SAMPLE_KINDS]);
+
+/* Returns how long the period's profile was sampled: less than its length if sampling was off. At
+ * least 1 ns, because a profile without a duration is taken for cumulative sums. */
+uint64_t window_duration(const struct window *window);
 
 /* Ends a window whose period is under way at the last export of an ending process, which covers
  * samples up to `end_unix`: the window has what there is. Other windows do not change. */
