@@ -136,16 +136,10 @@ static void visit_heap(struct harvest *harvest) {
 
 /* --- time that no sample covers --- */
 
-/* Records the CPU time of a live thread since its last sample, at the process's end. It is mostly
- * less than a period, but all CPU time of a thread that keeps the signal blocked. Attributes the
- * time to the thread's start routine, as for a thread that ends, so that totals hold. A retired
- * thread has already recorded its remainder. */
-static void visit_remainder(const struct harvest *harvest, const struct thread_state *thread) {
-    const uint32_t tid = atomic_load(&thread->retired) ? 0 : atomic_load(&thread->tid);
-    const uint64_t sampled = thread->last_cpu_nano;
-    const uint64_t used = tid ? charged_nano(thread, clock_nano(cpu_clock_of(tid))) : 0;
-    if (used <= sampled)
-        return;
+/* Attributes CPU time to the thread's start routine, as for a thread that ends, so that totals
+ * hold. */
+static void visit_unsampled(const struct harvest *harvest, const struct thread_state *thread,
+                            uint32_t tid, uint64_t nano) {
     const uint64_t start = (uintptr_t)thread->start_routine;
     const uint64_t frames[] = {start ? start : getauxval(AT_ENTRY)};
     const struct harvest_sample out = {.kind = SAMPLE_CPU,
@@ -154,9 +148,41 @@ static void visit_remainder(const struct harvest *harvest, const struct thread_s
                                        .thread_name = harvest_thread_name(harvest, tid),
                                        .frames = frames,
                                        .frame_count = 1,
-                                       .values = {[MEASURED_NANO] = (double)(used - sampled)},
+                                       .values = {[MEASURED_NANO] = (double)nano},
                                        .interval = modules_interval(&capture.modules)};
     harvest->visit(harvest->arg, &out);
+}
+
+/* Returns 0 for a retired thread, which has already recorded its remainder. */
+static uint32_t id_if_live(const struct thread_state *thread) {
+    return atomic_load(&thread->retired) ? 0 : atomic_load(&thread->tid);
+}
+
+/* Records the CPU time of a live thread since its last sample, at the process's end. It is mostly
+ * less than a period, but all CPU time of a thread that keeps the signal blocked. */
+static void visit_remainder(const struct harvest *harvest, const struct thread_state *thread) {
+    const uint32_t tid = id_if_live(thread);
+    const uint64_t sampled = thread->last_cpu_nano;
+    const uint64_t used = tid ? charged_nano(thread, clock_nano(cpu_clock_of(tid))) : 0;
+    if (used > sampled)
+        visit_unsampled(harvest, thread, tid, used - sampled);
+}
+
+/* Records the CPU time of live threads from their last sample until CPU time was turned off. A
+ * later interval would not contain it. If another thread is changing the settings or the signal,
+ * the next harvest does so. */
+static void visit_time_before_off(const struct harvest *harvest) {
+    if (!sampler.on || sampler_is_on() || !sampler_begin_move())
+        return;
+    for (uint32_t i = 0; !sampler_is_on() && i < thread_table_count(&capture.threads); i++) {
+        struct thread_state *const thread = thread_table_at(&capture.threads, i);
+        const uint64_t charge = charge_now(thread);
+        const uint32_t tid = id_if_live(thread);
+        const uint64_t nano = tid ? charge_take(thread, charge) : 0;
+        if (nano)
+            visit_unsampled(harvest, thread, tid, nano);
+    }
+    sampler_end_move();
 }
 
 static void visit_remainders(const struct harvest *harvest) {
@@ -249,7 +275,8 @@ static void harvest_maintain(void) {
  * 5. last_stacks_keep() precedes thread_table_harvest(), which empties the tables it reads.
  * 6. thread_snapshot_visit() follows wait_sampler_harvest(), which brings every thread's account up
  *    to date, without a poll in between.
- * 7. visit_remainders() follows thread_table_harvest() and reports only time that is in no sample.
+ * 7. visit_time_before_off() and visit_remainders() follow thread_table_harvest() and report only
+ *    time that is in no sample.
  * 8. The names are unmapped after the last visitor that uses them; modules_close_interval() follows
  *    all visits, so that objects that came and went until then are known.
  */
@@ -265,6 +292,7 @@ static void harvest_visit_all(harvest_visit *visit, void *arg) {
     kernel_workers_visit(&capture.kernel_workers, &capture.threads, capture.pid,
                          visit_kernel_worker, &harvest);
     masked_threads_poll();
+    visit_time_before_off(&harvest);
     if (atomic_load(&capture.last_harvest) && sampler.on)
         visit_remainders(&harvest);
     visit_heap(&harvest);

@@ -9,7 +9,7 @@ import sys
 import pytest
 from endpoint import Process
 from linked_samples import linked_samples
-from profiled import LIBRARY, ROOT, attributes_of
+from profiled import EXACT_CPU, LIBRARY, ROOT, START_NS, attributes_of
 from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
@@ -258,3 +258,13 @@ def test_a_shared_library_may_call(tmp_path):
     host.write_text("int calls(void);\nint main(void) { return calls(); }\n")
     subprocess.run(["gcc", "-o", tmp_path / "host", host, library, f"-Wl,-rpath,{tmp_path}"], check=True)
     assert [said_by(tmp_path / "host", preloaded) for preloaded in (False, True)] == ["none 0\n", f"{VERSION} 2\n"]
+
+
+def test_cpu_time_before_a_stop_is_in_the_export_that_covers_it(run, program):
+    """The last export, long after the stop, has none of it: also not what no sample had counted by then."""
+    outcome = run([program("stops_sampling")], env={**EXACT_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": "86400000"})
+    assert outcome.returncode == 0, outcome.stderr
+    assert len(outcome.requests) == 1
+    (instance,) = outcome.instances()
+    assert instance.cpu_of("works_before") == pytest.approx(50e6, abs=START_NS)
+    assert instance.cpu_total() == pytest.approx(int(outcome.stdout), abs=START_NS)

@@ -171,19 +171,61 @@ static void a_type_that_is_off_records_nothing(void **state) {
     assert_true(profiler_tls.thread->beyond > UINT64_MAX / 2);
 }
 
-/* Records the time until the type was turned off at the end, and no time since then. */
-static void the_last_harvest_has_no_time_while_it_was_off(void **state) {
-    (void)state;
+/* Turns CPU time off 1,000 ns after the thread's last sample. */
+static struct thread_state *turned_off(void) {
     struct thread_state *const thread = profiler_tls.thread;
     const uint64_t used = thread_cpu_nano();
-    thread->last_cpu_nano = used - 1000;
+    thread->last_cpu_nano = charged_nano(thread, used) - 1000;
+    atomic_store(&sampler.timers.off, true);
     charge_pause(thread, used);
     sampler.on = true;
-    atomic_store(&capture.last_harvest, true);
-    harvest();
+    return thread;
+}
+
+static void turn_on_again(struct thread_state *thread) {
     sampler.on = false;
+    atomic_store(&sampler.timers.off, false);
     atomic_store(&capture.last_harvest, false);
     charge_resume(thread, thread_cpu_nano());
+}
+
+/* Records the time until the type was turned off in the next harvest, and no time since then. */
+static void the_next_harvest_has_the_time_until_it_was_turned_off(void **state) {
+    (void)state;
+    struct thread_state *const thread = turned_off();
+    harvest();
+    assert_int_equal(seen.of[SAMPLE_CPU], 1);
+    assert_true(seen.nano == 1000);
+    harvest();
+    assert_int_equal(seen.of[SAMPLE_CPU], 0);
+    atomic_store(&capture.last_harvest, true);
+    harvest();
+    assert_int_equal(seen.of[SAMPLE_CPU], 0);
+    turn_on_again(thread);
+    assert_true(charged_nano(thread, thread_cpu_nano()) >= thread->last_cpu_nano);
+}
+
+/* A thread that is in its handler, or at its end, records the time itself. */
+static void a_thread_that_records_its_time_itself_has_it_once(void **state) {
+    (void)state;
+    struct thread_state *const thread = turned_off();
+    const uint64_t charge = charge_now(thread);
+    assert_true(thread_begin_sample(&capture.threads, thread));
+    harvest();
+    thread_end_sample(thread);
+    assert_int_equal(seen.of[SAMPLE_CPU], 0);
+    assert_true(charge_now(thread) == charge);
+    turn_on_again(thread);
+}
+
+static void the_last_harvest_has_no_time_while_it_was_off(void **state) {
+    (void)state;
+    struct thread_state *const thread = turned_off();
+    atomic_store(&capture.last_harvest, true);
+    assert_true(sampler_begin_move()); /* another thread changes something */
+    harvest();
+    sampler_end_move();
+    turn_on_again(thread);
     assert_int_equal(seen.of[SAMPLE_CPU], 1);
     assert_true(seen.nano == 1000);
 }
@@ -215,6 +257,8 @@ int main(void) {
         TEST(a_thread_follows_a_version_once),
         TEST(live_objects_are_in_no_harvest_while_the_type_is_off),
         TEST(a_type_that_is_off_records_nothing),
+        TEST(the_next_harvest_has_the_time_until_it_was_turned_off),
+        TEST(a_thread_that_records_its_time_itself_has_it_once),
         TEST(the_last_harvest_has_no_time_while_it_was_off),
     };
     return cmocka_run_group_tests(tests, start, NULL);

@@ -55,6 +55,25 @@ static inline void charge_change(struct thread_state *thread, uint64_t before, u
                                              (on ? 0 : CHARGE_PAUSED) | owner | (used - nano));
 }
 
+/* Takes the charged time that no sample has, in ns, from a thread whose time is excluded now: the
+ * caller accounts for it, and no later sample has it. `before`: the word, read before the thread's
+ * id. Returns 0 if there is none, or if the thread is recording it itself. The caller keeps
+ * sampling off meanwhile (sampler_begin_move()). */
+static inline uint64_t charge_take(struct thread_state *thread, uint64_t before) {
+    const uint64_t sampled = thread->last_cpu_nano;
+    const uint64_t charged = before & CHARGE_NANO;
+    uint64_t taken = (before & ~CHARGE_NANO) | sampled;
+    if (!(before & CHARGE_PAUSED) || charged <= sampled ||
+        !atomic_compare_exchange_strong(&thread->charge, &before, taken))
+        return 0;
+    /* pairs with thread_begin_sample(): changes, then checks. A sample that begins later finds the
+     * new state, in which no time is due */
+    if (!atomic_load(&thread->samples_now) && thread->last_cpu_nano == sampled)
+        return charged - sampled;
+    (void)atomic_compare_exchange_strong(&thread->charge, &taken, before);
+    return 0;
+}
+
 /* Change the state as charge_change() does, for the calling thread. */
 static inline void charge_pause(struct thread_state *thread, uint64_t used) {
     charge_change(thread, charge_now(thread), used, false);

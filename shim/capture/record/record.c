@@ -295,7 +295,9 @@ static uint32_t walk_from_end(const struct recorder *recorder, struct thread_sta
 void record_remainder(const struct recorder *recorder, struct thread_state *thread) {
     unsigned flags;
     const uint32_t count = walk_from_end(recorder, thread, &flags);
+    (void)thread_begin_sample(recorder->threads, thread); /* pairs with charge_take() */
     add_remainder(recorder, thread, count, flags);
+    thread_end_sample(thread);
 }
 
 void record_unseen_wait(const struct recorder *recorder, struct thread_state *thread,
