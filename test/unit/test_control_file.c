@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,8 +29,20 @@ static void put(const char *text) {
     fclose(written);
 }
 
+static bool clock_stands; /* all changes of files come within one tick */
+
+/* Replaces libc's function. */
+int statx(int at, const char *restrict name, int flags, unsigned wanted,
+          struct statx *restrict status) {
+    const long result = syscall(SYS_statx, at, name, flags, wanted, status);
+    if (clock_stands)
+        status->stx_mtime = status->stx_ctime = (struct statx_timestamp){.tv_sec = 1};
+    return (int)result;
+}
+
 static int begin(void **state) {
     (void)state;
+    clock_stands = false;
     strcpy(folder, "/tmp/otelprof-control-XXXXXX");
     if (!mkdtemp(folder))
         return -1;
@@ -121,6 +134,35 @@ static void an_unchanged_file_is_not_read_again(void **state) {
     file.overlay.has = 0;
     assert_false(control_file_poll(&file));
     assert_int_equal(file.overlay.has, 0);
+}
+
+static void a_second_change_within_a_tick_is_seen(void **state) {
+    (void)state;
+    clock_stands = true;
+    put("OTEL_PROFILER_CPU_FREQUENCY=100\n");
+    assert_true(control_file_poll(&file));
+    put("OTEL_PROFILER_CPU_FREQUENCY=200\n");
+    assert_true(control_file_poll(&file));
+    assert_int_equal(file.overlay.values.cpu_frequency, 200);
+    put("OTEL_PROFILER_CPU_FREQUENCY=x00\n");
+    assert_true(control_file_poll(&file));
+    assert_false(sets(SETTABLE_cpu_frequency));
+    assert_true(says("is not a frequency"));
+    assert_false(control_file_poll(&file));
+    assert_string_equal(said(), ""); /* the line is logged once */
+}
+
+/* File systems count time in two seconds at most: then the file's times tell of each change. */
+static void an_old_change_costs_one_call_a_check(void **state) {
+    (void)state;
+    clock_stands = true;
+    put("OTEL_PROFILER_CPU_FREQUENCY=100\n");
+    assert_true(control_file_poll(&file));
+    for (int second = 0; second < 3; second++)
+        assert_false(control_file_poll(&file));
+    assert_int_equal(chmod(path, 0646), 0); /* a file that is not read is not refused */
+    assert_false(control_file_poll(&file));
+    assert_null(file.refusal);
 }
 
 static void a_removed_line_no_longer_holds(void **state) {
@@ -289,6 +331,8 @@ int main(void) {
         TEST(a_wrong_line_is_said_and_the_others_hold),
         TEST(many_wrong_lines_are_few_warnings),
         TEST(an_unchanged_file_is_not_read_again),
+        TEST(a_second_change_within_a_tick_is_seen),
+        TEST(an_old_change_costs_one_call_a_check),
         TEST(a_removed_line_no_longer_holds),
         TEST(a_swapped_link_is_a_change),
         TEST(a_file_that_others_can_write_is_refused),

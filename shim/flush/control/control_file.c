@@ -4,6 +4,7 @@
 #include "declare/declared_file.h"
 #include "files/by_path.h"
 #include "files/trusted_file.h"
+#include "hash.h"
 #include "process_tree.h"
 
 #include <errno.h>
@@ -13,7 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 64 << 10, MOST_WRONG = 8 };
+enum {
+    MOST_BYTES = 64 << 10,
+    MOST_WRONG = 8,
+    /* checks after a change that read the file again: they are a second apart, and FAT counts the
+     * time of a change in two seconds */
+    REREADS = 3,
+};
 
 struct control_file control_file_open(const struct capture_api *api) {
     const char *const path = api->config->control_file;
@@ -66,36 +73,51 @@ static const char *open_problem(const char *path) {
            "put another in its place";
 }
 
-/* Returns NULL, or what is wrong with the file as a whole, as a constant text. */
-static const char *read_trusted(struct control_file *file) {
-    struct declared_file read = {NULL, 0};
-    struct reading reading = {.file = file};
-    const int descriptor = trusted_file_open_given(file->path);
-    const char *const problem = descriptor < 0 ? open_problem(file->path)
-                                               : declared_file_take(descriptor, MOST_BYTES, &read);
-    if (problem)
-        return problem;
-    overlay_read(&file->overlay, read.text, read.size, file->api->config, report_wrong_line,
-                 &reading);
-    free(read.text);
-    log_debug(file->api->log, "OTEL_PROFILER_CONTROL_FILE: %s has been read; it sets %d variables",
-              file->path, __builtin_popcount(file->overlay.has));
-    return NULL;
+static uint64_t hash_of(const struct declared_file *read) {
+    uint64_t hash = hash_word(1, read->size);
+    for (size_t i = 0; i < read->size; i++)
+        hash = hash_word(hash, (unsigned char)read->text[i]);
+    return hash ? hash : 1;
 }
 
-/* Returns true if the file has been read. Logs why not; for an unchanged file only if the reason is
- * another than before. */
+/* Returns NULL, or what is wrong with the file as a whole, as a constant text. */
+static const char *read_trusted(const struct control_file *file, struct declared_file *read) {
+    const int descriptor = trusted_file_open_given(file->path);
+    return descriptor < 0 ? open_problem(file->path)
+                          : declared_file_take(descriptor, MOST_BYTES, read);
+}
+
+static void read_overlay(struct control_file *file, const struct declared_file *read) {
+    struct reading reading = {.file = file};
+    file->overlay = (struct overlay){.has = 0};
+    overlay_read(&file->overlay, read->text, read->size, file->api->config, report_wrong_line,
+                 &reading);
+    log_debug(file->api->log, "OTEL_PROFILER_CONTROL_FILE: %s has been read; it sets %d variables",
+              file->path, __builtin_popcount(file->overlay.has));
+}
+
+/* Returns true if other settings may hold now. Logs why the file is not read; for an unchanged file
+ * only if the reason is another than before. */
 static bool reload_overlay(struct control_file *file, bool has_changed) {
+    struct declared_file read = {NULL, 0};
     const int error = file->seen.error;
     /* a missing file is logged at debug level only, because it may appear and disappear */
     const bool is_missing = error == ENOENT || error == ENOTDIR;
-    file->overlay = (struct overlay){.has = 0};
-    const char *const problem = error ? file_problem_text(error) : read_trusted(file);
-    if (problem && (has_changed || strcmp(problem, file->refusal) != 0))
+    const uint64_t before = file->contents;
+    const char *const problem = error ? file_problem_text(error) : read_trusted(file, &read);
+    const bool is_new =
+        has_changed || !file->refusal || (problem && strcmp(problem, file->refusal) != 0);
+    if (problem && is_new)
         log_write(file->api->log, is_missing ? LOG_DEBUG : level_of_warnings(file),
                   "OTEL_PROFILER_CONTROL_FILE: %s %s; it sets nothing", file->path, problem);
     file->refusal = error ? NULL : problem;
-    return !problem;
+    file->contents = problem ? 0 : hash_of(&read);
+    if (problem)
+        file->overlay = (struct overlay){.has = 0};
+    else if (has_changed || file->contents != before)
+        read_overlay(file, &read);
+    free(read.text);
+    return file->contents != before;
 }
 
 /* --- polling --- */
@@ -144,8 +166,12 @@ bool control_file_poll(struct control_file *file) {
     const struct file_seen seen = read_identity(file->path);
     const bool has_changed = !is_same_identity(&seen, &file->seen);
     /* a refused file is tried again: its identity does not show that a folder has been repaired */
-    if (!has_changed && !file->refusal)
+    if (!has_changed && !file->refusal && !file->rereads)
         return false;
+    if (has_changed)
+        file->rereads = seen.error ? 0 : REREADS;
+    else if (file->rereads)
+        file->rereads--;
     file->seen = seen;
     return reload_overlay(file, has_changed) || has_changed;
 }

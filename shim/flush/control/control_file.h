@@ -2,8 +2,10 @@
  * there.
  *
  * The file is checked once a second with one system call, and read again if it has changed or is
- * another file; a ConfigMap's symbolic link then leads to another inode. The result depends only on
- * the present contents, so that processes that start later get the same settings:
+ * another file; a ConfigMap's symbolic link then leads to another inode. File systems count the
+ * time of a change in ticks, of up to two seconds: so the next checks after a change read the file
+ * again, and compare its contents. The result depends only on the present contents, so that
+ * processes that start later get the same settings:
  * - a wrong line is ignored, and the others hold;
  * - a file that is missing or refused sets nothing;
  * - a file is refused unless only root and the process's user can write or replace it
@@ -38,6 +40,8 @@ struct control_file {
     const struct capture_api *api;
     const char *path; /* path in the configuration; "": none */
     struct file_seen seen;
+    uint64_t contents;   /* hash of the last contents that were read; 0: none */
+    unsigned rereads;    /* so many further checks read the file even if it seems unchanged */
     const char *refusal; /* why the file that exists is refused, a constant text; NULL: it is not */
     uint64_t next;       /* time of the next check, CLOCK_MONOTONIC, ns; UINT64_MAX: never */
     bool hidden;         /* the path was not usable at the last check */
