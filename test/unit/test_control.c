@@ -416,6 +416,23 @@ static void a_threshold_is_polled_once_a_second(void **state) {
     assert_true(control_next_poll(control) == UINT64_MAX);
 }
 
+/* The reply to a change lists what is in force: it says why that is not what was asked for. */
+static void what_keeps_sampling_off_is_told(void **state) {
+    (void)state;
+    assert_true(set("OTEL_PROFILER_START=off\nOTEL_PROFILER_MAX_OVERHEAD=none"));
+    assert_null(control_why_off(control)); /* as it was asked for */
+    fake.settings_refused = 1;
+    assert_true(set("OTEL_PROFILER_START=on"));
+    assert_false(in_force().on);
+    assert_non_null(strstr(control_why_off(control), "is tried again within a second"));
+    wait_until(control_next_poll(control));
+    control_poll_again(control);
+    assert_true(in_force().on);
+    assert_null(control_why_off(control));
+    fake.paused = true;
+    assert_non_null(strstr(control_why_off(control), "otelprof_stop()"));
+}
+
 /* Lets them be in force once capture has taken them, soon after. */
 static void settings_that_capture_refuses_are_tried_again(void **state) {
     (void)state;
@@ -465,6 +482,7 @@ int main(void) {
         TEST(a_recording_turns_on_its_own_type_alone),
         TEST(there_are_sixteen_recordings_at_most),
         TEST(unchanged_settings_are_not_passed_to_capture),
+        TEST(what_keeps_sampling_off_is_told),
         TEST(settings_that_capture_refuses_are_tried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -286,6 +286,18 @@ void control_list(const struct control *control, control_visit *visit, void *arg
     }
 }
 
+const char *control_why_off(const struct control *control) {
+    if (!control->set.on)
+        return NULL;
+    if (control->set.shed)
+        return "processors are busier than OTEL_PROFILER_CPU_THRESHOLD";
+    if (control->api->lifecycle.is_paused())
+        return "the program has called otelprof_stop(), and not otelprof_start() since";
+    return control->in_force.on ? NULL
+                                : "a thread of the program is changing its signals; the change is "
+                                  "tried again within a second";
+}
+
 struct settings_values control_in_force(const struct control *control) {
     return control->in_force;
 }

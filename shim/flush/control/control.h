@@ -72,6 +72,10 @@ void control_record_end(struct control *control,
 typedef void control_visit(void *arg, const char *name, const char *value);
 void control_list(const struct control *control, control_visit *visit, void *arg);
 
+/* Returns why nothing is sampled although OTEL_PROFILER_START=on was set, as a constant text; NULL:
+ * it is sampled, or is set to off. */
+const char *control_why_off(const struct control *control);
+
 /* Returns the settings that capture has applied. */
 struct settings_values control_in_force(const struct control *control);
 

@@ -265,6 +265,9 @@ static void reply_to_change(struct serve *serve, struct http_request *request) {
         return;
     }
     control_list(serve->of.control, write_setting_line, &written);
+    const char *const why_off = control_why_off(serve->of.control);
+    if (why_off)
+        text_add(&written, "# OTEL_PROFILER_START=off: %s\n", why_off);
     reply_written(request, plain_text, &written);
 }
 
