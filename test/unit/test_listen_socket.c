@@ -25,6 +25,7 @@ static void (*after_bind)(void);
 static void (*after_refusal)(void);
 static void (*before_rename)(void);
 static bool knows_no_flags; /* the file system knows no flags of renameat2(2) */
+static int refuses_sockets; /* the file system's error for a socket; 0: none */
 static bool other_user;     /* the process has another user than the files */
 static int entries_to_come; /* entries of a large folder, listed before the real ones */
 
@@ -50,6 +51,10 @@ int connect(int descriptor, const struct sockaddr *to, socklen_t size) {
 }
 
 int bind(int descriptor, const struct sockaddr *to, socklen_t size) {
+    if (refuses_sockets) {
+        errno = refuses_sockets;
+        return -1;
+    }
     const int result = (int)bare_syscall(SYS_bind, descriptor, (long)to, size, 0, 0, 0);
     if (result == 0)
         happen(&after_bind);
@@ -91,7 +96,7 @@ static int begin(void **state) {
     (void)state;
     before_listen = after_bind = after_refusal = before_rename = NULL;
     knows_no_flags = other_user = false;
-    entries_to_come = 0;
+    entries_to_come = refuses_sockets = 0;
     snprintf(address.path, sizeof address.path, "%s/socket", folder);
     first = second = (struct listen_socket){.descriptor = -1, .folder = -1, .file = -1};
     return 0;
@@ -501,6 +506,19 @@ static void where_names_are_simply_replaced_the_earlier_is_lost(void **state) {
     assert_int_equal(files(), 1);
 }
 
+/* Network file systems refuse a socket in differing ways. */
+static void a_file_system_without_sockets_is_named(void **state) {
+    static const int errors[] = {EPERM, EOPNOTSUPP, ENOSYS};
+    (void)state;
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        refuses_sockets = errors[i];
+        const int error = listen_socket_open(&first, &address);
+        assert_non_null(strstr(listen_socket_problem(error), "file system has no sockets"));
+        assert_int_equal(first.descriptor, -1);
+    }
+    assert_int_equal(files(), 0);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
@@ -525,6 +543,7 @@ int main(void) {
         TEST(a_process_that_comes_behind_the_last_check_keeps_the_place),
         TEST(a_file_that_comes_behind_the_last_check_stays),
         TEST(where_names_are_simply_replaced_the_earlier_is_lost),
+        TEST(a_file_system_without_sockets_is_named),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, make_tests_folder, remove_tests_folder);

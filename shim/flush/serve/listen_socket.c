@@ -110,7 +110,8 @@ static int bind_aside(const struct listen_socket *opened, char *aside) {
         if (errno != EADDRINUSE)
             break;
     }
-    return -errno;
+    const bool has_none = errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS;
+    return has_none ? -LISTEN_NO_SOCKETS : -errno;
 }
 
 static bool rename_in(int folder, const char *from, const char *to, unsigned flags) {
@@ -326,6 +327,9 @@ const char *listen_socket_problem(int error) {
     const char *const identity = own_file_problem(error);
     if (error == -LISTEN_TAKEN || error == -EADDRINUSE)
         return "another process listens there (each export tries again)";
+    if (error == -LISTEN_NO_SOCKETS)
+        return "the folder's file system has no sockets: name a folder of another one, such as "
+               "/run";
     if (error == -EEXIST)
         return "a file that is no socket of this user's is there";
     return identity ? identity : strerrordesc_np(-error);

@@ -27,11 +27,12 @@ struct listen_socket {
     char where[LISTEN_PATH + 32];
 };
 
-/* Defines an error beyond errno's values: another process listens at the address. */
-enum { LISTEN_TAKEN = 8192 };
+/* Defines errors beyond errno's values: another process listens at the address; the folder's file
+ * system has no sockets, as some network file systems. */
+enum { LISTEN_TAKEN = 8192, LISTEN_NO_SOCKETS };
 
 /* Opens the socket. If `address` has port 0, the kernel chooses one, which is stored in `address`
- * for later calls. Returns 0, -errno, a negative value of own_file.h, or -LISTEN_TAKEN. Returns
+ * for later calls. Returns 0, -errno, a negative value of own_file.h, or -LISTEN_*. Returns
  * -EMFILE also if too few descriptors would be left to serve a connection. */
 int listen_socket_open(struct listen_socket *opened, struct listen_address *address);
 
