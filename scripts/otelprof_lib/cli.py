@@ -13,7 +13,7 @@ from .capture_file import BadFile, BadSum
 from .foreign import say
 from .labels import NothingChosen
 from .places import NotFound, release
-from .whole_file import OneFile
+from .whole_file import OneFile, drop_output
 
 
 class Command(NamedTuple):
@@ -128,11 +128,6 @@ def _complete_streams():
     sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _drop_output():
-    """Drops the contents of the buffer, so that Python does not write them at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _status_of(action):
     """Calls action() and returns the command's status; an error is one line on standard error."""
     try:
@@ -140,7 +135,7 @@ def _status_of(action):
     except SystemExit as ended:  # argparse has printed its help or an error
         return ended.code
     except BrokenPipeError:  # `otelprof top FILE | head`
-        _drop_output()
+        drop_output()
         return 0
     except (NothingChosen, OneFile, control.NoSetting) as error:
         say(error)
@@ -153,7 +148,7 @@ def _status_of(action):
     except (NotFound, BadFile, OSError) as error:
         say(_said(error))
         if isinstance(error, OutputError):
-            _drop_output()
+            drop_output()
         return 2
 
 

@@ -18,7 +18,7 @@ from .following import messages_in
 from .foreign import printable, printable_lines, say
 from .waits import with_wall
 from .waking import ended_by_ctrl_c
-from .whole_file import check_outputs, refuse_one_file, whole_file
+from .whole_file import check_outputs, drop_output, refuse_one_file, whole_file
 
 START = "OTEL_PROFILER_START"
 
@@ -210,9 +210,14 @@ def record(options):
     duration = _duration(begin, options)
     if not _has_samples(answer):
         raise answering.NotAnswering(f"process {options.pid} has exported nothing in that time: nothing was sampled")
-    with whole_file(options.output) as file:
-        file.write(answer)
-    say(f"{duration} of process {options.pid} in {options.output}")
+    what = f"{duration} of process {options.pid}"
+    try:
+        with whole_file(options.output) as file:
+            file.write(answer)
+        say(f"{what} {'on standard output' if options.output == '-' else f'in {options.output}'}")
+    except BrokenPipeError:  # `-o - --flamegraph page.html | head`: the page is written all the same
+        drop_output()
+        say(f"{what} was not read to its end")
     if options.flamegraph:
         write_page(options.flamegraph, f"process {options.pid}", _profiles(answer, f"process {options.pid}"))
         say(f"flame graph in {options.flamegraph}")

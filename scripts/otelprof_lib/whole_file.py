@@ -208,6 +208,11 @@ class Output:
             self._place.close()
 
 
+def drop_output():
+    """Drops what standard output has not taken, so that Python does not write it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 @contextlib.contextmanager
 def whole_file(path):
     """Yields a file for bytes. It is put in place when it is whole: the output may be one of the files that are read,

@@ -243,6 +243,21 @@ def exports_once(program):
     eventually(lambda: json.loads(program.answers())["process_cpu_seconds"], "CPU time", holds=lambda now: now > begin + 0.3)
 
 
+def test_a_recording_whose_reader_has_gone_still_has_its_page(profiled, tmp_path):
+    """`otelprof record PID -o - --flamegraph page.html | head -c 1`"""
+    program = profiled().until_it_answers()
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [OTELPROF, "record", program.pid, "--seconds", "1", "-o", "-", "--flamegraph", tmp_path / "page.html"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=TIMEOUT_S)
+    os.close(writer)
+    assert done.returncode == 0
+    assert done.stderr == (f"otelprof: 1 s of process {program.pid} was not read to its end\n"
+                           f"otelprof: flame graph in {tmp_path}/page.html\n")
+    assert "burns_cpu" in (tmp_path / "page.html").read_text()
+    assert program.over() == 7
+
+
 def test_a_port_that_changes_nothing_is_recorded_as_it_is(profiled, tmp_path):
     program = profiled("127.0.0.1:0", OTEL_PROFILER_LOG_FILE="/dev/null").until_it_answers()
     assert otelprof("record", program.pid, "--seconds", "1", "-o", tmp_path / "r.otlp").returncode == 0
