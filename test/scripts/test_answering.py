@@ -1,5 +1,6 @@
 """The command finds the processes that listen, and their addresses: scripts/otelprof_lib/answering.py."""
 
+import errno
 import os
 import re
 import socket
@@ -7,7 +8,7 @@ import threading
 
 import pytest
 from conftest import ROOT
-from otelprof_lib import answering
+from otelprof_lib import answering, cli
 
 ENDED = 999_999_999  # no process has this id
 
@@ -76,6 +77,22 @@ def test_no_process_is_asked_in_the_place_of_another(tmp_path):
         answering.UnixConnection(str(tmp_path / "socket"), 10, os.getpid()).connect()
         with pytest.raises(answering.NotAnswering, match=f"process {os.getpid()} answers at its socket"):
             answering.UnixConnection(str(tmp_path / "socket"), 10, os.getpid() + 1).connect()
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.EPERM, errno.EIO, errno.ESTALE])
+def test_a_file_system_that_serves_no_sockets_is_one_sentence(monkeypatch, capsys, number):
+    """A network file system may have the socket's file, and connect nobody with it."""
+
+    class Refusing(socket.socket):
+        def connect(self, _):
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(answering.socket, "socket", Refusing)
+    monkeypatch.setattr(answering, "process", lambda pid: answering.Process(pid, "", "", "helper"))
+    monkeypatch.setattr(answering.Process, "address", lambda _: "/net/socket")
+    assert cli.main(["ctl", str(os.getpid()), "status"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"otelprof: process {os.getpid()} has not answered: [Errno {number}] {os.strerror(number)}\n")
 
 
 def test_nothing_is_sent_where_the_process_listens_no_more():

@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/test_file.XXXXXX";
@@ -98,6 +99,29 @@ static void only_regular_files_are_taken(void **state) {
     assert_int_equal(append("fifo", "x"), -ENOTSUP);
     assert_int_equal(append("no/such/folder", "x"), -ENOENT);
     assert_int_equal(append("target/x", "x"), -ENOTDIR);
+}
+
+static int lock_refusal; /* the file system's error for a lock; 0: it has locks */
+
+/* Replaces libc's function. */
+int flock(int file, int operation) {
+    if (!lock_refusal)
+        return (int)syscall(SYS_flock, file, operation);
+    errno = lock_refusal;
+    return -1;
+}
+
+/* Network file systems refuse a lock in differing ways. */
+static void a_file_system_without_locks_takes_exports(void **state) {
+    static const int errors[] = {ENOLCK, EOPNOTSUPP, ENOSYS};
+    (void)state;
+    write_file("unlocked", "");
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        lock_refusal = errors[i];
+        assert_int_equal(append("unlocked", "x"), 0);
+    }
+    lock_refusal = 0;
+    assert_string_equal(read_back("unlocked"), "x\nx\nx\n");
 }
 
 static void one_writer_at_a_time(void **state) {
@@ -395,6 +419,7 @@ int main(void) {
         cmocka_unit_test(an_unfinished_line_stays_alone),
         cmocka_unit_test(no_descriptor_is_left),
         cmocka_unit_test(only_regular_files_are_taken),
+        cmocka_unit_test(a_file_system_without_locks_takes_exports),
         cmocka_unit_test(one_writer_at_a_time),
         cmocka_unit_test(what_does_not_fit_is_cut_off),
         cmocka_unit_test(lines_in_a_named_file),
