@@ -6,6 +6,7 @@
  * program may define that name and forward to us (Erlang's sigaction). */
 #include "by_number.h"
 
+#include "arch_machine.h"
 #include "bare_syscall.h"
 #include "capture/capture.h"
 #include "capture/cpu/program_handlers.h"
@@ -314,7 +315,7 @@ static bool is_of_this_thread(void) {
 
 HOOK int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
     if (profiler_tls.signal_stack && is_of_this_thread())
-        return program_stack_exchange(stack, old, is_child_of_vfork());
+        return program_stack_exchange(stack, old, arch_entry_sp(), is_child_of_vfork());
     if (stack && memory_range_is_readable((uintptr_t)stack, sizeof *stack) &&
         !(stack->ss_flags & SS_DISABLE))
         termination_note_signal_stack(stack->ss_size);

@@ -15,6 +15,7 @@
  * - early: a wait whose mask is open, and a handler that a library has set before main()
  * - stepped: the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
  * - vfork: what a child of vfork() sets and does leaves its parent unchanged
+ * - bounds: stacks that begin or end right below the stack pointer of the caller of sigaltstack()
  * - dispatched: system calls pass in libc alone (PR_SET_SYSCALL_USER_DISPATCH) */
 #define _GNU_SOURCE
 #include "bare_call.h"
@@ -36,7 +37,14 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { STACK = 128 << 10, STEPS = 3000, TRAP_FLAG = 0x100, DISPATCH = 59, ANSWER = 4242 };
+enum {
+    STACK = 128 << 10,
+    DISARMS = (int)(1U << 31),
+    STEPS = 3000,
+    TRAP_FLAG = 0x100,
+    DISPATCH = 59,
+    ANSWER = 4242
+};
 
 typedef void handler_function(int, siginfo_t *, void *);
 
@@ -321,8 +329,7 @@ static void note_place(int number, siginfo_t *info, void *context) {
 
 static void rearmed(void) {
     static char memory[STACK];
-    const stack_t disarms = {
-        .ss_sp = memory, .ss_size = sizeof memory, .ss_flags = (int)(1U << 31)};
+    const stack_t disarms = {.ss_sp = memory, .ss_size = sizeof memory, .ss_flags = DISARMS};
     stack_t after;
     int on_it = 0;
     handle(SIGUSR1, raise_within, 0);
@@ -423,8 +430,7 @@ static void begin_steps(int number, siginfo_t *info, void *context) {
 
 static void stepped(void) {
     static char memory[STACK];
-    const stack_t disarms = {
-        .ss_sp = memory, .ss_size = sizeof memory, .ss_flags = (int)(1U << 31)};
+    const stack_t disarms = {.ss_sp = memory, .ss_size = sizeof memory, .ss_flags = DISARMS};
     stack_t after;
     sigaltstack(&disarms, NULL);
     handle(SIGTRAP, step, SA_ONSTACK);
@@ -467,8 +473,7 @@ static void act_in_child(void) {
 
 static void vforked(void) {
     static char memory[STACK];
-    const stack_t disarms = {
-        .ss_sp = memory, .ss_size = sizeof memory, .ss_flags = (int)(1U << 31)};
+    const stack_t disarms = {.ss_sp = memory, .ss_size = sizeof memory, .ss_flags = DISARMS};
     stack_t after;
     sigaltstack(&disarms, NULL);
     handle(SIGUSR1, in_parent, SA_ONSTACK);
@@ -516,6 +521,47 @@ static void dispatched(void) {
     printf("answered %d\n", answered);
 }
 
+/* --- bounds --- */
+
+static ucontext_t outside_bounds;
+static ucontext_t leaving;
+
+static void disable(void) {
+    const stack_t disabled = {.ss_flags = SS_DISABLE};
+    sigaltstack(&disabled, NULL);
+}
+
+/* Takes the stack away by code that runs on another one. */
+static void bounds_leave(void) {
+    static char elsewhere[STACK];
+    getcontext(&leaving);
+    leaving.uc_stack = (stack_t){.ss_sp = elsewhere, .ss_size = sizeof elsewhere};
+    leaving.uc_link = &outside_bounds;
+    makecontext(&leaving, disable, 0);
+    swapcontext(&outside_bounds, &leaving);
+}
+
+/* Prints where the thread counts as running on the stack. Nothing runs on these stacks. */
+NOIPA static void bounds(void) {
+    enum { NEAREST = 512, STEP = 8 };
+    const stack_t disabled = {.ss_flags = SS_DISABLE};
+    char *const here = __builtin_frame_address(0);
+    for (int offset = NEAREST; offset >= -NEAREST; offset -= STEP) {
+        const stack_t stacks[] = {{.ss_sp = here - offset - STACK, .ss_size = STACK},
+                                  {.ss_sp = here - offset, .ss_size = STACK}};
+        for (int i = 0; i < 2; i++) {
+            stack_t present;
+            const int is_set = sigaltstack(&stacks[i], NULL) == 0;
+            sigaltstack(NULL, &present);
+            const int is_left = sigaltstack(&disabled, NULL) == 0;
+            printf("%s %d: %d %x %d\n", i == 0 ? "ends" : "begins", offset, is_set,
+                   (unsigned)present.ss_flags, is_left);
+            if (!is_left)
+                bounds_leave();
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -524,7 +570,7 @@ int main(int argc, char **argv) {
         {"fortified", fortified}, {"dead frame", dead_frame}, {"masked waits", masked_waits},
         {"chained", chained},     {"replaced", replaced},     {"rearmed", rearmed},
         {"forked", forked},       {"early", early},           {"stepped", stepped},
-        {"vfork", vforked},       {"dispatched", dispatched}};
+        {"vfork", vforked},       {"dispatched", dispatched}, {"bounds", bounds}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; argc == 2 && i < sizeof ways / sizeof *ways; i++)
         if (strcmp(argv[1], ways[i].name) == 0) {

@@ -24,7 +24,7 @@ static int of_the_kernel(const stack_t *wanted, stack_t *old) {
 }
 
 static int of_ours(const stack_t *wanted, stack_t *old) {
-    return program_stack_exchange(wanted, old, false);
+    return program_stack_exchange(wanted, old, (uintptr_t)__builtin_frame_address(0), false);
 }
 
 struct answer {
@@ -195,14 +195,15 @@ static void a_stack_set_behind_us_stays(void **state) {
 
 /* Runs in a child of vfork(), which shares our memory with its parent. */
 static void *sets_one_for_a_child_alone(void *unused) {
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     const stack_t childs = in_room(ROOM);
     stack_t old;
     assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
-    assert_int_equal(program_stack_exchange(&childs, &old, true), 0);
+    assert_int_equal(program_stack_exchange(&childs, &old, here, true), 0);
     assert_int_equal(old.ss_flags, SS_DISABLE);
     assert_false(is_hidden());
     assert_int_equal(profiler_tls.signal_stack->latest, 0);
-    assert_int_equal(program_stack_exchange(NULL, &old, true), 0);
+    assert_int_equal(program_stack_exchange(NULL, &old, here, true), 0);
     assert_int_equal(old.ss_size, ROOM);
     return unused;
 }

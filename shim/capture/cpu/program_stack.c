@@ -145,6 +145,18 @@ void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uint
 
 /* --- sigaltstack() --- */
 
+/* Has the kernel set the stack, and returns its error or 0. While a thread runs on its alternate
+ * stack, the kernel lets it set no other. So if this code may run on that stack, it gives the
+ * kernel a stack that has the same flags and size, but on which no code can run. */
+static int error_of_kernel(const stack_t *wanted) {
+    enum { FRAMES_BYTES = 4096 }; /* more than the frames of the functions here */
+    const uintptr_t from_low = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)wanted->ss_sp;
+    stack_t tried = *wanted;
+    if (from_low <= wanted->ss_size || from_low - FRAMES_BYTES <= wanted->ss_size)
+        tried.ss_sp = (void *)UINTPTR_MAX;
+    return kernel_exchange(&tried, NULL) == 0 ? 0 : errno;
+}
+
 /* Sets the stack for the program. First has the kernel set it, because only the kernel knows how
  * large the frames of this thread may be; then sets the profiler's stack again, with all signals
  * blocked in between. A thread that runs on the profiler's stack can set nothing in the kernel,
@@ -160,7 +172,7 @@ static int program_stack_set(struct own_signal_stack *own, const stack_t *wanted
         return error;
     }
     const bool blocked = signals_block(&before);
-    const int error = kernel_exchange(wanted, NULL) == 0 ? 0 : errno;
+    const int error = error_of_kernel(wanted);
     if (!error) {
         stack_t ours = own_signal_stack_setting(own, place_for_next(own, present, as_kept(wanted)));
         /* otherwise the next frame would begin at the stack's top */
@@ -178,9 +190,8 @@ static int fail_with(int error) {
     return -1;
 }
 
-int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed) {
+int program_stack_exchange(const stack_t *wanted, stack_t *old, uintptr_t sp, bool is_borrowed) {
     struct own_signal_stack *const own = profiler_tls.signal_stack;
-    const uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
     const int saved = errno;
     stack_t present = {.ss_flags = SS_DISABLE};
     if (kernel_exchange(NULL, &present) != 0)

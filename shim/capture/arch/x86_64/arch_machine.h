@@ -33,6 +33,10 @@
                          : "rdx", "memory");                                                       \
     } while (0)
 
+/* Returns the stack pointer that the function has been entered with, as a function without a frame
+ * of its own keeps it. This is a macro, because the frame must be the function's own. */
+#define arch_entry_sp() ((uintptr_t)__builtin_dwarf_cfa() - sizeof(uintptr_t))
+
 /* Begins and ends floating-point arithmetic of the profiler on the program's threads, which must
  * not raise exceptions that the program tests (fetestexcept) or traps (feenableexcept): saves the
  * thread's control and status word and sets the default (psABI 3.2.3). The arithmetic must be in a
