@@ -11,12 +11,14 @@
 #include "capture/capture.h"
 #include "capture/cpu/program_handlers.h"
 #include "capture/cpu/program_stack.h"
+#include "capture/kernel/signals_blocked.h"
 #include "capture/symbols/next.h"
 #include "capture/thread_life.h"
 #include "capture/unwind/stack_memory.h"
 #include "clock.h"
 #include "entry.h"
 #include "process/termination.h"
+#include "seccomp_state.h"
 
 #include <errno.h>
 #include <string.h>
@@ -54,6 +56,9 @@ static void note_handler(sighandler_t handler) {
         atomic_store_explicit(&capture.has_handlers, true, memory_order_relaxed);
 }
 
+/* Set once the program has set a handler that its own signal may interrupt. */
+static _Atomic bool some_handler_nests;
+
 /* Returns true for a default action. Ignores the flags, because PHP's default action has
  * SA_SIGINFO. */
 static bool is_default(const struct sigaction *action) {
@@ -87,6 +92,28 @@ static struct sigaction as_given(int number, const struct sigaction *action) {
     return program_handlers_wrap(number, action, is_child_of_vfork());
 }
 
+/* --- entries for handlers without SA_ONSTACK --- */
+
+static struct sigaction with_entry(int number, const struct sigaction *kernels) {
+    const struct sigaction believed = as_believed(number, kernels);
+    const bool is_programs = believed.sa_sigaction == kernels->sa_sigaction;
+    return is_programs ? program_handlers_wrap(number, kernels, false) : *kernels;
+}
+
+/* Gives entries to the handlers of these signals that libc has set. A filter may kill for the
+ * calls. */
+static void give_entries(int first, int last) {
+    enum { LIBCS_FIRST = 32, LIBCS_LAST = 33 };
+    const int saved = errno;
+    if (program_handlers_includes_plain() && sampler.on && !is_child_of_vfork() &&
+        !seccomp_is_filtered())
+        for (int number = first; number <= last; number++)
+            if ((number < LIBCS_FIRST || number > LIBCS_LAST) &&
+                program_handlers_has_libcs_return(number))
+                program_handlers_convert(number, with_entry);
+    errno = saved;
+}
+
 static int set_other(int number, const struct sigaction *action, struct sigaction *old) {
     struct sigaction given;
     if (action)
@@ -103,6 +130,8 @@ static int set_action(int number, const struct sigaction *action, struct sigacti
     const bool takes = action && !is_default(action);
     if (action)
         note_handler(action->sa_handler);
+    if (takes && action->sa_flags & SA_NODEFER)
+        atomic_store(&some_handler_nests, true);
     if (takes)
         signal_give_away(number);
     if (takes || !is_sampling_signal(number))
@@ -141,7 +170,9 @@ static sighandler_t set_handler(int number, sighandler_t handler, set_function *
         return set_other(number, &by_default, &old) == 0 ? old.sa_handler : SIG_ERR;
     note_handler(handler);
     signal_give_away(number);
-    return handler_as_believed(number, next(number, handler));
+    const sighandler_t before = handler_as_believed(number, next(number, handler));
+    give_entries(number, number);
+    return before;
 }
 
 HOOK sighandler_t signal(int number, sighandler_t handler) {
@@ -157,10 +188,12 @@ HOOK sighandler_t ssignal(int number, sighandler_t handler) {
 }
 
 HOOK sighandler_t sysv_signal(int number, sighandler_t handler) {
+    atomic_store(&some_handler_nests, true);
     return set_handler(number, handler, next_calls()->sysv_signal);
 }
 
 HOOK sighandler_t __sysv_signal(int number, sighandler_t handler) {
+    atomic_store(&some_handler_nests, true);
     return set_handler(number, handler, next_calls()->sysv_signal);
 }
 
@@ -168,7 +201,9 @@ HOOK sighandler_t __sysv_signal(int number, sighandler_t handler) {
 HOOK sighandler_t sigset(int number, sighandler_t handler) {
     note_handler(handler);
     signal_give_away(number);
-    return handler_as_believed(number, next_calls()->sigset(number, handler));
+    const sighandler_t before = handler_as_believed(number, next_calls()->sigset(number, handler));
+    give_entries(number, number);
+    return before;
 }
 
 HOOK int sigignore(int number) {
@@ -313,7 +348,28 @@ static bool is_of_this_thread(void) {
            getpid() != capture.pid;
 }
 
+/* Returns true if the calling code may be a handler's that the kernel has entered: a handler blocks
+ * its signal, unless some handler has SA_NODEFER. */
+static bool may_be_in_handler(void) {
+    signal_mask blocked = 0;
+    (void)signals_change(SIG_BLOCK, NULL, &blocked);
+    return blocked || atomic_load(&some_handler_nests);
+}
+
+/* Returns true if handlers without SA_ONSTACK need entries of ours, which show their begin and
+ * their return: the kernel disables ours as a handler begins (SS_AUTODISARM), or a first stack is
+ * set in a handler, whose return cannot take it away. */
+static bool needs_entries(const stack_t *stack) {
+    const struct own_signal_stack *const own = profiler_tls.signal_stack;
+    return stack->ss_flags & STACK_DISARMS ||
+           (own && program_stack_is_first(own) && may_be_in_handler());
+}
+
 HOOK int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
+    if (stack && memory_range_is_readable((uintptr_t)stack, sizeof *stack) &&
+        !program_handlers_includes_plain() && !is_child_of_vfork() && needs_entries(stack) &&
+        !seccomp_is_filtered() && program_handlers_include_plain())
+        give_entries(1, NSIG - 1);
     if (profiler_tls.signal_stack && is_of_this_thread())
         return program_stack_exchange(stack, old, arch_entry_sp(), is_child_of_vfork());
     if (stack && memory_range_is_readable((uintptr_t)stack, sizeof *stack) &&

@@ -7,6 +7,7 @@
  *   SIGABRT
  * - masked waits: sigsuspend, sigpause, ppoll, pselect, epoll_pwait: the mask in their handlers,
  *   what is left pending
+ * - plain masked waits: the same for handlers without SA_ONSTACK, behind SS_AUTODISARM
  * - chained: a handler that calls the one before it, whose address the kernel has named
  * - replaced: the old handler that sigaction() returns, for more handlers in turns than there are
  *   entries
@@ -126,6 +127,7 @@ static void dead_frame(void) {
 
 /* --- masked waits --- */
 
+static int on_stack = SA_ONSTACK;
 static char seen[1 << 16];
 static int length;
 
@@ -182,7 +184,7 @@ static void masked_waits(void) {
     sigfillset(&all_but_one);
     sigdelset(&all_but_one, SIGUSR1);
     for (int i = 0; i < 2; i++) {
-        handle(numbers[i], note_mask, SA_ONSTACK);
+        handle(numbers[i], note_mask, on_stack);
         sigaddset(&blocked, numbers[i]);
     }
     sigaddset(&blocked, SIGWINCH);
@@ -203,6 +205,13 @@ static void masked_waits(void) {
     forget_seen();
     ended_by_plain();
     left_by_jump();
+}
+
+static void plain_masked_waits(void) {
+    const stack_t disarmed = {.ss_sp = malloc(STACK), .ss_flags = DISARMS, .ss_size = STACK};
+    sigaltstack(&disarmed, NULL);
+    on_stack = 0;
+    masked_waits();
 }
 
 static void raise_second(int number, siginfo_t *info, void *context) {
@@ -227,7 +236,7 @@ static void ended_by_plain(void) {
     forget_seen();
     sigsuspend(&waits);
     printf("ended by a plain handler: %s", seen);
-    handle(SIGUSR1, note_mask, SA_ONSTACK);
+    handle(SIGUSR1, note_mask, on_stack);
     sigprocmask(SIG_SETMASK, &before, NULL);
     forget_seen();
 }
@@ -241,7 +250,7 @@ static void left_by_jump(void) {
     sigset_t none;
     sigemptyset(&none);
     handle(SIGWINCH, plain_jump, 0);
-    handle(SIGALRM, note_mask, SA_ONSTACK);
+    handle(SIGALRM, note_mask, on_stack);
     raise(SIGWINCH);
     if (sigsetjmp(target, 1) == 0)
         sigsuspend(&none);
@@ -566,11 +575,19 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } ways[] = {
-        {"fortified", fortified}, {"dead frame", dead_frame}, {"masked waits", masked_waits},
-        {"chained", chained},     {"replaced", replaced},     {"rearmed", rearmed},
-        {"forked", forked},       {"early", early},           {"stepped", stepped},
-        {"vfork", vforked},       {"dispatched", dispatched}, {"bounds", bounds}};
+    } ways[] = {{"fortified", fortified},
+                {"dead frame", dead_frame},
+                {"masked waits", masked_waits},
+                {"chained", chained},
+                {"replaced", replaced},
+                {"rearmed", rearmed},
+                {"forked", forked},
+                {"early", early},
+                {"stepped", stepped},
+                {"vfork", vforked},
+                {"dispatched", dispatched},
+                {"plain masked waits", plain_masked_waits},
+                {"bounds", bounds}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; argc == 2 && i < sizeof ways / sizeof *ways; i++)
         if (strcmp(argv[1], ways[i].name) == 0) {

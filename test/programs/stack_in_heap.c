@@ -1,9 +1,10 @@
 /* Runs generated code that keeps data where the stack pointer points: oneDNN's matrix products move
  * the stack pointer into a block of the heap.
  *
- * Prints, for the main thread, a thread, a fibre and a forked child, how many bytes of such a block
- * have changed below the stack pointer's red zone while the profiler's signal came, three times,
- * with the widest vector registers in use; and whether sigaltstack() reports no alternate stack. */
+ * Prints, for the main thread, a thread, a fibre, a forked child, and a handler without SA_ONSTACK
+ * in a thread whose stack has SS_AUTODISARM, how many bytes of such a block have changed below the
+ * stack pointer's red zone while the profiler's signal came, three times, with the widest vector
+ * registers in use; and whether sigaltstack() reports no alternate stack. */
 #define _GNU_SOURCE
 #include "cpu_sample.h"
 
@@ -11,7 +12,7 @@
 #include <sys/wait.h>
 #include <ucontext.h>
 
-enum { BLOCK = 1 << 20, RED_ZONE = 128, TIMES = 3 };
+enum { BLOCK = 1 << 20, RED_ZONE = 128, TIMES = 3, DISARMS = (int)(1U << 31) };
 
 /* Sends the signal to the calling thread by a bare system call, with the stack pointer at `top`. */
 NOIPA static void send_at(char *top, siginfo_t *expiry) {
@@ -42,7 +43,6 @@ static int changed_bytes(void) {
     unsigned char *const top = (unsigned char *)(((uintptr_t)block + BLOCK / 2) & ~(uintptr_t)4095);
     int changed = 0;
     memset(block, 0x5a, BLOCK);
-    cpu_samples_await();
     for (int i = 0; i < TIMES && describe_expiry(&expiry); i++)
         send_at((char *)top, &expiry);
     for (const unsigned char *byte = block; byte < top - RED_ZONE; byte++)
@@ -61,7 +61,24 @@ static void report(const char *where) {
 }
 
 static void *in_thread(void *unused) {
+    cpu_samples_await();
     report("thread");
+    return unused;
+}
+
+/* The kernel disables the stack while the handler runs. A sample before it shows that the thread is
+ * sampled. */
+static void in_handler(int number) {
+    report(number == SIGUSR1 ? "handler" : "handler by signal()");
+}
+
+static void *in_disarmed_thread(void *unused) {
+    const stack_t stack = {.ss_sp = malloc(BLOCK), .ss_flags = DISARMS, .ss_size = BLOCK};
+    cpu_samples_await();
+    sigaltstack(&stack, NULL);
+    raise(SIGUSR1);
+    signal(SIGUSR2, in_handler);
+    raise(SIGUSR2);
     return unused;
 }
 
@@ -74,8 +91,13 @@ static void in_fibre(void) {
 int main(void) {
     pthread_t thread;
     int status = 0;
+    const struct sigaction action = {.sa_handler = in_handler};
+    sigaction(SIGUSR1, &action, NULL);
+    cpu_samples_await();
     report("main");
     pthread_create(&thread, NULL, in_thread, NULL);
+    pthread_join(thread, NULL);
+    pthread_create(&thread, NULL, in_disarmed_thread, NULL);
     pthread_join(thread, NULL);
     getcontext(&fibre);
     fibre.uc_stack = (stack_t){.ss_sp = malloc(BLOCK), .ss_size = BLOCK};
@@ -84,6 +106,7 @@ int main(void) {
     swapcontext(&before, &fibre);
     const pid_t child = fork();
     if (child == 0) {
+        cpu_samples_await();
         report("child");
         return 0;
     }

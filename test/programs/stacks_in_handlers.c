@@ -23,7 +23,10 @@ enum {
     DEEPEST = 3,
     SEQUENCES = 400,
     STEPS = 6,
+    FRESH_SEQUENCES = 60,
     PLAIN = SIGUSR1,
+    ANOTHER_PLAIN = SIGWINCH,
+    NESTING_PLAIN = SIGURG, /* may interrupt its own handler */
     ON_STACK = SIGUSR2,
 };
 
@@ -71,7 +74,7 @@ static void set_unused(int flags) {
 }
 
 static void act(void) {
-    switch (next_random(9)) {
+    switch (next_random(11)) {
     case 0:
     case 1:
         set_unused(0);
@@ -93,6 +96,14 @@ static void act(void) {
     case 7:
         if (depth < DEEPEST)
             raise(ON_STACK);
+        break;
+    case 8:
+        if (depth < DEEPEST)
+            raise(ANOTHER_PLAIN);
+        break;
+    case 9:
+        if (depth < DEEPEST)
+            raise(NESTING_PLAIN);
         break;
     default:
         if (depth == DEEPEST)
@@ -126,17 +137,47 @@ static void begin_again(void) {
     memset(is_used, 0, sizeof is_used);
 }
 
+static void act_by(int sequence) {
+    printf("sequence %d\n", sequence);
+    random_state = (uint64_t)sequence + 1;
+    begin_again();
+    if (sigsetjmp(out, 1) == 0)
+        act_often();
+    begin_again();
+    query("at last");
+}
+
 static void *act_in_thread(void *unused) {
-    for (volatile int i = 0; i < SEQUENCES; i++) {
-        printf("sequence %d\n", i);
-        random_state = (uint64_t)i + 1;
-        begin_again();
-        if (sigsetjmp(out, 1) == 0)
-            act_often();
-        begin_again();
-        query("at last");
-    }
+    for (int i = 0; i < SEQUENCES; i++)
+        act_by(i);
     return unused;
+}
+
+/* Runs a sequence in a handler of a process whose first thread has set no stack. */
+static void begin_sequence(int number) {
+    (void)number;
+    act_often();
+    query("at the end");
+}
+
+static void act_in_child(int sequence) {
+    struct sigaction action = {.sa_handler = begin_sequence};
+    fflush(stdout);
+    if (fork() == 0) {
+        sigaction(SIGHUP, &action, NULL);
+        for (int i = 0; i < 4; i++) {
+            printf("fresh %d\n", sequence);
+            random_state = (uint64_t)(sequence * 4 + i) + 1;
+            begin_again();
+            if (sigsetjmp(out, 1) == 0)
+                raise(SIGHUP);
+            begin_again();
+            query("behind it");
+        }
+        fflush(stdout);
+        _exit(0);
+    }
+    wait(NULL);
 }
 
 /* --- a thread that has never set a stack --- */
@@ -165,6 +206,22 @@ static void set_and_query(int number) {
     raise(ON_STACK);
 }
 
+static void set_another(int number) {
+    (void)number;
+    set(1, 0);
+}
+
+/* The first setting stays: the kernel restores it as the second handler returns. */
+static void set_and_raise(int number) {
+    struct sigaction action = {.sa_handler = set_another};
+    struct sigaction old;
+    (void)number;
+    set(0, 0);
+    sigaction(ANOTHER_PLAIN, &action, &old);
+    raise(ANOTHER_PLAIN);
+    sigaction(ANOTHER_PLAIN, &old, NULL);
+}
+
 static void in_child(sighandler_t handler, int flags) {
     struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
     fflush(stdout);
@@ -183,17 +240,23 @@ static void in_child(sighandler_t handler, int flags) {
 }
 
 int main(void) {
-    static const sighandler_t firsts[] = {set_one, set_two, set_and_disable, set_and_query};
+    static const sighandler_t firsts[] = {set_one, set_two, set_and_disable, set_and_query,
+                                          set_and_raise};
     pthread_t thread;
     struct sigaction action = {.sa_handler = on_signal};
     setvbuf(stdout, NULL, _IOFBF, 1 << 20);
     sigaction(PLAIN, &action, NULL);
+    sigaction(ANOTHER_PLAIN, &action, NULL);
+    action.sa_flags = SA_NODEFER;
+    sigaction(NESTING_PLAIN, &action, NULL);
     action.sa_flags = SA_ONSTACK;
     sigaction(ON_STACK, &action, NULL);
     for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++) {
         in_child(firsts[i], 0);
         in_child(firsts[i], SA_ONSTACK);
     }
+    for (int i = 0; i < FRESH_SEQUENCES; i++)
+        act_in_child(i);
     pthread_create(&thread, NULL, act_in_thread, NULL);
     pthread_join(thread, NULL);
     set(0, 0);

@@ -37,6 +37,8 @@ static struct {
 } table[SIGNALS];
 
 IN_FIRST_PAGE static _Atomic bool has_entries; /* false: no page of `table` has been touched */
+/* Set once handlers without SA_ONSTACK have entries, too. */
+IN_FIRST_PAGE static _Atomic bool includes_plain;
 
 /* --- entering a handler --- */
 
@@ -73,6 +75,20 @@ static bool is_to_move(const struct own_signal_stack *own, uintptr_t frame,
     return own && own_signal_stack_is(own, &context->uc_stack) &&
            own_signal_stack_has(own, frame) &&
            !own_signal_stack_has(own, arch_interrupted_sp(context)) && context->uc_mcontext.fpregs;
+}
+
+/* Returns whether the kernel has entered a handler without SA_ONSTACK, on a thread with a stack of
+ * ours: the frame is then where it is without the profiler. */
+static bool is_plain(const struct own_signal_stack *own, uintptr_t frame,
+                     const ucontext_t *context) {
+    return own && own_signal_stack_is(own, &context->uc_stack) &&
+           !own_signal_stack_has(own, frame) && context->uc_mcontext.fpregs;
+}
+
+/* Makes the frame of such a handler show the program's setting, and its return known. */
+static void keep_frame(struct own_signal_stack *own, uintptr_t frame, const ucontext_t *context) {
+    own->latest = (uint8_t)own_signal_stack_place(own, &context->uc_stack);
+    arch_keep_signal_frame(frame, &own->settings[own->latest], program_handler_returns, own);
 }
 
 /* Reads the temporary mask of the wait (sigsuspend, ppoll) that this signal has ended; the frame
@@ -118,18 +134,23 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
     struct own_signal_stack *const own = own_signal_stacks_of(context);
     const signal_mask mask = mask_of(handler, own, number, context);
     const bool moves = is_to_move(own, frame, context);
+    const bool stays = !moves && is_plain(own, frame, context);
+    const bool disarms = program_stack_flags(own, &context->uc_stack) & STACK_DISARMS;
     const uintptr_t place = moves ? move_frame(own, frame, context) : frame;
     arch_begin_handler(begin, context, number, atomic_load(&handler->function), place, mask);
-    /* The kernel has disabled the stack (SS_AUTODISARM). Its copy in the new frame is disabled,
-     * too, so that sigreturn() does not set it again: in the kernel, or for the program alone. */
-    if (context->uc_stack.ss_flags & STACK_DISARMS)
-        begin->uc_stack = moves ? program_stack_disabled(own) : (stack_t){.ss_flags = SS_DISABLE};
+    if (stays)
+        keep_frame(own, frame, context);
+    /* SS_AUTODISARM disables the stack while the handler runs. Its copy in the frame by which the
+     * handler begins is disabled, too: in the kernel, or for the program alone. */
+    if (disarms)
+        begin->uc_stack =
+            moves || stays ? program_stack_disabled(own) : (stack_t){.ss_flags = SS_DISABLE};
     return 0;
 }
 
-/* Ends a handler that returns on a moved frame. By the kernel's rules the alternate stack that the
- * handler has set, or the one in its ucontext, becomes the program's. In the kernel the profiler's
- * stack is set again. */
+/* Ends a handler that returns on a frame that was moved or kept. By the kernel's rules the
+ * alternate stack that the handler has set, or the one in its ucontext, becomes the program's. In
+ * the kernel the profiler's stack is set again. */
 __attribute__((used)) static void program_handler_leave(ucontext_t *context) {
     struct own_signal_stack *const own = arch_moved_frame_note(context);
     if (own_signal_stacks_include(own))
@@ -226,8 +247,9 @@ static bool is_gos(const struct sigaction *action) {
 struct sigaction program_handlers_wrap(int number, const struct sigaction *action,
                                        bool is_borrowed) {
     struct sigaction wrapped = *action;
-    if (!(action->sa_flags & SA_ONSTACK) || !has_handler(action) || number <= 0 ||
-        number >= SIGNALS || arch_has_shadow_stack() || is_gos(action))
+    const bool is_entered = action->sa_flags & SA_ONSTACK || atomic_load(&includes_plain);
+    if (!is_entered || !has_handler(action) || number <= 0 || number >= SIGNALS ||
+        arch_has_shadow_stack() || is_gos(action))
         return wrapped;
     if (sigreturn_by == (uintptr_t)own_sigreturn)
         find_sigreturn();
@@ -237,6 +259,23 @@ struct sigaction program_handlers_wrap(int number, const struct sigaction *actio
     wrapped.sa_sigaction = entries[entry];
     memset(&wrapped.sa_mask, 0xff, sizeof wrapped.sa_mask);
     return wrapped;
+}
+
+bool program_handlers_include_plain(void) {
+    if (arch_has_shadow_stack() || atomic_exchange(&includes_plain, true))
+        return false;
+    program_stack_is_in_frames();
+    return true;
+}
+
+bool program_handlers_includes_plain(void) {
+    return atomic_load(&includes_plain);
+}
+
+bool program_handlers_has_libcs_return(int number) {
+    if (sigreturn_by == (uintptr_t)own_sigreturn)
+        find_sigreturn();
+    return arch_signal_restorer(number) == sigreturn_by;
 }
 
 struct sigaction program_handlers_seen(int number, const struct sigaction *action) {
@@ -258,23 +297,23 @@ static bool is_same(const struct sigaction *a, const struct sigaction *b) {
            mask_in(a) == mask_in(b);
 }
 
-/* Replaces the entry by the handler. The kernel cannot do so only if the action is still the one
- * that was read: another thread may have set one since, or the signal has reset it (SA_RESETHAND).
- * So what was replaced is compared, and if it is another action, that one is set again. */
-static void unwrap_action(int number) {
+/* The kernel cannot replace an action only if it is still the one that was read: another thread may
+ * have set one since, or the signal has reset it (SA_RESETHAND). So what was replaced is compared,
+ * and if it is another action, that one is converted and set again. */
+void program_handlers_convert(int number, action_conversion *convert) {
     enum { TRIES = 1000 }; /* a try fails only if the program sets an action meanwhile */
     struct sigaction expected;
     struct sigaction replaced;
     if (next_sigaction(number, NULL, &expected) != 0)
         return;
-    struct sigaction wanted = program_handlers_seen(number, &expected);
+    struct sigaction wanted = convert(number, &expected);
     if (wanted.sa_sigaction == expected.sa_sigaction)
         return;
     for (int i = 0; i < TRIES && next_sigaction(number, &wanted, &replaced) == 0; i++) {
         if (is_same(&replaced, &expected))
             return;
         expected = wanted;
-        wanted = program_handlers_seen(number, &replaced);
+        wanted = convert(number, &replaced);
     }
 }
 
@@ -284,6 +323,6 @@ void program_handlers_unwrap(void) {
         return;
     for (int number = 1; number < SIGNALS; number++)
         if (atomic_load(&table[number].sets))
-            unwrap_action(number);
+            program_handlers_convert(number, program_handlers_seen);
     errno = saved;
 }

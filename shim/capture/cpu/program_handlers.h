@@ -7,7 +7,10 @@
  * begins the program's handler there, with the registers, the space, the mask and the ucontext that
  * it would have without us; no signal comes in between. The handler returns by a routine of ours,
  * which unwinders recognize as a signal's frame. If the frame cannot be written, the process ends
- * by SIGSEGV, as by the kernel. A handler without SA_ONSTACK is entered by the kernel itself.
+ * by SIGSEGV, as by the kernel. A handler without SA_ONSTACK is entered by the kernel itself, until
+ * the program needs entries for these, too (program_handlers_include_plain()). Its frame stays
+ * where the kernel has written it; the entry sets our stack again where SS_AUTODISARM has disabled
+ * it, and shows when the handler returns.
  *
  * The kernel's action of a signal identifies the handler: there are a few entries, and the handler
  * of each, with its mask, is stored for each signal. If a program alternates between more handlers
@@ -28,6 +31,21 @@ struct sigaction program_handlers_wrap(int number, const struct sigaction *actio
 /* Returns the action that the program has set, where the kernel's `action` has an entry of ours.
  * Context: any. Async-signal-safe: yes. */
 struct sigaction program_handlers_seen(int number, const struct sigaction *action);
+
+/* From now on program_handlers_wrap() returns entries for handlers without SA_ONSTACK, too. Returns
+ * false if it did so before, or if entries are not possible. Context: any. Async-signal-safe: yes.
+ */
+bool program_handlers_include_plain(void);
+bool program_handlers_includes_plain(void);
+
+/* Returns whether the kernel's action of the signal was set by libc: then it returns by libc's
+ * rt_sigreturn. Context: any. Async-signal-safe: yes. */
+bool program_handlers_has_libcs_return(int number);
+
+/* Replaces the kernel's action of the signal by `convert(number, action)` if that has another
+ * handler, also while other threads set actions. Context: any. Async-signal-safe: yes. */
+typedef struct sigaction action_conversion(int number, const struct sigaction *action);
+void program_handlers_convert(int number, action_conversion *convert);
 
 /* Replaces entries in the kernel by the program's handlers, which constructors before ours have
  * set. Called in a process whose threads get no signal stacks. errno is preserved. Context: calm,

@@ -58,6 +58,9 @@ static int error_of(const stack_t *wanted) {
 
 /* --- the program's settings --- */
 
+/* Set once all handlers have entries: a frame has the program's setting, not one of ours. */
+static _Atomic bool frames_have_settings;
+
 /* Stores a setting in steps: a handler that comes in between finds no stack, never a stack with the
  * size of another. The fences pair with nothing but the order in which a handler of this thread
  * finds the stores. */
@@ -97,13 +100,14 @@ static uint32_t place_for(struct own_signal_stack *stack, uint32_t present, stac
 }
 
 /* Returns the place for a setting by which sigaltstack() replaces the present one, `kernels`. If
- * the first place stands for a later setting, handlers that have begun since restore that setting.
- */
+ * the first place stands for a later setting, handlers that have begun since restore that setting,
+ * unless their entries have stored it in their frames. */
 static uint32_t place_for_next(struct own_signal_stack *stack, const stack_t *kernels,
                                stack_t kept) {
     const uint32_t present =
         own_signal_stack_is(stack, kernels) ? own_signal_stack_place(stack, kernels) : 0;
-    if (present && kernels->ss_size == stack->high - stack->low) {
+    if (present && kernels->ss_size == stack->high - stack->low &&
+        !atomic_load(&frames_have_settings)) {
         program_stack_store(&stack->settings[0], stack->settings[present]);
         stack->first_stands_for_latest = false;
     }
@@ -118,9 +122,21 @@ static stack_t program_stack_of(const struct own_signal_stack *stack, const stac
                : *kernels;
 }
 
+int program_stack_flags(const struct own_signal_stack *stack, const stack_t *kernels) {
+    return stack ? program_stack_of(stack, kernels).ss_flags : kernels->ss_flags;
+}
+
 stack_t program_stack_disabled(struct own_signal_stack *stack) {
     const stack_t disabled = {.ss_flags = SS_DISABLE};
     return own_signal_stack_setting(stack, place_for(stack, stack->latest, disabled));
+}
+
+bool program_stack_is_first(const struct own_signal_stack *stack) {
+    return stack->first_stands_for_latest && stack->latest == 0;
+}
+
+void program_stack_is_in_frames(void) {
+    atomic_store(&frames_have_settings, true);
 }
 
 bool program_stack_is_left(const struct own_signal_stack *stack, uintptr_t sp, uintptr_t next_sp) {

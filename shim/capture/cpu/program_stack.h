@@ -26,6 +26,17 @@ bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process
  * setting changes. Context: any. Async-signal-safe: yes. */
 int program_stack_exchange(const stack_t *wanted, stack_t *old, uintptr_t sp, bool is_borrowed);
 
+/* Returns the flags of the program's setting. `stack` may be NULL. Async-signal-safe: yes. */
+int program_stack_flags(const struct own_signal_stack *stack, const stack_t *kernels);
+
+/* Returns whether the program has never set a stack in the first thread of a process, which is the
+ * calling thread. Async-signal-safe: yes. */
+bool program_stack_is_first(const struct own_signal_stack *stack);
+
+/* States that the handlers that begin from now on have entries (program_handlers.h). Context: any.
+ * Async-signal-safe: yes. */
+void program_stack_is_in_frames(void);
+
 /* Returns whether a thread that runs at `sp` is on that stack; always false for a stack with
  * SS_AUTODISARM. Async-signal-safe: yes. */
 bool program_stack_has(const stack_t *stack, uintptr_t sp);

@@ -91,9 +91,17 @@ static inline struct signal_frame_place arch_place_signal_frame(uintptr_t top,
     return (struct signal_frame_place){((state - FRAME_BYTES) & -(uintptr_t)16) - 8, state, bytes};
 }
 
-/* Copies the frame to the place. In the copy the ucontext has the program's `stack`, and the
- * handler returns to `returns_to`. `note` is stored in the 16 bytes of the kernel's padding between
- * the frame and the state. */
+/* Gives the ucontext of the frame the program's `stack`, and makes the handler return to
+ * `returns_to`. `note` is stored in the 16 bytes of the kernel's padding between the frame and the
+ * state. */
+static inline void arch_keep_signal_frame(uintptr_t frame, const stack_t *stack,
+                                          void (*returns_to)(void), void *note) {
+    ((ucontext_t *)(frame + FRAME_CONTEXT))->uc_stack = *stack;
+    memcpy((void *)frame, &returns_to, sizeof returns_to);
+    memcpy((void *)(frame + FRAME_BYTES), &note, sizeof note);
+}
+
+/* Copies the frame to the place, with the changes of arch_keep_signal_frame(). */
 static inline void arch_move_signal_frame(const struct signal_frame_place *place, uintptr_t frame,
                                           const stack_t *stack, void (*returns_to)(void),
                                           void *note) {
@@ -102,12 +110,10 @@ static inline void arch_move_signal_frame(const struct signal_frame_place *place
     memcpy((void *)place->state, from->uc_mcontext.fpregs, place->state_bytes);
     memcpy((void *)place->frame, (const void *)frame, FRAME_BYTES);
     to->uc_mcontext.fpregs = (fpregset_t)place->state;
-    to->uc_stack = *stack;
-    memcpy((void *)place->frame, &returns_to, sizeof returns_to);
-    memcpy((void *)(place->frame + FRAME_BYTES), &note, sizeof note);
+    arch_keep_signal_frame(place->frame, stack, returns_to, note);
 }
 
-/* Returns the note of the moved frame that has this ucontext. The program may have overwritten it.
+/* Returns the note of the frame that has this ucontext. The program may have overwritten it.
  */
 static inline void *arch_moved_frame_note(const ucontext_t *context) {
     void *note;
