@@ -73,7 +73,7 @@ def test_a_runtime_that_finds_our_stack_by_itself_may_keep_it(run, program):
     ("replaced", "base " * 10 + "\n"), ("rearmed", "rearmed 1 80000000\n" * 3 + "on it 3 times\n"),
     ("forked", "child: 2, 0 bytes\nparent: 2, 0 bytes\n"),
     ("stepped", "stepped, as set 1 80000000\n"), ("vfork", "parent ran 1, as set 1 80000000\n"), ("dispatched", "answered 10\n"),
-    ("bounds", "begins 512: 1 1 0\n"),
+    ("bounds", "begins 512: 1 1 0\n"), ("coroutine", "kept 1024\n" * 2),
 ])
 def test_corners_of_handlers_are_as_without_us(run, program, way, seen):
     plain = run([program("handler_corners"), way], profiled=False)

@@ -17,6 +17,7 @@
  * - stepped: the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
  * - vfork: what a child of vfork() sets and does leaves its parent unchanged
  * - bounds: stacks that begin or end right below the stack pointer of the caller of sigaltstack()
+ * - coroutine: goes back to a handler that has returned: its memory is as it was
  * - dispatched: system calls pass in libc alone (PR_SET_SYSCALL_USER_DISPATCH) */
 #define _GNU_SOURCE
 #include "bare_call.h"
@@ -530,6 +531,41 @@ static void dispatched(void) {
     printf("answered %d\n", answered);
 }
 
+/* --- coroutine --- */
+
+static sigjmp_buf coroutine;
+
+/* Returns, and is continued later, as QEMU's and other libraries' coroutines are. The stack is
+ * still the alternate one, on which no handler runs meanwhile. */
+static void begin_coroutine(int number, siginfo_t *info, void *context) {
+    volatile unsigned char local[1024];
+    (void)number;
+    (void)info;
+    (void)context;
+    memset((unsigned char *)local, 0x5a, sizeof local);
+    if (sigsetjmp(coroutine, 0) == 0)
+        return;
+    int kept = 0;
+    for (size_t i = 0; i < sizeof local; i++)
+        kept += local[i] == 0x5a;
+    printf("kept %d\n", kept);
+    siglongjmp(target, 1);
+}
+
+static void run_coroutine(int flags) {
+    const stack_t stack = {.ss_sp = malloc(STACK), .ss_flags = flags, .ss_size = STACK};
+    sigaltstack(&stack, NULL);
+    handle(SIGUSR1, begin_coroutine, SA_ONSTACK);
+    raise(SIGUSR1);
+    if (sigsetjmp(target, 1) == 0)
+        siglongjmp(coroutine, 1);
+}
+
+static void coroutines(void) {
+    run_coroutine(0);
+    run_coroutine(DISARMS);
+}
+
 /* --- bounds --- */
 
 static ucontext_t outside_bounds;
@@ -587,7 +623,8 @@ int main(int argc, char **argv) {
                 {"vfork", vforked},
                 {"dispatched", dispatched},
                 {"plain masked waits", plain_masked_waits},
-                {"bounds", bounds}};
+                {"bounds", bounds},
+                {"coroutine", coroutines}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; argc == 2 && i < sizeof ways / sizeof *ways; i++)
         if (strcmp(argv[1], ways[i].name) == 0) {

@@ -151,10 +151,21 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
 /* Ends a handler that returns on a frame that was moved or kept. By the kernel's rules the
  * alternate stack that the handler has set, or the one in its ucontext, becomes the program's. In
  * the kernel the profiler's stack is set again. */
-__attribute__((used)) static void program_handler_leave(ucontext_t *context) {
+__attribute__((used, noinline)) static void end_handler(ucontext_t *context) {
     struct own_signal_stack *const own = arch_moved_frame_note(context);
     if (own_signal_stacks_include(own))
         program_stack_restore(own, &context->uc_stack, (uintptr_t)context);
+}
+
+/* Does the same without a word on the stack, unless the handler's ucontext has a stack that is new.
+ * The kernel leaves the memory below the frame as it was, and a program may go back to a handler's
+ * function that has returned (QEMU's and others' coroutines). */
+__attribute__((used)) static void program_handler_leave(ucontext_t *context) {
+    struct own_signal_stack *const own = arch_moved_frame_note(context);
+    if (arch_is_noted(context) &&
+        program_stack_restore_known(own, &context->uc_stack, (uintptr_t)context))
+        return;
+    end_handler(context);
 }
 
 ARCH_DEFINE_HANDLER_ENTRY(entry_0, 0, program_handler_enter, sigreturn_by)

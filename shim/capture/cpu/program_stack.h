@@ -51,6 +51,29 @@ bool program_stack_is_left(const struct own_signal_stack *stack, uintptr_t sp, u
  * system call, and uses nothing of the thread's. Async-signal-safe: yes. */
 void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp);
 
+/* Does the same if the setting has a place already; returns whether it has. It is inlined into a
+ * function that may not use the stack. */
+static inline bool program_stack_restore_known(struct own_signal_stack *stack, stack_t *frames,
+                                               uintptr_t sp) {
+    const stack_t *const latest = &stack->settings[stack->latest];
+    const uintptr_t from_low = sp - (uintptr_t)latest->ss_sp;
+    const bool is_on_it = !(latest->ss_flags & STACK_DISARMS) && from_low - 1 < latest->ss_size;
+    /* what a process begins with, which the kernel cannot restore */
+    const bool is_first = !frames->ss_size && !frames->ss_flags;
+    uint32_t place = stack->latest;
+    if (!is_on_it && !is_first)
+        for (place = 0; place < PROGRAM_SETTINGS; place++)
+            if (stack->settings[place].ss_sp == frames->ss_sp &&
+                stack->settings[place].ss_flags == frames->ss_flags &&
+                stack->settings[place].ss_size == frames->ss_size)
+                break;
+    if (place == PROGRAM_SETTINGS)
+        return false;
+    stack->latest = (uint8_t)place;
+    *frames = own_signal_stack_setting(stack, place);
+    return true;
+}
+
 /* Returns the kernel's setting for a thread whose program has disabled its stack, or whose stack is
  * disarmed while a handler runs. Async-signal-safe: yes. */
 stack_t program_stack_disabled(struct own_signal_stack *stack);

@@ -92,13 +92,14 @@ static inline struct signal_frame_place arch_place_signal_frame(uintptr_t top,
 }
 
 /* Gives the ucontext of the frame the program's `stack`, and makes the handler return to
- * `returns_to`. `note` is stored in the 16 bytes of the kernel's padding between the frame and the
- * state. */
+ * `returns_to`. `note` and a check are stored in the 16 bytes of the kernel's padding between the
+ * frame and the state. */
 static inline void arch_keep_signal_frame(uintptr_t frame, const stack_t *stack,
                                           void (*returns_to)(void), void *note) {
     ((ucontext_t *)(frame + FRAME_CONTEXT))->uc_stack = *stack;
     memcpy((void *)frame, &returns_to, sizeof returns_to);
-    memcpy((void *)(frame + FRAME_BYTES), &note, sizeof note);
+    const uintptr_t notes[2] = {(uintptr_t)note, (uintptr_t)note ^ frame};
+    memcpy((void *)(frame + FRAME_BYTES), notes, sizeof notes);
 }
 
 /* Copies the frame to the place, with the changes of arch_keep_signal_frame(). */
@@ -119,6 +120,14 @@ static inline void *arch_moved_frame_note(const ucontext_t *context) {
     void *note;
     memcpy(&note, (const char *)context - FRAME_CONTEXT + FRAME_BYTES, sizeof note);
     return note;
+}
+
+/* Returns whether the note is the one that was stored. */
+static inline bool arch_is_noted(const ucontext_t *context) {
+    const uintptr_t frame = (uintptr_t)context - FRAME_CONTEXT;
+    uintptr_t notes[2];
+    memcpy(notes, (const void *)(frame + FRAME_BYTES), sizeof notes);
+    return notes[1] == (notes[0] ^ frame);
 }
 
 /* Returns the value of REG_CSGSFS with which the program's handler begins: the segments of the
@@ -227,9 +236,9 @@ static inline uintptr_t arch_signal_restorer(int number) {
                         ARCH_SAVED(16, 168)
 
 /* Defines `returns`, to which a handler returns on a moved frame: it calls void leave(ucontext_t
- * *context) and has the kernel restore the registers. The nop is there because unwinders look up
- * the address before a return address. The first instruction is the same as that of libc's own
- * trampoline (arch_is_signal_return()). */
+ * *context), whose return address replaces that of the handler, and has the kernel restore the
+ * registers. The nop is there because unwinders look up the address before a return address. The
+ * first instruction is the same as that of libc's own trampoline (arch_is_signal_return()). */
 #define ARCH_DEFINE_HANDLER_RETURN(returns, leave, sigreturn)                                      \
     void returns(void);                                                                            \
     __asm__(".pushsection .text." #returns ",\"ax\",@progbits\n"                                   \
