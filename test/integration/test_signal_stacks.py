@@ -73,7 +73,6 @@ def test_a_runtime_that_finds_our_stack_by_itself_may_keep_it(run, program):
     ("replaced", "base " * 10 + "\n"), ("rearmed", "rearmed 1 80000000\n" * 3 + "on it 3 times\n"),
     ("forked", "child: 2, 0 bytes\nparent: 2, 0 bytes\n"),
     ("stepped", "stepped, as set 1 80000000\n"), ("vfork", "parent ran 1, as set 1 80000000\n"), ("dispatched", "answered 10\n"),
-    ("bounds", "begins 512: 1 1 0\n"), ("coroutine", "kept 1024\n" * 2),
 ])
 def test_corners_of_handlers_are_as_without_us(run, program, way, seen):
     plain = run([program("handler_corners"), way], profiled=False)
@@ -81,6 +80,14 @@ def test_corners_of_handlers_are_as_without_us(run, program, way, seen):
         pytest.skip("this kernel dispatches no system calls to the program")
     assert plain.returncode == 0 and seen in plain.stdout, plain.stdout
     profiled = run([program("handler_corners"), way])
+    assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr
+
+
+@pytest.mark.parametrize("way, seen", [("bounds", "begins 512: 1 1 0\n"), ("coroutine", "kept 1024\n" * 2)])
+def test_odd_uses_of_alternate_stacks_are_as_without_us(run, program, way, seen):
+    plain = run([program("odd_stacks"), way], profiled=False)
+    assert plain.returncode == 0 and seen in plain.stdout, plain.stdout
+    profiled = run([program("odd_stacks"), way])
     assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr
 
 
