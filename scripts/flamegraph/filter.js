@@ -138,6 +138,8 @@ function filter() {
   const isPart = shown !== whole[now];
   const words = isPart ? percent(shown.total / whole[now].total) + " of " + whole[now].headline : isLabel ? "" : label;
   element("kept").textContent = words + (isPart && data.unlabelled ? ", at least" : "");
+  element("filter-view").textContent = isPart ? "filter: " + percent(shown.total / whole[now].total) : "filter";
+  element("filter-view").setAttribute("aria-pressed", isPart);
 }
 
 // Offers it for the first profile that has idle threads.
@@ -164,14 +166,25 @@ function offerNames() {
 function offerFilter() {
   whole = data.profiles;
   surveyLabels();
-  element("filter").hidden = !valuesOf.size;
   offerToHideIdle();
+  element("by-label").hidden = !valuesOf.size;
+  element("filter-view").hidden = !valuesOf.size && element("idle").hidden;
+  if (element("filter-view").hidden) showFilter(false);
   offerNames();
   offerValues();
   offerThreads();
 }
 
+function showFilter(isShown) {
+  element("filter").hidden = !isShown;
+  element("filter-view").setAttribute("aria-expanded", isShown);
+}
+
 function listenToFilter() {
+  element("filter-view").addEventListener("click", () => {
+    showFilter(element("filter").hidden);
+    redraw();
+  });
   element("idle").addEventListener("click", () => {
     element("idle").setAttribute("aria-pressed", !isIdleHidden());
     filter();

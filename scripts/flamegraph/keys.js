@@ -4,7 +4,7 @@ const KEYS = [
   ["?", "this help", () => element("help").open ? element("help").close() : element("help").showModal()],
   ["/", "search functions", () => { element("term").focus(); element("term").select(); }],
   ["g", "the graph", () => look()],
-  ["f", "list functions", () => look(isOpen("view") ? "" : "view")],
+  ["f", "list functions", switchList],
   ["c", "callers and callees of a function", () => look(isOpen("sandwich-view") ? "" : "sandwich-view")],
   ["s", "source lines of a function", () => data.has_lines && look(isOpen("source-view") ? "" : "source-view")],
   ["b", "back to the function before", goBack],

@@ -24,7 +24,7 @@ function nodeAt(path) {
 function remember() {
   if (!shown) return null;
   const keys = [selected, ...visited].map(frame => frame === null ? null : keyOf(frame));
-  return { kind: shown.kind, path: pathTo(graph.zoomed), keys, scroll: window.scrollY };
+  return { kind: shown.kind, path: pathTo(graph.zoomed), keys, scroll: element("pane").scrollTop };
 }
 
 function frameOf(key) {
@@ -46,7 +46,7 @@ function take(found) {
   shown = data.profiles.find(({ kind }) => kind === before?.kind) ?? data.profiles[0];
   filter();
   if (before?.path.length) zoomTo(nodeAt(before.path));
-  if (before) window.scrollTo(0, before.scroll);
+  if (before) element("pane").scrollTop = before.scroll;
 }
 
 function showState(state) {

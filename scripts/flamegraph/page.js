@@ -15,9 +15,9 @@ function show(profile) {
   element("of-changes").hidden = !shown.changes;
   element("details").textContent = shown.headline;
   showLegend();
-  showFunctions();
   showOther();
   if (!shown.table && isOpen("other-view")) look();
+  showList();
   redraw();
   element("reset").disabled = true;
   search();
@@ -47,6 +47,7 @@ function showAbout() {
 
 function showNothing() {
   element("filter").hidden = true;
+  element("list").hidden = true;
   element("chart").textContent = data.is_live ? "no samples yet" : "no samples";
   element("details").textContent = data.is_live ? "" : "A program that used next to no CPU time and memory, or that is excluded, leaves none.";
 }
@@ -61,7 +62,10 @@ function listen() {
   element("term").addEventListener("input", search);
   element("reset").addEventListener("click", () => zoomTo(0));
   element("colours").addEventListener("click", switchColours);
-  window.addEventListener("resize", () => shown && redraw());
+  window.addEventListener("resize", () => {
+    showList();
+    redraw();
+  });
   listenToViews();
   listenToFilter();
   listenToSandwich();

@@ -69,21 +69,41 @@ function showOther() {
   element("note").textContent = note ?? "";
 }
 
-// --- in place of the graph ---
+// --- what is in the page's middle ---
 
-const VIEWS = { view: "functions", "other-view": "other", "sandwich-view": "sandwich", "source-view": "source" }; // button: the view that it shows
+const VIEWS = { "other-view": "other", "sandwich-view": "sandwich", "source-view": "source" }; // button: the view that it shows
+const WIDE = 1600; // pixels: the list is beside the graph from the beginning
+const BESIDE = matchMedia("(min-width: 1000px)"); // as in page.css: the list is beside the graph, and not in its place
+let isListWanted = null; // null: the reader has not chosen
 
-// Shows a view. `view`: a key of VIEWS; otherwise the graph.
+const isOpen = view => !element(view === "view" ? "list" : VIEWS[view]).hidden;
+const isListDefault = () => window.innerWidth >= WIDE;
+
+function showList() {
+  const isShown = Boolean(shown) && (isListWanted ?? isListDefault());
+  element("list").hidden = !isShown;
+  element("view").setAttribute("aria-pressed", isShown);
+  document.querySelector("main").classList.toggle("lists", isShown);
+  if (isShown) showFunctions();
+}
+
+// Shows a view. `view`: a key of VIEWS; otherwise the graph. A list that is in their place goes away.
 function look(view) {
   for (const [button, part] of Object.entries(VIEWS)) {
     element(part).hidden = view !== button;
     element(button).setAttribute("aria-pressed", view === button);
   }
   element("chart").hidden = view in VIEWS;
+  if (isListWanted && !BESIDE.matches) isListWanted = false;
+  showList();
   redraw();
 }
 
-const isOpen = view => !element(VIEWS[view]).hidden;
+function switchList() {
+  isListWanted = !isOpen("view");
+  showList();
+  redraw();
+}
 
 // Draws the visible view: a hidden chart has no width.
 function redraw() {
@@ -97,4 +117,5 @@ function listenToViews() {
   for (const button of Object.keys(VIEWS)) {
     element(button).addEventListener("click", () => look(isOpen(button) ? "" : button));
   }
+  element("view").addEventListener("click", switchList);
 }

@@ -71,7 +71,9 @@ class Browser:
         return sorted(self.ask(FRAMES), key=lambda frame: frame["node"])
 
     def list(self):
-        """Returns [name, self, share, total, share] of each row of the list of functions."""
+        """Returns [name, self, share, total, share] of each row of the list of functions, which it opens."""
+        if not self.find("#list").is_displayed():
+            self.find("#view").click()
         return self.ask(
             "return [...document.querySelector('#functions').tBodies[0].rows].map(row => "
             "[row.lastChild.textContent, ...[...row.cells].slice(0, 4).map(cell => cell.textContent)])"
@@ -97,6 +99,11 @@ class Browser:
         from selenium.webdriver.common.keys import Keys
 
         self.find("#term").send_keys(Keys.CONTROL + "a", Keys.NULL, Keys.DELETE, term)
+
+    def show_filter(self):
+        """Opens the controls that choose samples."""
+        if not self.find("#filter").is_displayed():
+            self.find("#filter-view").click()
 
     def press(self, *keys):
         from selenium.webdriver.common.keys import Keys

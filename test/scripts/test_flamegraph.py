@@ -196,7 +196,7 @@ def test_code_without_a_name_has_one_colour_of_its_module(browser, message):
         colours.setdefault(frame["name"], set()).add(frame["colour"])
     assert {len(of_name) for of_name in colours.values()} == {1}
     assert colours["[a]"] != colours["[b]"]
-    listed = browser.ask("return [...document.querySelectorAll('td:last-child button')].map(button => button.textContent)")
+    listed = [row[0] for row in browser.list()]
     browser.click_frame("[a]")
     browser.ask("tell(graph.zoomed)")
     assert browser.text("#details").endswith("code that the file has no names for")
@@ -247,9 +247,11 @@ def test_a_click_zooms_and_the_other_profiles_show(opened):
     assert opened.text("#profiles") == "CPU time: 1.000 s\nlive heap: 4.0 KiB"
 
 
-def test_the_list_of_functions_leads_back_to_the_graph(opened):
+@pytest.mark.parametrize("width, is_beside", [(1400, True), (800, False)])
+def test_the_list_of_functions_leads_back_to_the_graph(opened, width, is_beside):
+    opened.resize(width, 900)
     opened.find("#view").click()
-    assert not opened.find("#chart").is_displayed()
+    assert opened.find("#chart").is_displayed() == is_beside
     opened.find("td:last-child button").click()
     assert opened.find("#chart").is_displayed() and opened.text("#found") == "found: 0.600 s, 60.0%"
     assert len(opened.frames()) == 6

@@ -48,6 +48,7 @@ def choose(browser, name, value):
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.select import Select
 
+    browser.show_filter()
     Select(browser.find("#key")).select_by_value(name)
     browser.find("#value").send_keys(Keys.CONTROL + "a", Keys.NULL, Keys.DELETE, value)
 
@@ -164,6 +165,7 @@ def test_no_script_runs_from_a_label(browser, message):
     browser.open(page("hostile", aggregate([message().labelled("samples", "count", 10**9, rows).request])))
     names = browser.ask("return [...document.querySelectorAll('#key option')].map(option => option.value)")[1:]
     assert len(names) == len(HOSTILE) and {"__proto__", "constructor", "\\x202egnp"} < set(names)
+    browser.show_filter()
     for name in names:
         browser.ask("element('key').value = element('value').value = arguments[0]; offerValues(); filter()", name)
         assert browser.text("#kept") == "20.0% of CPU time: 5.000 s"
@@ -195,6 +197,7 @@ def test_samples_beyond_the_bound_are_said_to_be_missing(browser, message):
 def test_no_id_is_asked_for_where_nothing_is_linked(browser, message):
     rows = [((name,), 1, None, {"thread.name": name}) for name in "fg"]
     browser.open(page("threads", aggregate([message().labelled("samples", "count", 10**9, rows).request])))
+    browser.show_filter()
     assert browser.find("#key").is_displayed() and not browser.find("#value").is_displayed()
     browser.ask("element('key').value = 'thread.name'; element('key').dispatchEvent(new Event('change'))")
     browser.find("#value").send_keys("g")
@@ -203,7 +206,7 @@ def test_no_id_is_asked_for_where_nothing_is_linked(browser, message):
 
 def test_a_page_without_labels_has_no_control(browser, message):
     browser.open(page("plain", aggregate([message().profile("samples", "count", 10**9, {("f",): 1}).request])))
-    assert not browser.find("#filter").is_displayed()
+    assert not browser.find("#filter").is_displayed() and not browser.find("#filter-view").is_displayed()
 
 
 @pytest.mark.parametrize("width", [1400, 800, 360])

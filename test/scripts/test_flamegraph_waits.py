@@ -35,6 +35,12 @@ def opened(browser, profiles):
     return browser.open(page("a shop", with_wall(profiles)))
 
 
+def hide_idle(browser):
+    """Clicks as a user does: a second click shows idle threads again."""
+    browser.show_filter()
+    browser.find("#idle").click()
+
+
 def legend(browser):
     """Returns the share by word."""
     return {word: share for share, word in (line.split(" ", 1) for line in browser.text("#legend").splitlines())}
@@ -78,8 +84,9 @@ def test_a_state_of_the_legend_is_found(opened):
 @pytest.mark.parametrize("kind", ["wall", "off_cpu", "lock"])
 def test_the_page_without_idle_and_top_agree(opened, profiles, kind):
     """The page agrees with `otelprof top --hide-idle`, to the last digit."""
+    opened.show_filter()
     assert opened.text("#idle") == "hide idle: 65.6% of wall time"
-    opened.find("#idle").click()
+    hide_idle(opened)
     busy = without_idle(profiles)
     shown = report(busy, 99, [kind]).split("\n\n")[0]
     place = list(with_wall(profiles)).index(kind)
@@ -88,18 +95,18 @@ def test_the_page_without_idle_and_top_agree(opened, profiles, kind):
     listed = [[row[0].split("  ")[-1].strip(), *row[1:]] for row in rows_of(shown)]  # the page marks a wait by its colours
     assert opened.list() == listed
     assert opened.text("#profiles").splitlines() == [headline(profile) for profile in with_wall(busy).values()]
-    opened.find("#idle").click()
+    hide_idle(opened)
     assert opened.text("#profiles").splitlines() == [headline(profile) for profile in with_wall(profiles).values()]
 
 
 def test_idle_stays_hidden_when_a_label_is_chosen(opened, profiles):
-    opened.find("#idle").click()
+    hide_idle(opened)
     assert opened.text("#kept") == "34.4% of wall time: 61.000 s" and "idle" not in legend(opened)
     opened.ask("element('key').value = 'thread.name'; element('value').value = 'flusher'; filter()")
     assert opened.ask("return shown.headline") == "wall time: 1.000 s" and legend(opened) == {"sync": "100.0%"}
     opened.ask("element('value').value = 'pool'; filter()")
     assert opened.text("#profiles").splitlines()[0] == "wall time: 0.000 s", "all that it did is idle"
-    opened.find("#idle").click()
+    hide_idle(opened)
     assert opened.ask("return shown.headline") == "wall time: 40.000 s"
     assert opened.problems() == []
 
@@ -113,7 +120,7 @@ def test_a_profile_without_idle_threads_has_no_switch(browser, message):
 def test_samples_without_a_label_stay_when_idle_is_hidden(browser, message):
     rows = [(("f", "main"), 3000 * made_up.MILLI, None, {}), (("g", "main"), 1000 * made_up.MILLI, None, made_up.idle("cond"))]
     browser.open(page("plain", aggregate([message().labelled("off_cpu", "nanoseconds", 1, rows).request])))
-    browser.find("#idle").click()
+    hide_idle(browser)
     assert browser.text("#profiles") == "time off CPU: 3.000 s" and set(browser.widths()) == {"all", "main", "f"}
 
 
@@ -158,6 +165,7 @@ def test_the_page_fits_the_screen(browser, profiles, width):
     browser.resize(width, 800)
     browser.open(page("narrow", with_wall(profiles)))
     assert browser.ask("return document.documentElement.scrollWidth") <= width
+    browser.show_filter()
     at = browser.find("#idle").rect
     assert at["x"] >= 0 and at["x"] + at["width"] <= width
 
@@ -191,7 +199,7 @@ def test_the_page_lists_threads(opened):
     assert rows[1] == ["1", f"blocked in lock {made_up.NAMED} for 11.0 ms", "flusher (thread 200)", "worker-0 (100)",
                        "log_request (shop), from serve (shop), from worker (shop)"]
     assert len(rows) == 5 and rows[4][1] == "idle in cond for 9.9 s"
-    opened.find("#idle").click()
+    hide_idle(opened)
     assert other_rows(opened) == rows[:4]
 
 

@@ -35,6 +35,7 @@ def opened(browser, served):
 def choose(browser, name, text):
     from selenium.webdriver.support.select import Select
 
+    browser.show_filter()
     picker = Select(browser.find(f"#{name}"))
     (place,) = [at for at, option in enumerate(picker.options) if option.text.strip().startswith(text)]
     picker.select_by_index(place)
