@@ -10,12 +10,29 @@ FROZEN = re.compile(r"<frozen (.+)>")
 INTERPRETER = re.compile(r"(lib)?python[\d.]*(so[\d.]*)?")  # base name of a file of the interpreter
 
 
+# folders in which Python finds packages: what follows is a module's whole name
+ROOTS = re.compile(r".*/(?:(?:site|dist)-packages|python\d+\.\d+t?(?:/lib-dynload)?|python\d+\.zip)/(?!(?:site|dist)-packages/)")
+IDENTIFIERS = re.compile(r"[^\W\d]\w*(?:/[^\W\d]\w*)*")
+
+
+def _whole_name(path):
+    """Returns a module's name with its packages, such as http.client, where the path shows where they begin; else ""."""
+    root = ROOTS.match(path)
+    name = os.path.splitext(path[root.end():])[0] if root else ""
+    if not IDENTIFIERS.fullmatch(name):
+        return ""
+    return name.removesuffix(f"/{PACKAGE}").replace("/", ".")
+
+
 def module_of(path):
-    """Returns the last part of the module's name: the file's stem, or the package's whose __init__.py it is. "" for
-    code without a file, such as <string>."""
+    """Returns the module's name: with its packages for the standard library and what is installed; else the file's stem, or the
+    package's whose __init__.py it is. "" for code without a file, such as <string>."""
     frozen = FROZEN.fullmatch(path)
     if frozen:
         return frozen[1]
+    whole = _whole_name(path)
+    if whole:
+        return whole
     folder, file = os.path.split(path)
     if file.startswith(("<", "[")):
         return ""

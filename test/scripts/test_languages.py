@@ -28,6 +28,9 @@ def profiled(message, stacks):
 @pytest.mark.parametrize("path, module", [
     ("/srv/app.py", "app"), ("/srv/store/__init__.py", "store"), ("/srv/store/__main__.py", "__main__"), ("app.py", "app"),
     ("/usr/bin/pytest", "pytest"), ("<string>", ""), ("<stdin>", ""), ("<frozen importlib._bootstrap>", "importlib._bootstrap"),
+    ("/usr/lib/python3.11/http/client.py", "http.client"), ("/usr/lib/python3.13/json/__init__.py", "json"),
+    ("/usr/lib/python3/dist-packages/yaml/reader.py", "yaml.reader"), ("/venv/lib/python3.11/site-packages/django/views/generic/base.py", "django.views.generic.base"),
+    ("/opt/python3.11/shop-2/views.py", "views"), ("/usr/lib/python311.zip/csv.py", "csv"),
     ("<ipython-input-3-0a1b>", ""), ("__init__.py", "__init__"), ("[REDACTED]", ""), ("", ""), ("/a/b.c.py", "b.c"),
 ])
 def test_a_module_has_the_name_of_its_file_or_package(path, module):
