@@ -10,6 +10,7 @@ from .difference_page import write_difference
 from .foreign import printable, say
 from .formats import fixed, function_name, readable, readable_count
 from .kinds import KINDS, missing
+from .names import print_table
 from .repeats import each_once
 from .same_modules import with_modules_of
 
@@ -132,7 +133,7 @@ def diff(options):
     sides = before, with_modules_of(before, after)
     exposures = _exposures(options, sides)
     comparison = compare(*sides, 1 + options.least_change / 100, exposures)
-    print(text(options, sides, comparison, exposures))
+    print_table(text(options, sides, comparison, exposures))
     if options.output:
         title = f"{printable(options.before)} (A) and {printable(options.after)} (B)"
         note = "\n".join([*_headline(options, sides, comparison), _verdict(comparison, options.least_change), _visible(comparison)])

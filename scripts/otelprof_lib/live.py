@@ -121,19 +121,19 @@ def _asked(text):
     return ById(int(text)) if re.fullmatch(r"\d+", text) else Address(text)
 
 
-def followed(asked, seconds):
+def followed(asked, seconds, title=None):
     """Returns what a process has exported, and the poller that requests it, until one of both ends."""
     over = threading.Event()
-    live = Live(asked.text, over.set)
+    live = Live(title or asked.text, over.set)
     return live, Poller(asked, seconds, live.add, live.has_ended, over)
 
 
 def _follow(options):
     asked = _asked(options.who)
-    live, poller = followed(asked, options.seconds)
+    live, poller = followed(asked, options.seconds, options.title)
     with ended_by_ctrl_c():
         poller.start()
-    server = _server(options, live, asked.text)
+    server = _server(options, live, options.title or asked.text)
     until_ctrl_c(server, lambda: tell(server))
     poller.stop()
     return 0
@@ -151,7 +151,7 @@ def _take(live, data):
 
 def _start_and_follow(options):
     places.library()  # reports a missing library before the program runs
-    title = " ".join(options.command)
+    title = options.title or run.program_name(options.command)
     live = Live(title)
     receiver = Receiver("127.0.0.1", 0, lambda data: _take(live, data), is_secret=True).start()
     env = run.environment(receiver.endpoint, options)
@@ -188,6 +188,7 @@ def live(options):
 
 def add_arguments(sub):
     add_server(sub)
+    sub.add_argument("--title", help="of the page; the program's name, or the process, if it is not said")
     sub.add_argument("--seconds", type=seconds, default=2, metavar="N", help="between two updates of a process that is asked; 2 if it is not said")
     sub.add_argument("--frequency", type=positive, help="of a program started here: CPU samples a second of each thread's CPU time")
     sub.add_argument("--alloc-interval", type=positive, help="likewise: mean bytes between two sampled allocations")

@@ -16,6 +16,7 @@ import threading
 import time
 
 from . import places
+from .about import About
 from .absence import reason
 from .aggregate import aggregate
 from .arguments import positive, types
@@ -26,6 +27,7 @@ from .foreign import say
 from .kinds import ALL, TYPES
 from .labels import NothingChosen
 from .languages import only
+from .names import print_table
 from .receiver import Receiver
 from .repeats import each_once
 from .report import report
@@ -190,6 +192,11 @@ def end_like(status):
 # --- the results ---
 
 
+def program_name(command):
+    """Returns what a page is called: arguments may be secret, and a page is made to be given to others."""
+    return os.path.basename(program_of(command)) or program_of(command)
+
+
 def default_output(command, pid):
     return f"otelprof-{os.path.basename(command)}-{pid}.otlp"
 
@@ -247,16 +254,17 @@ def _show(output, options):
     if not os.path.isfile(output):
         say(f"the exports went to {output}, which cannot be read again: no tables")
         return
-    profiles = aggregate(each_once(output))
+    about = About()
+    profiles = aggregate(about.watched(each_once(output)))
     if options.hide_idle:
         profiles = without_idle(profiles)
     if options.language is not None:
         profiles = _only(profiles, options.language)
     if not options.quiet:
-        print(f"\n{report(profiles, options.rows)}\n", file=sys.stderr)
+        print_table(f"\n{report(profiles, options.rows)}\n", sys.stderr)
     say(f"profile in {output}")
     if options.flamegraph:
-        write_page(options.flamegraph, " ".join(options.command), with_wall(profiles))
+        write_page(options.flamegraph, options.title or program_name(options.command), with_wall(profiles), about.lines(profiles))
         say(f"flame graph in {options.flamegraph}")
 
 
@@ -299,6 +307,7 @@ def add_arguments(sub):
     sub.add_argument("-o", "--output", help="file for the profile (default otelprof-NAME-PID.otlp)")
     sub.add_argument("-n", "--rows", type=positive, default=15, help="rows of each table")
     sub.add_argument("--flamegraph", metavar="HTML", help="write a flame graph as well")
+    sub.add_argument("--title", help="of the flame graph; the program's name if it is not said")
     sub.add_argument("--frequency", type=positive, help="CPU samples a second of each thread's CPU time")
     sub.add_argument("--alloc-interval", type=positive, help="mean bytes between two sampled allocations")
     sub.add_argument("--hide-idle", action="store_true", help="show no threads that only wait for work")

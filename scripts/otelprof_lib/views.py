@@ -9,6 +9,7 @@ from .flamegraph import write_page
 from .foreign import say
 from .kinds import KINDS, missing
 from .locks import lock_table
+from .names import print_table
 from .repeats import each_once
 from .report import report
 from .threads import thread_dump
@@ -24,7 +25,7 @@ def top(options):
     if title:
         print(f"{title}\n")
     kinds = [options.kind] if options.kind else None
-    print(report(profiles, options.rows, kinds, options.group_by, is_part))
+    print_table(report(profiles, options.rows, kinds, options.group_by, is_part))
     return 0
 
 

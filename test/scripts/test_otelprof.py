@@ -6,6 +6,7 @@ import re
 import signal
 import struct
 import subprocess
+from argparse import Namespace
 
 import pytest
 from conftest import BUILD, ROOT, as_json, cpu
@@ -14,7 +15,7 @@ from otelprof_lib.capture_file import BadFile, append_message, read_messages
 from otelprof_lib.kinds import KINDS, TYPES
 from otelprof_lib.formats import readable
 from otelprof_lib.report import report
-from otelprof_lib.run import Termination, program_of
+from otelprof_lib.run import Termination, _show, program_name, program_of
 
 OTELPROF = ROOT / "scripts" / "otelprof"
 
@@ -473,3 +474,21 @@ def test_the_help_of_ctl_is_the_synopsis_of_its_manual_page(tmp_path):
 ], ids=lambda value: value if isinstance(value, str) else None)
 def test_behind_the_loader_the_program_is_its_argument(command, program):
     assert program_of(command) == program
+
+
+def test_a_page_has_no_arguments_in_its_title(message, tmp_path):
+    """People give pages to each other; arguments may be secret."""
+    assert program_name(["/opt/shop/server", "--password=hunter2"]) == "server"
+    assert program_name(["/lib64/ld-linux-x86-64.so.2", "/opt/shop/server", "--password=hunter2"]) == "server"
+    data = message().profile("samples", "count", 10_000_000, {("leaf", "main"): 50}).bytes()
+    (tmp_path / "a.otlp").write_bytes(len(data).to_bytes(4, "big") + data)
+
+    def title_of(given):
+        options = Namespace(command=["./server", "--password=hunter2"], title=given, quiet=True, flamegraph=str(tmp_path / "a.html"),
+                            hide_idle=False, language=None, rows=1)
+        _show(str(tmp_path / "a.otlp"), options)
+        text = (tmp_path / "a.html").read_text()
+        assert "hunter2" not in text
+        return re.search("<title>(.*?)</title>", text)[1]
+
+    assert title_of(None) == "server" and title_of("of Monday") == "of Monday"
