@@ -21,7 +21,8 @@ function fillOfChange(node) {
 function describeChange(node) {
   const { before, after, gain } = shown.changes;
   const rest = gain[node] ? "" : "; no change that is more than chance";
-  return "A " + readable(before[node]) + ", B " + readable(after[node]) + rest;
+  // B is drawn at A's scale: its figure is its own all the same
+  return "A " + readable(before[node]) + ", B " + readable(after[node] / (shown.scale || 1)) + rest;
 }
 
 function showChanges() {

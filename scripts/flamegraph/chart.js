@@ -5,6 +5,7 @@ const ROW = 20; // pixels
 const NARROWEST = 1; // pixels: a narrower frame is not drawn, nor are its callees
 const WIDENED = 1.5; // factor by which the narrowest width grows at a time, where too many frames would be drawn
 const FEW_DRAWN = 500; // frames that are equally wide may leave no more
+const PADDING = 8; // pixels beside a name
 const LABELLED = 28; // pixels that have room for a few letters
 const MOST_DRAWN = 4000; // frames: with more of them, the narrowest width grows
 const MOST_LETTERS_DRAWN = 500; // letters of a name: more have no room
@@ -62,13 +63,14 @@ class Chart {
     const { tree, zoomed } = this;
     const pieces = document.createDocumentFragment();
     const focused = document.activeElement.parentNode === this.place ? document.activeElement.node : undefined;
-    const all = tree.values[zoomed];
+    const all = tree.values[zoomed] || 1;
     const width = this.place.clientWidth;
     let deepest = tree.depths[zoomed];
     this.drawn = new Map();
     // the nearest callers only: a stack may be as deep as its file says
     let callers = 0;
-    for (let node = tree.parent[zoomed]; node >= 0 && callers < MOST_DRAWN; node = tree.parent[node], callers++) this.add(pieces, node, 0, 1, LABELLED);
+    this.width = width;
+    for (let node = tree.parent[zoomed]; node >= 0 && callers < MOST_DRAWN; node = tree.parent[node], callers++) this.add(pieces, node, 0, 1, width);
     for (const node of this.nodesToDraw()) {
       const part = tree.values[node] / all;
       this.add(pieces, node, (tree.left[node] - tree.left[zoomed]) / all, part, part * width);
@@ -82,7 +84,7 @@ class Chart {
   add(pieces, node, left, width, pixels) {
     if (node === 0 && this.skipsRoot) return;
     const { tree } = this;
-    const box = make("div", "", pixels < LABELLED ? "" : this.looks.labelOf(node).slice(0, MOST_LETTERS_DRAWN));
+    const box = make("div", "", pixels < LABELLED ? "" : fitted(this.looks.labelOf(node).slice(0, MOST_LETTERS_DRAWN), pixels - PADDING));
     this.paint(box, node, pixels >= LABELLED);
     box.style.left = 100 * left + "%";
     box.style.width = 100 * width + "%";
@@ -100,8 +102,9 @@ class Chart {
     const frame = this.tree.frames[node];
     const found = this.looks.foundOf(node);
     const fill = this.looks.fillOf(node);
-    box.className = "frame " + (hasRoom ? "label " : "") + colourOf(frame, found, fill !== "");
-    box.style.background = found === undefined ? fill : "";
+    const isAbove = node < this.zoomed; // a caller of what is zoomed into: it only says where that is
+    box.className = "frame " + (hasRoom ? "label " : "") + (isAbove ? "dim above" : colourOf(frame, found, fill !== ""));
+    box.style.background = found === undefined && !isAbove ? fill : "";
     if (areLanguagesColoured()) setHue(box, typeOfFrame(frame)); else clearHue(box);
   }
 
@@ -136,8 +139,8 @@ class Chart {
 
   // `onChosen` gets the node that is clicked, or entered by the keyboard; `onSeen` the node under the pointer or focus.
   listen(onChosen, onSeen) {
-    const withNode = act => event => event.target.node !== undefined && act(event.target.node);
-    this.place.addEventListener("click", withNode(onChosen));
+    const withNode = act => event => event.target.node !== undefined && act(event.target.node, event);
+    this.place.addEventListener("click", withNode((node, event) => onChosen(node, event)));
     this.place.addEventListener("mouseover", withNode(onSeen));
     this.place.addEventListener("focusin", withNode(onSeen));
     this.place.addEventListener("keydown", event => this.onKey(event, onChosen));
@@ -161,7 +164,7 @@ class Chart {
 // --- the flame graph ---
 
 const graph = new Chart("chart", {
-  labelOf: node => node === 0 ? "all (" + shown.headline + ")" : data.frames[shown.frames[node]][0],
+  labelOf: node => node === 0 ? "all (" + shown.headline + ")" : shortOf(shown.frames[node]) + (shown.folds?.[node] > 1 ? " \u00d7" + shown.folds[node] : ""),
   foundOf: node => isFound ? isFound(node) : undefined,
   // fills wall time by its states, and two profiles by their difference
   fillOf: node => isFound ? "" : shown.states ? stripesOf(node) : shown.changes ? fillOfChange(node) : "",
@@ -169,12 +172,13 @@ const graph = new Chart("chart", {
 
 function zoomTo(node) {
   graph.zoomTo(node);
+  if (graph.isUpward) element("pane").scrollTop = element("pane").scrollHeight;
   element("reset").disabled = node === 0;
 }
 
-function tell(node) {
-  const own = shown.own[node];
-  element("details").textContent = nameOf(shown.frames[node]) + ": " + withShare(shown.values[node]) +
-      (own ? "; self " + withShare(own) : "") + (shown.states ? "; " + describeStates(node) : "") +
-      (shown.changes ? "; " + describeChange(node) : "") + (isNameless(shown.frames[node]) ? "; code that the file has no names for" : "");
+// Draws the outermost callers at the bottom, as flames, or at the top.
+function setUpward(isUpward) {
+  graph.isUpward = isUpward;
+  element("flip").setAttribute("aria-pressed", isUpward);
+  element("pane").classList.toggle("upward", isUpward);
 }

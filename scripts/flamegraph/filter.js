@@ -6,15 +6,17 @@ const MOST_NAMES = 1000; // names of labels
 const IDS = ["span_id", "trace_id"];
 let whole = null; // the profiles of all samples
 let sets = null; // sets of labels: value by name
-let weights = null; // of each set: its part of the profiles
-let valuesOf = null; // by name of a label: how much of the first profile that has the label each of its values has
+let weights = null; // of each set: its part of the profile that is shown
+let surveyed = null; // the profile that the weights are of
+let valuesOf = null; // by name of a label: how much of the profile each of its values has
 
-function surveyLabels() {
+// Weighs sets of labels by the kind that is shown: its shares stand beside processes, threads and values.
+function surveyLabels(profile) {
   sets = data.labels.map(pairs => new Map(pairs));
   weights = sets.map(() => 0);
-  for (const { total, samples } of data.profiles) {
-    samples.labels.forEach((set, i) => { weights[set] += samples.values[i] / total / data.profiles.length; });
-  }
+  const { total, samples } = profile;
+  samples.labels.forEach((set, i) => { weights[set] += samples.values[i] / (total || 1); });
+  surveyed = profile;
   valuesOf = new Map();
   sets.forEach((set, i) => {
     for (const [name, value] of set) {
@@ -52,12 +54,13 @@ function sumWanted(samples, values, isWanted) {
   return sum;
 }
 
-// Returns a part of a profile; it is laid out when it is shown: other profiles need their sums alone.
+// Returns a part of a profile; it is laid out when it is shown: other profiles need their sums alone. `isWanted`: by set of labels;
+// null: every sample is wanted, also those without labels.
 function partOf(profile, isWanted) {
-  const { kind, title, unit, noun, left_out, samples, states, table, order } = profile;
-  const total = sumWanted(samples, samples.values, isWanted);
-  const part = { kind, title, unit, noun, left_out, samples, states, table, order, total, whole: profile };
-  part.headline = title + ": " + readable(total, unit) +
+  const { kind, title, unit, noun, left_out, samples, states, table, order, period } = profile;
+  const total = isWanted ? sumWanted(samples, samples.values, isWanted) : profile.total;
+  const part = { kind, title, unit, noun, left_out, samples, states, table, order, period, total, whole: profile };
+  part.headline = !isWanted ? profile.headline : title + ": " + readable(total, unit) +
       (samples.objects ? " in " + readableCount(sumWanted(samples, samples.objects, isWanted)) + " " + noun : "");
   part.isWanted = isWanted;
   return part;
@@ -74,17 +77,28 @@ function sumSelf(profile) {
   }
 }
 
+// Sets what is left where stacks were taken away.
+function setTotal(profile) {
+  profile.total = profile.values[0];
+  profile.headline = profile.title + ": " + readable(profile.total, profile.unit) +
+      (profile.objects ? " in " + readableCount(profile.objects[0]) + " " + profile.noun : "");
+}
+
 // Prepares what is drawn of a profile.
 function prepare(profile) {
   if (profile.depths) return;
   const base = profile.whole ?? profile;
   base.tree ??= grown(base.samples);
-  const { order, ...tree } = laidOut(profile.whole ? treeOf(base, profile.isWanted) : base.tree);
+  const columns = profile.whole ? derived(profile.isWanted ? treeOf(base, profile.isWanted) : base.tree, base) : base.tree;
+  const { order, ...tree } = laidOut(columns);
   Object.assign(profile, tree);
   for (const [name, column] of Object.entries(profile.changes ?? {})) {
     profile.changes[name] = taken(new Float64Array(column), order);
   }
-  if (profile.whole) sumSelf(profile);
+  if (profile.whole) {
+    sumSelf(profile);
+    if (removed.some(({ kind }) => kind === profile.kind)) setTotal(profile);
+  }
   profile.functions ??= functionsOf(profile);
 }
 
@@ -131,15 +145,17 @@ function filter() {
   const hidesIdle = isIdleHidden();
   const pairs = [...(isLabel ? [label] : []), ...chosenPairs()];
   const isWanted = sets.map((set, i) => pairs.every(([name, value]) => set.get(name) === value) && !(hidesIdle && data.idle[i]));
-  data.profiles = whole.map(profile => pairs.length || hidesIdle && profile.idle ? partOf(profile, isWanted) : profile);
+  data.profiles = whole.map(profile => pairs.length || hidesIdle && profile.idle || isDerived(profile.kind) ?
+      partOf(profile, pairs.length || hidesIdle ? isWanted : null) : profile);
   if (pairs.length) for (const part of data.profiles) part.table = ""; // the table is of all samples
-  const now = data.profiles[place].total ? place : Math.max(0, data.profiles.findIndex(profile => profile.total));
-  showProfiles(data.profiles[now]);
-  const isPart = shown !== whole[now];
-  const words = isPart ? percent(shown.total / whole[now].total) + " of " + whole[now].headline : isLabel ? "" : label;
+  showProfiles(data.profiles[place]);
+  const isPart = shown !== whole[place];
+  const words = isPart && shown.total !== whole[place].total ? percent(shown.total / (whole[place].total || 1)) + " of " + whole[place].headline : isLabel ? "" : label;
   element("kept").textContent = words + (isPart && data.unlabelled ? ", at least" : "");
-  element("filter-view").textContent = isPart ? "filter: " + percent(shown.total / whole[now].total) : "filter";
+  element("filter-view").textContent = isPart && shown.total !== whole[place].total ? "filter: " + percent(shown.total / (whole[place].total || 1)) : "filter";
   element("filter-view").setAttribute("aria-pressed", isPart);
+  showDerived();
+  writeState(true);
 }
 
 // Offers it for the first profile that has idle threads.
@@ -162,17 +178,19 @@ function offerNames() {
   element("key").value = names.includes(chosen) ? chosen : "";
 }
 
-// Offers the labels of data that has just come.
-function offerFilter() {
-  whole = data.profiles;
-  surveyLabels();
-  offerToHideIdle();
-  element("by-label").hidden = !valuesOf.size;
-  element("filter-view").hidden = !valuesOf.size && element("idle").hidden;
-  if (element("filter-view").hidden) showFilter(false);
+// Offers the labels of data that has just come, or of another kind.
+function offerLabels(profile) {
+  surveyLabels(profile);
   offerNames();
   offerValues();
   offerThreads();
+}
+
+function offerFilter(profile) {
+  whole = data.profiles;
+  offerToHideIdle();
+  offerLabels(profile);
+  element("by-label").hidden = !valuesOf.size;
 }
 
 function showFilter(isShown) {
@@ -197,4 +215,5 @@ function listenToFilter() {
   });
   element("value").addEventListener("input", filter);
   listenToThreads();
+  listenToDerived();
 }

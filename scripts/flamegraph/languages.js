@@ -50,4 +50,5 @@ function switchColours() {
   areModulesColoured = !areModulesColoured;
   showLegend();
   search();
+  writeState();
 }

@@ -3,12 +3,6 @@
 const LOOK_MS = 1000; // how often the page requests new data from the server
 let isPaused = false;
 
-const pathTo = node => {
-  const path = [];
-  for (; node > 0; node = shown.parent[node]) path.unshift(keyOf(shown.frames[node]));
-  return path;
-};
-
 // Returns the node at the end of a path from the root, or of the part of the path that exists.
 function nodeAt(path) {
   let node = 0;
@@ -24,7 +18,7 @@ function nodeAt(path) {
 function remember() {
   if (!shown) return null;
   const keys = [selected, ...visited].map(frame => frame === null ? null : keyOf(frame));
-  return { kind: shown.kind, path: pathTo(graph.zoomed), keys, scroll: element("pane").scrollTop };
+  return { kind: shown.kind, path: wholePath(graph.zoomed), keys, scroll: element("pane").scrollTop };
 }
 
 function frameOf(key) {
@@ -35,6 +29,7 @@ function frameOf(key) {
 // Replaces the data by data that has come.
 function take(found) {
   const before = remember();
+  const wasPart = data.has_more;
   data = found;
   showAbout();
   element("source-view").hidden = !data.has_lines;
@@ -42,11 +37,19 @@ function take(found) {
   if (!data.profiles.length) return showNothing();
   if (before) [selected, ...visited] = before.keys.map(key => key === null ? null : frameOf(key));
   visited = visited.filter(frame => frame !== null);
-  offerFilter();
-  shown = data.profiles.find(({ kind }) => kind === before?.kind) ?? data.profiles[0];
+  const wanted = new URLSearchParams(location.hash.slice(1)).get("kind");
+  const isAddressed = !before || wasPart && wanted && wanted !== before.kind; // the kind of the address comes only now
+  const kind = isAddressed ? wanted : before.kind;
+  shown = data.profiles.find(it => it.kind === kind) ?? data.profiles[0];
+  if (picked !== null) picked = selected;
+  offerFilter(shown);
+  if (isAddressed) return readState();
+  isRestoring = true; // new data are no step of the reader
   filter();
-  if (before?.path.length) zoomTo(nodeAt(before.path));
-  if (before) element("pane").scrollTop = before.scroll;
+  if (before.path.length) zoomTo(nodeAt(before.path));
+  element("pane").scrollTop = before.scroll;
+  isRestoring = false;
+  writeState();
 }
 
 function showState(state) {

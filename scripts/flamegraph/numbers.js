@@ -37,11 +37,12 @@ function isNameless(frame) {
   return name === "[" + data.modules[module] + "]" || name.startsWith("[") && name === data.modules[module];
 }
 
-function nameOf(frame) {
+// `text`: the name as it is written, or whole.
+function nameOf(frame, text = shortOf(frame)) {
   const [name, module] = data.frames[frame];
   const file = data.modules[module];
   const isTold = name.includes(" " + file + ":"); // with a line of that file
-  return file && !isTold && !isNameless(frame) ? name + " (" + file + ")" : name;
+  return file && !isTold && !isNameless(frame) ? text + " (" + file + ")" : text;
 }
 
 // Returns a key that identifies a function in any data.

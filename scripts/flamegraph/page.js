@@ -4,6 +4,7 @@
 function show(profile) {
   shown = profile;
   prepare(shown);
+  if (surveyed !== (profile.whole ?? profile)) offerLabels(profile.whole ?? profile);
   graph.tree = shown;
   graph.zoomed = 0;
   graph.drawn = new Map(); // elements still there belong to another tree
@@ -13,13 +14,14 @@ function show(profile) {
   element("left-out").textContent = shown.left_out ? "The " + shown.left_out + " smallest frames are left out." : "";
   element("of-states").hidden = !shown.states;
   element("of-changes").hidden = !shown.changes;
-  element("details").textContent = shown.headline;
+  say(shown.headline);
   showLegend();
   showOther();
   if (!shown.table && isOpen("other-view")) look();
   showList();
   redraw();
   element("reset").disabled = true;
+  element("nothing").hidden = shown.total > 0;
   search();
 }
 
@@ -27,12 +29,17 @@ function addProfile(profile) {
   const button = make("button", "", profile.headline);
   button.type = "button";
   button.profile = profile;
-  button.disabled = !profile.total;
-  button.addEventListener("click", () => show(profile));
+  button.disabled = !profile.total && profile !== shown;
+  button.addEventListener("click", () => {
+    show(profile);
+    filter(); // names how much of this kind the filter leaves
+  });
   element("profiles").append(button);
 }
 
 function showProfiles(first) {
+  shown = first;
+  prepare(first); // the sum of its button
   element("profiles").replaceChildren();
   data.profiles.forEach(addProfile);
   show(first);
@@ -49,23 +56,35 @@ function showNothing() {
   element("filter").hidden = true;
   element("list").hidden = true;
   element("chart").textContent = data.is_live ? "no samples yet" : "no samples";
-  element("details").textContent = data.is_live ? "" : "A program that used next to no CPU time and memory, or that is excluded, leaves none.";
+  say(data.is_live ? "" : "A program that used next to no CPU time and memory, or that is excluded, leaves none.");
 }
 
-function choose(node) {
+function choose(node, event) {
+  if (event?.altKey && node) return removeStack(node);
   selected = node ? shown.frames[node] : selected;
   zoomTo(node);
+  tell(node);
+  writeState(true);
 }
 
 function listen() {
   graph.listen(choose, tell);
-  element("term").addEventListener("input", search);
-  element("reset").addEventListener("click", () => zoomTo(0));
+  element("reset").addEventListener("click", () => choose(0));
+  element("flip").addEventListener("click", () => {
+    setUpward(!graph.isUpward);
+    redraw();
+    writeState();
+  });
+  listenToSearch();
+  listenToTip();
+  listenToMenu();
+  listenToState();
   element("colours").addEventListener("click", switchColours);
   window.addEventListener("resize", () => {
     showList();
     redraw();
   });
+  if (matchMedia("(pointer: coarse)").matches) element("how").textContent = "A tap zooms, a long press offers more.";
   listenToViews();
   listenToFilter();
   listenToSandwich();
@@ -83,11 +102,11 @@ function prepareOthers() {
 
 // Replaces a large file's first kind, which comes before the others are summed up, by all kinds; the view stays.
 async function takeOthers() {
-  element("details").textContent += " (reading the other kinds \u2026)";
+  say(shown.headline, "reading the other kinds \u2026");
   try {
     take(await fetchData("all"));
   } catch (error) {
-    element("details").textContent = shown.headline + " (the other kinds cannot be read: " + error.message + ")";
+    say(shown.headline, "the other kinds cannot be read: " + error.message);
   }
 }
 

@@ -48,7 +48,7 @@ function callersOf(frame, occurrences) {
 }
 
 const looksOf = chartOf => ({
-  labelOf: node => data.frames[chartOf().tree.frames[node]][0] + (node ? "" : ": " + withShare(chartOf().tree.values[0])),
+  labelOf: node => shortOf(chartOf().tree.frames[node]) + (node ? "" : ": " + withShare(chartOf().tree.values[0])),
   foundOf: node => isFrameFound ? isFrameFound(chartOf().tree.frames[node]) : undefined,
   fillOf: () => "",
 });
@@ -56,14 +56,20 @@ const looksOf = chartOf => ({
 const callers = new Chart("callers", looksOf(() => callers), true);
 const callees = new Chart("callees", looksOf(() => callees));
 
-// Returns the selected function, or the one with the largest self value.
-const middle = () => selected ?? sortedFunctions()[0]?.[0] ?? shown.frames[0];
+// Returns the function that was searched or selected, or the one with the largest self value.
+const middle = () => selected ?? searched() ?? sortedFunctions()[0]?.[0] ?? shown.frames[0];
+
+// Returns the function with the largest total of those that the search finds; undefined: there is no search.
+function searched() {
+  if (!isFrameFound) return undefined;
+  return shown.functions.filter(([frame]) => isFrameFound(frame)).sort((a, b) => b[BY_TOTAL] - a[BY_TOTAL])[0]?.[0];
+}
 
 function tellCalls(chart, node) {
   const { frames, values, own } = chart.tree;
-  const what = chart === callers ? " on behalf of this caller" : " below " + data.frames[frames[0]][0];
+  const what = chart === callers ? " on behalf of this caller" : " below " + shortOf(frames[0]);
   const self = chart === callees && own[node] ? "; self " + withShare(own[node]) : "";
-  element("details").textContent = nameOf(frames[node]) + ": " + withShare(values[node]) + (node ? what : "") + self;
+  describe(withShare(values[node]) + (node ? what : "") + self, frames[node]);
 }
 
 function describeMiddle(frame, occurrences) {

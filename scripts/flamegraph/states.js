@@ -3,16 +3,20 @@
 // frame is filled with the colours of all that is below it.
 const ON_CPU = "on CPU";
 const IDLE = "idle";
-// hues: similar states have neighbouring hues; words that are not listed are grey
-const HUES = new Map(Object.entries({
-  [ON_CPU]: 30, "run queue": 55, lock: 350, file_lock: 335, cond: 275, sem: 285, futex: 262, thread: 295, queue: 307,
-  poll: 210, net: 200, accept: 220, io: 140, sync: 125, memory: 155, sleep: 180, process: 85, stopped: 105,
-}));
+// states with a colour of their own, by families that differ: locks, threads' waits for each other, sockets, files, and the like.
+// Words that are not listed are grey.
+const FAMILIES = {
+  running: [ON_CPU], ready: ["run queue"], locks: ["lock", "file_lock"], threads: ["cond", "sem", "futex", "thread", "queue"], polls: ["poll"],
+  sockets: ["net", "accept"], files: ["io", "sync"], memory: ["memory"], sleep: ["sleep"], processes: ["process", "stopped"],
+  idle: [IDLE], unknown: ["not seen"],
+};
+const COLOURED = new Set(Object.values(FAMILIES).flat());
 const WAITS = ""; // all other words, the most first
 const ORDER = [ON_CPU, "run queue", WAITS, "not seen", IDLE];
 const MOST_DESCRIBED = 4; // states of a frame
 
-const fill = word => "hsl(" + (HUES.get(word) ?? 0) + " " + (HUES.has(word) ? "var(--saturation)" : "6%") + " var(--lightness))";
+// The colours are in page.css, for both schemes.
+const fill = word => "var(--of-" + (COLOURED.has(word) ? word.toLowerCase().replace(/[ _]/g, "-") : "other") + ")";
 
 // Returns the states of a profile in the order of its legend, and how much each node has of each: a row for a node.
 function divide(profile) {

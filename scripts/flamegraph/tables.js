@@ -10,7 +10,7 @@ function sortedFunctions() {
   const other = BY_SELF + BY_TOTAL - order;
   const rows = [...shown.functions];
   const isLess = (a, b, column) => Math.round(1e9 * b[column]) - Math.round(1e9 * a[column]); // sums differ by their order
-  return rows.sort((a, b) => isLess(a, b, order) || isLess(a, b, other) || (text(a) < text(b) ? -1 : 1)).slice(0, MOST_FUNCTIONS);
+  return rows.sort((a, b) => isLess(a, b, order) || isLess(a, b, other) || (text(a) < text(b) ? -1 : 1));
 }
 
 function titleOf(text, column) {
@@ -32,14 +32,25 @@ function addFunction(body, [frame, own, total, ...counts]) {
   const row = body.insertRow();
   const cells = [readable(own), share(own), readable(total), share(total), ...counts.map(readableCount)];
   for (const cell of cells) row.insertCell().textContent = cell;
+  // bars: the share of self in the first columns, of the total in the next
+  [own, own, total, total].forEach((value, place) => row.cells[place].style.setProperty("--part", (100 * value / (shown.total || 1)).toFixed(2) + "%"));
+  if (frame === picked) row.className = "picked";
   const around = make("button", "", "\u21c5");
   around.title = around.ariaLabel = "callers and callees of " + nameOf(frame);
   around.addEventListener("click", () => openSandwich(frame));
   row.insertCell().append(around);
-  const name = make("button", "", nameOf(frame));
-  name.title = "find it in the graph";
+  const name = make("button", "", "");
+  putName(name, frame);
+  name.title = nameOf(frame, data.frames[frame][0]).slice(0, MOST_LETTERS_DRAWN) + "\n(find it in the graph)";
   name.addEventListener("click", () => searchName(frame));
   row.insertCell().append(name);
+}
+
+// Says how many of the functions the list has: all, those that the search finds, or the first of many.
+function count(rows, all) {
+  const number = value => value.toLocaleString("en");
+  const known = shown.left_out && !shown.whole ? "the " + number(all) + " largest functions" : number(all) + (all === 1 ? " function" : " functions");
+  element("counted").textContent = rows === all ? known : number(rows) + " of " + known;
 }
 
 function showFunctions() {
@@ -48,7 +59,10 @@ function showFunctions() {
   element("functions").tHead.rows[0].replaceChildren(...titles.map(title => titleOf(...title)));
   const body = element("functions").tBodies[0];
   body.replaceChildren();
-  for (const row of sortedFunctions()) addFunction(body, row);
+  const rows = sortedFunctions();
+  const found = isFrameFound && picked === null ? rows.filter(([frame]) => isFrameFound(frame)) : rows;
+  count(Math.min(found.length, MOST_FUNCTIONS), rows.length);
+  for (const row of found.slice(0, MOST_FUNCTIONS)) addFunction(body, row);
 }
 
 // Shows locks, or threads.
@@ -97,12 +111,14 @@ function look(view) {
   if (isListWanted && !BESIDE.matches) isListWanted = false;
   showList();
   redraw();
+  writeState();
 }
 
 function switchList() {
   isListWanted = !isOpen("view");
   showList();
   redraw();
+  writeState();
 }
 
 // Draws the visible view: a hidden chart has no width.

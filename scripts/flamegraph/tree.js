@@ -81,11 +81,12 @@ const taken = (column, order) => {
 
 // Returns a tree with what is drawn of it: depths, frames, values, own, objects, parent, end (the index after the last node
 // below each), left (each node's left edge), and `order`, the columns' nodes in the tree's order.
-function laidOut({ parents, frames, own, unseen, objects, unseenObjects }) {
+function laidOut({ parents, frames, own, unseen, objects, unseenObjects, folds }) {
   const sums = summed(parents, own, unseen);
   const { sizes, places, order } = placed(parents, frames, sums);
   const count = order.length;
   const tree = { order, frames: taken(new Int32Array(frames), order), own: taken(new Float64Array(own), order), values: taken(sums, order) };
+  if (folds) tree.folds = order.map(node => folds[node]);
   tree.parent = new Int32Array(count).fill(-1);
   tree.depths = new Int32Array(count);
   tree.end = new Int32Array(count);

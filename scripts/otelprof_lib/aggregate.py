@@ -80,6 +80,7 @@ class Profile:
     counts: dict = field(default_factory=dict)  # number of objects by the same key; empty for CPU time
     noun: str = "objects"  # name of the counted objects
     sampling: Sampling = field(default_factory=Sampling)
+    places: dict = field(default_factory=dict)  # (path, line) of the source of each frame that has one
 
     @cached_property
     def stacks(self):
@@ -121,7 +122,7 @@ class Profile:
 class Names:
     """Holds a message's strings and stacks."""
 
-    def __init__(self, dictionary, addresses, lines):
+    def __init__(self, dictionary, addresses, lines, places=None):
         self._dictionary = dictionary
         self._strings = list(dictionary.string_table)  # each string is made once, however many references it has
         self._frames = {}  # each frame is made once
@@ -129,6 +130,7 @@ class Names:
         self._bases = {}  # base names of paths, by the index of the string
         self._addresses = addresses
         self._lines = lines
+        self._places = {} if places is None else places
         self._languages = {
             index: attribute.value.string_value
             for index, attribute in enumerate(dictionary.attribute_table)
@@ -192,7 +194,10 @@ class Names:
             name = function_in_module(name, path)
         place = f"{file}:{line.line}" if self._lines and line.line else ""
         # code that is in no file of the process belongs to its source
-        return self._frame(f"{name} {place}" if name and place else name or UNKNOWN[0].name, module or file, language)
+        frame = self._frame(f"{name} {place}" if name and place else name or UNKNOWN[0].name, module or file, language)
+        if path:
+            self._places.setdefault(frame, (path, function.start_line))
+        return frame
 
     def lines_of(self, at, frame):
         """Returns (path, line) of each function at a location; none where it has no lines."""
@@ -273,9 +278,9 @@ def _sums(profile, names, labels):
     return sums
 
 
-def _profiles(message, sample_types, addresses, lines):
+def _profiles(message, sample_types, addresses, lines, places):
     """Yields (process, sample type, profile, value by stack and labels) of each profile of these types."""
-    names = Names(message.dictionary, addresses, lines)
+    names = Names(message.dictionary, addresses, lines, places)
     labels = Labels(message.dictionary)
     for resource_profiles in message.resource_profiles:
         process = process_of(resource_profiles.resource)
@@ -382,12 +387,13 @@ def aggregate(messages, addresses=False, lines=False, inside_libc=False, kinds=K
             kind_of[kind.objects.type] = name, kind
     found = _Sums()
     covered = Coverage()
+    places = {}
     for profile in result.values():
-        profile.sampling.covered = covered
+        profile.sampling.covered, profile.places = covered, places
     for message in messages:
         _add_coverage(covered, message)
         found.processes.update(process_of(it.resource) for it in message.resource_profiles)
-        for process, sample_type, profile, sums in _profiles(message, targets, addresses, lines):
+        for process, sample_type, profile, sums in _profiles(message, targets, addresses, lines, places):
             name, kind = kind_of[sample_type]
             result[name].sampling.add(process, profile, message.dictionary)
             found.take(process, sample_type, kind.is_snapshot, profile, sums)

@@ -74,4 +74,5 @@ def write_difference(path, title, sides, comparison, exposures, rows, note):
         title, {KIND: _middle(sides, scales)}, tables, also=lambda *tree: _changes(tree, sides, scales, comparison.changes)
     )
     data["profiles"][0]["headline"] = f"{sides[0].title}, the middle of A and B"
+    data["profiles"][0]["scale"] = scales[1]  # B's figures are multiplied by it in the page's columns
     write_text(path, page_of(data))

@@ -16,8 +16,9 @@ from .page_data import Limits, page_data
 from .places import page_parts
 from .whole_file import whole_file
 
-SCRIPTS = ("data.js", "numbers.js", "tree.js", "chart.js", "filter.js", "threads.js", "states.js", "changes.js", "languages.js",
-           "legend.js", "search.js", "tables.js", "sandwich.js", "source.js", "scheme.js", "keys.js", "live.js", "page.js")
+SCRIPTS = ("data.js", "numbers.js", "names.js", "tree.js", "chart.js", "notes.js", "filter.js", "threads.js", "derive.js", "states.js",
+           "changes.js", "languages.js", "legend.js", "search.js", "tables.js", "sandwich.js", "source.js", "scheme.js", "menu.js", "save.js",
+           "keys.js", "state.js", "live.js", "page.js")
 NOWHERE, OWN_SERVER = "'none'", "'self'"  # addresses that the page may request data from
 
 

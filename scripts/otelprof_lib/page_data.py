@@ -8,6 +8,7 @@ from .call_tree import CallTree
 from .capture_file import MOST_LETTERS, BadSum
 from .foreign import printable
 from .formats import headline
+from .kinds import KINDS
 from .languages import name_of
 from .locks import lock_rows
 from .stack_columns import StackColumns
@@ -20,6 +21,7 @@ MOST_NODES = 100_000
 MOST_FUNCTIONS = 500
 MOST_ROWS = 200  # rows of locks, and of threads that do the same
 MOST_OF_NAME = 1 << 14  # letters that a page has of a name: a megabyte would block the page, and no reader needs it
+MOST_OF_PATH = 200
 NOT_CHOSEN_BY = (WAIT_TIME, HOLDER_STACK)  # labels with a value of its own for nearly each sample
 MOST_SAMPLES = 200_000  # samples that the page can filter by label; beyond them the smallest are in no filtered view
 
@@ -34,6 +36,11 @@ class _Index(dict):
 
 def _readable(name):
     return printable(name if len(name) <= MOST_OF_NAME else f"{name[:MOST_OF_NAME]}\u2026")
+
+
+def _short_path(path):
+    """Returns a path's file with the folder that it is in: others need not see where the sources were."""
+    return "/".join(path[-MOST_OF_PATH:].rsplit("/", 2)[-2:])
 
 
 def _leaf_sums(profile):
@@ -53,11 +60,13 @@ class _Frames:
 
     def __init__(self):
         self.index = _Index()
+        self.places = {}
         self._own = {}  # by module: the sum of its shares
 
     def sums(self, profile):
         """Sums by the indices of modules and of languages, once all frames are known."""
         modules, languages = _leaf_sums(profile)
+        self.places = profile.places or self.places
         for module, value in modules.items():
             self._own[module] = self._own.get(module, 0) + value / profile.total
         return {"modules": modules, "languages": languages}
@@ -78,7 +87,15 @@ class _Frames:
             "language_names": [_readable(name_of(language)) for language in languages],
             "frames": [[_readable(frame.name), places[frame.module]] for frame in self.index],
             "spoken": [languages.index(frame.language) for frame in self.index],
+            **self._sources(),
         }
+
+    def _sources(self):
+        """Returns where functions are in their sources: the last folder, the file and the line, for the tooltip."""
+        texts = _Index({"": 0})
+        found = [self.places.get(frame) for frame in self.index]
+        files = [texts[_short_path(place[0])] if place else 0 for place in found]
+        return {"files": [_readable(text) for text in texts], "file_of": files, "line_of": [place[1] if place else 0 for place in found]}
 
 
 def _functions(profile, frames):
@@ -184,6 +201,7 @@ def _profile(name, profile, frames, tables):
         "total": profile.total,
         **frames.sums(profile),
         "idle": idle_part(profile),
+        "period": profile.sampling.period / 1e9 if name in KINDS and KINDS[name].shown.in_periods else 0,
         **({"states": _states(profile, frames)} if name == WALL else {}),
     }
 

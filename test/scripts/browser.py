@@ -100,6 +100,10 @@ class Browser:
 
         self.find("#term").send_keys(Keys.CONTROL + "a", Keys.NULL, Keys.DELETE, term)
 
+    def details(self):
+        """Returns [value, name with file, what else there is to say] of the frame in the footer."""
+        return self.ask("return ['#details .value', '#details .cut', '#more-details'].map(it => document.querySelector(it).textContent)")
+
     def show_filter(self):
         """Opens the controls that choose samples."""
         if not self.find("#filter").is_displayed():
@@ -120,7 +124,8 @@ def browser(driver, tmp_path):
     made = Browser(driver, tmp_path / "graph.html")
     made.resize(1400, 900)
     made.prefer("light")
-    return made
+    yield made
+    made.ask("try { localStorage.clear() } catch {}")  # a scheme that the test chose
 
 
 def rows_of(text):

@@ -336,9 +336,23 @@ def test_the_page_colours_change_and_leaves_noise_grey(page):
 
 def test_the_page_has_both_values_of_a_frame(page):
     page.ask("[...document.querySelectorAll('.frame')].find(it => it.textContent === 'gone').focus()")
-    assert "A 5.000 s, B 0.000 s" in page.text("#details") and "chance" not in page.text("#details")
+    assert "A 5.000 s, B 0.000 s" in page.text("#more-details") and "chance" not in page.text("#more-details")
     page.ask("[...document.querySelectorAll('.frame')].find(it => it.textContent === 'cold').focus()")
-    assert "no change that is more than chance" in page.text("#details")
+    assert "no change that is more than chance" in page.text("#more-details")
+
+
+def test_the_page_has_the_own_seconds_of_b(browser, tmp_path):
+    """Both are drawn at one total; the figures are those of the files."""
+    write(tmp_path / "a", {"hot": 1000, "cold": 3000})
+    write(tmp_path / "b", {"hot": 5000, "cold": 3000})
+    succeeds("diff", "a", "b", "-o", "d.html", cwd=tmp_path)
+    page = browser.open((tmp_path / "d.html").read_text())
+    for name, figures in (("hot", "A 10.000 s, B 50.000 s"), ("cold", "A 30.000 s, B 30.000 s"), ("main", "A 40.000 s, B 80.000 s")):
+        page.ask("tell([...shown.frames].findIndex(frame => data.frames[frame][0] === arguments[0]))", name)
+        assert page.details()[2].startswith(figures)
+    for control in ("#fold", "#only"):
+        page.show_filter()
+        assert not page.find(control).is_displayed(), "columns of a difference are of the whole tree"
 
 
 def test_the_page_lists_the_changes_and_finds_them(page):

@@ -199,7 +199,7 @@ def test_code_without_a_name_has_one_colour_of_its_module(browser, message):
     listed = [row[0] for row in browser.list()]
     browser.click_frame("[a]")
     browser.ask("tell(graph.zoomed)")
-    assert browser.text("#details").endswith("code that the file has no names for")
+    assert browser.details()[2].startswith("code of a that has no names")
     assert sorted(listed) == ["[a]", "[anonymous]", "[b]", "f (a)", "g (b)", "main (a)"]
 
 
@@ -275,7 +275,7 @@ def test_keys_alone_do_all(opened):
         opened.press(key)
         walked.append(opened.ask(focused))
     assert walked == ["main", "middle", NASTY_SHOWN, "middle", "hot", "cold", "cold", "middle"]
-    assert opened.text("#details") == "middle: 0.900 s, 90.0%"
+    assert opened.details() == ["0.900 s, 90.0%", "middle", ""]
     opened.press("ENTER")
     assert set(opened.widths()) == {"all", "main", "middle", "hot", "cold"} and opened.ask(focused) == "middle"
     opened.press("ESCAPE")

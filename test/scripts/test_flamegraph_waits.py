@@ -60,7 +60,7 @@ def test_each_frame_is_filled_with_the_colours_of_its_leaves(opened):
     assert filled["render"] == [("on CPU", 83.3), ("run queue", 16.7)]
     assert filled["log_request"] == filled["lock"] == [("lock", 100.0)]
     opened.ask("tell([...shown.frames].findIndex(frame => data.frames[frame][0] === 'serve'))")
-    assert opened.text("#details") == "serve (shop): 20.000 s, 32.8%; lock 45.0%, on CPU 25.0%, net 25.0%, run queue 5.0%"
+    assert opened.details() == ["20.000 s, 32.8%", "serve (shop)", "lock 45.0%, on CPU 25.0%, net 25.0%, run queue 5.0%"]
 
 
 def test_other_profiles_keep_the_colours_of_their_modules(opened):
@@ -143,9 +143,9 @@ def words_of_waits():
 
 
 def test_each_kind_of_wait_has_a_colour(opened):
-    """The exception is `other`, which is grey, as idle is."""
-    coloured = set(opened.ask("return [...HUES.keys()]"))
-    assert {"on CPU", "run queue", *words_of_waits()} - {"other"} == coloured
+    """The exception is `other`, which is grey, as words are that the page does not know."""
+    coloured = set(opened.ask("return [...COLOURED]"))
+    assert {"on CPU", "run queue", "idle", "not seen", *words_of_waits()} - {"other"} == coloured
 
 
 def test_no_script_runs_from_a_kind(browser, message):

@@ -393,6 +393,16 @@ def test_of_very_many_stacks_all_count_and_few_are_drawn(browser, message, tmp_p
         assert leaves == 20_000 and re.match(r"found: ", page.ask("element('term').value = 'part_7'; search(); return element('found').textContent"))
 
 
+def test_an_address_leads_to_a_kind_that_a_large_file_shows_later(browser, message, tmp_path):
+    export = message()
+    write_into(export, stacks=20_000)
+    write(tmp_path / "many.otlp", export)
+    with serving("view", "--no-open", "many.otlp", cwd=tmp_path) as found:
+        browser.driver.get(f"{found.url}#kind=alloc&zoom=0.x")
+        wait_for(browser, "typeof shown === 'object' && shown !== null && !data.has_more")
+        assert browser.ask("return shown.kind") == "alloc" and browser.problems() == []
+
+
 @pytest.mark.parametrize("stacks, opens_before", [(100, False), (20_000, True)])
 def test_a_large_file_opens_before_all_its_kinds_are_summed_up(message, tmp_path, stacks, opens_before):
     """The lines of a function belong to the requesting page: in the second one the function has another number."""
