@@ -252,7 +252,8 @@ static void pack_profile(struct wire *out, struct arena *arena, struct otlp_prof
     wire_end(out, begun);
 }
 
-static void pack_scope_profiles(struct wire *out, struct otlp_writer *w) {
+static void pack_scope_profiles(struct wire *out, struct otlp_writer *w, size_t first,
+                                size_t past) {
     ScopeProfiles head;
     ScopeProfiles tail;
     PROFILES(scope_profiles__init)(&head);
@@ -262,29 +263,43 @@ static void pack_scope_profiles(struct wire *out, struct otlp_writer *w) {
 
     const size_t begun = wire_begin(out, RESOURCE_PROFILES_SCOPE_PROFILES);
     pack_message(out, &head.base);
-    for (size_t i = 0; i < w->profiles.count; i++)
+    for (size_t i = first; i < past; i++)
         pack_profile(out, &w->arena, w->profiles.items[i]);
     pack_message(out, &tail.base);
     wire_end(out, begun);
 }
 
-static void pack_resource_profiles(struct wire *out, struct otlp_writer *w) {
+static void pack_resource_profiles(struct wire *out, struct otlp_writer *w,
+                                   const struct arena_list *attributes, size_t first, size_t past) {
     Opentelemetry__Proto__Resource__V1__Resource resource;
     ResourceProfiles head;
     ResourceProfiles tail;
     opentelemetry__proto__resource__v1__resource__init(&resource);
     PROFILES(resource_profiles__init)(&head);
     PROFILES(resource_profiles__init)(&tail);
-    resource.attributes = (KeyValue **)w->resource.items;
-    resource.n_attributes = w->resource.count;
+    resource.attributes = (KeyValue **)attributes->items;
+    resource.n_attributes = attributes->count;
     head.resource = &resource;
     tail.schema_url = w->schema_url;
 
     const size_t begun = wire_begin(out, REQUEST_RESOURCE_PROFILES);
     pack_message(out, &head.base);
-    pack_scope_profiles(out, w);
+    pack_scope_profiles(out, w, first, past);
     pack_message(out, &tail.base);
     wire_end(out, begun);
+}
+
+/* Packs the resources that were ended, and the last one, unless it has neither attributes nor
+ * profiles. */
+static void pack_resources(struct wire *out, struct otlp_writer *w) {
+    size_t first = 0;
+    for (size_t i = 0; i < w->earlier.count; i++) {
+        const struct ended_resource *const ended = w->earlier.items[i];
+        pack_resource_profiles(out, w, &ended->attributes, first, ended->profiles);
+        first = ended->profiles;
+    }
+    if (!w->earlier.count || w->resource.count || first < w->profiles.count)
+        pack_resource_profiles(out, w, &w->resource, first, w->profiles.count);
 }
 
 /* --- the request --- */
@@ -310,7 +325,7 @@ uint8_t *otlp_writer_pack(struct otlp_writer *w, size_t *size) {
     if (w->arena.failed || !rank_locations(w, &ranking))
         return NULL;
     (void)wire_reserve(&out, expected_pack_size(w));
-    pack_resource_profiles(&out, w);
+    pack_resources(&out, w);
     pack_dictionary(&out, w, &ranking);
     out.failed |= w->arena.failed;
     return wire_take(&out, size);

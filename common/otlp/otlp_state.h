@@ -84,6 +84,13 @@ struct listed_attribute {
 };
 enum { LISTED_ATTRIBUTE_BYTES = offsetof(struct listed_attribute, text) };
 
+/* Holds a resource that was ended: its attributes, and the number of profiles up to its last one.
+ */
+struct ended_resource {
+    struct arena_list attributes;
+    size_t profiles;
+};
+
 /* Holds the lists. A stack is a list of the numbers of its locations. In the message locations get
  * other numbers, which are final only when all stacks are known. */
 struct otlp_writer {
@@ -91,6 +98,7 @@ struct otlp_writer {
     struct intern strings, attributes, functions, mappings, locations, stacks, links;
     struct arena_list profiles; /* list of struct otlp_profile */
     struct arena_list resource; /* list of KeyValue */
+    struct arena_list earlier;  /* list of struct ended_resource */
     InstrumentationScope scope;
     char *schema_url; /* NULL: none */
     struct wire item; /* the item that is being listed */

@@ -179,6 +179,15 @@ void otlp_resource_bool(struct otlp_writer *w, const char *key, bool value) {
     resource_attribute(w, key, ANY_VALUE(BOOL, bool_value = value));
 }
 
+void otlp_next_resource(struct otlp_writer *w) {
+    struct ended_resource *const ended = arena_take(&w->arena, sizeof *ended);
+    if (!ended)
+        return;
+    *ended = (struct ended_resource){w->resource, w->profiles.count};
+    w->resource = (struct arena_list){0};
+    (void)arena_list_add(&w->arena, &w->earlier, ended);
+}
+
 void otlp_schema(struct otlp_writer *w, const char *url) {
     w->schema_url = kept_text(w, url);
 }

@@ -1,5 +1,5 @@
 /* Builds one ExportProfilesServiceRequest: a resource, one scope, several profiles, and the
- * dictionary that they share.
+ * dictionary that they share. There may be several resources, each with its own profiles.
  *
  * The writer keeps the rules that a receiver may enforce: every dictionary table begins with its
  * zero value, no item is listed twice, one sample per identity (stack, link and set of attributes),
@@ -53,6 +53,8 @@ void otlp_resource_int(struct otlp_writer *writer, const char *key, int64_t valu
 void otlp_resource_double(struct otlp_writer *writer, const char *key, double value);
 void otlp_resource_bool(struct otlp_writer *writer, const char *key, bool value);
 void otlp_scope(struct otlp_writer *writer, const char *name, const char *version);
+/* Ends the resource: the attributes and profiles that follow belong to another one. */
+void otlp_next_resource(struct otlp_writer *writer);
 /* Sets the version of the conventions that the attributes' names follow. */
 void otlp_schema(struct otlp_writer *writer, const char *url);
 

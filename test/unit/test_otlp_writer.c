@@ -98,6 +98,28 @@ static void the_resource_and_the_scope(void **state) {
     release(request);
 }
 
+static void each_resource_has_its_profiles(void **state) {
+    (void)state;
+    struct otlp_writer *const w = otlp_writer_open();
+    for (uint64_t i = 1; i <= 3; i++) {
+        for (uint64_t k = 0; k < i; k++)
+            (void)otlp_profile(w, &type, id, 10 * i + k, 1, 1);
+        otlp_resource_int(w, "number", (int64_t)i);
+        otlp_next_resource(w);
+    }
+    Request *const request = written(w);
+    assert_int_equal(request->n_resource_profiles, 3);
+    for (uint64_t i = 1; i <= 3; i++) {
+        const PROFILES(ResourceProfiles) *const of = request->resource_profiles[i - 1];
+        assert_int_equal(of->resource->n_attributes, 1);
+        assert_int_equal(of->resource->attributes[0]->value->int_value, i);
+        assert_int_equal(of->scope_profiles[0]->n_profiles, i);
+        for (uint64_t k = 0; k < i; k++)
+            assert_int_equal(of->scope_profiles[0]->profiles[k]->time_unix_nano, 10 * i + k);
+    }
+    release(request);
+}
+
 static void attributes_of_the_dictionary(void **state) {
     (void)state;
     struct otlp_writer *const w = otlp_writer_open();
@@ -226,6 +248,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_begin_with_nothing),
         cmocka_unit_test(the_resource_and_the_scope),
+        cmocka_unit_test(each_resource_has_its_profiles),
         cmocka_unit_test(attributes_of_the_dictionary),
         cmocka_unit_test(parts_of_a_stack),
         cmocka_unit_test(one_sample_for_each_identity),
