@@ -12,6 +12,10 @@ enum { FRAME_SOURCE_SHIFT = 56, FRAME_POSITION_SHIFT = 32, FRAME_LAST_SOURCE = 1
  * offset in code units. */
 enum { FRAME_CPYTHON = 1 };
 
+/* Marks a function of an ended child's interpreter: the function is an offset, the position the
+ * number of a slot (child_samples.h). */
+enum { FRAME_CHILD = 2 };
+
 /* Marks a word that is no frame but a place on the native stack: the interpreter's frames that
  * follow it, up to the next such word, belong to the native frame at that place. Only stacks that
  * flush must finish have such words; flush then merges the frames. */

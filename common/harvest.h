@@ -92,6 +92,17 @@ struct harvest_sample {
 
 typedef void harvest_visit(void *arg, const struct harvest_sample *sample);
 
+/* Describes a forked child that ended before it had a helper. Only `pid` is certain to be a number
+ * that was a process's; the child itself has reported the others. */
+struct ended_child {
+    uint32_t pid;
+    uint32_t parent;
+    uint64_t start_unix_nano; /* when it was forked */
+    uint64_t lived_nano;      /* time from the fork to its last sample */
+    uint64_t cpu_nano;        /* CPU time that counters.child_is_lost() counts */
+    uint64_t interval;        /* interval of its fork: harvest_module.first_interval */
+};
+
 /* Limits a piece of work. */
 struct work_budget {
     uint64_t cpu_nano; /* helper's CPU time; 0: no limit */
@@ -175,6 +186,9 @@ struct capture_api {
          * sample and its pointers are valid only during its visit. Never blocks a thread of the
          * application. */
         void (*visit)(harvest_visit *visit, void *arg);
+        /* Visits the samples of one forked child that ended before it had a helper, as far as they
+         * were found before the last visit(). Returns false if there is none. */
+        bool (*ended_child)(struct ended_child *child, harvest_visit *visit, void *arg);
         /* Returns the modules that frames of the last harvest can lie in; valid until the next
          * visit(). */
         size_t (*modules)(const struct harvest_module **modules);
@@ -304,6 +318,8 @@ struct capture_api {
         uint64_t (*foreign_stack_nano)(void);
         /* Returns the CPU time that DROP_SHORT_CHILD counts in seconds. */
         uint64_t (*short_child_nano)(void);
+        /* Counts the CPU time of a child of ended_child() there: its samples are not exported. */
+        void (*child_is_lost)(const struct ended_child *child);
         /* Returns the cost of sampling on the program's threads. */
         void (*sampling_cost)(struct sampling_cost costs[SAMPLINGS]);
         /* Returns the kernel's present number of the program's threads; 0: not known. */

@@ -11,6 +11,7 @@
 #include "kernel/profiler_memory.h"
 #include "kernel/stepped_memory.h"
 #include "record/charged_time.h"
+#include "record/child_samples.h"
 #include "record/list_iterations.h"
 #include "record/thread_files.h"
 #include "thread_life.h"
@@ -240,6 +241,33 @@ static void report_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
     }
 }
 
+/* --- children that ended before they had a helper --- */
+
+/* Holds copies of slots until the next harvest, because frames refer to them. */
+static struct child_copy child_copies[CHILD_SLOTS];
+
+static bool map_child_copies(void) {
+    if (child_copies[0].records)
+        return true;
+    uint8_t *const memory = profiler_memory_map(CHILD_SLOTS * CHILD_SLOT_BYTES);
+    for (size_t i = 0; memory && i < CHILD_SLOTS; i++)
+        child_copies[i] = (struct child_copy){memory + i * CHILD_SLOT_BYTES, 0};
+    return memory;
+}
+
+static void free_child_copies(void) {
+    if (!child_copies[0].records)
+        return;
+    profiler_memory_unmap(child_copies[0].records, CHILD_SLOTS * CHILD_SLOT_BYTES);
+    memset(child_copies, 0, sizeof child_copies);
+}
+
+static bool harvest_ended_child(struct ended_child *child, harvest_visit *visit, void *arg) {
+    struct harvest harvest = {visit, arg, NULL};
+    return child_samples_are_there() && map_child_copies() &&
+           child_samples_take(child_copies, child, visit_sample, &harvest);
+}
+
 static void harvest_scan_objects(void) {
     list_iteration_begin();
     deep_binding_catch_up();
@@ -261,6 +289,8 @@ static void harvest_scan_objects(void) {
  */
 static void harvest_maintain(void) {
     bool unloaded;
+    child_samples_release();
+    free_child_copies();
     (void)modules_pin(&capture.modules, &unloaded);
     if (unloaded)
         rule_cache_invalidate(&capture.rules);
@@ -331,6 +361,8 @@ static size_t list_modules(const struct harvest_module **modules) {
 }
 
 static bool name_frame(uint64_t frame, struct named_frame *named) {
+    if (frame >> FRAME_SOURCE_SHIFT == FRAME_CHILD)
+        return child_samples_name(child_copies, frame, named);
     return frame >> FRAME_SOURCE_SHIFT == FRAME_CPYTHON && capture.python.functions &&
            python_function_name(capture.python.functions, frame_function(frame),
                                 frame_position(frame), named);
@@ -384,6 +416,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->log = capture.log;
     api->executable = capture.modules.names.executable;
     api->harvest.visit = harvest_all;
+    api->harvest.ended_child = harvest_ended_child;
     api->harvest.modules = list_modules;
     api->harvest.name_frame = name_frame;
     api->harvest.period = period_of;

@@ -17,6 +17,8 @@ enum { CLOCK_WAS_SET_NANO = 100 * 1000 * 1000 };
  * (symbolize.c). If a memory limit leaves less, the kernel would kill the program for the
  * export. */
 enum { EXPORT_BYTES = 3 << 20, NAMES_BYTES = 5 << 20 };
+/* Bounds the children of one export; no process has more of them at a time. */
+enum { MOST_CHILDREN = 32 };
 
 unsigned flush_sent_form(const struct config *config) {
     return config->protocol == PROTOCOL_HTTP_JSON ? FORM_JSON : FORM_PROTOBUF;
@@ -30,10 +32,27 @@ static struct encoded *in_form(struct encoded_export *export, unsigned form) {
     return form == FORM_JSON ? &export->json : &export->protobuf;
 }
 
-static void free_export(struct encoded_export *export) {
+static void free_encoded(struct encoded_export *export) {
     otlp_writer_close(export->writer);
     free(export->protobuf.bytes);
     free(export->json.bytes);
+}
+
+/* Writes the export to the file, and hands it to the sender. */
+static void pass_on(struct flush *f, struct encoded_export *export) {
+    const struct config *const config = f->api->config;
+    if (f->file) {
+        const struct encoded *const written = in_form(export, flush_written_form(config));
+        if (written->bytes)
+            file_export_write(f->file, written->bytes, written->size, export->samples);
+        f->has_written |= written->bytes != NULL;
+    }
+    if (f->sender && !export->is_idle) {
+        struct encoded *const sent = in_form(export, flush_sent_form(config));
+        if (sent->bytes)
+            sender_add(f->sender, sent->bytes, sent->size, export->samples);
+        sent->bytes = NULL; /* the sender has taken ownership */
+    }
 }
 
 /* Splits an export that the receiver would refuse for its size. The recursion depth is bounded by
@@ -49,7 +68,7 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
     const bool is_too_large = export.protobuf.size > config->max_profile_bytes ||
                               export.json.size > config->max_profile_bytes;
     if (is_too_large && export_part_divide(part, halves)) {
-        free_export(&export);
+        free_encoded(&export);
         f->exporter.remainders = before;
         export_part(f, merge, halves[0], end_unix);
         export_part(f, merge, halves[1], end_unix);
@@ -62,19 +81,9 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
         serve_take(f->serve, export.writer, &export.protobuf);
     otlp_writer_close(export.writer); /* frees memory before more is needed */
     export.writer = NULL;
-    if (f->file && f->audience != AUDIENCE_CLIENTS) {
-        const struct encoded *const written = in_form(&export, flush_written_form(config));
-        if (written->bytes)
-            file_export_write(f->file, written->bytes, written->size, export.samples);
-        f->has_written |= written->bytes != NULL;
-    }
-    if (f->sender && f->audience != AUDIENCE_CLIENTS && !export.is_idle) {
-        struct encoded *const sent = in_form(&export, flush_sent_form(config));
-        if (sent->bytes)
-            sender_add(f->sender, sent->bytes, sent->size, export.samples);
-        sent->bytes = NULL; /* the sender has taken ownership */
-    }
-    free_export(&export);
+    if (f->audience != AUDIENCE_CLIENTS)
+        pass_on(f, &export);
+    free_encoded(&export);
 }
 
 /* Exports the interval. The interval's end is its start plus the duration by the monotonic clock,
@@ -145,6 +154,52 @@ static void hold_back(struct flush *f, struct merge *merge, bool complete, uint6
     f->audience = AUDIENCE_ALL;
 }
 
+/* --- children that ended before they had a helper --- */
+
+/* Exports children together. Divides them if the receiver would refuse the export for its size. The
+ * recursion depth is bounded by how often their number can be halved. */
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static void export_children(struct flush *f, struct profile_exporter *exporter,
+                            const struct child_export *children, size_t count) {
+    const struct remainders before = exporter->remainders;
+    const uint64_t most = f->api->config->max_profile_bytes;
+    struct encoded_export export = profile_export_children(exporter, children, count);
+    otlp_writer_close(export.writer);
+    export.writer = NULL;
+    const bool is_too_large = export.protobuf.size > most || export.json.size > most;
+    if (is_too_large && count > 1) {
+        exporter->remainders = before;
+        export_children(f, exporter, children, count / 2);
+        export_children(f, exporter, children + count / 2, count - count / 2);
+    } else
+        pass_on(f, &export);
+    free_encoded(&export);
+}
+
+/* Exports the children that were found ended before this cycle, or counts them as lost: there is no
+ * exporter, or the operator's condition does not hold. */
+static void take_children(struct flush *f) {
+    struct child_export *const children = calloc(MOST_CHILDREN, sizeof *children);
+    const bool exports = (f->sender || f->file) && control_exports(f->control);
+    size_t count = 0;
+    while (children && count < MOST_CHILDREN &&
+           merge_ended_child(&children[count].merge, f->api, &children[count].child)) {
+        if (!exports)
+            f->api->counters.child_is_lost(&children[count].child);
+        count++;
+    }
+    if (exports && count) {
+        struct profile_exporter exporter = f->exporter;
+        exporter.is_of_children = true;
+        exporter.remainders = f->child_remainders;
+        export_children(f, &exporter, children, count);
+        f->child_remainders = exporter.remainders;
+    }
+    for (size_t i = 0; i < count; i++)
+        merge_free(&children[i].merge);
+    free(children);
+}
+
 void flush_cycle(struct flush *f) {
     struct merge merge = {.items = {0}};
     const uint64_t now_unix = realtime_nano();
@@ -165,6 +220,7 @@ void flush_cycle(struct flush *f) {
         export_interval(f, &merge, complete, length);
     else
         hold_back(f, &merge, complete, length);
+    take_children(f);
     const uint64_t end_unix = f->interval_start_unix + length;
     if (f->serve)
         serve_end_export(f->serve, now, end_unix, f->exporter.sampled_nano);

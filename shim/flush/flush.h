@@ -33,8 +33,9 @@ struct flush {
     struct serve *serve;    /* NULL: the process does not listen */
     struct idle_code *code; /* NULL: idle code stays resident */
     struct profile_exporter exporter;
-    enum audience audience;            /* recipients of the export being encoded */
-    struct remainders held_remainders; /* remainders of exports for the process's clients only */
+    enum audience audience;             /* recipients of the export being encoded */
+    struct remainders held_remainders;  /* remainders of exports for the process's clients only */
+    struct remainders child_remainders; /* remainders of exports of children */
     struct long_spans long_spans;
     struct schedule schedule;
     uint64_t random;

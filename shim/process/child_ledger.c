@@ -3,6 +3,7 @@
 #include "capture/capture.h"
 #include "capture/kernel/first_page.h"
 #include "capture/kernel/profiler_memory.h"
+#include "capture/record/child_samples.h"
 #include "clock.h"
 #include "helper.h"
 #include "open_flags.h"
@@ -25,6 +26,7 @@ enum {
     MOST_SEARCHES = 4, /* most searches for the ancestor's ledger before exports */
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
     OWN_LEDGERS = 4,
+    TICK_NANO = 10 * 1000 * 1000, /* unit of process_stat.started */
 };
 
 static const uint32_t NO_ENTRY = UINT32_MAX;
@@ -174,6 +176,7 @@ static void search_ancestor(void) {
 }
 
 void child_ledger_begin(const struct descriptor_table *table) {
+    child_samples_share();
     /* forgets the mapping first: another thread may fork in between, and the child must not unmap
      * it again. The fence pairs with the fork's copy alone */
     struct ledger *const stale = children.stale;
@@ -344,6 +347,34 @@ static void count_lost(uint32_t own) {
     atomic_store(&capture.recorder.dropped[DROP_SHORT_CHILD], lost / NANO_PER_SECOND);
 }
 
+/* --- children that ended before they had a helper --- */
+
+/* Returns true if /proc shows the ids that this process has for others, and other users' processes:
+ * a process that is not there has ended. */
+static bool proc_shows_all(void) {
+    struct process_stat stat;
+    return process_stat_read(&stat) && stat.pid == (uint32_t)capture.pid &&
+           process_stat_read_of(1, &stat);
+}
+
+/* Returns true if the process has ended, whether its parent has waited for it or not. `start_nano`:
+ * CLOCK_MONOTONIC, a moment when the process existed; 0: not known. A process that began later has
+ * the id of one that has ended. */
+static bool has_ended(uint32_t pid, uint64_t start_nano) {
+    struct process_stat stat;
+    if (!proc_shows_all())
+        return false;
+    if (!process_stat_read_of((pid_t)pid, &stat) || stat.is_dead)
+        return true;
+    const uint64_t suspended_nano = clock_nano(CLOCK_BOOTTIME) - monotonic_nano();
+    return start_nano && stat.started * TICK_NANO > start_nano + suspended_nano + TICK_NANO;
+}
+
+void child_ledger_count_lost(const struct ended_child *child) {
+    children.exported_nano -=
+        child->cpu_nano < children.exported_nano ? child->cpu_nano : children.exported_nano;
+}
+
 /* Counts and reports. Without /proc no process can state how much it has exported, so nothing is
  * counted as lost. */
 void child_ledger_poll(void) {
@@ -351,6 +382,7 @@ void child_ledger_poll(void) {
     if (children.searches < MOST_SEARCHES)
         search_ancestor();
     report();
+    children.exported_nano += child_samples_find_ended(has_ended);
     if (children.own_count && !children.is_unknown && process_stat_read(&stat))
         count_lost(stat.pid);
 }

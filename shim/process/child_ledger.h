@@ -22,6 +22,7 @@
 #define OTELPROF_CHILD_LEDGER_H
 
 #include "descriptors.h"
+#include "harvest.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -34,13 +35,16 @@ void child_ledger_note_start(void);
 /* Makes this process's ledger in the file that marks `table`, and opens its ancestor's ledger. */
 void child_ledger_begin(const struct descriptor_table *table);
 
-/* Counts the lost time, and reports this process's time to the ancestor. Called before each
- * harvest. */
+/* Finds children that ended before they had a helper: the harvest has their samples. Counts the
+ * lost time, and reports this process's time to the ancestor. Called before each harvest. */
 void child_ledger_poll(void);
 
 /* Reports to the ancestor alone. Called when the last export is done, so that the report contains
  * the cost of that export. */
 void child_ledger_report(void);
+
+/* Counts the CPU time of such a child as lost: its samples were not exported. */
+void child_ledger_count_lost(const struct ended_child *child);
 
 /* Makes the parent's ledger the ancestor's ledger. Context: fork handler. */
 void child_ledger_after_fork(void);

@@ -8,6 +8,7 @@
 #include "capture/kernel/first_page.h"
 #include "capture/kernel/signals_blocked.h"
 #include "capture/kernel/wait.h"
+#include "capture/record/child_samples.h"
 #include "capture/record/list_iterations.h"
 #include "capture/symbols/libc_threads.h"
 #include "capture/symbols/loader_state.h"
@@ -166,7 +167,8 @@ static bool begin_end(enum state_context context) {
 /* Logs that a forked child has made no call that could start its helper. Starts no helper here,
  * either, because the thread may be in the middle of any call. */
 static void report_unprofiled(void) {
-    const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
+    /* its parent's exporter has the samples in its slot */
+    const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID) - child_samples_nano();
     if (atomic_load(&capture.want_helper) && helper_is_due() && used >= sampler.period_nano)
         log_debug(life.log,
                   "this child ended before its exporter could start; %llu ms of CPU time are in no "
@@ -495,7 +497,21 @@ static bool has_given_up(void) {
     return state_is_in_service(&process_state) && atomic_load(&capture_is_off);
 }
 
+/* Lets the samples of this child, which has no helper yet, reach its parent's helper. A child in a
+ * pid namespace of its own, where its parent has no id, does without that, and so do a child whose
+ * parent has ended, and one that must not ask for its parent because of a filter. */
+static void keep_samples_for_parent(pid_t parent, bool is_profiled) {
+    const struct forked_child child = {.pid = (uint32_t)capture.pid,
+                                       .parent = (uint32_t)parent,
+                                       .start_nano = helper.start_nano,
+                                       .start_unix_nano = helper.start_unix_nano,
+                                       .interval = modules_interval(&capture.modules)};
+    const bool is_known = is_profiled && !is_in_own_sandbox() && syscall(SYS_getppid) == parent;
+    child_samples_after_fork(is_known ? &child : NULL);
+}
+
 ARCH_ANY_STACK static void after_fork_in_child(void) {
+    const pid_t parent = capture.pid;
     end_turn_after_fork(&life.turn);
     crash_guard_after_fork();
     list_iterations_after_fork();
@@ -505,6 +521,7 @@ ARCH_ANY_STACK static void after_fork_in_child(void) {
     if (lifecycle_is_out() || atomic_load(&helper.disabled) || has_given_up()) {
         unblock_signal();
         stay_out();
+        child_samples_after_fork(NULL);
         return;
     }
     const bool outside = helper_after_fork();
@@ -512,6 +529,7 @@ ARCH_ANY_STACK static void after_fork_in_child(void) {
     termination_spare_first_process();
     atomic_store(&capture.want_helper, want_helper);
     capture_after_fork();
+    keep_samples_for_parent(parent, outside && may_load);
     unblock_signal();
     if (!outside)
         stay_out_of_libraries("the exporter was inside of a library");

@@ -13,7 +13,7 @@ LONG = 4
 
 def instances_of(outcome):
     """Returns the program's own instance, its children's, and the children's CPU time by the kernel's account."""
-    pid, used = (int(number) for number in outcome.stdout.split())
+    pid, used, *_ = (int(number) for number in outcome.stdout.split())
     instances = outcome.instances()
     parent = next(i for i in instances if i.pid == pid)
     return parent, [i for i in instances if i is not parent], used
@@ -27,6 +27,50 @@ def test_cpu_time_of_children_is_in_exports_or_counted_as_lost(run, program, way
     assert used >= SHORT * 60e6
     assert parent.short_child_ns + exported == pytest.approx(used, abs=(1 + len(children)) * START_NS)
     assert parent.dropped.get("short_child", 0) == parent.short_child_ns // 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    "way", ["leaves", "leaves_killed", "leaves_terminated", "leaves_rights", "leaves_exec", "leaves_child"])
+def test_children_that_end_before_they_have_a_helper_are_exported_by_their_parent(run, program, way):
+    """Each under its own id, with its functions; what is exported and what is lost add up to the kernel's account."""
+    outcome = run([program("short_children"), way, str(SHORT), "60"], env=LIFETIME)
+    parent, children, used = instances_of(outcome)
+    ids = {int(number) for number in outcome.stdout.split()[2:]}
+    exported = sum(child.cpu_ns + child.own_cpu_ns for child in children)
+    assert len(ids) == SHORT and ids <= {child.pid for child in children}
+    for child in children:
+        assert child.executable == "short_children"
+        if child.pid in ids:
+            assert child.cpu_ns > 0 and "child_computes" in child.names()
+    assert parent.short_child_ns + exported == pytest.approx(used, abs=(2 + len(children)) * START_NS)
+
+
+PYTHON = """
+import os, signal, time
+def child_of_python():
+    end = time.process_time() + 0.06
+    while time.process_time() < end:
+        sum(range(1000))
+while 'memfd:libotelprof' not in open('/proc/self/maps').read():
+    os.sched_yield()
+ids = []
+for _ in range(5):
+    child = os.fork()
+    if not child:
+        child_of_python()
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    ids.append(child)
+print(*ids)
+"""
+
+
+def test_functions_of_python_have_their_names_in_children_that_end_before_they_have_a_helper(run):
+    outcome = run(["/usr/bin/python3", "-S", "-c", PYTHON], env=LIFETIME)
+    assert outcome.returncode == 0, outcome.stderr
+    instances = {instance.pid: instance for instance in outcome.instances()}
+    for number in outcome.stdout.split():
+        assert "child_of_python" in instances[int(number)].names()
 
 
 @pytest.mark.parametrize("way", ["exits", "execs", "spawned", "between"])

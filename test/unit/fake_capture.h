@@ -45,6 +45,15 @@ static void fake_harvest(harvest_visit *visit, void *arg) {
         visit(arg, &fake.samples[i]);
 }
 
+static bool fake_ended_child(struct ended_child *child, harvest_visit *visit, void *arg) {
+    (void)child, (void)visit, (void)arg;
+    return false;
+}
+
+static void fake_child_is_lost(const struct ended_child *child) {
+    (void)child;
+}
+
 static size_t fake_modules(const struct harvest_module **modules) {
     *modules = fake.modules;
     return fake.module_count;
@@ -197,6 +206,7 @@ static struct capture_api fake_capture(const char *const *environment) {
         .start_unix_nano = 1000,
         .variables = environment,
         .harvest = {.visit = fake_harvest,
+                    .ended_child = fake_ended_child,
                     .modules = fake_modules,
                     .name_frame = fake_name_frame,
                     .period = fake_period,
@@ -221,7 +231,8 @@ static struct capture_api fake_capture(const char *const *environment) {
                   .allow_leaving = fake_allow_leaving,
                   .give_back_memory = fake_give_back,
                   .bound_memory = fake_bound_memory},
-        .counters = {.dropped = fake_dropped,
+        .counters = {.child_is_lost = fake_child_is_lost,
+                     .dropped = fake_dropped,
                      .count_drop = fake_count_drop,
                      .export_ended = fake_export_ended,
                      .helper_cpu_nano = fake_own_cpu,

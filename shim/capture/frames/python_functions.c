@@ -400,22 +400,33 @@ static const struct function *find_function(struct python_functions *functions, 
     return function;
 }
 
-bool python_function_name(struct python_functions *functions, uint32_t number, uint32_t position,
-                          struct named_frame *named) {
+bool python_function_texts(struct python_functions *functions, uint32_t number, uint32_t position,
+                           struct python_texts *texts) {
     const struct function *const function = find_function(functions, number);
     if (!function)
         return false;
     const struct part *const parts = function->parts;
     const uint8_t *const file = function->bytes + parts[NAME].bytes;
     const uint8_t *const lines = file + parts[FILE_PATH].bytes;
-    python_text(function->bytes, parts[NAME].bytes, parts[NAME].character, functions->name);
-    python_text(file, parts[FILE_PATH].bytes, parts[FILE_PATH].character, functions->file);
-    *named = (struct named_frame){
-        .type = "cpython",
-        .function = functions->name,
-        .file = functions->file,
+    *texts = (struct python_texts){
+        .name = {function->bytes, parts[NAME].bytes, parts[NAME].character},
+        .file = {file, parts[FILE_PATH].bytes, parts[FILE_PATH].character},
         .line = python_line(lines, parts[LINES].bytes, function->first_line, position),
-        .start_line = function->first_line,
-    };
+        .start_line = function->first_line};
+    return true;
+}
+
+bool python_function_name(struct python_functions *functions, uint32_t number, uint32_t position,
+                          struct named_frame *named) {
+    struct python_texts texts;
+    if (!python_function_texts(functions, number, position, &texts))
+        return false;
+    python_text(texts.name.bytes, texts.name.size, texts.name.character, functions->name);
+    python_text(texts.file.bytes, texts.file.size, texts.file.character, functions->file);
+    *named = (struct named_frame){.type = "cpython",
+                                  .function = functions->name,
+                                  .file = functions->file,
+                                  .line = texts.line,
+                                  .start_line = texts.start_line};
     return true;
 }

@@ -55,6 +55,23 @@ uint32_t python_function(struct python_functions *functions, const struct python
 bool python_function_name(struct python_functions *functions, uint32_t number, uint32_t position,
                           struct named_frame *named);
 
+/* Holds a text of an interpreter's: see python_text(). */
+struct python_part {
+    const uint8_t *bytes;
+    uint32_t size;
+    uint32_t character;
+};
+struct python_texts {
+    struct python_part name;
+    struct python_part file;
+    int line;
+    int start_line;
+};
+
+/* Returns the same without conversion; valid for ever. Context: any. Async-signal-safe: yes. */
+bool python_function_texts(struct python_functions *functions, uint32_t number, uint32_t position,
+                           struct python_texts *texts);
+
 /* Writes `size` bytes of characters of `character` bytes each (PEP 393; 0: the text is empty), at
  * any address, as UTF-8: at most 4 bytes a character, and a NUL. Characters that UTF-8 cannot
  * express (half of a surrogate pair, by which Python represents a byte of a file name) and NULs

@@ -62,8 +62,8 @@ static inline void *profiler_memory_take(size_t size) {
     return profiler_memory_with(size, PROT_READ | PROT_WRITE);
 }
 
-/* Maps a page or less, as profiler_memory_take() does, and shares it with children that are forked
- * later. */
+/* Maps memory as profiler_memory_take() does, and shares it with children that are forked later.
+ * The kernel promises this memory now, if it counts promises: no later access fails. */
 static inline void *profiler_memory_share(size_t size) {
     const int saved = errno;
     void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,

@@ -2,6 +2,7 @@
 
 #include "arch_machine.h"
 #include "charged_time.h"
+#include "child_samples.h"
 #include "clock.h"
 #include "frames/python_stack.h"
 #include "frames/python_thread.h"
@@ -41,14 +42,16 @@ static bool prepare_copy(const uint64_t registers[REGISTER_COUNT], const struct 
 
 static bool record_in_table(const struct recorder *recorder, struct thread_state *thread,
                             struct sample *sample) {
-    if (thread_record(recorder->threads, thread, sample))
-        return true;
-    if (!sample->stack_copy)
-        return false;
-    /* tries again without a copy, because perhaps only the copy did not fit */
-    sample->stack_copy = NULL;
-    sample->flags |= SAMPLE_FLAG_TRUNCATED;
-    return thread_record(recorder->threads, thread, sample);
+    bool recorded = thread_record(recorder->threads, thread, sample);
+    if (!recorded && sample->stack_copy) {
+        /* tries again without a copy, because perhaps only the copy did not fit */
+        sample->stack_copy = NULL;
+        sample->flags |= SAMPLE_FLAG_TRUNCATED;
+        recorded = thread_record(recorder->threads, thread, sample);
+    }
+    if (recorded)
+        child_samples_add(recorder->unwinder->modules, recorder->python->functions, sample);
+    return recorded;
 }
 
 /* Records the sample with its time; a sample of a wait already has the time when the wait began.
@@ -269,9 +272,10 @@ static void add_remainder(const struct recorder *recorder, struct thread_state *
         .frames = thread->frames,
         .frame_count = frame_count,
         .values = {[MEASURED_NANO] = (double)(int64_t)(now - thread->last_cpu_nano)}};
-    if (thread_record(recorder->threads, thread, &sample))
+    if (thread_record(recorder->threads, thread, &sample)) {
+        child_samples_add(recorder->unwinder->modules, recorder->python->functions, &sample);
         thread->last_cpu_nano = now;
-    else
+    } else
         thread_count_drop(thread, chunk_pool_drop_reason(&recorder->threads->pool));
 }
 

@@ -245,6 +245,15 @@ bool merge_harvest(struct merge *merge, const struct capture_api *api) {
     return collector.lost == 0;
 }
 
+bool merge_ended_child(struct merge *merge, const struct capture_api *api,
+                       struct ended_child *child) {
+    struct collector collector = {.merge = merge, .api = api};
+    const bool found = api->harvest.ended_child(child, merge_add_sample, &collector);
+    if (collector.lost)
+        api->counters.count_drop(DROP_ENCODE, collector.lost);
+    return found;
+}
+
 /* Returns the number of the first item that differs from `item` at most in its recorded context;
  * -1: no memory.
  */

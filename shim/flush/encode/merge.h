@@ -26,6 +26,11 @@ struct merge {
  * samples have been counted as DROP_ENCODE. */
 bool merge_harvest(struct merge *merge, const struct capture_api *api);
 
+/* Harvests one child that ended before it had a helper into an empty merge. Returns false if there
+ * is no such child. */
+bool merge_ended_child(struct merge *merge, const struct capture_api *api,
+                       struct ended_child *child);
+
 /* Joins items that differ only in their recorded contexts and whose exported context in `contexts`
  * is the same object. Afterwards merge_harvest() must not be called for this merge. */
 void merge_unite(struct merge *merge);

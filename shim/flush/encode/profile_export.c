@@ -366,7 +366,7 @@ static void encode_profile(struct build *b, const struct merge *merge, struct ex
         encode_sample(b, profile, &values.items[i]);
     if (profile && d->kind == SAMPLE_HEAP_PEAK)
         write_peak_facts(b, profile);
-    if (profile && b->first)
+    if (profile && b->first && !b->exporter->is_of_children)
         write_totals(b, profile);
     b->first = b->first && !profile;
     b->has_sums |= profile && profile_kinds[d->kind].time == DELTA;
@@ -529,40 +529,91 @@ bool export_part_divide(struct export_part part, struct export_part halves[stati
     return part.past - part.first > 1;
 }
 
+/* Encodes the profiles of one merge. Returns false if it has none, or if there is no memory. */
+static bool encode_merge(struct build *b, const struct merge *merge, struct export_part part) {
+    b->merge = merge;
+    b->first = true;
+    b->has_sums = false;
+    b->thread = (struct thread_references){.count = 0};
+    b->references = calloc(merge->items.count + 1, sizeof *b->references);
+    b->contexts = calloc(merge->context_count + 1, sizeof *b->contexts);
+    for (unsigned i = 0; b->references && b->contexts && i < PROFILE_VALUES; i++) {
+        const unsigned type = profile_kinds[profile_values[i].kind].profile;
+        if ((b->exporter->api->config->types & type) && (part.profiles >> i & 1))
+            encode_profile(b, merge, part, &profile_values[i]);
+    }
+    free(b->references);
+    free(b->contexts);
+    arena_free(&b->arena);
+    return !b->first;
+}
+
+static struct build open_build(struct profile_exporter *exporter) {
+    struct build b = {.exporter = exporter, .writer = otlp_writer_open(), .first = true};
+    b.waits = (struct wait_attributes){
+        .api = exporter->api, .writer = b.writer, .symbolizer = exporter->symbolizer};
+    if (b.writer)
+        b.dictionary = dictionary_open(b.writer, exporter->api, exporter->symbolizer);
+    return b;
+}
+
+static void write_scope(struct build *b) {
+    otlp_schema(b->writer, schema_url);
+    otlp_scope(b->writer, "libotelprof", OTELPROF_VERSION);
+}
+
 struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
                                      struct export_part part, uint64_t start_unix_nano,
                                      uint64_t end_unix_nano) {
-    struct encoded_export result = {.writer = otlp_writer_open()};
-    struct build b = {.exporter = exporter,
-                      .writer = result.writer,
-                      .merge = merge,
-                      .start = start_unix_nano,
-                      .end = end_unix_nano,
-                      .first = true};
-    b.waits = (struct wait_attributes){
-        .api = exporter->api, .writer = b.writer, .symbolizer = exporter->symbolizer};
-    b.references = calloc(merge->items.count + 1, sizeof *b.references);
-    b.contexts = calloc(merge->context_count + 1, sizeof *b.contexts);
-    if (b.writer && b.references && b.contexts)
-        b.dictionary = dictionary_open(b.writer, exporter->api, exporter->symbolizer);
-    for (unsigned i = 0; b.dictionary && i < PROFILE_VALUES; i++) {
-        const unsigned type = profile_kinds[profile_values[i].kind].profile;
-        if ((exporter->api->config->types & type) && (part.profiles >> i & 1))
-            encode_profile(&b, merge, part, &profile_values[i]);
-    }
+    struct build b = open_build(exporter);
+    struct encoded_export result = {.writer = b.writer};
+    b.start = start_unix_nano;
+    b.end = end_unix_nano;
+    b.merge = merge;
+    if (b.dictionary)
+        (void)encode_merge(&b, merge, part);
     result.is_idle = b.first;
     /* only the first of an interval's parts has the lowest profile of the first samples */
     if (b.dictionary && (part.profiles & 1) && part.first == 0)
         encode_idle_time(&b, part);
     if (!b.first) {
         resource_write(exporter->resource, b.writer);
-        otlp_schema(b.writer, schema_url);
-        otlp_scope(b.writer, "libotelprof", OTELPROF_VERSION);
+        write_scope(&b);
         encode_forms(&b, &result);
     }
     dictionary_close(b.dictionary);
-    free(b.references);
-    free(b.contexts);
-    arena_free(&b.arena);
+    return result;
+}
+
+/* --- children --- */
+
+/* Sets the time of the child's profiles, as far as the child's report can be true. */
+static void set_time_of_child(struct build *b, const struct ended_child *child) {
+    const uint64_t now = realtime_nano();
+    const uint64_t first = b->exporter->api->start_unix_nano;
+    const uint64_t reported = child->start_unix_nano;
+    b->start = reported < first || reported > now ? now : reported;
+    b->end = child->lived_nano < now - b->start ? b->start + child->lived_nano : now;
+}
+
+struct encoded_export profile_export_children(struct profile_exporter *exporter,
+                                              const struct child_export *children, size_t count) {
+    struct build b = open_build(exporter);
+    struct encoded_export result = {.writer = b.writer, .is_idle = true};
+    for (size_t i = 0; b.dictionary && i < count; i++) {
+        set_time_of_child(&b, &children[i].child);
+        if (!encode_merge(&b, &children[i].merge, export_part_whole(&children[i].merge)))
+            continue;
+        struct ended_child shown = children[i].child;
+        shown.start_unix_nano = b.start;
+        resource_write_child(exporter->resource, &shown, b.writer);
+        otlp_next_resource(b.writer);
+        result.is_idle = false;
+    }
+    if (!result.is_idle) {
+        write_scope(&b);
+        encode_forms(&b, &result);
+    }
+    dictionary_close(b.dictionary);
     return result;
 }

@@ -66,6 +66,7 @@ struct profile_exporter {
     uint64_t sampled_after[SAMPLE_KINDS];
     uint64_t sampled_before[SAMPLE_KINDS]; /* time of each kind until the interval's end */
     bool reports_idle; /* idle time makes an export, if there is nothing else to export */
+    bool is_of_children; /* the export is of children: it has no totals of this process */
     /* idle time that made an export is repeated by the next one: a receiver does not get the first
      */
     bool keeps_idle;
@@ -118,5 +119,16 @@ void profile_export_begin(struct profile_exporter *exporter, struct merge *merge
 struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
                                      struct export_part part, uint64_t start_unix_nano,
                                      uint64_t end_unix_nano);
+
+/* Holds the samples of a forked child that ended before it had a helper. */
+struct child_export {
+    struct ended_child child;
+    struct merge merge;
+};
+
+/* Encodes children, each as a resource of its own. CPU time below one period is carried from child
+ * to child. Other rules as for profile_export(). */
+struct encoded_export profile_export_children(struct profile_exporter *exporter,
+                                              const struct child_export *children, size_t count);
 
 #endif

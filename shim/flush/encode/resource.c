@@ -129,10 +129,10 @@ static bool started_ticks(long long *ticks) {
     return at && sscanf(at, "%lld", ticks) == 1;
 }
 
-static void set_created(struct resource *r, uint64_t unix_seconds) {
+static void set_created(struct attribute_set *set, uint64_t unix_seconds) {
     char text[UTC_TIME_BYTES];
     utc_time((uint32_t)unix_seconds, text);
-    resource_set_text(r, "process.creation.time", text);
+    attributes_set_text(set, "process.creation.time", text);
 }
 
 static void set_creation_time(struct resource *r) {
@@ -142,16 +142,16 @@ static void set_creation_time(struct resource *r) {
     if (!started_ticks(&ticks) || rate <= 0 || since_boot == 0)
         return;
     const uint64_t booted = (realtime_nano() - since_boot) / NANO_PER_SECOND;
-    set_created(r, booted + (uint64_t)(ticks / rate));
+    set_created(&r->sets[DETECTED], booted + (uint64_t)(ticks / rate));
 }
 
 void resource_began(struct resource *r, uint64_t unix_nano) {
     if (!resource_find(r, "process.creation.time"))
-        set_created(r, unix_nano / NANO_PER_SECOND);
+        set_created(&r->sets[DETECTED], unix_nano / NANO_PER_SECOND);
 }
 
 /* Makes a UUID of RFC 9562, version 4. */
-static void set_instance_id(struct resource *r) {
+static void set_instance_id(struct attribute_set *set) {
     uint8_t b[16];
     char text[37];
     if (getrandom(b, sizeof b, GRND_NONBLOCK) != (ssize_t)sizeof b) {
@@ -164,7 +164,7 @@ static void set_instance_id(struct resource *r) {
              "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
              b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
              b[15]);
-    resource_set_text(r, "service.instance.id", text);
+    attributes_set_text(set, "service.instance.id", text);
 }
 
 static void set_host(struct resource *r) {
@@ -342,7 +342,7 @@ struct resource *resource_open(const struct config *config, const struct log *lo
     r->context.log = log;
     r->redact = config->redact;
     r->detail = config->resource;
-    set_instance_id(r);
+    set_instance_id(&r->sets[DETECTED]);
     set_number(r, "process.pid", getpid());
     set_number(r, "process.parent_pid", getppid());
     set_executable(r, executable, config->redact);
@@ -397,9 +397,30 @@ static bool is_sent(const struct resource *r, int source, const char *key) {
     return source != DETECTED || r->detail == RESOURCE_FULL || is_identifying(key);
 }
 
-void resource_write(const struct resource *r, struct otlp_writer *writer) {
+/* Writes the attributes. Those of `instead` replace detected ones; NULL: none are replaced. */
+static void write_attributes(const struct resource *r, const struct attribute_set *instead,
+                             struct otlp_writer *writer) {
     for (int source = 0; source < SOURCES; source++)
-        for (size_t i = 0; i < r->sets[source].count; i++)
-            if (is_sent(r, source, r->sets[source].items[i].key))
-                attribute_write(&r->sets[source].items[i], writer);
+        for (size_t i = 0; i < r->sets[source].count; i++) {
+            const struct attribute *const own = &r->sets[source].items[i];
+            const struct attribute *const other =
+                instead && source == DETECTED ? attributes_find(instead, own->key) : NULL;
+            if (is_sent(r, source, own->key))
+                attribute_write(other ? other : own, writer);
+        }
+}
+
+void resource_write(const struct resource *r, struct otlp_writer *writer) {
+    write_attributes(r, NULL, writer);
+}
+
+void resource_write_child(const struct resource *r, const struct ended_child *child,
+                          struct otlp_writer *writer) {
+    struct attribute_set own = {0};
+    set_instance_id(&own);
+    attributes_set_int(&own, "process.pid", child->pid);
+    attributes_set_int(&own, "process.parent_pid", child->parent);
+    set_created(&own, child->start_unix_nano / NANO_PER_SECOND);
+    write_attributes(r, &own, writer);
+    attributes_clear(&own);
 }

@@ -15,6 +15,7 @@
 #include "attribute_set.h"
 #include "config.h"
 #include "context_payload.h"
+#include "harvest.h"
 #include "log.h"
 #include "otlp_writer.h"
 
@@ -47,6 +48,11 @@ void resource_find_key_names(struct resource *resource);
 
 /* Writes the attributes that must be sent into the request. */
 void resource_write(const struct resource *resource, struct otlp_writer *writer);
+
+/* Writes the attributes of a forked child that is no more: it had this process's, but for what
+ * distinguishes processes. */
+void resource_write_child(const struct resource *resource, const struct ended_child *child,
+                          struct otlp_writer *writer);
 
 /* Returns the value of a text attribute, or NULL. */
 const char *resource_find(const struct resource *resource, const char *key);
