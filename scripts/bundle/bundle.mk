@@ -25,7 +25,7 @@ bundle: ## two objects that need glibc alone, and the command, in build/bundle, 
 	scripts/install-deps build bundle
 	scripts/bundle/fetch-sources $(if $(filter 1,$(LATEST)),--latest) $(BUNDLE_SOURCES) $(BUNDLE_BUILD)/sources.used
 	scripts/bundle/build-libraries $(BUNDLE_SOURCES) $(BUNDLE_BUILD)/sources.used $(BUNDLE_BUILD)/libraries
-	$(MAKE) -j$(shell nproc) BUILD=$(BUNDLE_BUILD) LDFLAGS='-Wl,--gc-sections $(LDFLAGS)' FLUSH_CFLAGS='-DHTTP_LIBRARY_LINKED -isystem $(abspath $(BUNDLE_BUILD))/libraries/include' \
+	$(MAKE) -j$(shell nproc) BUILD=$(BUNDLE_BUILD) LDFLAGS='-Wl,--gc-sections $(LDFLAGS)' FLUSH_CFLAGS='-DHTTP_LIBRARY_LINKED -include scripts/bundle/older_glibc.h -isystem $(abspath $(BUNDLE_BUILD))/libraries/include' \
 	    FLUSH_LIBS='-L$(abspath $(BUNDLE_BUILD))/libraries/lib $(BUNDLED:%=-l%) -Wl,--defsym=gmtime_r=bundled_gmtime_r' all
 	rm -rf $(BUNDLE_TREE)
 	install -d $(BUNDLE_TREE)/licences
