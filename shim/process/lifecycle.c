@@ -168,7 +168,9 @@ static bool begin_end(enum state_context context) {
  * either, because the thread may be in the middle of any call. */
 static void report_unprofiled(void) {
     /* its parent's exporter has the samples in its slot */
-    const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID) - child_samples_nano();
+    const uint64_t kept = child_samples_nano();
+    const uint64_t total = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
+    const uint64_t used = total > kept ? total - kept : 0;
     if (atomic_load(&capture.want_helper) && helper_is_due() && used >= sampler.period_nano)
         log_debug(life.log,
                   "this child ended before its exporter could start; %llu ms of CPU time are in no "
@@ -506,7 +508,8 @@ static void keep_samples_for_parent(pid_t parent, bool is_profiled) {
                                        .start_nano = helper.start_nano,
                                        .start_unix_nano = helper.start_unix_nano,
                                        .interval = modules_interval(&capture.modules)};
-    const bool is_known = is_profiled && !is_in_own_sandbox() && syscall(SYS_getppid) == parent;
+    const bool is_known = is_profiled && child_samples_can_be_kept() && !is_in_own_sandbox() &&
+                          syscall(SYS_getppid) == parent;
     child_samples_after_fork(is_known ? &child : NULL);
 }
 

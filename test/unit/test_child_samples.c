@@ -171,6 +171,22 @@ static void a_childs_child_has_a_slot_of_its_own(void **state) {
     assert_int_equal(seen.count, 3);
 }
 
+static void fork_another_with_other_objects(void) {
+    add_once();
+    atomic_fetch_add(&modules.interval, 1);
+    (void)fork_child(add_once);
+}
+
+static void a_childs_child_has_the_interval_that_the_reader_knows(void **state) {
+    (void)state;
+    struct ended_child last = {0};
+    (void)fork_child(fork_another_with_other_objects);
+    (void)child_samples_find_ended(any_has_ended);
+    assert_int_equal(take_all(&last), 2);
+    assert_int_not_equal(last.parent, getpid());
+    assert_int_equal(last.interval, modules_interval(&modules));
+}
+
 static void forget_ancestor(void) {
     child_samples_after_fork(NULL);
     add_once();
@@ -407,6 +423,7 @@ int main(void) {
         cmocka_unit_test(a_child_with_a_helper_of_its_own_leaves_nothing),
         cmocka_unit_test(a_child_without_a_sample_takes_no_slot),
         cmocka_unit_test(a_childs_child_has_a_slot_of_its_own),
+        cmocka_unit_test(a_childs_child_has_the_interval_that_the_reader_knows),
         cmocka_unit_test(a_child_that_must_not_write_does_not_nor_do_its_children),
         cmocka_unit_test(children_beyond_the_slots_are_left_out),
         cmocka_unit_test(a_slot_has_room_for_so_many_stacks),

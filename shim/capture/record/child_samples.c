@@ -98,7 +98,13 @@ void child_samples_share(void) {
 
 /* --- a child --- */
 
+bool child_samples_can_be_kept(void) {
+    return child.own || child.ancestor;
+}
+
 void child_samples_after_fork(const struct forked_child *forked) {
+    const bool is_readers = child.own; /* the reader forked this child itself */
+    const uint64_t inherited_interval = child.child.interval;
     if (child.own) {
         child.stale = child.ancestor;
         child.ancestor = child.own;
@@ -113,8 +119,12 @@ void child_samples_after_fork(const struct forked_child *forked) {
     atomic_store(&child.slot, NO_SLOT);
     atomic_store(&child.is_writing, false);
     atomic_store(&child_samples_wanted, child.ancestor != NULL);
-    if (forked)
-        child.child = *forked;
+    if (!forked)
+        return;
+    child.child = *forked;
+    /* the reader does not know the objects that a process below it has loaded since */
+    if (!is_readers)
+        child.child.interval = inherited_interval;
 }
 
 static void set_head(struct child_slot *slot, const struct forked_child *of) {

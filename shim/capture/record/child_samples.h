@@ -65,7 +65,8 @@ struct forked_child {
     uint32_t parent;
     uint64_t start_nano; /* CLOCK_MONOTONIC */
     uint64_t start_unix_nano;
-    uint64_t interval; /* number of the modules' interval */
+    /* number of the modules' interval; a child of a child keeps the one that its ancestor knows */
+    uint64_t interval;
 };
 
 extern _Atomic bool child_samples_wanted;
@@ -73,6 +74,9 @@ extern _Atomic bool child_samples_wanted;
 /* Maps the memory, for children that are forked from now on, unless this process has done so.
  * Context: the helper. */
 void child_samples_share(void);
+
+/* Returns true if this process's children may get a slot. Context: any. */
+bool child_samples_can_be_kept(void);
 
 /* Resets the state in a forked child. NULL: neither the child nor its children get a slot of an
  * ancestor's memory. Context: fork handler. */
