@@ -68,8 +68,10 @@ static inline void *profiler_memory_share(size_t size) {
     const int saved = errno;
     void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
                                          MAP_SHARED | MAP_ANONYMOUS, -1, 0L);
-    if (memory != MAP_FAILED)
+    if (memory != MAP_FAILED) {
+        madvise(memory, size, MADV_NOHUGEPAGE); /* shmem_enabled may say otherwise */
         madvise(memory, size, MADV_DONTDUMP);
+    }
     errno = saved;
     return memory == MAP_FAILED ? NULL : memory;
 }
