@@ -11,7 +11,9 @@
 #include "process_tree.h"
 #include "text_numbers.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -357,14 +359,22 @@ static bool proc_shows_all(void) {
            process_stat_read_of(1, &stat);
 }
 
-/* Returns true if the process has ended, whether its parent has waited for it or not. `start_nano`:
- * CLOCK_MONOTONIC, a moment when the process existed; 0: not known. A process that began later has
- * the id of one that has ended. */
+/* Returns true if no process has the id. Asks without /proc, which may hide the process of another
+ * user, or not be readable at the moment. */
+static bool is_free(uint32_t pid) {
+    return pid > INT_MAX || (syscall(SYS_tgkill, pid, pid, 0) != 0 && errno == ESRCH);
+}
+
+/* Returns true if the process has ended, whether its parent has waited for it or not, or runs
+ * another program: it writes no sample any more. `start_nano`: CLOCK_MONOTONIC, a moment when the
+ * process existed; 0: not known. A process that began later has the id of one that has ended. */
 static bool has_ended(uint32_t pid, uint64_t start_nano) {
     struct process_stat stat;
     if (!proc_shows_all())
         return false;
-    if (!process_stat_read_of((pid_t)pid, &stat) || stat.is_dead)
+    if (!process_stat_read_of((pid_t)pid, &stat))
+        return is_free(pid);
+    if (stat.is_dead || stat.has_called_exec)
         return true;
     const uint64_t suspended_nano = clock_nano(CLOCK_BOOTTIME) - monotonic_nano();
     return start_nano && stat.started * TICK_NANO > start_nano + suspended_nano + TICK_NANO;

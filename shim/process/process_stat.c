@@ -7,7 +7,11 @@
 #include <string.h>
 
 /* Lists the numbers of the file's fields. */
-enum { STATE = 3, PARENT = 4, THREADS = 20, STARTED = 22, EXIT_STATUS = 52, TEXT_BYTES = 1024 };
+enum { STATE = 3, PARENT = 4, FLAGS = 9, THREADS = 20, STARTED = 22, EXIT_STATUS = 52 };
+enum { TEXT_BYTES = 1024 };
+/* The kernel's PF_FORKNOEXEC (include/linux/sched.h), which ps(1) shows, too: set by fork, cleared
+ * by exec. */
+enum { FORKED_WITHOUT_EXEC = 0x40 };
 
 static bool process_stat_number(const char *at, uint64_t *number) {
     return at && number_read(at, 10, number);
@@ -17,10 +21,12 @@ bool process_stat_parse(const char *text, struct process_stat *stat) {
     const char *const state = process_stat_field(text, STATE);
     uint64_t pid;
     uint64_t parent;
+    uint64_t flags;
     uint64_t threads;
     uint64_t status;
     if (!state || !process_stat_number(text, &pid) ||
         !process_stat_number(process_stat_field(text, PARENT), &parent) ||
+        !process_stat_number(process_stat_field(text, FLAGS), &flags) ||
         !process_stat_number(process_stat_field(text, THREADS), &threads) ||
         !process_stat_number(process_stat_field(text, STARTED), &stat->started) ||
         !process_stat_number(process_stat_field(text, EXIT_STATUS), &status))
@@ -28,6 +34,8 @@ bool process_stat_parse(const char *text, struct process_stat *stat) {
     stat->pid = (uint32_t)pid;
     stat->parent = (uint32_t)parent;
     stat->is_dead = *state && strchr("ZXx", *state) && threads <= 1;
+    /* gVisor shows no flags */
+    stat->has_called_exec = flags && !(flags & FORKED_WITHOUT_EXEC);
     stat->threads = (uint32_t)threads;
     stat->exit_status = (int)status;
     return true;

@@ -10,6 +10,7 @@ struct process_stat {
     uint32_t pid;    /* id in the pid namespace that /proc was mounted for */
     uint32_t parent; /* the parent's id in that namespace; 0: the process has no parent there */
     bool is_dead;    /* the process has ended, and its parent has not waited for it */
+    bool has_called_exec; /* since its fork; false if the kernel does not say so */
     /* start in ticks of 10 ms since boot: no later process with this pid has the same start */
     uint64_t started;
     uint32_t threads; /* number of threads; includes an ended main thread */

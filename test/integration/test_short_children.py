@@ -75,6 +75,35 @@ def test_functions_of_python_have_their_names_in_children_that_end_before_they_h
         assert "child_of_python" in instances[int(number)].names()
 
 
+# Its child runs another program until this one ends.
+EXECUTES = """
+import os, time
+def child_of_python():
+    end = time.process_time() + 0.06
+    while time.process_time() < end:
+        sum(range(1000))
+while 'memfd:libotelprof' not in open('/proc/self/maps').read():
+    os.sched_yield()
+until_end, ends = os.pipe()
+until_exec, executes = os.pipe()
+child = os.fork()
+if not child:
+    child_of_python()
+    os.dup2(until_end, 0)
+    os.execv("/bin/cat", ["cat"])
+os.close(executes)
+os.read(until_exec, 1)
+print(child)
+"""
+
+
+def test_samples_of_a_child_that_runs_another_program_do_not_wait_for_its_end(run):
+    outcome = run(["/usr/bin/python3", "-S", "-c", EXECUTES], env=LIFETIME)
+    assert outcome.returncode == 0, outcome.stderr
+    of_child = [i for i in outcome.instances() if i.pid == int(outcome.stdout)]
+    assert any("child_of_python" in instance.names() for instance in of_child)
+
+
 @pytest.mark.parametrize("way", ["exits", "execs", "spawned", "between"])
 def test_cpu_time_of_children_that_export_is_not_counted_as_lost(run, program, way):
     outcome = run([program("short_children"), way, str(LONG), "300"], env=EXACT_CPU)

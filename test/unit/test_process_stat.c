@@ -16,6 +16,19 @@ static void of_this_process(void **state) {
     assert_int_equal(stat.exit_status, 0);
 }
 
+static void a_child_has_not_called_exec(void **state) {
+    (void)state;
+    struct process_stat stat;
+    assert_true(process_stat_read(&stat));
+    assert_true(stat.has_called_exec);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(!process_stat_read(&stat) || stat.has_called_exec);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void a_name_may_contain_anything(void **state) {
     (void)state;
     struct process_stat stat;
@@ -56,6 +69,7 @@ static void a_truncated_stat_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_this_process),
+        cmocka_unit_test(a_child_has_not_called_exec),
         cmocka_unit_test(a_name_may_contain_anything),
         cmocka_unit_test(a_zombie_is_dead),
         cmocka_unit_test(a_truncated_stat_is_refused),
