@@ -107,8 +107,10 @@ bool capture_start(const struct config *config, const struct log *log) {
     profiler_memory_map_ahead(thread_table_first_bytes(&capture.threads), heap);
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
         capture.alloc_on = start_heap();
-    if ((config->types & PROFILE_CPU) && sampler_install())
+    if ((config->types & PROFILE_CPU) && sampler_install()) {
         sampler_follow_settings(); /* applies the settings, which may have turned CPU time off */
+        program_handlers_give_all_entries();
+    }
     wait_sampler_start(&capture.waits, config, &capture.recorder, log);
     if (!register_this_thread(main_stack(), thread_cpu_nano())) {
         log_debug(log, "no memory for the table of threads; nothing is profiled");

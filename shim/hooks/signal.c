@@ -11,6 +11,7 @@
 #include "capture/capture.h"
 #include "capture/cpu/program_handlers.h"
 #include "capture/cpu/program_stack.h"
+#include "capture/kernel/first_page.h"
 #include "capture/kernel/signals_blocked.h"
 #include "capture/symbols/next.h"
 #include "capture/thread_life.h"
@@ -51,9 +52,15 @@ static void signal_give_away(int number) {
 
 /* --- setting an action --- */
 
-static void note_handler(sighandler_t handler) {
-    if (handler != SIG_DFL && handler != SIG_IGN)
-        atomic_store_explicit(&capture.has_handlers, true, memory_order_relaxed);
+/* Has a bit for each signal that has had a handler of the program's. */
+IN_FIRST_PAGE static _Atomic signal_mask handled;
+
+static void note_handler(int number, sighandler_t handler) {
+    if (handler == SIG_DFL || handler == SIG_IGN)
+        return;
+    atomic_store_explicit(&capture.has_handlers, true, memory_order_relaxed);
+    if (number > 0 && number < NSIG && !(atomic_load(&handled) & signal_bit(number)))
+        atomic_fetch_or(&handled, signal_bit(number));
 }
 
 /* Set once the program has set a handler that its own signal may interrupt. */
@@ -92,26 +99,10 @@ static struct sigaction as_given(int number, const struct sigaction *action) {
     return program_handlers_wrap(number, action, is_child_of_vfork());
 }
 
-/* --- entries for handlers without SA_ONSTACK --- */
-
-static struct sigaction with_entry(int number, const struct sigaction *kernels) {
-    const struct sigaction believed = as_believed(number, kernels);
-    const bool is_programs = believed.sa_sigaction == kernels->sa_sigaction;
-    return is_programs ? program_handlers_wrap(number, kernels, false) : *kernels;
-}
-
-/* Gives entries to the handlers of these signals that libc has set. A filter may kill for the
- * calls. */
-static void give_entries(int first, int last) {
-    enum { LIBCS_FIRST = 32, LIBCS_LAST = 33 };
-    const int saved = errno;
-    if (program_handlers_includes_plain() && sampler.on && !is_child_of_vfork() &&
-        !seccomp_is_filtered())
-        for (int number = first; number <= last; number++)
-            if ((number < LIBCS_FIRST || number > LIBCS_LAST) &&
-                program_handlers_has_libcs_return(number))
-                program_handlers_convert(number, with_entry);
-    errno = saved;
+/* Gives an entry to the handler that libc has just set for the signal, if it needs one. */
+static void give_entry(int number) {
+    if (!is_child_of_vfork())
+        program_handlers_give_entries(number, number);
 }
 
 static int set_other(int number, const struct sigaction *action, struct sigaction *old) {
@@ -119,6 +110,8 @@ static int set_other(int number, const struct sigaction *action, struct sigactio
     if (action)
         given = as_given(number, action);
     const int result = next_sigaction(number, action ? &given : NULL, old);
+    if (action)
+        sampler_wait_stable(); /* program_handlers_give_entries() may put an older action back */
     if (result == 0 && old)
         *old = as_believed(number, old);
     return result;
@@ -129,7 +122,7 @@ static int set_other(int number, const struct sigaction *action, struct sigactio
 static int set_action(int number, const struct sigaction *action, struct sigaction *old) {
     const bool takes = action && !is_default(action);
     if (action)
-        note_handler(action->sa_handler);
+        note_handler(number, action->sa_handler);
     if (takes && action->sa_flags & SA_NODEFER)
         atomic_store(&some_handler_nests, true);
     if (takes)
@@ -168,10 +161,10 @@ static sighandler_t set_handler(int number, sighandler_t handler, set_function *
         return SIG_DFL;
     if (handler == SIG_DFL && termination_in_place_of(&by_default, number) != &by_default)
         return set_other(number, &by_default, &old) == 0 ? old.sa_handler : SIG_ERR;
-    note_handler(handler);
+    note_handler(number, handler);
     signal_give_away(number);
     const sighandler_t before = handler_as_believed(number, next(number, handler));
-    give_entries(number, number);
+    give_entry(number);
     return before;
 }
 
@@ -199,21 +192,25 @@ HOOK sighandler_t __sysv_signal(int number, sighandler_t handler) {
 
 /* Hooks sigset(), which may change the mask, too, with any handler. */
 HOOK sighandler_t sigset(int number, sighandler_t handler) {
-    note_handler(handler);
+    note_handler(number, handler);
     signal_give_away(number);
     const sighandler_t before = handler_as_believed(number, next_calls()->sigset(number, handler));
-    give_entries(number, number);
+    give_entry(number);
     return before;
 }
 
 HOOK int sigignore(int number) {
     signal_give_away(number);
-    return next_calls()->sigignore(number);
+    const int result = next_calls()->sigignore(number);
+    sampler_wait_stable(); /* as in set_other() */
+    return result;
 }
 
 HOOK int siginterrupt(int number, int interrupt) {
     signal_give_away(number);
-    return next_calls()->siginterrupt(number, interrupt);
+    const int result = next_calls()->siginterrupt(number, interrupt);
+    sampler_wait_stable(); /* as in set_other() */
+    return result;
 }
 
 /* Hooks setitimer(). Moves the sampling signal, because the last fallback of cpu_timers.h uses, or
@@ -243,7 +240,7 @@ enum then before_rt_sigaction(unsigned long number, unsigned long action, unsign
     const int saved = errno;
     (void)old, (void)size;
     if (handler && is_readable_pointer(handler)) {
-        note_handler(*handler);
+        note_handler((int)number, *handler);
         signal_give_away((int)number);
     }
     errno = saved;
@@ -349,11 +346,12 @@ static bool is_of_this_thread(void) {
 }
 
 /* Returns true if the calling code may be a handler's that the kernel has entered: a handler blocks
- * its signal, unless some handler has SA_NODEFER. */
+ * its signal, unless some handler has SA_NODEFER. Blocked signals without a handler, such as those
+ * that a process is started with, do not count. */
 static bool may_be_in_handler(void) {
     signal_mask blocked = 0;
     (void)signals_change(SIG_BLOCK, NULL, &blocked);
-    return blocked || atomic_load(&some_handler_nests);
+    return blocked & atomic_load(&handled) || atomic_load(&some_handler_nests);
 }
 
 /* Returns true if handlers without SA_ONSTACK need entries of ours, which show their begin and
@@ -367,9 +365,9 @@ static bool needs_entries(const stack_t *stack) {
 
 HOOK int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
     if (stack && memory_range_is_readable((uintptr_t)stack, sizeof *stack) &&
-        !program_handlers_includes_plain() && !is_child_of_vfork() && needs_entries(stack) &&
-        !seccomp_is_filtered() && program_handlers_include_plain())
-        give_entries(1, NSIG - 1);
+        !program_handlers_all_have_entries() && !is_child_of_vfork() && needs_entries(stack) &&
+        !seccomp_is_filtered())
+        program_handlers_include_plain();
     if (profiler_tls.signal_stack && is_of_this_thread())
         return program_stack_exchange(stack, old, arch_entry_sp(), is_child_of_vfork());
     if (stack && memory_range_is_readable((uintptr_t)stack, sizeof *stack) &&

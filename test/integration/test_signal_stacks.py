@@ -83,7 +83,8 @@ def test_corners_of_handlers_are_as_without_us(run, program, way, seen):
     assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr
 
 
-@pytest.mark.parametrize("way, seen", [("bounds", "begins 512: 1 1 0\n"), ("coroutine", "kept 1024\n" * 2)])
+@pytest.mark.parametrize("way, seen", [
+    ("bounds", "begins 512: 1 1 0\n"), ("coroutine", "kept 1024\n" * 2), ("blocked", "the program's 1\n")])
 def test_odd_uses_of_alternate_stacks_are_as_without_us(run, program, way, seen):
     plain = run([program("odd_stacks"), way], profiled=False)
     assert plain.returncode == 0 and seen in plain.stdout, plain.stdout
@@ -106,3 +107,10 @@ def test_a_handler_that_a_constructor_has_set_begins_with_the_mask_of_a_wait(run
     preloads = {"LD_PRELOAD": f"{LIBRARY}:{BUILD / 'test/programs/early_handler.so'}"}
     outcome = run([program("handler_corners"), "early"], env={**environment, **preloads})
     assert (outcome.stdout, outcome.returncode) == ("open\n", 0), outcome.stderr
+
+
+def test_a_handler_from_before_us_has_a_stack_of_ours(run, program):
+    """A constructor has set it, and then a stack that the kernel disables for each handler."""
+    preloads = {"LD_PRELOAD": f"{LIBRARY}:{BUILD / 'test/programs/early_stack.so'}"}
+    outcome = run([program("handler_corners"), "early"], env=preloads)
+    assert (outcome.stdout, outcome.returncode) == ("a stack\n", 0), outcome.stderr

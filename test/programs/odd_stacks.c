@@ -1,8 +1,11 @@
 /* Tests odd uses of alternate signal stacks, by argument. Each prints what a program can see.
  *
  * - bounds: stacks that begin or end right below the stack pointer of the caller of sigaltstack()
+ * - blocked: a first stack, set while a signal without a handler is blocked: does the kernel have
+ *   the program's handler of another signal?
  * - coroutine: goes back to a handler that has returned: its memory is as it was */
 #define _GNU_SOURCE
+#include "bare_call.h"
 #include "noipa.h"
 
 #include <setjmp.h>
@@ -94,9 +97,37 @@ NOIPA static void bounds(void) {
     }
 }
 
+/* --- blocked --- */
+
+static void nothing(int number) {
+    (void)number;
+}
+
+/* Has the stack set as by a program that was started with that mask. */
+static void set_while_blocked(void) {
+    const stack_t stack = {.ss_sp = malloc(STACK), .ss_size = STACK};
+    const struct sigaction action = {.sa_handler = nothing};
+    struct {
+        void (*handler)(int);
+        unsigned long flags;
+        void *restorer;
+        unsigned long mask;
+    } kernels;
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGWINCH);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    sigaltstack(&stack, NULL);
+    bare_call(SYS_rt_sigaction, SIGUSR1, 0, (long)&kernels, sizeof kernels.mask, 0, 0);
+    printf("the program's %d\n", kernels.handler == nothing);
+}
+
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "bounds") == 0)
         bounds();
+    else if (argc == 2 && strcmp(argv[1], "blocked") == 0)
+        set_while_blocked();
     else
         coroutines();
     return 0;

@@ -9,6 +9,7 @@
 #include "program_stack.h"
 #include "record/thread_table.h"
 #include "sampler.h"
+#include "seccomp_state.h"
 #include "symbols/next.h"
 #include "unwind/stack_memory.h"
 
@@ -39,6 +40,8 @@ static struct {
 IN_FIRST_PAGE static _Atomic bool has_entries; /* false: no page of `table` has been touched */
 /* Set once handlers without SA_ONSTACK have entries, too. */
 IN_FIRST_PAGE static _Atomic bool includes_plain;
+/* Set once those that were set before have entries, too. */
+IN_FIRST_PAGE static _Atomic bool all_have_entries;
 
 /* --- entering a handler --- */
 
@@ -272,23 +275,6 @@ struct sigaction program_handlers_wrap(int number, const struct sigaction *actio
     return wrapped;
 }
 
-bool program_handlers_include_plain(void) {
-    if (arch_has_shadow_stack() || atomic_exchange(&includes_plain, true))
-        return false;
-    program_stack_is_in_frames();
-    return true;
-}
-
-bool program_handlers_includes_plain(void) {
-    return atomic_load(&includes_plain);
-}
-
-bool program_handlers_has_libcs_return(int number) {
-    if (sigreturn_by == (uintptr_t)own_sigreturn)
-        find_sigreturn();
-    return arch_signal_restorer(number) == sigreturn_by;
-}
-
 struct sigaction program_handlers_seen(int number, const struct sigaction *action) {
     struct sigaction seen = *action;
     for (uint32_t i = 0; i < ENTRIES && number > 0 && number < SIGNALS; i++) {
@@ -326,6 +312,79 @@ void program_handlers_convert(int number, action_conversion *convert) {
         expected = wanted;
         wanted = convert(number, &replaced);
     }
+}
+
+/* --- handlers without SA_ONSTACK --- */
+
+/* Returns whether the handler is the profiler's own, an entry included. */
+static bool is_profilers(int number, const struct sigaction *action) {
+    const struct unwinder *const unwinder = sampler.recorder->unwinder;
+    const uintptr_t handler = (uintptr_t)action->sa_sigaction;
+    return program_handlers_seen(number, action).sa_sigaction != action->sa_sigaction ||
+           (handler >= unwinder->profiler_start && handler < unwinder->profiler_end);
+}
+
+/* Leaves handlers with SA_ONSTACK alone: that was decided as they were set. */
+static struct sigaction with_entry(int number, const struct sigaction *kernels) {
+    if (kernels->sa_flags & SA_ONSTACK || is_profilers(number, kernels))
+        return *kernels;
+    return program_handlers_wrap(number, kernels, false);
+}
+
+/* Gives no entry to an action that libc has not set: it may return by another rt_sigreturn. */
+static void convert_plain(int first, int last) {
+    enum { LIBCS_FIRST = 32, LIBCS_LAST = 33 };
+    for (int number = first; number <= last; number++)
+        if ((number < LIBCS_FIRST || number > LIBCS_LAST) &&
+            arch_signal_restorer(number) == sigreturn_by)
+            program_handlers_convert(number, with_entry);
+}
+
+/* A filter of system calls may kill for the calls. */
+static bool may_give_entries(void) {
+    if (!atomic_load(&includes_plain) || !sampler.on || seccomp_is_filtered())
+        return false;
+    if (sigreturn_by == (uintptr_t)own_sigreturn)
+        find_sigreturn();
+    return sigreturn_by != (uintptr_t)own_sigreturn;
+}
+
+/* Converts with signals blocked, so that no handler jumps out of it, and as a change of the
+ * sampling signal, for whose end the hooks of sigaction() wait: an action that another thread sets
+ * meanwhile is replaced by an older one for a moment. If another thread's change does not end, it
+ * converts all the same. */
+void program_handlers_give_entries(int first, int last) {
+    const int saved = errno;
+    signal_mask before = 0;
+    if (!may_give_entries())
+        return;
+    const bool is_change = sampler_begin_move_in_turn();
+    const bool blocked = !is_change && signals_block(&before);
+    convert_plain(first, last);
+    if (is_change)
+        sampler_end_move();
+    else if (blocked)
+        signals_restore(&before);
+    errno = saved;
+}
+
+void program_handlers_give_all_entries(void) {
+    if (atomic_load(&all_have_entries) || !may_give_entries())
+        return;
+    program_handlers_give_entries(1, SIGNALS - 1);
+    program_stack_is_in_frames();
+    atomic_store(&all_have_entries, true);
+}
+
+void program_handlers_include_plain(void) {
+    if (arch_has_shadow_stack())
+        return;
+    atomic_store(&includes_plain, true);
+    program_handlers_give_all_entries();
+}
+
+bool program_handlers_all_have_entries(void) {
+    return atomic_load(&all_have_entries);
 }
 
 void program_handlers_unwrap(void) {

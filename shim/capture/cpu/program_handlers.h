@@ -32,15 +32,20 @@ struct sigaction program_handlers_wrap(int number, const struct sigaction *actio
  * Context: any. Async-signal-safe: yes. */
 struct sigaction program_handlers_seen(int number, const struct sigaction *action);
 
-/* From now on program_handlers_wrap() returns entries for handlers without SA_ONSTACK, too. Returns
- * false if it did so before, or if entries are not possible. Context: any. Async-signal-safe: yes.
- */
-bool program_handlers_include_plain(void);
-bool program_handlers_includes_plain(void);
+/* From now on program_handlers_wrap() returns entries for handlers without SA_ONSTACK, too, where
+ * entries are possible. Those that libc has set before get entries by
+ * program_handlers_give_all_entries(). The caller is no child of vfork(), and knows that no filter
+ * of system calls is set. Context: any. Async-signal-safe: yes. */
+void program_handlers_include_plain(void);
 
-/* Returns whether the kernel's action of the signal was set by libc: then it returns by libc's
- * rt_sigreturn. Context: any. Async-signal-safe: yes. */
-bool program_handlers_has_libcs_return(int number);
+/* Gives them entries, if they are wanted and CPU time is sampled. errno is preserved. Context: any,
+ * but no child of vfork(). Async-signal-safe: yes. */
+void program_handlers_give_all_entries(void);
+bool program_handlers_all_have_entries(void);
+
+/* Does the same for the handlers of some signals, which libc has just set without
+ * program_handlers_wrap(). */
+void program_handlers_give_entries(int first, int last);
 
 /* Replaces the kernel's action of the signal by `convert(number, action)` if that has another
  * handler, also while other threads set actions. Context: any. Async-signal-safe: yes. */
