@@ -147,6 +147,27 @@ static void a_thread_that_runs_on_its_stack_keeps_it(void **state) {
     }
 }
 
+/* Sets stacks of the least size that end a little below the caller's frame, so on which our own
+ * functions run, or between whose end and the caller they do. */
+static void *keeps_ours_above_a_small_one(void *unused) {
+    enum { LEAST = 2048, STEP = 16, FARTHEST = 8192 };
+    const stack_t none = {.ss_flags = SS_DISABLE};
+    char *const here = __builtin_frame_address(0);
+    assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    for (size_t gap = STEP; gap < FARTHEST; gap += STEP) {
+        const stack_t small = {.ss_sp = here - gap - LEAST, .ss_size = LEAST};
+        assert_int_equal(program_stack_exchange(&small, NULL, (uintptr_t)here, false), 0);
+        assert_true(is_hidden());
+        assert_int_equal(program_stack_exchange(&none, NULL, (uintptr_t)here, false), 0);
+    }
+    return unused;
+}
+
+static void a_small_stack_below_the_caller_does_not_replace_ours(void **state) {
+    (void)state;
+    on_a_thread(keeps_ours_above_a_small_one, NULL);
+}
+
 /* --- stacks set before us, behind us, and beside us --- */
 
 static stack_t in_room(size_t bytes) {
@@ -235,6 +256,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_result_is_the_kernels),
         cmocka_unit_test(a_thread_that_runs_on_its_stack_keeps_it),
+        cmocka_unit_test(a_small_stack_below_the_caller_does_not_replace_ours),
         cmocka_unit_test(a_stack_from_before_us_is_the_programs),
         cmocka_unit_test(a_stack_set_behind_us_stays),
         cmocka_unit_test(a_vfork_childs_stack_is_its_own),

@@ -168,7 +168,7 @@ static int error_of_kernel(const stack_t *wanted) {
     enum { FRAMES_BYTES = 4096 }; /* more than the frames of the functions here */
     const uintptr_t from_low = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)wanted->ss_sp;
     stack_t tried = *wanted;
-    if (from_low <= wanted->ss_size || from_low - FRAMES_BYTES <= wanted->ss_size)
+    if (from_low <= FRAMES_BYTES || from_low - FRAMES_BYTES <= wanted->ss_size)
         tried.ss_sp = (void *)UINTPTR_MAX;
     return kernel_exchange(&tried, NULL) == 0 ? 0 : errno;
 }
