@@ -169,21 +169,31 @@ static void visit_remainder(const struct harvest *harvest, const struct thread_s
         visit_unsampled(harvest, thread, tid, used - sampled);
 }
 
+/* Takes the CPU time of a live thread from its last sample until CPU time was turned off. If
+ * another thread is changing the settings or the signal, the next harvest does so. Changes of the
+ * signal wait for this one, so only a thread that has such time makes it. */
+static uint64_t take_time_before_off(struct thread_state *thread, uint32_t *tid) {
+    const uint64_t charge = charge_now(thread);
+    *tid = id_if_live(thread);
+    if (*tid == 0 || !charge_is_due(thread, charge) || !sampler_begin_move())
+        return 0;
+    const uint64_t nano = sampler_is_on() ? 0 : charge_take(thread, charge);
+    sampler_end_move();
+    return nano;
+}
+
 /* Records the CPU time of live threads from their last sample until CPU time was turned off. A
- * later interval would not contain it. If another thread is changing the settings or the signal,
- * the next harvest does so. */
+ * later interval would not contain it. */
 static void visit_time_before_off(const struct harvest *harvest) {
-    if (!sampler.on || sampler_is_on() || !sampler_begin_move())
+    uint32_t tid;
+    if (!sampler.on || sampler_is_on())
         return;
-    for (uint32_t i = 0; !sampler_is_on() && i < thread_table_count(&capture.threads); i++) {
+    for (uint32_t i = 0; i < thread_table_count(&capture.threads); i++) {
         struct thread_state *const thread = thread_table_at(&capture.threads, i);
-        const uint64_t charge = charge_now(thread);
-        const uint32_t tid = id_if_live(thread);
-        const uint64_t nano = tid ? charge_take(thread, charge) : 0;
+        const uint64_t nano = take_time_before_off(thread, &tid);
         if (nano)
             visit_unsampled(harvest, thread, tid, nano);
     }
-    sampler_end_move();
 }
 
 static void visit_remainders(const struct harvest *harvest) {
@@ -306,7 +316,7 @@ static void harvest_maintain(void) {
  * 6. thread_snapshot_visit() follows wait_sampler_harvest(), which brings every thread's account up
  *    to date, without a poll in between.
  * 7. visit_time_before_off() and visit_remainders() follow thread_table_harvest() and report only
- *    time that is in no sample.
+ *    time that is in no sample. The first precedes the second: it marks its time as reported.
  * 8. The names are unmapped after the last visitor that uses them; modules_close_interval() follows
  *    all visits, so that objects that came and went until then are known.
  */

@@ -50,11 +50,13 @@ static int begin(void **state) {
 static struct {
     int of[SAMPLE_KINDS];
     double nano;
+    bool moving; /* the program's sigaction() would have waited */
 } seen;
 
 static void see(void *arg, const struct harvest_sample *sample) {
     (void)arg;
     seen.of[sample->kind]++;
+    seen.moving |= atomic_load(&sampler.moving);
     if (sample->kind == SAMPLE_CPU)
         seen.nano += sample->values[MEASURED_NANO];
 }
@@ -205,6 +207,20 @@ static void the_next_harvest_has_the_time_until_it_was_turned_off(void **state) 
     assert_true(charged_nano(thread, thread_cpu_nano()) >= thread->last_cpu_nano);
 }
 
+/* The visitor reads names and merges samples, for each of perhaps thousands of threads. */
+static void no_visit_makes_a_change_of_signals_wait(void **state) {
+    (void)state;
+    struct thread_state *const thread = turned_off();
+    harvest();
+    assert_int_equal(seen.of[SAMPLE_CPU], 1);
+    assert_false(seen.moving);
+    atomic_store(&sampler.wait_timed_out, true); /* the end of any change of ours resets it */
+    harvest();
+    assert_int_equal(seen.of[SAMPLE_CPU], 0);
+    assert_true(atomic_exchange(&sampler.wait_timed_out, false));
+    turn_on_again(thread);
+}
+
 /* A thread that is in its handler, or at its end, records the time itself. */
 static void a_thread_that_records_its_time_itself_has_it_once(void **state) {
     (void)state;
@@ -258,6 +274,7 @@ int main(void) {
         TEST(live_objects_are_in_no_harvest_while_the_type_is_off),
         TEST(a_type_that_is_off_records_nothing),
         TEST(the_next_harvest_has_the_time_until_it_was_turned_off),
+        TEST(no_visit_makes_a_change_of_signals_wait),
         TEST(a_thread_that_records_its_time_itself_has_it_once),
         TEST(the_last_harvest_has_no_time_while_it_was_off),
     };

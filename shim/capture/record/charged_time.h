@@ -55,6 +55,11 @@ static inline void charge_change(struct thread_state *thread, uint64_t before, u
                                              (on ? 0 : CHARGE_PAUSED) | owner | (used - nano));
 }
 
+/* Returns whether charge_take() would find time. `before`: the word. */
+static inline bool charge_is_due(const struct thread_state *thread, uint64_t before) {
+    return (before & CHARGE_PAUSED) && (before & CHARGE_NANO) > thread->last_cpu_nano;
+}
+
 /* Takes the charged time that no sample has, in ns, from a thread whose time is excluded now: the
  * caller accounts for it, and no later sample has it. `before`: the word, read before the thread's
  * id. Returns 0 if there is none, or if the thread is recording it itself. The caller keeps
