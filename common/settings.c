@@ -56,6 +56,17 @@ static void account_for(struct settings *settings, unsigned types) {
     }
 }
 
+void settings_restart_accounts(struct settings *settings, uint64_t now) {
+    const unsigned types = settings_types(settings);
+    for (unsigned type = 0; type < PROFILE_WORDS; type++) {
+        struct sampled_account *const account = &settings->sampled[type];
+        atomic_store_explicit(&account->begun, now, memory_order_relaxed);
+        /* pairs with settings_sampled() */
+        atomic_store_explicit(&account->word, types >> type & 1 ? SAMPLED_NOW | now : 0,
+                              memory_order_release);
+    }
+}
+
 void settings_publish(struct settings *settings, const struct settings_values *values) {
     const unsigned types = values->on && !values->shed ? values->types : 0;
     account_for(settings, types);

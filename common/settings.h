@@ -44,7 +44,7 @@ struct sampled_account {
 
 /* States in which time a type was sampled, in ns. */
 struct sampled_time {
-    uint64_t nano;  /* sum since the start */
+    uint64_t nano;  /* sum since the process's profiling began */
     uint64_t begun; /* when the type was last turned on, CLOCK_MONOTONIC */
 };
 
@@ -72,6 +72,10 @@ struct settings_values settings_within(const struct settings_values *values,
  * Async-signal-safe: yes.
  */
 void settings_publish(struct settings *settings, const struct settings_values *values);
+
+/* Makes the accounts of sampled time begin at `now` (CLOCK_MONOTONIC, ns). Context: fork handler,
+ * in the child. Async-signal-safe: yes. */
+void settings_restart_accounts(struct settings *settings, uint64_t now);
 
 /* --- for readers. Context: any. Async-signal-safe: yes --- */
 

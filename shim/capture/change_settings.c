@@ -1,6 +1,7 @@
 #include "change_settings.h"
 
 #include "capture.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -50,6 +51,7 @@ void capture_settings_after_fork(void) {
     capture.wanted.shed = false;
     const struct settings_values values = not_paused();
     heap_set_interval(&capture.heap, values.alloc_interval);
+    settings_restart_accounts(&capture.settings, monotonic_nano());
     settings_publish(&capture.settings, &values);
 }
 

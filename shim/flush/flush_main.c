@@ -245,7 +245,6 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     f->symbolizer = kept->symbolizer;
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
-    profile_export_open(&f->exporter);
     find_idle_code(f);
     if (f->symbolizer)
         symbolizer_set_api(f->symbolizer, api);

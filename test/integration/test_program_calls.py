@@ -267,4 +267,13 @@ def test_cpu_time_before_a_stop_is_in_the_export_that_covers_it(run, program):
     assert len(outcome.requests) == 1
     (instance,) = outcome.instances()
     assert instance.cpu_of("works_before") == pytest.approx(50e6, abs=START_NS)
-    assert instance.cpu_total() == pytest.approx(int(outcome.stdout), abs=START_NS)
+    assert instance.cpu_total() == pytest.approx(int(outcome.stdout.split()[0]), abs=START_NS)
+
+
+def test_time_after_a_stop_is_not_covered_if_the_exporter_is_loaded_later(run, program):
+    """The program works on for 50 ms between the stop and its export."""
+    outcome = run([program("stops_sampling")], env={**EXACT_CPU, "OTEL_PROFILER_MIN_LIFETIME": "1000"})
+    assert outcome.returncode == 0, outcome.stderr
+    (request,) = outcome.requests
+    ((profile,),) = [scope.profiles for resource in request.resource_profiles for scope in resource.scope_profiles]
+    assert profile.time_unix_nano + profile.duration_nano <= int(outcome.stdout.split()[1]) + START_NS

@@ -1,5 +1,5 @@
 /* Works with a sample at the end, works on without one, stops sampling, exports, and works in vain.
- * Prints the CPU time until the stop, in nanoseconds. */
+ * Prints the CPU time until the stop, and the moment after it (CLOCK_REALTIME), in nanoseconds. */
 #include "../../shim/otelprof.h"
 #include "cpu_sample.h"
 #include "flush_timeout.h"
@@ -21,7 +21,12 @@ int main(void) {
     works_unsampled();
     if (!otelprof_stop())
         return 2;
-    printf("%llu\n", (unsigned long long)cpu_now());
+    struct timespec stopped;
+    const uint64_t used = cpu_now();
+    clock_gettime(CLOCK_REALTIME, &stopped);
+    printf("%llu %lld%09ld\n", (unsigned long long)used, (long long)stopped.tv_sec,
+           stopped.tv_nsec);
+    works_in_vain();
     if (!otelprof_flush(FLUSH_TIMEOUT_MS))
         return 3;
     works_in_vain();

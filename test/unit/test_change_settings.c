@@ -104,6 +104,22 @@ static void a_child_has_the_settings_that_were_wanted_last(void **state) {
     assert_int_equal(settings_types(&capture.settings), config.types);
 }
 
+/* Forks when sampling has been on and off, and while another thread is in settings_publish(). */
+static void a_child_counts_no_time_of_its_parents(void **state) {
+    (void)state;
+    const uint64_t before = monotonic_nano();
+    set(true, PROFILE_ALLOC);
+    atomic_store(&capture.settings.sampled[PROFILE_ALLOC_WORD].word, before);
+    capture_settings_after_fork();
+    const uint64_t after = monotonic_nano();
+    const uint64_t hour = 3600 * NANO_PER_SECOND;
+    const struct sampled_time on = api.harvest.sampled(PROFILE_ALLOC_WORD, before + hour);
+    assert_true(on.begun >= before && on.begun <= after);
+    assert_true(on.nano == before + hour - on.begun);
+    assert_int_equal(api.harvest.sampled(PROFILE_CPU_WORD, before + hour).nano, 0);
+    set(true, config.types);
+}
+
 static void one_thread_changes_them_at_a_time(void **state) {
     (void)state;
     const struct settings_values values = settings_configured(&config);
@@ -268,6 +284,7 @@ int main(void) {
         TEST(rates_are_those_that_were_set),
         TEST(a_change_of_something_else_leaves_the_interval),
         TEST(a_child_has_the_settings_that_were_wanted_last),
+        TEST(a_child_counts_no_time_of_its_parents),
         TEST(one_thread_changes_them_at_a_time),
         TEST(where_nothing_is_profiled_nothing_is_changed),
         TEST(a_thread_follows_a_version_once),

@@ -463,12 +463,6 @@ static struct sampled_time sampled_until(const struct profile_exporter *exporter
     return exporter->api->harvest.sampled(type, now);
 }
 
-void profile_export_open(struct profile_exporter *exporter) {
-    const uint64_t start = exporter->api->start_nano;
-    for (unsigned kind = 0; kind < SAMPLE_KINDS; kind++)
-        exporter->sampled_before[kind] = sampled_until(exporter, kind, start).nano;
-}
-
 void profile_export_cover(struct profile_exporter *exporter, uint64_t begin, uint64_t end) {
     const uint64_t length = end - begin;
     for (unsigned kind = 0; kind < SAMPLE_KINDS; kind++) {

@@ -65,7 +65,7 @@ struct profile_exporter {
     uint64_t sampled_nano[SAMPLE_KINDS];
     uint64_t sampled_after[SAMPLE_KINDS];
     uint64_t sampled_before[SAMPLE_KINDS]; /* time of each kind until the interval's end */
-    bool reports_idle; /* idle time makes an export, if there is nothing else to export */
+    bool reports_idle;   /* idle time makes an export, if there is nothing else to export */
     bool is_of_children; /* the export is of children: it has no totals of this process */
     /* idle time that made an export is repeated by the next one: a receiver does not get the first
      */
@@ -100,10 +100,6 @@ struct export_part export_part_whole(const struct merge *merge);
 /* Divides a part that is too large for one request: kinds first (CPU time, allocations, ...), then
  * objects and bytes, and only then a profile's samples. Returns false if it cannot be divided. */
 bool export_part_divide(struct export_part part, struct export_part halves[static 2]);
-
-/* Must be called when the exporter is opened: notes which time was sampled before the process's
- * profiling began, by a parent. */
-void profile_export_open(struct profile_exporter *exporter);
 
 /* Must be called once for each interval, before profile_export_begin(): notes which time of the
  * interval [begin, end), by CLOCK_MONOTONIC, was sampled. */
