@@ -114,3 +114,12 @@ def test_a_handler_from_before_us_has_a_stack_of_ours(run, program):
     preloads = {"LD_PRELOAD": f"{LIBRARY}:{BUILD / 'test/programs/early_stack.so'}"}
     outcome = run([program("handler_corners"), "early"], env=preloads)
     assert (outcome.stdout, outcome.returncode) == ("a stack\n", 0), outcome.stderr
+
+
+@pytest.mark.parametrize("way", ["plain", "on stack"])
+def test_a_handler_that_ends_on_another_thread_leaves_that_thread_its_stack(run, program, way):
+    """Otherwise two threads would take samples on one stack."""
+    plain = run([program("moved_handler"), way], profiled=False)
+    profiled = run([program("moved_handler"), way])
+    assert plain.stdout == "kept 1\n"
+    assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr

@@ -154,7 +154,7 @@ BREAKS = [
           "moves || stays ? program_stack_disabled(own)", "moves ? program_stack_disabled(own)",
           ("test/integration/test_signal_stacks.py::test_no_frame_is_written_where_the_stack_pointer_points",)),
     Break("a handler's end writes where the handler has run", CPU + "program_handlers.c",
-          "    if (arch_is_noted(context) &&\n", "    if (!arch_is_noted(context) &&\n",
+          "    if (arch_is_noted(context) && signal", "    if (!arch_is_noted(context) && signal",
           ("test/integration/test_signal_stacks.py::test_odd_uses_of_alternate_stacks_are_as_without_us",)),
     Break("a handler without SA_ONSTACK returns unseen", CPU + "program_handlers.c",
           "    if (stays)\n        keep_frame(own, frame, context);\n", "",

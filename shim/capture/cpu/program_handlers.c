@@ -10,6 +10,7 @@
 #include "record/thread_table.h"
 #include "sampler.h"
 #include "seccomp_state.h"
+#include "signal_thread.h"
 #include "symbols/next.h"
 #include "unwind/stack_memory.h"
 
@@ -155,17 +156,18 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
  * alternate stack that the handler has set, or the one in its ucontext, becomes the program's. In
  * the kernel the profiler's stack is set again. */
 __attribute__((used, noinline)) static void end_handler(ucontext_t *context) {
-    struct own_signal_stack *const own = arch_moved_frame_note(context);
-    if (own_signal_stacks_include(own))
-        program_stack_restore(own, &context->uc_stack, (uintptr_t)context);
+    struct own_signal_stack *const noted = arch_moved_frame_note(context);
+    if (own_signal_stacks_include(noted))
+        program_stack_restore(signal_thread_stack(noted), &context->uc_stack, (uintptr_t)context);
 }
 
-/* Does the same without a word on the stack, unless the handler's ucontext has a stack that is new.
- * The kernel leaves the memory below the frame as it was, and a program may go back to a handler's
- * function that has returned (QEMU's and others' coroutines). */
+/* Does the same without a word on the stack, unless the handler's ucontext has a stack that is new,
+ * or the handler has begun on another thread. The kernel leaves the memory below the frame as it
+ * was, and a program may go back to a handler's function that has returned (QEMU's and others'
+ * coroutines). */
 __attribute__((used)) static void program_handler_leave(ucontext_t *context) {
     struct own_signal_stack *const own = arch_moved_frame_note(context);
-    if (arch_is_noted(context) &&
+    if (arch_is_noted(context) && signal_thread_is_of(own) &&
         program_stack_restore_known(own, &context->uc_stack, (uintptr_t)context))
         return;
     end_handler(context);

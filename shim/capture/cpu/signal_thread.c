@@ -1,19 +1,19 @@
 #include "signal_thread.h"
 
-#include "arch_thread_base.h"
+#include "arch_signal_frame.h"
 #include "kernel/first_page.h"
-#include "record/own_signal_stacks.h"
 #include "record/thread_table.h"
 #include "sampler.h"
+#include "seccomp_state.h"
 #include "unwind/stack_memory.h"
 
 #include <stdint.h>
 #include <sys/syscall.h>
 
-IN_FIRST_PAGE static bool has_instruction;
+IN_FIRST_PAGE bool signal_thread_has_instruction;
 
 void signal_thread_prepare(void) {
-    has_instruction = arch_has_thread_base();
+    signal_thread_has_instruction = arch_has_thread_base();
 }
 
 static bool may_be_libcs(uintptr_t base) {
@@ -23,11 +23,38 @@ static bool may_be_libcs(uintptr_t base) {
 }
 
 __attribute__((used)) bool signal_thread_is_libcs(const ucontext_t *context) {
-    const uintptr_t base = arch_thread_base(has_instruction);
+    const uintptr_t base = arch_thread_base(signal_thread_has_instruction);
     const struct own_signal_stack *const own = own_signal_stacks_of(context);
     if (!base)
         return true;
     return own ? own->thread_pointer == base : may_be_libcs(base);
+}
+
+/* Reads no thread-local variable unless the thread pointer is one that libc has given to a thread
+ * with a stack. Many threads may have had it one after the other. */
+struct own_signal_stack *signal_thread_stack(struct own_signal_stack *found) {
+    if (signal_thread_is_of(found))
+        return found;
+    const uintptr_t base = arch_thread_base(true);
+    if (!base || !own_signal_stacks_know(base))
+        return found;
+    const struct thread_local_state *const state =
+        (const void *)(base + (uintptr_t)ARCH_THREAD_OFFSET(profiler_tls));
+    struct own_signal_stack *const own = state->signal_stack;
+    return own && own_signal_stacks_include(own) && signal_thread_is_of(own) ? own : found;
+}
+
+/* Sets the thread's own stack at once, at a stack pointer that is not on the other's: since Linux
+ * 6.12 rt_sigreturn refuses while this frame is on the present stack. */
+static void give_own_stack(ucontext_t *context) {
+    struct own_signal_stack *const found = own_signal_stacks_of(context);
+    struct own_signal_stack *const own = found ? signal_thread_stack(found) : NULL;
+    if (own == found)
+        return;
+    stack_t setting = own_signal_stack_setting(own, own->latest);
+    if (!seccomp_is_filtered())
+        (void)arch_system_call_at(own->high, SYS_sigaltstack, (long)&setting, 0);
+    context->uc_stack = setting;
 }
 
 void signal_thread_end_by_default(int number) {
@@ -44,8 +71,9 @@ void signal_thread_end_by_default(int number) {
 __attribute__((used)) void signal_thread_pass_foreign(int number, siginfo_t *info, void *context) {
     const bool may_be_held_back =
         sampler.traced && (info->si_code == SI_USER || info->si_code == SI_KERNEL);
-    if (cpu_timers_sent(&sampler.timers, info))
+    if (cpu_timers_sent(&sampler.timers, info)) {
         record_drop(sampler.recorder, DROP_FOREIGN_THREAD);
-    else if (!libc_signal_pass_on(&sampler.libcs, number, info, context) && !may_be_held_back)
+        give_own_stack(context);
+    } else if (!libc_signal_pass_on(&sampler.libcs, number, info, context) && !may_be_held_back)
         signal_thread_end_by_default(number);
 }

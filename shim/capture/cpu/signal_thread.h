@@ -12,9 +12,15 @@
 #ifndef OTELPROF_SIGNAL_THREAD_H
 #define OTELPROF_SIGNAL_THREAD_H
 
+#include "arch_thread_base.h"
+#include "record/own_signal_stacks.h"
+
 #include <signal.h>
 #include <stdbool.h>
 #include <ucontext.h>
+
+/* Set if the thread pointer can be read by an instruction. */
+extern bool signal_thread_has_instruction;
 
 /* Prepares the checks, before a handler is installed. Context: calm. */
 void signal_thread_prepare(void);
@@ -23,12 +29,27 @@ void signal_thread_prepare(void);
  * profiler, checks whether its control block has the form of libc's. */
 bool signal_thread_is_libcs(const ucontext_t *context);
 
+/* Returns true if the calling thread is the stack's, as far as it is known without a system call.
+ * It is inlined into a function that may not use the stack. */
+static inline bool signal_thread_is_of(const struct own_signal_stack *own) {
+    return !signal_thread_has_instruction ||
+           arch_thread_base(true) ==
+               atomic_load_explicit(&own->thread_pointer, memory_order_relaxed);
+}
+
+/* Returns the calling thread's own stack if `found` is another thread's: the program continues a
+ * handler on another thread than the one that it began on (user threads), and its return gives this
+ * thread the other's stack. Otherwise, and if it is unknown, returns `found`. Makes no system
+ * call. */
+struct own_signal_stack *signal_thread_stack(struct own_signal_stack *found);
+
 /* Gives the signal its default action, and raises it again: it is pending until the handler
  * returns. */
 void signal_thread_end_by_default(int number);
 
 /* Handles the sampling signal on a thread whose variables are not libc's: drops and counts an
- * expiry, passes any other signal on. */
+ * expiry, passes any other signal on. If the thread has got another thread's stack, the kernel gets
+ * its own back as the handler returns. */
 void signal_thread_pass_foreign(int number, siginfo_t *info, void *context);
 
 #endif

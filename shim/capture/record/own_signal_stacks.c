@@ -169,6 +169,19 @@ struct own_signal_stack *own_signal_stacks_of(const ucontext_t *context) {
     return stack ? stack : own_signal_stacks_at((uintptr_t)context);
 }
 
+bool own_signal_stacks_know(uintptr_t thread_pointer) {
+    const uint32_t end = atomic_load_explicit(&segments_end, memory_order_relaxed);
+    for (uint32_t i = 0; i < end; i++) {
+        const struct segment *const segment =
+            (const struct segment *)atomic_load_explicit(&segments[i], memory_order_relaxed);
+        for (uint32_t place = 0; segment && place < PER_SEGMENT; place++)
+            if (atomic_load_explicit(&segment->stacks[place].thread_pointer,
+                                     memory_order_relaxed) == thread_pointer)
+                return true;
+    }
+    return false;
+}
+
 bool own_signal_stacks_include(const struct own_signal_stack *stack) {
     const uint32_t end = atomic_load_explicit(&segments_end, memory_order_relaxed);
     for (uint32_t i = 0; i < end; i++) {

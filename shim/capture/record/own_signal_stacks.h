@@ -50,7 +50,8 @@ struct own_signal_stack {
     /* Set if the first setting represents the latest one. The kernel never restores the setting
      * that a process begins with: its size is too small, and it lacks the flag SS_DISABLE. */
     bool first_stands_for_latest;
-    uintptr_t thread_pointer; /* thread pointer of the stack's thread, as libc has it */
+    /* thread pointer of the stack's thread, as libc has it; stays when the thread has ended */
+    _Atomic uintptr_t thread_pointer;
     /* Holds the frame of the hook that waits with a temporary mask (hooks/masked_wait.c), and that
      * mask. */
     _Atomic uintptr_t wait_frame; /* 0: none */
@@ -81,6 +82,10 @@ struct own_signal_stack *own_signal_stacks_at(uintptr_t address);
  * alternate stack, or the stack that the handler's frame is on. NULL: the thread has no stack of
  * the profiler's. Otherwise like own_signal_stacks_at(). */
 struct own_signal_stack *own_signal_stacks_of(const ucontext_t *context);
+
+/* Returns true if a thread with that thread pointer has, or had, a stack. Otherwise like
+ * own_signal_stacks_at(). */
+bool own_signal_stacks_know(uintptr_t thread_pointer);
 
 /* Returns true if `stack` is one of the profiler's stacks. Otherwise like
  * own_signal_stacks_at(). */

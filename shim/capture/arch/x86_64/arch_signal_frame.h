@@ -179,6 +179,19 @@ static inline uintptr_t arch_signal_restorer(int number) {
     return !failed && (action.flags & HAS_RESTORER) ? action.restorer : 0;
 }
 
+/* Makes a system call with the stack pointer `sp`, where nothing is stored. Every signal is
+ * blocked: the kernel writes no frame there. */
+static inline long arch_system_call_at(uintptr_t sp, long number, long a, long b) {
+    long result;
+    __asm__ volatile("xchgq %%rsp, %1\n\t"
+                     "syscall\n\t"
+                     "movq %1, %%rsp"
+                     : "=a"(result), "+&r"(sp)
+                     : "0"(number), "D"(a), "S"(b)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
 /* Defines `sigreturn`, which makes the system call rt_sigreturn by an instruction of the
  * profiler. */
 #define ARCH_DEFINE_SIGRETURN(sigreturn)                                                           \
