@@ -81,10 +81,10 @@ static bool is_to_move(const struct own_signal_stack *own, uintptr_t frame,
            !own_signal_stack_has(own, arch_interrupted_sp(context)) && context->uc_mcontext.fpregs;
 }
 
-/* Returns whether the kernel has entered a handler without SA_ONSTACK, on a thread with a stack of
- * ours: the frame is then where it is without the profiler. */
-static bool is_plain(const struct own_signal_stack *own, uintptr_t frame,
-                     const ucontext_t *context) {
+/* Returns whether to change the frame where it is. The kernel has entered a handler without
+ * SA_ONSTACK, on a thread with a stack of ours: the frame is where it is without the profiler. */
+static bool is_to_keep(const struct own_signal_stack *own, uintptr_t frame,
+                       const ucontext_t *context) {
     return own && own_signal_stack_is(own, &context->uc_stack) &&
            !own_signal_stack_has(own, frame) && context->uc_mcontext.fpregs;
 }
@@ -138,7 +138,7 @@ program_handler_enter(int number, siginfo_t *info, ucontext_t *context, unsigned
     struct own_signal_stack *const own = own_signal_stacks_of(context);
     const signal_mask mask = mask_of(handler, own, number, context);
     const bool moves = is_to_move(own, frame, context);
-    const bool stays = !moves && is_plain(own, frame, context);
+    const bool stays = !moves && is_to_keep(own, frame, context);
     const bool disarms = program_stack_flags(own, &context->uc_stack) & STACK_DISARMS;
     const uintptr_t place = moves ? move_frame(own, frame, context) : frame;
     arch_begin_handler(begin, context, number, atomic_load(&handler->function), place, mask);

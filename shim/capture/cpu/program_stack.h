@@ -21,9 +21,9 @@
 bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process);
 
 /* Implements sigaltstack() for a thread that has profiler_tls.signal_stack, and whose stack pointer
- * would be `sp` in the system call without the profiler. `is_borrowed`: the
- * caller is a child of vfork(), which shares that memory with its parent: then only the kernel's
- * setting changes. Context: any. Async-signal-safe: yes. */
+ * would be `sp` in the system call without the profiler. `is_borrowed`: the caller is a child of
+ * vfork(), which shares that memory with its parent: then only the kernel's setting changes.
+ * Context: any. Async-signal-safe: yes. */
 int program_stack_exchange(const stack_t *wanted, stack_t *old, uintptr_t sp, bool is_borrowed);
 
 /* Returns the flags of the program's setting. `stack` may be NULL. Async-signal-safe: yes. */
