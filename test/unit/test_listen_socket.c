@@ -506,7 +506,8 @@ static void where_names_are_simply_replaced_the_earlier_is_lost(void **state) {
     assert_int_equal(files(), 1);
 }
 
-/* Network file systems refuse a socket in differing ways. */
+/* Network file systems refuse a socket in differing ways, and an immutable folder in one of them.
+ */
 static void a_file_system_without_sockets_is_named(void **state) {
     static const int errors[] = {EPERM, EOPNOTSUPP, ENOSYS};
     (void)state;
@@ -514,6 +515,7 @@ static void a_file_system_without_sockets_is_named(void **state) {
         refuses_sockets = errors[i];
         const int error = listen_socket_open(&first, &address);
         assert_non_null(strstr(listen_socket_problem(error), "file system has no sockets"));
+        assert_non_null(strstr(listen_socket_problem(error), "is immutable"));
         assert_int_equal(first.descriptor, -1);
     }
     assert_int_equal(files(), 0);

@@ -328,8 +328,8 @@ const char *listen_socket_problem(int error) {
     if (error == -LISTEN_TAKEN || error == -EADDRINUSE)
         return "another process listens there (each export tries again)";
     if (error == -LISTEN_NO_SOCKETS)
-        return "the folder's file system has no sockets: name a folder of another one, such as "
-               "/run";
+        return "the folder is immutable, or its file system has no sockets: name another folder, "
+               "such as one of /run";
     if (error == -EEXIST)
         return "a file that is no socket of this user's is there";
     return identity ? identity : strerrordesc_np(-error);

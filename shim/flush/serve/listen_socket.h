@@ -28,7 +28,7 @@ struct listen_socket {
 };
 
 /* Defines errors beyond errno's values: another process listens at the address; the folder's file
- * system has no sockets, as some network file systems. */
+ * system has no sockets, as some network file systems, or the folder is immutable. */
 enum { LISTEN_TAKEN = 8192, LISTEN_NO_SOCKETS };
 
 /* Opens the socket. If `address` has port 0, the kernel chooses one, which is stored in `address`
