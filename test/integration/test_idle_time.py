@@ -67,6 +67,16 @@ def test_a_process_that_is_off_has_no_file(run, tmp_path):
     assert list(folder.iterdir()) == []
 
 
+def test_threads_that_begin_while_sampling_is_off_have_no_time(run, tmp_path):
+    """The beginnings of all of them would make samples of 1/4,000 s."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    code = "import threading\nfor _ in range(500):\n    it = threading.Thread(target=int)\n    it.start()\n    it.join()"
+    run(["/usr/bin/python3", "-c", code], env={**CPU, "OTEL_PROFILER_START": "off", "OTEL_PROFILER_CPU_FREQUENCY": "4000",
+                                               "OTEL_PROFILES_EXPORTER": "otlp_file"}, cwd=folder)
+    assert list(folder.iterdir()) == []
+
+
 def test_a_recording_covers_its_time_and_no_more(tmp_path):
     """The process waits, before and during the recording."""
     path = tmp_path / "socket"

@@ -50,9 +50,23 @@ static void who_begins_while_it_is_off_is_sampled_later(void **state) {
     sampler_start_thread(other);
     assert_int_equal(timers_of(SIGPROF), 1);
     assert_true(other->charge & CHARGE_PAUSED);
+    assert_int_equal(charged_nano(other, UINT32_MAX), 0); /* also not with its own start */
     change_settings(true, 100);
     assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
     assert_false(other->charge & CHARGE_PAUSED);
+}
+
+/* The program worked before the profiler's start. */
+static void time_before_the_start_is_charged_as_it_was_while_it_is_off(void **state) {
+    (void)state;
+    change_settings(false, 100);
+    sampler_stop_thread(other);
+    atomic_store(&other->charge, 0);
+    other->last_cpu_nano = 1000;
+    sampler_start_thread(other);
+    assert_int_equal(charged_nano(other, UINT32_MAX), 1000);
+    charge_resume(other, 5000);
+    assert_int_equal(charged_nano(other, 5100), 1100);
 }
 
 static struct thread_state *reused;
@@ -195,6 +209,8 @@ int main(void) {
         cmocka_unit_test_setup(off_nothing_is_sampled_and_on_again_it_is, begin_sampled),
         cmocka_unit_test_setup(expiries_that_were_merged_are_counted, begin_sampled),
         cmocka_unit_test_setup(who_begins_while_it_is_off_is_sampled_later, begin_sampled),
+        cmocka_unit_test_setup(time_before_the_start_is_charged_as_it_was_while_it_is_off,
+                               begin_sampled),
         cmocka_unit_test_setup(
             a_pause_charges_no_thread_with_the_time_of_the_one_before_in_its_slot, begin_sampled),
         cmocka_unit_test_setup(who_has_given_up_signals_gets_none_by_being_turned_on,

@@ -199,13 +199,13 @@ bool sampler_is_on(void) {
 
 /* Follows Dekker: the thread that turns CPU time on or off stores that and then scans the threads;
  * a new thread publishes itself and then loads the setting. So at least one of the two sees the
- * other. */
+ * other. While CPU time is off, the thread is charged with nothing but what it had used before. */
 static void begin_charge(struct thread_state *thread) {
     /* pairs with the store of `off`, after which the threads of the table are scanned */
     atomic_thread_fence(memory_order_seq_cst);
     if (!atomic_load(&sampler.timers.off))
         return;
-    charge_pause(thread, thread_cpu_nano());
+    charge_pause(thread, thread->last_cpu_nano);
     if (!atomic_load(&sampler.timers.off))
         charge_resume(thread, thread_cpu_nano());
 }
