@@ -335,6 +335,7 @@ static void equal_input_gives_equal_bytes(void **state) {
     fake.sample_count = 2;
     for (int i = 0; i < 2; i++) {
         exporter.remainders.of[SAMPLE_CPU] = 0;
+        exporter.sampled_before[SAMPLE_CPU] = 0; /* the interval is the same */
         exports[i] = export_once(&exporter, &api);
         Request *const request = decode(&exports[i]);
         const ProtobufCBinaryData id =

@@ -178,6 +178,39 @@ static void time_until_sampling_is_turned_off_early_is_covered(void **state) {
              (struct told[]){{"samples", 1500, 1700, 1}, {0}});
 }
 
+/* A harvest ends a little later than its interval. Nothing was sampled in the second interval, and
+ * a duration of 0 would mean sums since the start. */
+static void samples_of_the_interval_before_cover_no_time(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(cpu_alone);
+    struct profile_exporter exporter = open_exporter(&api);
+    interval(&exporter, &api, SAMPLE_CPU, 1000, 2000,
+             (struct told[]){{"samples", 1000, 2000, 1}, {0}});
+    turn_off(2000);
+    interval(&exporter, &api, SAMPLE_CPU, 2000, 90000,
+             (struct told[]){{"samples", 2000, 2001, 1}, {0}});
+}
+
+/* Nothing else is known of it, and its time is not that of its parent's interval. */
+static void a_child_that_ended_covers_its_life(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(cpu_alone);
+    struct profile_exporter exporter = open_exporter(&api);
+    const struct harvest_sample one = cpu(frames_a, 20000000);
+    struct child_export child = {.child = {.start_unix_nano = 5000, .lived_nano = 700}};
+    interval(&exporter, &api, SAMPLE_CPU, 1000, 2000,
+             (struct told[]){{"samples", 1000, 2000, 1}, {0}});
+    fake.samples = &one;
+    fake.sample_count = 1;
+    assert_true(merge_harvest(&child.merge, &api));
+    exporter.is_of_children = true;
+    struct encoded_export export = profile_export_children(&exporter, &child, 1);
+    assert_told(&export, (struct told[]){{"samples", 5000, 5700, 1}, {0}});
+    otlp_writer_close(export.writer);
+    free(export.protobuf.bytes);
+    merge_free(&child.merge);
+}
+
 /* A hole, in which exports were held back or sampling was off, is not told as covered. */
 static void a_hole_between_idle_times_is_not_covered(void **state) {
     (void)state;
@@ -283,6 +316,8 @@ int main(void) {
         cmocka_unit_test(time_is_covered_from_the_moment_that_sampling_is_turned_on),
         cmocka_unit_test(samples_cover_the_time_in_which_sampling_was_on),
         cmocka_unit_test(time_until_sampling_is_turned_off_early_is_covered),
+        cmocka_unit_test(samples_of_the_interval_before_cover_no_time),
+        cmocka_unit_test(a_child_that_ended_covers_its_life),
         cmocka_unit_test(a_hole_between_idle_times_is_not_covered),
         cmocka_unit_test(a_divided_interval_tells_of_its_idle_time_once),
         cmocka_unit_test(a_divided_interval_with_samples_is_not_idle),

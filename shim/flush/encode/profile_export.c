@@ -308,14 +308,15 @@ static void write_totals(struct build *b, struct otlp_profile *profile) {
 
 /* --- profiles --- */
 
-/* Returns the part of the interval in which the kind was sampled: the whole interval if that is not
- * known, as for samples that were taken just before the interval's begin. */
+/* Returns the part of the interval in which the kind was sampled: all time of a child, and 1 ns for
+ * samples that were taken just before the interval's begin, as 0 means sums since the start. */
 static struct covered_time covered_of(const struct build *b, unsigned value) {
     const enum sample_kind kind = profile_values[value].kind;
     const uint64_t begin = b->start + b->exporter->sampled_after[kind];
     const uint64_t nano = b->exporter->sampled_nano[kind];
-    return nano ? (struct covered_time){begin, begin + nano, value}
-                : (struct covered_time){b->start, b->end, value};
+    if (b->exporter->is_of_children)
+        return (struct covered_time){b->start, b->end, value};
+    return (struct covered_time){begin, begin + (nano ? nano : 1), value};
 }
 
 static struct otlp_profile *open_profile(const struct build *b, struct covered_time time,
