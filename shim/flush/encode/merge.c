@@ -309,3 +309,13 @@ void merge_free(struct merge *merge) {
     arena_free(&merge->arena);
     *merge = (struct merge){0};
 }
+
+unsigned merge_snapshots(const struct merge *merge) {
+    unsigned found = 0;
+    for (size_t i = 0; i < merge->items.count; i++) {
+        const struct harvest_sample *const sample = merge->items.items[i];
+        if (profile_kinds[sample->kind].time == SNAPSHOT)
+            found |= 1u << sample->kind;
+    }
+    return found;
+}

@@ -42,4 +42,7 @@ void merge_keep(struct merge *merge, merge_choice *choose, const void *arg);
 
 void merge_free(struct merge *merge);
 
+/* Returns a bit for each kind of snapshot that has samples. Context: flush. */
+unsigned merge_snapshots(const struct merge *merge);
+
 #endif

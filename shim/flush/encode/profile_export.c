@@ -422,8 +422,11 @@ static void encode_idle_time(struct build *b, struct export_part part) {
         *idle = (struct covered_time){0, 0, 0};
 }
 
+/* Writes the scope, then the message in each form that is wanted. */
 static void encode_forms(const struct build *b, struct encoded_export *result) {
     const unsigned forms = b->exporter->forms;
+    otlp_schema(b->writer, schema_url);
+    otlp_scope(b->writer, "libotelprof", OTELPROF_VERSION);
     result->samples = b->samples;
     if (forms & FORM_PROTOBUF)
         result->protobuf.bytes = otlp_writer_pack(b->writer, &result->protobuf.size);
@@ -444,17 +447,6 @@ static unsigned kinds_profiled(const struct profile_exporter *exporter) {
     for (unsigned kind = 0; kind < SAMPLE_KINDS; kind++)
         if (profile_kinds[kind].profile & types)
             found |= 1u << kind;
-    return found;
-}
-
-/* Returns a bit for each kind of snapshot that has samples. */
-static unsigned snapshots_in(const struct merge *merge) {
-    unsigned found = 0;
-    for (size_t i = 0; i < merge->items.count; i++) {
-        const struct harvest_sample *const sample = merge->items.items[i];
-        if (profile_kinds[sample->kind].time == SNAPSHOT)
-            found |= 1u << sample->kind;
-    }
     return found;
 }
 
@@ -487,7 +479,7 @@ void profile_export_begin(struct profile_exporter *exporter, struct merge *merge
         if (left_out)
             exporter->api->counters.count_drop(DROP_CONTEXT_KEY, left_out);
     }
-    const unsigned filled = snapshots_in(merge);
+    const unsigned filled = merge_snapshots(merge);
     exporter->emptied = complete ? exporter->filled & ~filled & profiled : 0;
     exporter->filled = filled | (complete ? 0 : exporter->filled);
     exporter->is_complete = complete;
@@ -543,8 +535,12 @@ static bool encode_merge(struct build *b, const struct merge *merge, struct expo
     return !b->first;
 }
 
-static struct build open_build(struct profile_exporter *exporter) {
-    struct build b = {.exporter = exporter, .writer = otlp_writer_open(), .first = true};
+static struct build open_build(struct profile_exporter *exporter, uint64_t start, uint64_t end) {
+    struct build b = {.exporter = exporter,
+                      .writer = otlp_writer_open(),
+                      .first = true,
+                      .start = start,
+                      .end = end};
     b.waits = (struct wait_attributes){
         .api = exporter->api, .writer = b.writer, .symbolizer = exporter->symbolizer};
     if (b.writer)
@@ -552,18 +548,11 @@ static struct build open_build(struct profile_exporter *exporter) {
     return b;
 }
 
-static void write_scope(struct build *b) {
-    otlp_schema(b->writer, schema_url);
-    otlp_scope(b->writer, "libotelprof", OTELPROF_VERSION);
-}
-
 struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
                                      struct export_part part, uint64_t start_unix_nano,
                                      uint64_t end_unix_nano) {
-    struct build b = open_build(exporter);
+    struct build b = open_build(exporter, start_unix_nano, end_unix_nano);
     struct encoded_export result = {.writer = b.writer};
-    b.start = start_unix_nano;
-    b.end = end_unix_nano;
     b.merge = merge;
     if (b.dictionary)
         (void)encode_merge(&b, merge, part);
@@ -573,7 +562,6 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
         encode_idle_time(&b, part);
     if (!b.first) {
         resource_write(exporter->resource, b.writer);
-        write_scope(&b);
         encode_forms(&b, &result);
     }
     dictionary_close(b.dictionary);
@@ -584,16 +572,14 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
 
 /* Sets the time of the child's profiles, as far as the child's report can be true. */
 static void set_time_of_child(struct build *b, const struct ended_child *child) {
-    const uint64_t now = realtime_nano();
-    const uint64_t first = b->exporter->api->start_unix_nano;
-    const uint64_t reported = child->start_unix_nano;
-    b->start = reported < first || reported > now ? now : reported;
+    const uint64_t now = realtime_nano(), reported = child->start_unix_nano;
+    b->start = reported < b->exporter->api->start_unix_nano || reported > now ? now : reported;
     b->end = child->lived_nano < now - b->start ? b->start + child->lived_nano : now;
 }
 
 struct encoded_export profile_export_children(struct profile_exporter *exporter,
                                               const struct child_export *children, size_t count) {
-    struct build b = open_build(exporter);
+    struct build b = open_build(exporter, 0, 0);
     struct encoded_export result = {.writer = b.writer, .is_idle = true};
     for (size_t i = 0; b.dictionary && i < count; i++) {
         set_time_of_child(&b, &children[i].child);
@@ -605,10 +591,8 @@ struct encoded_export profile_export_children(struct profile_exporter *exporter,
         otlp_next_resource(b.writer);
         result.is_idle = false;
     }
-    if (!result.is_idle) {
-        write_scope(&b);
+    if (!result.is_idle)
         encode_forms(&b, &result);
-    }
     dictionary_close(b.dictionary);
     return result;
 }
