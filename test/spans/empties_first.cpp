@@ -1,5 +1,6 @@
-/* Attaches nothing but empty contexts until the profiler follows its storage, and three hundred more;
- * then spans. Prints "ok" if each span is published, and none while an empty context is attached. */
+/* Attaches nothing but empty contexts until the profiler follows its storage, and three hundred
+ * more; then spans. Prints "ok" if each span is published, and none while an empty context is
+ * attached. */
 #include "published.h"
 
 namespace context = api::context;

@@ -1,11 +1,12 @@
-/* Calls a storage of contexts again and again, until the profiler has replaced a function of its class,
- * and then some hundred times more. */
+/* Calls a storage of contexts again and again, until the profiler has replaced a function of its
+ * class, and then some hundred times more. */
 #pragma once
 
 #include <cstdio>
 #include <unistd.h>
 
-template <typename Storage, typename Call> int calls_until_followed(Storage *storage, Call &&is_right) {
+template <typename Storage, typename Call>
+int calls_until_followed(Storage *storage, Call &&is_right) {
     enum { ATTACH = 1, WAIT_MS = 30000, CALLS = 300 };
     void *const *const table = *reinterpret_cast<void *const *volatile *>(storage);
     void *const before = table[ATTACH];

@@ -1,7 +1,7 @@
-/* Once its storage is followed, replaces functions of that storage's class by others, which call the
- * former ones, as another profiler would. Then loads a library with a copy of the API of its own.
- * Prints "ok" if the storage still works, and its spans are published.
- * usage: replaces_behind plugin.so attach-and-detach|all */
+/* Once its storage is followed, replaces functions of that storage's class by others, which call
+ * the former ones, as another profiler would. Then loads a library with a copy of the API of its
+ * own. Prints "ok" if the storage still works, and its spans are published. usage: replaces_behind
+ * plugin.so attach-and-detach|all */
 #include "published.h"
 
 #include <sys/mman.h>
