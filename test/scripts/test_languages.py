@@ -267,6 +267,7 @@ def test_a_part_of_the_samples_has_their_languages(browser, message):
     opened = browser.open(page("part", aggregate([message().labelled("samples", "count", 10**9, rows).request])))
     assert legend(opened) == ["75.0% Python", "25.0% native"]
     from selenium.webdriver.support.select import Select
+    opened.show_filter()
     Select(opened.find("#key")).select_by_value("route")
     opened.find("#value").send_keys("/a")
     assert legend(opened) == ["100.0% native", "0.0% Python"]
