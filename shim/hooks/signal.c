@@ -101,7 +101,7 @@ static struct sigaction as_given(int number, const struct sigaction *action) {
 
 /* Gives an entry to the handler that libc has just set for the signal, if it needs one. */
 static void give_entry(int number) {
-    if (!is_child_of_vfork())
+    if (program_handlers_may_give_entries() && !is_child_of_vfork())
         program_handlers_give_entries(number, number);
 }
 
@@ -364,9 +364,9 @@ static bool needs_entries(const stack_t *stack) {
 }
 
 HOOK int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
-    if (stack && memory_range_is_readable((uintptr_t)stack, sizeof *stack) &&
-        !program_handlers_all_have_entries() && !is_child_of_vfork() && needs_entries(stack) &&
-        !seccomp_is_filtered())
+    if (stack && !seccomp_is_filtered() && !program_handlers_all_have_entries() &&
+        memory_range_is_readable((uintptr_t)stack, sizeof *stack) && !is_child_of_vfork() &&
+        needs_entries(stack))
         program_handlers_include_plain();
     if (profiler_tls.signal_stack && is_of_this_thread())
         return program_stack_exchange(stack, old, arch_entry_sp(), is_child_of_vfork());

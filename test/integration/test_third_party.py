@@ -55,6 +55,6 @@ def test_every_library_in_the_bundle_is_named_with_its_licence():
 
 def test_no_file_of_others_is_shipped():
     shipped = {path.name for path in (ROOT / "scripts" / "flamegraph").iterdir()}
-    ours = ("changes chart data filter keys languages legend live numbers page sandwich scheme search source states tables "
-            "threads tree")
+    ours = ("changes chart data derive filter keys languages legend live menu names notes numbers page sandwich save scheme "
+            "search source state states tables threads tree")
     assert shipped == {"page.html", "page.css", *(f"{name}.js" for name in ours.split())}

@@ -342,8 +342,7 @@ static void convert_plain(int first, int last) {
             program_handlers_convert(number, with_entry);
 }
 
-/* A filter of system calls may kill for the calls. */
-static bool may_give_entries(void) {
+bool program_handlers_may_give_entries(void) {
     if (!atomic_load(&includes_plain) || !sampler.on || seccomp_is_filtered())
         return false;
     if (sigreturn_by == (uintptr_t)own_sigreturn)
@@ -358,7 +357,7 @@ static bool may_give_entries(void) {
 void program_handlers_give_entries(int first, int last) {
     const int saved = errno;
     signal_mask before = 0;
-    if (!may_give_entries())
+    if (!program_handlers_may_give_entries())
         return;
     const bool is_change = sampler_begin_move_in_turn();
     const bool blocked = !is_change && signals_block(&before);
@@ -371,7 +370,7 @@ void program_handlers_give_entries(int first, int last) {
 }
 
 void program_handlers_give_all_entries(void) {
-    if (atomic_load(&all_have_entries) || !may_give_entries())
+    if (atomic_load(&all_have_entries) || !program_handlers_may_give_entries())
         return;
     program_handlers_give_entries(1, SIGNALS - 1);
     program_stack_is_in_frames();

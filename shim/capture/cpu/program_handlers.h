@@ -43,6 +43,10 @@ void program_handlers_include_plain(void);
 void program_handlers_give_all_entries(void);
 bool program_handlers_all_have_entries(void);
 
+/* Returns true if they are wanted now: CPU time is sampled, and no filter of the program's may kill
+ * for the calls. Makes no system call unless they are wanted. Context: any. */
+bool program_handlers_may_give_entries(void);
+
 /* Does the same for the handlers of some signals, which libc has just set without
  * program_handlers_wrap(). */
 void program_handlers_give_entries(int first, int last);
