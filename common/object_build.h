@@ -15,17 +15,6 @@
 
 #include <link.h>
 
-/* Returns the number for that many bytes, added to `hash`. */
-static inline uint64_t object_build_add(uint64_t hash, const void *bytes, size_t size) {
-    for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
-        uint64_t word = 0;
-        const size_t left = size - at;
-        memcpy(&word, (const char *)bytes + at, left < sizeof word ? left : sizeof word);
-        hash = hash_word(hash, word);
-    }
-    return hash;
-}
-
 /* Returns the number of the object's build. */
 static inline uint64_t object_build(const struct dl_phdr_info *object) {
     const struct object_segments segments = object_segments_of(object);
@@ -35,12 +24,12 @@ static inline uint64_t object_build(const struct dl_phdr_info *object) {
         const uintptr_t start = segments.bias + header->p_vaddr;
         const size_t size = header->p_memsz;
         uint32_t id_size = 0;
-        hash = object_build_add(hash, header, sizeof *header);
+        hash = hash_memory(hash, header, sizeof *header);
         if (header->p_type != PT_NOTE || !object_is_readable(&segments, start, size) ||
             readable_memory(start, size) != size)
             continue;
         const uint8_t *const id = build_id_note((const void *)start, size, &id_size);
-        hash = id ? object_build_add(hash, id, id_size) : hash;
+        hash = id ? hash_memory(hash, id, id_size) : hash;
     }
     return hash;
 }

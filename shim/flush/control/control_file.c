@@ -74,9 +74,7 @@ static const char *open_problem(const char *path) {
 }
 
 static uint64_t hash_of(const struct declared_file *read) {
-    uint64_t hash = hash_word(1, read->size);
-    for (size_t i = 0; i < read->size; i++)
-        hash = hash_word(hash, (unsigned char)read->text[i]);
+    const uint64_t hash = hash_memory(hash_word(1, read->size), read->text, read->size);
     return hash ? hash : 1;
 }
 
