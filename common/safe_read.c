@@ -12,13 +12,28 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-/* Reads memory in one call. Uses this thread's id, because the process's id gives no access to
- * memory once the main thread has ended. */
-static long read_at_once(uint64_t address, void *to, size_t size) {
-    const struct iovec local = {to, size};
-    const struct iovec remote = {(void *)(uintptr_t)address, size};
+static long copy_to_process(long id, const struct iovec *ranges, size_t count,
+                            const struct iovec *copy) {
+    return bare_syscall(SYS_process_vm_writev, id, (long)ranges, (long)count, (long)copy, 1, 0);
+}
+
+/* Copies ranges in one call. Names the process by its own id, because security monitors take a call
+ * with another id for an injection of code; once the main thread has ended, only a thread's id
+ * gives access to memory. Returns the number of bytes, up to the first that cannot be read; -1 if
+ * that is the first one, or if the call is refused: errno is set. */
+static long copy_ranges(const struct iovec *ranges, size_t count, void *to, size_t size) {
+    const struct iovec copy = {to, size};
+    const long process = bare_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    const long read = copy_to_process(process, ranges, count, &copy);
+    if (read >= 0 || errno != ESRCH)
+        return read;
     const long thread = bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    return bare_syscall(SYS_process_vm_readv, thread, (long)&local, 1, (long)&remote, 1, 0);
+    return copy_to_process(thread, ranges, count, &copy);
+}
+
+static long read_at_once(uint64_t address, void *to, size_t size) {
+    const struct iovec range = {(void *)(uintptr_t)address, size};
+    return copy_ranges(&range, 1, to, size);
 }
 
 /* Moves a piece through an empty pipe, which has room for PIPE_BUF bytes. */
@@ -45,7 +60,7 @@ static bool read_through_pipe(uint64_t address, void *to, size_t size) {
 }
 
 bool safe_read(uint64_t address, void *to, size_t size) {
-    /* a filter may kill for process_vm_readv, and a kernel may lack the call */
+    /* a filter may kill for process_vm_writev, and a kernel may lack the call */
     const bool may_copy = !seccomp_is_filtered();
     const long read = may_copy ? read_at_once(address, to, size) : -1;
     return !may_copy || (read < 0 && errno != EFAULT) ? read_through_pipe(address, to, size)
@@ -89,13 +104,36 @@ static bool copy_readable_pages(uint64_t address, void *to, size_t size) {
     return true;
 }
 
-bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered) {
+/* Returns the number of bytes that the kernel has copied; -1: a filter or the kernel refuses the
+ * call. */
+static long copy_if_allowed(const struct iovec *ranges, size_t count, void *to, size_t size,
+                            bool is_filtered) {
     const int saved = errno;
     atomic_fetch_add(&kernel_copies.under_way, 1);
     const bool may_copy = !is_filtered && safe_read_may_copy();
-    const long read = may_copy ? read_at_once(address, to, size) : -1;
+    const long read = may_copy ? copy_ranges(ranges, count, to, size) : -1;
     const bool is_refused = !may_copy || (read < 0 && errno != EFAULT);
     atomic_fetch_sub(&kernel_copies.under_way, 1);
     errno = saved;
-    return is_refused ? copy_readable_pages(address, to, size) : read == (long)size;
+    if (is_refused)
+        return -1;
+    return read < 0 ? 0 : read;
+}
+
+bool safe_read_here(uint64_t address, void *to, size_t size, bool is_filtered) {
+    const struct iovec range = {(void *)(uintptr_t)address, size};
+    const long read = copy_if_allowed(&range, 1, to, size, is_filtered);
+    return read < 0 ? copy_readable_pages(address, to, size) : read == (long)size;
+}
+
+size_t safe_read_ranges_here(const struct iovec *ranges, size_t count, void *to, bool is_filtered) {
+    size_t size = 0;
+    size_t done = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++)
+        size += ranges[i].iov_len;
+    const long read = copy_if_allowed(ranges, count, to, size, is_filtered);
+    while (read > 0 && done < count && used + ranges[done].iov_len <= (size_t)read)
+        used += ranges[done++].iov_len;
+    return done;
 }

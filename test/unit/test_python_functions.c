@@ -314,34 +314,6 @@ static void a_full_table_refuses_functions_and_keeps_its_own(void **state) {
     end(functions);
 }
 
-/* Keeps a copy until it is forgotten, and copies across the ends of pages. */
-static void pages_are_copied_once_in_a_walk(void **state) {
-    (void)state;
-    enum { PAGE = 4096, MANY = 3 * PYTHON_PAGES };
-    static struct python_pages pages;
-    struct python_reader reader = {.copies = &pages};
-    uint8_t read[PAGE + 2];
-    uint8_t *const memory =
-        mmap(NULL, MANY * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    for (int i = 0; i < MANY; i++)
-        memset(memory + i * PAGE, i, PAGE);
-    for (int i = 0; i + 2 < MANY; i++) {
-        assert_true(python_read(&reader, (uintptr_t)memory + i * PAGE + PAGE - 1, read, PAGE + 2));
-        assert_true(read[0] == i && read[1] == i + 1 && read[PAGE] == i + 1 &&
-                    read[PAGE + 1] == i + 2);
-    }
-    memory[0] = 77;
-    assert_true(python_read(&reader, (uintptr_t)memory, read, 1));
-    memory[0] = 78;
-    assert_true(python_read(&reader, (uintptr_t)memory, read, 1) && read[0] == 77);
-    python_pages_forget(&pages);
-    assert_true(python_read(&reader, (uintptr_t)memory, read, 1) && read[0] == 78);
-    munmap(memory + PAGE, PAGE);
-    python_pages_forget(&pages);
-    assert_false(python_read(&reader, (uintptr_t)memory + PAGE - 1, read, 2));
-    munmap(memory, MANY * PAGE);
-}
-
 /* Closes and opens the memory all the time on another thread: no moment lies between a check and
  * the read. */
 static void *opens_and_closes(void *arg) {
@@ -394,10 +366,11 @@ struct worker {
 
 static void *keep_all(void *arg) {
     struct worker *const worker = arg;
-    struct python_pages *const pages = calloc(1, sizeof *pages);
+    struct python_pages *const pages = aligned_alloc(_Alignof(struct python_pages), sizeof *pages);
     struct python_reader reader = {.copies = pages};
     struct code *const own = malloc(sizeof *own);
     char name[32];
+    memset(pages, 0, sizeof *pages);
     for (int i = 0; i < FUNCTIONS; i++) {
         snprintf(name, sizeof name, "function%d", i);
         set_code(own, name, "file.py", i);
@@ -493,7 +466,6 @@ int main(void) {
         cmocka_unit_test(a_string_of_another_kind_is_no_name),
         cmocka_unit_test(any_number_can_be_looked_up),
         cmocka_unit_test(a_full_table_refuses_functions_and_keeps_its_own),
-        cmocka_unit_test(pages_are_copied_once_in_a_walk),
         cmocka_unit_test(parts_that_go_while_they_are_read_are_no_fault),
         cmocka_unit_test(many_threads_get_one_number_for_one_function),
         cmocka_unit_test(a_forked_child_begins_anew),

@@ -46,6 +46,32 @@ static void only_readable_memory_is_read_with_and_without_a_filter(void **state)
     safe_read_allow_copies();
 }
 
+/* Reads three ranges, of which one begins or ends where nothing can be read. */
+static void ranges_are_read_up_to_the_first_that_is_not_readable(void **state) {
+    (void)state;
+    enum { RANGES = 3, EACH = 8 };
+    char *const memory = half_readable();
+    char *const last = memory + ARCH_SMALLEST_PAGE_BYTES - EACH;
+    char copy[RANGES * EACH + 1];
+    for (int filtered = 0; filtered < 2; filtered++)
+        for (size_t bad = 0; bad <= RANGES; bad++)
+            for (char *place = last + 1; place <= last + EACH; place += EACH - 1) {
+                struct iovec ranges[RANGES];
+                for (size_t i = 0; i < RANGES; i++)
+                    ranges[i] = (struct iovec){i == bad ? place : memory + 64 * i, EACH};
+                memset(copy, 0, sizeof copy);
+                errno = EDOM;
+                const size_t good = filtered ? 0 : bad;
+                assert_int_equal(safe_read_ranges_here(ranges, RANGES, copy, filtered), good);
+                for (size_t i = 0; i < good * EACH; i++)
+                    assert_int_equal(copy[i], 'x');
+                assert_int_equal(copy[RANGES * EACH], 0);
+                assert_int_equal(errno, EDOM);
+            }
+    assert_int_equal(safe_read_ranges_here(NULL, 0, copy, false), 0);
+    munmap(memory, PAGES * ARCH_SMALLEST_PAGE_BYTES);
+}
+
 /* Two threads may install filters at once; one of them is refused. */
 static void a_refused_filter_gives_the_kernels_copies_back(void **state) {
     (void)state;
@@ -63,6 +89,7 @@ static void a_refused_filter_gives_the_kernels_copies_back(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_readable_memory_is_read_with_and_without_a_filter),
+        cmocka_unit_test(ranges_are_read_up_to_the_first_that_is_not_readable),
         cmocka_unit_test(a_refused_filter_gives_the_kernels_copies_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,10 @@
  * objects, are often in one page. A thread that walks its own frames borrows the room from a pool;
  * the helper has room of its own. The copies are valid for one walk only. Addresses below 64 KiB,
  * or beyond the address space of programs, are refused without a check.
+ *
+ * Most walks of a thread read what its walk before has read: the frames and the code objects of the
+ * outer functions stay. So the pool remembers which parts of which pages that walk has read, and
+ * the next walk begins by copying them all in one system call. Only what is new costs another call.
  */
 #ifndef OTELPROF_PYTHON_READER_H
 #define OTELPROF_PYTHON_READER_H
@@ -16,28 +20,58 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 enum {
-    PYTHON_PAGES = 64, /* a power of two */
+    PYTHON_PAGES = 128,  /* 60 functions lie in 100 pages */
+    PYTHON_PLACES = 256, /* a power of two, at least twice as many */
     PYTHON_VIEW_BYTES = 8192,
     /* number of threads that can walk at the same moment, each for some microseconds */
     PYTHON_PAGE_SETS = 8,
+    /* number of threads whose last walks are remembered; of two threads with one place, each has
+     * its pages copied one by one after a walk of the other */
+    PYTHON_LAST_WALKS = 256,
+    PYTHON_AHEAD_BYTES = 64 << 10, /* at most so many bytes of the walk before are copied at once */
+};
+
+/* Lists what a walk has read: addresses of pages, each with the numbers of the first and the last
+ * of its 64 parts in the lowest bits; 0 ends the list. Several threads may write here, because a
+ * word is right by itself. */
+struct python_last_walk {
+    _Atomic uint32_t tid; /* the thread that has walked */
+    _Atomic uint64_t pages[PYTHON_PAGES];
+};
+
+/* Describes a copied page. The 64 parts of a page are bits of a word. */
+struct python_page {
+    uintptr_t address;
+    const uint8_t *copy; /* where the copy of the page's first byte would be */
+    uint64_t expected;   /* parts that the walk before has read; 0: none, or they were copied */
+    uint64_t copied;     /* parts that the copy has */
+    uint64_t read;       /* parts that the walk has read */
 };
 
 /* Holds the pages that were copied during one walk of a thread's frames, so that one system call
  * serves all words of a page. */
 struct python_pages {
-    uintptr_t addresses[PYTHON_PAGES]; /* 0: the place has no page */
-    uint8_t bytes[PYTHON_PAGES][ARCH_SMALLEST_PAGE_BYTES];
-    uint8_t view[PYTHON_VIEW_BYTES]; /* an object that lies in more than one page */
+    uint8_t places[PYTHON_PLACES]; /* by address: 1 + the place in `pages`; 0: none */
+    uint32_t count;
+    uint32_t tid; /* the thread that walks */
     /* the result of safe_read_here(): whether a filter of system calls is present */
     bool is_filtered;
+    struct python_last_walk *last; /* the thread's walk before; NULL: not remembered */
+    struct python_page pages[PYTHON_PAGES];
+    struct iovec ranges[PYTHON_PAGES]; /* what the first call of a walk copies */
+    _Alignas(ARCH_SMALLEST_PAGE_BYTES) uint8_t ahead[PYTHON_AHEAD_BYTES]; /* its copies */
+    uint8_t bytes[PYTHON_PAGES][ARCH_SMALLEST_PAGE_BYTES];
+    uint8_t view[PYTHON_VIEW_BYTES]; /* an object that lies in more than one page */
 };
 
 /* Holds the pool. Its memory becomes resident as it is used. */
 struct python_page_sets {
     _Atomic uint32_t taken; /* one bit for each set */
     struct python_pages sets[PYTHON_PAGE_SETS];
+    struct python_last_walk last[PYTHON_LAST_WALKS];
 };
 
 struct python_reader {
@@ -54,9 +88,13 @@ struct python_page_sets *python_page_sets_new(void);
 /* Frees all sets in a forked child; `sets` may be NULL. Context: fork handler. */
 void python_page_sets_after_fork(struct python_page_sets *sets);
 
-/* Takes a set of pages for the calling thread's walk; the caller must give it back. Returns NULL if
- * all sets are in use. Context: signal. Async-signal-safe: yes. */
-struct python_pages *python_page_sets_take(struct python_page_sets *sets);
+/* Takes a set of pages for the calling thread's walk, with what its walk before has read; the
+ * caller must give it back. `tid`: the calling thread's id. Returns NULL if all sets are in use.
+ * Context: signal. Async-signal-safe: yes. */
+struct python_pages *python_page_sets_take(struct python_page_sets *sets, uint32_t tid);
+
+/* Gives a set back, and remembers what the walk has read. `pages` may be NULL. Context: as
+ * python_page_sets_take(). */
 void python_page_sets_give(struct python_page_sets *sets, struct python_pages *pages);
 
 /* Copies `size` bytes (at most a few KiB) to `to`. Returns false if some of it cannot be read; the

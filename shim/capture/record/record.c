@@ -149,7 +149,9 @@ static enum unwind_end record_walk_python(const struct recorder *recorder,
     const struct stack_range loops = loops_of(unwind, registers[REGISTER_SP]);
     struct python_stack stack = {
         .python = recorder->python,
-        .reader = {.copies = python_page_sets_take(recorder->python->page_sets)}};
+        .reader = {.copies = python_page_sets_take(
+                       recorder->python->page_sets,
+                       atomic_load_explicit(&thread->tid, memory_order_relaxed))}};
     if (stack_range_has(unwind->thread_stack, loops.low))
         stack.reader.known = loops;
     const uintptr_t state =

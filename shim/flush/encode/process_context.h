@@ -2,8 +2,8 @@
  * OTEL_CTX, so that its profiles carry the same resource as its traces.
  *
  * The application may publish, change, remove or corrupt the context at any time; it does not know
- * the profiler and takes no lock. So all data is read by process_vm_readv, as from another process:
- * for unmapped memory the call returns an error instead of a fault. Data counts only if the time of
+ * the profiler and takes no lock. So all data is copied by the kernel (safe_read.h): for
+ * unmapped memory the call returns an error instead of a fault. Data counts only if the time of
  * publication was the same before and after the read. With a known mapping, an update is one short
  * read. Without one, or if it was unmapped, /proc/self/maps is searched; with many mappings that
  * takes long, so searches take at most a thousandth of the time. A forked child does not inherit
