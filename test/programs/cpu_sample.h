@@ -79,6 +79,20 @@ __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry)
     return describe_timer(expiry, &id);
 }
 
+static __thread int held_timer __attribute__((unused)); /* 1 + its id; 0: it runs */
+
+static void stop_kernel_timer(int id) {
+    const struct itimerspec stopped = {{0, 0}, {0, 0}};
+    bare_call(SYS_timer_settime, id, 0, (long)&stopped, 0, 0, 0);
+}
+
+/* Stops the thread's timer again: a sample that costs much has set another period, which starts
+ * it. */
+__attribute__((noinline, unused)) static void keep_timer_held(void) {
+    if (held_timer)
+        stop_kernel_timer(held_timer - 1);
+}
+
 /* Takes a sample whose leaf is the function that the macro stands in: the signal is delivered
  * before the instruction behind the system call, which is the nop. */
 #define TAKE_CPU_SAMPLE()                                                                          \
@@ -89,6 +103,7 @@ __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry)
                       bare_call(SYS_gettid, 0, 0, 0, 0, 0, 0), sample_expiry.si_signo,             \
                       (long)&sample_expiry, 0, 0);                                                 \
             __asm__ volatile("nop");                                                               \
+            keep_timer_held();                                                                     \
         }                                                                                          \
     } while (0)
 
@@ -116,20 +131,17 @@ __attribute__((noinline, unused)) static void cpu_samples_await(void) {
     TAKE_CPU_SAMPLE();
 }
 
-static __thread bool timer_is_held __attribute__((unused));
-
 /* Stops the calling thread's timer if it runs. Returns whether it has been stopped. */
 __attribute__((noinline, unused)) static bool hold_timer(void) {
-    const struct itimerspec stopped = {{0, 0}, {0, 0}};
     struct itimerspec present;
     siginfo_t expiry;
     int id;
-    if (timer_is_held || !describe_timer(&expiry, &id) ||
+    if (held_timer || !describe_timer(&expiry, &id) ||
         bare_call(SYS_timer_gettime, id, (long)&present, 0, 0, 0, 0) != 0 ||
         (present.it_interval.tv_sec == 0 && present.it_interval.tv_nsec == 0))
-        return timer_is_held;
-    bare_call(SYS_timer_settime, id, 0, (long)&stopped, 0, 0, 0);
-    timer_is_held = true;
+        return held_timer != 0;
+    stop_kernel_timer(id);
+    held_timer = id + 1;
     return true;
 }
 
