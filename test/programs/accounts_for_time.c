@@ -1,5 +1,6 @@
 /* Runs threads that work, sleep, take locks from each other and read from a pipe, all of them on
- * one processor. Prints, as JSON, how long each has lived, in nanoseconds, by its name. */
+ * one processor. Prints, as JSON, how long each has lived at least and at most, in nanoseconds, by
+ * its name: a thread may have to wait for a processor before it ends. */
 #define _GNU_SOURCE
 #include "noipa.h"
 
@@ -66,11 +67,12 @@ static struct life {
     const char *name;
     void (*turn)(void);
     long long created;
-    long long lived;
+    long long lived; /* until its last turn has ended */
+    long long ended; /* until it was joined */
     pthread_t id;
 } lives[THREADS] = {
-    {"works", works, 0, 0, 0},   {"sleeps", sleeps, 0, 0, 0}, {"locks_a", locks, 0, 0, 0},
-    {"locks_b", locks, 0, 0, 0}, {"feeds", feeds, 0, 0, 0},   {"reads", reads, 0, 0, 0},
+    {"works", works, 0, 0, 0, 0},   {"sleeps", sleeps, 0, 0, 0, 0}, {"locks_a", locks, 0, 0, 0, 0},
+    {"locks_b", locks, 0, 0, 0, 0}, {"feeds", feeds, 0, 0, 0, 0},   {"reads", reads, 0, 0, 0, 0},
 };
 
 /* The writing thread goes on until the reading thread has finished. */
@@ -99,10 +101,13 @@ int main(void) {
         if (pthread_create(&lives[i].id, NULL, live, &lives[i]) != 0)
             return 3;
     }
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < THREADS; i++) {
         pthread_join(lives[i].id, NULL);
+        lives[i].ended = clock_of(CLOCK_MONOTONIC) - lives[i].created;
+    }
     for (int i = 0; i < THREADS; i++)
-        printf("%s\"%s\": %lld", i ? ", " : "{", lives[i].name, lives[i].lived);
+        printf("%s\"%s\": [%lld, %lld]", i ? ", " : "{", lives[i].name, lives[i].lived,
+               lives[i].ended);
     printf("}\n");
     return 0;
 }

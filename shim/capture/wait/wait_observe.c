@@ -175,6 +175,24 @@ static uint64_t off_now(const struct thread_state *thread, uint64_t now,
     return wall_off_nano(&thread->wall, now, times->cpu_ns, times->delay_ns);
 }
 
+/* Takes the time off CPU, at most `nano`, that is not recorded yet of a thread that may be running.
+ * Reads the clock before the thread's times: if it is read afterwards, what the thread does in
+ * between is time off CPU, too. What it does in between is missing here, so the helper reads again
+ * if it was kept from running there. */
+static uint64_t take_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
+                             struct wait_account *account, uint64_t nano) {
+    enum { TRIES = 3, SHORT_NANO = 100000 };
+    struct thread_times times;
+    uint64_t now;
+    int tries = 0;
+    do {
+        now = monotonic_nano();
+        if (wait_thread_is_gone(thread) || !read_times(waits, thread, account, &times))
+            return 0;
+    } while (monotonic_nano() - now > SHORT_NANO && ++tries < TRIES);
+    return wall_take_part(&thread->wall, off_now(thread, now, &times), nano);
+}
+
 void wait_reconcile(struct wait_sampler *waits, struct thread_state *thread,
                     struct wait_account *account) {
     struct thread_times times;
@@ -192,21 +210,14 @@ void wait_reconcile(struct wait_sampler *waits, struct thread_state *thread,
 
 void wait_record_remainder(struct wait_sampler *waits, struct thread_state *thread,
                            struct wait_account *account) {
-    struct thread_times times;
-    if (wait_thread_is_gone(thread) || !read_times(waits, thread, account, &times))
-        return;
-    const uint64_t rest = wall_take(&thread->wall, off_now(thread, monotonic_nano(), &times));
+    const uint64_t rest = take_off_cpu(waits, thread, account, UINT64_MAX);
     if (rest)
         (void)wait_record_unseen(waits, thread, account->tid, rest);
 }
 
 void wait_observe_stop(struct wait_sampler *waits, struct thread_state *thread,
                        struct wait_account *account, uint64_t nano) {
-    struct thread_times times;
-    if (wait_thread_is_gone(thread) || !read_times(waits, thread, account, &times))
-        return;
-    const uint64_t part =
-        wall_take_part(&thread->wall, off_now(thread, monotonic_nano(), &times), nano);
+    const uint64_t part = take_off_cpu(waits, thread, account, nano);
     if (part && !wait_record_stopped(waits, thread, account, part))
         wall_give_back(&thread->wall, part);
     if (part)
