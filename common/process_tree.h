@@ -20,7 +20,7 @@ enum process_tree_reporter {
     /* loads the profiler; excluded programs, which read their settings, are included */
     REPORTER_LOADED,
     REPORTER_PROFILED, /* is profiled, that is, has a helper thread */
-    /* has logged that its profiles do not arrive, which its helper thread's name shows
+    /* has logged that its profiles do not arrive, and shows that by its helper thread's name
      * (helper_name.h); its variables may differ */
     REPORTER_UNSENT,
     REPORTER_RELATIVE, /* is profiled; its variables may differ */

@@ -69,7 +69,8 @@ static bool is_loaded_file(int file) {
            loaded.bias + header.e_entry == getauxval(AT_ENTRY) && has_loaded_notes(file, &loaded);
 }
 
-/* Checks the type before the file is opened, because to open a device may have effects. */
+/* Returns true if the file is the loaded program. Checks its type before opening it, because
+ * opening a device may have effects. */
 static bool is_program_file(const char *path) {
     struct stat status;
     if (bare_syscall(SYS_newfstatat, AT_FDCWD, (long)path, (long)&status, 0, 0, 0) != 0 ||

@@ -22,7 +22,7 @@ static inline unsigned days_of_month(unsigned year, unsigned month) {
     return month == 1 ? days_of_year(year) - 337 : days[month];
 }
 
-/* Returns the fields of `seconds` since 1970-01-01, until 2106. */
+/* Returns the UTC date and time `seconds` after 1970-01-01: 32 bits suffice until 2106. */
 static inline struct tm utc_fields(uint32_t seconds) {
     uint32_t days = seconds / 86400;
     const uint32_t rest = seconds % 86400;

@@ -39,7 +39,8 @@ static struct storage storages[MOST_STORAGES];
 
 /* --- is it a call of the API? --- */
 
-/* Copies memory that may not be there. The kernel checks it by a call that each filter allows. */
+/* Copies memory that may be unmapped: the kernel checks each page before that, by a system call
+ * that every seccomp filter allows. */
 static bool copy_words(uintptr_t *to, uintptr_t from, size_t count) {
     return from % sizeof *to == 0 && safe_read_here(from, to, count * sizeof *to, true);
 }

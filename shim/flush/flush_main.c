@@ -149,8 +149,8 @@ static bool flush_run(struct flush *f) {
             flush_poll(f);
             moment = earlier(sent, next_moment(f, wanted));
         }
-        /* Releases memory and code before a long sleep. What polling once a second needs stays
-         * resident. */
+        /* Releases memory and code before the first long sleep after work. Later sleeps release
+         * nothing, so the pages that polling once a second needs stay resident. */
         if (!ended && f->worked && moment > monotonic_nano() + IDLE_NANO) {
             f->api->guard.give_back_memory();
             idle_code_drop(f->code);
@@ -163,7 +163,8 @@ static bool flush_run(struct flush *f) {
 
 /* --- opening and closing --- */
 
-/* Keeps the symbolizer, because a fork may be in progress, whose child takes it over. */
+/* Closes everything but the symbolizer: if a fork is in progress, its child takes the symbolizer
+ * over. */
 static void close_flush(struct flush *f) {
     serve_close(f->serve);
     control_close(f->control);

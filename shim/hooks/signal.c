@@ -117,8 +117,8 @@ static int set_other(int number, const struct sigaction *action, struct sigactio
     return result;
 }
 
-/* Installs the program's handler even if the signal could not be given away: otherwise the program,
- * which believes that its handler is set, would be ended by the signal that it raises. */
+/* Installs the program's handler even if the profiler could not give the signal away: otherwise the
+ * program would end when it raises the signal and expects its handler to run. */
 static int set_action(int number, const struct sigaction *action, struct sigaction *old) {
     const bool takes = action && !is_default(action);
     if (action)

@@ -215,7 +215,8 @@ static bool run_flush(void) {
     return true;
 }
 
-/* Loads and opens the flush side, which runs only when the helper is due. */
+/* Loads and opens the flush side early; its loop runs only once the helper is due. Returns false if
+ * the helper is to leave instead. */
 static bool load_early(void) {
     const bool loads = begin_work();
     if (loads && !atomic_load(&helper.initialised)) {

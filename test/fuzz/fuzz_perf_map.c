@@ -1,6 +1,6 @@
-/* Fuzzes a perf map of any text. It costs time and memory by its length alone, and a map that is
- * read in two parts means the same as one that is read at once. Input: a byte for where to divide;
- * then the map. */
+/* Fuzzes the reader of perf maps with any text. The time and memory that it needs are bounded, and
+ * a map that it reads in two parts gives the same names as one that it reads at once. Input: a byte
+ * that says where to divide the map; then the map. */
 #include "budget.h"
 #include "reported.h"
 

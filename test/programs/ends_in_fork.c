@@ -1,5 +1,6 @@
-/* Gets SIGTERM while the process forks: from a handler that is registered before the profiler's and
- * so runs inside its own. The signal has its default action.
+/* Gets SIGTERM while the process forks. raises_in_fork.so registers a fork handler before the
+ * profiler registers its own, so that its handler runs after the profiler's has taken its locks,
+ * and raises the signal. The signal has its default action.
  *
  * usage: LD_PRELOAD="libotelprof.so raises_in_fork.so" ends_in_fork */
 #include "cpu_sample.h"

@@ -25,7 +25,8 @@ NOIPA static void work(void) {
     free(block);
 }
 
-/* Returns the process's own memory, in KiB, with what it inherited of its parent's. */
+/* Returns the resident anonymous memory of the process, in KiB, including memory that it has
+ * inherited from its parent. */
 static long anonymous_memory(void) {
     char line[256];
     long kibibytes = -1;

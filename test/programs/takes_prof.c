@@ -1,5 +1,5 @@
-/* Has one thread, which blocks SIGPROF: a timer raises it for the process, and the thread takes
- * each by sigwaitinfo(), while the helper works, too. */
+/* Blocks SIGPROF in its only thread. A timer sends SIGPROF to the process, and the thread takes
+ * each signal by sigwaitinfo(), while the profiler's helper works, too. */
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>

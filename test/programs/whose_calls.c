@@ -119,8 +119,8 @@ static void load(const char *argument) {
         printf("%s\n", dlerror());
 }
 
-/* Has calls that nothing else in here makes: an executable that is bound lazily has not bound
- * them. */
+/* Contains calls that this program never makes: if the executable is bound lazily, the loader never
+ * binds them. */
 void calls_that_are_not_made(void);
 void calls_that_are_not_made(void) {
     static pthread_cond_t cond;

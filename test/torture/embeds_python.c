@@ -1,6 +1,6 @@
-/* Embeds CPython now and then: it loads a libpython, begins an interpreter, runs it in several
- * threads that Python did not make, ends it, and begins again; and at times it unloads the library.
- * Where there is no libpython it prints that. */
+/* Embeds CPython again and again: loads a libpython, begins an interpreter, runs it in several
+ * threads that Python did not create, ends it, and begins again; unloads the library after every
+ * third interpreter. Without a libpython it only uses CPU time. */
 /* flags: -ldl */
 #define _GNU_SOURCE
 #include "torture.h"

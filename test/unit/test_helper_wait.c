@@ -257,7 +257,8 @@ static void a_wake_on_the_way_to_a_sleep_is_not_lost(void **state) {
     assert_int_equal(sleeps, 0);
 }
 
-/* Makes the request before the wait, during the last cycle, or within the wait. */
+/* Makes the request first before the wait, as if during the last cycle, and then within the
+ * wait. */
 static void a_last_request_on_the_way_to_a_sleep_is_not_lost(void **state) {
     (void)state;
     helper.stop_handed_over = true;

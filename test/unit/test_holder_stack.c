@@ -12,7 +12,7 @@ static pthread_mutex_t mutex;
 
 static struct {
     uint32_t samples;
-    uint32_t by_another; /* samples of the wait, by the thread that is reported to hold the mutex */
+    uint32_t by_another; /* samples of a wait whose reported holder is the thread ANOTHER */
     uint32_t by_itself;
     uint32_t without_holder;
     uint32_t without_stack; /* samples of a wait whose holder's stack is not recorded */

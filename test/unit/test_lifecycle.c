@@ -145,7 +145,7 @@ static void an_end_waits_no_longer_than_the_setting(void **state) {
     assert_int_equal(state_now(&process_state), STATE_ENDED);
 }
 
-/* --- other ends, while the first makes its last export --- */
+/* --- other calls that end the process, while the first makes its last export --- */
 
 enum { MOMENT_MS = TIMEOUT_MS + 1000 }; /* LAST_MOMENT_MS */
 

@@ -12,8 +12,8 @@
 
 enum { LIBRARIES = 6, STEPS = 3000 };
 
-/* Libraries of libc's own that nothing needs at the start. Most are of one size, so that they
- * follow each other at one address. */
+/* Lists libraries of glibc that the test program does not need at its start. Most have the same
+ * size, so that one is often loaded at the address that another had. */
 static const char *const names[LIBRARIES] = {"ISO8859-2", "ISO8859-3", "ISO8859-4",
                                              "ISO8859-5", "ISO8859-7", "ISO8859-1"};
 

@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads our own executable, which is an object like others. */
+/* Returns the offset of the end of the last loaded segment. The tests read their own executable,
+ * which is an object like others. */
 static off_t end_of_segments(FILE *file) {
     ElfW(Ehdr) header;
     off_t end = 0;

@@ -1,5 +1,6 @@
-/* Tests frames of Python in hand-made memory, as each version lays them out: what is listed, and
- * what is not believed. test/integration/test_python_frames.py compares with real interpreters. */
+/* Tests reading Python frames from hand-made memory in each version's layout: valid frames are
+ * listed, doubtful ones are left out. test/integration/test_python_frames.py compares with real
+ * interpreters. */
 #include "python_layout.h"
 
 /* --- frames that are there --- */

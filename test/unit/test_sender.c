@@ -1,4 +1,5 @@
-/* Sends over real HTTP to a real socket: what is accepted, retried, refused, and given up. */
+/* Tests sending over real HTTP to a real socket: requests are accepted, retried, refused or given
+ * up. */
 #include "unit.h"
 
 #include "scripted_receiver.h"

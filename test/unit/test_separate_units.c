@@ -179,7 +179,8 @@ static unsigned expect_equal_lines(struct opened *one, struct opened *other, uin
     return found;
 }
 
-/* Makes a file in this way; returns whether all of it was read in the end. */
+/* Compiles the units with the options `how`, and compares their lines, read unit by unit, with
+ * those of the whole file. Returns true if reading by units ended in reading the whole file. */
 static bool is_read_as_a_whole(const char *how) {
     struct opened whole;
     struct opened opened;

@@ -1,4 +1,4 @@
-/* Tests the question to the kernel whether memory can be read. */
+/* Tests memory_is_readable(), which has the kernel check whether memory can be read. */
 #include "unit.h"
 #include "unwind/stack_memory.h"
 

@@ -347,8 +347,8 @@ static void hash_of_the_file(void **state) {
     symbolizer_close(s);
 }
 
-/* Acts as a program that loads ever new libraries: none is left without a name, and files do not
- * stay open. */
+/* Acts as a program that keeps loading new libraries: each gets its names, and no file stays open
+ * after an export. */
 static void unused_files_are_closed(void **state) {
     (void)state;
     enum { COPIES = 1200, AN_EXPORT = 5 };

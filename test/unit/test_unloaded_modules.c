@@ -104,7 +104,7 @@ static void the_oldest_is_forgotten_and_said_to_be(void **state) {
     assert_string_equal(name_at(0, 0), "");
 }
 
-/* Loads a plugin that was built again at its path, at the same address. */
+/* Unloads different builds of one plugin, which had the same path and the same address. */
 static void another_build_at_its_path_is_another(void **state) {
     (void)state;
     struct harvest_module forgotten;

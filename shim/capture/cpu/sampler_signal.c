@@ -328,8 +328,9 @@ void sampler_after_fork(void) {
     sampler_follow_settings();
 }
 
-/* Returns whether a tracer may hold an expiry back for any thread that it has stopped, which by
- * default would end the process. Does not query if a filter of system calls would kill for it. */
+/* Returns true if a tracer may hold an expiry back, for any thread that it has stopped: if the
+ * signal had its default action by then, it would end the process. Returns false, without a query,
+ * if a filter of system calls would kill for the query. */
 static bool may_be_held_back(void) {
     return !atomic_load(&sampler.queries_kill) && tracer_of_this_thread() != 0;
 }

@@ -68,7 +68,7 @@ void python_poll(struct python *python);
  * modules_end_unload(). Context: calm; takes the loader's lock. */
 void python_forget_unloaded(struct python *python);
 
-/* Resets what a thread of the parent may have been changing. Context: fork handler. */
+/* Resets the state that a thread of the parent may have been changing. Context: fork handler. */
 void python_after_fork(struct python *python);
 
 /* Holds the interpreter's object, so that the caller can read `struct python` and the interpreter's

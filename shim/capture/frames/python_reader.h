@@ -88,9 +88,10 @@ struct python_page_sets *python_page_sets_new(void);
 /* Frees all sets in a forked child; `sets` may be NULL. Context: fork handler. */
 void python_page_sets_after_fork(struct python_page_sets *sets);
 
-/* Takes a set of pages for the calling thread's walk, with what its walk before has read; the
- * caller must give it back. `tid`: the calling thread's id. Returns NULL if all sets are in use.
- * Context: signal. Async-signal-safe: yes. */
+/* Takes a set of pages for the calling thread's walk. Copies into it the memory that the thread's
+ * last walk has read, unless a filter of system calls is present. The caller must give the set
+ * back. `tid`: the calling thread's id. Returns NULL if all sets are in use. Context: signal.
+ * Async-signal-safe: yes. */
 struct python_pages *python_page_sets_take(struct python_page_sets *sets, uint32_t tid);
 
 /* Gives a set back, and remembers what the walk has read. `pages` may be NULL. Context: as

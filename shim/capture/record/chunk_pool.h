@@ -57,8 +57,8 @@ static inline enum drop_reason chunk_pool_drop_reason(const struct chunk_pool *p
                                                                          : DROP_TABLE_FULL;
 }
 
-/* Frees every chunk in a forked child, and takes back what the parent's chunks were charged.
- * Context: fork handler, single-threaded. */
+/* Frees every chunk in a forked child, and discharges the memory of the parent's chunks. Context:
+ * fork handler, single-threaded. */
 void chunk_pool_reset(struct chunk_pool *pool);
 
 /* Returns the chunk with that number. Context: any. Async-signal-safe: yes. */

@@ -53,8 +53,8 @@ static inline void countdown_set(struct thread_state *thread, uint64_t gap) {
     profiler_tls.alloc_left = left;
 }
 
-/* Sends the calling thread's next allocation down the slow path. Must be called again while
- * thread->events is not 0, because an interrupted malloc may overwrite the 0. */
+/* Sends the calling thread's next allocation down the slow path. The caller must repeat the call
+ * while thread->events is not 0, because a malloc that it interrupted may overwrite alloc_left. */
 static inline void countdown_ask(struct thread_state *thread, uint32_t events) {
     atomic_fetch_or_explicit(&thread->events, events, memory_order_relaxed);
     profiler_tls.alloc_left = 0;

@@ -137,7 +137,7 @@ void own_signal_stacks_exchange(uint32_t index, struct own_signal_stack *present
     exchanged[1] = slots;
 }
 
-/* Returns the stack of the segment that the address is on, or NULL. */
+/* Returns the segment's stack that has the address; NULL: there is none. */
 static struct own_signal_stack *stack_at(struct segment *segment, uintptr_t address) {
     const uintptr_t from_first = address - first_stack_of(segment);
     const uint32_t place =

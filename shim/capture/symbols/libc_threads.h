@@ -1,4 +1,4 @@
-/* Reads and sets libc's own knowledge of this process's threads: one, or more.
+/* Reads and sets whether libc takes this process for single-threaded.
  *
  * With one thread, fork() and malloc() take no locks: so a signal handler may fork wherever it has
  * interrupted the program, and exit() in a handler mostly succeeds. Once the profiler's helper
@@ -7,9 +7,11 @@
  * if the kernel counts no other thread, or only the helper, and keeps the helper asleep meanwhile.
  * Otherwise both threads would release libc's locks without a wake, the loader's among them, and
  * exit() could wait for ever for a lock that the helper has released. A thread that is ending
- * counts as long as the kernel counts it. The change has a price, so the profiler makes it nowhere
- * else: in the child of such a fork libc lists the helper among its threads for ever (it removes
- * other threads only if it knows of any), so if the child's main thread ends by pthread_exit, the
+ * counts as long as the kernel counts it.
+ *
+ * The profiler makes this change nowhere else, because it has a price. In the child of such a fork
+ * libc keeps the helper in its list of threads for ever, because libc, set to single-threaded, does
+ * not remove other threads from the list. If the child's main thread then ends by pthread_exit, the
  * child ends without exit handlers.
  */
 #ifndef OTELPROF_LIBC_THREADS_H

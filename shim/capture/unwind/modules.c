@@ -240,9 +240,10 @@ static bool replace_locked(struct modules *modules, struct module_snapshot *old)
     return unloaded;
 }
 
-/* Makes the newest snapshot current if the loader's counters have changed. Objects that came, and
- * objects that went, may both have been loaded in any interval from the last snapshot to this one.
- * Returns true if an object was unloaded. */
+/* Makes the newest snapshot current if the loader's counters have changed. An object that was
+ * loaded since the last snapshot counts as loaded from then on; an object that was unloaded since
+ * then counts as loaded until now. Returns true if an object was unloaded, or if there is no memory
+ * for a new snapshot. */
 static bool refresh_locked(struct modules *modules) {
     struct module_snapshot *const old = atomic_load(&modules->current);
     if (is_unread(modules, old)) {

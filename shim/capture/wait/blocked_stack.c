@@ -113,8 +113,8 @@ static enum unwind_end walk_from_kernel(struct blocked_stack *stack,
 }
 
 /* Keeps only one frame of the hook's callees, the function that the program called, because libc's
- * inner frames differ between versions. Frames of a signal handler that interrupted the call all
- * stay. Returns the number of frames. */
+ * inner frames differ between versions. Keeps all of them if a signal handler has interrupted the
+ * call. Returns the number of frames. */
 static uint32_t keep_callee(struct blocked_stack *stack, const struct hook_caller *hook) {
     uint32_t listed = stack->reached_hook ? stack->count : 0;
     if (listed && stack->frames[listed - 1] == hook->pc - 1) /* the second walk lists this frame */

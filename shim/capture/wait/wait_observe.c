@@ -312,7 +312,8 @@ static bool is_profiler_wait(const struct recorder *recorder, const struct threa
            blocked_stack_is_profiler(room, recorder->unwinder, thread, &found->blocked_place);
 }
 
-/* Walks the stack into the account. Returns true if the thread waits. */
+/* Walks the stack, and stores its frames and the wait in the account. Returns false if the wait has
+ * ended meanwhile, or if it is unknown whether the thread waits. */
 static bool observe_stack(struct wait_sampler *waits, struct thread_state *thread,
                           struct wait_account *account, struct found *found) {
     const struct recorder *const recorder = waits->recorder;

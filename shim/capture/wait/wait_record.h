@@ -1,4 +1,5 @@
-/* Records the time of threads as the helper has found it. Context: the helper. */
+/* Records the time that threads spend off CPU, stopped or delayed, as the helper has observed it.
+ * Context: the helper. */
 #ifndef OTELPROF_WAIT_RECORD_H
 #define OTELPROF_WAIT_RECORD_H
 

@@ -2,8 +2,8 @@
 
 #include "clock.h"
 
-/* Sets factors of the usage at an alarm: at GROWN the next alarm is due; below FALLEN the alarm is
- * reset. */
+/* Sets the factors of the nearness at an alarm. The next alarm is due at GROWN times that nearness.
+ * Below FALLEN times that nearness, of which at most 1 counts, the alarm is reset. */
 #define GROWN  1.05
 #define FALLEN 0.95
 

@@ -1,8 +1,9 @@
-/* Merges one interval's samples: equal stacks of one thread become one line with sums.
+/* Merges one interval's samples: equal stacks of one thread become one item with sums.
  *
- * harvest() delivers samples one by one, from many threads; equal ones (kind, thread, name, flags,
- * age, interval, context, wait, frames) are added up here, in an arena that lives for one cycle.
- * Before that, libunwind finishes the stacks that the walker left unfinished. Context: flush.
+ * harvest.visit() delivers samples one by one, from many threads; equal ones (kind, thread, name,
+ * flags, age, interval, context, wait, holder's name, frames) are added up here, in an arena that
+ * lives for one cycle. Before that, libunwind finishes the stacks that the walker left unfinished.
+ * Context: flush.
  */
 #ifndef OTELPROF_MERGE_H
 #define OTELPROF_MERGE_H

@@ -29,8 +29,8 @@ void pprof_sum_next_export(struct pprof_sum *sum);
 /* Begins the interval of a difference, after the export whose values are the first moment's. Does
  * nothing for other sums. */
 void pprof_sum_begin(struct pprof_sum *sum);
-/* Adds the profiles of this kind, after otlp_writer_pack() has succeeded, so that they are
- * complete. */
+/* Adds the profiles of this kind. Call after otlp_writer_pack() has succeeded: before that the
+ * profiles are not complete. */
 void pprof_sum_add(struct pprof_sum *sum, const struct otlp_writer *writer);
 /* Marks the sum as incomplete, because there was no memory to read an export. */
 void pprof_sum_mark_incomplete(struct pprof_sum *sum);

@@ -16,10 +16,11 @@
 /* Limits the pieces of one record. */
 enum { MAX_PIECES = 4 };
 
-/* Creates the file with mode 0600 if it does not exist. `lines`: the file consists of lines; if the
- * last one is unfinished (its writer was killed), the record begins on a new line. Returns 0; on
- * error the file is unchanged and the result is -errno (-EWOULDBLOCK: another process is writing,
- * try again) or an error of own_file_open(). */
+/* Appends the pieces as one record. Creates the file with mode 0600 if it does not exist. `lines`:
+ * the file consists of lines; if the last one is unfinished (its writer was killed), the record
+ * begins on a new line. Returns 0, or -errno (-EWOULDBLOCK: another process is writing, try again),
+ * or an error of own_file_open(). After an error the file is unchanged, unless only close() has
+ * failed, or another process has appended without the lock. */
 int append_file(const char *path, bool lines, const struct iovec *pieces, int count);
 
 #endif

@@ -91,7 +91,8 @@ static void response_read_status_member(void *arg, struct json_reader *reader, c
         (void)json_skip(reader);
 }
 
-/* Reads a Status in JSON. Returns false if the body is no Status. */
+/* Reads the message of a Status in JSON. Returns false if the body is not JSON, or has no
+ * message. */
 static bool read_json_status(const uint8_t *body, size_t size, char *text, size_t room) {
     struct json_reader reader = {.at = (const char *)body, .end = (const char *)body + size};
     struct status_text status = {text, room};

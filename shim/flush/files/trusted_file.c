@@ -116,7 +116,8 @@ static bool trusted_file_follow(struct walk *walk, int link) {
     return path[0] != '/' || enter_root(walk);
 }
 
-/* Opens the checked file for reading only now: opening a device may have effects. */
+/* Opens the file for reading only after its check, because opening a device may have effects.
+ * Returns -1 if the name now refers to another file. */
 static int open_checked(const struct walk *walk, const char *name, const struct stat *checked) {
     struct stat status;
     const int file = openat(walk->folder, name, read_flags);

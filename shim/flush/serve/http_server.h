@@ -34,7 +34,7 @@ struct http_request {
     const char *path;
     const char *body; /* NUL-terminated */
     size_t body_size;
-    bool is_cut;      /* the body exceeds the limit: `body` has only its beginning */
+    bool is_cut;      /* the body exceeds the limit: `body` lacks a part of it */
     void *owner_data; /* set by the caller, which gets it back in `gone` */
     struct http_connection *connection;
 };

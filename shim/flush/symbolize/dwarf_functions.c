@@ -59,7 +59,8 @@ static void read_units(struct dwarf_functions *functions, Dwarf *whole) {
     functions->has_units = true;
 }
 
-/* Finds the unit in the whole file, without .debug_aranges, which clang does not write. */
+/* Finds the unit in the whole file, even if that has no .debug_aranges: clang does not write this
+ * section. */
 static bool find_in_whole(struct dwarf_functions *functions, uint64_t address, Dwarf_Die *unit) {
     uint64_t offset;
     Dwarf *const whole = debug_image_whole(functions->image);

@@ -58,8 +58,7 @@ static bool perf_map_is_unchanged(const struct perf_map *map, const struct stat 
 }
 
 /* Adds the complete lines of the piece, which was read at map->at. Returns the number of their
- * bytes.
- */
+ * bytes; 0 if a line does not fit into the map. */
 static size_t perf_map_take_lines(struct perf_map *map, const char *piece, size_t size) {
     struct map_line line;
     const char *at = piece;

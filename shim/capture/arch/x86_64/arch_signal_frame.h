@@ -77,8 +77,8 @@ static inline bool arch_has_shadow_stack(void) {
     return pointer != 0;
 }
 
-/* Describes the place at which the kernel would write a frame with this state, for a thread whose
- * stack ends at `top`, below the red zone. */
+/* Describes where the kernel would write the signal frame of `context` below `top`: the upper end
+ * of an alternate stack, or the interrupted stack pointer minus the red zone. */
 struct signal_frame_place {
     uintptr_t frame;
     uintptr_t state;
