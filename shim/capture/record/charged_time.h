@@ -43,8 +43,10 @@ static inline uint64_t charge_now(const struct thread_state *thread) {
     return atomic_load(&thread->charge);
 }
 
-/* Charges the CPU time from now on (`on`), or excludes it. Nothing changes if the word is no longer
- * `before`: another thread has the slot, or the thread has changed the word itself. */
+/* Charges the CPU time from now on (`on`), or excludes it. `used`: the thread's CPU clock. Nothing
+ * changes if the state is the wanted one already, if `used` is less than the time in the word (the
+ * clock could not be read), or if the word is no longer `before`: another thread has the slot, or
+ * the thread has changed the word itself. */
 static inline void charge_change(struct thread_state *thread, uint64_t before, uint64_t used,
                                  bool on) {
     const bool is_on = !(before & CHARGE_PAUSED);
@@ -55,15 +57,15 @@ static inline void charge_change(struct thread_state *thread, uint64_t before, u
                                              (on ? 0 : CHARGE_PAUSED) | owner | (used - nano));
 }
 
-/* Returns whether charge_take() would find time. `before`: the word. */
+/* Returns true if charge_take() would find time. `before`: the word. */
 static inline bool charge_is_due(const struct thread_state *thread, uint64_t before) {
     return (before & CHARGE_PAUSED) && (before & CHARGE_NANO) > thread->last_cpu_nano;
 }
 
-/* Takes the charged time that no sample has, in ns, from a thread whose time is excluded now: the
- * caller accounts for it, and no later sample has it. `before`: the word, read before the thread's
- * id. Returns 0 if there is none, or if the thread is recording it itself. The caller keeps
- * sampling off meanwhile (sampler_begin_move()). */
+/* Takes the charged time that no sample has from a thread whose time is excluded now, and returns
+ * it in ns: the caller records the time, and no later sample has it. `before`: the word, read
+ * before the thread's id. Returns 0 if there is no such time, if the word has changed, or if the
+ * thread is taking a sample. The caller keeps sampling off meanwhile (sampler_begin_move()). */
 static inline uint64_t charge_take(struct thread_state *thread, uint64_t before) {
     const uint64_t sampled = thread->last_cpu_nano;
     const uint64_t charged = before & CHARGE_NANO;

@@ -17,7 +17,7 @@ enum {
                  SAMPLE_FLAG_UNSAMPLED | SAMPLE_FLAG_FRAME_POINTERS,
 };
 
-/* Bounds a value that is read: the largest number below which a double has all whole numbers. */
+/* Bounds a value that is read: 2^53, up to which a double expresses each whole number. */
 static const double LARGEST_VALUE = 9007199254740992.0;
 
 /* Holds one stack in a slot. */
@@ -47,7 +47,7 @@ struct child_function {
 };
 enum { CHILD_FUNCTION = 103 /* differs from every kind of sample */ };
 
-/* Holds what the child knows of a record that it has written. */
+/* Holds the child's own data of a record that it has written. */
 struct written_record {
     uint64_t hash;   /* 0: the entry is free */
     uint32_t offset; /* of the record in the slot */
@@ -71,11 +71,11 @@ IN_FIRST_PAGE static struct child_samples {
 /* Lies outside of the first page, because few processes touch it. */
 static struct written_record written[ENTRIES];
 
-/* Holds what the helper knows of a slot; a child cannot change it. */
+/* Holds the helper's own data of a slot, which a child cannot change. */
 struct found_slot {
     bool is_ended; /* the child has ended, and the slot waits for child_samples_take() */
     uint32_t pid;
-    uint64_t cpu_nano; /* what child_samples_find_ended() has counted */
+    uint64_t cpu_nano; /* CPU time that child_samples_find_ended() has counted */
 };
 static struct found_slot found_slots[CHILD_SLOTS];
 
@@ -137,7 +137,7 @@ static void set_head(struct child_slot *slot, const struct forked_child *of) {
     atomic_store_explicit(&slot->start_nano, of->start_nano, memory_order_release);
 }
 
-/* Frees a slot. Stores the owner last, so that the next one finds the slot empty. */
+/* Frees a slot. Stores the owner last, so that the next owner finds the slot empty. */
 static void slot_free(struct child_slot *slot) {
     set_head(slot, &(struct forked_child){0});
     atomic_store_explicit(&slot->owner, 0, memory_order_release);
@@ -161,7 +161,8 @@ static uint32_t take_slot(void) {
     return NO_SLOT;
 }
 
-/* Returns the child's slot, or NULL: all are taken, or this one was taken away. */
+/* Returns the child's slot, which its first sample takes; NULL: all slots are taken, or another
+ * process has changed the owner of this one, which the child then gives up for ever. */
 static struct child_slot *slot_to_write(void) {
     uint32_t number = atomic_load_explicit(&child.slot, memory_order_relaxed);
     if (number == NO_SLOT) {
@@ -187,12 +188,12 @@ static struct written_record *find_written(uint64_t hash) {
     return &written[at];
 }
 
-/* Returns whether a record of so many bytes fits. */
+/* Returns true if a record of so many bytes fits. */
 static bool has_room(uint32_t bytes) {
     return child.record_count < MOST_RECORDS && CHILD_SLOT_BYTES - child.used >= bytes;
 }
 
-/* Enters a record that was written behind the last one. */
+/* Enters a record of `bytes` that was written right behind the last one. */
 static void enter_record(struct written_record *entry, uint64_t hash, uint32_t bytes) {
     entry->hash = hash;
     entry->offset = child.used;
@@ -302,7 +303,7 @@ void child_samples_write(const struct modules *objects, struct python_functions 
                          const struct sample *sample) {
     if ((sample->kind != SAMPLE_CPU && sample->kind != SAMPLE_ALLOC) ||
         atomic_exchange_explicit(&child.is_writing, true, memory_order_acquire))
-        return; /* another thread writes: its turn is short, but this thread must not wait */
+        return; /* another thread may be writing, and this thread must not wait */
     struct child_slot *const slot = atomic_load(&child_samples_wanted) ? slot_to_write() : NULL;
     if (slot)
         write_sample(objects, functions, sample, slot);
@@ -333,7 +334,8 @@ uint64_t child_samples_nano(void) {
 
 /* --- the reader --- */
 
-/* Examines one slot. Frees it if a child has written something else there. */
+/* Checks one slot. Marks it if its child has ended. Frees it if its child has released it and
+ * ended, or if its owner is no valid one. */
 static void find_ended_slot(struct child_slot *slot, struct found_slot *found,
                             bool (*has_ended)(uint32_t pid, uint64_t start_nano)) {
     uint64_t owner = atomic_load(&slot->owner);
@@ -387,7 +389,7 @@ static bool is_sample(const struct child_record *record) {
            record->frame_count == (record->bytes - sizeof *record) / 8 && are_valid(record->values);
 }
 
-/* Lets functions refer to this copy. */
+/* Makes the frames of Python functions refer to copy `number`, and clears other interned frames. */
 static void mark_frames(struct child_record *record, uint32_t number) {
     for (uint32_t i = 0; i < record->frame_count; i++) {
         const uint64_t frame = record->frames[i];

@@ -9,7 +9,7 @@
  * A fork alone touches no page of this memory.
  *
  * A child may give up rights that its parent and its siblings keep, and may write anything there.
- * So a child only writes to its slot, apart from the slot's owner: what it needs to know is in its
+ * So a child reads only the slots' owners in this memory: all other data that it needs is in its
  * own memory. The reader copies a slot before it checks it, and believes nothing of the copy but
  * numbers and addresses within bounds. Slots have no contexts and labels, because these may be
  * secrets, which all the children could read.
@@ -53,7 +53,7 @@ struct child_slot {
     uint64_t unused;
 };
 
-/* Is the layout of the shared memory. */
+/* Describes the layout of the shared memory. */
 struct child_slots {
     struct child_slot heads[CHILD_SLOTS];
     _Alignas(4096) uint8_t records[CHILD_SLOTS][CHILD_SLOT_BYTES];
@@ -71,7 +71,8 @@ struct forked_child {
 
 extern _Atomic bool child_samples_wanted;
 
-/* Maps the memory, for children that are forked from now on, unless this process has done so.
+/* Maps the memory, for children that are forked from now on, unless this process has done so. If
+ * the kernel refuses, these children get no slot. Unmaps memory inherited from further above.
  * Context: the helper. */
 void child_samples_share(void);
 
@@ -82,13 +83,14 @@ bool child_samples_can_be_kept(void);
  * ancestor's memory. Context: fork handler. */
 void child_samples_after_fork(const struct forked_child *child);
 
-/* Writes the sample to the child's slot. A sample that finds no room is not written. `functions`:
- * of the interpreter; NULL: there is none. Cost: 0.1 to 0.3 µs; for a new stack some µs for each
+/* Writes the sample to the child's slot. A sample is not written if it finds no slot or no room, if
+ * it is neither of CPU time nor of an allocation, or if another thread is writing. `functions`: of
+ * the interpreter; NULL: there is none. Cost: 0.1 to 0.3 µs; for a new stack some µs for each
  * function of Python that is new in it. Context: as sample_table_add(). Async-signal-safe: yes. */
 void child_samples_write(const struct modules *objects, struct python_functions *functions,
                          const struct sample *sample);
 
-/* Does that if this is a child without a helper. */
+/* Calls child_samples_write() in a child that has no helper yet. */
 static inline void child_samples_add(const struct modules *objects,
                                      struct python_functions *functions,
                                      const struct sample *sample) {
@@ -104,9 +106,9 @@ uint64_t child_samples_nano(void);
 
 /* --- the reader --- */
 
-/* Marks the slots of children that have ended. Returns the CPU time of their samples in
- * nanoseconds, as far as the children report it. `start_nano`: 0 if not known. Context: the helper.
- */
+/* Marks the slots of children that have ended; frees those that were released. Returns the CPU time
+ * of the samples in the slots that this call has marked, in nanoseconds, as the children report it.
+ * has_ended() gets `start_nano` 0 if the child's start is not known. Context: the helper. */
 uint64_t child_samples_find_ended(bool (*has_ended)(uint32_t pid, uint64_t start_nano));
 
 /* Returns whether a child that has ended is there for child_samples_take(). Context: the helper. */
@@ -118,13 +120,14 @@ struct child_copy {
     uint32_t used;
 };
 
-/* Visits the samples of one child that has ended, and frees its slot. Copies the slot to the one of
- * CHILD_SLOTS copies that has the slot's number, which the frames of its samples refer to. Returns
- * false if there is no such child. Context: the helper. */
+/* Visits the samples of one child that has ended, and frees its slot. First copies slot i to
+ * `copies[i]`, one of CHILD_SLOTS copies: the frames of the samples refer to this copy by its
+ * number. Returns false if there is no such child. Context: the helper. */
 bool child_samples_take(struct child_copy *copies, struct ended_child *child,
                         void (*visit)(void *arg, const struct sample *sample), void *arg);
 
-/* Visits the samples of a copy, which may have any bytes, and changes its frames. Context: any. */
+/* Visits the samples of a copy, which may have any bytes; stops at the first invalid record.
+ * Changes the frames in the copy, so that they refer to copy `number`. Context: any. */
 void child_samples_read(struct child_copy *copy, uint32_t number, uint64_t interval,
                         void (*visit)(void *arg, const struct sample *sample), void *arg);
 

@@ -22,8 +22,8 @@ static bool chunk_segment_ready(struct chunk_pool *pool, uint32_t number) {
     return true;
 }
 
-/* Takes the chunk that was given back last. The acquire pairs with the release in
- * chunk_pool_give_back(): what the chunk's former owner did to it is done. */
+/* Takes the chunk that was given back last; CHUNK_NONE: no chunk is free. The acquire pairs with
+ * the release in chunk_pool_give_back(): the writes of the chunk's former owner are seen. */
 static uint32_t chunk_pop_free(struct chunk_pool *pool) {
     uint64_t head = atomic_load_explicit(&pool->free_head, memory_order_acquire);
     while ((uint32_t)head != CHUNK_NONE) {
@@ -39,7 +39,7 @@ static uint32_t chunk_pop_free(struct chunk_pool *pool) {
     return CHUNK_NONE;
 }
 
-/* Returns CHUNK_NONE, and stores why. */
+/* Returns CHUNK_NONE, and stores the reason. */
 static uint32_t no_chunk(struct chunk_pool *pool, bool is_refused) {
     atomic_store_explicit(&pool->is_refused, is_refused, memory_order_relaxed);
     return CHUNK_NONE;

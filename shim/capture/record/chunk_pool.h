@@ -37,7 +37,8 @@ struct chunk_pool {
     _Atomic uint64_t free_head; /* tag << 32 | chunk number */
     _Atomic uint32_t fresh;     /* number of chunks that were ever taken from new memory */
     _Atomic uint32_t charged;   /* number of chunks that count against the bound of all tables */
-    /* the last chunk that was not to be had: true: memory was refused; false: the pool was full */
+    /* why chunk_pool_take() last returned CHUNK_NONE: true: memory was refused; false: the pool was
+     * full */
     _Atomic bool is_refused;
     _Atomic uintptr_t segments[CHUNK_SEGMENTS];
 };
@@ -50,7 +51,7 @@ uint32_t chunk_pool_take(struct chunk_pool *pool, uint32_t limit);
 /* Frees the chunk. Context: any. Async-signal-safe: yes. */
 void chunk_pool_give_back(struct chunk_pool *pool, uint32_t number);
 
-/* Returns the reason for the last CHUNK_NONE, in whichever thread. Context: any. Async-signal-safe:
+/* Returns the reason for the last CHUNK_NONE that any thread got. Context: any. Async-signal-safe:
  * yes. */
 static inline enum drop_reason chunk_pool_drop_reason(const struct chunk_pool *pool) {
     return atomic_load_explicit(&pool->is_refused, memory_order_relaxed) ? DROP_NO_MEMORY

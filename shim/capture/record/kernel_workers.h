@@ -32,18 +32,21 @@ struct kernel_workers {
     struct kernel_worker workers[KERNEL_WORKERS];
 };
 
-/* Opens a descriptor of the thread, and closes it with a value of this enum. The descriptor keeps
- * the identity: if the thread has ended in between, the result is LISTED_ENDED, even where another
- * thread has its id by now. `*runs`: set to true if the thread is on a processor, or ready. */
+/* listed_thread_open() returns a descriptor of the thread; listed_thread_close() closes it, and
+ * returns the kind of the thread. The descriptor keeps the identity: if the thread has ended in
+ * between, the result is LISTED_ENDED, even where another thread has its id by now. `*runs`: set to
+ * true if the thread is on a processor or ready, otherwise to false; unchanged with LISTED_ENDED.
+ */
 enum listed_thread { LISTED_ENDED, LISTED_OF_PROGRAM, LISTED_OF_KERNEL };
 int listed_thread_open(uint32_t tid);
 enum listed_thread listed_thread_close(int file, bool *runs);
 
-/* Returns true if the kernel runs this thread of the process; `*runs`: set to true if the thread is
- * on a processor, or ready. */
+/* Returns true if the kernel runs this thread of the process. `*runs`: as for
+ * listed_thread_close(). */
 bool kernel_worker_is(uint32_t tid, bool *runs);
 
-/* Visits each such thread of `process`, the calling one, with its CPU time since the last visit. */
+/* Visits each such thread of `process`, the calling one, that has used CPU time since the last
+ * visit, with that time in nanoseconds. Leaves out threads beyond KERNEL_WORKERS. */
 void kernel_workers_visit(struct kernel_workers *workers, const struct thread_table *known,
                           pid_t process, void (*visit)(void *arg, uint32_t tid, uint64_t nano),
                           void *arg);

@@ -82,7 +82,8 @@ static struct segment *map_segment(uint32_t index) {
     return segment;
 }
 
-/* Finds or maps the segment; two threads may map it at once. */
+/* Finds or maps the segment of a slot; NULL: the kernel refuses memory. Two threads may map it at
+ * once: then one of them unmaps its own. */
 static struct segment *segment_of(uint32_t index) {
     _Atomic uintptr_t *const place = &segments[index / PER_SEGMENT];
     /* pairs with the exchange below, on another thread */
@@ -102,7 +103,8 @@ static struct segment *segment_of(uint32_t index) {
     return (struct segment *)present;
 }
 
-/* Opens the memory of a stack. Only the slot's thread calls this function. */
+/* Makes the memory of a stack accessible, unless it is (`is_open`). Returns false if the kernel
+ * refuses. Only the slot's thread calls this function. */
 static bool open_stack(struct own_signal_stack *stack, uintptr_t low, bool is_open) {
     if (stack->low)
         return true;

@@ -5,10 +5,10 @@
  * sampled thread has an alternate stack of the profiler, from its begin to its end. The stack that
  * the program sets with sigaltstack() is recorded here and used by program_handlers.h.
  *
- * The kernel saves the setting as a handler begins, and restores it as the handler returns. So that
- * this restores the program's setting, too, each of the program's settings has a place here, and
- * the kernel's setting names the present one: the size is smaller by the number of the place. A
- * setting with SS_AUTODISARM has that flag in the kernel, too.
+ * The kernel saves its setting as a handler begins, and restores it as the handler returns. The
+ * program's setting must be restored with it. So each of the program's settings has a place here,
+ * and the kernel's setting names the place of the present one: its size is smaller by the number of
+ * the place. A setting with SS_AUTODISARM has that flag in the kernel, too.
  *
  * A stack is 64 KiB of addresses. Its pages stay unused until a signal arrives; then a frame and
  * the handler touch one or two. The stacks of 16 neighbouring slots are one mapping. Each of the
@@ -103,8 +103,7 @@ static inline bool own_signal_stack_has(const struct own_signal_stack *stack, ui
 static inline void own_signal_stack_note_wait(struct own_signal_stack *stack, uintptr_t frame,
                                               uintptr_t returns, const sigset_t *mask) {
     atomic_store_explicit(&stack->wait_frame, 0, memory_order_relaxed);
-    /* both fences pair with the order in which a handler of this thread, the only reader, finds the
-     * stores */
+    /* both fences keep the order of the stores for a handler of this thread, the only reader */
     atomic_signal_fence(memory_order_seq_cst);
     stack->wait_return = returns;
     stack->wait_mask = mask;

@@ -25,7 +25,9 @@ static struct stack_range current_signal_stack(uintptr_t sp) {
     return result == 0 ? own_signal_stacks_range(&stack, sp) : (struct stack_range){0, 0};
 }
 
-/* Fills in the range of the stack that the helper needs; the sample table copies the bytes. */
+/* Fills in the registers and the range of the stack that the helper needs; the sample table copies
+ * the bytes. Returns false if the stack pointer is not on the thread's own stack, or if the table
+ * has its STACK_COPIES_PER_TABLE copies. */
 static bool prepare_copy(const uint64_t registers[REGISTER_COUNT], const struct unwind *unwind,
                          const struct thread_state *thread, struct stack_copy *copy) {
     const uintptr_t sp = registers[REGISTER_SP];
@@ -105,7 +107,8 @@ static const struct sample_context *count_context(struct thread_state *thread,
     return outcome == CONTEXT_READ || outcome == CONTEXT_CUT ? context : NULL;
 }
 
-/* Reads the calling thread's context. */
+/* Reads the calling thread's context. Returns NULL if it has none or it cannot be read, which is
+ * counted. */
 static const struct sample_context *read_current_context(const struct recorder *recorder,
                                                          struct thread_state *thread) {
     const enum context_outcome outcome =
@@ -129,9 +132,9 @@ const struct sample_context *record_context_of(const struct recorder *recorder,
     return count_context(thread, outcome, room);
 }
 
-/* Returns the range that may hold the interpreter loops of this thread: above the stack pointer of
- * the present stack. If a signal handler interrupted a loop, that loop may be above or below the
- * handler. */
+/* Returns the range of addresses that may hold the interpreter loops of this thread: from `sp` to
+ * the end of the thread's own stack. On the signal stack it is the whole own stack, because the
+ * interrupted code may be anywhere on it; on any other stack it is every address from `sp` on. */
 static struct stack_range loops_of(const struct unwind *unwind, uintptr_t sp) {
     const struct stack_range own = unwind->thread_stack;
     if (stack_range_has(own, sp))
@@ -191,7 +194,8 @@ static enum unwind_end record_walk(const struct recorder *recorder, struct threa
     return end;
 }
 
-/* Marks a stack that was cut. Returns true if it was cut because it is a foreign stack. */
+/* Marks and counts a stack whose walk could not continue; a stack at the limit of frames is not
+ * one. Returns true if it counts as DROP_FOREIGN_STACK. */
 static bool mark_cut(struct thread_state *thread, const struct unwind *unwind, enum unwind_end end,
                      struct sample *sample) {
     if (end == UNWIND_COMPLETE || end == UNWIND_DEPTH)
@@ -204,10 +208,10 @@ static bool mark_cut(struct thread_state *thread, const struct unwind *unwind, e
     return why == DROP_FOREIGN_STACK;
 }
 
-/* Replaces the frames of fork handlers. A timer that expires while fork() copies the process is
- * pending until the profiler's fork handler unblocks its signal: the CPU time is that of fork().
- * The frame listed first is libc's function that runs fork handlers, because the profiler's own are
- * not listed. */
+/* Drops the innermost frame, so that the sample is one of fork(). A timer that expires while fork()
+ * copies the process has its signal pending until the profiler's fork handler unblocks the signal:
+ * the CPU time is that of fork(). The profiler's own frames are not listed, so the innermost frame
+ * is libc's function that runs fork handlers. */
 static void leave_out_fork_handlers(struct sample *sample) {
     if (sample->frame_count < 2)
         return;

@@ -29,20 +29,23 @@ struct recorder {
 };
 
 /* Unwinds from `registers` into the calling thread's buffer and records the sample. The caller sets
- * kind and values of `sample`; the call adds the frames. `signal_stack` may be empty. Returns
- * false, and counts a drop, if the sample was lost. Context: any, profiler_tls.inside set.
- * Async-signal-safe: yes. */
+ * kind and values of `sample`; the call adds the frames and the context. If `signal_stack` is
+ * empty, the kernel is queried for the stack when the thread is not on its own. `*end`: set to the
+ * reason why the walk ended. Returns false, and counts a drop, if the sample was lost. Context:
+ * any, profiler_tls.inside set. Async-signal-safe: yes. */
 bool record_stack(const struct recorder *recorder, struct thread_state *thread,
                   const uint64_t registers[REGISTER_COUNT], struct stack_range signal_stack,
                   struct sample *sample, enum unwind_end *end);
 
-/* Unwinds as record_stack() does from a malloc, and adds the frames to `sample`, but does not
- * record it. Context: as record_stack(). */
+/* Unwinds as record_stack() does, and adds the frames to `sample`, but neither a context nor a copy
+ * of the stack, and does not record the sample. Counts a stack that was cut. Context: as
+ * record_stack(). */
 void record_frames(const struct recorder *recorder, struct thread_state *thread,
                    const uint64_t registers[REGISTER_COUNT], struct sample *sample);
 
-/* Reads the present context of another thread into `*room`. Returns NULL if there is none, or if it
- * cannot be read, which is counted. Context: the helper. */
+/* Reads the present context of another thread into `*room`, and returns `room`. Returns NULL if the
+ * thread has no context or has retired, or if the context cannot be read, which is counted.
+ * Context: the helper. */
 const struct sample_context *record_context_of(const struct recorder *recorder,
                                                struct thread_state *thread,
                                                struct sample_context *room);
@@ -52,14 +55,14 @@ const struct sample_context *record_context_of(const struct recorder *recorder,
 bool record_profiler_time(const struct recorder *recorder, struct thread_state *thread,
                           struct sample *sample);
 
-/* Records the CPU time of the calling thread since its last sample. Without this record totals
- * would be too small: the kernel's tick never finds most threads that run for 2 ms. The time goes
- * to the start routine, which is no longer on the stack, and its callers, which are. Context: the
- * thread itself, calm, profiler_tls.inside set. */
+/* Records the charged CPU time of the calling thread since its last sample. Without this record
+ * totals would be too small: the kernel's tick never finds most threads that run for 2 ms. The
+ * recorded stack is the start routine, which has returned, and its callers, which are still on the
+ * stack. Context: the thread itself, calm, profiler_tls.inside set. */
 void record_remainder(const struct recorder *recorder, struct thread_state *thread);
 
-/* Records `nano` off CPU of the calling thread that no poll of the helper has found, with the stack
- * of record_remainder(). Context: as record_remainder(). */
+/* Records `nano` nanoseconds off CPU of the calling thread that no poll of the helper has found,
+ * with the stack of record_remainder(). Context: as record_remainder(). */
 void record_unseen_wait(const struct recorder *recorder, struct thread_state *thread,
                         uint64_t nano);
 

@@ -2,8 +2,9 @@
  * thread, flags, interval, stack, context, wait) to sums, in chunks of the pool.
  *
  * Only the owning thread writes and only the helper reads; the generations of thread_table.h keep
- * the two apart, so no field here is atomic. Buckets hold references to records in the same chunks:
- * chunk number << CHUNK_BITS | offset. A record never moves; an empty table owns no memory.
+ * the two apart. So no access here is atomic, except that of `last_cpu`, which the helper reads
+ * while the owner adds. Buckets hold references to records in the same chunks: chunk number <<
+ * CHUNK_BITS | offset. A record never moves; an empty table owns no memory.
  */
 #ifndef OTELPROF_SAMPLE_TABLE_H
 #define OTELPROF_SAMPLE_TABLE_H
@@ -26,9 +27,9 @@ struct sample_table {
  * records before all samples. */
 enum { RECORD_THREAD_NAME = 100, THREAD_NAME_WORDS = 2 };
 
-/* Marks a record that is a context, in the words of `frames`, to which samples of the table refer.
- * Instead of values it has the times of these samples. Contexts are stored once, and not visited by
- * themselves. */
+/* Marks a record that is a context, to which samples of the table refer. Its `frames` hold the
+ * words of the context, and instead of values it has the times of these samples. Each context is
+ * stored once, and not visited by itself. */
 enum { RECORD_CONTEXT = 101 };
 
 /* Marks a record that is the wait of samples, stored like a RECORD_CONTEXT. */
@@ -71,8 +72,8 @@ bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
 uint32_t sample_table_keep(struct sample_table *table, struct chunk_pool *pool,
                            const struct sample *sample);
 
-/* Returns the record of the CPU sample that was added last; 0: no such sample since the table was
- * drained. Context: the helper, while the owner continues to add. */
+/* Returns the reference of the CPU sample with frames that was added last; 0: there was none since
+ * the table was drained. Context: the helper, while the owner continues to add. */
 static inline uint32_t sample_table_last_cpu(const struct sample_table *table) {
     /* pairs with the release in sample_table_keep() */
     return __atomic_load_n(&table->last_cpu, __ATOMIC_ACQUIRE);
@@ -82,7 +83,8 @@ static inline uint32_t sample_table_last_cpu(const struct sample_table *table) {
  * until the table is drained. Context: the thread that drains the table. */
 struct sample sample_table_stack_at(const struct chunk_pool *pool, uint32_t reference);
 
-/* Calls `visit` for each record, names first, then frees all memory. Context: the helper. */
+/* Calls `visit` for each record of a thread's name, then for each sample; then frees all memory.
+ * Context: the helper. */
 void sample_table_drain(struct sample_table *table, struct chunk_pool *pool,
                         void (*visit)(void *arg, const struct sample *sample), void *arg);
 

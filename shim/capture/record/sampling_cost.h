@@ -93,7 +93,8 @@ struct sampling_costs {
 
 struct thread_table;
 
-/* Updates the totals since the start of the process. Context: the helper. */
+/* Updates the prices and sums, and sets `now` to the totals since the start of process `pid`.
+ * Context: the helper. */
 void sampling_costs_update(struct sampling_costs *costs, const struct thread_table *threads,
                            pid_t pid, struct sampling_cost now[static SAMPLINGS]);
 

@@ -60,7 +60,8 @@ static bool slot_segment_ready(struct thread_table *table, uint32_t index) {
 
 /* --- lists of slots: stacks whose head carries a tag against the ABA problem (Treiber 1986) --- */
 
-/* Pairs with the release in slot_push(): what the slot's former owner did to it is done. */
+/* Takes the slot that was pushed last; NULL: the list is empty. Pairs with the release in
+ * slot_push(): the writes of the slot's former owner are seen. */
 static struct thread_state *slot_pop(const struct thread_table *table, _Atomic uint64_t *list) {
     uint64_t head = atomic_load_explicit(list, memory_order_acquire);
     while ((uint32_t)head != 0) {
@@ -173,7 +174,8 @@ void thread_table_sweep(struct thread_table *table, uint32_t limit,
 
 bool thread_table_is_emptied(struct thread_table *table) {
     struct thread_state *const first = thread_table_at(table, 0);
-    /* clears the page before it is read, because a page that is read first is mapped twice */
+    /* writes to the page without a change before it is read, because the kernel maps a page twice
+     * that is read first and written later */
     if (first)
         atomic_fetch_or_explicit(&first->tid, 0, memory_order_relaxed);
     return first && !first->frames;
@@ -256,7 +258,7 @@ void thread_table_harvest(struct thread_table *table,
     for (uint32_t i = 0; i < count; i++) {
         struct thread_state *const thread = thread_table_at(table, i);
         const uint32_t now = atomic_load_explicit(&thread->generation, memory_order_relaxed);
-        /* visits the records first that an earlier harvest had to leave; pairs with the stores of
+        /* first visits the records that an earlier harvest had to leave; pairs with the stores of
          * `using` in thread_record() */
         if (has_records(thread, 1 - now) &&
             atomic_load_explicit(&thread->using, memory_order_seq_cst) != 1 + (1 - now))

@@ -115,7 +115,7 @@ struct thread_local_state {
     uint8_t unloads;     /* number of dlclose() calls that this thread is inside */
     /* this is the helper, or a thread of its libraries: its work is not the application's */
     bool is_profiler_thread;
-    /* whether the loader was in use when this thread began to fork: loader_state.h */
+    /* the loader was in use when this thread began to fork: loader_state.h */
     bool loader_in_use;
     /* the profiler holds the lock of registered_tables.h around a fork */
     bool tables_locked;
@@ -156,7 +156,7 @@ struct thread_table {
 
 void thread_table_init(struct thread_table *table, uint32_t max_depth);
 
-/* Returns the memory for the first threads and their first samples, for
+/* Returns the number of bytes for the first threads and their first samples, for
  * profiler_memory_map_ahead(). Context: any. */
 size_t thread_table_first_bytes(const struct thread_table *table);
 
@@ -179,12 +179,14 @@ void thread_table_sweep(struct thread_table *table, uint32_t limit,
 /* Returns true if the kernel no longer knows the thread of this slot. Context: any. */
 bool thread_has_ended(const struct thread_state *thread);
 
-/* Adds a sample to the thread's current generation. Context: the owner, with profiler_tls.inside
- * set. Async-signal-safe: yes. */
+/* Adds a sample to the thread's current generation. Returns false if there is no memory for it.
+ * Context: the owner, with profiler_tls.inside set. Async-signal-safe: yes. */
 bool thread_record(struct thread_table *table, struct thread_state *thread,
                    const struct sample *sample);
 
-/* Flips the generation of each thread and visits its records. Context: the helper. */
+/* Flips the generation of each thread that has records, visits the records, and frees their memory.
+ * Records stay for the next harvest if their thread does not leave the old generation in time.
+ * Context: the helper. */
 void thread_table_harvest(struct thread_table *table,
                           void (*visit)(void *arg, const struct sample *sample), void *arg);
 
@@ -217,7 +219,8 @@ static inline bool thread_is_wiped(const struct thread_state *thread) {
     return atomic_load_explicit(&thread->tid, memory_order_relaxed) == 0;
 }
 
-/* Returns the slot of index `index`, or NULL if none was ever used there. */
+/* Returns the slot of index `index`, which may never have been used; NULL: the memory of its
+ * segment was never mapped. */
 struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index);
 
 static inline uint32_t thread_table_count(const struct thread_table *table) {
@@ -239,8 +242,8 @@ static inline void thread_end_sample(struct thread_state *thread) {
     atomic_store_explicit(&thread->samples_now, false, memory_order_release);
 }
 
-/* Prevents new samples, and waits, for a second or more, until the samples in progress have ended.
- * Context: calm. */
+/* Prevents new samples, and waits until the samples in progress have ended, for at most 20,000
+ * rounds of wait.h, which take a second or more. Context: calm. */
 void thread_table_close(struct thread_table *table);
 
 /* Counts a recorded sample. Context: the owner. Async-signal-safe: yes. */

@@ -42,13 +42,14 @@ static uint32_t *tid_place(const struct tid_set *set, uint32_t tid) {
     return &set->tids[i];
 }
 
-/* Reads the id before whatever count_thread() reads next; pairs with the store in
- * thread_begin(). */
+/* Returns the id of the slot's thread, or 0. The acquire orders this read before the next reads of
+ * count_thread(); pairs with the store in thread_begin(). */
 static uint32_t tid_at(const struct thread_table *table, uint32_t index) {
     return atomic_load_explicit(&thread_table_at(table, index)->tid, memory_order_acquire);
 }
 
-/* Opens a set for `count` threads; half of it stays free. */
+/* Opens a set with the ids of the table's first `count` slots; half of it stays free. Returns false
+ * if there is no memory. */
 static bool open_set(struct tid_set *set, const struct thread_table *table, uint32_t count) {
     uint32_t places = PAGE_BYTES / sizeof *set->tids;
     while (places < 2 * count)
@@ -101,9 +102,10 @@ struct count {
     const struct thread_table *known;
 };
 
-/* Reads in this order: clock, table, existence. A thread of the table registers before it has used
- * so much CPU time, and leaves its slot after its end. So a thread that had used the time and that
- * exists still is in the table in between, or never registers. */
+/* Reads in this order: the thread's clock, the table, the thread's existence. A thread of the table
+ * registers before it has used USED_NANO, and leaves its slot after its end. So if the thread had
+ * used that time at the first read, and exists at the last, then it was in the table at the second,
+ * or it never registers. */
 static void count_thread(void *arg, uint32_t tid) {
     const struct count *const count = arg;
     struct unknown_threads *const unknown = count->unknown;

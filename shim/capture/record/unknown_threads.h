@@ -25,8 +25,8 @@ struct unknown_threads {
 };
 
 /* Visits the unknown threads that exist now, even those that have used no CPU time. Checks at most
- * 4,096 threads, and none if the kernel counts as many as the table. Context: the helper, after
- * ended threads were swept. */
+ * some 4,096 threads. Checks none if the kernel counts only the table's threads and the helper, or
+ * if there is no memory. Context: the helper, after ended threads were swept. */
 void unknown_threads_visit(const struct thread_table *known, void (*visit)(void *arg, uint32_t tid),
                            void *arg);
 

@@ -1,4 +1,4 @@
-/* Defines the wait slot of a thread, which its hooks publish before a call that may block.
+/* Defines the wait slot of a thread, which the thread's hooks publish before a call that may block.
  */
 #ifndef OTELPROF_WAIT_SLOT_H
 #define OTELPROF_WAIT_SLOT_H
@@ -24,7 +24,7 @@ enum lock_layout {
     LOCK_RWLOCK = 1 << 8, /* pthread_rwlock_t */
     /* a futex word that has the holder's thread id, as the kernel defines it (futex(2)) */
     LOCK_PI_FUTEX = 2 << 8,
-    LOCK_SILENT = 3 << 8, /* LOCK_SILENT */
+    LOCK_SILENT = 3 << 8, /* the memory does not show the holder, or cannot be read */
 };
 
 static inline enum wait_kind wait_slot_kind(uint32_t kind) {
@@ -43,8 +43,9 @@ struct hook_caller {
 
 #define WAIT_SLOT_RELAXED memory_order_relaxed
 
-/* Writes the fields, which are consistent even if a handler interrupts, and returns the slot's
- * number. Does not publish the slot yet. */
+/* Writes the fields, and returns the slot's number. Does not publish the slot yet. If a handler
+ * interrupts and writes the slot, too, the slot has another number afterwards, and its fields may
+ * be mixed: the caller must check the number. */
 static inline uint64_t wait_slot_write(struct wait_slot *slot, const struct hook_caller *caller,
                                        enum wait_kind kind, uint64_t object) {
     const uint64_t number = (atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED) | 1) + 1;
@@ -60,7 +61,8 @@ static inline uint64_t wait_slot_write(struct wait_slot *slot, const struct hook
     return number;
 }
 
-/* Kept out of line, because a loop costs the fast path registers. */
+/* Repeats wait_slot_write() until no handler interrupts it. Kept out of line, because a loop costs
+ * the fast path registers. */
 __attribute__((noinline, cold, unused)) static uint64_t
 wait_slot_write_again(struct wait_slot *slot, struct hook_caller caller, enum wait_kind kind,
                       uint64_t object) {
@@ -82,7 +84,7 @@ static inline void wait_slot_begin(struct wait_slot *slot, const struct hook_cal
     atomic_store_explicit(&slot->sequence, number + 1, memory_order_release);
 }
 
-/* Clears the slot. Context: as wait_slot_begin(). */
+/* Ends the publication of the slot: its number becomes even. Context: as wait_slot_begin(). */
 static inline void wait_slot_end(struct wait_slot *slot) {
     const uint64_t number = atomic_load_explicit(&slot->sequence, WAIT_SLOT_RELAXED);
     /* pairs with the acquire loads of the number in wait_observe.c */

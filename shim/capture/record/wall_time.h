@@ -60,7 +60,8 @@ static inline uint64_t wall_present(const struct wall_time *wall, uint64_t now) 
 }
 
 /* Returns the time off CPU until `now` of a thread that has used `cpu_ns` and was delayed for
- * `delay_ns`. 0 if the clocks disagree. Context: any. Async-signal-safe: yes. */
+ * `delay_ns`. Returns 0 if no account is kept, or if the clocks disagree. Context: any.
+ * Async-signal-safe: yes. */
 static inline uint64_t wall_off_nano(const struct wall_time *wall, uint64_t now, uint64_t cpu_ns,
                                      uint64_t delay_ns) {
     const uint64_t spent =
@@ -71,8 +72,8 @@ static inline uint64_t wall_off_nano(const struct wall_time *wall, uint64_t now,
     return wall->begun_ns && lived > spent ? lived - spent : 0;
 }
 
-/* Takes the time off CPU up to `off` that is not accounted yet. Returns 0 if there is none, or if
- * the thread has ended. Context: any. Async-signal-safe: yes. */
+/* Takes the time off CPU up to `off` that is not accounted yet, and returns it. Returns 0 if there
+ * is none, or if the thread has ended. Context: any. Async-signal-safe: yes. */
 static inline uint64_t wall_take(struct wall_time *wall, uint64_t off) {
     uint64_t accounted_ns = atomic_load_explicit(&wall->accounted_ns, memory_order_relaxed);
     while (accounted_ns < off) /* skips the loop if the value is WALL_ENDED */
@@ -99,8 +100,8 @@ static inline uint64_t wall_take_rest(struct wall_time *wall, uint64_t off) {
     return accounted_ns < off ? off - accounted_ns : 0;
 }
 
-/* Gives back time for whose sample there was no memory; the next sample takes it. Context: the
- * helper. */
+/* Gives back time that was taken for a sample, if there was no memory for the sample; the next
+ * sample takes the time. Does nothing if the account is closed. Context: the helper. */
 static inline void wall_give_back(struct wall_time *wall, uint64_t taken) {
     uint64_t accounted_ns = atomic_load_explicit(&wall->accounted_ns, memory_order_relaxed);
     while (accounted_ns != WALL_ENDED && accounted_ns >= taken)
