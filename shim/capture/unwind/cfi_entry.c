@@ -24,9 +24,9 @@ static struct reader reader_at(const struct cfi_tables *tables, uintptr_t place)
     return (struct reader){place, range.end, place < range.start};
 }
 
-/* Accepts .eh_frame_hdr in the form that every linker writes: version 1, a count in 4 bytes, and a
- * sorted table of pairs of 4-byte offsets from the header. A header in another form is not
- * searched. */
+/* Searches the table for the first function that starts beyond `pc`. Returns false if the header
+ * cannot be read, or does not have the form that every linker writes: version 1, a count that is
+ * not 0, and a sorted table of pairs of 4-byte offsets from the header. */
 static bool cfi_search_table(const struct cfi_tables *tables, uintptr_t pc,
                              struct search_table *table) {
     struct reader r = reader_at(tables, tables->header);
@@ -60,7 +60,8 @@ static uintptr_t at_offset(const struct cfi_tables *tables, int32_t offset) {
     return tables->header + (uintptr_t)(intptr_t)offset;
 }
 
-/* Opens the entry at `place`: its bytes after the length. */
+/* Returns a reader of the bytes after the length of the entry at `place`. The reader has failed if
+ * the entry ends the section, or cannot be read. */
 static struct reader cfi_entry_open_entry(const struct cfi_tables *tables, uintptr_t place) {
     struct reader r = reader_at(tables, place);
     uint64_t length = read_unsigned(&r, 4);

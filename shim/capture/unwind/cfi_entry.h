@@ -1,5 +1,6 @@
-/* Reads the entries of unwind tables: finds the frame description (FDE) that covers a pc, and its
- * rule with its common information (CIE) before any call frame instruction is executed.
+/* Reads the entries of unwind tables: finds the frame description (FDE) of a pc, and parses its
+ * fields and those of its common information (CIE). Then cfi.c executes their call frame
+ * instructions.
  *
  * Sources: LSB 5.0 core, 10.6 (.eh_frame, .eh_frame_hdr); DWARF 5, 6.4.1.
  * Context: any. Async-signal-safe: yes.
@@ -37,7 +38,8 @@ bool cfi_entry_before(const struct cfi_tables *tables, uintptr_t pc, struct fde 
 /* Reads the FDE at `place`. Returns false if there is no FDE, or if it cannot be read. */
 bool cfi_entry_at(const struct cfi_tables *tables, uintptr_t place, struct fde *fde);
 
-/* Returns the entry's rule for `pc`. Its expressions may be read within `tables`. */
+/* Returns the entry's rule for `pc`; RULE_NONE: the entry does not cover `pc`. The entry's
+ * expressions may be read within `tables`. */
 struct rule cfi_entry_rule(const struct cfi_tables *tables, const struct fde *fde, uintptr_t pc);
 
 #endif

@@ -19,8 +19,8 @@ struct cfi_value {
 };
 
 /* Evaluates the expression at `place` (its length, then its bytes), and reads no further than
- * `end`. Returns false if it has an operation that is not supported. Context: any.
- * Async-signal-safe: yes. */
+ * `end`. Returns false if it has an operation that is not supported, if its bytes reach beyond
+ * `end`, or if it does not leave exactly one value. Context: any. Async-signal-safe: yes. */
 bool cfi_evaluate(uintptr_t place, uintptr_t end, uintptr_t pc, struct cfi_value *result);
 
 #endif

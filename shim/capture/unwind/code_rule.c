@@ -70,7 +70,8 @@ static bool can_read_page(struct search *s, uintptr_t address) {
     return true;
 }
 
-/* Returns the number of bytes that can be read at `at`, at most the longest instruction. */
+/* Returns the number of bytes that may be read at `at`; 0: none. If the kernel was queried, only
+ * the bytes of the longest instruction are certain to be readable. */
 static size_t readable_bytes(struct search *s, uintptr_t at) {
     const struct code_view *const view = s->view;
     if (at < view->low || at >= view->high)
@@ -170,7 +171,8 @@ static bool is_seen(const struct search *s, uintptr_t target) {
     return false;
 }
 
-/* Returns true if the path must be followed. */
+/* Remembers the target of a jump. Returns true if the path from there must be followed: the target
+ * is new, and there is room to remember it. */
 static bool is_new(struct search *s, uintptr_t target) {
     if (is_seen(s, target))
         return false;

@@ -34,6 +34,7 @@ struct rule code_rule(const struct code_view *view, uintptr_t pc);
 static inline bool rule_is_of_record(struct rule rule) {
     return rule.cfa_kind == RULE_RECORD;
 }
+/* Returns true if code_rule() has followed every path to its end, and found none that returns. */
 static inline bool rule_never_returns(struct rule rule) {
     return rule_is_of_record(rule) && rule.fp_kind == FP_LOST;
 }

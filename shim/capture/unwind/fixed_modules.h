@@ -1,11 +1,11 @@
 /* Lists the objects that can never be unloaded: the executable, and the libraries that the loader
  * loaded with it.
  *
- * dlclose() never unmaps them (glibc counts only what dlopen loaded), so a signal handler may read
- * their unwind tables at any time without a call of the loader. An object counts as fixed if it is
- * the executable, the vDSO, libotelprof.so itself, or is DT_NEEDED, directly or not, by one of
- * these. A library that was preloaded beside the profiler is not found in this way, and is treated
- * like a library that may be unloaded.
+ * dlclose() never unmaps them (glibc unmaps only objects that dlopen loaded), so a signal handler
+ * may read their unwind tables at any time without a call of the loader. An object counts as fixed
+ * if it is the executable, the vDSO, libotelprof.so itself, or is DT_NEEDED, directly or not, by
+ * one of these. A library that was preloaded beside the profiler is not found in this way, and is
+ * treated like a library that may be unloaded.
  */
 #ifndef OTELPROF_FIXED_MODULES_H
 #define OTELPROF_FIXED_MODULES_H

@@ -85,7 +85,8 @@ static void join(char *path, const char *directory, const char *name) {
     memcpy(path + left + 1, name, right + 1);
 }
 
-/* Copies the absolute path of an object; the loader's name "" is the executable. */
+/* Copies the absolute path of an object; "": it is not known, or too long. The first object of the
+ * list, which the loader names "", is the executable. */
 static void copy_module_path(const struct builder *b, const struct dl_phdr_info *info, char *path) {
     const char *const name = info->dlpi_name ? info->dlpi_name : "";
     const uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
@@ -178,7 +179,8 @@ static bool is_listed_as(const struct module_snapshot *snapshot, size_t at,
            snapshot->headers[at] == info->dlpi_phdr;
 }
 
-/* Returns false if the counters, which each object of the list has, are those of the snapshot. */
+/* Compares the loader's counters, which come with each object of the list, with the snapshot's.
+ * Returns false if the list need not be read: nothing has changed, or the snapshot is outdated. */
 static bool begin_update(struct update *update, const struct dl_phdr_info *info) {
     const struct module_snapshot *const snapshot = update->builder.snapshot;
     update->adds = info->dlpi_adds;
@@ -199,7 +201,8 @@ static bool grow(struct update *update, const struct dl_phdr_info *info) {
     return is_listed_as(update->builder.snapshot, update->matched++, info);
 }
 
-/* Marks the modules that the list has no longer in front of this object. */
+/* Marks the modules in front of this object that are no longer in the list. Returns false if the
+ * object is not a module of the snapshot. */
 static bool shrink(struct update *update, const struct dl_phdr_info *info) {
     struct module_snapshot *const snapshot = update->builder.snapshot;
     for (; update->matched < update->before; update->matched++) {

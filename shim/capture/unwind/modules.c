@@ -28,8 +28,7 @@ static void begin_interval(struct modules *modules) {
     atomic_fetch_add_explicit(&modules->interval, 1, memory_order_relaxed);
 }
 
-/* Names the two intervals between which a change may have happened: after the first, and no later
- * than the second. */
+/* Names the first and the last interval in which a change may have happened. */
 struct span {
     uint64_t first;
     uint64_t last;
@@ -117,7 +116,7 @@ static void modules_compare(struct modules *modules, const struct module_snapsho
                             struct module_snapshot *taken, struct span span) {
     uint64_t gone = 0;
     size_t place = taken->count - 1;
-    /* until an object is found in the previous snapshot */
+    /* holds until an object is found in the previous snapshot */
     expect_new(modules, taken, 0, span);
     for (size_t i = 0; i < old->count; i++) {
         struct harvest_module *const again = find_again(taken, &place, &old->modules[i]);
@@ -168,8 +167,8 @@ bool modules_start(struct modules *modules) {
     return snapshot != NULL;
 }
 
-/* Frees a replaced snapshot once no thread reads it. If the loader does the lookups, only the
- * helper reads snapshots. */
+/* Frees a replaced snapshot, or keeps it for expire_locked() if a thread may read it. If the loader
+ * does the lookups, only the helper reads snapshots. */
 static void modules_retire(struct modules *modules, struct module_snapshot *old) {
     if (modules->find_object && old != modules->pinned) {
         profiler_memory_unmap(old, old->mapping_size);
@@ -185,7 +184,7 @@ static bool still_current(struct modules *modules) {
     return false;
 }
 
-/* Returns whether no other thread can be reading the snapshot: handlers do so before glibc 2.35,
+/* Returns true if no other thread reads the snapshot. Handlers read snapshots before glibc 2.35,
  * and the helper reads the pinned one. */
 static bool is_unread(const struct modules *modules, const struct module_snapshot *snapshot) {
     return modules->find_object && snapshot != modules->pinned;
@@ -241,9 +240,9 @@ static bool replace_locked(struct modules *modules, struct module_snapshot *old)
 }
 
 /* Makes the newest snapshot current if the loader's counters have changed. An object that was
- * loaded since the last snapshot counts as loaded from then on; an object that was unloaded since
- * then counts as loaded until now. Returns true if an object was unloaded, or if there is no memory
- * for a new snapshot. */
+ * loaded since the last snapshot counts as loaded from that snapshot on; an object that was
+ * unloaded since the last snapshot counts as loaded until now. Returns true if an object was
+ * unloaded, or if there is no memory for a new snapshot. */
 static bool refresh_locked(struct modules *modules) {
     struct module_snapshot *const old = atomic_load(&modules->current);
     if (is_unread(modules, old)) {
@@ -275,9 +274,9 @@ static bool modules_lock_soon(struct modules *modules) {
     return wait_for_rounds(modules_try_lock, modules, LOCK_ROUNDS);
 }
 
-/* Takes a snapshot under the lock. A thread of the program keeps its signals blocked while it holds
- * the lock: otherwise the handler of a fatal signal could wait for the helper, and the helper for
- * the lock. */
+/* Describes the state of a thread that takes a snapshot. A thread of the program keeps its signals
+ * blocked while it holds the lock: otherwise the handler of a fatal signal could wait for the
+ * helper, and the helper for the lock. */
 struct refresh {
     bool locked;
     bool inside; /* the loader's locks are held, too */
@@ -285,10 +284,10 @@ struct refresh {
     signal_mask before;
 };
 
-/* Takes the loader's locks, too: in glibc dl_iterate_phdr() may follow a null pointer while
- * another thread loads an object with thread-local variables (_dl_tls_get_addr_soft: the object has
- * a module number for which there is no entry yet). Never waits for one lock with the other one
- * held. */
+/* Takes the lock, and the loader's locks, too: in glibc dl_iterate_phdr() may follow a null pointer
+ * while another thread loads an object with thread-local variables (_dl_tls_get_addr_soft: the
+ * object has a module number for which there is no entry yet). Never waits for one lock with the
+ * other one held. */
 static bool modules_try_enter(void *modules) {
     if (!modules_try_lock(modules))
         return false;
@@ -298,8 +297,8 @@ static bool modules_try_enter(void *modules) {
     return false;
 }
 
-/* If another thread stays inside the loader, in a library's constructor perhaps, takes the own lock
- * alone. */
+/* Takes the own lock and the loader's. Takes neither if another thread stays inside the loader, in
+ * a library's constructor perhaps; then the caller takes the own lock alone. */
 static void refresh_enter(struct refresh *refresh, struct modules *modules) {
     refresh->locked = wait_for_rounds(modules_try_enter, modules, LOCK_ROUNDS);
     refresh->inside = refresh->locked && loader_state_is_known();
@@ -323,8 +322,8 @@ static void end_refresh(struct modules *modules, const struct refresh *refresh) 
         signals_restore(&refresh->before);
 }
 
-/* Does as begin_refresh(), on the helper, whose signals are blocked, and which waits for the own
- * lock. */
+/* Works as begin_refresh(), but on the helper: its signals are blocked already, and it waits for
+ * the own lock without a bound. */
 static struct refresh begin_refresh_on_helper(struct modules *modules) {
     struct refresh refresh = {.before = 0};
     refresh_enter(&refresh, modules);
@@ -445,7 +444,7 @@ void modules_after_fork(struct modules *modules, uint32_t own_unloads) {
 /* --- lookup --- */
 
 const struct harvest_module *modules_find(const struct modules *modules, uintptr_t pc) {
-    /* pairs with the release in refresh_locked() */
+    /* pairs with the releases in modules_start() and replace_locked() */
     const struct module_snapshot *const snapshot =
         atomic_load_explicit(&modules->current, memory_order_acquire);
     for (size_t i = 0; snapshot && i < snapshot->count; i++) {

@@ -69,7 +69,7 @@ struct modules {
 
 enum modules_result {
     MODULES_NONE,     /* no loaded object spans the pc: generated code, or no code */
-    MODULES_FOUND,    /* tables->header is 0 if the object has none */
+    MODULES_FOUND,    /* tables->header is 0 if the object has no tables that may be read */
     MODULES_CHANGING, /* a library is being unloaded: not now */
 };
 
@@ -78,7 +78,8 @@ bool modules_start(struct modules *modules);
 
 /* Takes a new snapshot if the loader's counters have changed. Gives up if another thread is taking
  * a snapshot and does not finish in time. Returns true if an object was unloaded since the last
- * snapshot. Context: calm; takes the loader's lock. */
+ * snapshot, or if that is not known, because the call gave up or found no memory. Context: calm;
+ * takes the loader's lock. */
 bool modules_refresh(struct modules *modules);
 
 /* Takes a snapshot as modules_refresh() does, before an object may be unloaded, and begins a new
@@ -109,13 +110,15 @@ static inline uint64_t modules_interval(const struct modules *modules) {
 }
 
 /* Begin and end an unload, around dlclose(). The first function keeps new readers from objects that
- * may be unloaded, and waits for present readers, at most a tenth of a second. Context: calm. */
+ * may be unloaded, and waits for present readers, for at most 2,000 rounds of wait.h, which take
+ * 0.1 s or more. Context: calm. */
 void modules_begin_unload(struct modules *modules);
 void modules_end_unload(struct modules *modules);
 
 /* Take and release the lock around fork(), so that a child does not inherit the loader's lock from
- * a thread that takes a snapshot. Waits at most a tenth of a second. If modules_begin_fork()
- * returns true, the parent must call modules_end_fork(). Context: calm. */
+ * a thread that takes a snapshot. Waits for at most 2,000 rounds of wait.h, which take 0.1 s or
+ * more, then returns false. If modules_begin_fork() returns true, the parent must call
+ * modules_end_fork(). Context: calm. */
 bool modules_begin_fork(struct modules *modules);
 void modules_end_fork(struct modules *modules);
 

@@ -19,7 +19,7 @@ struct registered_section registered_section_at(uintptr_t begin, uintptr_t data_
         .at = begin, .tables = {.header = data_base, .start = begin, .end = page}};
 }
 
-/* Describes an entry: its length, and the address from which the length counts. */
+/* Describes an entry: the bytes behind its length. */
 struct entry {
     uintptr_t id; /* address of the CIE's or the FDE's first field */
     uintptr_t end;
@@ -44,7 +44,8 @@ static bool registered_section_open_entry(struct registered_section *section, st
     return read_up_to(&section->tables, entry->end);
 }
 
-/* Includes the common information of an entry that was registered alone; it precedes the entry. */
+/* Extends the readable range to the common information at `place` of an entry that was registered
+ * alone; the common information precedes the entry. Returns false if it cannot be read. */
 static bool include_common(struct registered_section *section, uintptr_t place) {
     const uintptr_t page = place & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
     struct cfi_tables before = {.start = place, .end = page};

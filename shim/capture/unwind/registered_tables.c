@@ -249,7 +249,8 @@ void registered_tables_after_fork(struct registered_tables *tables, bool is_whol
 
 /* --- lookup --- */
 
-/* Searches the newest registration first. */
+/* Returns the function around `pc`, and its registration, from the list of one page, newest first.
+ * NULL: none of the first STEPS_MOST entries has it. */
 static const struct registered_function *find_on_page(struct registered_index *index,
                                                       unsigned level, uintptr_t pc,
                                                       struct registration **found) {
@@ -262,7 +263,8 @@ static const struct registered_function *find_on_page(struct registered_index *i
             *found = place->registration;
             return f;
         }
-        /* pairs with the store of the first place of the list, which came after this one */
+        /* pairs with the store in registered_tables_unlist(); a place that was published before the
+         * first place of the list is seen with that first place */
         place = atomic_load_explicit(&place->next, memory_order_acquire);
     }
     return NULL;

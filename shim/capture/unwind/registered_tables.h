@@ -34,14 +34,14 @@ struct registered_tables {
     _Atomic bool is_off;                      /* the index cannot be trusted any more, for ever */
     /* number of threads that are finding or using a function */
     _Atomic uint32_t readers;
-    /* number of registrations that were refused for lack of room */
+    /* number of registrations that found no room, or did not get the lock in time */
     _Atomic uint32_t refused;
 };
 
 /* Records that `begin` was registered; registered_section.h explains `begin` and `data_base`. Code
  * in `modules` is skipped, because objects have tables of their own. An earlier registration of the
- * same address is replaced. Cost: about 1 µs, and 0.1 µs for each function. Context: calm. errno is
- * preserved. */
+ * same address is replaced. A registration that finds no room or no lock counts in `refused`. Cost:
+ * about 1 µs, and 0.1 µs for each function. Context: calm. errno is preserved. */
 void registered_tables_add(struct registered_tables *tables, struct rule_cache *rules,
                            const struct modules *modules, uintptr_t begin, uintptr_t data_base);
 

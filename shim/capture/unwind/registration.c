@@ -156,7 +156,8 @@ static void registration_sort(struct registered_function *functions, uint32_t co
 
 /* --- pages of a registration --- */
 
-/* Lists each page of the sorted functions, as far as there is room, and returns their number. */
+/* Lists each page of the sorted functions, and returns their number. If there is no room for all
+ * pages, returns a number beyond `place_room`. */
 static uint32_t list_pages(const struct registration *r, unsigned level) {
     uint32_t count = 0;
     uintptr_t last = UINTPTR_MAX;

@@ -73,7 +73,8 @@ static inline uintptr_t registered_page(uintptr_t address, unsigned level) {
 bool registration_measure(struct registered_section section, struct registration *counts,
                           uintptr_t *first);
 
-/* Copies the section into the measured room; NULL: no memory. Context: as table_blocks_take(). */
+/* Copies the section into the measured room. NULL: there is no memory, the functions are too far
+ * apart for a list of pages, or no function is left. Context: as table_blocks_take(). */
 struct registration *registration_copy(struct table_blocks *blocks,
                                        const struct registered_section *section,
                                        const struct registration *counts);

@@ -193,8 +193,8 @@ static inline void rule_cache_end_pause(struct rule_cache *cache, uint64_t pause
 }
 
 /* Begins a store of a rule that was computed in the generation `generation`. Returns false if the
- * rule is too late: its address may belong to another library by now. rule_cache_end_store() must
- * follow in both cases. */
+ * cache is being emptied, or if the rule is too late: its address may belong to another library by
+ * now. rule_cache_end_store() must follow in all cases. */
 static inline bool rule_cache_begin_store(struct rule_cache *cache, uint64_t generation) {
     /* pairs with the compare-and-swap in rule_cache_end_pause(), which fails from here on */
     return !(atomic_fetch_add(&cache->writers, 1) & RULE_EMPTYING) &&
@@ -205,8 +205,10 @@ static inline void rule_cache_end_store(struct rule_cache *cache) {
     atomic_fetch_sub(&cache->writers, 1); /* pairs with rule_cache_end_pause() */
 }
 
-/* Stores the rule, unless it does not fit into a word (only rules of frames beyond 64 KiB do not).
- * `generation` was read before the rule was computed. Context: any. Async-signal-safe: yes. */
+/* Stores the rule, unless the generation has changed, or the rule does not fit into a word: the
+ * frame is larger than 64 KiB, or saves the frame pointer more than 248 bytes below its CFA. In a
+ * pause tries to end the pause instead. `generation` was read before the rule was computed.
+ * Context: any. Async-signal-safe: yes. */
 static inline void rule_cache_store(struct rule_cache *cache, uint64_t generation,
                                     struct rule_key key, struct rule rule) {
     const uintptr_t place = rule_place(key.address);
@@ -249,8 +251,9 @@ static inline void rule_cache_forget(struct rule_cache *cache, uintptr_t first, 
     }
 }
 
-/* Writes to the page of the key's word if the page is probably not mapped yet, because the kernel
- * maps a page twice that is read first and written later. Context: any. Async-signal-safe: yes. */
+/* Writes to the page of the key's word, without a change. For a page that is probably not mapped
+ * yet, because the kernel maps a page twice that is read first and written later. Context: any.
+ * Async-signal-safe: yes. */
 static inline void rule_cache_touch(struct rule_cache *cache, struct rule_key key) {
     atomic_fetch_or_explicit(&cache->entries[rule_place(key.address)], 0, memory_order_relaxed);
 }

@@ -32,8 +32,8 @@ static bool is_greenlets_file(const char *path) {
     return slash && strnlen(slash, size) == size && memcmp(slash, name, size) == 0;
 }
 
-/* Where the compiler has put inner_bootstrap() into its only caller, that function stands for it.
- */
+/* Compares with inner_bootstrap(). If the compiler has inlined that function, compares with its
+ * only caller, g_initialstub(). */
 bool stack_end_is_greenlets(const struct modules *modules, const struct cfi_tables *tables,
                             uintptr_t pc) {
     struct loaded_object found;

@@ -37,7 +37,8 @@ static inline bool stack_end_is_marked(uintptr_t fp) {
  * yes. */
 bool stack_end_is_laid_out(struct modules *modules, uintptr_t address, uint32_t own_unloads);
 
-/* Implements point 5. Reads the symbols of a file of that name alone. Context: any, between
+/* Implements point 5: returns true if `pc` is in that function. Reads symbols only of an object
+ * whose file is named _greenlet.*. Returns false before glibc 2.35. Context: any, between
  * modules_open() and modules_close(). Async-signal-safe: yes. */
 bool stack_end_is_greenlets(const struct modules *modules, const struct cfi_tables *tables,
                             uintptr_t pc);

@@ -44,7 +44,7 @@ enum {
 bool memory_is_readable(uintptr_t address);
 
 /* Returns true if a range of at most a page can be read, by the pages of its first and last byte.
- * Context and cost: as memory_is_readable(). */
+ * Cost: two calls of memory_is_readable(). Context: as memory_is_readable(). */
 static inline bool memory_range_is_readable(uintptr_t address, size_t bytes) {
     return memory_is_readable(address) && memory_is_readable(address + bytes - 1);
 }
@@ -57,8 +57,8 @@ static inline struct stack_view stack_view_unknown(uintptr_t low) {
     return (struct stack_view){.low = low, .high = UINTPTR_MAX, .page = NO_PAGE};
 }
 
-/* Reads one aligned word. Returns false if it is outside the view. Context: any. Async-signal-safe:
- * yes. */
+/* Reads one word. Returns false if the address is not aligned, or is outside the view, or cannot be
+ * read. Context: any. Async-signal-safe: yes. */
 static inline bool stack_view_read(struct stack_view *view, uintptr_t address, uintptr_t *value) {
     if (address < view->low || address > view->high - sizeof *value || (address & 7))
         return false;

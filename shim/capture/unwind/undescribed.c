@@ -160,8 +160,8 @@ static enum step step_by_frame_record(const struct unwinder *unwinder, struct un
 
 enum { MOST_PUSHED = 6 }; /* so many registers belong to the caller (psABI, figure 3.4) */
 
-/* Returns the address of the first credible return address above the registers that code has pushed
- * at `sp`; 0: there is none. */
+/* Returns the place of the first credible return address above the registers that code has pushed
+ * at `sp`, at most MOST_PUSHED; 0: there is none. */
 static uintptr_t return_above_pushed(const struct unwinder *unwinder, const struct unwind *u,
                                      struct frame *frame, uintptr_t sp) {
     uintptr_t address;
@@ -202,7 +202,7 @@ static enum step step_by_saved_sp(const struct unwinder *unwinder, struct unwind
         uintptr_t sp;
         if (!read_stack(frame, place, &sp))
             return STEP_LOST;
-        /* the value may be any data, and the range of a stack is wider than what is mapped of it */
+        /* the value may be any data, and a part of a stack's range may be unmapped */
         if (sp % 8 || !is_on_known_stack(u, sp) ||
             !memory_range_is_readable(sp, 8 * (MOST_PUSHED + 1)))
             continue;

@@ -137,8 +137,8 @@ static bool is_plain_by_fp(uint64_t word) {
     return word >> PACKED_KIND_SHIFT & 1;
 }
 
-/* Returns the address at which the fast loop must stop, because only the general loop lists an
- * interpreter's functions. */
+/* Returns the address at which the fast loop must stop: the place where an interpreter runs next,
+ * because only the general loop lists an interpreter's functions, or else the end of the stack. */
 static uintptr_t plain_end(const struct unwind *u, const struct frame *frame) {
     const uintptr_t room = frame->stack.high - frame->sp;
     const uintptr_t at = u->interpreter ? u->interpreter->at : 0;

@@ -66,8 +66,9 @@ struct unwind {
     uint32_t own_unloads;
     struct interpreter_frames *interpreter; /* NULL: no interpreter runs on this stack */
     uint32_t count;
-    uintptr_t left_at;   /* where the walk last left a known stack for another stack */
-    bool cold;           /* a rule was not in the cache, so others will be missing, too */
+    uintptr_t left_at; /* where the walk last left a known stack for another stack */
+    /* rules are probably missing in the cache: the caller expects that, or one was missing */
+    bool cold;
     bool foreign_stack;  /* result: the walk crossed a stack that is neither of the two */
     bool crossed_signal; /* result: a signal handler of the application is on the stack */
     /* result: a frame was left by a frame record that its instructions do not confirm, so frames
@@ -92,8 +93,9 @@ static inline bool unwinder_is_profiler(const struct unwinder *unwinder, uintptr
     return pc - unwinder->profiler_start < unwinder->profiler_end - unwinder->profiler_start;
 }
 
-/* Walks from `registers` (REGISTER_PC exact: the interrupted pc). Cost: about 5 ns a frame warm,
- * 0.5 µs cold. Context: any. Async-signal-safe: yes. */
+/* Walks from `registers`, and lists `count` frames. REGISTER_PC is the interrupted pc; with
+ * `from_caller` it is a return address. Returns the reason why the walk ended. Cost: about 5 ns a
+ * frame warm, 0.5 µs cold. Context: any. Async-signal-safe: yes. */
 enum unwind_end unwind_walk(const struct unwinder *unwinder,
                             const uint64_t registers[REGISTER_COUNT], struct unwind *unwind);
 

@@ -70,8 +70,8 @@ static inline bool restore_fp(struct frame *frame, struct rule rule, uintptr_t c
     case FP_SAME:
         return true;
     case FP_AT_CFA:
-        /* memory below the readable red zone means that the frame pointer was just popped, and
-         * still has the value */
+        /* a place below the readable red zone means that the frame pointer was just popped: the
+         * register has the saved value already */
         return cfa + offset < frame->stack.low || load_fp(frame, cfa + offset);
     case FP_AT_FP:
         return frame->fp_known && load_fp(frame, frame->fp + offset);
