@@ -7,8 +7,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* Takes the numbers from the kernel's headers, which older systems have without the newest
- * calls. */
+/* Define the numbers of calls that the kernel's headers lack on older systems. */
 #ifndef __NR_futex_waitv
 #define __NR_futex_waitv 449
 #endif

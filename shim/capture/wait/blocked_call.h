@@ -20,10 +20,10 @@ struct blocked_call {
 };
 
 /* Parses the text of /proc/PID/task/TID/syscall. Returns false if the thread is running or
- * runnable. */
+ * runnable, or if the text has another form. */
 bool blocked_call_parse(const char *text, struct blocked_call *call);
 
-/* Returns the kind of wait that the call makes. */
+/* Returns the kind of wait that the call makes; WAIT_OTHER: the call has no kind of its own. */
 enum wait_kind blocked_call_kind(const struct blocked_call *call);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* Lists the sizes of the copy, in bytes. Most stacks fit into the first size. If a walk ends at the
- * end of the copy, the next size is copied. */
+/* Lists the sizes of the copy, in bytes. Most stacks fit into the first size. If a walk is
+ * truncated or needs libunwind, and the copy is not the whole stack, the next size is copied. */
 static const size_t steps[] = {8 << 10, 64 << 10,
                                BLOCKED_STACK_BYTES - 2 * ARCH_SMALLEST_PAGE_BYTES};
 enum { STEPS = sizeof steps / sizeof *steps };
@@ -140,7 +140,8 @@ static enum unwind_end walk_from_hook(struct blocked_stack *stack, const struct 
 }
 
 /* Returns true if the slot's return address is still on the stack. After a longjmp out of the hook
- * the slot is stale, and the place mostly has another value. */
+ * the slot is stale, and the place mostly has another value. Where calls do not push the return
+ * address, checks only that the place is in the copy. */
 static bool is_in_hook(const struct blocked_stack *stack, const struct hook_caller *hook) {
     const uintptr_t slot = hook->stack_pointer + (uintptr_t)(intptr_t)ARCH_PUSHED_RETURN;
     uintptr_t address;

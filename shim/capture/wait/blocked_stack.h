@@ -39,7 +39,7 @@ struct blocked_stack {
     struct python_threads *python_threads;
     uint8_t *copy; /* BLOCKED_STACK_BYTES; the first page is for memory below the stack pointer */
     struct stack_range copied;
-    uint64_t registers[REGISTER_COUNT]; /* after UNWIND_EXPRESSION: where the copy is read from */
+    uint64_t registers[REGISTER_COUNT]; /* registers with which the last walk began */
     uint64_t *frames;                   /* room for `max` frames */
     uintptr_t ended; /* stack pointer at which the walk from the system call ended */
     uint32_t max;
@@ -53,8 +53,9 @@ struct blocked_stack {
     bool is_doubtful; /* result: the interpreter's frames were inconsistent */
 };
 
-/* Walks the stack of `thread`. The thread may continue meanwhile; the caller must check that it has
- * not. Finds at least one frame. */
+/* Walks the stack of `thread`, and returns the reason why the walk ended. The thread may continue
+ * meanwhile; the caller must check that it has not. Lists at least one frame, even if nothing can
+ * be read. */
 enum unwind_end blocked_stack_walk(struct blocked_stack *stack, const struct unwinder *unwinder,
                                    const struct thread_state *thread,
                                    const struct blocked_place *blocked_place);

@@ -28,7 +28,7 @@ struct contention {
     struct thread_state *thread; /* NULL: this contention is not measured */
     uint64_t start_nano;         /* CLOCK_MONOTONIC; 0: contentions are not sampled */
     uint64_t lock;
-    uint32_t holder;    /* the lock's holder, as lock_holder() returns it */
+    uint32_t holder;    /* the lock's holder at the begin, as lock_holder_here() returns it */
     bool has_wait_slot; /* the thread's wait slot is published for this wait */
 };
 
@@ -45,7 +45,8 @@ struct contention contention_begin(const struct recorder *recorder,
                                    const struct hook_caller *caller, uint32_t what,
                                    const void *lock);
 
-/* Ends the contention, after the call, whatever its result. Context: as contention_begin(). */
+/* Ends the contention after the call, even after a failed call, and records it if it is sampled.
+ * Context: as contention_begin(). */
 void contention_end(const struct recorder *recorder, const struct contention *contention);
 
 /* Decides whether to record a contention of `delay_ns` (> 0) that ended at `now`, and counts it if

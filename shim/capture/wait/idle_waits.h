@@ -1,7 +1,8 @@
 /* Detects threads that spend nearly all time waiting for work, so that a view can hide them.
  *
  * A thread is idle if one wait, of a kind in which threads wait for work (wait_kinds.def), has had
- * more than 95 % of its time. All sums are halved each minute, so older time counts less and less.
+ * more than 95 % of its time. Whenever the sums cover more than a minute, they are halved, with the
+ * time that they cover, so older time counts less and less.
  * Two waits of a thread are kept; only one can have 95 %. Units: nanoseconds. Context: the helper.
  */
 #ifndef OTELPROF_IDLE_WAITS_H

@@ -35,7 +35,7 @@ static void close_kept(struct kernel_view *view, int *kept) {
     view->open--;
 }
 
-/* A file that each thread has. */
+/* Describes a file that each thread has in /proc. */
 struct thread_file {
     const char *name;
     int *kept;
@@ -124,8 +124,8 @@ enum thread_run_state kernel_thread_run_state(struct kernel_view *view, uint32_t
     return blocked_call_parse(text, call) ? RUN_BLOCKED : RUN_RUNNING;
 }
 
-/* Parses a file of three numbers: time on a processor, time on its queue, number of times
- * (Documentation/scheduler/sched- stats.rst). */
+/* Parses the first two of three numbers: time on a processor, time on its queue, and number of time
+ * slices (Documentation/scheduler/sched-stats.rst). */
 static void parse_times(const char *text, struct thread_times *times) {
     const char *const behind = number_read(text, 10, &times->cpu_ns);
     if (behind && *behind == ' ')

@@ -24,7 +24,7 @@ struct thread_files {
     int times;
 };
 
-/* Owns the open descriptors, and has their limits. */
+/* Holds the state of the open descriptors, and their limit. */
 struct kernel_view {
     /* the thread that opened the files; another helper has another descriptor table */
     pid_t helper;
@@ -45,17 +45,18 @@ struct thread_times {
 enum thread_run_state { RUN_UNKNOWN, RUN_RUNNING, RUN_BLOCKED };
 
 /* Prepares a poll. `is_separate`: the calling thread does not share its descriptor table. Returns
- * true if another thread called before; the caller must then forget all thread_files. */
+ * true if the last caller was another thread, or if there was none; the caller must then forget all
+ * thread_files. */
 bool kernel_view_follow(struct kernel_view *view, bool is_separate);
 
-/* Returns whether the thread runs or is blocked, and in which call; RUN_UNKNOWN if its files are
- * missing. */
+/* Returns the thread's state; sets `*call` if it is RUN_BLOCKED. RUN_UNKNOWN: the thread's file
+ * cannot be read. */
 enum thread_run_state kernel_thread_run_state(struct kernel_view *view, uint32_t tid,
                                               struct thread_files *files,
                                               struct blocked_call *call);
 
-/* Reads the times that the thread has used so far; they are exact while the thread is blocked.
- * Returns false if the thread has ended. */
+/* Reads the times that the thread has used so far; they are exact while the thread is blocked. The
+ * run-queue delay is 0 if it is not known. Returns false if the thread has ended. */
 bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_files *files,
                          struct thread_times *times);
 
@@ -63,8 +64,9 @@ bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_f
 bool kernel_thread_delay(struct kernel_view *view, uint32_t tid, struct thread_files *files,
                          uint64_t *delay_ns);
 
-/* Reads the times of the calling thread, by files in the process's own descriptor table. If the
- * thread may not open files, its run-queue delay is 0. Context: at start, or in a forked child. */
+/* Reads the times of the calling thread, by files in the process's own descriptor table. The
+ * run-queue delay is 0 if the thread may not open files, or if /proc cannot be read. Context: at
+ * start, or in a forked child. */
 void kernel_own_times(struct thread_times *times, bool may_open);
 
 /* Closes the files of a thread that has ended. */

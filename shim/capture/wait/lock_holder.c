@@ -27,8 +27,8 @@ static uint32_t lock_word_at(const void *lock, size_t offset) {
     return *(const volatile uint32_t *)(const void *)((const char *)lock + offset);
 }
 
-/* Reads the futex word of a mutex that the kernel hands over, because the new holder sets __owner
- * only later. */
+/* Returns the id of the mutex's holder, from __owner. For a mutex that the kernel hands over, takes
+ * it from the futex word, because the new holder sets __owner only later. */
 static uint32_t holder_of_mutex(const void *lock) {
     const uint32_t kind = lock_word_at(lock, offsetof(pthread_mutex_t, __data.__kind));
     if (kind & (MUTEX_ROBUST | MUTEX_PRIORITY_INHERITANCE))

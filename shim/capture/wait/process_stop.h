@@ -3,9 +3,9 @@
  *
  * The helper is stopped, too, and so returns late from its sleep. The kernel counts how long the
  * helper was then ready and waited for a processor; the rest of the lateness was a stop. A stop
- * counts from the moment at which the sleep should have ended: so at most a poll's period is
- * missing, which is recorded as what the threads did then. Time in which the machine is suspended
- * is on no clock that the profiler uses.
+ * counts from the moment at which the sleep should have ended. So at most a poll's period of it is
+ * missing, and is recorded as a part of the threads' waits instead. Time in which the machine is
+ * suspended is on no clock that the profiler uses.
  *
  * Context: the helper.
  */
@@ -25,8 +25,9 @@ struct process_stop {
 /* Call this right before a sleep of the helper. */
 void process_stop_before_sleep(struct process_stop *stop, struct kernel_view *view);
 
-/* Call this right after a sleep that should have ended at `until` (CLOCK_MONOTONIC). Returns how
- * long the process was stopped; 0: it was not stopped. */
+/* Call this right after a sleep that should have ended at `until` (CLOCK_MONOTONIC). Returns the
+ * time for which the process was stopped, in nanoseconds; 0: it was not stopped for 100 ms or more,
+ * or that is not known. */
 uint64_t process_stop_after_sleep(struct process_stop *stop, struct kernel_view *view,
                                   uint64_t until);
 

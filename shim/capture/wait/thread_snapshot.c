@@ -45,7 +45,8 @@ static void show_last_state(struct snapshot *snapshot, const struct wait_account
     snapshot_show(snapshot, account->tid, &sample);
 }
 
-/* Reports a thread as running, even if it has begun to wait and could not be observed since. */
+/* Reports a thread as running, even if it has begun to wait and could not be observed since. If the
+ * kernel's view of the thread cannot be read, reports its state as unknown. */
 static void show_running(struct snapshot *snapshot, struct thread_state *thread, uint32_t tid,
                          enum thread_run_state run_state) {
     const struct recorder *const recorder = snapshot->waits->recorder;

@@ -11,8 +11,8 @@
 
 #include "wait_sampler.h"
 
-/* Visits a sample of each thread. Context: the helper, between wait_sampler_harvest() and the next
- * poll, after ended threads were swept. */
+/* Visits a sample of each thread that has not retired, if the thread profile is on. Context: the
+ * helper, between wait_sampler_harvest() and the next poll, after ended threads were swept. */
 void thread_snapshot_visit(struct wait_sampler *waits,
                            void (*visit)(void *arg, const struct sample *sample), void *arg);
 

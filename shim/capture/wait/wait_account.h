@@ -1,6 +1,6 @@
-/* Keeps what the helper knows of each thread's waits: the wait that the helper saw last, its stack,
- * and the time that the helper has taken off the thread's account (record/wall_time.h) but not
- * recorded yet.
+/* Keeps the helper's data of each thread's waits: the wait that the helper saw last, its stack, and
+ * the time that the helper has taken off the thread's account (record/wall_time.h) but not recorded
+ * yet.
  *
  * An account belongs to a slot of the thread table, and to the thread that had the slot when the
  * account began. Its states, and the functions that change them:
@@ -71,7 +71,8 @@ struct wait_account {
     struct thread_files files;
     /* if the thread waits for a lock: the kind in its slot; otherwise 0 */
     uint32_t lock_kind;
-    /* CLOCK_MONOTONIC: when the lock's holder began its own wait; 0: it does not wait */
+    /* CLOCK_MONOTONIC: when the lock's holder began its own wait; 0: it does not wait; UINT64_MAX:
+     * it ends the process */
     uint64_t holder_wait_start_ns;
     /* the lock's holder; NULL: not known, or not in the thread table */
     const struct thread_state *holder;

@@ -27,7 +27,7 @@ struct wait_budget {
     double chance;      /* probability with which this poll observes each thread */
     uint64_t may_spend; /* budget of this poll, nanoseconds */
     uint64_t spent;
-    uint64_t wanted; /* what this poll would cost, in nanoseconds, if it observed every thread */
+    uint64_t wanted;     /* cost of this poll, in nanoseconds, if it observed every thread */
     uint64_t stack_nano; /* mean price of a new stack, in nanoseconds */
 };
 

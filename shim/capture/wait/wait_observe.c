@@ -137,8 +137,9 @@ static void leave_out_false_delay(const struct thread_state *thread, struct wait
     times->delay_ns = most;
 }
 
-/* Records the known run-queue delay, which is subtracted from the time off CPU. If schedstat can no
- * longer be read, the last value stays. Returns false if the thread has ended. */
+/* Reads the thread's times, and records the run-queue delay since the last record: it is subtracted
+ * from the time off CPU. If schedstat can no longer be read, the last value stays. Returns false if
+ * the thread has ended. */
 static bool read_times(struct wait_sampler *waits, struct thread_state *thread,
                        struct wait_account *account, struct thread_times *times) {
     const uint64_t known = atomic_load_explicit(&thread->wall.delay_ns, memory_order_relaxed);
@@ -175,10 +176,11 @@ static uint64_t off_now(const struct thread_state *thread, uint64_t now,
     return wall_off_nano(&thread->wall, now, times->cpu_ns, times->delay_ns);
 }
 
-/* Takes the time off CPU, at most `nano`, that is not recorded yet of a thread that may be running.
- * Reads the clock before the thread's times: if it is read afterwards, what the thread does in
- * between is time off CPU, too. What it does in between is missing here, so the helper reads again
- * if it was kept from running there. */
+/* Takes up to `nano` of the time off CPU that is not recorded yet, of a thread that may be running.
+ * Returns the time that it has taken. Reads the clock before the thread's times: in the reverse
+ * order, CPU time that the thread uses between the two reads would count as time off CPU. In this
+ * order, time off CPU between the two reads is missing, so the helper reads both again if it was
+ * kept from running in between. */
 static uint64_t take_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
                              struct wait_account *account, uint64_t nano) {
     enum { TRIES = 3, SHORT_NANO = 100000 };

@@ -25,8 +25,8 @@ uint64_t wait_observe_price(const struct wait_sampler *waits, const struct threa
 void wait_continue(struct wait_sampler *waits, struct thread_state *thread,
                    struct wait_account *account, uint64_t now);
 
-/* Records the pending time of the last wait, and begins the wait that the thread is in now. Called
- * if the thread may have left its last wait. */
+/* Records the pending time of the last wait, and begins the wait that the thread is in now, if it
+ * is in one. Called if the thread may have left its last wait. */
 void wait_observe(struct wait_sampler *waits, struct thread_state *thread,
                   struct wait_account *account);
 

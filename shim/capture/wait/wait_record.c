@@ -46,7 +46,7 @@ static struct sample unsampled(const struct wait_sampler *waits, const struct th
 
 bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
                          struct wait_account *account, uint64_t nano) {
-    /* sets the idle flag, which the samples of this wait have, and the thread's sample in a thread
+    /* sets the idle flag for the samples of this wait, and for the thread's sample in a thread
      * profile */
     const uint64_t stack = hash_words(0, account->frames, account->frame_count);
     const bool is_idle = idle_waits_add(&account->idle, (enum wait_kind)account->detail.kind, stack,

@@ -5,7 +5,9 @@
 
 #include "wait_sampler.h"
 
-/* Records `nano` of the account's wait. If there is no memory, counts that and returns false. */
+/* Records `nano` of the account's wait. Returns false, and counts a drop, if there is no memory;
+ * returns true without a record if the profile type is off. The other functions that return bool
+ * do the same. */
 bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
                          struct wait_account *account, uint64_t nano);
 

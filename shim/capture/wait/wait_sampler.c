@@ -108,8 +108,9 @@ static void find_holder_again(struct wait_sampler *waits, struct thread_state *t
         holder_stack_find_again(waits, account);
 }
 
-/* Ends a pass that observed threads. Of two threads that wait for each other, the first was
- * observed before its holder's wait was known; its time so far belongs to that wait too. */
+/* Ends a pass that observed threads. A waiter may have been observed before its holder's wait was
+ * known: then finds the holder's stack again, because the waiter's time so far belongs to the stack
+ * of that wait. */
 static void end_pass(struct wait_sampler *waits) {
     if (waits->began_lock_wait)
         for_each(waits, find_holder_again);

@@ -65,8 +65,9 @@ void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
 /* Begins the account of a thread that is about to be created. Context: calm. */
 void wait_sampler_expect(const struct wait_sampler *waits, struct thread_state *thread);
 
-/* Begins the account of the calling thread, without its time so far, whose run-queue delay is read
- * if the thread may open files (sampler_may_open()). Context: at start, or fork handler. */
+/* Begins the account of the calling thread, without its time so far. `may_open`: the thread may
+ * open a file (sampler_may_open()), to read its run-queue delay so far. Context: at start, or fork
+ * handler. */
 void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_state *thread,
                              bool may_open);
 
@@ -74,7 +75,8 @@ void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_sta
  * profiler_tls.inside set. */
 void wait_sampler_end_thread(const struct wait_sampler *waits, struct thread_state *thread);
 
-/* Returns the time of the next poll; UINT64_MAX: not before the settings change. */
+/* Returns the time of the next poll (CLOCK_MONOTONIC, ns). 0: at once, because the settings have
+ * changed; UINT64_MAX: never, or not before the settings change. */
 uint64_t wait_sampler_next_poll(const struct wait_sampler *waits);
 
 /* Call these right before the helper sleeps, and right after it, so that the profiler can record a
