@@ -62,8 +62,8 @@ static bool cpu_timer_set(int id, uint64_t first, uint64_t period) {
     return syscall(SYS_timer_settime, id, 0, &when, NULL) == 0;
 }
 
-/* Stops the timer where a sandbox that the program has entered refuses to delete it. Returns false
- * if it keeps running. */
+/* Deletes the timer, or stops it where a sandbox that the program has entered refuses to delete it.
+ * Returns false if the timer keeps running. */
 static bool delete_timer(int id) {
     return id < 0 || syscall(SYS_timer_delete, id) == 0 || cpu_timer_set(id, 0, 0);
 }
@@ -77,12 +77,12 @@ static bool is_current(const struct cpu_timers *timers, int signal) {
     return atomic_load(&timers->signal) == signal;
 }
 
-/* Arms the thread's timer. A sandbox that refuses to delete a timer permits arming the timer after
- * it was stopped. */
+/* Arms the thread's timer. Where a sandbox refuses to delete timers, another thread may have taken
+ * the timer out and only stopped it: then this call has armed it again, and so stops it. */
 static void cpu_timer_arm(const struct thread_state *thread, int id, uint64_t first,
                           uint64_t period) {
     (void)cpu_timer_set(id, first, period);
-    /* leaves a timer alone that another thread has taken out, and stopped */
+    /* another thread has taken the timer out, and stopped it */
     if (atomic_load(&thread->timer) != id)
         (void)cpu_timer_set(id, 0, 0);
 }
@@ -236,9 +236,10 @@ void cpu_timers_set_period(const struct thread_state *thread) {
         (void)cpu_timer_set(id, thread->period_nano, thread->period_nano);
 }
 
-/* Replaces one thread's timer. If the thread ends, pauses or starts meanwhile, it stores its state
- * or its own timer in the slot; the new timer then has no owner, and is deleted. Arms the new timer
- * only after its id is stored, so that a thread that pauses after that deletes it. */
+/* Replaces one thread's timer, or deletes it (`signal` 0). If the thread ends, pauses or starts
+ * meanwhile, it stores its state or its own timer in the slot; the new timer then has no owner, and
+ * is deleted. Arms the new timer only after its id is stored, so that a thread that pauses after
+ * that deletes it. Returns false if the old timer keeps running. */
 static bool move_one(const struct cpu_timers *timers, struct thread_state *thread, int signal) {
     const uint32_t tid = atomic_load(&thread->tid);
     int id = atomic_load(&thread->timer);

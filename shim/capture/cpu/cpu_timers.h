@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Lists the values of thread_state.timer without a timer: cpu_timers_move() may replace only
- * TIMER_NONE by a timer; the thread itself may replace each of them. */
+/* Lists the values of thread_state.timer without a timer. Another thread may replace only
+ * TIMER_NONE by a timer; the thread itself may replace TIMER_PAUSED, too. TIMER_ENDED stays. */
 enum { TIMER_NONE = -1, TIMER_ENDED = -2, TIMER_PAUSED = -3 };
 
 enum process_timer { PROCESS_TIMER_OFF, PROCESS_TIMER_POSIX, PROCESS_TIMER_ITIMER };
@@ -44,12 +44,13 @@ struct cpu_timers {
     bool deadly; /* no timer may run, because it would end the process. Written once, at start */
 };
 
-/* Returns whether RLIMIT_RTTIME is 0. While a CPU timer of a process is armed, Linux applies that
- * limit to all its threads, even to those without a real-time policy: a limit of 0 would end the
- * process. Called before the first timer is created. Context: calm. */
+/* Returns true if RLIMIT_RTTIME, soft or hard, is 0. While a CPU timer of a process is armed, Linux
+ * applies that limit to all its threads, even to those without a real-time policy: a limit of 0
+ * would end the process. Called before the first timer is created. Context: calm. */
 bool cpu_timers_are_deadly(void);
 
-/* Reserves the process timer. In a forked child too: timers are not inherited. Context: calm. */
+/* Reserves the process timer, and forgets the helper's timer. Called in a forked child, too,
+ * because timers are not inherited. Context: calm. */
 void cpu_timers_reserve(struct cpu_timers *timers);
 
 /* Create and delete the thread's timer. After the stop no timer is ever created for this thread.
@@ -69,8 +70,8 @@ void cpu_timers_leave_helper(struct cpu_timers *timers);
  * Context: the thread. */
 void cpu_timers_pause(struct thread_state *thread);
 
-/* Doubles the thread's period, or sets it back. Context: any, the thread itself. Async-signal-safe:
- * yes. */
+/* Arms the thread's timer, if it has one, with thread->period_nano, which has changed. Context:
+ * any, the thread itself. Async-signal-safe: yes. */
 void cpu_timers_set_period(const struct thread_state *thread);
 
 /* Returns true if an expiry can interrupt a system call that the thread has just begun: then a call
@@ -79,8 +80,9 @@ void cpu_timers_set_period(const struct thread_state *thread);
 bool cpu_timers_interrupt_calls(void);
 
 /* Makes the thread's timer raise libc's signal (libc_signal.h) from now on, whatever signal the
- * timers of other threads raise. If the kernel refuses another timer, the thread keeps its present
- * one. errno is preserved. Context: the thread itself, or the helper. Async-signal-safe: yes. */
+ * timers of other threads raise. While timers are off, only the next timer does. If the kernel
+ * refuses another timer, the thread keeps its present one. errno is preserved. Context: the thread
+ * itself, or the helper. Async-signal-safe: yes. */
 void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *thread);
 
 /* Makes every timer of every thread, and of the process, raise `signal` from now on; 0: none.
@@ -88,15 +90,16 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
  * signal. Async-signal-safe: yes. */
 bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal);
 
-/* cpu_timers_disarm() deletes the timers of all threads and of the process; call it after setting
- * `off`. cpu_timers_arm() creates them; call it after clearing `off`. A thread that begins
- * meanwhile reads `off` itself. errno is preserved. Context: calm, between sampler_begin_move() and
- * sampler_end_move(), so that no move changes the timers at the same time. */
+/* cpu_timers_disarm() deletes the timers of all threads, and stops that of the process; call it
+ * after setting `off`. cpu_timers_arm() creates the threads' timers; call it after clearing `off`.
+ * A thread that begins meanwhile reads `off` itself. errno is preserved. Context: calm, between
+ * sampler_begin_move() and sampler_end_move(), so that no move changes the timers at the same time.
+ */
 void cpu_timers_disarm(struct cpu_timers *timers, struct thread_table *threads);
 void cpu_timers_arm(struct cpu_timers *timers, struct thread_table *threads);
 
-/* Returns whether one of our timers sent a signal with this information. Async-signal-safe: yes.
- */
+/* Returns true if one of our timers sent a signal with this information. If ITIMER_PROF was ever
+ * ours, every SIGPROF of the kernel's counts. Async-signal-safe: yes. */
 bool cpu_timers_sent(const struct cpu_timers *timers, const siginfo_t *info);
 
 #endif

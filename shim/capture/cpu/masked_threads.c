@@ -26,7 +26,8 @@ static bool blocks_profiler_signal(uint64_t mask) {
     return number != 0 && (mask & signal_bit(number));
 }
 
-/* Leaves out the signals that the profiler has blocked around a fork. */
+/* Returns the calling thread's mask, without the signal that the profiler has blocked around a
+ * fork. */
 static signal_mask thread_mask(void) {
     signal_mask mask = 0;
     (void)signals_change(SIG_BLOCK, NULL, &mask);

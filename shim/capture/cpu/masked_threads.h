@@ -29,8 +29,8 @@ void masked_threads_expect(uint64_t set);
  * masked_threads_begin() came too early to see it. Context: calm, at start. */
 void masked_threads_finish_init(void);
 
-/* Forbids creating timers from now on, because a filter of system calls would kill the thread for
- * creating one. Context: any. */
+/* Forbids changing the signal of threads from now on, because a filter of system calls would kill
+ * the thread for creating a timer. Context: any. */
 void masked_threads_stop(void);
 
 /* Checks a sample of a thread that blocks ours: if the signal has interrupted a call, libc's signal

@@ -19,7 +19,7 @@ struct pending_signal {
 };
 
 /* Takes one signal of this number that is pending for the calling thread or the process. Returns
- * false if there is none. */
+ * false if there is none, or if the kernel refuses the query. */
 bool pending_signal_take(int number, struct pending_signal *taken);
 
 /* Puts the signal back into the queue that it came from. Since Linux 3.9 a thread may send itself a

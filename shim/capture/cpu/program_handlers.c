@@ -41,7 +41,7 @@ static struct {
 IN_FIRST_PAGE static _Atomic bool has_entries; /* false: no page of `table` has been touched */
 /* Set once handlers without SA_ONSTACK have entries, too. */
 IN_FIRST_PAGE static _Atomic bool includes_plain;
-/* Set once those that were set before have entries, too. */
+/* Set once the handlers that were set before that have entries, too. */
 IN_FIRST_PAGE static _Atomic bool all_have_entries;
 
 /* --- entering a handler --- */
@@ -161,10 +161,10 @@ __attribute__((used, noinline)) static void end_handler(ucontext_t *context) {
         program_stack_restore(signal_thread_stack(noted), &context->uc_stack, (uintptr_t)context);
 }
 
-/* Does the same without a word on the stack, unless the handler's ucontext has a stack that is new,
- * or the handler has begun on another thread. The kernel leaves the memory below the frame as it
- * was, and a program may go back to a handler's function that has returned (QEMU's and others'
- * coroutines). */
+/* Does the same as end_handler(), but writes nothing to the stack, unless the handler's ucontext
+ * has a stack that is new, or the handler has begun on another thread. The kernel leaves the memory
+ * below the frame as it was, and a program may go back to a handler's function that has returned
+ * (QEMU's and others' coroutines). */
 __attribute__((used)) static void program_handler_leave(ucontext_t *context) {
     struct own_signal_stack *const own = arch_moved_frame_note(context);
     if (arch_is_noted(context) && signal_thread_is_of(own) &&
@@ -244,13 +244,13 @@ static bool has_handler(const struct sigaction *action) {
     return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
-/* Go's runtime, with cgo, sets its handlers by libc's function, but queries the kernel's alternate
- * stack by itself. It sees ours, takes it for its own, and ends the process if a handler runs on
- * another stack. */
+/* Returns true if the handler is of Go's runtime. That runtime, with cgo, sets its handlers by
+ * libc's function, but queries the kernel's alternate stack by itself. It sees ours, takes it for
+ * its own, and ends the process if a handler runs on another stack. */
 static bool is_gos(const struct sigaction *action) {
     const struct recorder *const recorder = sampler.recorder;
     struct cfi_tables tables;
-    /* gives no result while our constructor is still running, on another thread */
+    /* returns false while our constructor is still running, on another thread */
     if (!recorder || !recorder->unwinder ||
         modules_open(recorder->unwinder->modules, (uintptr_t)action->sa_sigaction,
                      profiler_tls.unloads, &tables) != MODULES_FOUND)
@@ -296,9 +296,9 @@ static bool is_same(const struct sigaction *a, const struct sigaction *b) {
            mask_in(a) == mask_in(b);
 }
 
-/* The kernel cannot replace an action only if it is still the one that was read: another thread may
- * have set one since, or the signal has reset it (SA_RESETHAND). So what was replaced is compared,
- * and if it is another action, that one is converted and set again. */
+/* Compares the action that it has replaced with the action that it had read, because the kernel has
+ * no compare-and-swap of actions: in between another thread may set one, or the signal may reset it
+ * (SA_RESETHAND). If the two differ, converts and sets the action that it has replaced. */
 void program_handlers_convert(int number, action_conversion *convert) {
     enum { TRIES = 1000 }; /* a try fails only if the program sets an action meanwhile */
     struct sigaction expected;
@@ -326,7 +326,7 @@ static bool is_profilers(int number, const struct sigaction *action) {
            (handler >= unwinder->profiler_start && handler < unwinder->profiler_end);
 }
 
-/* Leaves handlers with SA_ONSTACK alone: that was decided as they were set. */
+/* Leaves handlers with SA_ONSTACK alone: their entries were decided when they were set. */
 static struct sigaction with_entry(int number, const struct sigaction *kernels) {
     if (kernels->sa_flags & SA_ONSTACK || is_profilers(number, kernels))
         return *kernels;
@@ -350,10 +350,10 @@ bool program_handlers_may_give_entries(void) {
     return sigreturn_by != (uintptr_t)own_sigreturn;
 }
 
-/* Converts with signals blocked, so that no handler jumps out of it, and as a change of the
- * sampling signal, for whose end the hooks of sigaction() wait: an action that another thread sets
- * meanwhile is replaced by an older one for a moment. If another thread's change does not end, it
- * converts all the same. */
+/* Blocks signals, so that no handler leaves the conversion by a jump. Converts as a change of the
+ * sampling signal, because the hooks of sigaction() wait for the end of such a change: otherwise an
+ * action that another thread sets meanwhile would be replaced by an older one for a moment. If the
+ * change of another thread does not end in time, converts nevertheless. */
 void program_handlers_give_entries(int first, int last) {
     const int saved = errno;
     signal_mask before = 0;

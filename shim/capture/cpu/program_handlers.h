@@ -38,17 +38,19 @@ struct sigaction program_handlers_seen(int number, const struct sigaction *actio
  * of system calls is set. Context: any. Async-signal-safe: yes. */
 void program_handlers_include_plain(void);
 
-/* Gives them entries, if they are wanted and CPU time is sampled. errno is preserved. Context: any,
- * but no child of vfork(). Async-signal-safe: yes. */
+/* Gives entries to the handlers without SA_ONSTACK that are set now, once, if
+ * program_handlers_may_give_entries(); program_handlers_all_have_entries() returns true once that
+ * is done. errno is preserved. Context: any, but no child of vfork(). Async-signal-safe: yes. */
 void program_handlers_give_all_entries(void);
 bool program_handlers_all_have_entries(void);
 
-/* Returns true if they are wanted now: CPU time is sampled, and no filter of the program's may kill
- * for the calls. Makes no system call unless they are wanted. Context: any. */
+/* Returns true if handlers without SA_ONSTACK can get entries now: these entries are wanted, CPU
+ * time is sampled, no filter of the program's may kill for the calls, and libc's rt_sigreturn is
+ * known. Makes no system call unless the entries are wanted. Context: any. */
 bool program_handlers_may_give_entries(void);
 
-/* Does the same for the handlers of some signals, which libc has just set without
- * program_handlers_wrap(). */
+/* Gives entries to the handlers of the signals `first` to `last`, which libc has just set without
+ * program_handlers_wrap(), if program_handlers_may_give_entries(). errno is preserved. */
 void program_handlers_give_entries(int first, int last);
 
 /* Replaces the kernel's action of the signal by `convert(number, action)` if that has another

@@ -62,8 +62,7 @@ static int error_of(const stack_t *wanted) {
 static _Atomic bool frames_have_settings;
 
 /* Stores a setting in steps: a handler that comes in between finds no stack, never a stack with the
- * size of another. The fences pair with nothing but the order in which a handler of this thread
- * finds the stores. */
+ * size of another. The fences keep the order of the stores for a handler of this thread alone. */
 static void program_stack_store(stack_t *place, stack_t kept) {
     place->ss_size = 0;
     atomic_signal_fence(memory_order_seq_cst);
@@ -86,7 +85,7 @@ static uint32_t place_to_replace(struct own_signal_stack *stack, uint32_t presen
     return stack->replaced;
 }
 
-/* Returns the place that has the setting. */
+/* Returns the place that has the setting; if none has it, stores it in a place. */
 static uint32_t place_for(struct own_signal_stack *stack, uint32_t present, stack_t kept) {
     uint32_t place = 0;
     while (place < PROGRAM_SETTINGS && !are_equal(&stack->settings[place], &kept))

@@ -23,14 +23,14 @@ bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process
 /* Implements sigaltstack() for a thread that has profiler_tls.signal_stack, and whose stack pointer
  * would be `sp` in the system call without the profiler. `is_borrowed`: the caller is a child of
  * vfork(), which shares that memory with its parent: then only the kernel's setting changes.
- * Context: any. Async-signal-safe: yes. */
+ * Returns 0, or -1 and sets errno. Context: any. Async-signal-safe: yes. */
 int program_stack_exchange(const stack_t *wanted, stack_t *old, uintptr_t sp, bool is_borrowed);
 
 /* Returns the flags of the program's setting. `stack` may be NULL. Async-signal-safe: yes. */
 int program_stack_flags(const struct own_signal_stack *stack, const stack_t *kernels);
 
-/* Returns whether the program has never set a stack in the first thread of a process, which is the
- * calling thread. Async-signal-safe: yes. */
+/* Returns true if the calling thread is the first of its process, and the program has never set a
+ * stack for it. Async-signal-safe: yes. */
 bool program_stack_is_first(const struct own_signal_stack *stack);
 
 /* States that the handlers that begin from now on have entries (program_handlers.h). Context: any.
@@ -51,14 +51,14 @@ bool program_stack_is_left(const struct own_signal_stack *stack, uintptr_t sp, u
  * system call, and uses nothing of the thread's. Async-signal-safe: yes. */
 void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp);
 
-/* Does the same if the setting has a place already; returns whether it has. It is inlined into a
- * function that may not use the stack. */
+/* Does the same as program_stack_restore() if the setting has a place already. Returns false,
+ * without a change, if it has none. Inlined into a function that may not use the stack. */
 static inline bool program_stack_restore_known(struct own_signal_stack *stack, stack_t *frames,
                                                uintptr_t sp) {
     const stack_t *const latest = &stack->settings[stack->latest];
     const uintptr_t from_low = sp - (uintptr_t)latest->ss_sp;
     const bool is_on_it = !(latest->ss_flags & STACK_DISARMS) && from_low - 1 < latest->ss_size;
-    /* what a process begins with, which the kernel cannot restore */
+    /* the setting that a process begins with, which the kernel cannot restore */
     const bool is_first = !frames->ss_size && !frames->ss_flags;
     uint32_t place = stack->latest;
     if (!is_on_it && !is_first)

@@ -20,8 +20,9 @@
 
 IN_FIRST_PAGE struct sampler sampler;
 
-/* Says how often a sample measures its own cost (one in COST_EVERY), and which share of the period
- * it may cost (1 / COST_SHARE). */
+/* Says how often a sample measures its own cost (one in COST_EVERY), the share of the period that
+ * it may cost (1 / COST_SHARE), and the share below which a period that was doubled is halved again
+ * (1 / COST_SHARE_TO_RECOVER). */
 enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };
 
 /* --- a sample ---

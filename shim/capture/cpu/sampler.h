@@ -99,7 +99,8 @@ bool sampler_uses(int number);
 bool sampler_sent(const siginfo_t *info);
 
 /* Waits until no other thread is changing the signal, so that sampler_uses() matches the kernel's
- * action for the signal. Gives up after a second. Context: any. */
+ * action for the signal. Gives up after a second; almost at once if an earlier wait for this change
+ * has timed out, or if the changing thread is not in this process. Context: any. */
 void sampler_wait_stable(void);
 
 /* Returns sampler_uses() once no other thread is changing the signal, or after a second. If a
@@ -126,9 +127,10 @@ void sampler_follow_period(struct thread_state *thread);
  * Async-signal-safe: yes. */
 bool sampler_begin_move(void);
 
-/* Begins a change as sampler_begin_move() does, but first waits, for at least half a second, while
- * another thread changes them. Returns false if that change still lasts, or if a thread that is not
- * in this process began it. Context: any. Async-signal-safe: yes. errno is preserved. */
+/* Begins a change as sampler_begin_move() does. If another thread is changing the signal or the
+ * timers, waits for up to 10,000 rounds of wait.h, which take half a second or more. Returns false
+ * if that change still lasts, or if a thread that is not in this process began it. Context: any.
+ * Async-signal-safe: yes. errno is preserved. */
 bool sampler_begin_move_in_turn(void);
 void sampler_end_move(void);
 

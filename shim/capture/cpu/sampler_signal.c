@@ -60,8 +60,8 @@ void sampler_end_move(void) {
 }
 
 /* Returns true if a wait may end. Returns false in a child that no fork handler has seen (a bare
- * clone): the thread that was changing the signal does not exist there. After a wait has timed out,
- * the function returns false for ever. */
+ * clone): the thread that was changing the signal does not exist there. Returns false, too, after a
+ * wait has timed out, until that change or a later one ends. */
 static bool is_worth_waiting(void) {
     return !atomic_load(&sampler.wait_timed_out) &&
            arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == sampler.pid;
