@@ -38,7 +38,8 @@ struct heap {
     struct heap_peak peak;
 };
 
-/* Returns the memory that heap_start() will need, for profiler_memory_map_ahead(). Context: any. */
+/* Returns the number of bytes that heap_start() will need, for profiler_memory_map_ahead().
+ * Context: any. */
 size_t heap_first_bytes(const struct config *config);
 
 /* Starts, before anything is sampled. Objects are tracked if `config` enables that and there is
@@ -65,7 +66,8 @@ void heap_set_interval(struct heap *heap, uint64_t interval);
 uint64_t heap_interval(const struct heap *heap);
 /* Returns the seconds since heap_start(). Context: any. */
 uint32_t heap_now_seconds(const struct heap *heap);
-/* Maintains the live heap at each harvest. Context: the helper. */
+/* Flips the arenas of the stacks of live objects if it is time to (stack_store_flip). Called at
+ * each harvest. Context: the helper. */
 void heap_maintain(struct heap *heap);
 /* Checks for a new peak (heap_peak.h); heap_next_poll() returns when to check. Context: the
  * helper. */
@@ -81,8 +83,9 @@ const struct peak_sums *heap_peak_of(const struct heap *heap);
 /* Logs one line when the interval has grown. Context: the helper. */
 void heap_report(struct heap *heap);
 
-/* Records a sampled allocation that succeeded. Works on any stack (arch_entry.h). Context: the
- * malloc hook; profiler_tls.inside is 0. */
+/* Records a sampled allocation that succeeded, and draws the thread's next gap. If signals cannot
+ * be blocked, counts a drop instead of recording. Works on any stack (arch_entry.h). errno is
+ * preserved. Context: the malloc hook; profiler_tls.inside is 0. */
 void heap_sample(struct heap *heap, void *object, uint64_t size);
 /* Removes an object that is about to be freed. If it was sampled, copies it to `*taken` and returns
  * true. */
@@ -90,7 +93,8 @@ bool heap_forget(struct heap *heap, const void *object, struct live_object *take
 /* Sets another size of an object that heap_forget() took. Context: any. */
 void heap_resize(struct live_object *object, double size);
 /* Puts back an object that heap_forget() took: with its new size, or unchanged because realloc()
- * failed. */
+ * failed. Drops and counts the object after heap_stop(), on the profiler's own threads, if signals
+ * cannot be blocked, or if the arenas of stacks have flipped meanwhile. errno is preserved. */
 void heap_put_back(struct heap *heap, const struct live_object *taken);
 
 #endif

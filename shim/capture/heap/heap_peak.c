@@ -91,9 +91,9 @@ static void raise_highest(struct heap_peak *peak, uint64_t bytes) {
         continue;
 }
 
-/* Raises the alarm threshold by 5 % until the helper has polled, and wakes the helper. So a growing
- * process raises the alarm at most some fifty times for each tenfold growth, and at most once for
- * each poll otherwise. */
+/* Sets the alarm threshold 5 % above `bytes` until the helper has polled, and wakes the helper. So
+ * a growing process raises the alarm at most some fifty times for each tenfold growth, and at most
+ * once for each poll otherwise. */
 static void peak_ring(struct heap_peak *peak, uint64_t bytes, uint64_t ring_at) {
     if (!atomic_compare_exchange_strong_explicit(&peak->ring_at, &ring_at,
                                                  bytes + bytes / PEAK_GROWTH, memory_order_relaxed,
@@ -136,7 +136,8 @@ bool heap_peak_begin(struct heap_peak *peak, const struct live_table *live) {
     return clear_index(peak, atomic_load_explicit(&live->count, memory_order_relaxed));
 }
 
-/* Finds or adds the sums of a stack. Half of the index stays free, so each search ends. */
+/* Finds or adds the sums of a stack; NULL: there is no room. Half of the index stays free, so each
+ * search ends. */
 static struct peak_stack *peak_find_sums(struct heap_peak *peak, uint32_t stack) {
     struct peak_sums *const made = &peak->made;
     uint64_t place = hash_word(0, stack) & peak->index_mask;

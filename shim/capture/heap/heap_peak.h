@@ -67,7 +67,8 @@ struct heap_peak {
     uint64_t poll_delay_ns; /* time before that poll */
 };
 
-/* Returns the memory that the peak takes beside a live table of so many objects. Context: any. */
+/* Returns the number of bytes that the peak takes beside a live table of so many objects. Context:
+ * any. */
 size_t heap_peak_bytes(uint64_t max_objects);
 
 /* Starts to record the peak. Returns false if there is no memory. Context: calm. */
@@ -91,11 +92,12 @@ uint64_t heap_peak_next_poll(const struct heap_peak *peak);
 bool heap_peak_poll(struct heap_peak *peak, const struct live_table *live, uint64_t (*clock)(void));
 
 /* Keep the peak in parts, for a caller that visits the live table anyway: begin, add each object,
- * end. heap_peak_begin() returns false if there is no new peak; the caller then adds nothing and
- * does not end. */
+ * end. heap_peak_begin() returns false if there is no new peak, or no memory for the sums; the
+ * caller then adds nothing and does not end. */
 bool heap_peak_begin(struct heap_peak *peak, const struct live_table *live);
 void heap_peak_add(struct heap_peak *peak, const struct live_object *object);
-/* Returns true if the peak was kept. */
+/* Returns true if the sums were kept as the peak; false: they are not higher than the last peak, or
+ * exceed the highest number of live bytes by too much. */
 bool heap_peak_end(struct heap_peak *peak);
 
 /* Moves the stacks of the kept peak to the store's present arena, but leaves a quarter of the arena

@@ -66,7 +66,7 @@ struct live_table {
     struct live_level levels[LIVE_LEVELS];
 };
 
-/* Returns the memory that a table for so many objects takes. Context: any. */
+/* Returns the number of bytes that a table for so many objects takes. Context: any. */
 size_t live_table_bytes(uint64_t max_objects);
 
 /* Makes room for at least `max_objects`. Returns false if there is no memory. Context: calm. */
