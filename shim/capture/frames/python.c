@@ -48,7 +48,8 @@ struct scan {
     bool found;
 };
 
-/* Static TLS is at one distance from every thread's pointer; a block elsewhere cannot be used. */
+/* Returns the offset of the object's block of thread-local variables from the thread pointer: in
+ * static TLS it is the same on every thread. Returns 0 if the block is elsewhere, or not known. */
 static intptr_t static_block(const struct dl_phdr_info *info, size_t size) {
     enum { MOST_STATIC_TLS = 1 << 16 };
     if (size < offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data ||

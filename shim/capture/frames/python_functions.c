@@ -96,7 +96,8 @@ static uint32_t half_of(const uint8_t *object, uint32_t offset) {
     return half;
 }
 
-/* Source: PyASCIIObject.state, from the lowest bit on: interned (2 bits), kind (3: the bytes of a
+/* Describes a string of so many characters by its `state`; an empty part: its type is unexpected.
+ * Source: PyASCIIObject.state, from the lowest bit on: interned (2 bits), kind (3: the bytes of a
  * character), compact, ascii. Some builds of 3.14 use 16 bits for `interned`. */
 static struct part part_of_string(uint32_t state, uint32_t characters, bool *is_ascii) {
     enum { KIND_SHIFT = 2, KIND_MASK = 7, WIDER_BY = 14, COMPACT = 1 << 5, ASCII = 1 << 6 };
@@ -108,7 +109,9 @@ static struct part part_of_string(uint32_t state, uint32_t characters, bool *is_
     return (struct part){characters * kind, kind};
 }
 
-/* Treats a string of an unexpected type (a subclass, which no compiler emits) as empty. */
+/* Finds the characters of string `i`: at most `most` of them, the last ones if `keeps_end`. Treats
+ * a string of an unexpected type (a subclass, which no compiler emits) as empty. Returns false if
+ * the string cannot be read, or its length is negative. */
 static bool find_string(struct found *found, int i, uint32_t most, bool keeps_end) {
     const struct python_offsets *const o = found->offsets;
     const uint8_t *const head = view(found, found->objects[i], o->string_ascii);
@@ -305,8 +308,9 @@ static uint32_t python_functions_keep(const struct found *found) {
 
 _Static_assert(sizeof(uintptr_t) == sizeof(uint64_t), "hashed as words");
 
-/* Compares the contents, because the code object with these addresses may have been freed, and
- * replaced by another. */
+/* Returns the place of the record that `word`, from the table `seen`, refers to; 0: it is of
+ * another code object. Compares the contents, because the code object with these addresses may have
+ * been freed, and replaced by another. */
 static uint32_t find_seen(struct found *found, uint64_t word, uint64_t print) {
     const uint32_t place = word & ((1u << PLACE_BITS) - 1);
     if (!place || (word ^ print) >> PLACE_BITS)
@@ -385,7 +389,8 @@ void python_text(const uint8_t *bytes, uint32_t size, uint32_t character, char *
 
 /* --- names --- */
 
-/* Checks the place, because a caller may pass any number. */
+/* Returns the record at `place`, or NULL if none is there. Checks the place and the record, because
+ * a caller may pass any number. */
 static const struct function *find_function(struct python_functions *functions, uint32_t place) {
     const uint32_t end = FIRST_PLACE + atomic_load_explicit(&functions->used, memory_order_relaxed);
     const uint32_t least = sizeof(struct function) / UNIT;

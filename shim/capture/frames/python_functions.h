@@ -35,8 +35,8 @@ enum {
     PYTHON_LINES_BYTES = 8192,
 };
 
-/* Returns an empty table in the profiler's memory, or NULL if there is none. Context: calm, or the
- * helper; once, when an interpreter was found. */
+/* Returns an empty table in the profiler's memory; NULL: the kernel refuses memory. Context: calm,
+ * or the helper; once, when an interpreter was found. */
 struct python_functions *python_functions_new(void);
 
 /* Empties the table in a forked child, where the frames that refer to its records are dropped, too.
@@ -68,7 +68,8 @@ struct python_texts {
     int start_line;
 };
 
-/* Returns the same without conversion; valid for ever. Context: any. Async-signal-safe: yes. */
+/* Does the same as python_function_name(), but leaves the texts in the interpreter's encoding, and
+ * they are valid for ever. Context: any. Async-signal-safe: yes. */
 bool python_function_texts(struct python_functions *functions, uint32_t number, uint32_t position,
                            struct python_texts *texts);
 

@@ -112,7 +112,7 @@ static bool python_offsets_take(const void *table, size_t place, uint32_t *offse
     return word < MOST_OFFSET;
 }
 
-/* Returns true if all offsets are of aligned pointers, except for the owner's byte and the line. */
+/* Returns true if the offsets of pointers and sizes are aligned. */
 static bool is_aligned(const struct python_offsets *o) {
     return ((o->current_frame | o->thread_id | o->native_thread_id | o->thread_next |
              o->interpreters_head | o->interpreter_next | o->threads_head | o->previous | o->code |

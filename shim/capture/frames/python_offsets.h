@@ -48,7 +48,7 @@ struct python_offsets {
 
     /* fields of PyObject and PyVarObject */
     uint32_t type;
-    uint32_t var_size; /* offset of a code object's number of code units, of 2 bytes each */
+    uint32_t var_size; /* number of bytes of an object of bytes, or of units of a code object */
 
     /* fields of PyCodeObject */
     uint32_t code_filename;

@@ -68,9 +68,9 @@ static size_t last_ranges(struct python_pages *pages) {
     return count;
 }
 
-/* Copies what the thread's last walk has read. A page that can no longer be read ends this: this
- * walk copies what follows when it needs it. Behind a filter, each page is copied when this walk
- * needs it, because it may be gone. */
+/* Copies the memory that the thread's last walk has read. A page that can no longer be read ends
+ * the copying: this walk copies that page and the later ones when it needs them. Behind a filter,
+ * each page is copied when this walk needs it, because it may be gone. */
 static void copy_last_walk(struct python_pages *pages) {
     const size_t count = last_ranges(pages);
     const size_t copied =
@@ -162,8 +162,9 @@ static bool copy_now(const struct python_reader *reader, uintptr_t address, void
                           reader->copies ? reader->copies->is_filtered : seccomp_is_filtered());
 }
 
-/* Copies a page, because a system call costs more than its bytes. Behind a filter, where the call
- * only checks the page, copies as much of it as the walk before has read. */
+/* Copies the whole page, because a system call costs more than the bytes of a page. Behind a
+ * filter, where the call only checks the page, copies the wanted parts and those that the walk
+ * before has read. Returns false if they cannot be read. */
 static bool copy_parts(const struct python_reader *reader, struct python_page *entry,
                        uint64_t parts) {
     struct python_pages *const pages = reader->copies;

@@ -34,9 +34,9 @@ enum {
     PYTHON_AHEAD_BYTES = 64 << 10, /* at most so many bytes of the walk before are copied at once */
 };
 
-/* Lists what a walk has read: addresses of pages, each with the numbers of the first and the last
- * of its 64 parts in the lowest bits; 0 ends the list. Several threads may write here, because a
- * word is right by itself. */
+/* Lists the memory that a walk has read: addresses of pages, each with the numbers of the first and
+ * the last of its 64 parts in the lowest bits; 0 ends the list. Several threads may write here,
+ * because a word is right by itself. */
 struct python_last_walk {
     _Atomic uint32_t tid; /* the thread that has walked */
     _Atomic uint64_t pages[PYTHON_PAGES];
@@ -46,9 +46,10 @@ struct python_last_walk {
 struct python_page {
     uintptr_t address;
     const uint8_t *copy; /* where the copy of the page's first byte would be */
-    uint64_t expected;   /* parts that the walk before has read; 0: none, or they were copied */
-    uint64_t copied;     /* parts that the copy has */
-    uint64_t read;       /* parts that the walk has read */
+    /* parts that the walk before has read; 0: none, or this walk has copied the page itself */
+    uint64_t expected;
+    uint64_t copied; /* parts that the copy has */
+    uint64_t read;   /* parts that the walk has read */
 };
 
 /* Holds the pages that were copied during one walk of a thread's frames, so that one system call
@@ -57,7 +58,7 @@ struct python_pages {
     uint8_t places[PYTHON_PLACES]; /* by address: 1 + the place in `pages`; 0: none */
     uint32_t count;
     uint32_t tid; /* the thread that walks */
-    /* the result of safe_read_here(): whether a filter of system calls is present */
+    /* the result of seccomp_is_filtered(): a filter of system calls is present */
     bool is_filtered;
     struct python_last_walk *last; /* the thread's walk before; NULL: not remembered */
     struct python_page pages[PYTHON_PAGES];

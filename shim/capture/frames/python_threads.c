@@ -54,7 +54,7 @@ static bool has_frames(struct scan *scan, uintptr_t state) {
     return o->cframe && first ? python_threads_word(scan, first, o->cframe_frame) != 0 : first != 0;
 }
 
-/* Returns the thread's place, or a free place for it. */
+/* Returns the thread's place, or a place for it: a free one, if one of PROBES places is free. */
 static struct place *python_threads_place(const struct scan *scan, uint32_t tid) {
     struct place *const places = scan->threads->places;
     struct place *free = &places[tid % PLACES];
