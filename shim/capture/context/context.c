@@ -78,7 +78,8 @@ static bool context_is_there(enum context_outcome outcome) {
     return outcome == CONTEXT_READ || outcome == CONTEXT_CUT;
 }
 
-/* Reads the wanted variables in the order of the table, which is that of the sources. */
+/* Reads the variables in the order of the table, which is the order of the sources, up to the first
+ * one with a context. */
 static enum context_outcome read_variables(const struct context_reader *reader,
                                            const struct owner *owner,
                                            struct sample_context *context) {
@@ -111,7 +112,7 @@ static enum context_outcome context_read_all(const struct context_reader *reader
     const enum context_outcome published = read_variables(reader, owner, context);
     if (!context_is_there(program_outcome))
         return published == CONTEXT_NONE ? program_outcome : published;
-    /* replaces attributes that a source that failed may have left there */
+    /* reads the own context again, because a source that failed may have left attributes there */
     if (!context_is_there(published))
         return program_context_read(programs, context);
     return program_context_add_labels(programs, context) ? published : CONTEXT_CUT;

@@ -49,9 +49,10 @@ enum context_outcome context_read(const struct context_reader *reader,
                                   const struct program_context *programs,
                                   struct sample_context *context);
 
-/* Reads the context of the thread with thread pointer `pointer`. That thread may run, wait or end
- * meanwhile, because the kernel copies its memory. Data that changes during the copy is
- * CONTEXT_WRONG. Cost: some microseconds if a variable is published. Context: the helper. */
+/* Reads the context of the thread with thread pointer `pointer`; `programs`: as for context_read().
+ * That thread may run, wait or end meanwhile, because the kernel copies its memory. Data that
+ * changes during the copy is CONTEXT_WRONG. Cost: some microseconds if a variable is published.
+ * Context: the helper. */
 enum context_outcome context_read_of(const struct context_reader *reader, uintptr_t pointer,
                                      const struct program_context *programs,
                                      struct sample_context *context);

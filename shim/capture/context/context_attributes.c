@@ -6,8 +6,8 @@ static bool has_same_key(const struct context_attribute *a, const struct context
     return a->key_bytes == b->key_bytes && memcmp(a->key, b->key, a->key_bytes) == 0;
 }
 
-/* Finds the entry with that key: returns its beginning, and its end in *end. Returns false if there
- * is none. */
+/* Finds the entry with the key of `wanted`: sets `*start` and `*end` to its beginning and its end.
+ * Returns false if there is none. */
 static bool context_attributes_find(const struct sample_context *context,
                                     const struct context_attribute *wanted, uint32_t *start,
                                     uint32_t *end) {

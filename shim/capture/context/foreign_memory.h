@@ -4,8 +4,8 @@
  * truncates. Reading there must not raise SIGSEGV or SIGBUS: the handler blocks both, and a blocked
  * one kills the process. The thread's TLS block of the variable's own object lives as long as the
  * thread, so it is read in place; most writers that keep one record for a thread keep it there. The
- * kernel copies all other memory (safe_read_here), because another thread may unmap at any moment
- * what this thread publishes. Unloading by dlclose waits for readers (modules_hold).
+ * kernel copies all other memory (safe_read_here), because another thread may unmap the memory that
+ * this thread publishes at any moment. Unloading by dlclose waits for readers (modules_hold).
  */
 #ifndef OTELPROF_FOREIGN_MEMORY_H
 #define OTELPROF_FOREIGN_MEMORY_H

@@ -344,7 +344,7 @@ struct program_context *program_context_keep(uint32_t index, const struct progra
 
 /* --- the reader --- */
 
-/* Counts the entries that another source has put there. */
+/* Counts the entries of the context, which another source has added. */
 static uint32_t count_entries(const struct sample_context *context) {
     struct context_attribute attribute;
     uint32_t at = 0;

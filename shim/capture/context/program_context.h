@@ -34,7 +34,7 @@ enum { PROGRAM_LABELS = CONTEXT_ATTRIBUTES, PROGRAM_LABEL_BYTES = 448, PROGRAM_T
 struct program_label {
     uint16_t start; /* where the label's entry in `bytes` begins (sample_context.h) */
     uint16_t size;
-    uint32_t depth; /* number of labels when this one was pushed */
+    uint32_t depth; /* number of labels pushed so far, this one included */
     uint32_t state; /* 0: being written; 1: shown; n: hidden by the label of depth n - 1 */
 };
 
@@ -73,16 +73,18 @@ void program_context_set_span(struct program_context *programs, const uint8_t *t
 void program_context_get_span(const struct program_context *programs, uint8_t *trace_id,
                               uint8_t *span_id);
 
-/* Returns the number of labels before this one. A NULL label, or one that does not fit, is counted,
- * too. */
+/* program_context_push() returns the number of labels before this one. A NULL label, or one that
+ * does not fit, is counted, too; beyond MOST_DEPTH labels none is. program_context_pop_to() removes
+ * all labels but the first `depth`, and shows the labels that the removed ones had hidden. */
 uint32_t program_context_push(struct program_context *programs, const char *key, const char *value);
 void program_context_pop_to(struct program_context *programs, uint32_t depth);
 uint32_t program_context_depth(const struct program_context *programs);
 
 void program_context_save(const struct program_context *programs, struct program_content *saved);
 
-/* Restores `saved`, or an empty context if `saved`, which is the program's memory, is not valid. A
- * signal handler that interrupts this function or program_context_swap() must not call either. */
+/* Restores `saved`, or an empty context if `saved`, which is the program's memory, is not valid.
+ * program_context_swap() then stores the former context in `saved`. A signal handler that
+ * interrupts one of the two functions must not call either. */
 void program_context_restore(struct program_context *programs, const struct program_content *saved);
 void program_context_swap(struct program_context *programs, struct program_content *saved);
 
@@ -95,11 +97,13 @@ enum context_outcome program_context_read(const struct program_context *programs
                                           struct sample_context *context);
 
 /* Copies the present context of a thread to `*copied`, the caller's memory. Returns false if the
- * context is just being changed. Context: the helper, or any thread. Async-signal-safe: yes. */
+ * context is just being changed, or is not valid. Context: the helper, or any thread.
+ * Async-signal-safe: yes. */
 bool program_context_copy(const struct program_context *programs, struct program_context *copied);
 
 /* Adds the labels to the labels in `*context`; of two labels with one key the later label counts.
- * Returns false if not all fit. Context: signal. Async-signal-safe: yes. */
+ * Returns false if not all fit, or if some were pushed that are not stored. Context: signal.
+ * Async-signal-safe: yes. */
 bool program_context_add_labels(const struct program_context *programs,
                                 struct sample_context *context);
 

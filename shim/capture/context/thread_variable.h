@@ -73,8 +73,9 @@ bool thread_variables_get(const struct thread_variables *variables, uint32_t num
 uintptr_t thread_variable_address(const struct thread_variable *variable,
                                   struct memory_range *block);
 
-/* Returns the address of the variable of the thread with thread pointer `pointer`; 0: the thread
- * has none yet, or has ended. The memory may be unmapped at any time. Context: the helper. */
+/* Returns the address of the variable of the thread with thread pointer `pointer`; 0: the thread's
+ * vector has no block for it yet, or cannot be read. The memory may be unmapped at any time.
+ * Context: the helper. */
 uintptr_t thread_variable_address_of(const struct thread_variable *variable, uintptr_t pointer);
 
 /* Replaces the table, unless it is unchanged. In a forked child, whose parent may have been

@@ -77,7 +77,8 @@ static bool can_go(const struct fixed_modules *fixed, const struct dl_phdr_info 
     return true;
 }
 
-/* Returns the offset of the calling thread's block, which the loader reports. */
+/* Returns the offset of the object's block from the calling thread's pointer, as the loader reports
+ * it; 0: the thread has no block, or the block is not in static TLS. */
 static intptr_t static_block(const struct dl_phdr_info *info) {
     const uintptr_t block = (uintptr_t)info->dlpi_tls_data;
     const uintptr_t below = thread_pointer() - block;
