@@ -120,7 +120,7 @@ static inline bool profiler_memory_drop(void *memory, size_t size) {
     return dropped;
 }
 
-/* Makes the memory read as zero again and gives its pages back. */
+/* Makes the memory read as zero again and gives its pages back. `memory` may be NULL. */
 static inline void profiler_memory_reset(void *memory, size_t size) {
     if (memory)
         madvise(memory, size, MADV_DONTNEED);

@@ -104,7 +104,8 @@ void signals_restore(const signal_mask *before);
 
 /* --- one signal --- */
 
-/* Stores the whole previous mask in `*before`. */
+/* Blocks one signal, and stores the whole previous mask in `*before`. Returns false, without a
+ * change, if the call is refused. */
 static inline bool signal_block(int number, signal_mask *before) {
     const signal_mask one = signal_bit(number);
     return signals_change(SIG_BLOCK, &one, before);

@@ -31,10 +31,11 @@ struct stepped_memory {
  * calm. */
 void *stepped_memory_map(struct stepped_memory *memory, size_t size);
 
-/* Makes the system call for stepped_memory_open(). */
+/* Opens the steps of `wanted` that are still closed, for stepped_memory_open(): one system call for
+ * each. */
 bool stepped_memory_open_steps(struct stepped_memory *memory, uint64_t wanted);
 
-/* Makes that part of the table writable. Returns false if that is refused. */
+/* Makes that part of the table writable. Returns false if the kernel or the bound refuses it. */
 static inline bool stepped_memory_open(struct stepped_memory *memory, const void *from,
                                        size_t bytes) {
     const size_t at = (size_t)((const char *)from - memory->start);
