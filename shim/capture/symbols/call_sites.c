@@ -80,7 +80,7 @@ static void call_site_replace(struct opened *opened, uintptr_t address, uintptr_
         opened->counts->refused++;
     /* exchanges atomically, because the object's threads run: a first call may just bind the entry,
      * or the object's code may have changed it. Pairs with the load of the entry in their calls:
-     * what the hook needs was made before */
+     * the data that the hook needs was written before */
     else if (__atomic_compare_exchange_n((uintptr_t *)address, &old, own, false, __ATOMIC_SEQ_CST,
                                          __ATOMIC_RELAXED))
         opened->counts->bound++;

@@ -28,7 +28,7 @@ unsigned libc_threads_count(void);
 
 /* Sets libc to one thread, or to more than one. `true` is allowed only while no other thread runs
  * code of libc, or will do so before `false` is set. Creating a thread sets libc to more than one,
- * too. Async-signal-safe: yes. */
+ * too. Does nothing before glibc 2.32. Async-signal-safe: yes. */
 void libc_set_single_threaded(bool single);
 
 #endif

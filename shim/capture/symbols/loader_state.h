@@ -4,8 +4,8 @@
  * middle of dlopen() or dlclose(), perhaps. glibc initializes its main lock again in the child,
  * which therefore seems free, and the next dlopen() there ends the process ("Inconsistency detected
  * by ld.so"); the lock of dl_iterate_phdr() stays held, and any thread that wants it waits for
- * ever. So the thread that forks checks both locks before the fork. The child checks the other
- * state: what the loader keeps for debuggers in each namespace, and the lock that was not
+ * ever. So the thread that forks checks both locks before the fork. The child checks the rest: the
+ * state that the loader publishes for debuggers in each namespace, and the lock that was not
  * initialized again. The locks have no names. They are adjacent in the loader's data, and
  * dl_iterate_phdr() holds one of them during its callbacks. */
 #ifndef OTELPROF_LOADER_STATE_H
@@ -22,17 +22,17 @@ void loader_state_learn(void);
 /* Returns whether the locks are known. Context: any. */
 bool loader_state_is_known(void);
 
-/* Returns the id of the thread that is inside the loader, LOADER_USER_UNKNOWN if its id is unknown,
- * or 0 if no thread is. Async-signal-safe: yes. */
+/* Returns the id of the thread that is inside the loader; 0: no thread is; LOADER_USER_UNKNOWN: its
+ * id, or the locks, are not known. Async-signal-safe: yes. */
 #define LOADER_USER_UNKNOWN UINT32_MAX
 uint32_t loader_state_user(void);
 
-/* Returns whether a thread is inside the loader, that is, holds one of the locks.
- * Async-signal-safe: yes. */
+/* Returns true if the thread `tid` is known to be inside the loader, that is, to hold one of the
+ * locks. Async-signal-safe: yes. */
 bool loader_state_is_used_by(uint32_t tid);
 
-/* Returns whether a thread other than `tid` is inside the loader, so that thread `tid` may have to
- * wait. Async-signal-safe: yes. */
+/* Returns true if a thread other than `tid` is known to be inside the loader, so that thread `tid`
+ * may have to wait. Async-signal-safe: yes. */
 bool loader_state_is_used_beside(uint32_t tid);
 
 /* Takes both locks, if they are known and free: then every object in the loader's list is

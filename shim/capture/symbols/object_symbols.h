@@ -45,8 +45,8 @@ void object_symbols_find_entries(const struct link_map *object, struct symbol *s
  * object_symbols_find_all(). */
 const ElfW(Sym) * object_symbols_entry(const struct link_map *object, const char *name);
 
-/* Returns the entry of a thread-local variable; its value is an offset in the object's TLS block.
- * Context: as object_symbols_find_all(). */
+/* Returns the entry of a thread-local variable, whose value is an offset in the object's TLS block;
+ * NULL: `object` does not define it. Context: as object_symbols_find_all(). */
 const ElfW(Sym) * object_symbols_thread_local(const struct link_map *object, const char *name);
 
 /* Returns whether `object` defines `name`. No resolver is called. Context: as

@@ -17,8 +17,8 @@ static inline bool opened_page_has(const struct opened_page *opened, uintptr_t a
     return opened->page == (address & -arch_page_bytes());
 }
 
-/* Opens the page of `address` instead of the present one. Returns false if the page is not writable
- * and must not be made writable (`may_change`), or cannot be. Context: calm. */
+/* Closes the present page, and opens the page of `address`. Returns false if that page is not
+ * writable, and may not be made writable (`may_change` is false) or cannot be. Context: calm. */
 bool opened_page_move(struct opened_page *opened, uintptr_t address, bool may_change);
 
 /* Closes the page, if there is one. Context: calm. */
