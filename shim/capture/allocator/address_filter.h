@@ -51,8 +51,8 @@ static inline _Atomic uint8_t *address_filter_at(const struct address_filter *fi
     return &atomic_load_explicit(&filter->counters, memory_order_relaxed)[index & mask];
 }
 
-/* Opens the filter. `counters`: ADDRESS_FILTER_ENTRIES of 0, for ever. The former counts are lost.
- * Context: calm. */
+/* Opens the filter. `counters`: an array of ADDRESS_FILTER_ENTRIES zeros, which stays mapped for
+ * ever. The former counts are lost. Context: calm. */
 static inline void address_filter_open(struct address_filter *filter, _Atomic uint8_t *counters) {
     atomic_store_explicit(&filter->counters, counters, memory_order_relaxed);
     /* pairs with the acquire in address_filter_at() */
