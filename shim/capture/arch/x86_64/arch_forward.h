@@ -8,7 +8,8 @@
 #ifndef OTELPROF_ARCH_FORWARD_H
 #define OTELPROF_ARCH_FORWARD_H
 
-/* Saves the stack pointer and aligns the stack. Registers may be pushed after the first line. */
+/* Begin and end a frame, whose frame pointer is the stack pointer: in between, code may push
+ * registers and align the stack. */
 #define ARCH_BEGIN_FRAME                                                                           \
     "pushq %%rbp\n\t"                                                                              \
     ".cfi_adjust_cfa_offset 8\n\t"                                                                 \

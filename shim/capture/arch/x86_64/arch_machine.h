@@ -59,13 +59,15 @@ static inline void floats_reset(void) {
     (void)floats_begin();
 }
 
-/* TLS variant II: the thread control block lies above the static TLS, and glibc puts both at the
- * top of the thread's stack block, so reads of the stack end at this address. */
+/* Returns the address of the calling thread's control block. By TLS variant II it lies above the
+ * static TLS, and glibc puts both at the top of the thread's stack block, so reads of the stack end
+ * at this address. */
 static inline uintptr_t thread_pointer(void) {
     return (uintptr_t)__builtin_thread_pointer();
 }
 
-/* Sets the number of words that identify a dynamic thread vector, up to the vector itself. */
+/* Sets the number of words that identify a dynamic thread vector: the two words before it, and its
+ * first word. */
 enum { THREAD_VECTOR_HEAD = 3, THREAD_VECTOR_MOST_MODULES = 1 << 20 };
 
 /* Returns the place of the pointer to the vector in the control block of the thread with that

@@ -14,9 +14,9 @@
  *     watched()
  *     program(argc, argv, envp)
  *     returned(status), which must not return
- * The stack pointer is the same where __sigsetjmp is called, where main is, and where returned()
- * is: pthread_exit jumps back here from the first frame that is not below it. Afterwards the code
- * uses no register that main should have preserved. */
+ * The stack pointer is the same at the calls of __sigsetjmp, of main and of returned():
+ * pthread_exit jumps back here once it has unwound to a frame that is not below this stack pointer.
+ * Afterwards the code uses no register that main should have preserved. */
 #define ARCH_DEFINE_MAIN_CALL(name, call, begins, watched, thread_ends, returned)                  \
     __attribute__((naked)) static int name(__attribute__((unused)) int argc,                       \
                                            __attribute__((unused)) char **argv,                    \

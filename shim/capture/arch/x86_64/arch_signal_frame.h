@@ -91,8 +91,8 @@ static inline struct signal_frame_place arch_place_signal_frame(uintptr_t top,
     return (struct signal_frame_place){((state - FRAME_BYTES) & -(uintptr_t)16) - 8, state, bytes};
 }
 
-/* Gives the ucontext of the frame the program's `stack`, and makes the handler return to
- * `returns_to`. `note` and a check are stored in the 16 bytes of the kernel's padding between the
+/* Stores the program's `stack` in the frame's ucontext, and makes the handler return to
+ * `returns_to`. Stores `note` and a check of it in the 16 bytes of the kernel's padding between the
  * frame and the state. */
 static inline void arch_keep_signal_frame(uintptr_t frame, const stack_t *stack,
                                           void (*returns_to)(void), void *note) {
@@ -122,7 +122,7 @@ static inline void *arch_moved_frame_note(const ucontext_t *context) {
     return note;
 }
 
-/* Returns whether the note is the one that was stored. */
+/* Returns true if the note is unchanged since it was stored. */
 static inline bool arch_is_noted(const ucontext_t *context) {
     const uintptr_t frame = (uintptr_t)context - FRAME_CONTEXT;
     uintptr_t notes[2];
