@@ -54,11 +54,11 @@ static inline bool helper_heap_holds(const void *object) {
 void helper_heap_prepare(bool malloc_is_profilers, uint64_t queue_bytes);
 
 /* Returns true if the calling thread allocates here: it is a thread of the profiler, and the heap
- * is open. Context: any. */
+ * is open. The first call on such a thread opens the heap. Context: any. */
 bool helper_heap_serves(void);
 
-/* Allocate as malloc() and calloc() do. Return NULL beyond the ceiling. Context: if
- * helper_heap_serves(). */
+/* Allocate as malloc() and calloc() do. Return NULL, and set errno, beyond the ceiling, or if the
+ * kernel refuses memory. Context: if helper_heap_serves(). */
 void *helper_heap_take(size_t size, size_t alignment);
 void *helper_heap_take_zeroed(size_t size);
 
@@ -71,8 +71,8 @@ size_t helper_heap_room(const void *object);
 bool helper_heap_resize(void *object, size_t size);
 
 /* Begin and end a piece of work, during which the heap may grow by `bytes`. All allocations of the
- * calling thread meanwhile belong to the work, and are freed if the work is left by a jump
- * (`left`). Not nested. Context: the helper. */
+ * calling thread meanwhile belong to the work, and are freed if the work was left by a jump
+ * (`left`). Do nothing while the heap is not open. Not nested. Context: the helper. */
 void helper_heap_begin_work(size_t bytes);
 void helper_heap_end_work(bool left);
 /* Returns true if the calling thread is changing the heap, and so must not leave its work now.
