@@ -19,7 +19,8 @@ struct call_binding {
     _Atomic uint32_t refused; /* entries that the kernel refused to make writable */
 };
 
-/* Binds the objects loaded since the last time, and clears `expected`. Returns false if this
+/* Binds the objects loaded since the last time, and clears `expected`; leaves both to a later call
+ * if another thread holds the loader's lock, or the lock is not known. Returns false if this
  * process is not profiled, or another thread is binding. Context: calm. */
 bool call_binding_bind(struct call_binding *binding, call_site_rule *rule);
 

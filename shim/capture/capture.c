@@ -24,7 +24,8 @@ enum { MAX_MAIN_STACK = 1 << 30, MIN_MAIN_STACK = 8 << 20 };
 
 /* --- the main thread --- */
 
-/* Ends the stack at the program's name (AT_EXECFN), above which the kernel puts nothing. */
+/* Returns the range in which the main thread's stack may lie. It ends at the program's name
+ * (AT_EXECFN), above which the kernel puts nothing. */
 static struct stack_range main_stack(void) {
     const uintptr_t top = (getauxval(AT_EXECFN) | 7) + 1 - 8;
     struct rlimit limit = {MIN_MAIN_STACK, MIN_MAIN_STACK};

@@ -105,9 +105,9 @@ void capture_after_fork(void);
 /* Stops sampling and deletes timers. Context: calm. */
 void capture_stop(void);
 
-/* Does what capture_stop() does, and waits until other threads have left our signal handler and the
- * code that makes system calls for the profiler. After that they make no such call, not even the
- * return from a signal. Context: calm. */
+/* Does what capture_stop() does, and waits, within a bound, until other threads have left our
+ * signal handler and the code that makes system calls for the profiler. After that they make no
+ * such call, not even the return from a signal. Context: calm. */
 void capture_stop_and_wait(void);
 
 /* --- harvest.c --- */

@@ -12,7 +12,8 @@ static struct settings_values not_paused(void) {
     return values;
 }
 
-/* Applies both settings; if `pause` is NULL, the present pause stays as it is. */
+/* Applies both settings; the one that is NULL stays as it is. Returns false, without a change, if
+ * another thread is changing the settings or the signal. */
 static bool change_to(const struct settings_values *wanted, const bool *pause) {
     const int saved = errno;
     sampler_wait_stable();

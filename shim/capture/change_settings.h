@@ -13,9 +13,9 @@
 
 /* Applies `wanted`, as far as the process can follow it (settings_within()). While allocations are
  * off, no allocation is sampled; objects sampled before leave the live heap when they are freed.
- * Objects that are allocated meanwhile never enter a profile. Returns false if nothing has changed,
- * because nothing is profiled here, or because another thread is changing the settings or the
- * signal: the caller may try again. Context: calm, or the helper. errno is preserved. */
+ * Objects that are allocated meanwhile never enter a profile. Returns false, without a change, if
+ * nothing is profiled here, or if another thread is changing the settings or the signal: then the
+ * caller may try again. Context: calm, or the helper. errno is preserved. */
 bool capture_change_settings(const struct settings_values *wanted);
 
 /* Pauses sampling until the program resumes it, even if the settings change. Returns false as

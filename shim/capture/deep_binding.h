@@ -40,7 +40,7 @@ bool deep_binding_expect(void);
 /* Binds the libraries loaded since the last time. Context: calm. */
 void deep_binding_bind(void);
 
-/* Binds them only after a library was announced, which is rare. */
+/* Calls deep_binding_bind() if a library was announced and is not bound yet, which is rare. */
 static inline void deep_binding_catch_up(void) {
     if (atomic_load_explicit(&deep_binding.sites.expected, memory_order_relaxed))
         deep_binding_bind();

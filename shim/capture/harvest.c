@@ -154,7 +154,8 @@ static void visit_unsampled(const struct harvest *harvest, const struct thread_s
     harvest->visit(harvest->arg, &out);
 }
 
-/* Returns 0 for a retired thread, which has already recorded its remainder. */
+/* Returns the thread's id; 0: there is none, or the thread has retired and recorded its remainder
+ * itself. */
 static uint32_t id_if_live(const struct thread_state *thread) {
     return atomic_load(&thread->retired) ? 0 : atomic_load(&thread->tid);
 }
@@ -169,9 +170,10 @@ static void visit_remainder(const struct harvest *harvest, const struct thread_s
         visit_unsampled(harvest, thread, tid, used - sampled);
 }
 
-/* Takes the CPU time of a live thread from its last sample until CPU time was turned off. If
- * another thread is changing the settings or the signal, the next harvest does so. Changes of the
- * signal wait for this one, so only a thread that has such time makes it. */
+/* Takes the CPU time of a live thread from its last sample until CPU time was turned off, and
+ * returns it in ns. Returns 0 if there is none, or if another thread is changing the settings or
+ * the signal: then the next harvest takes the time. Begins a change (sampler_begin_move) only if
+ * the thread has such time, because changes of the signal wait for its end. */
 static uint64_t take_time_before_off(struct thread_state *thread, uint32_t *tid) {
     const uint64_t charge = charge_now(thread);
     *tid = id_if_live(thread);

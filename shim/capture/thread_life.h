@@ -48,9 +48,9 @@ bool thread_is_calm(void);
  * can be created. Context: any, of the application's threads. */
 bool thread_may_be_in_handler(void);
 
-/* Starts the helper if the process has none yet and has used CPU time. Called in hooks of calls in
- * which a thread may be created, if the stack permits it. Costs one load if the process has a
- * helper. Preserves errno. Context: any hook. */
+/* Requests the helper if the process has none yet, and has used the CPU time of a sample or
+ * profiles waits. Called in hooks of calls in which a thread may be created, if the stack permits
+ * it. Costs one load if the process has a helper. Preserves errno. Context: any hook. */
 void capture_offer_helper(void);
 
 /* Counts a thread of the application as ended. Context: calm. */
