@@ -160,8 +160,8 @@ static uint32_t id_if_live(const struct thread_state *thread) {
     return atomic_load(&thread->retired) ? 0 : atomic_load(&thread->tid);
 }
 
-/* Records the CPU time of a live thread since its last sample, at the process's end. It is mostly
- * less than a period, but all CPU time of a thread that keeps the signal blocked. */
+/* Records the CPU time of a live thread since its last sample, at the process's end. Mostly that is
+ * less than a period; of a thread that keeps the signal blocked it is all CPU time. */
 static void visit_remainder(const struct harvest *harvest, const struct thread_state *thread) {
     const uint32_t tid = id_if_live(thread);
     const uint64_t sampled = thread->last_cpu_nano;
@@ -290,8 +290,8 @@ static void harvest_scan_objects(void) {
 }
 
 /* Brings the state up to date that the visits read. The calls depend on their order:
- * 1. modules_pin() is first: samples are reported in this snapshot's intervals. If objects are
- *    gone, their rules are forgotten before anything else uses them.
+ * 1. modules_pin() precedes all other calls that use objects: samples are reported in this
+ *    snapshot's intervals. If objects are gone, their rules are forgotten before any use.
  * 2. heap_maintain() flips the stack store before visit_heap() reads it.
  * 3. sampler_check_signal() and harvest_scan_objects() find handlers and objects that no hook saw;
  *    the visits name frames by the state that they leave.

@@ -73,8 +73,8 @@ void capture_leave_thread(void) {
     atomic_store(&capture.left, true);
 }
 
-/* Counts a thread that is not registered as left, too, because only a thread that has left creates
- * such threads. */
+/* Returns true for an unregistered thread, too, because only a thread that has left creates
+ * unregistered threads. */
 bool capture_has_left(void) {
     return atomic_load(&capture.left) && (profiler_tls.inside >= OWN_WORK || !profiler_tls.thread);
 }

@@ -21,8 +21,8 @@
 /* Bounds the labels that are read. */
 enum { CUSTOM_LABELS = 64 };
 
-/* Returns true if that object is such a library, by its file's name and its version.
- * Context: calm, while it stays loaded. */
+/* Returns true if `object` is a custom-labels library of version 1: by the file's name in `path`,
+ * and by the version that it publishes. Context: calm, while the object stays loaded. */
 bool custom_labels_are_of(const struct dl_phdr_info *object, const char *path);
 
 /* Reads the labels of the pointer at `variable` (readable memory) as attributes with names. This

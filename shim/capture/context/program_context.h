@@ -35,7 +35,7 @@ struct program_label {
     uint16_t start; /* where the label's entry in `bytes` begins (sample_context.h) */
     uint16_t size;
     uint32_t depth; /* number of labels pushed so far, this one included */
-    uint32_t state; /* 0: being written; 1: shown; n: hidden by the label of depth n - 1 */
+    uint32_t state; /* 0: being written, or removed; 1: shown; n: hidden by that of depth n - 1 */
 };
 
 /* Holds a context, in the profiler's memory or saved by the program (struct otelprof_context). */
@@ -74,8 +74,9 @@ void program_context_get_span(const struct program_context *programs, uint8_t *t
                               uint8_t *span_id);
 
 /* program_context_push() returns the number of labels before this one. A NULL label, or one that
- * does not fit, is counted, too; beyond MOST_DEPTH labels none is. program_context_pop_to() removes
- * all labels but the first `depth`, and shows the labels that the removed ones had hidden. */
+ * does not fit, is counted, too; after some 2^32 labels further ones are ignored.
+ * program_context_pop_to() removes all labels but the first `depth`, and shows the labels that the
+ * removed ones had hidden. */
 uint32_t program_context_push(struct program_context *programs, const char *key, const char *value);
 void program_context_pop_to(struct program_context *programs, uint32_t depth);
 uint32_t program_context_depth(const struct program_context *programs);

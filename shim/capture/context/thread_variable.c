@@ -42,7 +42,8 @@ uintptr_t thread_variable_address(const struct thread_variable *variable,
     return base + (uintptr_t)(variable->offset - variable->block);
 }
 
-/* Does what thread_vector_block() does, for memory that may be unmapped. */
+/* Does the same as thread_vector_block() for the thread with thread pointer `pointer`, whose memory
+ * may be unmapped. */
 static uintptr_t vector_block_of(uintptr_t pointer, uint64_t module, uint64_t generation) {
     uintptr_t head[THREAD_VECTOR_HEAD];
     uintptr_t vector;

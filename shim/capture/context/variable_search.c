@@ -113,7 +113,7 @@ static int variable_search_definer(struct dl_phdr_info *info, size_t size, void 
     return 0;
 }
 
-/* --- what the relocations refer to --- */
+/* --- variables that relocations refer to --- */
 
 static void variable_search_add(struct variable_search *search,
                                 const struct thread_variable *variable) {

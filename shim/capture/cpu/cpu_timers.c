@@ -151,7 +151,8 @@ static void start_process_timer(struct cpu_timers *timers) {
 
 /* --- the threads' timers --- */
 
-/* Uses another signal for a thread that blocks ours: masked_threads.h. */
+/* Creates the thread's timer. For a thread that blocks ours it raises libc's signal instead of
+ * `signal`: masked_threads.h. */
 static int create_for(const struct cpu_timers *timers, const struct thread_state *thread,
                       clockid_t clock, int signal) {
     if (atomic_load(&thread->by_libc_signal))

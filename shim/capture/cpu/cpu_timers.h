@@ -85,7 +85,8 @@ bool cpu_timers_interrupt_calls(void);
  * itself, or the helper. Async-signal-safe: yes. */
 void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *thread);
 
-/* Makes every timer of every thread, and of the process, raise `signal` from now on; 0: none.
+/* Makes every timer of every thread, and of the process, raise `signal` from now on; timers that
+ * raise libc's signal keep it. 0: deletes all timers. Deletes the helper's timer in any case.
  * Returns false if the kernel refused to delete a timer, which then continues to raise the old
  * signal. Async-signal-safe: yes. */
 bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal);

@@ -89,7 +89,8 @@ static bool is_to_keep(const struct own_signal_stack *own, uintptr_t frame,
            !own_signal_stack_has(own, frame) && context->uc_mcontext.fpregs;
 }
 
-/* Makes the frame of such a handler show the program's setting, and its return known. */
+/* Stores the program's setting in the frame of a handler that stays where the kernel has put it,
+ * and makes the handler return by program_handler_returns(). */
 static void keep_frame(struct own_signal_stack *own, uintptr_t frame, const ucontext_t *context) {
     own->latest = (uint8_t)own_signal_stack_place(own, &context->uc_stack);
     arch_keep_signal_frame(frame, &own->settings[own->latest], program_handler_returns, own);

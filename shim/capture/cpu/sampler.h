@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Holds the sampling signal, and the action that the application sees for that signal: the default
- * action. */
+/* Holds the state of CPU sampling: the sampling signal, the action that the application sees for
+ * that signal (the default action), and the timers. */
 struct sampler {
     bool on;              /* CPU time is sampled */
     uint64_t period_nano; /* CPU time between two samples, as configured */
@@ -62,8 +62,8 @@ void sampler_prepare(const struct config *config, const struct log *log, struct 
 bool sampler_install(void);
 
 /* Ensures that the calling thread, the helper, gets the signal by its own CPU clock. If CPU time is
- * not sampled, installs the handler for the helper alone. Returns false if there is no signal, or
- * no timer. Context: the helper. */
+ * not sampled, installs the handler for the helper alone. Returns false if there is no signal or no
+ * timer, or if the helper has found a tracer. Context: the helper. */
 bool sampler_watch_helper(void);
 
 /* Gives `number` to the application: if it is the signal in use, moves to a free real-time signal,

@@ -1,5 +1,5 @@
-/* Shared by the files of the sampler: sampler.c takes samples, sampler_signal.c manages their
- * signal, sampler_report.c writes to the log. */
+/* Declares the part that the files of the sampler share: sampler.c takes samples, sampler_signal.c
+ * manages their signal, sampler_report.c writes to the log. */
 #ifndef OTELPROF_SAMPLER_PARTS_H
 #define OTELPROF_SAMPLER_PARTS_H
 

@@ -25,8 +25,9 @@ extern bool signal_thread_has_instruction;
 /* Prepares the checks, before a handler is installed. Context: calm. */
 void signal_thread_prepare(void);
 
-/* Returns true if thread-local variables are libc's. For a thread without a signal stack of the
- * profiler, checks whether its control block has the form of libc's. */
+/* Returns true if thread-local variables are libc's, or if the thread pointer is not known. For a
+ * thread without a signal stack of the profiler, checks whether its control block has the form of
+ * libc's. */
 bool signal_thread_is_libcs(const ucontext_t *context);
 
 /* Returns true if the calling thread is the stack's, as far as it is known without a system call.

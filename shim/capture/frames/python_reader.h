@@ -6,9 +6,10 @@
  * the helper has room of its own. The copies are valid for one walk only. Addresses below 64 KiB,
  * or beyond the address space of programs, are refused without a check.
  *
- * Most walks of a thread read what its walk before has read: the frames and the code objects of the
- * outer functions stay. So the pool remembers which parts of which pages that walk has read, and
- * the next walk begins by copying them all in one system call. Only what is new costs another call.
+ * Most walks of a thread read the same memory as its walk before: the frames and the code objects
+ * of the outer functions stay. So the pool remembers the parts of pages that each walk has read,
+ * and the next walk begins by copying them all in one system call. Only new memory costs another
+ * call.
  */
 #ifndef OTELPROF_PYTHON_READER_H
 #define OTELPROF_PYTHON_READER_H
@@ -62,7 +63,7 @@ struct python_pages {
     bool is_filtered;
     struct python_last_walk *last; /* the thread's walk before; NULL: not remembered */
     struct python_page pages[PYTHON_PAGES];
-    struct iovec ranges[PYTHON_PAGES]; /* what the first call of a walk copies */
+    struct iovec ranges[PYTHON_PAGES]; /* ranges that the first call of a walk copies */
     _Alignas(ARCH_SMALLEST_PAGE_BYTES) uint8_t ahead[PYTHON_AHEAD_BYTES]; /* its copies */
     uint8_t bytes[PYTHON_PAGES][ARCH_SMALLEST_PAGE_BYTES];
     uint8_t view[PYTHON_VIEW_BYTES]; /* an object that lies in more than one page */
@@ -91,12 +92,12 @@ void python_page_sets_after_fork(struct python_page_sets *sets);
 
 /* Takes a set of pages for the calling thread's walk. Copies into it the memory that the thread's
  * last walk has read, unless a filter of system calls is present. The caller must give the set
- * back. `tid`: the calling thread's id. Returns NULL if all sets are in use. Context: signal.
- * Async-signal-safe: yes. */
+ * back. `tid`: the calling thread's id. Returns NULL if all sets are in use, or if `sets` is NULL.
+ * Context: signal. Async-signal-safe: yes. */
 struct python_pages *python_page_sets_take(struct python_page_sets *sets, uint32_t tid);
 
-/* Gives a set back, and remembers what the walk has read. `pages` may be NULL. Context: as
- * python_page_sets_take(). */
+/* Gives a set back, and remembers the memory that the walk has read. `pages` may be NULL. Context:
+ * as python_page_sets_take(). */
 void python_page_sets_give(struct python_page_sets *sets, struct python_pages *pages);
 
 /* Copies `size` bytes (at most a few KiB) to `to`. Returns false if some of it cannot be read; the

@@ -57,8 +57,8 @@ static void python_stack_give_up(struct python_stack *stack) {
     python_stack_end(stack);
 }
 
-/* Sets the frames' address, and moves the lower bound there, because the following groups lie
- * higher. */
+/* Sets the place of the present group on the native stack, and moves the lower bound there, because
+ * the following groups lie higher. Returns false if the place is not within the bounds. */
 static bool python_stack_set_frames(struct python_stack *stack, uintptr_t at) {
     if (at % sizeof(uintptr_t) != 0 || at < stack->native.low || at >= stack->native.high)
         return false;

@@ -48,7 +48,8 @@ void heap_start(struct heap *heap, const struct config *config, const struct log
                 struct recorder *recorder);
 /* Makes heap_put_back() drop its objects from now on. Context: calm. */
 void heap_stop(struct heap *heap);
-/* Empties the live table and the filter of addresses in a forked child. Context: fork handler. */
+/* Empties the live table, its stacks, the peak and the filter of addresses in a forked child.
+ * Context: fork handler. */
 void heap_after_fork(struct heap *heap);
 
 /* Returns true if allocations are sampled at present, for any profile. Context: any. */

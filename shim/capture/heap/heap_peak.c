@@ -79,7 +79,7 @@ void heap_peak_reset(struct heap_peak *peak) {
 /* --- on the program's threads --- */
 
 void heap_peak_set_alarm(struct heap_peak *peak, void (*alarm)(void)) {
-    /* pairs with the acquire in peak_ring(): what `alarm` uses is ready */
+    /* pairs with the acquire in peak_ring(): the data that `alarm` uses is ready */
     atomic_store_explicit(&peak->alarm, alarm, memory_order_release);
 }
 

@@ -12,9 +12,9 @@
 
 enum {
     MEBIBYTE = 1 << 20,
-    /* Limits the heap, without the export queue, to some twenty times what an export of a large
-     * program without debug information needs. Under a limit of address space the size is still
-     * acceptable: glibc reserves the same for a second thread's arena (malloc/arena.c,
+    /* Limits the heap, without the export queue, to some twenty times the memory that an export of
+     * a large program without debug information needs. Under a limit of address space the size is
+     * still acceptable: glibc reserves the same for a second thread's arena (malloc/arena.c,
      * HEAP_MAX_SIZE). */
     HEAP_BYTES = 256 * MEBIBYTE,
     HEAP_BYTES_UNDER_LIMIT = 64 * MEBIBYTE,

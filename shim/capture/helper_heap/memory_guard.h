@@ -24,13 +24,13 @@
  * budget. Not nested. Context: the helper thread. */
 bool memory_guard_run(void (*work)(void *arg), void *arg, const struct work_budget *budget);
 
-/* Sets the timer for such work: `watch` has `*signal` sent to the calling thread by its own CPU
- * clock, and returns true on success. Before this call no work is timed. Context: calm, at
+/* Sets the timer for work under the guard: `watch` has `*signal` sent to the calling thread by its
+ * own CPU clock, and returns true on success. Before this call no work is timed. Context: calm, at
  * start. */
 void memory_guard_timed_by(bool (*watch)(void), const _Atomic int *signal);
 
-/* Returns true if such work has a limit of CPU time: there is a signal and a timer for it. Context:
- * the helper thread. */
+/* Returns true if work under the guard has a limit of CPU time: there is a signal and a timer for
+ * it. Starts the timer if it does not run. Context: the helper thread. */
 bool memory_guard_is_timed(void);
 
 /* Sets the code in which the work may be left at any instruction. `ranges` must stay valid.

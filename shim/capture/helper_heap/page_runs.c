@@ -7,7 +7,7 @@
 enum {
     READY_STEP = 256, /* pages that become usable at a time: a mebibyte */
     RUNS_TRIED = 32,  /* number of runs tried in a list in which some are too short */
-    /* bytes by which the table of pages may grow, because it is mapped in whole pages */
+    /* the table of pages is mapped in multiples of so many bytes */
     TABLE_SLACK = 4096,
 };
 

@@ -38,8 +38,8 @@ static inline bool signals_change(int how, const signal_mask *mask, signal_mask 
     return bare_syscall(SYS_rt_sigprocmask, how, (long)mask, (long)before, sizeof *mask, 0, 0) == 0;
 }
 
-/* Blocks the signals. Returns false, without a change, if the kernel or a seccomp filter refused
- * the call. */
+/* Blocks the signals, and stores the former mask in `*before`. Returns false, without a change, if
+ * the kernel or a seccomp filter refused the call. */
 static inline bool signals_block(signal_mask *before) {
     const signal_mask all = ~(signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGFPE) |
                               signal_bit(SIGILL) | signal_bit(SIGTRAP) | signal_bit(SIGSYS));

@@ -111,7 +111,7 @@ uint64_t child_samples_nano(void);
  * has_ended() gets `start_nano` 0 if the child's start is not known. Context: the helper. */
 uint64_t child_samples_find_ended(bool (*has_ended)(uint32_t pid, uint64_t start_nano));
 
-/* Returns whether a child that has ended is there for child_samples_take(). Context: the helper. */
+/* Returns true if child_samples_take() would find a child that has ended. Context: the helper. */
 bool child_samples_are_there(void);
 
 /* Holds the copy of a slot. */

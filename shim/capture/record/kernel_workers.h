@@ -2,7 +2,8 @@
  * (iou-sqp) and workers (iou-wrk).
  *
  * The kernel lists such threads among the process's threads, and their CPU time is the process's.
- * But such threads have no stack of the program's, take no signal, and no pthread_create made them.
+ * But such threads have no stack of the program's, take no signal, and do not come from
+ * pthread_create.
  * So each harvest reads their CPU clocks and records the time without frames. The kernel marks such
  * threads by flags of the task. Their CPU time between the last harvest and their end is in no
  * profile.

@@ -97,8 +97,8 @@ static inline bool own_signal_stack_has(const struct own_signal_stack *stack, ui
     return address > stack->low && address <= stack->high;
 }
 
-/* Notes that the thread waits with that mask, in a function whose frame is at `frame` and that
- * returns to `returns`. `frame` 0: the wait is over. Context: any, the thread itself.
+/* Notes that the thread waits with `mask`, in the function with the frame `frame` and the return
+ * address `returns`. `mask` NULL or `frame` 0: the wait is over. Context: any, the thread itself.
  * Async-signal-safe: yes. */
 static inline void own_signal_stack_note_wait(struct own_signal_stack *stack, uintptr_t frame,
                                               uintptr_t returns, const sigset_t *mask) {

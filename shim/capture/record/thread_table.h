@@ -126,9 +126,10 @@ struct thread_local_state {
     struct program_context
         *program_context; /* same as thread->program_context; here because a fork clears `thread` */
 };
-/* Added to `inside` around calm work of the profiler itself (creating the helper): its allocations
- * are neither the application's nor lost samples. The helper always has OWN_WORK, and OWN_GUARDED
- * under a guard (memory_guard.h). */
+/* Lists values of `inside` for the profiler's own work. OWN_WORK is added around calm work on a
+ * thread of the application (creating the helper): its allocations are neither the application's
+ * nor lost samples. The helper always has OWN_WORK, or OWN_GUARDED under a guard (memory_guard.h).
+ */
 enum { OWN_WORK = 1 << 16, OWN_GUARDED = 1 << 17 };
 
 _Static_assert(sizeof(struct thread_local_state) <= 64, "static TLS is scarce");

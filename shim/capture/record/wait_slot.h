@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct wait_slot {
-    _Atomic uint64_t sequence;
+    _Atomic uint64_t sequence;       /* odd: the slot is published; changes with each call */
     _Atomic uintptr_t stack_pointer; /* the caller's stack pointer after the call has returned */
     _Atomic uintptr_t frame_pointer; /* the caller's frame pointer */
     _Atomic uintptr_t pc;            /* return address of the call */

@@ -46,8 +46,8 @@ static bool is_read_only(const struct object_segments *object, uintptr_t address
            address < ((start + part->p_memsz) & -arch_page_bytes());
 }
 
-/* Returns true if the tables can be used: not for the vDSO and objects that the loader cannot
- * write, whose pointers have not been relocated. */
+/* Returns true if the tables can be used. Returns false for objects that the loader cannot write,
+ * the vDSO among them: the pointers to their tables are not relocated. */
 static bool call_sites_are_readable(const struct call_sites_of *object) {
     const struct object_segments *const in = &object->segments;
     return object_has(in, (uintptr_t)object->dynamic, 1, PF_W) &&

@@ -42,8 +42,9 @@ static bool defines_whole_allocator(const struct link_map *object) {
     return true;
 }
 
-/* Special case: GNU Common Lisp has an allocator of its own, on its garbage-collected heap, and
- * uses dlsym for other purposes. */
+/* Returns true even if the executable imports dlsym, as a wrapper does, if it defines a whole
+ * allocator: GNU Common Lisp has one of its own, on its garbage-collected heap, and uses dlsym for
+ * other purposes. */
 bool definition_of_malloc_is_for_one_thread(void) {
     const struct link_map *const executable = object_symbols_first();
     if (!executable || !object_symbols_defines(executable, "malloc") ||

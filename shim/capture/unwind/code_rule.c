@@ -47,7 +47,7 @@ struct search {
     struct rule found;
 };
 
-/* Says how the path goes on after one instruction. */
+/* Lists how a path continues after one instruction. */
 enum progress { PATH_ON, PATH_DEAD, PATH_FOUND };
 
 static bool is_same_place(struct place a, struct place b) {
@@ -162,7 +162,7 @@ static enum progress fp_from_sp(struct search *s, int32_t offset) {
     return PATH_ON;
 }
 
-/* --- where a path goes on --- */
+/* --- where a path continues --- */
 
 static bool is_seen(const struct search *s, uintptr_t target) {
     for (uint32_t i = 0; i < s->seen_count; i++)

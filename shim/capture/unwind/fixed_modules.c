@@ -96,7 +96,7 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *arg) {
     return 0;
 }
 
-/* --- following what is needed --- */
+/* --- following needed objects --- */
 
 static bool needs_object(const struct candidate *object, const struct candidate *other) {
     for (uint32_t i = 0; i < object->needed_count; i++) {

@@ -102,7 +102,8 @@ static void copy_module_path(const struct builder *b, const struct dl_phdr_info 
         join(path, b->names->start_directory, name);
 }
 
-/* Returns false if there is no room for the object or its strings, or it has no segment. */
+/* Adds an object. Returns false if it is left out, because there is no room or it has no segment,
+ * or if it lacks a string that found no room. */
 static bool snapshot_add(const struct builder *b, const struct dl_phdr_info *info) {
     struct module_snapshot *const snapshot = b->snapshot;
     if (snapshot->count == snapshot->capacity)
@@ -260,8 +261,8 @@ enum snapshot_update module_snapshot_update(struct module_snapshot *snapshot,
     return update.result;
 }
 
-/* Gives back the room of the module's strings if they were added last, as those of the library that
- * is loaded and unloaded again and again. */
+/* Gives back the room of the module's strings if they were added last. So a library that is loaded
+ * and unloaded again and again needs no more room. */
 static void give_back_text(struct module_snapshot *snapshot, const struct harvest_module *module) {
     const char *const start = module->path;
     const size_t path_bytes = strlen(start) + 1;

@@ -70,9 +70,9 @@ bool registered_tables_rule(struct registered_tables *tables, struct rule_cache 
                             uint64_t generation, struct rule_key key, uintptr_t pc,
                             struct rule *rule);
 
-/* Returns true if code with registered tables is near `pc`, within some 128 KiB. Code near it that
- * has no tables comes from the same compiler, and keeps no frame pointers, either (LLVM's functions
- * that cannot throw). Context: any. Async-signal-safe: yes. */
+/* Returns true if code with registered tables is near `pc`, within some 128 KiB. Then code without
+ * tables at `pc` comes from the same compiler (LLVM's functions that cannot throw), and keeps no
+ * frame pointers. Context: any. Async-signal-safe: yes. */
 bool registered_tables_are_near(const struct registered_tables *tables, uintptr_t pc);
 
 /* Returns the number of registrations. Context: any. */

@@ -6,7 +6,8 @@ enum { NO_ENCODING = 0x50 }; /* DW_EH_PE_aligned, which read_pointer() does not 
 
 /* --- copying --- */
 
-/* Compares the addresses of the CIE's instructions, which identify it. */
+/* Returns true if the entry's CIE is not the one of `*last`, and stores it there. The address of
+ * its instructions identifies a CIE. */
 static bool is_other_cie(const struct fde *fde, uintptr_t *last) {
     const bool other = fde->cie.instructions.at != *last;
     *last = fde->cie.instructions.at;

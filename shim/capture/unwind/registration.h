@@ -36,7 +36,7 @@ struct registered_place {
 };
 
 /* Holds a copy of one registration. Fields that readers use never change, except for `next` of the
- * places. */
+ * places, and the two atomic flags. */
 struct registration {
     uintptr_t begin;
     struct registration

@@ -1,7 +1,7 @@
 /* Checks whether a word on a stack may be a return address of code that no rule describes.
  *
- * A return address points behind a call instruction, or to where a signal handler returns to. The
- * stale address of a finished call does, too; therefore the caller must know where to search.
+ * A return address points behind a call instruction, or to the code that a signal handler returns
+ * to. The stale address of a finished call does, too; so the caller must know where to search.
  *
  * Context: any. Async-signal-safe: yes.
  */

@@ -133,9 +133,9 @@ static bool read_saved_fp(struct frame *frame, uintptr_t *fp) {
     return read_stack(frame, frame->fp, fp);
 }
 
-/* Returns true if the frame record is the last: its frame pointer is zero, and it has a return
- * address, or is at the end of the thread's own stack. The second condition excludes memory that is
- * no stack, which is mostly zero. */
+/* Returns true if the frame record is the last: its frame pointer is zero, and the record is on a
+ * stack with known ends, or its return address is in code. The second condition excludes memory
+ * that is no stack, which is mostly zero. */
 static bool is_last_record(const struct unwinder *unwinder, const struct unwind *u,
                            struct frame *frame, uintptr_t fp) {
     uintptr_t address;

@@ -114,7 +114,7 @@ static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
 
 /* --- the walk --- */
 
-/* Lists the bits that every plain rule has alike, and their values: CFA = stack pointer or frame
+/* Lists the bits in which all plain rules are equal, and their values: CFA = stack pointer or frame
  * pointer + a constant that is not negative, frame pointer unchanged or saved below the CFA, return
  * address saved below the CFA, too, and after a call. */
 enum {

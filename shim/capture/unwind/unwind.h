@@ -52,8 +52,9 @@ struct unwind;
 struct interpreter_frames {
     /* place on the stack, in the next native frame that runs functions; 0: there is none */
     uintptr_t at;
-    /* Lists the functions that run at `at`, innermost first, as far as there is room, and sets `at`
-     * to the next place, or to 0 if it lists none. */
+    /* Lists the functions that run at `at`, innermost first: all of them, or none if one is in
+     * doubt, or as many as there is room for. Sets `at` to the next place; 0: there is none, or no
+     * room. */
     void (*list)(struct interpreter_frames *frames, struct unwind *unwind);
 };
 

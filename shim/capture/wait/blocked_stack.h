@@ -37,7 +37,7 @@ struct blocked_place {
 struct blocked_stack {
     struct python *python; /* the interpreter whose frames are listed; NULL: none */
     struct python_threads *python_threads;
-    uint8_t *copy; /* BLOCKED_STACK_BYTES; the first page is for memory below the stack pointer */
+    uint8_t *copy; /* BLOCKED_STACK_BYTES: the largest size of a copy, and two pages for its ends */
     struct stack_range copied;
     uint64_t registers[REGISTER_COUNT]; /* registers with which the last walk began */
     uint64_t *frames;                   /* room for `max` frames */

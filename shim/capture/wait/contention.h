@@ -28,7 +28,7 @@ struct contention {
     struct thread_state *thread; /* NULL: this contention is not measured */
     uint64_t start_nano;         /* CLOCK_MONOTONIC; 0: contentions are not sampled */
     uint64_t lock;
-    uint32_t holder;    /* the lock's holder at the begin, as lock_holder_here() returns it */
+    uint32_t holder;    /* the lock's holder before the wait, as lock_holder_here() returns it */
     bool has_wait_slot; /* the thread's wait slot is published for this wait */
 };
 

@@ -7,8 +7,8 @@
  * delay that the kernel reports. */
 static const uint64_t SHORTEST_STOP_NANO = 100 * NANO_PER_MILLI;
 
-/* Reads the helper's run-queue delay. Returns false if the file is missing, because a late return
- * may then be run-queue delay. */
+/* Reads the helper's run-queue delay. Returns false if it is not known: then a late return proves
+ * no stop, because the helper may have waited for a processor. */
 static bool read_own_delay(struct process_stop *stop, struct kernel_view *view,
                            uint64_t *delay_ns) {
     return kernel_thread_delay(view, (uint32_t)view->helper, &stop->files, delay_ns);

@@ -4,8 +4,8 @@
  * The helper is stopped, too, and so returns late from its sleep. The kernel counts how long the
  * helper was then ready and waited for a processor; the rest of the lateness was a stop. A stop
  * counts from the moment at which the sleep should have ended. So at most a poll's period of it is
- * missing, and is recorded as a part of the threads' waits instead. Time in which the machine is
- * suspended is on no clock that the profiler uses.
+ * not recorded as a stop, but as the wait or the delay that each thread was in then. Time in which
+ * the machine is suspended is on no clock that the profiler uses.
  *
  * Context: the helper.
  */

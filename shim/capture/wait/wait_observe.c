@@ -179,8 +179,8 @@ static uint64_t off_now(const struct thread_state *thread, uint64_t now,
 /* Takes up to `nano` of the time off CPU that is not recorded yet, of a thread that may be running.
  * Returns the time that it has taken. Reads the clock before the thread's times: in the reverse
  * order, CPU time that the thread uses between the two reads would count as time off CPU. In this
- * order, time off CPU between the two reads is missing, so the helper reads both again if it was
- * kept from running in between. */
+ * order the result is too small by that CPU time, so the helper reads both again if it was kept
+ * from running in between. */
 static uint64_t take_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
                              struct wait_account *account, uint64_t nano) {
     enum { TRIES = 3, SHORT_NANO = 100000 };

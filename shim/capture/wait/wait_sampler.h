@@ -5,7 +5,7 @@
  * shown. A thread that is found waiting gets the time off CPU since its last sample, and while it
  * stays in the same wait, that wait gets the time from poll to poll. Polls come at random moments,
  * so stacks are found in proportion to their time, as CPU samples find code. A wait appears in the
- * profile before it ends. No thread is woken, and no hook reads a clock.
+ * profile before it ends. No thread is woken, and no hook reads a clock for this.
  *
  * A poll has a budget (wait_budget.h). If the budget does not suffice for all threads, each is
  * observed with the same probability, even a thread in a known wait, so that none is preferred.

@@ -59,7 +59,8 @@
  * number's byte in the array `routes` is 0. If that byte is
  *     `watched`      it goes on to watched_call
  *     `enters`       to enters_call
- *     another        to copies_call if `copies` says so: bool copies(number, first, second) */
+ *     another        to copies_call if bool copies(number, first, second) returns true, otherwise
+ *                    to `next` */
 #define ARCH_DEFINE_SYSCALL(next, routes, watched, watched_call, enters, enters_call, copies,      \
                             copies_call)                                                           \
     __attribute__((naked, visibility("default"))) long syscall(                                    \
