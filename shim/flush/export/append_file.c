@@ -15,8 +15,9 @@ enum { FIRST_DESCRIPTOR = 100 };
 
 /* --- opening --- */
 
-/* Opens the file for reading, too, if possible, because append_file_write_record() reads the last
- * byte. */
+/* Opens the file on a high descriptor, or on a low one if there is none. Opens it for reading, too,
+ * if possible, because append_file_write_record() reads the last byte. Returns the descriptor, or
+ * an error of own_file_open(). */
 static int open_high(const char *path) {
     int low = own_file_open(path, O_RDWR | O_CREAT);
     if (low == -EACCES)
@@ -35,7 +36,8 @@ static int append_file_lock(int file) {
 
 /* --- writing --- */
 
-/* Writes all pieces. Usually needs one call; more if the kernel takes less at a time. */
+/* Writes all pieces, and changes them. Usually needs one call; more if the kernel takes less at a
+ * time. Returns 0 or -errno. `*written`: the number of bytes written, also on an error. */
 static int append_file_write_all(int file, struct iovec *pieces, int count, size_t *written) {
     *written = 0;
     while (count > 0) {

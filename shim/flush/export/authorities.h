@@ -5,8 +5,10 @@
 #include "config.h"
 
 /* Returns the file that the settings name, else libcurl's default file, else (if libcurl was built
- * without one) the first existing file of those that distributions use. Returns NULL if libcurl has
- * a folder of its own or no file exists. The result is not to be freed. */
+ * with neither a default file nor a default folder) the first of the distributions' usual files
+ * that can be read. Returns NULL if libcurl has only a default folder, if none of the usual files
+ * can be read, or if no file may be opened by its path any more. The caller must not free the
+ * result. */
 const char *authorities_file(const struct config *config);
 
 #endif

@@ -110,7 +110,8 @@ static int hottest_first(const void *a, const void *b) {
 
 /* --- writing --- */
 
-/* Writes a decimal point, where printf() would use the application's locale. Returns `text`. */
+/* Writes the value with `places` decimal places, and a decimal point in every locale: printf()
+ * would use the application's. Returns `text`. */
 static const char *decimal(char text[static NUMBER_BYTES], double value, int places,
                            const char *unit) {
     uint64_t one = 1;

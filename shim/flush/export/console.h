@@ -9,7 +9,7 @@
 #include "symbolize/symbolize.h"
 
 /* Writes one table for each kind of profile_kinds.def that has samples, but only while descriptor 2
- * is the stderr that the process started with. */
+ * is the stderr that the process started with. `seconds`: the length of the interval. */
 void console_write(const struct capture_api *api, struct symbolizer *symbolizer,
                    const struct merge *merge, double seconds);
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    /* Waits in all one second for another process that writes to the same file. */
+    /* Bounds the wait for another process that writes to the same file: one second in all. */
     LOCK_TRIES = 200,
     LOCK_PAUSE_NANO = 5 * NANO_PER_MILLI,
 };
@@ -47,7 +47,9 @@ static char *file_export_name(const struct file_export *f, const char *executabl
     return length < 0 ? NULL : name;
 }
 
-/* Makes the path absolute. Takes ownership of `name`. */
+/* Returns the absolute path of the file. Takes ownership of `name`, which may be NULL, and returns
+ * it if it is absolute already or the folder of the start is unknown. Returns NULL without
+ * memory. */
 static char *absolute(const struct file_export *f, char *name) {
     const char *const folder = f->api->origin->folder;
     char *path = NULL;
@@ -142,9 +144,9 @@ static int file_export_write_file(struct file_export *f, const struct iovec *pie
     return error;
 }
 
-/* Writes to standard output, from which nothing can be removed again. So after an unfinished line
- * the next record begins on a new line. After a partial message with a length prefix no message
- * follows, because it could not be recognized. */
+/* Writes to standard output, where a partial record cannot be removed again. So after an unfinished
+ * line the next record begins on a new line. After a partial message with a length prefix nothing
+ * more is written (-EPIPE), because a reader could not find the next message. */
 static int file_export_write_output(struct file_export *f, const struct iovec *pieces, int count) {
     char newline[] = "\n";
     struct iovec all[MAX_PIECES + 1] = {{newline, 1}};

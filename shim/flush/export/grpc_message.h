@@ -32,7 +32,7 @@ enum grpc_code {
     GRPC_CODE_COUNT,
 };
 
-/* Returns the code's name, for example "UNAVAILABLE". */
+/* Returns the code's name, for example "UNAVAILABLE"; "UNKNOWN" for a number that is no code. */
 const char *grpc_code_name(enum grpc_code code);
 
 /* Returns true if the OTLP specification lets the client retry the call; an exhausted resource only
@@ -43,13 +43,13 @@ bool grpc_may_be_retried(enum grpc_code code, bool has_retry_info);
  * intermediary, or from a server without gRPC (doc/http-grpc-status-mapping.md). */
 enum grpc_code grpc_code_of_http(long status);
 
-/* Puts the prefix before `*bytes` (malloc'ed, `*size` long). Returns false without memory, or if
- * the size does not fit the prefix; the bytes are then unchanged. */
+/* Puts the prefix before `*bytes` (malloc'ed, `*size` long), and updates both. Returns false
+ * without memory, or if the size does not fit the prefix; the bytes are then unchanged. */
 bool grpc_wrap(uint8_t **bytes, size_t *size, bool compressed);
 
 /* Returns the first message in `body`, its length, and its compressed flag; NULL if no message is
- * complete. The flag may be set although no call has a grpc-accept-encoding, because servers
- * compress a response if the call was compressed. */
+ * complete, or if the flag is invalid. The flag may be set although the exporter sends no
+ * grpc-accept-encoding, because servers compress a response if the call was compressed. */
 const uint8_t *grpc_unwrap(const uint8_t *body, size_t size, size_t *message_size,
                            bool *compressed);
 

@@ -13,7 +13,8 @@ static const int64_t longest_seconds = 315576000000; /* limit of a Duration: 10,
 
 /* --- grpc-message --- */
 
-/* Returns the byte at `*at` and advances `*at` past it. An invalid escape stands for itself. */
+/* Returns the decoded byte at `*at`, and advances `*at` past it. An invalid escape stands for
+ * itself. */
 static char grpc_next_byte(const char **at, const char *end) {
     const char first = *(*at)++;
     if (first != '%' || end - *at < 2)
@@ -74,7 +75,7 @@ static bool decode_base64(const char *text, size_t size, uint8_t *to, size_t roo
     return true;
 }
 
-/* Reads a delay. Returns false if the delay is invalid. */
+/* Reads a delay; no delay (NULL) is read as 0. Returns false if the delay is invalid. */
 static bool read_delay(const Otelprof__Rpc__RetryDelay *delay, uint64_t *nano) {
     *nano = 0;
     if (!delay)

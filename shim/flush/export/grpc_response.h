@@ -1,9 +1,9 @@
 /* Collects a gRPC call's outcome from the headers and trailers of the response.
  *
  * The caller feeds headers as they arrive, line by line. The status comes after the message, in the
- * trailers, or, without a message, in the only headers (a trailers-only response); both cases are
- * the same here. The server controls all input, so everything is bounded: a status that is not a
- * number is UNKNOWN, a text that is too long is cut (the log escapes it), and details that cannot
+ * trailers, or, without a message, in the only headers (a trailers-only response); this module
+ * treats both alike. The server controls all input, so everything is bounded: a status that is not
+ * a number is UNKNOWN, a text that is too long is cut (the log escapes it), and details that cannot
  * be decoded are ignored. Context: flush.
  */
 #ifndef OTELPROF_GRPC_RESPONSE_H

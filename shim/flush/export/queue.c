@@ -56,7 +56,7 @@ uint64_t queue_push(struct queue *queue, uint8_t *bytes, size_t size, const char
 
 uint64_t queue_put_back(struct queue *queue, struct export *export) {
     if (queue->bytes + export->size >
-        /* an export that is larger than the whole queue becomes the oldest, and is dropped */
+        /* as the oldest export, it is the one to drop if newer ones leave it no room */
         queue->max_bytes) {
         const uint64_t lost = export->samples;
         export_free(export);

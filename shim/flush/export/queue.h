@@ -22,8 +22,9 @@ struct queue {
     size_t max_bytes;
 };
 
-/* Takes ownership of `bytes`. Returns the number of samples dropped to make room (or for lack of
- * memory). */
+/* Appends an export as the newest, and takes ownership of `bytes`. `encoding`: a constant. Returns
+ * the number of samples dropped: those of the oldest exports, to make room; or all `samples`, if
+ * the export is larger than the queue or memory is short. */
 uint64_t queue_push(struct queue *queue, uint8_t *bytes, size_t size, const char *encoding,
                     uint64_t samples);
 
@@ -31,8 +32,8 @@ uint64_t queue_push(struct queue *queue, uint8_t *bytes, size_t size, const char
  * empty. */
 struct export *queue_pop(struct queue *queue);
 
-/* Puts an export from queue_pop() back as the oldest. Returns the number of samples dropped, as
- * queue_push(). */
+/* Puts an export from queue_pop() back as the oldest, and takes ownership of it. Returns the number
+ * of samples dropped: all of this export if it does not fit any more, otherwise 0. */
 uint64_t queue_put_back(struct queue *queue, struct export *export);
 
 void export_free(struct export *export);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Returns a state for random_next(), never 0. If the kernel has no random bytes (a sandbox, too
- * early in the boot), the seed is the clock and the ids of process and thread. */
+ * early in the boot), makes the state from the clock and the ids of process and thread. */
 uint64_t random_seed(void);
 
 #endif

@@ -42,7 +42,8 @@ static size_t scheme_size(const char *name, const char *value) {
     return has_scheme && value[all] ? all : 0;
 }
 
-/* Searches for each word of the value: "Bearer TOKEN" may come back as the token alone. */
+/* Searches for each word of the value, except for short words and the scheme: "Bearer TOKEN" may
+ * come back as the token alone. */
 static void search_value(void *arg, const char *name, const char *value) {
     struct search *const search = arg;
     value += scheme_size(name, value);
@@ -54,14 +55,15 @@ static void search_value(void *arg, const char *name, const char *value) {
     }
 }
 
-/* Returns true if the text repeats a header. `scratch` has room for the headers. */
+/* Returns true if the text repeats a word of a configured header's value. `scratch` has room for
+ * strlen(config->headers) + 1 bytes. */
 static bool repeats_header_in(const struct config *config, const char *text, char *scratch) {
     struct search search = {text, false};
     (void)keyvalues_parse(config->headers, scratch, search_value, &search);
     return search.found;
 }
 
-/* Replaces JSON's "\/" by "/". */
+/* Copies the text to `plain` without its backslashes, because JSON may write "/" as "\/". */
 static void drop_backslashes(const char *text, char *plain) {
     for (; *text; text++)
         if (*text != '\\')
@@ -91,7 +93,8 @@ static bool continues(char byte) {
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* Cuts between characters if the text is UTF-8. */
+/* Writes the beginning and the end of a text that does not fit, and " ... " between them. Cuts
+ * between characters if the text is UTF-8. */
 static void keep_both_ends(const char *text, size_t size, char *shown, size_t room) {
     static const char gap[] = " ... ";
     size_t head = (room - sizeof gap) / 2;

@@ -12,14 +12,16 @@
 
 struct request_headers {
     struct curl_slist *list; /* the list for CURLOPT_HTTPHEADER */
-    bool errors_logged;      /* errors in the configured headers were logged */
+    bool errors_logged;      /* the configured headers were checked once, and errors logged */
 };
 
-/* Returns the limit for one request: the shorter of the two settings. */
+/* Returns the limit for one request, in milliseconds: the shorter of OTEL_EXPORTER_OTLP_TIMEOUT and
+ * OTEL_PROFILE_EXPORT_TIMEOUT. */
 uint64_t request_timeout_ms(const struct config *config);
 
-/* Makes the list. `encoding`: of the body; NULL: not compressed. Headers are left out if memory is
- * short, or if the setting has errors; errors are logged the first time. */
+/* Makes the list. `encoding`: of the body; NULL: not compressed. Leaves out headers for which there
+ * is no memory, configured headers that would break a line or have a wrong name (which is logged
+ * the first time), and all configured headers if their list cannot be parsed. */
 void request_headers_make(struct request_headers *headers, const struct capture_api *api,
                           const char *encoding);
 

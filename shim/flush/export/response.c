@@ -17,8 +17,7 @@ bool response_is_json(const char *content_type, bool asked_in_json) {
     return content_type ? strncasecmp(content_type, json, sizeof json - 1) == 0 : asked_in_json;
 }
 
-/* Copies the text unescaped (the log escapes it: common/shown_text.h) and cuts off what does not
- * fit. */
+/* Copies as much of the text as fits, unescaped: the log escapes it (common/shown_text.h). */
 static void keep_text(char *to, size_t room, const char *text) {
     size_t size = strnlen(text, room);
     if (size == room)

@@ -17,14 +17,14 @@ struct partial_success {
  * foreign body yields no rejected profiles and no message. */
 void response_read(const uint8_t *body, size_t size, bool is_json, struct partial_success *result);
 
-/* Reads the receiver's reason from the body of a refusal: a Status in protobuf or JSON, or plain
- * text. Writes at most `room` bytes, the NUL included; "" if the body gives no reason or is a page
- * for a browser. `content_type` is NULL if the response has none. */
+/* Reads the receiver's reason from the body of a refusal: the message of a Status in protobuf or
+ * JSON; any other body, as text. Writes at most `room` bytes, the NUL included; "" if the body
+ * gives no reason or is an HTML page. `content_type` is NULL if the response has none. */
 void response_read_refusal(const uint8_t *body, size_t size, const char *content_type, char *text,
                            size_t room);
 
-/* Returns true if the Content-Type means JSON. If there is none (NULL), the response has the format
- * of the request. */
+/* Returns true if the Content-Type means JSON. A response without one (NULL) has the format of the
+ * request: `asked_in_json`. */
 bool response_is_json(const char *content_type, bool asked_in_json);
 
 #endif

@@ -4,7 +4,7 @@
 #include "poisson.h"
 
 enum { GROWTH = 4 };
-/* Bounds the rate of a process younger than half a second. */
+/* Bounds the rate of a process younger than 0.4 s. */
 static const uint64_t least_apart_nano = 100 * NANO_PER_MILLI;
 
 struct schedule schedule_begin(uint64_t start, uint64_t now, uint64_t interval, bool ends_unseen,

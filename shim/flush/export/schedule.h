@@ -3,14 +3,14 @@
  * Processes that start together, or have waited together for a receiver, must not always report
  * together. So each process draws a phase, uniformly over the whole interval, and exports at phase,
  * phase + interval, phase + 2 intervals, and so on: a missed deadline is skipped, and the following
- * deadlines stay. The first export is at most one interval after the start. If the phase has passed
- * before the exporter is ready, the first export comes at a random moment in the rest of that
- * interval, because processes that loaded late together must not report together, either.
+ * deadlines stay. If the phase has passed before the exporter is ready, the first export comes at a
+ * random moment in the rest of that interval, because processes that loaded late together must not
+ * report together, either. If the whole interval has passed, the first export comes at once.
  *
  * A process that ends without notice (unseen_end.h) loses its data since the last export. So it
- * exports more often while it is young: at once, and then each time its age has grown by a quarter.
- * Then such an end loses at most a fifth of its profile. All times: CLOCK_MONOTONIC, nanoseconds.
- * Context: flush.
+ * exports more often while it is young: at once, and then each time its age has grown by a quarter,
+ * but no sooner than 100 ms after the last export. Then an end after the first half second loses at
+ * most a fifth of the profile. All times: CLOCK_MONOTONIC, nanoseconds. Context: flush.
  */
 #ifndef OTELPROF_SCHEDULE_H
 #define OTELPROF_SCHEDULE_H

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { MOST_BYTES = 4 << 20, HOST_BYTES = 256 };
-enum { KNOWS_LOCALHOST = 0x074e00 }; /* since 7.78 libcurl does not resolve localhost */
+enum { KNOWS_LOCALHOST = 0x074e00 }; /* since 7.78 libcurl itself knows localhost */
 
 /* --- the files --- */
 

@@ -16,9 +16,9 @@ static const uint64_t last_slice_nano = 20 * NANO_PER_MILLI;
 static const uint64_t pause_nano = 100 * NANO_PER_MILLI;
 static const uint64_t first_delay_nano = UINT64_C(1) * NANO_PER_SECOND;
 static const uint64_t last_delay_nano = UINT64_C(60) * NANO_PER_SECOND;
-/* Bounds the last wait for a receiver that has never responded. Only the time that the profiler
- * sleeps counts: so on a busy machine, where all work takes longer, the receiver has as many
- * chances. */
+/* Bounds the last wait for a receiver that has never responded, unless the operator has set the
+ * timeout of the end. Only the time that the profiler sleeps counts: so the receiver is polled as
+ * often on a busy machine, where all work takes longer, as on an idle one. */
 static const uint64_t no_response_nano = 200 * NANO_PER_MILLI;
 
 struct sender {
@@ -35,16 +35,18 @@ struct sender {
     uint64_t slept_nano;  /* time slept while waiting for the receiver, at the end of the process */
     bool has_responded;   /* the receiver has responded at least once */
     uint64_t random;
-    bool away;       /* the last try did not reach the receiver */
+    bool away;       /* the last try failed, and may be repeated */
     bool away_shown; /* this process has logged the absence, at a level shown by default */
     bool claimed;    /* the program claims libcurl, so nothing is sent; the claim was logged */
     bool refusal_logged;
     bool partial_logged;
-    /* message of the last transfer; "": none */
+    /* why the last transfer failed; "": it did not fail, or there was none */
     char problem[sizeof((struct transport_response *)0)->message];
 };
 
-/* Removes secrets: a URL may hold a password, "scheme://user:secret@host", or a key, "?key=secret".
+/* Returns the receiver's name for the log, malloc'ed: the Unix socket, or the URL without its
+ * scheme and without secrets. A URL may hold a password, "scheme://user:secret@host", or a key,
+ * "?key=secret".
  */
 static char *receiver_name(const struct config *config) {
     const char *const url = config->endpoint;
@@ -63,15 +65,16 @@ static void count_lost(struct sender *s, enum drop_reason reason, uint64_t sampl
 }
 
 /* Returns the log level for failures to send. Without a configured endpoint it is DEBUG, because
- * perhaps no receiver exists: programs that print nothing by themselves would log it wherever the
- * preload is set and no Collector runs. */
+ * perhaps no receiver exists: wherever the preload is set and no Collector runs, even programs that
+ * print nothing by themselves would log the failure. */
 static enum log_level send_failure_level(const struct sender *s, enum log_topic topic) {
     if (!s->api->config->endpoint_set)
         return LOG_DEBUG;
     return log_level_in_tree(s->api->log, topic, LOG_WARN);
 }
 
-/* Stops sending, and stops the profiler if it has no other exporter. */
+/* Stops sending, and drops all exports. Stops the profiler, too, if it has no other exporter and
+ * the process does not listen. */
 static void sender_leave_to_program(struct sender *s) {
     const char *const function = transport_claim(s->transport);
     s->claimed = true;
@@ -204,7 +207,8 @@ static void report_accepted(struct sender *s, const struct transport_response *r
 
 /* --- steps --- */
 
-/* Drops all exports, because the process ends before the next try. */
+/* Drops all exports in the queue, because the process ends before the next try. `more`: further
+ * samples that are lost. */
 static void give_up(struct sender *s, uint64_t more) {
     count_lost(s, DROP_AT_EXIT, more + queue_clear(&s->queue));
 }

@@ -27,7 +27,9 @@ static int wait_until_writable(uint64_t deadline) {
     return 0;
 }
 
-/* Writes as many bytes as the descriptor takes without blocking; returns 0 if it takes none. */
+/* Writes from `pieces` as much as the descriptor takes without blocking, at most one chunk;
+ * `at_once`: the descriptor never blocks, so all pieces are written. Returns the number of bytes
+ * written, 0 if the descriptor takes none now, or -errno. */
 static ssize_t write_some(const struct iovec *pieces, int count, bool at_once) {
     struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
     struct iovec chunk = pieces[0];

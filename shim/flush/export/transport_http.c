@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum {
-    MAX_UNPACKED_BYTES = 16 << 10, /* largest message that is decoded; a log line shows less */
+    MAX_UNPACKED_BYTES = 16 << 10, /* largest unpacked message; a log line shows less */
     /* largest text of a refusal that is kept; a log line shows less */
     MAX_WORDS_BYTES = 4 << 10,
     MAX_RESPONSE_BYTES = 4 << 20, /* largest response, by the specification */
@@ -151,8 +151,8 @@ static void set_options(struct transport *t, const struct export *export) {
         set_grpc(t);
 }
 
-/* Prepares the transfer if the program has changed its root. Returns false if it needs files of the
- * old root. */
+/* Prepares the transfer if the program has changed its root. Ends the profiler and returns false if
+ * the transfer cannot work without the old root. */
 static bool set_root(struct transport *t) {
     if (may_open_by_path() || sealed_transfer_set(&t->sealed, t->api->config, t->easy,
                                                   is_loopback(t->api->config->endpoint)))
@@ -177,8 +177,8 @@ static void end_transfer(struct transport *t) {
     curl_global_cleanup();
 }
 
-/* Returns true if an object of the program uses libcurl, or its OpenSSL. Called before each
- * transfer, because objects may have been loaded since. */
+/* Returns true if the program claims libcurl (claimed_library.h). Called before each transfer,
+ * because the program may have loaded objects since. */
 static bool is_claimed(struct transport *t) {
     t->claim = claimed_library_function();
     return t->claim != NULL;
@@ -223,8 +223,8 @@ static bool response_is_too_long(const struct transport *t) {
     return t->body_total > MAX_RESPONSE_BYTES;
 }
 
-/* Returns the delay that the receiver requests, in ns; 0 if the response has no delay, or a moment
- * that has passed: the receiver's clock may be slow. */
+/* Returns the delay that the receiver requests, in ns, at most a day; 0 if the response has no
+ * delay, or a moment that has passed: the receiver's clock may be slow. */
 static uint64_t retry_after_nano(CURL *easy) {
     curl_off_t seconds = 0;
     curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
@@ -270,8 +270,8 @@ static void read_grpc_message(const struct transport *t, struct transport_respon
         transport_read_partial_success(t, unpacked, unpacked_size, response);
 }
 
-/* Detects gRPC headers with at most the beginning of a message and no status after it. libcurl may
- * report a stream that was reset with NO_ERROR as ended. */
+/* Returns true if the response has gRPC headers, at most the beginning of a message, and no gRPC
+ * status. libcurl may report such a response as complete if the stream was reset with NO_ERROR. */
 static bool is_cut_short(const struct transport *t, const struct transport_response *response) {
     static const char grpc[] = "application/grpc";
     char *type = NULL;
@@ -286,7 +286,8 @@ static bool is_cut_short(const struct transport *t, const struct transport_respo
            (t->body[0] <= 1 && !grpc_unwrap(t->body, t->body_size, &size, &compressed));
 }
 
-/* Uses the receiver's status, or the mapping of HTTP's if it sent none. */
+/* Judges the call by its gRPC status. If the receiver sent none, maps the status of HTTP to a
+ * code. */
 static enum transport_state judge_grpc(const struct transport *t,
                                        struct transport_response *response) {
     const struct grpc_response *const grpc = &t->grpc;
@@ -338,8 +339,8 @@ static void trim_error(struct transport *t) {
         t->error[--size] = 0;
 }
 
-/* Adds a hint to libcurl's error, which does not mention gRPC if another protocol listens at the
- * port. */
+/* Writes libcurl's error to the response. If a gRPC call was connected and got no HTTP status, adds
+ * a hint: another protocol may listen at the port, and libcurl's error does not mention gRPC. */
 static void transport_explain(struct transport *t, CURLcode result,
                               struct transport_response *response) {
     curl_off_t begun =
@@ -430,8 +431,8 @@ struct transport *transport_open(const struct capture_api *api) {
         free(t);
         return NULL;
     }
-    /* initializes libcurl once, so that it reads data that a process reads only once (TLS's
-     * configuration) now, and keeps it for the transfers */
+    /* initializes libcurl once, because some data is read only once in a process (TLS's
+     * configuration): it is read now, and stays for the transfers */
     const CURLcode result = is_claimed(t) ? CURLE_OK : curl_global_init(CURL_GLOBAL_DEFAULT);
     if (!t->claim && result == CURLE_OK) {
         (void)bounded_read_take_over();
