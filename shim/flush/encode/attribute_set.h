@@ -51,7 +51,7 @@ void attributes_set_int(struct attribute_set *set, const char *key, int64_t inte
 /* Frees the contents; the set is empty and usable again. */
 void attributes_clear(struct attribute_set *set);
 
-/* Writes one attribute of the resource. */
+/* Writes one attribute into the resource of the request. */
 void attribute_write(const struct attribute *attribute, struct otlp_writer *writer);
 
 #endif

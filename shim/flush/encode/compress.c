@@ -95,7 +95,7 @@ const char *compress_in_place(enum compression method, uint8_t **bytes, size_t *
     if (!packed)
         return NULL;
     free(*bytes);
-    /* free the slack: the bound was for incompressible data, and the queue counts `size` bytes */
+    /* frees the slack: the bound was for incompressible data, and the queue counts `size` bytes */
     uint8_t *const exact = realloc(packed, packed_size);
     if (exact)
         packed = exact;

@@ -12,8 +12,8 @@
  * asked for or it failed. */
 const char *compress_in_place(enum compression method, uint8_t **bytes, size_t *size);
 
-/* Unpacks `bytes`, compressed by either method, into `to`. Returns the size; 0 if the bytes are in
- * neither format, damaged, or longer than `room`. */
+/* Unpacks `bytes`, compressed by either method, into `to`. Returns the unpacked size; 0 if the
+ * bytes are in neither format or damaged, or if the unpacked size exceeds `room`. */
 size_t decompress(const uint8_t *bytes, size_t size, uint8_t *to, size_t room);
 
 #endif

@@ -17,7 +17,7 @@ struct naming {
     struct intern seen;
     /* struct exported_context, by the context's number in `seen`; NULL: there was no memory */
     struct arena_list named;
-    bool withheld; /* contexts differ in data that is not sent */
+    bool withheld; /* contexts may differ in data that is not sent */
 };
 
 /* Collects the labels of one context. */
@@ -58,7 +58,7 @@ static bool is_link_key(const char *key) {
     return same_key(key, trace_key) || same_key(key, span_key);
 }
 
-/* Returns the key of a label; NULL without memory, or if the key is invalid. */
+/* Returns the key of a label; NULL without memory, or if the key is invalid or has no name. */
 static const char *label_key(struct naming *naming, const struct context_attribute *attribute) {
     if (!attribute->key)
         return naming->names->of[attribute->key_index];
@@ -117,7 +117,7 @@ static void find_labels(struct naming *naming, const struct sample_context *cont
         else
             found->left_out++;
     }
-    /* these two are put last, so that they replace labels of the same key */
+    /* with a span, labels with these two keys were left out above */
     if (naming->config->link_attributes && linked) {
         const char *const trace = hexadecimal(naming, context->trace_id, TRACE_ID_BYTES);
         const char *const span = hexadecimal(naming, context->span_id, SPAN_ID_BYTES);
@@ -170,7 +170,7 @@ static struct exported_context *exported_of(struct naming *naming,
 
 /* --- contexts that are equal once exported --- */
 
-/* bounds one context: its labels, whose keys are names, and the rest */
+/* Bounds the identity of one context. A context that needs more is not merged with another. */
 enum { IDENTITY_BYTES = 8192 };
 
 struct identity {
@@ -203,8 +203,8 @@ struct firsts {
     struct arena_list contexts; /* struct exported_context, by the context's number in `index` */
 };
 
-/* Returns the first context with the same export; NULL if no part of it is exported. Without memory
- * it returns the context itself. */
+/* Returns the first context with the same export; NULL if no part of it is exported. Returns the
+ * context itself if its identity is too large or there is no memory. */
 static struct exported_context *first_equal_context(struct firsts *firsts,
                                                     struct exported_context *context) {
     struct identity identity;

@@ -5,12 +5,12 @@
  * not count as lost.
  *
  * A thread's context is not trusted. A key by index gets its name from the process context
- * (context_payload.h). Left out, and counted (DROP_CONTEXT_KEY), are keys without a name, invalid
- * ones, and the profiler's own: a sample has an attribute once, and the profiler's measurement
- * wins. `.` and `_` count as equal in keys, because receivers that turn attributes into labels
- * replace one by the other. Of two equal keys the last wins. In a value, bytes that are not UTF-8,
- * and NUL, become `?`. A value is hidden if it or its key matches OTEL_PROFILER_REDACT; keys stay,
- * and ids of spans, which are no names.
+ * (context_payload.h). A label is left out, and counted (DROP_CONTEXT_KEY), if its key has no name,
+ * is invalid, or is one of the profiler's: a sample has an attribute once, and the profiler's
+ * measurement wins. With a span, that includes `trace_id` and `span_id`. `.` and `_` count as equal
+ * in keys, because receivers that turn attributes into labels replace one by the other. Of two
+ * equal keys the last wins. In a value, bytes that are not UTF-8, and NUL, become `?`. A value is
+ * hidden if it or its key matches OTEL_PROFILER_REDACT. Keys and the ids of spans are never hidden.
  *
  * Samples that differ only in unsent data are merged into one. Context: flush.
  */
@@ -40,15 +40,18 @@ struct exported_context {
 /* Returns true if the merge has keys by index that `names` does not name. */
 bool contexts_lack_names(const struct merge *merge, const struct key_names *names);
 
-/* Fills merge->contexts. Returns the number of labels left out, one for each sample. If memory runs
- * out, the remaining samples have no link and no labels, and each of them counts once. */
+/* Fills merge->contexts, and merges items that differ only in unsent data. Returns the number of
+ * labels left out, each counted once for each item that has it. If memory runs out, the remaining
+ * items have no link and no labels, and each of them that has a context counts once. */
 uint64_t contexts_name(struct merge *merge, const struct key_names *names,
                        const struct config *config);
 
 /* Returns the context of an item of the merge; NULL: none. */
 const struct exported_context *context_of_item(const struct merge *merge, size_t item);
 
-/* Adds the labels to the dictionary and returns their number. */
+/* Add the labels, or the link, to the dictionary. context_attributes() stores the references of the
+ * labels, and returns their number; context_link() returns the link's reference, 0 if there is no
+ * span. */
 size_t context_attributes(const struct exported_context *context, struct otlp_writer *writer,
                           int32_t attributes[static CONTEXT_LABELS]);
 int32_t context_link(const struct exported_context *context, struct otlp_writer *writer);

@@ -21,11 +21,13 @@ struct dictionary *dictionary_open(struct otlp_writer *writer, const struct capt
                                    struct symbolizer *symbolizer);
 void dictionary_close(struct dictionary *dictionary);
 
-/* Returns the index of the stack of these frames, leaf first, in the request's dictionary. */
+/* Returns the index of the stack of these frames, leaf first, in the request's dictionary. Frames
+ * beyond 1024 are left out; without a frame the stack is "[unknown]". `interval`: as in
+ * harvest_sample. */
 int32_t dictionary_stack(struct dictionary *dictionary, const uint64_t *frames, uint32_t count,
                          uint64_t interval);
 
-/* Returns a stack of one location that has only a name. */
+/* Returns the index of a stack of one location that has only a name. */
 int32_t dictionary_named_stack(struct dictionary *dictionary, const char *name);
 
 #endif

@@ -20,8 +20,9 @@ static void put_frame(struct merging *m, uint64_t frame) {
 
 /* --- the walker's part --- */
 
-/* Finds `frame` on the native stack. After a run of interpreted frames, which hides one or more
- * native frames, the match may be one or more frames further. */
+/* Finds `frame` on the native stack, and advances behind it. After a run of interpreted frames,
+ * which hides one or more native frames, the match may be one or more frames further. Returns false
+ * if there is no match. */
 static bool resync_with_native(struct merging *m, uint64_t frame, bool was_interpreted) {
     const struct native_stack *const native = m->native;
     uint32_t i = m->next_native + was_interpreted;
@@ -33,7 +34,8 @@ static bool resync_with_native(struct merging *m, uint64_t frame, bool was_inter
     return true;
 }
 
-/* Keeps the walker's frames before the first place. */
+/* Keeps the walker's frames before the first place. Returns false if they do not agree with the
+ * native stack, have no native frame, or end with an interpreted one. */
 static bool keep_walked(struct merging *m) {
     bool was_interpreted = false;
     for (; m->next_walked < m->walked_count; m->next_walked++) {
@@ -55,7 +57,7 @@ static uint64_t next_place(const struct merging *m) {
     return m->next_walked < m->walked_count ? frame_place_at(m->walked[m->next_walked]) : 0;
 }
 
-/* Returns the number of frames in the group. */
+/* Writes the frames of the next group. Returns their number. */
 static uint32_t put_group(struct merging *m) {
     uint32_t count = 0;
     while (++m->next_walked < m->walked_count && !frame_is_place(m->walked[m->next_walked])) {

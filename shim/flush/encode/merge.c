@@ -72,7 +72,8 @@ static bool is_interpreted(const struct harvest_sample *sample) {
 }
 
 /* Writes the finished stack to `frames`, of MAX_FRAMES. Returns the number of frames; 0 if the
- * walker's stack has as many. */
+ * walker's stack must be kept, because it has as many frames, or has interpreted frames that do not
+ * fit the finished stack. */
 static uint32_t finish_frames(const struct harvest_sample *sample, const struct finished *stack,
                               uint64_t *frames) {
     const struct native_stack native = {stack->frames, stack->stack_pointers, stack->count};
@@ -82,7 +83,9 @@ static uint32_t finish_frames(const struct harvest_sample *sample, const struct 
     return stack->count > sample->frame_count ? stack->count : 0;
 }
 
-/* Replaces the walker's stack by the finished one if that has more frames. */
+/* Returns the sample with the finished stack instead of the walker's, if finish_frames() has made
+ * one; `frames` must live as long. Marks the sample as truncated if the walker's stack is kept, or
+ * the finished one does not reach the end. */
 static struct harvest_sample
 merge_finish_stack(struct collector *c, const struct harvest_sample *sample, uint64_t *frames) {
     struct harvest_sample finished = *sample;
@@ -178,7 +181,7 @@ static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_samp
 }
 
 /* Makes an item whose frames, context, wait and names point into the key: each stack is stored
- * once. */
+ * once. Returns NULL without memory. */
 static struct harvest_sample *merge_new_item(struct merge *merge,
                                              const struct harvest_sample *sample, const char *key) {
     struct arena *const arena = &merge->arena;

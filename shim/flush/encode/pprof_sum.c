@@ -96,8 +96,8 @@ size_t pprof_sum_bytes(const struct pprof_sum *sum) {
 
 /* --- adding --- */
 
-/* Drops everything and starts again from zero, after a failed allocation, because the data added
- * last may lack indices. */
+/* Drops everything and starts again from zero, after a failed allocation, because the tables may
+ * lack a part of the data added last. */
 static void pprof_sum_reset(struct pprof_sum *sum) {
     pprof_tables_free(&sum->tables);
     free(sum->sums);
@@ -160,8 +160,8 @@ static bool label_number(const struct listed_attribute *attribute, int64_t *numb
     return attribute->form == ANY_INT || attribute->form == ANY_DOUBLE;
 }
 
-/* Reads one label of a sample. Returns false if samples in pprof's format do not have the
- * attribute. */
+/* Reads one label of a sample; its numbers are -1 if it cannot be stored. Returns false if samples
+ * in pprof's format do not have the attribute. */
 static bool pprof_read_label(struct pprof_sum *sum, struct pprof_reading *reading, int32_t index,
                              struct label *label) {
     const struct listed_attribute *const attribute = reading->writer->attributes.keys[index].bytes;
@@ -210,7 +210,7 @@ static int32_t intern_key_of_sample(struct pprof_sum *sum, const struct sample_k
     return pprof_number(&sum->tables, &sum->samples, key, size);
 }
 
-/* Returns the number of the sample; -1 without memory. */
+/* Returns the number of the sample, or of [other] once the sum is full; -1 without memory. */
 static int32_t sample_number(struct pprof_sum *sum, struct pprof_reading *reading,
                              const struct intern_key *identity) {
     struct sample_key key = {.stack = -1};
@@ -243,8 +243,8 @@ static void add_sample(struct pprof_sum *sum, struct pprof_reading *reading,
                 value * (sum->values[i].measure == TIMES_PERIOD ? profile->period : 1);
 }
 
-/* Reserves room. Threads, which make more samples of a stack, are not considered, because most sums
- * have none. */
+/* Reserves room for the first export, for one sample a stack. A stack has more samples if labels
+ * distinguish threads, but most sums have no such labels. */
 static void reserve(struct pprof_sum *sum, int32_t samples, int32_t stacks) {
     const size_t expected = (size_t)(samples < stacks ? samples : stacks);
     intern_reserve(&sum->tables.arena, &sum->tables.stacks, expected);

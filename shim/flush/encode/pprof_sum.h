@@ -49,7 +49,7 @@ struct pprof_times {
 uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind,
                           const struct pprof_times *times, size_t *size);
 
-/* Returns the memory in use. */
+/* Returns the memory in use, in bytes. */
 size_t pprof_sum_bytes(const struct pprof_sum *sum);
 
 /* --- for text --- */

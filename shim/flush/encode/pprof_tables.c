@@ -190,7 +190,8 @@ static int detail(const struct pprof_tables *tables, const struct lines *lines) 
     return known_details;
 }
 
-/* Finds or adds a location, and keeps the more detailed of two lists of lines. */
+/* Finds or adds a location, and keeps the more detailed of two lists of lines. Returns the
+ * location's number; -1 as pprof_number(). */
 static int32_t intern_location(struct pprof_tables *tables, const struct location *key,
                                const struct lines *lines) {
     const int32_t number = pprof_number(tables, &tables->locations, key, sizeof *key);

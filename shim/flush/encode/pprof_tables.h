@@ -28,18 +28,20 @@ struct pprof_reading {
 bool pprof_reading_open(struct pprof_reading *reading, const struct otlp_writer *writer);
 void pprof_reading_close(struct pprof_reading *reading);
 
-/* Returns the number of a key in a table, or in another index of the same arena. */
+/* Returns the number of a key in a table, or in another index of the same arena. Adds the key if it
+ * is missing and the tables are not frozen. Returns -1 as the functions below. */
 int32_t pprof_number(struct pprof_tables *tables, struct intern *index, const void *key,
                      size_t size);
 
-/* Return numbers from 0, or -1: no memory, or the tables are frozen. */
+/* Return numbers from 0, or -1: no memory, or the item is missing and the tables are frozen. */
 int32_t pprof_string(struct pprof_tables *tables, const char *text);
 int32_t pprof_read_stack(struct pprof_tables *tables, struct pprof_reading *reading, int32_t index);
-/* Makes a stack of one function, which has no address. */
+/* Makes a stack of one function that has no address. */
 int32_t pprof_named_stack(struct pprof_tables *tables, const char *function);
 
-/* Stores the frames of a stack, leaf first, and returns their number. `line` is 0 if unknown.
- * `is_inlined` is set for all lines of a location but the last: they are inlined into it. */
+/* Stores the frames of a stack, leaf first, at most `most`, and returns their number. `line` is 0
+ * if unknown. `is_inlined` is set for all lines of a location but the last: they are inlined into
+ * it. */
 struct pprof_frame {
     const char *function;
     const char *file;
@@ -54,7 +56,7 @@ size_t pprof_stack_frames(const struct pprof_tables *tables, int32_t stack,
 void pprof_write_stack(const struct pprof_tables *tables, struct wire *wire, unsigned field,
                        int32_t stack);
 
-/* Writes all fields except samples. */
+/* Writes the profile's mappings, locations, functions and strings. */
 void pprof_write_tables(const struct pprof_tables *tables, struct wire *wire);
 
 void pprof_tables_free(struct pprof_tables *tables);

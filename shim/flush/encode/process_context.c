@@ -52,7 +52,8 @@ static bool is_unchanged(uint64_t address, const struct header *before) {
     return read_header(address, &now) && memcmp(&now, before, sizeof now) == 0;
 }
 
-/* Replaces `*set` and the names by the payload's attributes and names. */
+/* Replaces `*set` and the names by the payload's attributes and names; by none if the payload is
+ * not valid. Changes nothing if the application publishes meanwhile (CONTEXT_BUSY). */
 static enum outcome read_payload(struct process_context *c, uint64_t address,
                                  const struct header *header, struct attribute_set *set) {
     const size_t size = header->payload_size;
@@ -97,7 +98,7 @@ static enum outcome process_context_read_at(struct process_context *c, uint64_t 
 
 /* --- searching --- */
 
-/* Skips the five fields before a mapping's name. */
+/* Returns the mapping's name, after the five fields before it. */
 static const char *mapping_name(const char *line) {
     for (int field = 0; field < 5; field++) {
         line += strcspn(line, " ");
@@ -117,9 +118,9 @@ uint64_t process_context_mapping(const char *line) {
     return 0;
 }
 
-/* Reads the first mapping of that name with a valid header; the other lines are not kept. A line
- * that is too long for the buffer is cut, and neither of its parts matches one of the three
- * names. */
+/* Reads the first mapping named OTEL_CTX with a valid header; the other lines are not kept. A line
+ * that is too long for the buffer is cut, and neither of its parts matches one of the three names.
+ * Returns CONTEXT_GONE without a search if the last search was too recent. */
 static enum outcome process_context_search(struct process_context *c, struct attribute_set *set) {
     const uint64_t start = thread_cpu_nano();
     if (monotonic_nano() < c->no_search_before)

@@ -28,15 +28,17 @@ struct process_context {
     struct key_names names; /* names of keys, while the application publishes them */
 };
 
-/* Reads the context again into `*set`. Returns true if the set has changed. The caller passes the
- * same set at each call, empty at first. While the application is writing, the previous attributes
- * stay. Unreadable data counts as not published, and is logged once. */
+/* Reads the context again into `*set`, and the names of keys. Returns true if the set may have
+ * changed. The caller passes the same set at each call, empty at first. While the application is
+ * writing, the previous attributes stay. Unreadable data counts as not published, and is logged
+ * once, at DEBUG. */
 bool process_context_update(struct process_context *context, struct attribute_set *set);
 
-/* Reports that threads have keys by number, so a context must exist: after the first call the next
- * update searches for the context at once. */
+/* Reports that threads have keys by number, so a context must exist. If no context is known, the
+ * next update searches for it at once, after the first of such calls. */
 void process_context_expect(struct process_context *context);
 
+/* Frees the names of keys. */
 void process_context_clear(struct process_context *context);
 
 /* Returns the start of the mapping if `line` of /proc/PID/maps describes a mapping named OTEL_CTX;

@@ -73,7 +73,7 @@ static const char schema_url[] = "https://opentelemetry.io/schemas/1.44.0";
 
 /* --- values --- */
 
-/* Converts an amount in the period's unit to periods and carries the rest to the next sample. */
+/* Returns the sample's value: rounded, or in whole periods, with the rest for the next sample. */
 static int64_t sample_value(struct profile_exporter *exporter, const struct harvest_sample *sample,
                             const struct profile_value *profile) {
     const double value = sample->values[profile->index];
@@ -376,8 +376,8 @@ static void encode_profile(struct build *b, const struct merge *merge, struct ex
 
 /* --- time without samples --- */
 
-/* Adds the part of the interval in which the kind of `value` was sampled, and had no sample. Time
- * that does not end where this part begins is lost, if it has not been written until now. */
+/* Adds the part of the interval in which the kind of `value` was sampled, and had no sample.
+ * Earlier idle time that does not end where this part begins is lost. */
 static void add_idle_time(struct covered_time *idle, const struct build *b, unsigned value) {
     const struct covered_time more = covered_of(b, value);
     const bool goes_on = idle->end == more.begin && idle->value == value && idle->begin < idle->end;
@@ -385,7 +385,7 @@ static void add_idle_time(struct covered_time *idle, const struct build *b, unsi
 }
 
 /* Returns the index of the value that adds up and whose kind was sampled for the longest time of
- * the interval, the first of several; PROFILE_VALUES: there is none. */
+ * the interval, the first of several; PROFILE_VALUES: there is none, or samples are missing. */
 static unsigned longest_covered(const struct profile_exporter *exporter) {
     unsigned longest = PROFILE_VALUES;
     uint64_t nano = 0;
@@ -399,8 +399,8 @@ static unsigned longest_covered(const struct profile_exporter *exporter) {
     return longest;
 }
 
-/* Writes the profile of idle time, if there is any, beside others, or alone where that is wanted.
- * An interval that was divided has samples, which show its time, if not in this part. */
+/* Writes the profile of idle time, if any: beside other profiles, or alone if reports_idle is set.
+ * Only a whole interval adds idle time: an interval that was divided has samples. */
 static void encode_idle_time(struct build *b, struct export_part part) {
     const struct export_part whole = export_part_whole(b->merge);
     const bool is_whole = part.profiles == whole.profiles && part.past == whole.past;

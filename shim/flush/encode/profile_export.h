@@ -6,19 +6,22 @@
  * next stack and the next interval, so that count × period always adds up to the CPU clock. The
  * live heap is a snapshot, and receivers keep the last snapshot: when the heap becomes empty, one
  * sample of value 0 without a stack reports that (the Collector drops a request that has no
- * samples). A profile covers the time of its interval in which its kind was sampled: if sampling
- * was off meanwhile, it is shorter, and begins when sampling was last turned on, or earlier if less
- * time was left. Time in which nothing was sampled that adds up gets a profile without samples, the
- * last of the next export: a reader could not distinguish this time from time that was not
- * recorded. Such a profile makes no export of its own, unless `reports_idle` is set. A profile's
- * samples come thread by thread, in the order of the merge, each thread's largest first.
+ * samples). A profile covers the time of its interval in which its kind was sampled. If sampling
+ * was off for a part of the interval, the profile is shorter by that part. It begins when sampling
+ * was last turned on, or earlier if less time than its length was left then.
  *
- * The profiler's own attributes are: on samples `otelprof.stack.truncated` and
- * `otelprof.stack.depth_cut` (the outer frames are missing) and `otelprof.stack.unsampled` (CPU
- * time since a thread's last sample, at its end, under its start routine); on the first profile
+ * An interval without samples of values that add up is idle time. It gets a profile without
+ * samples, the last of this export or of a later one: without this profile a reader could not
+ * distinguish idle time from time that was not recorded. Such a profile makes no export of its own,
+ * unless `reports_idle` is set. A profile's samples come thread by thread, in the order of the
+ * merge, each thread's largest first.
+ *
+ * The profiler's own attributes are: on samples those of common/profile_kinds.def, among them
+ * `otelprof.stack.truncated` and `otelprof.stack.depth_cut` (the outer frames are missing) and
+ * `otelprof.stack.unsampled` (CPU time since a thread's last sample, at its end, under its start
+ * routine); on a profile of the heap's peak `otelprof.heap.peak.*`; on the first profile
  * `otelprof.dropped.<reason>` for every reason of common/drop_reasons.def that has occurred since
- * the start, `otelprof.shed.time`, `otelprof.foreign_stack.cpu_time` and
- * `otelprof.stacks.finished_by_libunwind`. The samples of a span have a link, and labels of the
+ * the start, and the totals of write_totals(). The samples of a span have a link, and labels of the
  * program's (contexts.h). The profiler's own CPU time on a program's thread has the stack
  * `[libotelprof]`. Context: flush.
  */
@@ -39,10 +42,10 @@ enum { FORM_PROTOBUF = 1, FORM_JSON = 2 };
 struct covered_time {
     uint64_t begin;
     uint64_t end;
-    unsigned value; /* index of the kind's first value in profile_values */
+    unsigned value; /* index of a value of the kind in profile_values */
 };
 
-/* Holds what is not yet reported. */
+/* Holds amounts and time that are not reported yet. */
 struct remainders {
     uint64_t of[SAMPLE_KINDS]; /* amounts below one period */
     struct covered_time idle;  /* time in which the kind had no sample */
@@ -64,10 +67,11 @@ struct profile_exporter {
      * begin that time begins */
     uint64_t sampled_nano[SAMPLE_KINDS];
     uint64_t sampled_after[SAMPLE_KINDS];
-    uint64_t sampled_before[SAMPLE_KINDS]; /* time of each kind until the interval's end */
+    uint64_t sampled_before[SAMPLE_KINDS]; /* total sampled time at the interval's end */
     bool reports_idle;   /* idle time makes an export, if there is nothing else to export */
     bool is_of_children; /* the export is of children: it has no totals of this process */
-    /* idle time that made an export is repeated by the next one: a receiver does not get the first
+    /* idle time of an export without other profiles is written again in the next export, because
+     * the sender does not get the first
      */
     bool keeps_idle;
 };
@@ -101,13 +105,13 @@ struct export_part export_part_whole(const struct merge *merge);
  * objects and bytes, and only then a profile's samples. Returns false if it cannot be divided. */
 bool export_part_divide(struct export_part part, struct export_part halves[static 2]);
 
-/* Must be called once for each interval, before profile_export_begin(): notes which time of the
- * interval [begin, end), by CLOCK_MONOTONIC, was sampled. */
+/* Records how much of the interval [begin, end), by CLOCK_MONOTONIC, each kind was sampled. Must be
+ * called once for each interval, before profile_export_begin(). */
 void profile_export_cover(struct profile_exporter *exporter, uint64_t begin, uint64_t end);
 
-/* Must be called once for each interval, before its parts are encoded and after the resource was
- * updated: names the contexts of the merge, unless another exporter has done so. `complete`: no
- * samples are missing in the merge (merge.h). */
+/* Names the contexts of the merge, unless another exporter has done so, and finds the snapshots
+ * that have become empty. `complete`: no samples are missing in the merge (merge.h). Must be called
+ * once for each interval, before its parts are encoded and after the resource was updated. */
 void profile_export_begin(struct profile_exporter *exporter, struct merge *merge, bool complete);
 
 /* Encodes `part` of the interval [start, end), in nanoseconds since the epoch. Parts of CPU time

@@ -7,9 +7,9 @@
  * path is hidden if the whole path or its base name matches. A mangled name that cannot be decoded
  * is hidden, too, because it may contain a matching name.
  *
- * The functions return their argument, or REDACTED, which is static; an empty text means "not
- * known" and stays so. The profiler's own words in brackets ("[other]") are not names and are not
- * passed here. Context: flush.
+ * redact_name() and redact_path() return their argument, or REDACTED, which is static. An empty
+ * text means "not known" and stays so. The profiler's own words in brackets ("[other]") are not
+ * names and are not passed here. Context: flush.
  */
 #ifndef OTELPROF_REDACT_H
 #define OTELPROF_REDACT_H
@@ -21,7 +21,7 @@
 const char *redact_name(const char *globs, const char *name);
 const char *redact_path(const char *globs, const char *path);
 
-/* Returns the value of a label, hidden if it or its key matches. */
+/* Returns the value of a label, or REDACTED if the value or its key matches. */
 const char *redact_label(const char *globs, const char *key, const char *value);
 
 /* Hides the names of `*line` in place. */

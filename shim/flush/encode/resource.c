@@ -69,8 +69,9 @@ static void set_number(struct resource *r, const char *key, int64_t value) {
 
 /* --- the process --- */
 
-/* Reads a text. Paths in /proc name this thread, because /proc/self has no executable once the main
- * thread has ended. */
+/* Reads the beginning of a file, as process_file_text(). Callers name /proc/thread-self, because
+ * /proc/self has no executable once the main thread has ended; only the start of the process is in
+ * /proc/self. */
 
 static bool resource_read_text(const char *path, char *text, size_t size) {
     return process_file_text(may_open_by_path() ? process_file_open_path(path) : -1, text, size);
@@ -80,7 +81,7 @@ static bool resource_read_text(const char *path, char *text, size_t size) {
 static const char *program_of(const char *path, char *text, size_t size) {
     if (!emulates_a_program(path))
         return path;
-    /* clears the buffer, so that arguments that do not fit end in its last byte */
+    /* clears the buffer: arguments that do not fit then still end with a NUL */
     memset(text, 0, size);
     if (!resource_read_text("/proc/thread-self/cmdline", text, size))
         return path;
@@ -105,9 +106,9 @@ static void set_executable(struct resource *r, const char *path, const char *red
     resource_set_text(r, "process.executable.name", glob_base_name(shown));
 }
 
-/* Sends the path given to exec. argv[0] and the arguments are not sent, because they may hold
- * secrets, and a program that sets its title overwrites them. If the executable's path is hidden, a
- * relative path is hidden here, too. */
+/* Sets the command to the path given to exec. argv[0] and the arguments are not sent, because they
+ * may hold secrets, and a program that sets its title overwrites them. If the executable's path is
+ * hidden, the command is hidden, too: it may be a relative path, which no glob matches. */
 static void set_command(struct resource *r, const char *redact) {
     const char *const command = (const char *)(uintptr_t)getauxval(AT_EXECFN);
     const char *const path = resource_find(r, "process.executable.path");
@@ -119,7 +120,7 @@ static void set_command(struct resource *r, const char *redact) {
         resource_set_text(r, "process.command", hidden ? path : redact_path(redact, command));
 }
 
-/* Reads the start of the process, in clock ticks since boot. */
+/* Reads the start of the process, in clock ticks since boot. Returns false if it is not known. */
 static bool started_ticks(long long *ticks) {
     enum { STARTED = 22 };
     char text[1024];
@@ -183,7 +184,8 @@ static void set_host(struct resource *r) {
 
 /* --- its environment --- */
 
-/* Reads as much of a file as fits: files in /proc come in pieces. Returns "" if it cannot be read.
+/* Reads at most `most` bytes of a file, in several calls, because files in /proc come in pieces.
+ * Returns malloc'ed text; "" if the file cannot be read; NULL without memory.
  */
 static char *resource_read_file(const char *path, size_t most) {
     char *const text = malloc(most + 1);
@@ -234,9 +236,9 @@ static void set_system(struct resource *r) {
     resource_set_text(r, "os.type", "linux");
 }
 
-/* Searches the file alone for the name: the name service might use the network and load libraries.
- * If the user has no name there, or the process has another root, the owner is the user's number,
- * as in ps(1). */
+/* Sets the owner's name. Searches only /etc/passwd for it, because the name service might use the
+ * network and load libraries. If the user has no name there, or the process has another root, the
+ * owner is the user's number, as in ps(1). */
 static void set_owner(struct resource *r) {
     char name[VALUE_BYTES];
     r->owner = geteuid();
@@ -294,9 +296,10 @@ static bool was_redacted(const struct attribute *detected) {
            strcmp(detected->value.text, REDACTED) == 0;
 }
 
-/* Hides published values, because the application need not know what its operator hides. If the
- * profiler has hidden its own value of the key, the published value is hidden, too: a glob that
- * matches the path may not match the name alone. */
+/* Returns the published value, hidden if it is a path or name of the executable that the operator
+ * hides: the application need not know of that. If the profiler has hidden its own value of the
+ * key, the published value is hidden, too: a glob that matches the path may not match the name
+ * alone. */
 static struct attribute_value redacted(const struct resource *r, const struct attribute *from) {
     static const char *const paths[] = {"process.executable.path", "process.executable.name",
                                         "process.command"};
@@ -389,8 +392,9 @@ static bool is_identifying(const char *key) {
     return false;
 }
 
-/* Leaves out detected attributes that are not identifying: receivers have limits, and attributes
- * that the operator asked for must not be refused because of detected attributes. */
+/* Returns false if another source wins, or if the attribute was detected and does not identify the
+ * process: receivers have limits, and must not refuse attributes that the operator asked for
+ * because of detected ones. */
 static bool is_sent(const struct resource *r, int source, const char *key) {
     if (find_above(r, source, key))
         return false;

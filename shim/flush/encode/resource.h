@@ -24,7 +24,7 @@
 struct resource;
 
 /* Opens the resource. `executable`: path of the program's file when the process began, or "".
- * Returns NULL without memory. */
+ * `config` must live as long as the resource. Returns NULL without memory. */
 struct resource *resource_open(const struct config *config, const struct log *log,
                                const char *executable);
 /* Adds the configuration file's attributes, which win over all others. */
@@ -42,19 +42,20 @@ void resource_update(struct resource *resource);
  * of the last update. */
 const struct key_names *resource_key_names(const struct resource *resource);
 
-/* Searches at once for the names of keys, because threads have such keys; does nothing if an
- * earlier search found none. */
+/* Updates the resource, because threads have keys by number. If no context is known, the first call
+ * searches for it at once; later calls search only as often as resource_update(). */
 void resource_find_key_names(struct resource *resource);
 
 /* Writes the attributes that must be sent into the request. */
 void resource_write(const struct resource *resource, struct otlp_writer *writer);
 
-/* Writes the attributes of a forked child that is no more: it had this process's, but for what
- * distinguishes processes. */
+/* Writes the attributes of a forked child that has ended: those of this process, but with the
+ * child's ids, creation time and an instance id of its own. */
 void resource_write_child(const struct resource *resource, const struct ended_child *child,
                           struct otlp_writer *writer);
 
-/* Returns the value of a text attribute, or NULL. */
+/* Returns the value of the key in the source that wins; NULL if there is none, or it is not a
+ * text. */
 const char *resource_find(const struct resource *resource, const char *key);
 
 #endif

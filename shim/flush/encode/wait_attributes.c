@@ -83,8 +83,8 @@ static int32_t lock_name(struct wait_attributes *waits, const struct harvest_sam
                      (unsigned long long)variable.offset);
         else
             snprintf(name, sizeof name, "%s", variable.function);
-        /* writes the place in the file, which is the same in each process, unlike an address */
     } else {
+        /* writes the place in the file, which is the same in each process, unlike an address */
         const char *const file = glob_base_name(redact_path(redact, module->path));
         snprintf(name, sizeof name, file[0] == '[' ? "%.200s+0x%llx" : "[%.200s]+0x%llx", file,
                  (unsigned long long)(address - module->load_bias));
