@@ -14,9 +14,8 @@ static const double tolerated = 1.05;
 static const double spare = 0.8;
 static const double most_rise = 2;
 static const double least_rise = 1.15;
-/* Recognizes a change of the program's phase: a program that uses less than one part in so many of
- * what it used is idle, and a program that uses more than so many times as much as before has begun
- * something else. */
+/* Recognizes a change of the program's phase: a program that uses less than a quarter of its former
+ * CPU time is idle, and a program that uses more than four times as much has begun other work. */
 static const double jump = 4;
 static const uint64_t minute = 60 * (uint64_t)NANO_PER_SECOND;
 /* Averages the peaks over time: a stretch may last a fifth of a second, and the most that a program
@@ -88,7 +87,8 @@ static void remember_burst(struct budget *budget, const struct overhead *seen) {
         budget->bursts[0] = used;
 }
 
-/* Returns the processors that the program uses now, or `part` of the most of the last minutes. */
+/* Returns the largest of three numbers of processors: of those that the program uses now, `part` of
+ * the most in the last minutes, and least_processors. */
 static double most_processors(const double peaks[BUDGET_MINUTES], double part,
                               const struct overhead *seen) {
     const double used = processors_used(seen->program_nano, seen->nano);
@@ -147,8 +147,8 @@ static double allowed_level(const struct overhead *seen, const bool lowered[SAMP
 
 /* --- from cost to rate: `ratio` is a kind's allowed cost divided by its present cost --- */
 
-/* Timers expire on the kernel's tick: a frequency above the tick rate costs as much as the tick
- * rate. */
+/* Returns the frequency at which the cost falls by `ratio`. Timers expire on the kernel's tick: a
+ * frequency above the tick rate costs as much as the tick rate. */
 static double lower_frequency(const struct overhead *seen, uint64_t in_force, double ratio) {
     const double program = (double)seen->program_nano / NANO_PER_SECOND;
     const double real = (double)seen->of[SAMPLING_CPU].samples / program;
@@ -216,7 +216,7 @@ static double rise_factor(const struct overhead *seen, enum sampling_kind sampli
     return ratio > most_rise ? most_rise : ratio;
 }
 
-/* Raises rates in proportion to the room. This never overshoots. */
+/* Raises rates in proportion to the room. This never overshoots. Returns true if any rate rises. */
 static bool raise_rates(struct budget *budget, const struct overhead *seen,
                         const bool lowered[SAMPLINGS], const struct settings_values *in_force,
                         double level) {

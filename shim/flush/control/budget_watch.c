@@ -2,7 +2,7 @@
 
 #include "clock.h"
 
-/* Bounds a stretch from below: shorter stretches are not significant, because the program may
+/* Bounds a stretch from below, because a shorter stretch is not significant: the program may
  * request an export every 100 ms. */
 static const uint64_t shortest_nano = UINT64_C(200) * NANO_PER_MILLI;
 /* Sets the length of the first stretch if the process's first samples were expensive, so that they
@@ -89,9 +89,10 @@ static void end_interval(struct budget_watch *watch) {
     watch->interval_helper_nano = watch->helper_nano;
 }
 
-/* Returns the processors that the helper uses: what it used in the last interval, or what it has
- * used in the present one, spread over all of it, if that is more already. So the exports and
- * windows that clients request count as they come, and not after up to two intervals. */
+/* Returns the processors that the helper uses: its share of the last interval, or, if that is more,
+ * its CPU time in the present interval so far, divided by the length of a whole interval. So the
+ * exports and windows that clients request count as they come, and not after up to two
+ * intervals. */
 static double helper_processors(const struct budget_watch *watch) {
     const uint64_t from = watch->started_helper_nano > watch->interval_helper_nano
                               ? watch->started_helper_nano
@@ -100,7 +101,8 @@ static double helper_processors(const struct budget_watch *watch) {
     return spent > watch->helper_share ? spent : watch->helper_share;
 }
 
-/* Leaves the helper's start out of what it has used: its first export finds all names. */
+/* Counts an interval's end. When the first export has been made, records the helper's CPU time
+ * until then, which helper_processors() leaves out: the first export finds all names. */
 static void count_interval_end(struct budget_watch *watch) {
     enum { FIRST_EXPORT_IS_MADE = 2 };
     if (watch->interval_ends < FIRST_EXPORT_IS_MADE &&

@@ -2,11 +2,12 @@
  *
  * The watch measures when an interval ends. In between, it measures one second after rates were
  * lowered or set, and then each second as long as a measurement changes the rates. So while the
- * budget is kept, the watch wakes no thread. A measurement covers a stretch of time, with
- * the same rates throughout if possible: a change of the settings begins a new stretch, unless the
- * present one ends within a second, because a client that changes settings continually must not
- * postpone its end for ever. The cost of a stretch with several rates is compared with the highest
- * of them, and measured again a second later. Context of all: flush.
+ * budget is kept, the watch does not wake the helper. A measurement covers a stretch of time, with
+ * the same rates throughout if possible: a change of the settings begins a new stretch. If the
+ * present stretch ends within a second, it continues instead, because a client that changes
+ * settings continually must not postpone its end for ever. The cost of a stretch with several rates
+ * is compared with the highest of them, and the rates that follow are measured again a second
+ * later. Context of all: flush.
  */
 #ifndef OTELPROF_BUDGET_WATCH_H
 #define OTELPROF_BUDGET_WATCH_H
@@ -29,7 +30,7 @@ struct budget_watch {
     uint64_t interval_begun;        /* values at the begin of the current interval */
     uint64_t interval_helper_nano;
     uint64_t started_helper_nano; /* value when the first export was made; UINT64_MAX: not yet */
-    unsigned interval_ends;       /* so many, up to that one */
+    unsigned interval_ends;       /* number of ended intervals, until the first export is made */
     double helper_share;          /* processors used by the helper in the last interval */
     uint64_t next;                /* next check, unless an interval ends before; UINT64_MAX: none */
     /* the cost of the new rates is predictable, so no check follows after a second */

@@ -119,8 +119,8 @@ static void control_poll_due(struct control *control, bool interval_ends) {
     control_apply(control);
 }
 
-/* Returns true if capture may use settings other than the configured settings, because of this
- * process or of its parent at fork, whose rates a budget may have lowered. */
+/* Returns true if capture may use settings other than the configured ones, because this process may
+ * change settings, or because its parent's budget had lowered rates before the fork. */
 static bool may_differ(const struct capture_api *api, const struct settings_values *first) {
     const struct config *const config = api->config;
     return *config->config_file || *config->control_file || *config->listen ||

@@ -2,9 +2,8 @@
  *
  * The configuration is the base. The watched file and requests change single values; recordings
  * raise rates for a time; the budget lowers them; a busy machine suspends all sampling. The result
- * is passed to capture (capture/change_settings.h); what capture cannot apply at once is tried
- * again.
- * Context of all: flush.
+ * is passed to capture (capture/change_settings.h); a change that capture cannot apply at once is
+ * tried again. Context of all: flush.
  */
 #ifndef OTELPROF_CONTROL_H
 #define OTELPROF_CONTROL_H
@@ -58,14 +57,14 @@ bool control_set(struct control *control, const char *text, size_t size,
 bool control_check(const struct control *control, const char *text, size_t size,
                    char problem[static CONTROL_PROBLEM]);
 
-/* Applies the same kind of lines while a recording lasts. They only enable types and raise rates;
- * of several recordings, the finest values hold. Returns the recording's number, or 0 with the
- * reason in `problem` (16 recordings at most). */
+/* Applies the same kind of lines while a recording lasts. They only make values finer
+ * (settable.def): for example, they enable types and raise rates. Of several recordings, the finest
+ * values hold. Returns the recording's number, or 0 with the reason in `problem` (16 recordings at
+ * most). */
 uint32_t control_record(struct control *control, const char *text, size_t size,
                         char problem[static CONTROL_PROBLEM]);
-void control_record_end(struct control *control,
-                        /* does nothing if the number is 0 or its recording has ended */
-                        uint32_t recording);
+/* Ends a recording. Does nothing if the number is 0 or its recording has ended. */
+void control_record_end(struct control *control, uint32_t recording);
 
 /* Visits each settable variable in the order of the list, with the value in force as the
  * environment would have it. Both texts are valid during the visit. */
@@ -73,7 +72,7 @@ typedef void control_visit(void *arg, const char *name, const char *value);
 void control_list(const struct control *control, control_visit *visit, void *arg);
 
 /* Returns why nothing is sampled although OTEL_PROFILER_START=on was set, as a constant text; NULL:
- * it is sampled, or is set to off. */
+ * sampling is on, or is set to off. */
 const char *control_why_off(const struct control *control);
 
 /* Returns the settings that capture has applied. */

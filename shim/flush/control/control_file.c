@@ -78,7 +78,7 @@ static uint64_t hash_of(const struct declared_file *read) {
     return hash ? hash : 1;
 }
 
-/* Returns NULL, or what is wrong with the file as a whole, as a constant text. */
+/* Reads the file. Returns NULL, or the reason why the whole file is refused, as a constant text. */
 static const char *read_trusted(const struct control_file *file, struct declared_file *read) {
     const int descriptor = trusted_file_open_given(file->path);
     return descriptor < 0 ? open_problem(file->path)

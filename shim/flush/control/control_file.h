@@ -2,17 +2,17 @@
  * there.
  *
  * The file is checked once a second with one system call, and read again if it has changed or is
- * another file; a ConfigMap's symbolic link then leads to another inode. File systems count the
- * time of a change in ticks, of up to two seconds: so the next checks after a change read the file
- * again, and compare its contents. The result depends only on the present contents, so that
- * processes that start later get the same settings:
+ * another file: if a ConfigMap changes, its symbolic link leads to another inode. File systems
+ * count the time of a change in ticks, of up to two seconds: so the next three checks after a
+ * change read the file again, and compare its contents. The result depends only on the present
+ * contents, so that processes that start later get the same settings:
  * - a wrong line is ignored, and the others hold;
  * - a file that is missing or refused sets nothing;
  * - a file is refused unless only root and the process's user can write or replace it
  *   (files/trusted_file.h). A refused file is tried again at each check, because the fault may lie
  *   in a folder.
  * If the program has changed its root, the file cannot be checked, and its last contents hold.
- * Errors are logged once per change, by one process of a tree.
+ * Errors are logged once per change, as warnings by one process of a tree only.
  *
  * Context of all: flush.
  */
@@ -41,7 +41,7 @@ struct control_file {
     const char *path; /* path in the configuration; "": none */
     struct file_seen seen;
     uint64_t contents;   /* hash of the last contents that were read; 0: none */
-    unsigned rereads;    /* so many further checks read the file even if it seems unchanged */
+    unsigned rereads;    /* number of checks to come that read the file even if it is unchanged */
     const char *refusal; /* why the file that exists is refused, a constant text; NULL: it is not */
     uint64_t next;       /* time of the next check, CLOCK_MONOTONIC, ns; UINT64_MAX: never */
     bool hidden;         /* the path was not usable at the last check */
@@ -53,8 +53,8 @@ struct control_file {
 /* Prepares the watch. The first check is due at once. */
 struct control_file control_file_open(const struct capture_api *api);
 
-/* Checks the file. Returns true if the file has changed, or is not refused any more; then the
- * overlay may differ. */
+/* Checks the file, even if no check is due. Returns true if the file or its contents have changed;
+ * then the overlay may differ. */
 bool control_file_poll(struct control_file *file);
 
 #endif

@@ -24,8 +24,8 @@ bool export_condition_holds(struct condition bounds, struct interval_figures fig
     return bounds.rss_kib && (figures.rss_kib < 0 || figures.rss_kib > bounds.rss_kib);
 }
 
-/* Returns the resident memory in KiB: the second number of statm (proc(5)) is the resident
- * pages. */
+/* Returns the resident memory in KiB; -1 if it cannot be read. The second number of statm (proc(5))
+ * is the resident pages. */
 static double resident_kib(void) {
     char text[KERNEL_TEXT_BYTES];
     if (!may_open_by_path() || !kernel_text("/proc/self", "statm", text))

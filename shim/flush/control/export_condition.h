@@ -28,7 +28,7 @@ struct export_condition {
     const struct capture_api *api;
     struct condition bounds;
     bool began;        /* `cpu_nano` is the value at the start of the interval */
-    uint64_t cpu_nano; /* CPU time of the process without the profiler's */
+    uint64_t cpu_nano; /* CPU time of the process without the helper's */
     bool holds;        /* the interval that ended last meets the condition */
 };
 
@@ -38,7 +38,8 @@ struct export_condition export_condition_open(const struct capture_api *api);
 /* Call at the end of an interval, with its length. */
 void export_condition_update(struct export_condition *condition, uint64_t nano);
 
-/* Compares the figures with the bounds, and reads nothing else. */
+/* Returns true if there is no condition, or if a figure that has a bound exceeds it or is unknown.
+ * Bounds of spans are not compared. */
 bool export_condition_holds(struct condition bounds, struct interval_figures figures);
 
 #endif

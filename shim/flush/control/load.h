@@ -30,11 +30,12 @@ struct load {
     struct group_load groups[MOST_GROUPS];
 };
 
-/* Reads the values of this process. Returns false if they cannot be read, or if paths must not be
- * used (by_path.h). */
+/* Reads the load of the machine and of this process's groups. Returns false if the machine's load
+ * cannot be read, or if paths must not be used (by_path.h). */
 bool load_read(struct load *load);
 
-/* Returns the highest load between two readings, in percent. Negative: unknown. */
+/* Returns the highest load of the machine and the groups between two readings, in percent.
+ * Negative: unknown. */
 double load_percent(const struct load *before, const struct load *after);
 
 /* --- parts of load_read(): pure, except for files below `mount` --- */

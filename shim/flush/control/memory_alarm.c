@@ -22,7 +22,8 @@ struct memory_alarm memory_alarm_open(const struct capture_api *api) {
 
 /* --- the decision --- */
 
-/* Returns true if the kernel had to act on this group since the last poll. */
+/* Returns true if the group has reached a limit since the last poll, or its tasks have waited for
+ * memory for a tenth of the time. The group must not have been far from its limit at that poll. */
 static bool is_held_up(const struct memory_alarm *alarm, const struct memory_limit *limit,
                        uint64_t now) {
     const struct memory_limit *const last = &alarm->last;

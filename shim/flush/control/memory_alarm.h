@@ -22,7 +22,7 @@ struct memory_alarm {
     const struct capture_api *api;
     bool wants_export;     /* the export loop clears it */
     uint64_t next;         /* time of the next poll: CLOCK_MONOTONIC, ns; UINT64_MAX: never */
-    double alarm_nearness; /* nearness at the last alarm; 0: usage has fallen since */
+    double alarm_nearness; /* nearness at the last alarm; 0: none, or usage has fallen since */
     uint64_t not_before;   /* earliest time of the next alarm: CLOCK_MONOTONIC */
     uint64_t pause;        /* length of the last pause; ns */
     uint64_t polled_at;    /* time when `last` was read */

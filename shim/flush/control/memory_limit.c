@@ -12,8 +12,8 @@
  * needs (cycle.c). */
 static const uint64_t export_room = UINT64_C(12) << 20;
 
-/* Separates limits from "no limit", which is a larger value: cgroup v1 then shows the highest
- * number of pages that it can represent, in bytes. */
+/* Separates limits from larger values, which mean "no limit": without a limit cgroup v1 shows the
+ * highest number of pages that it can represent, in bytes. */
 static const uint64_t no_limit = UINT64_C(1) << 60;
 
 static uint64_t lesser(uint64_t a, uint64_t b) {

@@ -25,7 +25,8 @@ struct memory_limit {
  * used (nearness 1 stands for nine tenths). */
 #define MEMORY_NOT_FAR (0.75 / 0.9)
 
-/* Reads the present state, except for files whose paths must not be used (by_path.h). */
+/* Returns the limit that is nearest now. Returns no limit (`of` is NULL) if no file may be opened
+ * by its path (by_path.h). */
 struct memory_limit memory_limit_read(void);
 
 /* --- parts of memory_limit_read(): pure, except for files below `mount` --- */

@@ -34,7 +34,8 @@ uint64_t memory_room(void) {
 
 /* --- the process's own limits --- */
 
-/* Returns what a line of /proc/PID/limits leaves. A limit without a number is "unlimited". */
+/* Returns the bytes that a limit of /proc/PID/limits leaves; UINT64_MAX: the limit is missing or
+ * has no number ("unlimited"). */
 static uint64_t left_of(const char *limits, const char *key, uint64_t used) {
     const char *const value = process_text_value(limits, key, ' ');
     uint64_t limit;

@@ -10,16 +10,17 @@
 /* Returns the number of bytes; UINT64_MAX: no limit is known. */
 uint64_t memory_room(void);
 
-/* Returns the same, but at most what the process's RLIMIT_AS and RLIMIT_DATA leave: beyond these
- * the program's own calls fail. Is for memory that may be refused, as that of responses; an
- * export's memory is given back at once. */
+/* Returns the same, but at most the rest of the process's RLIMIT_AS and RLIMIT_DATA, beyond which
+ * the program's own calls fail. Is for memory that may be refused, as that of responses. An export
+ * ignores these two limits, because its memory is given back at once. */
 uint64_t memory_room_of_program(void);
 
 /* Returns the number of bytes for control groups that are mounted at `mount`; `groups`: the text of
  * /proc/PID/cgroup. */
 uint64_t memory_room_in(const char *mount, const char *groups);
 
-/* Evaluates the texts of /proc/PID/limits and /proc/PID/statm. */
+/* Returns the number of bytes that RLIMIT_AS and RLIMIT_DATA leave, from the texts of
+ * /proc/PID/limits and /proc/PID/statm; UINT64_MAX: no limit is known. */
 uint64_t memory_room_of_limits(const char *limits, const char *statm);
 
 #endif

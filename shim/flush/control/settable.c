@@ -145,7 +145,7 @@ static const struct row *settable_find(struct part name) {
     return NULL;
 }
 
-/* Resolves "all" to all types of the configuration. Returns NULL, or what is wrong. */
+/* Resolves "all" to all types of the configuration. Returns NULL, or the error. */
 static const char *check_types(unsigned *types, const struct config *config) {
     if (*types == (1u << PROFILE_WORDS) - 1)
         *types = config->types;
@@ -167,7 +167,7 @@ static const char *check(struct settable_values *values, const struct row *row,
     return NULL;
 }
 
-/* Sets one value from a line. Returns NULL, or what is wrong. */
+/* Sets one value from a line. Returns NULL, or the error. */
 static const char *overlay_set(struct overlay *overlay, const struct row *row, struct part value,
                                const struct config *config) {
     char text[SETTABLE_VALUE_BYTES];

@@ -3,9 +3,8 @@
  *
  * Blank lines and lines that begin with # are ignored; blanks around a name and a value are
  * removed; there are no quotes. An empty value removes an earlier setting of the same source. If a
- * name occurs twice, the last line holds. Only what was prepared at the start can be set: no type
- * that the configuration lacks, and no deeper stack.
- * Pure functions. Context of all: flush.
+ * name occurs twice, the last line holds. Only values that were prepared at the start can be set:
+ * no type that the configuration lacks, and no deeper stack. Pure functions. Context of all: flush.
  */
 #ifndef OTELPROF_SETTABLE_H
 #define OTELPROF_SETTABLE_H
@@ -70,7 +69,7 @@ void overlay_lay(struct settable_values *values, const struct overlay *overlay);
 
 /* Combines `values` with `count` overlays: each variable gets the finest of the values, so nothing
  * becomes coarser and no type is lost. If profiling is off in `values`, only types that an overlay
- * asks for are turned on. */
+ * asks for are turned on; if none asks for any, the types stay. */
 void overlay_refine(struct settable_values *values, const struct overlay *const overlays[],
                     size_t count);
 

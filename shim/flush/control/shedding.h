@@ -22,10 +22,10 @@ struct shedding {
     bool is_on;         /* sampling is stopped */
     bool is_idle;       /* sampling is off for another reason, so no sample is lost by shedding */
     bool is_blind;      /* the last poll could not read the load */
-    unsigned calm;      /* successive polls below the threshold */
+    unsigned calm;      /* successive polls below nine tenths of the threshold */
     uint64_t next;      /* time of the next poll: CLOCK_MONOTONIC, ns; UINT64_MAX: never */
-    uint64_t since;     /* time of the last change of `is_on`: CLOCK_MONOTONIC, ns */
-    uint64_t shed_nano; /* total time of shedding before that change */
+    uint64_t since;     /* time until which `shed_nano` is counted: CLOCK_MONOTONIC, ns */
+    uint64_t shed_nano; /* total time of shedding until then */
     struct load last;
 };
 
@@ -47,7 +47,8 @@ bool shedding_sheds(const struct shedding *shedding);
 /* Returns the total time in which samples were lost by shedding, in nanoseconds. */
 uint64_t shedding_nano(const struct shedding *shedding);
 
-/* Decides as shedding_poll() does, for a given load in percent; negative: unknown. */
+/* Decides as shedding_poll() does, for a given load in percent; negative: unknown. Returns true if
+ * `is_on` has changed. */
 bool shedding_follow(struct shedding *shedding, double percent);
 
 #endif

@@ -4,8 +4,9 @@
  * A span is identified by trace id and span id. The caller removes spans that were not seen for
  * some time. The table holds at most SPANS_MOST spans: if it is full, the table removes spans that
  * were last seen before the current interval, and if that is not enough, refuses the new span. It
- * counts removed and refused spans. In either case a span seems shorter than it is, never longer.
- * The table is an open hash table that doubles; a span costs 40 bytes. Context of all: flush.
+ * counts removed spans, and samples of refused spans. In either case a span seems shorter than it
+ * is, never longer. The table is an open hash table that doubles; a span costs 40 bytes. Context of
+ * all: flush.
  */
 #ifndef OTELPROF_SPAN_TABLE_H
 #define OTELPROF_SPAN_TABLE_H

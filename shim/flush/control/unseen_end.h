@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+/* Returns true if this process runs such a program. */
 bool exits_without_libc(void);
 
 #endif
