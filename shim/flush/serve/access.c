@@ -49,7 +49,7 @@ const char *access_refusal(const struct config *config, const struct http_reques
     const bool from_unix = http_is_from_unix(request);
     if (from_unix && !http_is_trusted(request))
         return "Only root and the process's own user are served.";
-    if (http_header_repeats(request, "Host")) { /* RFC 9112, 3.2; a proxy may go by another one */
+    if (http_header_repeats(request, "Host")) { /* RFC 9112, 3.2; a proxy may use another of them */
         *status = MHD_HTTP_BAD_REQUEST;
         return "There are several Host headers; the request is refused.";
     }

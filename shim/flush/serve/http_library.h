@@ -1,6 +1,6 @@
-/* Loads libmicrohttpd, but only if the process must listen, because the library would bring a TLS
- * library into every process. The bundle contains it (HTTP_LIBRARY_LINKED), without TLS. Context:
- * flush, under the quiesce lock. */
+/* Loads libmicrohttpd, but only if the process must listen: if it were linked, the library would
+ * bring a TLS library into every process. The bundle contains it (HTTP_LIBRARY_LINKED), without
+ * TLS. Context: flush, under the quiesce lock. */
 #ifndef OTELPROF_HTTP_LIBRARY_H
 #define OTELPROF_HTTP_LIBRARY_H
 

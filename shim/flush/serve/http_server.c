@@ -22,8 +22,9 @@ enum {
 static const uint64_t receive_nano = UINT64_C(10) * NANO_PER_SECOND;
 static const uint64_t send_nano = UINT64_C(60) * NANO_PER_SECOND;
 
-/* Progress of a request. MHD calls its access handler first for the headers, then for each piece of
- * the body, then for the reply, and once more for the reply if the connection was suspended. */
+/* Lists the states of a request. MHD calls its access handler first for the headers, then for each
+ * piece of the body, then for the reply, and once more for the reply if the connection was
+ * suspended. */
 enum progress { READS_BODY, RECEIVED, HANDED_OVER, REPLIED };
 
 struct http_connection {

@@ -50,9 +50,10 @@ struct http_reply {
     size_t size;
 };
 
-/* Opens a server. `gone` is called when a request that was handed over ends, with or without a
- * reply; it must not reply. The server takes ownership of the descriptor in `at`, even on failure.
- * Returns NULL if the library is missing or fails. */
+/* Opens a server. `gone` is called when a request that was handed over ends without a reply, for
+ * example because the client has left; it must not reply. The server takes ownership of the
+ * descriptor in `at`, even on failure. Returns NULL if the library is missing or fails, without
+ * memory, or if the quiesce lock is closed. */
 typedef void http_gone(void *arg, struct http_request *request);
 struct http_server *http_server_open(const struct capture_api *api, struct listen_socket *at,
                                      http_gone *gone, void *arg);
@@ -64,10 +65,11 @@ void http_server_close(struct http_server *server);
  * http_reply(), or until http_server_step() or http_server_close() calls `gone` for it. */
 struct http_request *http_server_next(struct http_server *server);
 
-/* Gives the reply. Afterwards, only `gone` may use `request`. */
+/* Gives the reply. Afterwards the caller must not use `request`, and `gone` is not called for
+ * it. */
 void http_reply(struct http_request *request, const struct http_reply *reply);
 
-/* Returns the memory of the replies that have not been sent yet. */
+/* Returns the bytes of the replies that have not been sent yet. */
 uint64_t http_server_reply_bytes(const struct http_server *server);
 
 /* Return a header, or an argument of the query string; NULL: there is none. The text is valid as
@@ -89,9 +91,10 @@ bool http_is_abandoned(const struct http_request *request);
 bool http_is_from_unix(const struct http_request *request);
 bool http_is_trusted(const struct http_request *request);
 
-/* Enforces time limits and sends replies. Returns false if the server is damaged: close it. */
+/* Receives requests, enforces time limits and sends replies. Returns false if the server is
+ * damaged: close it. Does nothing if the quiesce lock is closed. */
 bool http_server_step(struct http_server *server);
-/* CLOCK_MONOTONIC, ns, of the next step that is due */
+/* Returns when the next step is due (CLOCK_MONOTONIC, ns); 0: now; UINT64_MAX: never. */
 uint64_t http_server_next_step(const struct http_server *server);
 
 #endif

@@ -20,8 +20,8 @@ struct listen_address {
     socklen_t inet_size;
 };
 
-/* Parses the address. Returns NULL on success, or what is wrong, as a phrase that follows `text` in
- * a message: "is neither ...". */
+/* Parses the address. Returns NULL, or the error, as a phrase that follows `text` in a message: "is
+ * neither ...". */
 const char *listen_address_parse(const char *text, pid_t pid, struct listen_address *address);
 
 #endif

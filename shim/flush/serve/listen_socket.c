@@ -32,8 +32,8 @@ static const char aside_prefix[] = ".otelprof-";
 
 /* --- Unix sockets and ports --- */
 
-/* Returns true if descriptors are left. Without a free descriptor no connection can be accepted:
- * clients would wait for ever, and the log could not report it. */
+/* Returns true if SPARE descriptors are free. Without a free descriptor no connection can be
+ * accepted: clients would wait for ever, and the log could not report it. */
 static bool has_spare_descriptors(int descriptor) {
     int spare[SPARE];
     int count = 0;
@@ -56,7 +56,7 @@ static int new_socket(struct listen_socket *opened, int family) {
 /* --- Unix sockets --- */
 
 /* Names the file by the folder's descriptor, which stays valid if the folder's path changes, and
- * which fits sun_path however long that path is. */
+ * which fits sun_path however long that path is. Returns false if `name` itself is too long. */
 static bool set_socket_name(struct sockaddr_un *address, int folder, const char *name) {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     const int size = snprintf(address->sun_path, sizeof address->sun_path,
@@ -67,7 +67,7 @@ static bool set_socket_name(struct sockaddr_un *address, int folder, const char 
 static bool is_listening(const struct sockaddr_un *address) {
     const int descriptor = socket(AF_UNIX, KIND, 0);
     if (descriptor < 0)
-        return true; /* the age is not known, so the socket is not replaced */
+        return true; /* it may be alive, so it is not replaced */
     const bool refused =
         connect(descriptor, (const struct sockaddr *)address, sizeof *address) != 0 &&
         errno == ECONNREFUSED;
@@ -186,8 +186,9 @@ static bool is_listeners(const char *name) {
     return process > 0 && strcmp(name + process, ".sock") == 0;
 }
 
-/* Returns true if there is a process of that id, which is asked before a connection would wake the
- * listener. A process of another namespace is not found. */
+/* Returns true if the process exists whose id is in the socket's name. This check comes first,
+ * because an attempt to connect would wake the listener. A process of another namespace is not
+ * found. */
 static bool is_of_process(const char *name) {
     char path[ASIDE_SIZE];
     struct stat status;
@@ -205,9 +206,10 @@ static bool is_same_file(const struct stat *a, const struct stat *b) {
     return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* Removes the listener's socket if it is stale. Gives it a name of this process first: if a new
- * listener of that process id has taken the name since the check, the file gets its name back.
- * `held`: status of the file of that name, which is open, so that no new file has its number. */
+/* Removes the listener's socket if it is stale. Gives the file a name of this process first: if a
+ * new listener of that process id has taken the name since the check, the file gets its name back.
+ * `held`: the status of the file that the caller has open by that name; no new file can get its
+ * inode number meanwhile. */
 static void remove_listeners(const struct listen_socket *opened, const char *name,
                              const struct stat *held) {
     char aside[ASIDE_SIZE];

@@ -5,9 +5,9 @@
  * another process listens is not. The new socket listens under a temporary name,
  * ".otelprof-PID-TIME", before it is renamed to its final name: so a final name that refuses
  * connections is always stale. A process that is killed between the two steps leaves the temporary
- * file. The next process that listens in the folder removes those of its own user. If it listens at
- * PID.sock, it also removes PID.sock of others of its user that were killed: sockets of mode 0600
- * that are a minute old and refuse connections. Context: flush.
+ * file. The next process that listens in the folder removes such files of its own user. If it
+ * listens at PID.sock, it also removes the PID.sock of other processes of its user that were
+ * killed: sockets of mode 0600 that are a minute old and refuse connections. Context: flush.
  */
 #ifndef OTELPROF_LISTEN_SOCKET_H
 #define OTELPROF_LISTEN_SOCKET_H
@@ -39,7 +39,7 @@ int listen_socket_open(struct listen_socket *opened, struct listen_address *addr
 /* Returns true if clients cannot find the socket any more: its file was removed or replaced. */
 bool listen_socket_is_lost(const struct listen_socket *opened);
 
-/* Describes an error; never NULL. */
+/* Describes an error of listen_socket_open(), for a message. */
 const char *listen_socket_problem(int error);
 
 /* Closes the socket, and removes its file if that has not been replaced. */

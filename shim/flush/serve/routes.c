@@ -94,7 +94,8 @@ static enum route find_route(const struct http_request *request, const char **me
     return has_method ? route : ROUTE_NONE;
 }
 
-/* Parses `seconds` into nanoseconds. Returns false after a reply if it is not a valid number. */
+/* Parses `seconds` into nanoseconds; without that argument uses `otherwise` (in seconds). Returns
+ * false after a reply if it is not a valid number. */
 static bool parse_length(struct http_request *request, uint64_t otherwise, uint64_t *length) {
     const char *const seconds = http_argument(request, "seconds");
     uint64_t number = otherwise;
@@ -201,8 +202,9 @@ static enum MHD_Result add_setting_line(void *arg, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-/* Begins a recording for the request. Returns false if the settings are refused; the reply has been
- * sent then. */
+/* Begins a recording for the request, unless its query has no settings or the method is HEAD: then
+ * `*recording` stays as it is. Returns false if the settings are refused; the reply has been sent
+ * then. */
 static bool begin_recording(struct serve *serve, struct http_request *request,
                             uint32_t *recording) {
     char problem[CONTROL_PROBLEM];
@@ -294,8 +296,8 @@ static void reply_none(struct http_request *request, const char *method) {
 }
 
 /* Returns true if the request may be served; false if a port has used up its requests of this
- * second: the helper writes the figures of the process for each request, and a port is open to all
- * users of the machine. */
+ * second. The bound is needed because the helper writes the figures of the process for each
+ * request, and a port is open to all users of the machine. */
 static bool has_status_left(struct serve *serve, const struct http_request *request) {
     const uint64_t second = monotonic_nano() / NANO_PER_SECOND;
     if (http_is_from_unix(request))
@@ -387,8 +389,8 @@ static void reply_pprof(struct serve *serve, struct window *window) {
                    "There is no memory for the response.");
 }
 
-/* Returns true if there is memory for another reply; slow clients may occupy all that replies may
- * take. */
+/* Returns true if there is memory for another reply: slow clients may leave replies unread until
+ * all the memory that replies may take is in use. */
 static bool has_room_for_reply(const struct serve *serve) {
     const uint64_t unsent = serve->server ? http_server_reply_bytes(serve->server) : 0;
     return unsent == 0 ||

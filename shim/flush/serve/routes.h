@@ -8,7 +8,8 @@
 /* Replies to the request, or opens a window for it. */
 void route_request(struct serve *serve, struct http_request *request);
 
-/* Replies to the request of a finished window. */
+/* Replies to the request of a window: with status 503 if the window was refused or is not
+ * finished. */
 void reply_to_window(struct serve *serve, struct window *window);
 
 #endif

@@ -14,8 +14,8 @@
 
 /* Sets how often clients with an open window are checked for having disconnected, in ns. */
 enum { CLIENT_CHECK_NANO = 1000 * 1000 * 1000 };
-/* Bounds how long the end of the process waits for clients to read what they have recorded. A
- * client on the same machine reads 64 MiB in some 30 ms. */
+/* Bounds how long the end of the process waits for clients to read their profiles. A client on the
+ * same machine reads 64 MiB in some 30 ms. */
 static const uint64_t last_replies_nano = UINT64_C(200) * NANO_PER_MILLI;
 
 /* --- opening --- */
@@ -43,8 +43,8 @@ static void open_sums(struct serve *serve) {
     }
 }
 
-/* Begins to listen. A process that has listened before tries again at each export, whatever the
- * error. The reason is logged once. */
+/* Begins to listen. Returns false if that fails; the reason is logged once. A process that has
+ * listened before tries again at each export, whatever the error is. */
 static bool serve_begin(struct serve *serve) {
     const bool was_waiting = serve->waits;
     const int error = listen_socket_open(&serve->socket, &serve->address);
@@ -151,8 +151,8 @@ bool serve_try_again(struct serve *serve) {
     return true;
 }
 
-/* Replies to all open windows with what they have, for the last export has been made. A reply that
- * the client's socket does not take at once has a bounded time. */
+/* Replies to all open windows with the samples that they have, because the last export has been
+ * made. Waits a bounded time for clients whose sockets do not take a reply at once. */
 static void send_last_replies(struct serve *serve) {
     const uint64_t until = monotonic_nano() + last_replies_nano;
     for (struct window *it = serve->windows; it; it = it->next)

@@ -44,25 +44,26 @@ bool serve_try_again(struct serve *serve);
 void serve_pause(struct serve *serve);
 void serve_resume(struct serve *serve);
 
-/* Returns when a client needs an export (CLOCK_MONOTONIC, ns); UINT64_MAX: never. */
+/* Returns when a client needs an export (CLOCK_MONOTONIC, ns); 0: now; UINT64_MAX: never. */
 uint64_t serve_next_export(const struct serve *serve);
 
-/* Returns true if a client gets the exports of a time, or the next one. */
+/* Returns true if a client waits for exports as OTLP: of a time, or for the next one. */
 bool serve_records(const struct serve *serve);
 
 /* Adds a part of the current export, as a list (`writer`) and encoded; the caller keeps both. */
 void serve_take(struct serve *serve, const struct otlp_writer *writer,
                 const struct encoded *encoded);
-/* Replies to clients that need an export now that there is no memory for it. */
+/* Refuses the windows of clients that need an export now, because there is no memory for it.
+ * serve_step() replies to them. */
 void serve_refuse(struct serve *serve);
 /* Ends the current export, which covers samples up to `now` (CLOCK_MONOTONIC, ns), equal to
  * `now_unix`. `sampled_nano`: how long each kind was sampled in its interval. */
 void serve_end_export(struct serve *serve, uint64_t now, uint64_t now_unix,
                       const uint64_t sampled_nano[static SAMPLE_KINDS]);
 
-/* Enforces time limits of connections, and sends replies that have become possible. */
+/* Replies to finished windows, routes new requests, and enforces the time limits of connections. */
 void serve_step(struct serve *serve);
-/* CLOCK_MONOTONIC, ns, of the next step that is due; UINT64_MAX: never */
+/* Returns when the next step is due (CLOCK_MONOTONIC, ns); 0: now; UINT64_MAX: never. */
 uint64_t serve_next_step(const struct serve *serve);
 
 #endif

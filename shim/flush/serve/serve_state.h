@@ -27,7 +27,7 @@ struct serve {
     bool in_export; /* the current export's first part has been taken */
 };
 
-/* Returns the memory of the sums since the start. */
+/* Returns the memory of the sums since the start, in bytes. */
 uint64_t serve_sums_bytes(const struct serve *serve);
 
 #endif

@@ -44,7 +44,7 @@ void window_take_bytes(struct window *window, const uint8_t *request, size_t siz
     wire_raw(to, request, size);
 }
 
-/* Returns the longest time of a type that provides the window's profile. */
+/* Returns the longest time, in ns, for which a kind of the window's profile was sampled. */
 static uint64_t longest_sampled(const struct window *window, const uint64_t nano[SAMPLE_KINDS]) {
     uint64_t longest = 0;
     for (unsigned kind = 0; kind < SAMPLE_KINDS; kind++)

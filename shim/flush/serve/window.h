@@ -21,8 +21,8 @@ enum window_state { WINDOW_NEXT, WINDOW_BEGINS, WINDOW_TAKES, WINDOW_DONE };
 enum window_form { WINDOW_PPROF, WINDOW_TEXT, WINDOW_OTLP, WINDOW_FLUSH };
 
 enum {
-    WINDOW_MOST_BYTES = 64 << 20, /* bound of the bytes of raw exports */
-    /* at most so many windows cover a time: half of the server's connections */
+    WINDOW_MOST_BYTES = 64 << 20, /* most bytes of raw exports of a window, and of all windows */
+    /* largest number of windows that cover a period: half of the server's connections */
     WINDOWS_MOST_LONG = 16,
 };
 
@@ -53,8 +53,8 @@ void window_close(struct window *window);
 void window_take(struct window *window, const struct otlp_writer *writer, bool first);
 void window_take_bytes(struct window *window, const uint8_t *request, size_t size);
 
-/* Ends an export, which covers samples up to `now`. `sampled_nano`: how long each kind was sampled
- * in its interval. */
+/* Ends an export, which covers samples up to `now` (CLOCK_MONOTONIC, ns), equal to `now_unix`.
+ * `sampled_nano`: how long each kind was sampled in its interval. */
 void window_end_export(struct window *window, uint64_t now, uint64_t now_unix,
                        const uint64_t sampled_nano[static SAMPLE_KINDS]);
 
@@ -62,20 +62,21 @@ void window_end_export(struct window *window, uint64_t now, uint64_t now_unix,
  * least 1 ns, because a profile without a duration is taken for cumulative sums. */
 uint64_t window_duration(const struct window *window);
 
-/* Ends a window whose period is under way at the last export of an ending process, which covers
- * samples up to `end_unix`: the window has what there is. Other windows do not change. */
+/* Ends a window whose period is under way at the last export of an ending process: the window's
+ * profile covers its samples up to `end_unix`. Other windows do not change. */
 void window_cut(struct window *window, uint64_t end_unix);
 
-/* Ends the window for lack of memory. */
+/* Ends the window for lack of memory, and frees its exports and its sum. */
 void window_refuse(struct window *window);
 
-/* Returns the memory in use. */
+/* Returns the memory in use, in bytes. */
 size_t window_bytes(const struct window *window);
 
-/* Returns how much memory all windows and replies may take together: at most WINDOW_MOST_BYTES,
- * and, with the `sums` since the start, at most a quarter of what would be free without all of
- * these; beside large sums, a small part of the room. Windows and replies take `held` bytes now,
- * and limits leave `room` (memory_room.h); the rest is for exports and for the program. */
+/* Returns the bytes that all windows and replies may take together. They take `held` bytes now, the
+ * sums since the start take `sums`, and limits leave `room` (memory_room.h). The result is at most
+ * WINDOW_MOST_BYTES. If there is a limit, windows, replies and sums together may take a quarter of
+ * `held` + `sums` + `room`; the rest is for exports and for the program. Beside large sums, windows
+ * and replies may still take an eighth of the room, at most 4 MiB. */
 uint64_t windows_most_bytes(uint64_t held, uint64_t sums, uint64_t room);
 
 /* Returns when the window needs an export (CLOCK_MONOTONIC, ns). 0: now; UINT64_MAX: the window
