@@ -33,7 +33,7 @@ static void put_older(struct overlay *o, uint64_t limit) {
 }
 
 /* Merges the two lists into `out`, which has room for older_count + 2 * newer_count ranges: a newer
- * range may split an older range. */
+ * range may split an older range. Returns the number of ranges. */
 static size_t lay_over(struct code_range_entry *out, const struct code_range_entry *older,
                        size_t older_count, const struct code_range_entry *newer,
                        size_t newer_count) {

@@ -30,12 +30,12 @@ struct code_map {
     size_t batched;
 };
 
-/* Adds code of `size` bytes at `start`. Pieces without a byte or beyond the end of the address
- * space are ignored. Returns false if there is no room, or no memory. */
+/* Adds code of `size` bytes at `start`. Pieces without a byte, of 4 GiB or more, or beyond the end
+ * of the address space are ignored. Returns false if there is no room, or no memory. */
 bool code_map_add(struct code_map *map, uint64_t start, uint64_t size, uint32_t value);
 
 /* Stores the value of the piece around `address` that was added last. Returns false if there is
- * none. */
+ * none, or no memory to merge the batch. */
 bool code_map_find(struct code_map *map, uint64_t address, uint32_t *value);
 
 /* Empties the map, which stays usable afterwards. */

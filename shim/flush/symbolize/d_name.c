@@ -34,7 +34,8 @@ static size_t read_number(struct d_reader *r) {
     return number;
 }
 
-/* Reads `Q` and the distance back in base 26, whose last digit is a small letter. */
+/* Reads `Q` and the distance back in base 26, whose last digit is a small letter. Returns the place
+ * that it leads to; NULL, and the read has failed: there is no such place. */
 static const char *read_back_reference(struct d_reader *r) {
     const char *const from = r->at++;
     size_t distance = 0;

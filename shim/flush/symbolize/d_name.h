@@ -7,8 +7,8 @@
 
 #include "name_text.h"
 
-/* Makes the name readable. Returns false if `name` follows another scheme; `readable` is then not
- * used. */
+/* Makes the name readable. Returns false if `name` follows another scheme, or is too long or too
+ * deeply nested; `readable` must then not be used. */
 bool d_name(const char *name, struct name_text *readable);
 
 #endif

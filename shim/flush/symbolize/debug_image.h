@@ -1,6 +1,6 @@
 /* Holds the debug information of a file in memory, as an ELF file that libdw reads.
  *
- * libdw trusts its input: it inflates whatever claims to be compressed, opens further files by the
+ * libdw trusts its input: it inflates all that claims to be compressed, opens further files by the
  * names that it finds, and for one unit it reads all units before it, a kilobyte for each. So libdw
  * gets images made by the profiler: they hold only the file's sections with names and lines,
  * inflated by the profiler, within a bound for all sections together. All images are in one
@@ -66,7 +66,7 @@ const uint8_t *debug_image_need(struct debug_image *image, enum debug_part part,
                                 uint64_t size);
 
 /* Returns the size of the line program at that offset of .debug_line, header included, and reads
- * the program if it has at most `max` bytes; 0: there is none. */
+ * the program if it has at most `max` bytes. Returns 0 if there is none, or it cannot be read. */
 uint64_t debug_image_line_bytes(struct debug_image *image, uint64_t offset, uint64_t max);
 
 void debug_image_close(struct debug_image *image);

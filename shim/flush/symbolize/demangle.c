@@ -21,8 +21,8 @@ struct readable {
     char text[MAX_READABLE];
 };
 
-/* Stops libiberty by a jump, which is the only way: its callback forms keep their state on the
- * stack, so no memory leaks. */
+/* Appends a piece. If the form is too long, stops libiberty by a jump, because it has no other way
+ * to stop; no memory leaks, because its callback forms keep their state on the stack. */
 static void demangle_append(const char *text, size_t size, void *arg) {
     struct readable *const readable = arg;
     if (size >= MAX_READABLE - readable->length)

@@ -1,8 +1,8 @@
 /* Finds the function of a file around an address, by its debug information.
  *
  * libdw searches a unit's entries from the beginning for each address, but not those of namespaces,
- * where clang and rustc put functions. Here a unit is read once, at the first address in it.
- * Context: flush.
+ * where clang and rustc put functions. This module reads all of a unit's functions once, at the
+ * first address in the unit. Context: flush.
  */
 #ifndef OTELPROF_DWARF_FUNCTIONS_H
 #define OTELPROF_DWARF_FUNCTIONS_H

@@ -60,7 +60,8 @@ static struct place place_of(Dwarf_Die *unit, uint64_t address, bool lines_allow
     return place;
 }
 
-/* Lists the lines of `scopes`, which are nested, the function first. */
+/* Lists the lines of `scopes`, which are nested, the function first. Returns their number; 0 if one
+ * of the functions has no name. */
 static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, struct place place,
                               struct symbol_line *lines, size_t max) {
     size_t found = 0;

@@ -117,12 +117,11 @@ static bool has_crc(const struct elf_sections *sections, uint32_t wanted) {
     return crc == wanted;
 }
 
-/* Describes the contents of a section that names a file: the name, the folder in which it is
- * searched, and the bytes that follow the name. */
+/* Holds the contents of a section that names a file: the name, and the bytes that follow it. */
 struct link {
     char name[MAX_LINK_BYTES];
     size_t rest; /* where the bytes after the name begin */
-    size_t size;
+    size_t size; /* size of both */
 };
 
 static bool read_link(struct link *link, const struct elf_sections *sections, const char *section) {

@@ -32,8 +32,8 @@ struct elf_file {
 
 void elf_file_init(struct elf_file *file);
 
-/* Opens the module's own file. Returns false if there is none that can be trusted; then `file` is
- * closed. */
+/* Opens the module's own file, or makes a file from its loaded parts. Returns false if there is
+ * none that can be trusted; then `file` is closed. */
 bool elf_file_open(struct elf_file *file, const struct harvest_module *module);
 
 /* Opens the other files that may have the module's symbols. */
@@ -49,9 +49,9 @@ bool elf_file_open_dwarf(struct elf_file *file);
 
 void elf_file_close(struct elf_file *file);
 
-/* Call these after work under the guard was left, because the data of that work, and libdw's, must
- * never be touched again. Close descriptors and remove mappings; elf_file_abandon_dwarf() keeps the
- * files open, which libdw does not use. */
+/* Call these after work under the guard was abandoned: its data, and libdw's, must never be touched
+ * or freed again. elf_file_abandon_dwarf() removes the mappings of debug information.
+ * elf_file_abandon() also closes the files. */
 void elf_file_abandon_dwarf(struct elf_file *file);
 void elf_file_abandon(struct elf_file *file);
 

@@ -207,7 +207,8 @@ uint64_t elf_section_size(const struct elf_sections *s, const Elf64_Shdr *header
     return elf_section_form(s, header).size;
 }
 
-/* Inflates `[at, end)` of the file through `stream`, whose output has been set. */
+/* Inflates `[at, end)` of the file through `stream`, whose output has been set. Returns true if the
+ * output is full in the end. */
 static bool inflate_range(const struct elf_sections *s, uint64_t at, uint64_t end,
                           z_stream *stream) {
     uint8_t input[INFLATE_AT_ONCE];

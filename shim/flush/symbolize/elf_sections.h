@@ -34,7 +34,7 @@ void elf_sections_init(struct elf_sections *sections);
  * if it is no ELF file, or not within bounds; then `sections` is closed. */
 bool elf_sections_open(struct elf_sections *sections, int descriptor);
 
-/* Opens malloc'ed bytes, as elf_sections_open() opens a file. */
+/* Opens malloc'ed bytes, and takes ownership of them, as elf_sections_open() opens a file. */
 bool elf_sections_of_memory(struct elf_sections *sections, void *bytes, size_t size);
 
 static inline bool elf_sections_are_open(const struct elf_sections *sections) {
@@ -61,16 +61,18 @@ struct section_form elf_section_form(const struct elf_sections *sections, const 
 /* Returns the size of the contents, inflated. 0: they cannot be read. */
 uint64_t elf_section_size(const struct elf_sections *sections, const Elf64_Shdr *header);
 
-/* Reads, and inflates, the whole section to `to`. `size`: the result of elf_section_size(). */
+/* Reads, and inflates, the whole section to `to`. `size`: the result of elf_section_size(). Returns
+ * false if the section cannot be read. */
 bool elf_section_read(const struct elf_sections *sections, const Elf64_Shdr *header, uint8_t *to,
                       uint64_t size);
 
 /* Reads part of a section as it is in the file: packed bytes, if the section is compressed. Returns
- * false if the section is shorter. */
+ * false if the section is shorter, or cannot be read. */
 bool elf_section_read_raw(const struct elf_sections *sections, const Elf64_Shdr *header,
                           uint64_t at, void *to, size_t size);
 
-/* Reads part of the contents. Returns false if the section is shorter, or compressed. */
+/* Reads part of the contents. Returns false if the section is shorter or compressed, or cannot be
+ * read. */
 bool elf_section_read_part(const struct elf_sections *sections, const Elf64_Shdr *header,
                            uint64_t at, void *to, size_t size);
 

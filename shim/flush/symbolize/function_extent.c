@@ -6,7 +6,7 @@
 
 enum {
     HEAD_BYTES = 12, /* size of .eh_frame_hdr before its pairs */
-    /* size of an entry up to its instructions; compilers' entries have some twenty bytes */
+    /* largest size of an entry up to its instructions; compilers' entries have some twenty bytes */
     ENTRY_BYTES = 64,
 };
 
@@ -27,8 +27,8 @@ static bool read_pair(const struct tables *tables, uint64_t number, struct pair 
                                  HEAD_BYTES + number * sizeof *pair, pair, sizeof *pair);
 }
 
-/* Accepts the form that every linker writes: version 1; a pointer and the count in 4 bytes each;
- * pairs of 4-byte offsets. Returns the number of pairs. */
+/* Returns the number of pairs; 0 if the table cannot be read or has a form that no linker writes.
+ * Linkers write version 1; a pointer and the count in 4 bytes each; pairs of 4-byte offsets. */
 static uint64_t pairs_of(const struct tables *tables) {
     uint8_t head[HEAD_BYTES];
     uint32_t count;

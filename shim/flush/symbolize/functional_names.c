@@ -103,7 +103,7 @@ static size_t add_numbered(const char *at, struct name_text *readable) {
     return (size_t)(end + 1 - at);
 }
 
-/* Decodes [at, end). Returns whether the whole text is Z-encoded. */
+/* Decodes [at, end). Returns true if the whole text is Z-encoded. */
 static bool add_decoded(const char *at, const char *end, struct name_text *readable) {
     while (at < end && !readable->failed) {
         size_t length = 1;

@@ -126,7 +126,7 @@ static bool is_beam(struct arena *arena, const char *text, struct generated_name
     const char *const function = behind(text, "$");
     const char *const colon = function ? strchr(function, ':') : NULL;
     if (!colon || colon == function ||
-        /* the second text must be a path or a stub's name */
+        /* another colon (before a stub's name) or a slash must follow */
         (colon[1] != ':' && !strchr(colon, '/')))
         return false;
     set_function(arena, name, whole(function), "beam");

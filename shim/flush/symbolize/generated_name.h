@@ -1,7 +1,7 @@
 /* Parses the name of a piece of generated code, which its compiler has written as one text.
  *
- * Each runtime has a form of its own, which identifies its names; the frame then has that runtime's
- * value of OpenTelemetry's profile.frame.type, and "native" otherwise:
+ * Each runtime writes names in a form of its own, by which they are recognized. The frame then has
+ * that runtime's value of OpenTelemetry's profile.frame.type; any other frame has "native":
  *
  *   JS:*sum /app/a.js:3:10              V8 (LazyCompile:, Function:, Script:, Eval: too), v8js
  *   py::Account.pay:/app/bank.py        CPython, cpython
@@ -31,8 +31,8 @@ struct generated_name {
     const char *type; /* profile.frame.type */
 };
 
-/* Parses `text`, which is not empty. The strings live as long as the arena; without memory they are
- * "", except the function, which is never NULL. */
+/* Parses `text`, which is not empty. The strings live as long as the arena. None is NULL: without
+ * memory they are "", or the function is "[anonymous]". */
 void generated_name_read(struct arena *arena, const char *text, enum runtime runtime,
                          struct generated_name *name);
 

@@ -42,7 +42,7 @@ struct generated_names {
     bool reports_read;             /* the reports were read in this export */
     enum runtime runtime;
     bool logged_excess;
-    unsigned scan_count; /* number of exports that needed a jitdump file */
+    unsigned scan_count; /* number of exports that have read the reports */
     struct jitdump jitdump;
     struct perf_map perf_map;
     bool objects_read; /* `objects` was read in this export */
@@ -134,8 +134,8 @@ static void read_perf_map(struct generated_names *names) {
         generated_count_excess(names, path);
 }
 
-/* Reads new records. If the file is closed, or has lost its marker, it has no new records, and
- * another file is searched. */
+/* Reads new records. If no file is known, or the known file cannot be opened any more, searches for
+ * another, but not in each export. */
 static void read_jitdump(struct generated_names *names) {
     enum jitdump_result result = jitdump_read(&names->jitdump);
     if (result == JITDUMP_NONE &&
@@ -230,8 +230,8 @@ static void generated_names_read_reports(struct generated_names *names,
     read_perf_map(names);
 }
 
-/* Returns a name from an object in memory, which is not cached: they are valid only as long as the
- * objects. */
+/* Returns a name from an object in memory; NULL: there is none, or no memory. These names are not
+ * cached, because they are valid only as long as the objects. */
 static const struct generated_name *name_in_objects(struct generated_names *names,
                                                     const struct harvest_module *modules,
                                                     size_t count, uint64_t address) {

@@ -3,9 +3,9 @@
  *
  * No file is opened or searched before an export has an address outside of all objects; then the
  * helper reads the runtime's new reports, once for that export. If the runtime writes no perf map,
- * this costs one failing open() an export. If several sources have an address, the one with more
- * details is used. A forked child begins without reports, because its runtime reports under the
- * child's process id. Context: flush.
+ * this costs one failing open() an export. If several sources have an address, the name in a
+ * jitdump file is used, else that in a perf map, else that of an object in memory. A forked child
+ * begins without reports, because its runtime reports under the child's process id. Context: flush.
  */
 #ifndef OTELPROF_GENERATED_NAMES_H
 #define OTELPROF_GENERATED_NAMES_H
@@ -27,7 +27,7 @@ void generated_names_close(struct generated_names *names);
 bool generated_names_find(struct generated_names *names, const struct harvest_module *modules,
                           size_t count, uint64_t address, struct generated_name *found);
 
-/* Closes all files, after an export. */
+/* Closes all files, and drops the objects in memory, after an export. */
 void generated_names_close_files(struct generated_names *names);
 
 #endif

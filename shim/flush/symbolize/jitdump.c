@@ -68,7 +68,7 @@ struct record_move {
 struct record_lines {
     uint64_t address;
     uint64_t count;
-}; /* so many of the following structs follow, each with the file's name */
+}; /* `count` entries of the following form follow, each with its file's name */
 
 struct line_entry {
     uint64_t address;
@@ -76,7 +76,7 @@ struct line_entry {
     uint32_t discriminator;
 };
 
-/* Holds the places in the file of a piece's records. */
+/* Holds the places of a piece's records in the file. */
 struct jitdump_code {
     uint64_t name_at;
     uint64_t lines_at; /* place of its lines; 0: it has none */
@@ -153,7 +153,7 @@ static bool jitdump_has_room(struct jitdump *dump) {
     return true;
 }
 
-/* The following functions store one record each, and return false if there is no room for more.
+/* take_load() and take_move() store one record each, and return false if there is no room for more.
  */
 
 static bool take_load(struct jitdump *dump, uint64_t at) {
@@ -293,7 +293,8 @@ struct lines {
     const char *file; /* file of the previous entry */
 };
 
-/* Reads the next entry. The name "\xff" means the file of the previous entry. */
+/* Reads the next entry. The name "\xff" means the file of the previous entry. Returns false at the
+ * end. */
 static bool next_line(struct lines *lines, struct line_entry *entry) {
     if (lines->left <= sizeof *entry)
         return false;
@@ -317,7 +318,8 @@ static bool is_text(const char *file) {
     return *file && strlen(file) < PATH_MAX;
 }
 
-/* Finds the last entry that begins at `address` or before. */
+/* Returns the line of the last entry that begins at `address` or before, and stores its file.
+ * Returns 0 if there is none, or its file's name is no text. */
 static int line_in(struct lines *lines, uint64_t count, uint64_t address,
                    char file[static PATH_MAX]) {
     struct line_entry entry;

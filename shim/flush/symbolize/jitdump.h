@@ -48,8 +48,8 @@ struct jitdump {
 
 void jitdump_init(struct jitdump *dump);
 
-/* Searches the mappings of the process `pid`, which is this one, for the file. Returns false if
- * there is none. */
+/* Searches this process's mappings for the file of process id `pid`, the process's own, and
+ * remembers it in place of an earlier one. Returns false, without a change, if there is none. */
 bool jitdump_scan(struct jitdump *dump, pid_t pid);
 
 /* Opens the file that was found and reads its new records; it stays open until
@@ -59,12 +59,14 @@ enum jitdump_result jitdump_read(struct jitdump *dump);
 /* Reads the file of a descriptor, of which it takes ownership, as jitdump_read() does. */
 enum jitdump_result jitdump_read_file(struct jitdump *dump, int file);
 
-/* Finds the piece of code at `address`. Returns false if none is known. */
+/* jitdump_find() finds the number of the piece of code at `address`; it returns false if none is
+ * known. jitdump_name() reads the name of that piece; it returns false if the name cannot be
+ * read. */
 bool jitdump_find(struct jitdump *dump, uint64_t address, uint32_t *number);
 bool jitdump_name(const struct jitdump *dump, uint32_t number,
                   char name[static MAX_GENERATED_NAME]);
 
-/* Return the source line; 0 and "" if it is not known. */
+/* Returns the source line of `address` in the piece, and its file; 0 and "" if it is not known. */
 int jitdump_line(const struct jitdump *dump, uint32_t number, uint64_t address,
                  char file[static PATH_MAX]);
 

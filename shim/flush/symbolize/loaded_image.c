@@ -90,7 +90,8 @@ static bool has_build_id(const struct loaded *l) {
 
 /* --- number of symbols: only the hash tables have it --- */
 
-/* Counts from the last symbol that begins a chain to the end of that chain. */
+/* Returns the number of symbols, which is the number of the last symbol in the last chain, plus 1.
+ * `last`: the symbol with which that chain begins. Returns 0 if the chain cannot be read. */
 static size_t chain_end(uint64_t chains, uint32_t first, uint32_t last) {
     uint32_t chain[CHAIN_AT_ONCE];
     for (uint32_t at = last; at < MAX_SYMBOLS; at += CHAIN_AT_ONCE) {

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Returns true if both entries are of the same object, which may be loaded again at the same
- * place. */
+/* Returns true if both entries describe one object, which was perhaps unloaded and loaded again at
+ * its place. */
 static bool same_object(const struct harvest_module *a, const struct harvest_module *b) {
     return a->load_bias == b->load_bias && a->text_start == b->text_start &&
            a->build_id_size == b->build_id_size &&

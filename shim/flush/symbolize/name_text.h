@@ -9,7 +9,7 @@ enum { MAX_NAME_TEXT = 4096 };
 
 struct name_text {
     size_t length;
-    bool failed; /* the name is too long, or follows no scheme */
+    bool failed; /* the name is too long */
     char text[MAX_NAME_TEXT];
 };
 

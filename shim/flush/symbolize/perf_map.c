@@ -27,8 +27,8 @@ struct map_line {
     const char *name;
 };
 
-/* Reads a number and the blanks after it. Returns NULL if there is no number, or if it has more
- * than 64 bits. */
+/* Reads a number and the blanks after it. Returns the place behind them; NULL if there is no number
+ * or no blank, or if the number has more than 64 bits. */
 static const char *perf_map_number(const char *at, uint64_t *number) {
     if (at[0] == '0' && (at[1] | 0x20) == 'x')
         at += 2;
@@ -37,7 +37,7 @@ static const char *perf_map_number(const char *at, uint64_t *number) {
     return blanks ? last + blanks : NULL;
 }
 
-/* Reads a line up to its newline or NUL, at `end`. */
+/* Reads a line up to its newline or NUL, at `end`. Returns false if it has another form. */
 static bool read_line(const char *at, const char *end, struct map_line *line) {
     at = perf_map_number(at, &line->start);
     line->name = at ? perf_map_number(at, &line->size) : NULL;

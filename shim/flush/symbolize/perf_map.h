@@ -50,12 +50,13 @@ void perf_map_init(struct perf_map *map);
 /* Opens the file and reads its new lines; it stays open until perf_map_close_file(). */
 enum perf_map_result perf_map_read(struct perf_map *map, const char *path);
 
-/* Reads the file of a descriptor, of any user's file, as perf_map_read() does, and takes ownership
- * of the descriptor. */
+/* Reads the file of a descriptor as perf_map_read() does, whichever user owns the file, and takes
+ * ownership of the descriptor. */
 enum perf_map_result perf_map_read_file(struct perf_map *map, int file);
 
-/* Finds the name at `address`, and the number of its piece of code, which is the same for all
- * addresses in that piece. Returns false if there is none. */
+/* perf_map_find() finds the number of the piece of code at `address`, which is the same for all
+ * addresses in that piece; it returns false if there is none. perf_map_name() reads the name of
+ * that piece; it returns false if the name cannot be read, or its line has changed. */
 bool perf_map_find(struct perf_map *map, uint64_t address, uint32_t *number);
 bool perf_map_name(struct perf_map *map, uint64_t address, uint32_t number,
                    char name[static MAX_GENERATED_NAME]);

@@ -9,9 +9,10 @@ enum {
     /* least distance, in bytes, between two kept states, which have 40 KiB each: 1 ms of
      * inflating */
     LEAST_STEP = 256 << 10,
-    /* a compressed section of at most so many bytes is read whole, because going back costs more */
+    /* a compressed section up to this size, inflated, is read whole, because going back costs
+     * more */
     MAX_SMALL = 2 << 20,
-    /* the rest is read at once when so many times the section's size was inflated */
+    /* the rest is read at once when more than this multiple of the section's size was inflated */
     MAX_TIMES = 2,
 };
 
@@ -66,7 +67,8 @@ static bool inflate_to(struct section_parts *p, uint8_t *to, uint64_t end) {
     return true;
 }
 
-/* Restores the last kept state before `at`, unless the stream's position is nearer. */
+/* Restores the last kept state before `at`, unless the stream's position is nearer. Returns false
+ * without memory. */
 static bool seek(struct section_parts *p, uint64_t at) {
     z_stream *from = &p->states[0];
     for (unsigned i = 1; i < p->kept; i++)

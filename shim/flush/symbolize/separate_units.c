@@ -73,8 +73,8 @@ static uint8_t next_byte(struct table *table) {
     return byte ? *byte : 0;
 }
 
-/* Reads a LEB128 number, signed or not; drops its bits beyond 64. Returns 0 at the end of the
- * readable part. */
+/* Reads a LEB128 number, signed or not; drops its bits beyond 64. At the end of the readable part
+ * the table fails, and missing bytes count as 0. */
 static uint64_t next_number(struct table *table) {
     uint64_t number = 0;
     uint8_t byte;

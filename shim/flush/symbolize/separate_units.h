@@ -16,8 +16,9 @@
  */
 void separate_units_ranges(const struct debug_image *image, struct address_ranges *ranges);
 
-/* Stores the entry of the unit at that offset. Returns false if the unit is not independent, or
- * there is no room for another image, or the whole file has already been read. */
+/* Stores the entry of the unit at that offset. Returns false if the unit is not independent. A unit
+ * that was not found before is not found, either, if there is no room for another image, or if the
+ * whole file has already been read. */
 bool separate_unit_find(struct debug_image *image, uint64_t at, Dwarf_Die *unit);
 
 #endif

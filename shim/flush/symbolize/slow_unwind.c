@@ -68,8 +68,9 @@ static int access_register(unw_addr_space_t space, unw_regnum_t number, unw_word
 
 /* --- procedures --- */
 
-/* Skips the header of .eh_frame_hdr: a version byte, three encodings, the pointer to .eh_frame and
- * the count, both 4 bytes in linkers' output. */
+/* Describes the table behind the header of .eh_frame_hdr: a version byte, three encodings, the
+ * pointer to .eh_frame and the count, both 4 bytes in linkers' output. Returns false if the header
+ * has another form, or cannot be read. */
 static bool describe_table(const struct slow_unwinder *u, const struct harvest_module *module,
                            unw_dyn_info_t *info) {
     uint8_t head[12];

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls a table of at most so many bytes small: an export's usual room for names suffices for it.
- * Such a table may have a million symbols. */
+/* Bounds a small table, in bytes: an export's usual room for names suffices for it. Such a table
+ * may have a million symbols. */
 enum { MAX_SMALL_TABLE = 8 << 20 };
 
 bool symbol_source_is_of(const struct symbol_source *source, const struct harvest_module *module) {

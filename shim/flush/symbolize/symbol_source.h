@@ -16,8 +16,8 @@
 #include <time.h>
 
 enum {
-    /* Bounds the names of one file that are noted as too costly to be demangled. If a file has more
-     * such names, all of its names stay mangled. */
+    /* Bounds the names of one file that are noted as too costly to be demangled. Once a file has
+     * that many such names, its further names stay mangled. */
     MAX_COSTLY_NAMES = 4,
 };
 
@@ -38,15 +38,15 @@ struct symbol_source {
     unsigned used; /* value of the symbolizer's `exports` at the last use */
     /* valid for this export: */
     bool opened;
-    bool searched;    /* debug files were searched; `table` is complete */
+    bool searched;    /* debug files were searched; `table` is complete, or deferred */
     bool dwarf_tried; /* opening debug information was tried; `functions` is the result */
     bool deferred;    /* debug information was left for another export */
     bool table_deferred;
     struct elf_file file;
     struct dwarf_functions *functions;
     /* valid for longer than this export: */
-    bool abandoned;       /* work was left: `file` must not be touched any more */
-    bool lines_abandoned; /* work in libdw was left: functions are still available, lines are not */
+    bool abandoned;       /* work was abandoned: `file` must not be touched any more */
+    bool lines_abandoned; /* work in libdw was abandoned: symbols still have names, but no lines */
     bool dwarf_read;      /* debug information was read at least once */
     unsigned costly;      /* number of names that are too costly to be demangled */
     uint64_t costly_names[MAX_COSTLY_NAMES];
@@ -66,15 +66,15 @@ void symbol_source_close(struct symbol_source *source);
 void symbol_source_close_file(struct symbol_source *source);
 void symbol_source_forget_table(struct symbol_source *source);
 
-/* Returns whether the source belongs to the module. */
+/* Returns true if the source belongs to the module. */
 bool symbol_source_is_of(const struct symbol_source *source, const struct harvest_module *module);
 
 /* Reads the table of the open files, unless it is known from an earlier export. A large table that
  * takes more than `room` bytes is left for another export. */
 void symbol_source_load_table(struct symbol_source *source, uint64_t room);
 
-/* Returns whether the name is too costly to be demangled, or there are too many such names.
- * symbol_source_note_costly() adds a name, if it is new. */
+/* symbol_source_is_costly() returns true if the name is too costly to be demangled, or if there are
+ * too many such names. symbol_source_note_costly() notes a name for which it has returned false. */
 bool symbol_source_is_costly(const struct symbol_source *source, const char *name);
 void symbol_source_note_costly(struct symbol_source *source, const char *name);
 

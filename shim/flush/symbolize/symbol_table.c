@@ -12,7 +12,7 @@ enum {
     READ_AT_ONCE = 512,     /* number of symbols read at once */
     FIRST_NAME_BYTES = 256, /* bytes of a name that are read first; most names are shorter */
     LABEL_BYTES = 1,  /* size, in bytes, that a symbol without a size covers: its own address */
-    FEW_KEYS = 32,    /* at most so many keys are sorted by insertion */
+    FEW_KEYS = 32,    /* largest number of keys that are sorted by insertion */
     START_SHIFT = 32, /* position of the start in a key of the index */
     TABLE_SHIFT = 30,
     TABLE_MASK = 3,
@@ -93,7 +93,8 @@ static bool is_function(const struct elf_sections *sections, const Elf64_Sym *sy
            is_code(&sections->headers[symbol->st_shndx]);
 }
 
-/* Skips symbols that are further from the lowest code than the processor's calls reach: 2 GiB. */
+/* Skips symbols that are 4 GiB or more above the lowest code, because an index has no room for
+ * them. A processor's calls reach 2 GiB. */
 static void add_symbol(struct symbol_table *table, const Elf64_Sym *symbol, enum symbol_names kind,
                        uint64_t number) {
     const uint64_t start = symbol->st_value - table->low;
@@ -239,7 +240,8 @@ static bool find_covering(const struct symbol_table *table, const struct elf_fil
             break;
         if (!read_symbol(table, file, at, &symbol))
             continue;
-        /* less than `address`, too, where a damaged size leads beyond the end of all addresses */
+        /* a damaged size may lead beyond the last address: then `end` is small, and covers
+         * nothing */
         const uint64_t end = symbol.st_value + (symbol.st_size ? symbol.st_size : LABEL_BYTES);
         if (address < end && (!found->end || rank_of(&symbol) > found->rank))
             *found = (struct symbol){symbol.st_value, end, at, rank_of(&symbol)};
@@ -267,7 +269,8 @@ bool symbol_table_find(const struct symbol_table *table, const struct elf_file *
 
 /* --- names --- */
 
-/* Reads a few bytes first, and for a long name as many as it may have. */
+/* Reads the name at `at`: a few bytes first, and for a long name up to MAX_SYMBOL_NAME. Returns
+ * false if the name is empty or too long, or cannot be read. */
 static bool read_name(const struct elf_sections *sections, const Elf64_Shdr *strings, uint32_t at,
                       char name[MAX_SYMBOL_NAME]) {
     if (at >= strings->sh_size)

@@ -68,8 +68,8 @@ bool symbol_table_find(const struct symbol_table *table, const struct elf_file *
 bool symbol_table_name(const struct symbol_table *table, const struct symbol *symbol,
                        const struct elf_file *file, char name[MAX_SYMBOL_NAME]);
 
-/* Returns whether other files call a function by this symbol's name: it is global or weak, and has
- * a size. */
+/* Returns true if other files may call a function by this symbol's name: it is global or weak, and
+ * has a size. */
 bool symbol_is_public(const struct symbol *symbol);
 
 void symbol_table_free(struct symbol_table *table);

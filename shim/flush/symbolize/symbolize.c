@@ -19,7 +19,7 @@ enum {
      * inflated, waits until then. */
     LONG_RUN_EXPORTS = 3,
     MAX_CHEAP_DWARF = 32 << 20,
-    MAX_CHEAP_INFLATED = 256 << 10, /* inflating so many bytes takes 1 ms, and is always allowed */
+    MAX_CHEAP_INFLATED = 256 << 10, /* bytes whose inflation takes 1 ms, and is always allowed */
     /* Bounds the bytes of debug information that are open at a time. A larger file is opened
      * alone. */
     MAX_OPEN_DWARF = 64 << 20,
@@ -28,14 +28,16 @@ enum {
      * ten. */
     DWARF_AN_EXPORT = 8 << 20,
     INFLATING_COSTS = 10,
-    /* libdw allocates so many bytes for each byte of debug information while it finds addresses */
+    /* libdw allocates a byte for this number of bytes of debug information while it finds
+     * addresses */
     LIBDW_ADDS = 2,
     MAX_MODULES = 512,
     MAX_CACHE_BYTES = 32 << 20,
     /* Bounds the bytes of all tables of symbols that are kept between exports: 130,000
      * functions. */
     MAX_KEPT_TABLES = 1 << 20,
-    /* Beyond MAX_IDLE files, a file that was not used in so many exports is forgotten. */
+    /* If more than MAX_IDLE files were not used in the last IDLE_EXPORTS exports, they are
+     * forgotten. */
     IDLE_EXPORTS = 6,
     MAX_IDLE = 64,
     /* Bounds the names that are demangled without a timer. The costliest known names (nested
@@ -59,7 +61,7 @@ struct resolved {
     struct symbol_line *lines;
     unsigned export; /* number of the export in which this result was found */
     bool partial;    /* some debug information was skipped that may be read in a later export */
-    bool postponed;  /* no lookup was made, because there was no time, or no memory */
+    bool postponed;  /* another lookup is due: this one had no time, or no memory */
 };
 
 struct symbolizer {
