@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Visits a group and its ancestors; `group` begins with '/'. If the path leaves the namespace's
- * root, it is not visible, and only the root is visited. If the group does not exist below the
- * mount, the mount itself is the group. */
+/* Visits a group and then its ancestors, up to the mount; `group` begins with '/'. If the path
+ * leaves the namespace's root, the group is not visible, and only the root is visited. If a group
+ * does not exist below the mount, its folder is visited, too, but has no files. */
 static void visit_upwards(const char *mount, struct group_hierarchy hierarchy, const char *group,
                           size_t length, group_visit *visit, void *arg) {
     char folder[PATH_MAX];

@@ -1,6 +1,6 @@
 /* Visits the control groups of the process: its own group and each visible ancestor, as a folder of
- * files (kernel_text.h). Linux, Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/. Malformed
- * lines in the list of groups are skipped. Context: flush.
+ * files (kernel_text.h). Source: Linux, Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/.
+ * Malformed lines in the list of groups are skipped. Context: flush.
  */
 #ifndef OTELPROF_CONTROL_GROUPS_H
 #define OTELPROF_CONTROL_GROUPS_H

@@ -46,8 +46,9 @@ static bool hash_file(int file, struct sha256_ctx *context, uint64_t *length) {
            add_range(context, file, size > END_BYTES ? size - END_BYTES : 0);
 }
 
-/* The kernel maps the vDSO's whole file, in whole pages. Returns the size of that file in bytes, up
- * to the section headers, which are at the file's end, after the only segment. */
+/* Returns the size of the vDSO's file in bytes, a multiple of the page, because the kernel maps the
+ * whole file, in whole pages; 0: it cannot be read, or is too large. The file ends with the section
+ * headers, after the only segment. */
 static uint64_t image_bytes(const struct harvest_module *module) {
     Elf64_Ehdr file;
     uint64_t size = module->end - module->start;

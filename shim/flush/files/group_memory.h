@@ -18,8 +18,8 @@ struct group_memory {
 
 typedef void group_memory_visit(void *arg, const struct group_memory *memory);
 
-/* Visits the groups if control groups are mounted at `mount`; `groups` is the text of
- * /proc/PID/cgroup.
+/* Visits the process's group and its ancestors, in control groups that are mounted at `mount`;
+ * `groups` is the text of /proc/PID/cgroup.
  */
 void group_memory_each(const char *mount, const char *groups, group_memory_visit *visit, void *arg);
 

@@ -1,7 +1,7 @@
 /* Reads small files of figures from the kernel, in /proc and control groups.
  *
  * The mounts there may be another user's, with any content: a malformed file counts as missing. The
- * caller has checked that paths may be followed (by_path.h). Context: flush.
+ * caller must check that paths may be followed (by_path.h). Context: flush.
  */
 #ifndef OTELPROF_KERNEL_TEXT_H
 #define OTELPROF_KERNEL_TEXT_H

@@ -28,7 +28,8 @@ bool os_release_value(const char *text, const char *key, char *value, size_t siz
 /* Finds the name of user number `user` in passwd(5). */
 bool passwd_name(const char *text, unsigned user, char *name, size_t size);
 
-/* Checks a machine id as machine-id(5) has it: 32 hexadecimal digits. "uninitialized" is no id. */
+/* Finds the machine id in the text of machine-id(5): 32 hexadecimal digits. "uninitialized" is no
+ * id. */
 bool machine_id(const char *text, char id[static 33]);
 
 #endif

@@ -84,7 +84,7 @@ static bool enter_root(struct walk *walk) {
            trusted_file_enter(walk, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-/* Takes the first part of the rest. Returns false if nothing is left. */
+/* Takes the first part of the rest. Returns false if nothing is left, or the part is too long. */
 static bool next_part(struct walk *walk, char part[NAME_MAX + 1]) {
     const char *const left = walk->path + walk->at;
     const char *const start = left + strspn(left, "/");
@@ -213,8 +213,8 @@ static bool same_mapping(const uint64_t addresses[2]) {
            found[0].minor == found[1].minor;
 }
 
-/* Returns whether the file is the one mapped at that address of this process; false, too, if there
- * is no /proc.
+/* Returns true if the file is mapped at that address of this process; false if another file is, or
+ * if there is no /proc.
  *
  * /proc/self/maps has the device and inode of each mapping. On overlayfs and btrfs they differ from
  * fstat()'s for the same file. So one page of the file is mapped for a moment, without any access,
@@ -228,7 +228,8 @@ static bool mapped_file_is_at(int file, uint64_t address) {
     return same;
 }
 
-/* Opens by the descriptor, because the path might lead to a device a moment later. */
+/* Opens the file of an O_PATH descriptor for reading; -1 if it is no regular file. Opens it by the
+ * descriptor, because the path might lead to a device a moment later. */
 static int open_part(int part) {
     char path[64];
     struct stat status;
