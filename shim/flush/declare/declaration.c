@@ -90,8 +90,8 @@ static void complain_of_key(struct reading *reading, const char *key, const char
     complain(&reading->values.complaints, 0, "distribution.otelprof.", key, what);
 }
 
-/* Returns true if a message of config_parse() is about `entry`. It begins with the variable's name;
- * for errors inside a list of pairs, the name lacks PROFILES_. */
+/* Returns true if a message of config_parse() is about `entry`. Such a message begins with the
+ * variable's name; for errors inside a list of pairs, the name lacks PROFILES_. */
 static bool is_about(const char *message, const char *entry) {
     static const char profiles[] = "PROFILES_";
     const size_t length = strcspn(entry, "=");
@@ -172,7 +172,8 @@ static void ignore_wrong_setting(void *unused, const char *message) {
     (void)message;
 }
 
-/* Parses twice. The first pass gets the log level, at which the second pass logs errors. */
+/* Merges the file's settings with the environment's. Parses twice: the first pass gets the log
+ * level, at which the second pass logs errors. Returns false without memory. */
 static bool merge_settings(struct reading *reading) {
     struct declaration *const declaration = reading->declaration;
     struct config *const config = &declaration->config;

@@ -3,10 +3,10 @@
  *
  * OpenTelemetry's model has no section for profiles yet. So the profiler reads `disabled`,
  * `log_level`, `resource` and distribution.otelprof, and ignores sections of other signals.
- * Environment variables set what the file does not. A file that is unreadable or malformed disables
- * profiling in the process: it might have contained `disabled`, or names to hide. A wrong value is
- * logged, and the rest holds. The file is read once for a process and its forked children.
- * Context: flush.
+ * Environment variables hold for settings that the file lacks. A file that is unreadable or
+ * malformed disables profiling in the process: it might have contained `disabled`, or names to
+ * hide. A wrong value is logged, and the rest holds. The file is read once for a process and its
+ * forked children. Context: flush.
  */
 #ifndef OTELPROF_DECLARATION_H
 #define OTELPROF_DECLARATION_H

@@ -39,7 +39,8 @@ static const char *file_kind_problem(const struct stat *status, size_t most) {
     return status->st_size > (off_t)most ? "is too large" : NULL;
 }
 
-/* Reads at most `most` bytes, even if the file grows meanwhile. */
+/* Reads the file. Refuses it if it has more than `most` bytes by now, because it may grow
+ * meanwhile. Returns NULL, or the error. */
 static const char *declared_file_read_all(int descriptor, size_t most, struct declared_file *file) {
     file->size = 0;
     file->text = malloc(most + 1);

@@ -11,12 +11,12 @@
 #include <stddef.h>
 
 struct declared_file {
-    char *text; /* the caller frees it */
+    char *text; /* not NUL-terminated; the caller frees it; NULL: the file was not read */
     size_t size;
 };
 
-/* Reads the file at `path`. Returns NULL on success; otherwise what is wrong with the file, a
- * constant. */
+/* Reads the file at `path`, of at most `most` bytes. Returns NULL, or a constant that describes the
+ * error and follows the file's name in a message: "is a folder". */
 const char *declared_file_read(const char *path, size_t most, struct declared_file *file);
 
 /* Reads the file of a descriptor as declared_file_read() does, and closes the descriptor. */

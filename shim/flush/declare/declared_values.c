@@ -93,8 +93,8 @@ static void read_disabled(struct reader *r, const yaml_node_t *node) {
         complain_of(r, node, "", "disabled", "is neither true nor false; taken as false");
 }
 
-/* Maps the lowest severity to log, one of OpenTelemetry's 24, to the profiler's level. Each line of
- * the profiler's log has the first severity of its group. */
+/* Returns the profiler's level for the lowest severity to log, one of OpenTelemetry's 24; NULL for
+ * another text. Each line of the profiler's log has the first severity of its group. */
 static const char *convert_severity(const char *text) {
     static const struct {
         const char *word;

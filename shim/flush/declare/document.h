@@ -37,7 +37,8 @@ bool document_open(struct document *document, const char *text, size_t size,
                    substitution_look_up *look_up);
 void document_close(struct document *document);
 
-/* Returns the top node, or NULL if there is none. */
+/* document_root() returns the top node, or NULL if there is none; document_line() returns a node's
+ * line, from 1. */
 yaml_node_t *document_root(struct document *document);
 size_t document_line(const yaml_node_t *node);
 
