@@ -12,7 +12,8 @@
 
 #include <stdbool.h>
 
-/* Redirects libcurl's recv(). Returns false if libcurl is the program's, or calls another function.
+/* Redirects libcurl's recv(). Returns false if libcurl is the program's or the bundle's, calls
+ * another function, or cannot be changed.
  */
 bool bounded_read_take_over(void);
 

@@ -29,8 +29,8 @@ struct libcurl {
     bool uses_openssl;
 };
 
-/* Finds the libcurl that is used. This libcurl may be part of the program, whose functions precede
- * those of a library. */
+/* Describes the libcurl that the exporter calls. It may be a part of the program, because the
+ * program's functions precede those of a library. */
 static int describe_libcurl(struct dl_phdr_info *info, size_t size, void *arg) {
     struct libcurl *const libcurl = arg;
     struct object_tables tables;

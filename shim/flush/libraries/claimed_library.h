@@ -13,9 +13,9 @@
 #ifndef OTELPROF_CLAIMED_LIBRARY_H
 #define OTELPROF_CLAIMED_LIBRARY_H
 
-/* Returns the function of libcurl's, or of OpenSSL's if libcurl uses that, to which an object of
- * the program refers; NULL: no object does so far. Cheap unless objects were loaded since the last
- * call. An unloaded object still counts, because its settings remain. */
+/* Returns the name of the function of libcurl, or of OpenSSL if libcurl uses that, to which an
+ * object of the program refers; NULL: no object does so far. Cheap unless objects were loaded since
+ * the last call. An unloaded object still counts, because its settings remain. */
 const char *claimed_library_function(void);
 
 #endif

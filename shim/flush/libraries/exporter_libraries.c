@@ -7,15 +7,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Names a function of libotelprof.so, which does nothing and is never unloaded, to take the place
- * of DT_FINI. */
+/* Names a function of libotelprof.so to take the place of DT_FINI: the function does nothing, and
+ * its object is never unloaded. */
 extern const char *otelprof_version(void) __attribute__((weak));
 
 /* Counts the destructors that gcc's start files give each library; any further destructor is the
  * library's own. */
 enum { COMMON_DESTRUCTORS = 1 };
 
-/* Holds what the constructor has found; read-only afterwards, and in forked children. */
+/* Holds the constructor's results; read-only afterwards, and in forked children. */
 static struct {
     /* number of objects in the list from libotelprof-flush.so on; 0: linked into a program */
     size_t count;
@@ -79,7 +79,8 @@ static int ignore_registration(void (*function)(void *), void *arg, void *object
     return 0;
 }
 
-/* Replaces DT_FINI, the offset of the function that the loader will call. */
+/* Replaces DT_FINI, the offset of the function that the loader will call. Returns false if DT_FINI
+ * is invalid, or there is no function to take its place. */
 static bool remove_fini(const struct object_tables *tables) {
     ElfW(Dyn) *const entry = dynamic_entry(&tables->dynamic, DT_FINI);
     if (!entry)
@@ -144,7 +145,8 @@ bool exporter_libraries_need(const char *soname) {
     return need.is_needed;
 }
 
-/* Checks the objects that precede libotelprof-flush.so in the list. */
+/* Checks the objects that precede libotelprof-flush.so in the list: an object that the exporter
+ * needs, and that has destructors or exit handlers, is torn down at the end of the process. */
 static int check_shared_library(struct dl_phdr_info *info, size_t size, void *arg) {
     struct object_tables tables;
     (void)size;

@@ -1,7 +1,7 @@
 /* Lists the code of libraries in which work may be abandoned at any instruction:
  * libotelprof-flush.so itself (with libiberty), libelf, libdw, their decompressors, and libyaml.
- * None of these libraries holds a lock that another thread needs, and their abandoned data is never
- * touched again. Context: flush, at start, under the quiesce lock: it calls the loader.
+ * None of these libraries holds a lock that another thread needs, and the data of abandoned work is
+ * never touched again. Context: flush, at start, under the quiesce lock: it calls the loader.
  */
 #ifndef OTELPROF_FOREIGN_CODE_H
 #define OTELPROF_FOREIGN_CODE_H

@@ -8,9 +8,9 @@
  * more minor faults an export and at most 0.6 ms of the helper's 2 to 3 ms of CPU time; the time of
  * an export differs by noise only.
  *
- * Only such pages are given back that belong to libraries that no dlclose can unload
- * (libotelprof-flush.so needs them, and has brought them), that are not writable, and that
- * /proc/self/pagemap reports as pages of the file: a page with a relocation, a debugger's
+ * A page is given back only if it belongs to a library that no dlclose can unload
+ * (libotelprof-flush.so needs the library, and has brought it), if it is not writable, and if
+ * /proc/self/pagemap reports it as a page of the file: a page with a relocation, a debugger's
  * breakpoint or another tool's patch stays. Only the helper thread calls these functions.
  */
 #ifndef OTELPROF_IDLE_CODE_H
@@ -24,7 +24,8 @@ struct idle_code;
 struct idle_code *idle_code_open(void);
 void idle_code_close(struct idle_code *code);
 
-/* Drops the pages that the kernel can restore. NULL is allowed. */
+/* Drops the pages that the kernel can restore. Does nothing if /proc/self/pagemap cannot be opened.
+ * NULL is allowed. */
 void idle_code_drop(struct idle_code *code);
 
 #endif

@@ -39,15 +39,15 @@ bool object_tables_visit(const struct object_tables *tables,
                          void *arg);
 
 /* Returns the slot with the address of an imported function; NULL if the object imports none of
- * that name. */
+ * that name, or has no slot for it. */
 uintptr_t *object_tables_import(const struct object_tables *tables, const char *name);
 
-/* Returns which of `names` (the last is NULL) the object imports, for a call or for the address;
- * NULL: none. Reads the tables once for all names. */
+/* Returns one of `names` (the last is NULL) that the object imports, for a call or for the address;
+ * NULL: it imports none. Reads the tables once for all names. */
 const char *object_tables_refer(const struct object_tables *tables, const char *const *names);
 
-/* Make the part that is read-only after relocation writable, and read-only again. Returns false if
- * the kernel refuses. */
+/* Make the part that is read-only after relocation writable, and read-only again.
+ * object_tables_unlock() returns false if the kernel refuses. */
 bool object_tables_unlock(const struct object_tables *tables);
 void object_tables_lock(const struct object_tables *tables);
 

@@ -22,7 +22,7 @@ struct object_range {
     uintptr_t end;
 };
 
-/* Holds what the constructor has found; read-only afterwards. */
+/* Holds the constructor's results; read-only afterwards. */
 static struct {
     struct object_range own[MAX_OWN_OBJECTS]; /* the exporter's libraries */
     size_t count;
