@@ -38,7 +38,7 @@ static void free_encoded(struct encoded_export *export) {
     free(export->json.bytes);
 }
 
-/* Writes the export to the file, and hands it to the sender. */
+/* Writes the export to the file, and hands it to the sender if it has samples. */
 static void pass_on(struct flush *f, struct encoded_export *export) {
     const struct config *const config = f->api->config;
     if (f->file) {
@@ -55,8 +55,8 @@ static void pass_on(struct flush *f, struct encoded_export *export) {
     }
 }
 
-/* Splits an export that the receiver would refuse for its size. The recursion depth is bounded by
- * how often the samples can be halved. */
+/* Exports a part of the interval; splits it if the receiver would refuse it for its size. The
+ * recursion depth is bounded by how often the samples can be halved. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static void export_part(struct flush *f, const struct merge *merge, struct export_part part,
                         uint64_t end_unix) {
@@ -122,7 +122,8 @@ static uint64_t count_passing_of_long_spans(const struct flush *f, const struct 
 }
 
 /* Exports for the process's own clients only. Exporters must not notice such an export: the
- * remainders of their periods, and the state of their snapshots, stay unchanged. */
+ * remainders of their periods stay unchanged. But a snapshot that the clients get counts as filled,
+ * so that a later export reports when it has become empty. */
 static void export_for_clients(struct flush *f, struct merge *merge, bool complete,
                                uint64_t length) {
     const struct profile_exporter exported = f->exporter;

@@ -44,7 +44,7 @@ struct flush {
     /* when an export last failed for lack of memory; 0: the last one had memory */
     uint64_t refused_at;
     bool has_written;    /* an export was written to the file */
-    bool worked;         /* an export was made since memory and code were released */
+    bool worked;         /* work was done since memory and code were released */
     size_t merged_bytes; /* bytes of merged samples in the last export */
     uint32_t covered;    /* number of the last request of the program that an export has followed */
     uint32_t made; /* number of the last request of the program whose export was sent completely */
@@ -55,7 +55,7 @@ struct flush {
 unsigned flush_sent_form(const struct config *config);
 unsigned flush_written_form(const struct config *config);
 
-/* Harvests and exports what was recorded since the last cycle. */
+/* Harvests and exports everything that was recorded since the last cycle. */
 void flush_cycle(struct flush *f);
 
 /* Returns true if there is memory for a cycle; with little memory, new functions get no names. If

@@ -100,7 +100,7 @@ static void export_now(struct flush *f, uint32_t wanted, bool last) {
     f->worked = true;
     const bool has_room = flush_has_room(f, last);
     f->refused_at = has_room ? 0 : monotonic_nano();
-    /* a recording, and a file to its end, cover time without samples, too */
+    /* a recording must cover time without samples, too, and so must a file when it ends */
     f->exporter.reports_idle = (f->serve && serve_records(f->serve)) || (last && f->has_written);
     f->exporter.keeps_idle = f->sender != NULL;
     if (has_room)
@@ -210,8 +210,8 @@ static bool open_exporters(struct flush *f) {
            (f->file || !(config->exporters & EXPORTER_OTLP_FILE));
 }
 
-/* Opens the endpoint. Without an exporter, profiling is useless unless the process listens, now or
- * once its address is free. */
+/* Opens the endpoint. Ends the profiler if there is neither an exporter nor a process that listens,
+ * now or once its address is free: profiling would be useless. */
 static void open_serve(struct flush *f) {
     const struct capture_api *const api = f->api;
     /* libmicrohttpd is loaded here, and its constructor calls GnuTLS by names that the program may
@@ -270,7 +270,8 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     return true;
 }
 
-/* Opens the flush side. Returns NULL without memory, or if the process is ending. */
+/* Opens the flush side, or resumes the suspended one. Returns NULL without memory, if a part cannot
+ * be opened, or if the process is ending. */
 static struct flush *open_flush(const struct capture_api *api, struct kept *kept) {
     struct flush *const suspended = *api->lifecycle.suspended;
     if (suspended) {
